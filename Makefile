@@ -1,0 +1,110 @@
+# `make` explains itself: the text after ## is what `make help` prints.
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+
+VENV := .venv
+BIN := $(VENV)/bin
+PROTO_VENV := .venv-proto
+# The Python that environments are made of; by default the first one that is new enough.
+PYTHON ?= $(shell scripts/find_python.sh 10)
+# protoc of this release generates code that protobuf 4.25, 5, 6 and 7 all load; it has wheels up to Python 3.12.
+PROTO_TOOLS := grpcio-tools==1.62.3
+# More arguments for the command of a target:  make test ARGS="tests/io -k local"
+ARGS ?=
+
+PROTOS := $(wildcard protos/*.proto)
+CODEC_SOURCES := $(wildcard src/lancecodec/*.pyx src/lancecodec/*.pxd src/lancecodec/kernels/*.h)
+LINTED := src tests benchmarks scripts setup.py
+
+.PHONY: help
+help: ## This list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+# ---- environment -----------------------------------------------------------------------------------------------------
+
+$(VENV)/.stamp-venv:
+	@test -n "$(PYTHON)" || exit 1
+	"$(PYTHON)" -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip "setuptools>=77" "Cython>=3.0.11"
+	@touch $@
+
+# --no-build-isolation: the editable install uses the compiler setup that `build-ext` uses, so objects are shared.
+$(VENV)/.stamp-install: $(VENV)/.stamp-venv pyproject.toml setup.py
+	$(BIN)/python -m pip install --quiet --no-build-isolation --editable ".[dev]"
+	@touch $@
+
+$(VENV)/.stamp-bench: $(VENV)/.stamp-install
+	$(BIN)/python -m pip install --quiet --no-build-isolation --editable ".[bench]"
+	@touch $@
+
+$(VENV)/.stamp-ext: $(VENV)/.stamp-install setup.py $(CODEC_SOURCES)
+	$(BIN)/python setup.py --quiet build_ext --inplace
+	@touch $@
+
+.PHONY: venv
+venv: $(VENV)/.stamp-venv ## An empty virtual environment in .venv
+
+.PHONY: install
+install: $(VENV)/.stamp-install ## The package, editable, with everything for development, in .venv
+
+.PHONY: build-ext
+build-ext: $(VENV)/.stamp-ext ## Rebuild the compiled modules whose sources changed
+
+# ---- checks ----------------------------------------------------------------------------------------------------------
+
+.PHONY: test
+test: $(VENV)/.stamp-ext ## Run the tests (installs what they need, Java for Spark included)
+	scripts/ensure_java.sh
+	$(BIN)/python -m pytest $(ARGS)
+
+.PHONY: lint
+lint: $(VENV)/.stamp-ext ## Style, types, import directions
+	$(BIN)/ruff check $(LINTED)
+	$(BIN)/ruff format --check $(LINTED)
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/python scripts/lint_codec.py
+
+.PHONY: format
+format: $(VENV)/.stamp-install ## Let ruff rewrite what it can
+	$(BIN)/ruff check --fix $(LINTED)
+	$(BIN)/ruff format $(LINTED)
+
+.PHONY: wheel
+wheel: $(VENV)/.stamp-install ## Build a wheel, install it into a clean environment, do a round trip with it
+	rm -rf build/wheel && mkdir -p build/wheel
+	$(BIN)/python -m build --wheel --outdir build/wheel .
+	"$(PYTHON)" -m venv build/wheel/venv
+	build/wheel/venv/bin/python -m pip install --quiet build/wheel/*.whl
+	cd build/wheel && venv/bin/python ../../scripts/smoke_test.py
+	mkdir -p dist && cp build/wheel/*.whl dist/
+
+# ---- the rest --------------------------------------------------------------------------------------------------------
+
+.PHONY: demo
+demo: $(VENV)/.stamp-ext ## The demonstration: flight data, PySpark, versions
+	scripts/ensure_java.sh
+	$(BIN)/python -m lance_dataset.demo $(ARGS)
+
+.PHONY: bench
+bench: $(VENV)/.stamp-bench $(VENV)/.stamp-ext ## Side by side with pylance, Parquet and Vortex
+	$(BIN)/python benchmarks/compare.py $(ARGS)
+
+$(PROTO_VENV)/.stamp: Makefile
+	rm -rf $(PROTO_VENV)
+	"$$(scripts/find_python.sh 9 12)" -m venv $(PROTO_VENV)
+	$(PROTO_VENV)/bin/python -m pip install --quiet "$(PROTO_TOOLS)" "setuptools<81"
+	@touch $@
+
+.PHONY: proto
+proto: $(PROTO_VENV)/.stamp $(PROTOS) ## Generate src/lance_dataset/_proto from protos/
+	$(PROTO_VENV)/bin/python scripts/make_proto.py
+
+.PHONY: clean
+clean: ## Remove everything that was built, environments included
+	rm -rf $(VENV) $(PROTO_VENV) build dist .demo src/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -f src/lancecodec/*.so src/lancecodec/*.pyd src/lancecodec/*.c
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

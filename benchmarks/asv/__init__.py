@@ -1,0 +1,8 @@
+"""The asv suite. Data and kernel cases are those of the other benchmarks, one directory up."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))

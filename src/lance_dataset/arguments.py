@@ -1,0 +1,61 @@
+"""Checks of what users pass, shared by the calls they make."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from lance_dataset.errors import InvalidInputError, UnsupportedError, VersionNotFoundError
+
+__all__ = ["check_arrow_options", "check_count", "moment_of", "refuse", "version_number"]
+
+
+def version_number(version: object) -> int:
+    """A version number given by a user; tags and branches are refused."""
+    if isinstance(version, bool) or not isinstance(version, int | np.integer):
+        if isinstance(version, str | tuple):
+            raise UnsupportedError(f"{version!r}: tags and branches are not supported by this release; use a number")
+        raise InvalidInputError(f"a version is a number, not {version!r}")
+    if version < 0:
+        raise VersionNotFoundError(f"version {version} does not exist; versions count from 1")
+    return int(version)
+
+
+def moment_of(asof: object) -> dt.datetime:
+    """The time meant by a datetime, a date or ISO text."""
+    if isinstance(asof, str):
+        try:
+            return dt.datetime.fromisoformat(asof)
+        except ValueError as error:
+            raise InvalidInputError(f"asof {asof!r} is no ISO date or time, such as '2026-01-31 12:00:00'") from error
+    if isinstance(asof, dt.datetime):
+        return asof
+    if isinstance(asof, dt.date):
+        return dt.datetime(asof.year, asof.month, asof.day)
+    raise InvalidInputError(f"asof must be a datetime, a date or ISO text, not {type(asof).__name__}")
+
+
+def check_count(name: str, value: object) -> None:
+    """Refuse what is no integer, or negative."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer):
+        raise TypeError(f"{name} must be an integer, not {type(value).__name__}")
+    if value < 0:
+        raise InvalidInputError(f"{name.capitalize()} must be non-negative")
+
+
+def check_arrow_options(options: Mapping[str, Any]) -> None:
+    """Other libraries pass the tuning options of pyarrow datasets; anything else is a mistake."""
+    known = {"use_threads", "memory_pool", "fragment_scan_options", "cache_metadata"}
+    for name in options:
+        if name not in known:
+            raise TypeError(f"unknown scan option {name!r}")
+
+
+def refuse(call: str, **options: Any) -> None:
+    """Refuse options that are given although this release does not have them."""
+    for name, value in options.items():
+        if value is not None:
+            raise UnsupportedError(f"{call}: {name} is not supported by this release")

@@ -1,0 +1,48 @@
+"""What happens to errors: one message on stderr and an exit status, never a traceback for a mistake of the user."""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+from collections.abc import Callable
+from typing import ParamSpec, TypeVar
+
+import typer
+
+from lance_dataset.errors import LanceError
+
+__all__ = ["guarded"]
+
+FAILED = 1
+INTERRUPTED = 130
+
+Parameters = ParamSpec("Parameters")
+Result = TypeVar("Result")
+
+
+def guarded(command: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
+    """Wrap a command so that expected errors end it with a message and a status.
+
+    Errors of this package, of Arrow (a value in a CSV file, say) and of the operating system exit with 1, Ctrl-C with
+    130. Anything else is a bug and keeps its traceback.
+    """
+
+    @functools.wraps(command)
+    def run(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:
+        import pyarrow as pa
+
+        try:
+            return command(*args, **kwargs)
+        except KeyboardInterrupt:
+            typer.echo("interrupted", err=True)
+            raise typer.Exit(INTERRUPTED) from None
+        except BrokenPipeError:
+            # The reader (`| head`) has enough; the interpreter must not complain when it flushes at exit.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise typer.Exit(FAILED) from None
+        except (LanceError, pa.ArrowException, OSError) as error:
+            typer.echo(f"error: {error}", err=True)
+            raise typer.Exit(FAILED) from None
+
+    return run

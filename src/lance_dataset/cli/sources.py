@@ -1,0 +1,221 @@
+"""What `import` reads: Parquet, CSV and Arrow files, as one stream of batches."""
+
+from __future__ import annotations
+
+import glob
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.dataset
+
+from lance_dataset.errors import FieldNotFoundError, InvalidInputError, SchemaError, nearest_name_hint
+
+__all__ = ["SourceFormat", "SourceStream", "find_files", "open_files"]
+
+_ARROW_FILE_MAGIC = b"ARROW1"
+# Batches that Arrow reads ahead of the writer; its own default (16, of 4 files) holds much more than is of use here.
+_READAHEAD = {"batch_readahead": 4, "fragment_readahead": 1}
+
+
+class SourceFormat(str, Enum):
+    """A format of files to import."""
+
+    PARQUET = "parquet"
+    CSV = "csv"
+    TSV = "tsv"
+    ARROW = "arrow"
+
+
+_SUFFIXES = {
+    ".parquet": SourceFormat.PARQUET,
+    ".pq": SourceFormat.PARQUET,
+    ".csv": SourceFormat.CSV,
+    ".csv.gz": SourceFormat.CSV,
+    ".tsv": SourceFormat.TSV,
+    ".tsv.gz": SourceFormat.TSV,
+    ".arrow": SourceFormat.ARROW,
+    ".arrows": SourceFormat.ARROW,
+    ".feather": SourceFormat.ARROW,
+    ".ipc": SourceFormat.ARROW,
+}
+
+
+@dataclass(frozen=True)
+class SourceStream:
+    """The rows of all source files.
+
+    Attributes
+    ----------
+    rows
+        How many there are, or None when only reading them would tell.
+    """
+
+    schema: pa.Schema
+    rows: int | None
+    batches: Callable[[], Iterator[pa.RecordBatch]]
+
+
+def _format_of(path: Path) -> SourceFormat | None:
+    name = path.name.lower()
+    return next((kind for suffix, kind in _SUFFIXES.items() if name.endswith(suffix)), None)
+
+
+def _files_below(directory: Path, every: bool) -> list[Path]:
+    """Files of a directory tree that look like data, or with `every` all; hidden ones (``.x``, ``_x``) are not."""
+
+    def hidden(path: Path) -> bool:
+        return any(part.startswith((".", "_")) for part in path.relative_to(directory).parts)
+
+    candidates = (path for path in sorted(directory.rglob("*")) if path.is_file() and not hidden(path))
+    return [path for path in candidates if every or _format_of(path) is not None]
+
+
+def find_files(sources: Sequence[str], kind: SourceFormat | None = None) -> list[Path]:
+    """The files that file names, directory names and glob patterns stand for, in that order.
+
+    Raises
+    ------
+    InvalidInputError
+        A source does not exist, matches nothing, or is not a local path.
+    """
+    files: list[Path] = []
+    for source in sources:
+        if "://" in source:
+            raise InvalidInputError(f"{source}: only local files can be imported; download it first")
+        path = Path(source).expanduser()
+        if path.is_dir():
+            found = _files_below(path, every=kind is not None)
+        elif path.exists():
+            found = [path]
+        elif glob.has_magic(source):
+            found = [match for name in sorted(glob.glob(str(path), recursive=True)) if (match := Path(name)).is_file()]
+        else:
+            raise InvalidInputError(f"{source}: no such file or directory")
+        if not found:
+            raise InvalidInputError(f"{source}: no files to import there (known: {', '.join(sorted(_SUFFIXES))})")
+        files.extend(found)
+    return files
+
+
+def _common_format(files: Sequence[Path]) -> SourceFormat:
+    by_format: dict[SourceFormat, Path] = {}
+    for file in files:
+        kind = _format_of(file)
+        if kind is None:
+            raise InvalidInputError(f"{file}: format not known by the name; say it with --format")
+        by_format.setdefault(kind, file)
+    if len(by_format) > 1:
+        examples = ", ".join(f"{kind.value} ({file})" for kind, file in by_format.items())
+        raise InvalidInputError(f"the sources have several formats: {examples}; import them one format at a time")
+    return next(iter(by_format))
+
+
+def open_files(
+    files: Sequence[Path],
+    kind: SourceFormat | None = None,
+    columns: Sequence[str] | None = None,
+    delimiter: str | None = None,
+) -> SourceStream:
+    """Open files of one format, without reading their rows yet.
+
+    Parameters
+    ----------
+    kind
+        Format of the files; by default what their names say.
+    columns
+        Columns to read, in this order; default all.
+    delimiter
+        What separates the values of a CSV file; default a comma, in TSV files a tab.
+
+    Raises
+    ------
+    InvalidInputError
+        Formats are unknown or mixed.
+    SchemaError
+        The files have no schema in common.
+    FieldNotFoundError
+        A column is in none of the files.
+    """
+    kind = kind or _common_format(files)
+    if kind is SourceFormat.ARROW:
+        streams = [file for file in files if not _is_arrow_file(file)]
+        if len(streams) == len(files):
+            return _open_arrow_streams(files, columns)
+        if streams:
+            raise InvalidInputError(
+                f"{streams[0]} is an Arrow stream (or no Arrow data at all) while other sources are Arrow files; "
+                "import them one at a time"
+            )
+    return _open_dataset(files, _file_format(kind, delimiter), columns, countable=kind not in _TEXT)
+
+
+_TEXT = (SourceFormat.CSV, SourceFormat.TSV)
+
+
+def _file_format(kind: SourceFormat, delimiter: str | None) -> pa.dataset.FileFormat:
+    if kind in _TEXT:
+        separator = delimiter or ("\t" if kind is SourceFormat.TSV else ",")
+        return pa.dataset.CsvFileFormat(parse_options=pa.csv.ParseOptions(delimiter=separator))
+    if kind is SourceFormat.PARQUET:
+        return pa.dataset.ParquetFileFormat()
+    return pa.dataset.IpcFileFormat()
+
+
+def _is_arrow_file(file: Path) -> bool:
+    """Whether the file has the random access format; a stream starts with its schema instead."""
+    with file.open("rb") as opened:
+        return opened.read(len(_ARROW_FILE_MAGIC)) == _ARROW_FILE_MAGIC
+
+
+def _open_dataset(
+    files: Sequence[Path], file_format: pa.dataset.FileFormat, columns: Sequence[str] | None, *, countable: bool
+) -> SourceStream:
+    paths = [str(file.absolute()) for file in files]
+    factory = pa.dataset.FileSystemDatasetFactory(pa.fs.LocalFileSystem(), paths, file_format)
+    try:
+        # All files are asked, so that no column gets lost that only a later one has.
+        schema = factory.inspect(promote_options="permissive")
+    except (pa.ArrowTypeError, pa.ArrowInvalid) as error:
+        raise SchemaError(f"cannot make one table of {_listed(files)}: {error}") from error
+    dataset = factory.finish(schema)
+    _check_columns(columns, schema)
+    scanner_options = {"columns": None if columns is None else list(columns), **_READAHEAD}
+    return SourceStream(
+        schema=schema if columns is None else pa.schema([schema.field(name) for name in columns], schema.metadata),
+        rows=dataset.count_rows() if countable else None,
+        batches=lambda: dataset.scanner(**scanner_options).to_batches(),
+    )
+
+
+def _open_arrow_streams(files: Sequence[Path], columns: Sequence[str] | None) -> SourceStream:
+    schema = None
+    for file in files:
+        with pa.memory_map(str(file)) as source:
+            found = pa.ipc.open_stream(source).schema
+        if schema is not None and not found.equals(schema):
+            raise SchemaError(f"{file} has another schema than {files[0]}; streams are imported together only if equal")
+        schema = found
+    _check_columns(columns, schema)
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for file in files:
+            with pa.memory_map(str(file)) as source:
+                for batch in pa.ipc.open_stream(source):
+                    yield batch if columns is None else batch.select(list(columns))
+
+    chosen = schema if columns is None else pa.schema([schema.field(name) for name in columns], schema.metadata)
+    return SourceStream(schema=chosen, rows=None, batches=batches)
+
+
+def _check_columns(columns: Sequence[str] | None, schema: pa.Schema) -> None:
+    for name in columns or ():
+        if name not in schema.names:
+            raise FieldNotFoundError(f"the sources have no column {name!r}{nearest_name_hint(name, schema.names)}")
+
+
+def _listed(files: Sequence[Path]) -> str:
+    return str(files[0]) if len(files) == 1 else f"{files[0]} and {len(files) - 1} more"

@@ -1,0 +1,716 @@
+"""What users hold of a dataset: `dataset`, `write_dataset`, `LanceDataset`."""
+
+from __future__ import annotations
+
+import datetime as dt
+import os
+import random
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as pads
+
+from lance_dataset.arguments import check_arrow_options, check_count, moment_of, refuse, version_number
+from lance_dataset.errors import CommitConflictError, DatasetNotFoundError, InvalidInputError, UnsupportedError
+from lance_dataset.file.extensions import with_extensions
+from lance_dataset.fragment import LanceFragment
+from lance_dataset.io.base import ObjectStore
+from lance_dataset.io.resolve import resolve
+from lance_dataset.lance_schema import LanceSchema
+from lance_dataset.operations import LanceOperation, Transaction, from_table_transaction
+from lance_dataset.query.delete import plan_delete
+from lance_dataset.query.expr import compile_filter
+from lance_dataset.query.projection import OutputColumn, Projection, full_schema, project
+from lance_dataset.query.table_reader import TableReader
+from lance_dataset.query.take import row_numbers, take_rows
+from lance_dataset.scanner import ColumnOrdering, LanceScanner, ScannerBuilder
+from lance_dataset.schema import Schema
+from lance_dataset.session import Session
+from lance_dataset.table import transaction as table_transaction
+from lance_dataset.table.commit import commit_transaction
+from lance_dataset.table.manifest import Manifest, read_manifest
+from lance_dataset.table.naming import VERSIONS_FOLDER
+from lance_dataset.table.paths import FileLocator
+from lance_dataset.table.versions import find_latest, latest_version, list_versions, locate_version, version_as_of
+from lance_dataset.target import WriteTarget, commit_operation
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["LanceDataset", "dataset"]
+
+Columns: TypeAlias = "Sequence[str] | Mapping[str, str] | None"
+Predicate: TypeAlias = "str | pc.Expression"
+
+
+class LanceDataset(pads.Dataset):
+    """One version of a dataset. Open it with `lance_dataset.dataset`.
+
+    Parameters
+    ----------
+    uri
+        Path or URI.
+    version
+        Version number; None for the newest.
+    storage_options
+        Options of the store.
+    default_scan_options
+        Keywords that every scan starts from.
+    session
+        Shared between datasets; owns ``memory://`` data.
+
+    Raises
+    ------
+    DatasetNotFoundError, VersionNotFoundError
+        There is no such dataset or version.
+    UnsupportedError, CorruptFileError
+        It cannot be read.
+    """
+
+    def __init__(
+        self,
+        uri: str | Path,
+        version: int | None = None,
+        *,
+        storage_options: Mapping[str, str] | None = None,
+        default_scan_options: Mapping[str, Any] | None = None,
+        session: Session | None = None,
+        _manifest: Manifest | None = None,
+        _store: tuple[ObjectStore, str] | None = None,
+    ) -> None:
+        self._uri = os.fspath(uri)
+        self._storage_options = dict(storage_options or {})
+        self._default_scan_options = dict(default_scan_options or {})
+        self._session = session or Session()
+        self._store, self._root = _store or resolve(self._uri, self._storage_options, self._session)
+        self._show(_manifest if _manifest is not None else self._load(version))
+
+    def _load(self, version: int | None) -> Manifest:
+        if version is None:
+            latest = latest_version(self._store, self._root)
+            return read_manifest(self._store, f"{self._root}/{VERSIONS_FOLDER}/{latest.name}")
+        return read_manifest(self._store, locate_version(self._store, self._root, version))
+
+    def _show(self, manifest: Manifest) -> None:
+        """Make this handle show a version."""
+        self._manifest = manifest
+        locator = FileLocator(self._store, self._root, manifest.base_paths, self._storage_options, self._session)
+        self._reader = TableReader(locator, manifest)
+        self._projections: dict[tuple[str, ...] | None, Projection] = {}
+
+    def _at(self, manifest: Manifest) -> LanceDataset:
+        """Another handle on the same dataset."""
+        return LanceDataset(
+            self._uri,
+            storage_options=self._storage_options,
+            default_scan_options=self._default_scan_options,
+            session=self._session,
+            _manifest=manifest,
+            _store=(self._store, self._root),
+        )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _reopen, (self._uri, self.version, self._storage_options, self._default_scan_options)
+
+    def __repr__(self) -> str:
+        return f"LanceDataset({self._uri!r}, version={self.version})"
+
+    def __len__(self) -> int:
+        return self.count_rows()
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return self.scanner().to_reader().__arrow_c_stream__(requested_schema)
+
+    # -- identity ------------------------------------------------------------------------------------------------
+
+    @property
+    def uri(self) -> str:
+        """Location the dataset was opened with."""
+        return self._uri
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Arrow schema of this version."""
+        return self._manifest.schema.arrow
+
+    @property
+    def lance_schema(self) -> LanceSchema:
+        """Schema with field ids."""
+        return LanceSchema(self._manifest.schema)
+
+    @property
+    def data_storage_version(self) -> str:
+        """File version of new data files, such as ``2.0``."""
+        return self._manifest.storage_version
+
+    @property
+    def has_stable_row_ids(self) -> bool:
+        """Whether row ids stay the same when rows move."""
+        return self._manifest.uses_stable_row_ids
+
+    @property
+    def max_field_id(self) -> int:
+        """Highest field id in use."""
+        return self._manifest.max_field_id
+
+    @property
+    def metadata(self) -> dict[str, str]:
+        """Free metadata of the table."""
+        return dict(self._manifest.table_metadata)
+
+    @property
+    def schema_metadata(self) -> dict[str, str]:
+        """Metadata of the schema, as text."""
+        return {key: value.decode(errors="replace") for key, value in self._manifest.schema.metadata.items()}
+
+    def config(self) -> dict[str, str]:
+        """Settings of the table."""
+        return dict(self._manifest.config)
+
+    @property
+    def initial_storage_options(self) -> dict[str, str] | None:
+        """Storage options given at open."""
+        return dict(self._storage_options) or None
+
+    def session(self) -> Session:
+        """The session."""
+        return self._session
+
+    @property
+    def partition_expression(self) -> pc.Expression:
+        """Not supported: Lance has no partitions."""
+        raise UnsupportedError("Lance datasets have no partition expression")
+
+    # -- versions ------------------------------------------------------------------------------------------------
+
+    @property
+    def version(self) -> int:
+        """Number of the version this handle shows."""
+        return self._manifest.version
+
+    @property
+    def latest_version(self) -> int:
+        """Number of the newest version in storage."""
+        return latest_version(self._store, self._root).version
+
+    def versions(self) -> list[dict[str, Any]]:
+        """All versions, oldest first: dictionaries with version, timestamp (naive local time) and metadata."""
+        folder = f"{self._root}/{VERSIONS_FOLDER}"
+        names = list_versions(self._store, self._root)
+        return [_version_info(read_manifest(self._store, f"{folder}/{name.name}")) for name in names]
+
+    def version_refs(self) -> list[dict[str, int]]:
+        """Numbers of all versions, oldest first, without opening them."""
+        return [{"version": name.version} for name in list_versions(self._store, self._root)]
+
+    def get_version(self) -> dict[str, Any]:
+        """The entry of `versions` for the open version."""
+        return _version_info(self._manifest)
+
+    def checkout_version(self, version: int) -> LanceDataset:
+        """A new handle on a version.
+
+        Raises
+        ------
+        VersionNotFoundError
+            There is no such version.
+        """
+        return self._at(self._load(version_number(version)))
+
+    def checkout_latest(self) -> None:
+        """Move this handle to the newest version, in place."""
+        manifest = self._load(None)
+        if manifest.version != self.version:
+            self._show(manifest)
+
+    def restore(self) -> None:
+        """Commit the version this handle shows as the newest one."""
+        latest = self._load(None)
+        operation = table_transaction.Restore(self.version)
+        change = table_transaction.Transaction(latest.version, operation)
+        self._show(commit_transaction(self._store, self._root, change, read_manifest=latest))
+
+    # -- reading -------------------------------------------------------------------------------------------------
+
+    def scanner(
+        self,
+        columns: Columns = None,
+        filter: Predicate | None = None,
+        limit: int | None = None,
+        offset: int | None = None,
+        nearest: Any = None,
+        batch_size: int | None = None,
+        batch_size_bytes: int | None = None,
+        batch_readahead: int | None = None,
+        fragment_readahead: int | None = None,
+        scan_in_order: bool | None = None,
+        fragments: Sequence[LanceFragment] | None = None,
+        index_segments: Any = None,
+        full_text_query: Any = None,
+        *,
+        prefilter: bool | None = None,
+        with_row_id: bool | None = None,
+        with_row_address: bool | None = None,
+        use_stats: bool | None = None,
+        fast_search: bool | None = None,
+        io_buffer_size: int | None = None,
+        late_materialization: bool | list[str] | None = None,
+        blob_handling: str | None = None,
+        use_scalar_index: bool | None = None,
+        include_deleted_rows: bool | None = None,
+        scan_stats_callback: Any = None,
+        strict_batch_size: bool | None = None,
+        order_by: Sequence[ColumnOrdering | str] | None = None,
+        disable_scoring_autoprojection: bool | None = None,
+        row_addr_allowlist: bytes | None = None,
+        row_addr_blocklist: bytes | None = None,
+        **arrow_options: Any,
+    ) -> LanceScanner:
+        """A scanner over this version.
+
+        Parameters
+        ----------
+        columns
+            Names (nested ones dotted, system columns such as ``_rowid`` included) in the order wanted, or a mapping
+            output name -> SQL expression; None for all.
+        filter
+            SQL text or a pyarrow expression; rows where it is false or null are dropped.
+        limit, offset
+            Applied after filter and ordering.
+        batch_size
+            Most rows of a batch, 8192 by default.
+        fragments
+            Fragments to read, in that order; None for all.
+        with_row_id, with_row_address
+            Append ``_rowid``, ``_rowaddr``.
+        order_by
+            Column names (ascending, nulls last) or `ColumnOrdering`.
+        include_deleted_rows
+            Return deleted rows too, with a null ``_rowid``.
+        strict_batch_size
+            Make every batch but the last exactly `batch_size` rows.
+        **arrow_options
+            What pyarrow datasets take besides (``use_threads``, ``memory_pool`` ...); ignored, for other libraries.
+
+        Raises
+        ------
+        FieldNotFoundError
+            Unknown column; the message suggests the nearest name.
+        FilterError
+            The filter is malformed; the message points at the position.
+        UnsupportedError
+            An option that needs an index.
+        """
+        given = {name: value for name, value in locals().items() if name not in ("self", "columns", "arrow_options")}
+        check_arrow_options(arrow_options)
+        for name in ("limit", "offset"):
+            if given[name] is not None:
+                check_count(name, given[name])
+        builder = ScannerBuilder(self).apply_defaults(given)
+        return (builder.columns(columns) if columns is not None else builder).to_scanner()
+
+    def to_table(
+        self, columns: Columns = None, filter: Predicate | None = None, *args: Any, **options: Any
+    ) -> pa.Table:
+        """Scan into a table; parameters as for `scanner`."""
+        return self.scanner(columns, filter, *args, **options).to_table()
+
+    def to_batches(
+        self, columns: Columns = None, filter: Predicate | None = None, *args: Any, **options: Any
+    ) -> Iterator[pa.RecordBatch]:
+        """Scan as a stream of record batches; parameters as for `scanner`."""
+        return self.scanner(columns, filter, *args, **options).to_batches()
+
+    def to_pandas(
+        self,
+        columns: Columns = None,
+        filter: Predicate | None = None,
+        *args: Any,
+        blob_mode: str = "lazy",
+        **options: Any,
+    ) -> pd.DataFrame:
+        """Scan into a DataFrame; parameters as for `scanner`."""
+        return self.scanner(columns, filter, *args, **options).to_pandas()
+
+    def count_rows(self, filter: Predicate | None = None, **kwargs: Any) -> int:
+        """Number of rows, or of those that a filter keeps."""
+        if filter is None:
+            known = self._manifest.num_rows
+            return self._reader.num_rows if known is None else known
+        return self.scanner(columns=[], filter=filter, **kwargs).count_rows()
+
+    def head(self, num_rows: int, **kwargs: Any) -> pa.Table:
+        """The first rows; `kwargs` as for `scanner`."""
+        return self.scanner(limit=num_rows, **kwargs).to_table()
+
+    def take(self, indices: Sequence[int] | pa.Array, columns: Columns = None, **kwargs: Any) -> pa.Table:
+        """Rows by their number, in the order asked, repeats kept.
+
+        Parameters
+        ----------
+        indices
+            Row numbers from 0 to ``count_rows() - 1``.
+        columns
+            As for `scanner`; of a dotted name the struct around it is returned.
+
+        Raises
+        ------
+        RowIndexError
+            A number outside the dataset.
+        """
+        projection = self._take_projection(columns)
+        batch = take_rows(self._reader, row_numbers(indices), projection, self._manifest.schema)
+        table = pa.Table.from_batches([batch])
+        return with_extensions(table, projection.user_schema) if projection.has_extensions else table
+
+    def _take_projection(self, columns: Columns) -> Projection:
+        key = None if columns is None else tuple(columns) if not isinstance(columns, Mapping | str) else ()
+        known = self._projections.get(key) if key != () else None
+        if known is None:
+            known = _take_projection(self._manifest.schema, columns)
+            if key != ():
+                self._projections[key] = known
+        return known
+
+    def slice(self, start: int, end: int, columns: Columns = None) -> pa.Table:
+        """Rows ``[start, end)`` by number."""
+        check_count("start", start)
+        return self.scanner(columns=columns, offset=start, limit=max(end - start, 0)).to_table()
+
+    def sample(self, num_rows: int, columns: Columns = None, randomize_order: bool = True, **kwargs: Any) -> pa.Table:
+        """Rows chosen at random without repeats; in order of position unless `randomize_order`.
+
+        Raises
+        ------
+        InvalidInputError
+            More rows than there are.
+        """
+        total = self.count_rows()
+        check_count("num_rows", num_rows)
+        if num_rows > total:
+            raise InvalidInputError(f"cannot sample {num_rows} rows of a dataset of {total} rows")
+        chosen = random.sample(range(total), num_rows)
+        return self.take(chosen if randomize_order else sorted(chosen), columns)
+
+    # -- fragments -----------------------------------------------------------------------------------------------
+
+    def get_fragments(self, filter: pc.Expression | None = None) -> list[LanceFragment]:
+        """All fragments, in scan order."""
+        if filter is not None:
+            raise UnsupportedError("get_fragments: a filter is not supported")
+        return [LanceFragment(self, reader.fragment.id) for reader in self._reader.fragments]
+
+    def get_fragment(self, fragment_id: int) -> LanceFragment | None:
+        """The fragment of that id, None if there is none."""
+        if self._manifest.fragment(fragment_id) is None:
+            return None
+        return LanceFragment(self, fragment_id)
+
+    def fragment_ids(self) -> list[int]:
+        """Ids of the fragments, in scan order."""
+        return [fragment.id for fragment in self._manifest.fragments]
+
+    def validate(self) -> None:
+        """Open every column of every fragment and check that counts agree.
+
+        Raises
+        ------
+        CorruptFileError, MissingFileError
+            Something is wrong.
+        """
+        for fragment in self.get_fragments():
+            fragment.validate()
+
+    # -- changing ------------------------------------------------------------------------------------------------
+
+    def insert(self, data: Any, *, mode: str = "append", **kwargs: Any) -> None:
+        """Write data into this dataset (append by default) and move this handle to the new version."""
+        from lance_dataset.write import write_dataset
+
+        write_dataset(data, self, mode=mode, **kwargs)
+
+    def delete(
+        self,
+        predicate: Predicate,
+        *,
+        conflict_retries: int = 10,
+        retry_timeout: dt.timedelta = dt.timedelta(seconds=30),
+    ) -> dict[str, int]:
+        """Delete the rows a predicate holds for, in one commit; this handle moves to the new version.
+
+        Parameters
+        ----------
+        predicate
+            SQL text or a pyarrow expression; rows where it is null stay.
+        conflict_retries, retry_timeout
+            How often, and how long, to compute the delete anew when other writers change the same rows.
+
+        Returns
+        -------
+        dict
+            ``{"num_deleted_rows": n}``
+
+        Raises
+        ------
+        FilterError, FieldNotFoundError
+            The predicate does not fit.
+        CommitConflictError
+            Retries did not help.
+        """
+        deadline = time.monotonic() + retry_timeout.total_seconds()
+        handle = self
+        for attempt in range(conflict_retries + 1):
+            bound = compile_filter(predicate, full_schema(handle._manifest.schema))
+            if bound is None:
+                raise InvalidInputError("delete needs a predicate; 'true' deletes all rows")
+            plan = plan_delete(self._store, self._root, handle._reader, bound)
+            change = table_transaction.Transaction(handle.version, plan.operation)
+            try:
+                manifest = commit_transaction(
+                    self._store,
+                    self._root,
+                    change,
+                    read_manifest=handle._manifest,
+                    affected_rows=plan.affected_rows,
+                )
+            except CommitConflictError as error:
+                if not error.retryable or attempt == conflict_retries or time.monotonic() > deadline:
+                    raise
+                handle = self._at(self._load(None))
+                continue
+            self._show(manifest)
+            return {"num_deleted_rows": plan.num_rows}
+        raise AssertionError("unreachable")
+
+    def truncate_table(self) -> None:
+        """Delete all rows, keep the schema."""
+        self.delete("true")
+
+    @staticmethod
+    def commit(
+        base_uri: str | Path | LanceDataset,
+        operation: LanceOperation.BaseOperation | Transaction,
+        read_version: int | None = None,
+        commit_lock: Any = None,
+        storage_options: Mapping[str, str] | None = None,
+        enable_v2_manifest_paths: bool | None = None,
+        detached: bool | None = False,
+        max_retries: int = 20,
+        *,
+        commit_message: str | None = None,
+        enable_stable_row_ids: bool | None = None,
+        session: Session | None = None,
+    ) -> LanceDataset:
+        """Commit an operation whose files are written: the driver's half of a distributed write.
+
+        Parameters
+        ----------
+        operation
+            A `LanceOperation`, or a `Transaction` that holds one.
+        read_version
+            Version the operation was computed against; may be left out for Overwrite and Restore.
+
+        Returns
+        -------
+        LanceDataset
+            A handle on the new version.
+
+        Raises
+        ------
+        CommitConflictError
+            Another writer's change does not go together with this one.
+        InvalidInputError
+            `read_version` is missing.
+        UnsupportedError
+            An operation that this release cannot commit.
+        """
+        refuse("commit", commit_lock=commit_lock, detached=detached or None)
+        target = WriteTarget.find(base_uri, storage_options, session)
+        manifest = commit_operation(
+            target,
+            operation,
+            read_version,
+            enable_v2_manifest_paths=enable_v2_manifest_paths is not False,
+            max_retries=max_retries,
+            commit_message=commit_message,
+            enable_stable_row_ids=bool(enable_stable_row_ids),
+        )
+        if isinstance(base_uri, LanceDataset):
+            return base_uri._at(manifest)
+        return LanceDataset(
+            base_uri,
+            storage_options=storage_options,
+            session=target.session,
+            _manifest=manifest,
+            _store=(target.store, target.root),
+        )
+
+    @staticmethod
+    def drop(
+        base_uri: str | Path,
+        storage_options: Mapping[str, str] | None = None,
+        ignore_not_found: bool | None = None,
+    ) -> None:
+        """Delete a dataset with all its versions.
+
+        Raises
+        ------
+        DatasetNotFoundError
+            There is none, unless `ignore_not_found`.
+        """
+        store, root = resolve(os.fspath(base_uri), storage_options)
+        if find_latest(store, root) is None:
+            if ignore_not_found:
+                return
+            raise DatasetNotFoundError(f"Dataset at path {store.uri(root)} was not found")
+        store.delete_tree(root)
+
+    def read_transaction(self, version: int) -> Transaction | None:
+        """The transaction that made a version, None if it is not known."""
+        manifest = self._load(version_number(version))
+        found = table_transaction.read_transaction(self._store, self._root, manifest)
+        return None if found is None else from_table_transaction(found)
+
+    # -- inherited from pyarrow, without meaning here ---------------------------------------------------------------
+
+    def filter(self, expression: pc.Expression) -> Any:
+        """Not supported; pass `filter` to `scanner`."""
+        raise UnsupportedError("filter is not supported; pass filter= to scanner() or to_table()")
+
+    def replace_schema(self, schema: pa.Schema) -> Any:
+        """Not supported."""
+        raise UnsupportedError("replace_schema is not supported")
+
+    def join(self, *args: Any, **kwargs: Any) -> Any:
+        """Not supported; join the result of `to_table`."""
+        raise UnsupportedError("join is not supported; join the tables of to_table()")
+
+    def join_asof(self, *args: Any, **kwargs: Any) -> Any:
+        """Not supported; join the result of `to_table`."""
+        raise UnsupportedError("join_asof is not supported; join the tables of to_table()")
+
+    def sort_by(self, sorting: Any, **kwargs: Any) -> Any:
+        """Not supported; pass `order_by` to `scanner`."""
+        raise UnsupportedError("sort_by is not supported; pass order_by= to scanner()")
+
+
+def dataset(
+    uri: str | Path | None = None,
+    version: int | None = None,
+    asof: dt.datetime | dt.date | str | None = None,
+    block_size: int | None = None,
+    commit_lock: Any = None,
+    index_cache_size: int | None = None,
+    storage_options: Mapping[str, str] | None = None,
+    default_scan_options: Mapping[str, Any] | None = None,
+    metadata_cache_size_bytes: int | None = None,
+    index_cache_size_bytes: int | None = None,
+    read_params: Mapping[str, Any] | None = None,
+    session: Session | None = None,
+    namespace_client: Any = None,
+    table_id: Any = None,
+    base_store_params: Any = None,
+) -> LanceDataset:
+    """Open a dataset.
+
+    Parameters
+    ----------
+    uri
+        Path or URI.
+    version
+        Version number; None for the newest.
+    asof
+        Open the newest version that existed at this time (a datetime, a date, or ISO text; local time if naive).
+    storage_options
+        Options of the store: ``mmap`` and ``local_fsync`` for local files.
+    default_scan_options
+        Keywords that every scan starts from.
+    block_size, index_cache_size, metadata_cache_size_bytes, index_cache_size_bytes, read_params
+        Accepted for compatibility; they tune caches this implementation does not have.
+
+    Raises
+    ------
+    DatasetNotFoundError, VersionNotFoundError
+        There is no such dataset or version.
+    """
+    refuse(
+        "dataset",
+        commit_lock=commit_lock,
+        namespace_client=namespace_client,
+        table_id=table_id,
+        base_store_params=base_store_params,
+    )
+    if uri is None:
+        raise InvalidInputError("dataset needs a path or URI")
+    if version is not None and asof is not None:
+        raise InvalidInputError("give either version or asof, not both")
+    options: dict[str, Any] = {
+        "storage_options": storage_options,
+        "default_scan_options": default_scan_options,
+        "session": session,
+    }
+    if asof is None:
+        return LanceDataset(uri, None if version is None else version_number(version), **options)
+    options["session"] = session or Session()
+    store, root = resolve(os.fspath(uri), storage_options, options["session"])
+    return LanceDataset(uri, **options, _manifest=version_as_of(store, root, moment_of(asof)), _store=(store, root))
+
+
+def _take_projection(schema: Schema, columns: Columns) -> Projection:
+    """As `project`, but dotted names keep the structs around them."""
+    if columns is None or isinstance(columns, Mapping | str) or not any("." in str(name) for name in columns):
+        return project(schema, columns)
+    plain = project(schema, columns)
+    nested = [name for name, output in zip(columns, plain.columns, strict=True) if output.field is not None]
+    fields = {field.name: field for field in schema.project(nested).fields}
+    outputs: dict[str, OutputColumn] = {}
+    for output in plain.columns:
+        if output.field is None:
+            outputs[output.arrow.name] = output
+        else:
+            field = fields[output.field.name]
+            outputs[field.name] = OutputColumn(field.to_arrow(), field)
+    kept = tuple(outputs.values())
+    metadata = dict(schema.metadata) or None
+    return replace(plain, columns=kept, schema=pa.schema([output.arrow for output in kept], metadata=metadata))
+
+
+def _reopen(
+    uri: str, version: int, storage_options: Mapping[str, str], default_scan_options: Mapping[str, Any]
+) -> LanceDataset:
+    return LanceDataset(uri, version, storage_options=storage_options, default_scan_options=default_scan_options)
+
+
+def _version_info(manifest: Manifest) -> dict[str, Any]:
+    fragments = manifest.fragments
+    files = [file for fragment in fragments for file in fragment.files]
+    deletions = [fragment.deletion_file for fragment in fragments if fragment.deletion_file is not None]
+    physical = sum(fragment.physical_rows for fragment in fragments)
+    deleted = sum(file.num_deleted_rows for file in deletions)
+    counters = {
+        "total_data_file_rows": physical,
+        "total_data_files": len(files),
+        "total_deletion_file_rows": deleted,
+        "total_deletion_files": len(deletions),
+        "total_files_size": sum(file.file_size_bytes for file in files),
+        "total_fragments": len(fragments),
+        "total_rows": physical - deleted,
+    }
+    return {
+        "version": manifest.version,
+        "timestamp": manifest.timestamp.astimezone().replace(tzinfo=None),
+        "metadata": {name: str(value) for name, value in counters.items()},
+    }
+
+
+def __getattr__(name: str) -> Any:
+    if name == "write_dataset":  # part of this module in the reference
+        from lance_dataset.write import write_dataset
+
+        return write_dataset
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

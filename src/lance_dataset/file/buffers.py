@@ -1,0 +1,68 @@
+"""Small helpers around Arrow buffers: byte views for the codec core, allocation, alignment, bitmaps."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from lancecodec import bitmap
+
+__all__ = ["aligned", "allocate", "as_integers", "bitmap_at_zero", "concat_arrays", "octets", "with_validity"]
+
+
+def octets(buffer: pa.Buffer) -> memoryview:
+    """View of a buffer as unsigned bytes, which is what the kernels take."""
+    return memoryview(buffer).cast("B")
+
+
+def allocate(size: int) -> pa.Buffer:
+    """A writable buffer of `size` bytes from Arrow's memory pool."""
+    return pa.allocate_buffer(size)
+
+
+def aligned(buffer: pa.Buffer, width: int) -> pa.Buffer:
+    """The buffer itself if its address suits values of `width` bytes, else a copy (old files do not align buffers)."""
+    need = min(width & -width, 8)
+    if need <= 1 or buffer.address % need == 0:
+        return buffer
+    copy = allocate(buffer.size)
+    octets(copy)[:] = octets(buffer)
+    return copy
+
+
+def as_integers(buffer: pa.Buffer, dtype: type[np.generic], count: int) -> NDArray[np.generic]:
+    """`count` integers of a buffer at any address."""
+    return np.frombuffer(aligned(buffer, np.dtype(dtype).itemsize), dtype, count)
+
+
+def bitmap_at_zero(bits: pa.Buffer, offset: int, length: int) -> pa.Buffer:
+    """The bitmap whose bit 0 is bit `offset` of `bits`."""
+    if offset % 8 == 0:
+        return bits.slice(offset // 8)
+    out = allocate((length + 7) // 8)
+    octets(out)[-1:] = b"\0" if length else b""
+    bitmap.copy(octets(bits), offset, length, octets(out))
+    return out
+
+
+def with_validity(array: pa.Array, validity: pa.Buffer) -> pa.Array:
+    """`array` with every value null whose bit (from bit 0 on) is clear, besides those that are null already."""
+    mask = pa.Array.from_buffers(pa.bool_(), len(array), [None, validity])
+    return pc.if_else(mask, array, pa.scalar(None, array.type))
+
+
+def concat_arrays(arrays: list[pa.Array], arrow_type: pa.DataType) -> pa.Array:
+    """One array of several; an empty one for none."""
+    if len(arrays) == 1:
+        return arrays[0]
+    if not arrays:
+        return pa.array([], arrow_type) if not isinstance(arrow_type, pa.DictionaryType) else _empty(arrow_type)
+    return pa.concat_arrays(arrays)
+
+
+def _empty(arrow_type: pa.DictionaryType) -> pa.Array:
+    return pa.DictionaryArray.from_arrays(
+        pa.array([], arrow_type.index_type), pa.array([], arrow_type.value_type), ordered=arrow_type.ordered
+    )

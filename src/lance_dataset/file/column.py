@@ -1,0 +1,58 @@
+"""What every encoding family offers for a column: ranges and random rows as Arrow arrays."""
+
+from __future__ import annotations
+
+import abc
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+__all__ = ["ColumnReader", "NullColumn"]
+
+
+class ColumnReader(abc.ABC):
+    """One column (with all below it) of a data file, positions being those of its own values.
+
+    Attributes
+    ----------
+    arrow_type
+        Type of the arrays, extension types replaced by their storage.
+    num_rows
+        Number of values.
+    """
+
+    arrow_type: pa.DataType
+    num_rows: int
+
+    @abc.abstractmethod
+    def read(self, start: int, stop: int) -> pa.Array:
+        """Values ``[start, stop)`` as one array; ``0 <= start <= stop <= num_rows`` is the caller's duty."""
+
+    @abc.abstractmethod
+    def read_chunks(self, start: int, stop: int) -> list[pa.Array]:
+        """The same cut where that saves copies, in order; empty for an empty range."""
+
+    @abc.abstractmethod
+    def take(self, rows: NDArray[np.int64]) -> pa.Array:
+        """Values at `rows` (in range, any order, repeats allowed), in that order."""
+
+
+class NullColumn(ColumnReader):
+    """A column that no file of the fragment holds: nulls throughout."""
+
+    def __init__(self, arrow_type: pa.DataType, num_rows: int) -> None:
+        self.arrow_type = arrow_type
+        self.num_rows = num_rows
+
+    def read(self, start: int, stop: int) -> pa.Array:
+        """Nulls."""
+        return pa.nulls(stop - start, self.arrow_type)
+
+    def read_chunks(self, start: int, stop: int) -> list[pa.Array]:
+        """Nulls."""
+        return [self.read(start, stop)] if stop > start else []
+
+    def take(self, rows: NDArray[np.int64]) -> pa.Array:
+        """Nulls."""
+        return pa.nulls(len(rows), self.arrow_type)

@@ -1,0 +1,177 @@
+"""A range of a 2.0 page as an Arrow array, for every encoding a leaf column can have."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lance_dataset.errors import CorruptFileError
+from lance_dataset.file.buffers import aligned, allocate, bitmap_at_zero, octets, with_validity
+from lance_dataset.file.v2_0.nodes import Binary, Dictionary, FixedSizeList, Flat, Node, Nullable, plain_flat
+from lance_dataset.file.v2_0.page import Page
+from lancecodec import offsets as offset_codec
+from lancecodec import utf8
+
+__all__ = ["is_binary_like", "is_wide", "read_page"]
+
+
+def is_wide(arrow_type: pa.DataType) -> bool:
+    """Whether the type has 64-bit offsets."""
+    kinds = pa.types
+    return kinds.is_large_string(arrow_type) or kinds.is_large_binary(arrow_type) or kinds.is_large_list(arrow_type)
+
+
+def is_binary_like(arrow_type: pa.DataType) -> bool:
+    """String or binary, of either offset width."""
+    kinds = pa.types
+    return (
+        kinds.is_string(arrow_type)
+        or kinds.is_binary(arrow_type)
+        or kinds.is_large_string(arrow_type)
+        or kinds.is_large_binary(arrow_type)
+    )
+
+
+def _is_text(arrow_type: pa.DataType) -> bool:
+    return pa.types.is_string(arrow_type) or pa.types.is_large_string(arrow_type)
+
+
+def read_page(page: Page, arrow_type: pa.DataType, start: int, stop: int) -> pa.Array:
+    """Values ``[start, stop)`` of a page of a leaf column.
+
+    Raises
+    ------
+    CodecError, CorruptFileError
+        The content contradicts the encoding (a CodecError without saying where).
+    """
+    return _read(page, page.node, page.length, arrow_type, start, stop)
+
+
+def _read(page: Page, node: Node, total: int, arrow_type: pa.DataType, start: int, stop: int) -> pa.Array:
+    """`total` is the number of values of the whole node."""
+    if isinstance(node, Nullable):
+        return _read_nullable(page, node, total, arrow_type, start, stop)
+    if isinstance(node, Flat):
+        return _read_flat(page, node, None, total, arrow_type, start, stop)
+    if isinstance(node, FixedSizeList):
+        return _read_fixed_size_list(page, node, None, total, arrow_type, start, stop)
+    if isinstance(node, Binary):
+        return _read_binary(page, node, total, arrow_type, start, stop)
+    if isinstance(node, Dictionary):
+        if pa.types.is_dictionary(arrow_type):
+            return _read_dictionary(page, node, total, arrow_type, start, stop)
+        return _read_string_dictionary(page, node, total, arrow_type, start, stop)
+    raise CorruptFileError(f"{page.where}: encoding {type(node).__name__} does not fit a column of type {arrow_type}")
+
+
+def _read_nullable(page: Page, node: Nullable, total: int, arrow_type: pa.DataType, start: int, stop: int) -> pa.Array:
+    if node.values is None:
+        return pa.nulls(stop - start, arrow_type)
+    if node.validity is None:
+        return _read(page, node.values, total, arrow_type, start, stop)
+    if isinstance(node.values, Flat):
+        return _read_flat(page, node.values, node.validity, total, arrow_type, start, stop)
+    if isinstance(node.values, FixedSizeList):
+        return _read_fixed_size_list(page, node.values, node.validity, total, arrow_type, start, stop)
+    values = _read(page, node.values, total, arrow_type, start, stop)
+    return with_validity(values, _read_validity(page, node.validity, total, start, stop))
+
+
+def _read_validity(page: Page, validity: Flat, total: int, start: int, stop: int) -> pa.Buffer:
+    """Bitmap of ``[start, stop)`` from bit 0 on."""
+    base = start & ~7
+    return bitmap_at_zero(page.read_flat(validity, base, stop, total), start - base, stop - start)
+
+
+def _read_flat(
+    page: Page, flat: Flat, validity: Flat | None, total: int, arrow_type: pa.DataType, start: int, stop: int
+) -> pa.Array:
+    width = _bit_width(page, arrow_type)
+    if width != flat.bits:
+        raise CorruptFileError(f"{page.where}: {flat.bits} bits per value do not fit the type {arrow_type}")
+    base = start & ~7
+    values = aligned(page.read_flat(flat, base, stop, total), width // 8)
+    bits = page.read_flat(validity, base, stop, total) if validity is not None else None
+    return pa.Array.from_buffers(arrow_type, stop - start, [bits, values], offset=start - base)
+
+
+def _bit_width(page: Page, arrow_type: pa.DataType) -> int:
+    try:
+        return arrow_type.bit_width
+    except ValueError as error:
+        raise CorruptFileError(f"{page.where}: a flat encoding does not fit the type {arrow_type}") from error
+
+
+def _read_fixed_size_list(
+    page: Page, node: FixedSizeList, validity: Flat | None, total: int, arrow_type: pa.DataType, start: int, stop: int
+) -> pa.Array:
+    if not pa.types.is_fixed_size_list(arrow_type) or arrow_type.list_size != node.dimension:
+        raise CorruptFileError(f"{page.where}: lists of {node.dimension} items do not fit the type {arrow_type}")
+    size = node.dimension
+    items = _read(page, node.items, total * size, arrow_type.value_type, start * size, stop * size)
+    bits = _read_validity(page, validity, total, start, stop) if validity is not None else None
+    return pa.Array.from_buffers(arrow_type, stop - start, [bits], children=[items])
+
+
+def _read_binary(page: Page, node: Binary, total: int, arrow_type: pa.DataType, start: int, stop: int) -> pa.Array:
+    if not is_binary_like(arrow_type):
+        raise CorruptFileError(f"{page.where}: a binary encoding does not fit the type {arrow_type}")
+    wide, length = is_wide(arrow_type), stop - start
+    before = max(start - 1, 0)
+    ends = page.read_flat(node.ends, before, stop, total)
+    if node.data.scheme:
+        content = page.decompress(node.data, None)
+        available = content.size
+    else:
+        position, available = page.locate(node.data.buffer)
+    if node.adjustment == 0 and length:
+        raise CorruptFileError(f"{page.where}: the null adjustment is 0")
+    limit = max(min(available, node.adjustment - 1), 0)
+    offsets, validity = allocate((length + 1) * (8 if wide else 4)), allocate((length + 7) // 8)
+    first, last, nulls = offset_codec.decode(
+        octets(ends), start - before, stop - before, node.adjustment, limit, wide, octets(offsets), octets(validity)
+    )
+    data = content.slice(first, last - first) if node.data.scheme else page.source.read(position + first, last - first)
+    if _is_text(arrow_type):
+        utf8.validate(octets(data), octets(offsets), wide)
+    return pa.Array.from_buffers(arrow_type, length, [validity if nulls else None, offsets, data], null_count=nulls)
+
+
+def _read_string_dictionary(
+    page: Page, node: Dictionary, total: int, arrow_type: pa.DataType, start: int, stop: int
+) -> pa.Array:
+    """The writer's optimisation of string columns: u8 indices, 0 is null, k is item k - 1."""
+    flat = plain_flat(node.indices)
+    if not is_binary_like(arrow_type) or flat is None or flat.bits != 8:
+        raise CorruptFileError(f"{page.where}: a dictionary of these indices does not fit the type {arrow_type}")
+    indices = np.frombuffer(page.read_flat(flat, start, stop, total), np.uint8)
+    items = _read(page, node.items, node.size, arrow_type, 0, node.size)
+    if len(indices) and int(indices.max()) > len(items):
+        raise CorruptFileError(f"{page.where}: dictionary index {int(indices.max())} of {len(items)} items")
+    valid = indices > 0
+    zero_based = pa.array((indices - 1).astype(np.uint8), mask=None if valid.all() else ~valid)
+    return items.take(zero_based)
+
+
+def _read_dictionary(
+    page: Page, node: Dictionary, total: int, arrow_type: pa.DictionaryType, start: int, stop: int
+) -> pa.Array:
+    """A dictionary-typed column: plain indices; a null is a null item or (0.16) a null index."""
+    indices = _read(page, node.indices, total, arrow_type.index_type, start, stop)
+    items = _read(page, node.items, node.size, arrow_type.value_type, 0, node.size)
+    if len(indices) - indices.null_count:
+        bounds = pc.min_max(indices).as_py()
+        if bounds["min"] < 0 or bounds["max"] >= len(items):
+            raise CorruptFileError(f"{page.where}: dictionary index outside its {len(items)} items")
+    if items.null_count:
+        indices, items = _null_items_to_indices(indices, items)
+    return pa.DictionaryArray.from_arrays(indices, items, ordered=arrow_type.ordered, safe=False)
+
+
+def _null_items_to_indices(indices: pa.Array, items: pa.Array) -> tuple[pa.Array, pa.Array]:
+    """Drop null items; the indices that named them become null."""
+    valid = np.asarray(items.is_valid())
+    renumber = np.cumsum(valid) - 1
+    target = pa.array(renumber, mask=~valid).cast(indices.type)
+    return target.take(indices), items.filter(pa.array(valid))

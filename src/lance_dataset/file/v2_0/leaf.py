@@ -1,0 +1,261 @@
+"""Leaf columns of 2.0 files: everything that is one column of pages with values of its own."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from lance_dataset.errors import CorruptFileError
+from lance_dataset.file.buffers import allocate, concat_arrays, octets
+from lance_dataset.file.column import ColumnReader
+from lance_dataset.file.v2_0.arrays import is_binary_like, is_wide, read_page
+from lance_dataset.file.v2_0.nodes import Binary, Dictionary, FixedSizeList, Flat, Node, Nullable, plain_flat
+from lance_dataset.file.v2_0.page import Page
+from lancecodec import CodecError, utf8
+from lancecodec.offsets import OffsetOverflowError
+from lancecodec.pages import EndsPages, FixedPages
+
+__all__ = ["LeafColumn", "page_ranges"]
+
+#: Rows of one page closer than this are read as one range where the file is not mapped.
+_COALESCE_ROWS = 1024
+
+
+def page_ranges(pages: list[Page], starts: list[int], start: int, stop: int) -> list[tuple[Page, int, int]]:
+    """(page, first, end) inside each page for a range of the column; `starts` are the pages' starts."""
+    ranges = []
+    number = max(bisect_right(starts, start) - 1, 0)
+    while start < stop:
+        page = pages[number]
+        end = min(stop, page.start + page.length)
+        ranges.append((page, start - page.start, end - page.start))
+        start = end
+        number += 1
+    return ranges
+
+
+class LeafColumn(ColumnReader):
+    """A column of pages without child columns.
+
+    Parameters
+    ----------
+    pages
+        Non-empty pages in row order.
+    arrow_type
+        Storage type of the values.
+    nullable
+        Whether nulls are allowed; a null in another column is corruption.
+    where
+        File and column, for error messages.
+    """
+
+    def __init__(self, pages: list[Page], arrow_type: pa.DataType, nullable: bool, where: str) -> None:
+        self.arrow_type = arrow_type
+        self.num_rows = pages[-1].start + pages[-1].length if pages else 0
+        self._pages = pages
+        self._starts = [page.start for page in pages]
+        self._nullable = nullable
+        self._where = where
+
+    def read(self, start: int, stop: int) -> pa.Array:
+        """See `ColumnReader.read`."""
+        return concat_arrays(self._read_pieces(start, stop), self.arrow_type)
+
+    def read_chunks(self, start: int, stop: int) -> list[pa.Array]:
+        """One array per page, without a copy where the page is stored as Arrow holds it."""
+        return self._read_pieces(start, stop)
+
+    def _read_pieces(self, start: int, stop: int) -> list[pa.Array]:
+        pieces: list[pa.Array] = []
+        for page, first, end in page_ranges(self._pages, self._starts, start, stop):
+            pieces.extend(self._read_page(page, first, end))
+        return pieces
+
+    def _read_page(self, page: Page, first: int, end: int) -> list[pa.Array]:
+        try:
+            array = read_page(page, self.arrow_type, first, end)
+        except OffsetOverflowError as error:
+            if end - first == 1:
+                raise CorruptFileError(f"{page.where}: one value has more than 2**31 - 1 bytes") from error
+            middle = (first + end) // 2
+            return [*self._read_page(page, first, middle), *self._read_page(page, middle, end)]
+        except CodecError as error:
+            raise CorruptFileError(f"{page.where}: {error}") from error
+        self._check_nulls(array)
+        return [array]
+
+    def _check_nulls(self, array: pa.Array) -> None:
+        if not self._nullable and array.null_count:
+            raise CorruptFileError(f"{self._where}: holds {array.null_count} nulls but is declared not nullable")
+
+    # -- random access -------------------------------------------------------------------------------------------
+
+    def take(self, rows: NDArray[np.int64]) -> pa.Array:
+        """See `ColumnReader.take`: compiled over a mapped file, else range by range."""
+        try:
+            if self._fixed is not None:
+                array = self._take_fixed(self._fixed, rows)
+            elif self._ends is not None:
+                array = self._take_binary(self._ends, rows)
+            else:
+                return self._take_ranges(rows)
+        except CodecError as error:
+            raise CorruptFileError(f"{self._where}: {error}") from error
+        self._check_nulls(array)
+        return array
+
+    def _take_fixed(self, pages: FixedPages, rows: NDArray[np.int64]) -> pa.Array:
+        count = len(rows)
+        values = allocate((count * self._fixed_bits + 7) // 8)
+        validity = allocate((count + 7) // 8) if pages.has_nulls else None
+        nulls = pages.take(rows, octets(values), octets(validity) if validity is not None else None)
+        if nulls == 0:
+            validity = None
+        if not pa.types.is_fixed_size_list(self.arrow_type):
+            return pa.Array.from_buffers(self.arrow_type, count, [validity, values], null_count=nulls)
+        return _nest(self.arrow_type, count, validity, values)
+
+    def _take_binary(self, pages: EndsPages, rows: NDArray[np.int64]) -> pa.Array:
+        count, wide = len(rows), is_wide(self.arrow_type)
+        offsets, validity = allocate((count + 1) * (8 if wide else 4)), allocate((count + 7) // 8)
+        total, nulls = pages.take_offsets(rows, wide, octets(offsets), octets(validity))
+        data = allocate(total)
+        pages.take_bytes(rows, wide, octets(offsets), octets(data))
+        if not pa.types.is_binary(self.arrow_type) and not pa.types.is_large_binary(self.arrow_type):
+            utf8.validate(octets(data), octets(offsets), wide)
+        buffers = [validity if nulls else None, offsets, data]
+        return pa.Array.from_buffers(self.arrow_type, count, buffers, null_count=nulls)
+
+    def _take_ranges(self, rows: NDArray[np.int64]) -> pa.Array:
+        """Read ranges around the asked rows, then pick: for compressed pages and files that are not mapped."""
+        distinct, back = np.unique(rows, return_inverse=True)
+        breaks = np.flatnonzero(
+            (np.diff(distinct) > _COALESCE_ROWS) | (np.diff(np.searchsorted(self._starts, distinct, side="right")) != 0)
+        )
+        pieces = []
+        for group in np.split(distinct, breaks + 1):
+            if len(group) == 0:
+                continue
+            base = int(group[0])
+            run = self.read(base, int(group[-1]) + 1)
+            pieces.append(run if len(run) == len(group) else run.take(pa.array(group - base)))
+        gathered = concat_arrays(pieces, self.arrow_type)
+        return gathered if len(rows) == 0 else gathered.take(pa.array(back.reshape(-1)))
+
+    # -- the compiled page tables, built once per open file ------------------------------------------------------
+
+    @property
+    def _mapped(self) -> bool:
+        return all(page.source.mapped is not None for page in self._pages)
+
+    @cached_property
+    def _page_starts(self) -> list[int]:
+        return [*self._starts, self.num_rows]
+
+    @cached_property
+    def _fixed_bits(self) -> int:
+        """Width of a value in bits, fixed-size lists flattened; 0 where there is none."""
+        return _flattened_bits(self.arrow_type)
+
+    @cached_property
+    def _fixed(self) -> FixedPages | None:
+        if self._fixed_bits == 0 or not self._mapped:
+            return None
+        values: list[memoryview | None] = []
+        validity: list[memoryview | None] = []
+        for page in self._pages:
+            shape = _fixed_shape(page.node, self.arrow_type)
+            if shape is None:
+                return None
+            flat, bits, count = shape
+            values.append(None if flat is None else octets(page.read_flat(flat, 0, page.length * count)))
+            validity.append(None if bits is None else octets(page.read_flat(bits, 0, page.length)))
+        return FixedPages(self._page_starts, self._fixed_bits, values, validity)
+
+    @cached_property
+    def _ends(self) -> EndsPages | None:
+        if not is_binary_like(self.arrow_type) or not self._mapped:
+            return None
+        tables = []
+        for page in self._pages:
+            if isinstance(page.node, Nullable) and page.node.values is None:
+                tables.append(None)
+                continue
+            table = _binary_table(page)
+            if table is None:
+                return None
+            tables.append(table)
+        return EndsPages(self._page_starts, tables)
+
+
+def _flattened_bits(arrow_type: pa.DataType) -> int:
+    if pa.types.is_fixed_size_list(arrow_type):
+        bits = _flattened_bits(arrow_type.value_type)
+        return 0 if bits % 8 else bits * arrow_type.list_size
+    if pa.types.is_dictionary(arrow_type) or pa.types.is_null(arrow_type):
+        return 0
+    try:
+        return arrow_type.bit_width
+    except ValueError:
+        return 0
+
+
+def _fixed_shape(node: Node, arrow_type: pa.DataType) -> tuple[Flat | None, Flat | None, int] | None:
+    """(values, validity, values per row) of a page that stores its rows as plain fixed-width values, else None."""
+    validity, values = None, node
+    if isinstance(node, Nullable):
+        if node.values is None:
+            return None, None, 1
+        validity, values = node.validity, node.values
+    count = 1
+    while isinstance(values, FixedSizeList):
+        if not pa.types.is_fixed_size_list(arrow_type) or values.dimension != arrow_type.list_size:
+            return None
+        count *= values.dimension
+        arrow_type = arrow_type.value_type
+        values = plain_flat(values.items) or values.items
+        if isinstance(values, Nullable) and values.validity is None and values.values is not None:
+            values = values.values
+    if not isinstance(values, Flat) or values.scheme or (validity is not None and validity.scheme):
+        return None
+    return (values, validity, count) if values.bits == _flattened_bits(arrow_type) else None
+
+
+def _binary_table(page: Page) -> tuple | None:
+    """The page as `EndsPages` takes it, or None if it is compressed or wrapped."""
+    node = page.node
+    if isinstance(node, Binary):
+        return _ends_table(page, node, page.length, None)
+    if not isinstance(node, Dictionary):
+        return None
+    codes = plain_flat(node.indices)
+    items = node.items
+    if codes is None or codes.bits != 8 or codes.scheme or not isinstance(items, Binary):
+        return None
+    return _ends_table(page, items, node.size, octets(page.read_flat(codes, 0, page.length)))
+
+
+def _ends_table(page: Page, node: Binary, count: int, codes: memoryview | None) -> tuple | None:
+    if node.ends.scheme or node.data.scheme:
+        return None
+    position, size = page.locate(node.data.buffer)
+    if node.adjustment == 0:
+        raise CorruptFileError(f"{page.where}: the null adjustment is 0")
+    limit = min(size, node.adjustment - 1)
+    ends = octets(page.read_flat(node.ends, 0, count))
+    return ends, node.adjustment, limit, 0, octets(page.source.read(position, size)), codes, count
+
+
+def _nest(arrow_type: pa.DataType, count: int, validity: pa.Buffer | None, values: pa.Buffer) -> pa.Array:
+    """Rebuild a (nested) fixed-size list over its flattened values."""
+    item_type = arrow_type.value_type
+    items = count * arrow_type.list_size
+    if pa.types.is_fixed_size_list(item_type):
+        child = _nest(item_type, items, None, values)
+    else:
+        child = pa.Array.from_buffers(item_type, items, [None, values])
+    return pa.Array.from_buffers(arrow_type, count, [validity], children=[child])

@@ -1,0 +1,40 @@
+"""File versions: their names, aliases and number pairs."""
+
+from __future__ import annotations
+
+from lance_dataset.errors import InvalidInputError, UnsupportedError
+
+__all__ = ["DEFAULT_VERSION", "READABLE_VERSIONS", "manifest_pair", "resolve_version"]
+
+#: Version of new datasets. The reference writes 2.2 by default; this release writes 2.0 only.
+DEFAULT_VERSION = "2.0"
+READABLE_VERSIONS = frozenset({"2.0"})
+
+_ALIASES = {"0.3": "2.0", "legacy": "0.1", "stable": "2.2", "next": "2.3"}
+_KNOWN = ("0.1", "2.0", "2.1", "2.2", "2.3")
+_MANIFEST_PAIRS = {"0.1": (0, 2), "2.0": (2, 0), "2.1": (2, 1), "2.2": (2, 2), "2.3": (2, 3)}
+
+
+def resolve_version(name: str | None) -> str:
+    """Canonical version for writing of what a user asked for; None asks for the default.
+
+    Raises
+    ------
+    InvalidInputError
+        No such version.
+    UnsupportedError
+        A version this release cannot write.
+    """
+    if name is None:
+        return DEFAULT_VERSION
+    version = _ALIASES.get(name, name)
+    if version not in _KNOWN:
+        raise InvalidInputError(f"Unknown Lance storage version: {name}; known are {', '.join(_KNOWN)}")
+    if version not in READABLE_VERSIONS:
+        raise UnsupportedError(f"file version {version} cannot be written by this release; use '2.0'")
+    return version
+
+
+def manifest_pair(version: str) -> tuple[int, int]:
+    """(major, minor) that a manifest records for data files of a version."""
+    return _MANIFEST_PAIRS[version]

@@ -1,0 +1,201 @@
+"""Writing a data file: batches are gathered per column until they fill a page, encoded, and appended."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from lance_dataset._proto import encodings_pb2, file2_pb2
+from lance_dataset.errors import InvalidInputError, SchemaError
+from lance_dataset.file import v2_0
+from lance_dataset.file.container import ContainerWriter, pack_any
+from lance_dataset.file.v2_0.encode import EncodedPage, encode_column, struct_header
+from lance_dataset.file.versions import manifest_pair, resolve_version
+from lance_dataset.io.base import OutputFile
+from lance_dataset.schema import Field, Schema
+
+__all__ = ["DataFileSummary", "DataFileWriter"]
+
+_PAGE_BYTES = 8 << 20
+#: What all columns together may hold back by default, so that very wide tables stay bounded too.
+_TOTAL_CACHE_BYTES = 128 << 20
+_MIN_PAGE_BYTES = 64 << 10
+_MAX_PAGE_BYTES = 32 << 20
+
+
+@dataclass(frozen=True)
+class DataFileSummary:
+    """What a manifest records of a finished data file.
+
+    Attributes
+    ----------
+    num_rows
+        Rows written.
+    size
+        Size of the file in bytes.
+    fields, column_indices
+        Field ids and the columns that hold them, in parallel.
+    major, minor
+        Version pair as manifests spell it.
+    """
+
+    num_rows: int
+    size: int
+    fields: tuple[int, ...]
+    column_indices: tuple[int, ...]
+    major: int
+    minor: int
+
+
+class DataFileWriter:
+    """Writes one data file as a stream; memory stays bounded by one page per column.
+
+    Parameters
+    ----------
+    output
+        The new file; closed by `finish`, removed by `abort`.
+    schema
+        Schema with field ids.
+    version
+        File version.
+    data_cache_bytes
+        Bytes held back by all columns together before pages are cut; by default 8 MiB a column, 128 MiB in all.
+    max_page_bytes
+        Larger spans of rows are cut into several pages.
+    """
+
+    def __init__(
+        self,
+        output: OutputFile,
+        schema: Schema,
+        version: str | None = None,
+        *,
+        data_cache_bytes: int | None = None,
+        max_page_bytes: int | None = None,
+    ) -> None:
+        self.version = resolve_version(version)
+        v2_0.encode.check_schema(schema)
+        self.schema = schema
+        self._output = output
+        self._container = ContainerWriter(output, self.version)
+        self._page_bytes = _page_target(data_cache_bytes, max_page_bytes, len(schema.fields))
+        self._indices = v2_0.columns.column_indices(schema)
+        self._columns = [file2_pb2.ColumnMetadata() for _ in self._indices]
+        self._pending = self._make_pending()
+        self._header_rows: dict[int, int] = {}
+        self.num_rows = 0
+
+    def _make_pending(self) -> list[_PendingColumn]:
+        pending, index = [], 0
+        for top in self.schema.fields:
+            pending.append(_PendingColumn(top, index))
+            index += sum(1 for _ in top.walk())
+        return pending
+
+    @property
+    def bytes_written(self) -> int:
+        """Bytes of the file so far, pages held back not counted."""
+        return self._output.tell()
+
+    @property
+    def bytes_pending(self) -> int:
+        """Bytes of arrays that wait for their page."""
+        return sum(column.bytes for column in self._pending)
+
+    def add_global_buffer(self, data: bytes) -> int:
+        """Append a global buffer; returns its index, from 1 on."""
+        return self._container.add_global_buffer(data)
+
+    def write_batch(self, batch: pa.RecordBatch) -> None:
+        """Append the rows of a batch whose columns are those of the schema, in order, as storage types.
+
+        Raises
+        ------
+        SchemaError, UnsupportedError
+            A column cannot be stored as declared; the file is then unusable: call `abort`.
+        """
+        if batch.num_columns != len(self._pending):
+            raise SchemaError(f"the batch has {batch.num_columns} columns, the file {len(self._pending)}")
+        if batch.num_rows == 0:
+            return
+        for column, array in zip(self._pending, batch.columns, strict=True):
+            if array.type != column.field.storage_type:
+                raise SchemaError(
+                    f"column {column.field.name!r}: the batch has type {array.type}, the file {column.field.storage_type}"
+                )
+            for piece in _cut(array, self._page_bytes):
+                column.add(piece)
+                if column.bytes >= self._page_bytes:
+                    self._flush(column)
+        self.num_rows += batch.num_rows
+
+    def _flush(self, column: _PendingColumn) -> None:
+        if not column.arrays:
+            return
+        arrays, column.arrays, column.bytes = column.arrays, [], 0
+        for page in encode_column(column.field, column.field.name, column.first, arrays, self._header_rows):
+            self._write_page(page)
+
+    def _write_page(self, page: EncodedPage) -> None:
+        ranges = [self._container.write_buffer(parts) for parts in page.buffers]
+        stored = self._columns[page.column].pages.add(length=page.length)
+        stored.buffer_offsets.extend(position for position, _ in ranges)
+        stored.buffer_sizes.extend(size for _, size in ranges)
+        stored.encoding.CopyFrom(pack_any(page.encoding))
+
+    def finish(self, schema_metadata: dict[str, bytes] | None = None) -> DataFileSummary:
+        """Write what is held back and the metadata; when this returns the file is complete and durable."""
+        for column in self._pending:
+            self._flush(column)
+        for (_, index), node in zip(self._indices, self.schema.walk(), strict=True):
+            if node.logical_type == "struct":
+                self._write_page(struct_header(index, self._header_rows.get(index, 0)))
+        values = pack_any(encodings_pb2.ColumnEncoding(values={}))
+        for stored in self._columns:
+            stored.encoding.CopyFrom(values)
+        schema = self.schema
+        if schema_metadata:
+            schema = Schema(schema.fields, {**schema.metadata, **schema_metadata})
+        size = self._container.finish(schema, self.num_rows, self._columns)
+        self._output.close()
+        fields, columns = zip(*self._indices, strict=True) if self._indices else ((), ())
+        return DataFileSummary(self.num_rows, size, tuple(fields), tuple(columns), *manifest_pair(self.version))
+
+    def abort(self) -> None:
+        """Remove the unfinished file."""
+        self._output.abort()
+
+
+class _PendingColumn:
+    """Arrays of a top-level column that wait to become a page."""
+
+    def __init__(self, field: Field, first: int) -> None:
+        self.field = field
+        self.first = first
+        self.arrays: list[pa.Array] = []
+        self.bytes = 0
+
+    def add(self, array: pa.Array) -> None:
+        self.arrays.append(array)
+        # a null column has no bytes, yet its pages must be cut somewhere
+        self.bytes += max(array.nbytes, len(array) // 8)
+
+
+def _page_target(data_cache_bytes: int | None, max_page_bytes: int | None, columns: int) -> int:
+    for name, value in (("data_cache_bytes", data_cache_bytes), ("max_page_bytes", max_page_bytes)):
+        if value is not None and value <= 0:
+            raise InvalidInputError(f"{name} must be positive, not {value}")
+    per_column = (data_cache_bytes or _TOTAL_CACHE_BYTES) // max(columns, 1)
+    target = max(per_column, 1 if data_cache_bytes else _MIN_PAGE_BYTES)
+    return min(target, max_page_bytes or _MAX_PAGE_BYTES, _PAGE_BYTES if data_cache_bytes is None else target)
+
+
+def _cut(array: pa.Array, target: int) -> list[pa.Array]:
+    """The array in pieces of about `target` bytes, at least one row each."""
+    size = array.nbytes
+    if size <= target + target // 2 or len(array) < 2:
+        return [array]
+    pieces = min(-(-size // target), len(array))
+    rows = -(-len(array) // pieces)
+    return [array.slice(start, rows) for start in range(0, len(array), rows)]

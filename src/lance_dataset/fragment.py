@@ -1,0 +1,381 @@
+"""What users hold of a fragment, and writing fragments without committing them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as pads
+
+from lance_dataset.errors import InvalidInputError, RowIndexError, UnsupportedError
+from lance_dataset.file.extensions import with_extensions
+from lance_dataset.file.versions import resolve_version
+from lance_dataset.fragment_metadata import (
+    DataFile,
+    DeletionFile,
+    FragmentMetadata,
+    RowDatasetVersionMeta,
+    RowIdMeta,
+)
+from lance_dataset.input import as_batches, check_append_schema
+from lance_dataset.io.resolve import resolve
+from lance_dataset.operations import LanceOperation, Transaction
+from lance_dataset.query.delete import delete_offsets, delete_where
+from lance_dataset.query.expr import compile_filter
+from lance_dataset.query.projection import full_schema, project
+from lance_dataset.query.take import row_numbers, take_fragment_rows
+from lance_dataset.scanner import LanceScanner, ScannerBuilder
+from lance_dataset.schema import Schema
+from lance_dataset.table.manifest import read_manifest
+from lance_dataset.table.naming import VERSIONS_FOLDER
+from lance_dataset.table.paths import deletion_name
+from lance_dataset.table.versions import find_latest
+from lance_dataset.writer import (
+    DEFAULT_MAX_BYTES_PER_FILE,
+    DEFAULT_MAX_ROWS_PER_FILE,
+    WriteOptions,
+    remove_data_files,
+    write_fragment_files,
+)
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from lance_dataset.dataset import LanceDataset
+    from lance_dataset.query.fragment_reader import FragmentReader
+
+__all__ = [
+    "DataFile",
+    "DeletionFile",
+    "FragmentMetadata",
+    "LanceFragment",
+    "RowDatasetVersionMeta",
+    "RowIdMeta",
+    "remove_uncommitted",
+    "write_fragments",
+]
+
+Columns = Sequence[str] | Mapping[str, str] | None
+
+
+class LanceFragment(pads.Fragment):
+    """One fragment of an open dataset version.
+
+    Parameters
+    ----------
+    dataset
+        The dataset.
+    fragment_id
+        Id of the fragment.
+
+    Raises
+    ------
+    InvalidInputError
+        The version has no such fragment.
+    """
+
+    def __init__(self, dataset: LanceDataset, fragment_id: int | None, *, fragment: object = None) -> None:
+        self._dataset = dataset
+        if fragment_id is None:
+            raise InvalidInputError("a fragment needs its id")
+        for reader in dataset._reader.fragments:
+            if reader.fragment.id == fragment_id:
+                self._reader: FragmentReader = reader
+                return
+        raise InvalidInputError(f"version {dataset.version} has no fragment {fragment_id}")
+
+    def __repr__(self) -> str:
+        names = [file.path for file in self._reader.fragment.files]
+        return f"LanceFragment(id={self.fragment_id}, data_files={names}, deletion_file={self.deletion_file()!r})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return LanceFragment, (self._dataset, self.fragment_id)
+
+    @property
+    def fragment_id(self) -> int:
+        """Id of the fragment."""
+        return self._reader.fragment.id
+
+    @property
+    def metadata(self) -> FragmentMetadata:
+        """What the manifest says of the fragment."""
+        return FragmentMetadata.from_fragment(self._reader.fragment)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Schema of the dataset."""
+        return self._dataset.schema
+
+    @property
+    def physical_schema(self) -> pa.Schema:
+        """Schema of the dataset."""
+        return self._dataset.schema
+
+    @property
+    def partition_expression(self) -> pc.Expression:
+        """Not supported: Lance has no partitions."""
+        raise UnsupportedError("Lance fragments have no partition expression")
+
+    @property
+    def physical_rows(self) -> int:
+        """Rows in the files, deleted ones included."""
+        return self._reader.physical_rows
+
+    @property
+    def num_deletions(self) -> int:
+        """Deleted rows."""
+        return self._reader.physical_rows - self._reader.num_rows
+
+    def data_files(self) -> list[DataFile]:
+        """The data files."""
+        return list(self.metadata.files)
+
+    def deletion_file(self) -> str | None:
+        """Path of the deletion file below the dataset, None if there is none."""
+        fragment = self._reader.fragment
+        if fragment.deletion_file is None:
+            return None
+        return f"_deletions/{deletion_name(fragment.id, fragment.deletion_file)}"
+
+    # -- reading -------------------------------------------------------------------------------------------------
+
+    def count_rows(self, filter: str | pc.Expression | None = None, **kwargs: Any) -> int:
+        """Live rows, or those that a filter keeps."""
+        if filter is None and not kwargs:
+            return self._reader.num_rows
+        return self.scanner(columns=[], filter=filter, **kwargs).count_rows()
+
+    def scanner(
+        self,
+        *,
+        columns: Columns = None,
+        batch_size: int | None = None,
+        filter: str | pc.Expression | None = None,
+        limit: int | None = None,
+        offset: int | None = None,
+        with_row_id: bool = False,
+        with_row_address: bool = False,
+        batch_readahead: int = 16,
+        row_range: tuple[int, int] | None = None,
+        **options: Any,
+    ) -> LanceScanner:
+        """A scanner on this fragment; further options as for `LanceDataset.scanner`.
+
+        Parameters
+        ----------
+        row_range
+            Physical row offsets ``[start, stop)`` to read; None for all.
+        """
+        builder = ScannerBuilder(self._dataset).columns(columns).with_fragments([self])
+        builder.apply_defaults({**options, "batch_size": batch_size, "filter": filter})
+        builder.limit(limit).offset(offset)
+        builder.with_row_id(with_row_id or None).with_row_address(with_row_address or None)
+        if row_range is not None:
+            builder.row_range(*row_range)
+        return builder.to_scanner()
+
+    def to_table(self, columns: Columns = None, filter: Any = None, **options: Any) -> pa.Table:
+        """Scan into a table; options as for `scanner`."""
+        return self.scanner(columns=columns, filter=filter, **options).to_table()
+
+    def to_batches(self, *, columns: Columns = None, filter: Any = None, **options: Any) -> Iterator[pa.RecordBatch]:
+        """Scan as a stream of record batches; options as for `scanner`."""
+        return self.scanner(columns=columns, filter=filter, **options).to_batches()
+
+    def to_pandas(self, columns: Columns = None, filter: Any = None, **options: Any) -> pd.DataFrame:
+        """Scan into a DataFrame; options as for `scanner`."""
+        options.pop("blob_mode", None)
+        return self.to_table(columns=columns, filter=filter, **options).to_pandas()
+
+    def head(self, num_rows: int, **options: Any) -> pa.Table:
+        """The first rows."""
+        return self.scanner(limit=num_rows, **options).to_table()
+
+    def take(self, indices: Sequence[int] | pa.Array, columns: Columns = None, **kwargs: Any) -> pa.Table:
+        """Rows by their number among the live rows of the fragment.
+
+        Raises
+        ------
+        RowIndexError
+            A number outside the fragment.
+        """
+        rows = row_numbers(indices)
+        if len(rows) and int(rows.max()) >= self._reader.num_rows:
+            raise RowIndexError(
+                f"row number {int(rows.max())} is out of range: fragment {self.fragment_id} has "
+                f"{self._reader.num_rows} rows"
+            )
+        schema = self._dataset._manifest.schema
+        projection = project(schema, columns)
+        batch = take_fragment_rows(self._reader, self._reader.physical(rows), projection, schema)
+        table = pa.Table.from_batches([batch])
+        return with_extensions(table, projection.user_schema) if projection.has_extensions else table
+
+    def get_fragments(self) -> list[LanceFragment]:
+        """The fragment itself."""
+        return [self]
+
+    def validate(self) -> None:
+        """Open every column and check that counts agree.
+
+        Raises
+        ------
+        CorruptFileError, MissingFileError
+            Something is wrong.
+        """
+        _ = self._reader.deletions
+        for field in self._dataset._manifest.schema.fields:
+            self._reader.column(field)
+
+    # -- changing ------------------------------------------------------------------------------------------------
+
+    def delete(self, predicate: str) -> FragmentMetadata | None:
+        """Delete rows by predicate without committing: new metadata, or None if no row is left."""
+        schema = self._dataset._manifest.schema
+        bound = compile_filter(predicate, full_schema(schema))
+        assert bound is not None
+        return self._deleted(delete_where(self._reader, bound, schema))
+
+    def delete_rows(self, offsets: Sequence[int]) -> FragmentMetadata | None:
+        """Delete rows by physical offset without committing: new metadata, or None if no row is left."""
+        rows = np.unique(row_numbers(offsets))
+        if len(rows) and rows[-1] >= self._reader.physical_rows:
+            raise RowIndexError(f"offset {rows[-1]} is out of range: {self._reader.physical_rows} physical rows")
+        return self._deleted(np.setdiff1d(rows, self._reader.deletions))
+
+    def _deleted(self, rows: Any) -> FragmentMetadata | None:
+        if len(rows) == 0:
+            return self.metadata
+        dataset = self._dataset
+        fragment = delete_offsets(dataset._store, dataset._root, self._reader, rows, dataset.version)
+        return None if fragment is None else FragmentMetadata.from_fragment(fragment)
+
+    # -- creating ------------------------------------------------------------------------------------------------
+
+    @staticmethod
+    def create(
+        dataset_uri: str | Path,
+        data: Any,
+        fragment_id: int | None = None,
+        schema: pa.Schema | None = None,
+        max_rows_per_group: int = 1024,
+        progress: object = None,
+        mode: str = "append",
+        *,
+        data_storage_version: str | None = None,
+        storage_options: dict[str, str] | None = None,
+    ) -> FragmentMetadata:
+        """Write data as one fragment without committing it.
+
+        Raises
+        ------
+        InvalidInputError
+            There is no data.
+        """
+        if progress is not None:
+            raise UnsupportedError("progress callbacks are not supported by this release")
+        written = write_fragments(
+            data,
+            dataset_uri,
+            schema,
+            mode=mode,
+            max_rows_per_file=2**62,
+            max_bytes_per_file=2**62,
+            data_storage_version=data_storage_version,
+            storage_options=storage_options,
+        )
+        if not written:
+            raise InvalidInputError("a fragment needs at least one row")
+        assert isinstance(written, list)
+        metadata = written[0]
+        metadata.id = fragment_id or 0
+        return metadata
+
+
+def write_fragments(
+    data: Any,
+    dataset_uri: str | Path | LanceDataset,
+    schema: pa.Schema | None = None,
+    *,
+    return_transaction: bool = False,
+    mode: str = "append",
+    max_rows_per_file: int = DEFAULT_MAX_ROWS_PER_FILE,
+    max_rows_per_group: int = 1024,
+    max_bytes_per_file: int = DEFAULT_MAX_BYTES_PER_FILE,
+    data_cache_bytes: int | None = None,
+    max_page_bytes: int | None = None,
+    progress: object = None,
+    data_storage_version: str | None = None,
+    storage_options: dict[str, str] | None = None,
+    enable_stable_row_ids: bool = False,
+    session: object = None,
+) -> list[FragmentMetadata] | Transaction:
+    """Write data files without committing them: the worker's half of a distributed write.
+
+    Parameters
+    ----------
+    data
+        Whatever `write_dataset` accepts.
+    dataset_uri
+        The dataset, which need not exist yet (unless `mode` is ``append`` and it should fix field ids).
+    return_transaction
+        Return a `Transaction` to commit instead of the fragments.
+    mode
+        ``append``, ``create`` or ``overwrite``.
+
+    Returns
+    -------
+    list of FragmentMetadata, or Transaction
+        To be passed to `LanceDataset.commit`.
+
+    Raises
+    ------
+    SchemaError
+        Appended data does not fit the dataset.
+    """
+    if mode not in ("append", "create", "overwrite"):
+        raise InvalidInputError(f"Invalid mode {mode!r}; use 'append', 'create' or 'overwrite'")
+    if progress is not None:
+        raise UnsupportedError("progress callbacks are not supported by this release")
+    store, root = _open_store(dataset_uri, storage_options, session)
+    arrow, batches = as_batches(data, schema)
+    latest = find_latest(store, root)
+    lance_schema, version, read_version = Schema.from_arrow(arrow), data_storage_version, 0
+    if latest is not None:
+        manifest = read_manifest(store, f"{root}/{VERSIONS_FOLDER}/{latest.name}")
+        read_version = manifest.version
+        if mode == "append":
+            check_append_schema(arrow, manifest.schema)
+            lance_schema = manifest.schema
+            version = manifest.storage_version
+    options = WriteOptions(
+        resolve_version(version), max_rows_per_file, max_bytes_per_file, data_cache_bytes, max_page_bytes
+    )
+    fragments = write_fragment_files(store, root, lance_schema, batches, options)
+    metadata = [FragmentMetadata.from_fragment(fragment) for fragment in fragments]
+    if not return_transaction:
+        return metadata
+    if mode == "append" and latest is not None:
+        return Transaction(read_version, LanceOperation.Append(metadata))
+    return Transaction(read_version, LanceOperation.Overwrite(lance_schema.arrow, metadata))
+
+
+def remove_uncommitted(
+    fragments: Sequence[FragmentMetadata],
+    dataset_uri: str | Path | LanceDataset,
+    storage_options: dict[str, str] | None = None,
+) -> None:
+    """Remove the data files of fragments that `write_fragments` made and nobody will commit."""
+    store, root = _open_store(dataset_uri, storage_options, None)
+    remove_data_files(store, root, [fragment.to_fragment() for fragment in fragments])
+
+
+def _open_store(uri: Any, storage_options: dict[str, str] | None, session: object) -> tuple[Any, str]:
+    if hasattr(uri, "_store"):
+        return uri._store, uri._root
+    return resolve(os.fspath(uri), storage_options, session)

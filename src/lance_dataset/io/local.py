@@ -1,0 +1,128 @@
+"""The local file system as an object store."""
+
+# ruff: noqa: D102 - the methods are documented in lance_dataset.io.base
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import stat
+from collections.abc import Iterator
+from contextlib import suppress
+
+from lance_dataset.errors import CorruptFileError, InvalidInputError, MissingFileError
+from lance_dataset.io.base import InputFile, ObjectInfo, ObjectStore, OutputFile
+from lance_dataset.io.local_input import MappedInput, PlainInput
+from lance_dataset.io.local_output import LocalOutput
+from lance_dataset.io.local_publish import publish, publish_new
+from lance_dataset.io.mounts import is_network_device
+
+__all__ = ["LocalStore"]
+
+#: Errors of `open` that mean "there is no such file" for a path that came out of a manifest.
+_MISSING = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG, errno.ELOOP, errno.EISDIR})
+_BINARY = getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
+
+
+class LocalStore(ObjectStore):
+    """Files below slash-separated absolute paths.
+
+    Parameters
+    ----------
+    mmap
+        Whether files are memory mapped. None decides by file: the environment variable ``LANCE_MMAP`` (``0`` for plain
+        reads), else mapped unless the file lies on a network file system.
+    fsync
+        Whether files and directories reach the disk before a write is reported as done.
+    """
+
+    def __init__(self, *, mmap: bool | None = None, fsync: bool = True) -> None:
+        if mmap is None and (text := os.environ.get("LANCE_MMAP")):
+            mmap = text.strip().lower() not in ("0", "false", "no", "off")
+        self._mmap = mmap
+        self._fsync = fsync
+
+    def open_input(self, path: str, size: int | None = None) -> InputFile:
+        descriptor, status = _open_regular(path)
+        try:
+            if size is not None and size != status.st_size:
+                raise CorruptFileError(f"{path}: has {status.st_size} bytes, but its manifest says {size}")
+            mapped = self._mmap if self._mmap is not None else not is_network_device(status.st_dev)
+            if not mapped:
+                opened = PlainInput(path, descriptor, status.st_size)
+                descriptor = -1
+                return opened
+            return MappedInput(path, descriptor, status.st_size)
+        finally:
+            if descriptor >= 0:
+                os.close(descriptor)
+
+    def open_output(self, path: str) -> OutputFile:
+        return LocalOutput(_checked(path), durable=self._fsync)
+
+    def read(self, path: str) -> bytes:
+        descriptor, _ = _open_regular(path)
+        with os.fdopen(descriptor, "rb", buffering=0) as file:
+            return file.readall()
+
+    def put(self, path: str, data: bytes, *, durable: bool = True) -> None:
+        publish(_checked(path), data, durable=durable and self._fsync)
+
+    def put_if_absent(self, path: str, data: bytes) -> None:
+        publish_new(_checked(path), data, durable=self._fsync)
+
+    def list(self, prefix: str) -> Iterator[ObjectInfo]:
+        folder = _checked(prefix).rstrip("/")
+        try:
+            entries = os.scandir(folder or "/")
+        except (FileNotFoundError, NotADirectoryError):
+            return
+        with entries:
+            for entry in entries:
+                # A file may vanish between the listing and the look at it.
+                with suppress(FileNotFoundError):
+                    if entry.is_file():
+                        status = entry.stat()
+                        yield ObjectInfo(f"{folder}/{entry.name}", status.st_size, status.st_mtime)
+
+    def list_names(self, prefix: str) -> Iterator[str]:
+        try:
+            return iter(os.listdir(_checked(prefix).rstrip("/") or "/"))
+        except (FileNotFoundError, NotADirectoryError):
+            return iter(())
+
+    def exists(self, path: str) -> bool:
+        return os.path.isfile(_checked(path))
+
+    def delete(self, path: str) -> None:
+        with suppress(FileNotFoundError, NotADirectoryError):
+            os.unlink(_checked(path))
+
+    def delete_tree(self, prefix: str) -> None:
+        with suppress(FileNotFoundError):
+            shutil.rmtree(_checked(prefix).rstrip("/"))
+
+    def uri(self, path: str) -> str:
+        return path
+
+
+def _checked(path: str) -> str:
+    if "\0" in path or not os.path.isabs(path or "/"):
+        raise InvalidInputError(f"{path!r} is no path of the local store: it must be absolute and without NUL")
+    return path
+
+
+def _open_regular(path: str) -> tuple[int, os.stat_result]:
+    """Descriptor and status of a regular file; anything else is reported as missing."""
+    try:
+        descriptor = os.open(_checked(path), os.O_RDONLY | _BINARY | getattr(os, "O_NONBLOCK", 0))
+    except OSError as error:
+        if error.errno in _MISSING:
+            raise MissingFileError(f"{path} does not exist") from error
+        raise
+    status = os.fstat(descriptor)
+    if not stat.S_ISREG(status.st_mode):
+        os.close(descriptor)
+        raise MissingFileError(f"{path} is not a regular file")
+    return descriptor, status

@@ -1,0 +1,171 @@
+"""Writing a new local file of any size, durably and without waiting for the disk at the end."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+
+import pyarrow as pa
+
+from lance_dataset.errors import AlreadyExistsError, InvalidInputError
+from lance_dataset.io.durable import make_folders, sync_folder, sync_folders
+
+__all__ = ["LocalOutput"]
+
+#: Parts up to this size are copied and gathered, larger ones go to the system as they are.
+_SMALL = 16 << 10
+_GATHER = 1 << 20
+#: Writing to the disk is started whenever this much is new.
+_WRITEBACK_STEP = 16 << 20
+_MAX_VECTOR = 1024
+
+
+class LocalOutput:
+    """A file that appears when writing begins and is complete and durable after `close`.
+
+    Parameters
+    ----------
+    path
+        The file; its folders are created.
+    durable
+        Whether `close` waits until file and folders are on the disk.
+
+    Raises
+    ------
+    AlreadyExistsError
+        The file exists.
+    """
+
+    def __init__(self, path: str, *, durable: bool) -> None:
+        self._path = path
+        self._durable = durable
+        self._pending: list[bytes | memoryview] = []
+        self._pending_size = 0
+        self._written = 0
+        self._started = 0
+        self._created: list[str] = []
+        self._descriptor = self._create()
+
+    def _create(self) -> int:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+        try:
+            try:
+                return os.open(self._path, flags, 0o666)
+            except FileNotFoundError:
+                self._created = make_folders(os.path.dirname(self._path))
+                return os.open(self._path, flags, 0o666)
+        except FileExistsError as error:
+            raise AlreadyExistsError(f"{self._path} exists already") from error
+
+    def write(self, data: bytes | memoryview | pa.Buffer) -> None:
+        """Append bytes."""
+        self.write_many((data,))
+
+    def write_many(self, parts: Sequence[bytes | memoryview | pa.Buffer]) -> None:
+        """Append several buffers, large ones without copying them."""
+        if self._descriptor < 0:
+            raise InvalidInputError(f"{self._path} is closed; it cannot be written any more")
+        borrowed = False
+        for part in parts:
+            view = memoryview(part).cast("B")
+            if len(view) <= _SMALL:
+                self._pending.append(bytes(view))
+            else:
+                self._pending.append(view)
+                borrowed = True
+            self._pending_size += len(view)
+        if borrowed or self._pending_size >= _GATHER:
+            self._flush()
+
+    def tell(self) -> int:
+        """Bytes written so far."""
+        return self._written + self._pending_size
+
+    def close(self) -> None:
+        """Finish the file; on failure it is removed."""
+        if self._descriptor < 0:
+            return
+        try:
+            self._flush()
+            if self._durable:
+                _sync_data(self._descriptor)
+        except BaseException:
+            self.abort()
+            raise
+        descriptor, self._descriptor = self._descriptor, -1
+        os.close(descriptor)
+        if self._durable:
+            sync_folders(self._created)
+            sync_folder(os.path.dirname(self._path))
+
+    def abort(self) -> None:
+        """Drop the file."""
+        descriptor, self._descriptor = self._descriptor, -1
+        self._pending.clear()
+        self._pending_size = 0
+        if descriptor < 0:
+            return
+        with suppress(OSError):
+            os.close(descriptor)
+        with suppress(OSError):
+            os.unlink(self._path)
+
+    def _flush(self) -> None:
+        parts = [part for part in self._pending if len(part)]
+        self._pending.clear()
+        self._pending_size = 0
+        for start in range(0, len(parts), _MAX_VECTOR):
+            self._write_vector(parts[start : start + _MAX_VECTOR])
+        if self._durable and _start_writeback is not None and self._written - self._started >= _WRITEBACK_STEP:
+            _start_writeback(self._descriptor, self._started, self._written - self._started)
+            self._started = self._written
+
+    def _write_vector(self, parts: list[bytes | memoryview]) -> None:
+        """Write every part; one call may take less than all."""
+        while parts:
+            count = _write_some(self._descriptor, parts)
+            self._written += count
+            position = 0
+            while position < len(parts) and count >= len(parts[position]):
+                count -= len(parts[position])
+                position += 1
+            parts = parts[position:]
+            if count:
+                parts[0] = memoryview(parts[0])[count:]
+
+
+def _write_some(descriptor: int, parts: list[bytes | memoryview]) -> int:
+    if hasattr(os, "writev"):
+        return os.writev(descriptor, parts)
+    return os.write(descriptor, parts[0])
+
+
+def _sync_data(descriptor: int) -> None:
+    if hasattr(os, "fdatasync"):
+        os.fdatasync(descriptor)
+    else:
+        os.fsync(descriptor)
+
+
+def _writeback_starter() -> Callable[[int, int, int], None] | None:
+    """A function that lets the kernel begin to write a part of a file, without waiting for it; Linux only."""
+    if not sys.platform.startswith("linux"):
+        return None
+    try:
+        call = ctypes.CDLL(None, use_errno=True).sync_file_range
+    except (OSError, AttributeError):
+        return None
+    call.argtypes = (ctypes.c_int, ctypes.c_int64, ctypes.c_int64, ctypes.c_uint)
+    sync_file_range_write = 2
+
+    def start(descriptor: int, offset: int, length: int) -> None:
+        # A failure only means that the final sync has more to do.
+        call(descriptor, offset, length, sync_file_range_write)
+
+    return start
+
+
+_start_writeback = _writeback_starter()

@@ -1,0 +1,137 @@
+"""Putting a small local file in place all at once, with or without replacing an existing one."""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import uuid
+from contextlib import suppress
+
+from lance_dataset.errors import AlreadyExistsError, UnsupportedError
+from lance_dataset.io.durable import make_folders, sync_folder, sync_folders
+
+__all__ = ["publish", "publish_new"]
+
+#: `link` fails with one of these where the file system has no hard links.
+_NO_LINKS = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK, errno.EINVAL})
+_AT_FDCWD = -100
+_RENAME_NOREPLACE = 1
+
+
+def publish(path: str, data: bytes, *, durable: bool) -> None:
+    """Write a file under a temporary name and move it to `path`, replacing what is there."""
+    temporary = _write_temporary(path, data, durable=durable)
+    try:
+        os.replace(temporary, path)
+    except BaseException:
+        _remove(temporary)
+        raise
+    if durable:
+        sync_folder(os.path.dirname(path))
+
+
+def publish_new(path: str, data: bytes, *, durable: bool) -> None:
+    """Write a file under a temporary name and give it the name `path` unless that exists.
+
+    Raises
+    ------
+    AlreadyExistsError
+        `path` exists.
+    UnsupportedError
+        The file system can neither link nor rename without replacing.
+    """
+    temporary = _write_temporary(path, data, durable=durable)
+    try:
+        _link_new(temporary, path)
+    finally:
+        _remove(temporary)
+    if durable:
+        sync_folder(os.path.dirname(path))
+
+
+def _write_temporary(path: str, data: bytes, *, durable: bool) -> str:
+    folder = os.path.dirname(path)
+    temporary = f"{folder}/.tmp_{uuid.uuid4().hex}"
+    created: list[str] = []
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+    try:
+        descriptor = os.open(temporary, flags, 0o666)
+    except FileNotFoundError:
+        created = make_folders(folder)
+        descriptor = os.open(temporary, flags, 0o666)
+    try:
+        try:
+            rest = memoryview(data)
+            while rest:
+                rest = rest[os.write(descriptor, rest) :]
+            if durable:
+                os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+        if durable:
+            sync_folders(created)
+    except BaseException:
+        _remove(temporary)
+        raise
+    return temporary
+
+
+def _link_new(temporary: str, path: str) -> None:
+    """Give the file the name `path`; the temporary name may stay or go."""
+    try:
+        if hasattr(os, "link"):
+            os.link(temporary, path)
+            return
+    except FileExistsError as error:
+        if os.path.exists(path) and _same_file(temporary, path):
+            # A network file system repeated our own request after its answer got lost.
+            return
+        raise AlreadyExistsError(f"{path} exists already") from error
+    except OSError as error:
+        if error.errno not in _NO_LINKS:
+            raise
+    _rename_new(temporary, path)
+
+
+def _same_file(first: str, second: str) -> bool:
+    try:
+        return os.path.samefile(first, second)
+    except OSError:
+        return False
+
+
+def _rename_new(temporary: str, path: str) -> None:
+    """Rename without replacing: the way for file systems that have no hard links."""
+    if os.name == "nt":
+        try:
+            os.rename(temporary, path)
+        except FileExistsError as error:
+            raise AlreadyExistsError(f"{path} exists already") from error
+        return
+    libc = ctypes.CDLL(None, use_errno=True)
+    if hasattr(libc, "renameat2"):
+        source, target = os.fsencode(temporary), os.fsencode(path)
+        failed = libc.renameat2(_AT_FDCWD, source, _AT_FDCWD, target, ctypes.c_uint(_RENAME_NOREPLACE))
+    elif hasattr(libc, "renamex_np"):
+        # RENAME_EXCL of macOS.
+        failed = libc.renamex_np(os.fsencode(temporary), os.fsencode(path), ctypes.c_uint(4))
+    else:
+        failed, code = -1, errno.ENOSYS
+        ctypes.set_errno(code)
+    if not failed:
+        return
+    code = ctypes.get_errno()
+    if code == errno.EEXIST:
+        raise AlreadyExistsError(f"{path} exists already")
+    if code in (errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP):
+        raise UnsupportedError(
+            f"the file system of {path} can neither create hard links nor rename without replacing, so a commit there "
+            "cannot be made safe against other writers; keep the dataset on another file system"
+        )
+    raise OSError(code, os.strerror(code), path)
+
+
+def _remove(temporary: str) -> None:
+    with suppress(OSError):
+        os.unlink(temporary)

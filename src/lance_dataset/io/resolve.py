@@ -1,0 +1,123 @@
+"""From what a user passes as a location to a store and a path in it."""
+
+from __future__ import annotations
+
+import os
+import re
+import threading
+import weakref
+from collections.abc import Mapping
+from urllib.parse import unquote
+
+from lance_dataset.errors import InvalidInputError, UnsupportedError
+from lance_dataset.io.base import ObjectStore
+from lance_dataset.io.local import LocalStore
+from lance_dataset.io.memory import MemoryStore
+from lance_dataset.io.paths import safe_join
+
+__all__ = ["resolve", "safe_join"]
+
+# A single letter before the colon is a drive.
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://")
+_LOCAL_SCHEMES = frozenset({"file", "file-object-store"})
+_CLOUD_SCHEMES = frozenset({"s3", "s3+ddb", "gs", "az", "abfss", "http", "https"})
+_TRUE = frozenset({"true", "1", "yes", "on"})
+_FALSE = frozenset({"false", "0", "no", "off"})
+
+_memory_stores: weakref.WeakKeyDictionary[object, MemoryStore] = weakref.WeakKeyDictionary()
+_memory_lock = threading.Lock()
+
+
+def resolve(
+    uri: str | os.PathLike[str], storage_options: Mapping[str, str] | None = None, session: object | None = None
+) -> tuple[ObjectStore, str]:
+    """The store a location lies in, and the path inside it.
+
+    Parameters
+    ----------
+    uri
+        A plain path (made absolute; ``~`` is the home directory), a ``file://`` URI, or ``memory://name``.
+    storage_options
+        For local files: ``mmap`` (``"false"`` for plain reads instead of memory mapping) and ``local_fsync``
+        (``"false"`` to skip syncing files and directories). Other keys are ignored.
+    session
+        Owner of ``memory://`` data: the same object finds the same data again. Without one every call makes a store
+        of its own.
+
+    Returns
+    -------
+    store : ObjectStore
+    root : str
+        Path without trailing slash.
+
+    Raises
+    ------
+    UnsupportedError
+        No store for the scheme of the URI.
+    InvalidInputError
+        An empty location, a NUL in it, or an option with an impossible value.
+    """
+    text = os.fspath(uri)
+    if not isinstance(text, str):
+        raise InvalidInputError(f"a location must be text or a path of text, not {text!r}")
+    if not text or "\0" in text:
+        raise InvalidInputError(f"{text!r} is no location of a dataset: it is empty or contains a NUL character")
+    match = _SCHEME.match(text)
+    scheme = match.group(1).lower() if match else "file"
+    rest = text[match.end() :] if match else text
+    if scheme == "memory":
+        return _memory_store(session), "/" + rest.strip("/")
+    if scheme not in _LOCAL_SCHEMES:
+        raise UnsupportedError(_unknown_scheme(scheme))
+    path = _file_uri_path(text, rest) if match else rest
+    return _local_store(storage_options or {}), _absolute(path)
+
+
+def _unknown_scheme(scheme: str) -> str:
+    message = f"No object store provider found for scheme {scheme!r}"
+    if scheme in _CLOUD_SCHEMES:
+        return f"{message}: cloud stores need the extra 'cloud' (pip install 'lance-dataset[cloud]')"
+    return f"{message}: use a plain path, 'file://...' or 'memory://...'"
+
+
+def _file_uri_path(uri: str, rest: str) -> str:
+    host, slash, path = rest.partition("/")
+    if host not in ("", "localhost") or not slash:
+        raise InvalidInputError(f"{uri!r} names the host {host!r}; a file URI must be absolute, as in 'file:///a/b'")
+    decoded = unquote(slash + path)
+    if "\0" in decoded:
+        raise InvalidInputError(f"{uri!r} contains a NUL character")
+    # file:///C:/a
+    return decoded[1:] if re.match(r"/[A-Za-z]:", decoded) else decoded
+
+
+def _absolute(path: str) -> str:
+    if path == "~" or path.startswith("~/"):
+        path = os.path.expanduser(path)
+    absolute = os.path.abspath(path)
+    return absolute.replace(os.sep, "/").rstrip("/")
+
+
+def _local_store(options: Mapping[str, str]) -> LocalStore:
+    lowered = {key.lower(): value for key, value in options.items()}
+    return LocalStore(mmap=_flag(lowered, "mmap"), fsync=_flag(lowered, "local_fsync") is not False)
+
+
+def _flag(options: Mapping[str, str], key: str) -> bool | None:
+    value = options.get(key)
+    if value is None:
+        return None
+    text = str(value).strip().lower()
+    if text not in _TRUE | _FALSE:
+        raise InvalidInputError(f"storage option {key!r} must be 'true' or 'false', not {value!r}")
+    return text in _TRUE
+
+
+def _memory_store(session: object | None) -> MemoryStore:
+    if session is None:
+        return MemoryStore()
+    with _memory_lock:
+        store = _memory_stores.get(session)
+        if store is None:
+            store = _memory_stores[session] = MemoryStore()
+        return store

@@ -1,0 +1,79 @@
+"""Which rows a delete hits, and the fragment metadata that masks them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lance_dataset.io.base import ObjectStore
+from lance_dataset.query.expr import Filter
+from lance_dataset.query.fragment_reader import FragmentReader
+from lance_dataset.query.projection import Projection, full_schema
+from lance_dataset.query.scan import ScanRequest, matching_rows
+from lance_dataset.query.table_reader import TableReader
+from lance_dataset.schema import Schema
+from lance_dataset.table.deletions import write_deletions
+from lance_dataset.table.fragment import Fragment
+from lance_dataset.table.transaction import Delete
+
+__all__ = ["DeletePlan", "delete_offsets", "delete_where", "plan_delete"]
+
+
+@dataclass(frozen=True)
+class DeletePlan:
+    """A delete computed against one version; its deletion files are written.
+
+    Attributes
+    ----------
+    operation
+        What to commit.
+    affected_rows
+        Newly deleted physical offsets by fragment id.
+    num_rows
+        How many rows that is.
+    """
+
+    operation: Delete
+    affected_rows: dict[int, NDArray[np.uint32]]
+    num_rows: int
+
+
+def plan_delete(store: ObjectStore, root: str, reader: TableReader, predicate: Filter) -> DeletePlan:
+    """Find the live rows a predicate holds for, and write new deletion files for their fragments."""
+    schema, version = reader.manifest.schema, reader.manifest.version
+    if "_rowoffset" in predicate.columns:
+        _ = reader.live_starts
+    updated: list[Fragment] = []
+    removed: list[int] = []
+    affected = {}
+    for fragment in reader.fragments:
+        rows = delete_where(fragment, predicate, schema)
+        if len(rows) == 0:
+            continue
+        affected[fragment.fragment.id] = rows.astype(np.uint32)
+        changed = delete_offsets(store, root, fragment, rows, version)
+        if changed is None:
+            removed.append(fragment.fragment.id)
+        else:
+            updated.append(changed)
+    operation = Delete(tuple(updated), tuple(removed), str(predicate))
+    return DeletePlan(operation, affected, sum(len(rows) for rows in affected.values()))
+
+
+def delete_where(fragment: FragmentReader, predicate: Filter, schema: Schema) -> NDArray[np.int64]:
+    """Physical offsets of the live rows a predicate holds for, ascending."""
+    request = ScanRequest(schema, Projection((), full_schema(schema)), filter=predicate)
+    return matching_rows(fragment, request)
+
+
+def delete_offsets(
+    store: ObjectStore, root: str, fragment: FragmentReader, rows: NDArray[np.int64], version: int
+) -> Fragment | None:
+    """Fragment metadata with more rows deleted, its deletion file written; None if no row is left."""
+    offsets = np.union1d(fragment.deletions, rows)
+    if len(offsets) == fragment.physical_rows:
+        return None
+    file = write_deletions(store, root, fragment.fragment.id, version, offsets)
+    return replace(fragment.fragment, deletion_file=file, physical_rows=fragment.physical_rows)

@@ -1,0 +1,461 @@
+"""Binding: names to columns, literals to typed constants, operators to operand types.
+
+Every rule about what may meet what lives here; after binding a tree can only fail on the values of the data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from decimal import Decimal, localcontext
+from functools import reduce
+from typing import Any
+
+import pyarrow as pa
+
+from lance_dataset.errors import FieldNotFoundError, FilterError, nearest_name_hint
+
+from .bind_calls import CallRules
+from .casts import cast_kernel
+from .evaluate import compile_tree
+from .literals import LiteralMismatch, convert_literal, natural_scalar, shortest_decimal
+from .sql_types import parse_arrow_type
+from .tree import (
+    And,
+    Arithmetic,
+    Call,
+    Cast,
+    Column,
+    Comparison,
+    Concatenation,
+    Constant,
+    Element,
+    Expression,
+    FieldAccess,
+    InList,
+    IsDistinct,
+    IsNull,
+    IsTruth,
+    Like,
+    Literal,
+    Name,
+    Negate,
+    Not,
+    Or,
+)
+from .type_rules import common_type, is_binary, is_list, is_number, is_text, plain_type
+
+__all__ = ["bind"]
+
+_FLIPPED = {"=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+_EXACT: dict[str, Callable[[Decimal, Decimal], Decimal]] = {
+    "+": Decimal.__add__,
+    "-": Decimal.__sub__,
+    "*": Decimal.__mul__,
+}
+_DATA_ERRORS = (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError, OverflowError, ValueError, TypeError)
+
+
+def bind(tree: Expression, schema: pa.Schema, text: str, *, projection: bool = False) -> Expression:
+    """Bind a parsed tree to a schema.
+
+    Parameters
+    ----------
+    tree
+        Result of `parse`.
+    schema
+        Columns the names may refer to, special columns included.
+    text
+        The filter text, for error messages.
+    projection
+        Let number literals take the type of the column they are combined with in arithmetic, so that ``a + 1`` has the
+        type of ``a``. In filters arithmetic with literals is done in 64 bits.
+
+    Raises
+    ------
+    FieldNotFoundError
+        An unknown column or struct field.
+    FilterError
+        An unknown function, or operands of the wrong type.
+    """
+    return _Binder(schema, text, projection).bind(tree)
+
+
+class _Binder(CallRules):
+    def __init__(self, schema: pa.Schema, text: str, projection: bool) -> None:
+        self.schema = schema
+        self.text = text
+        self.projection = projection
+        self.rules: dict[type[Expression], Callable[[Any], Expression]] = {
+            Literal: self.literal,
+            Name: self.name,
+            FieldAccess: self.field_access,
+            Element: self.element,
+            Comparison: self.comparison,
+            IsDistinct: self.distinct,
+            And: self.logical,
+            Or: self.logical,
+            Not: self.negation,
+            IsNull: self.null_test,
+            IsTruth: self.truth_test,
+            InList: self.in_list,
+            Like: self.like,
+            Arithmetic: self.arithmetic,
+            Negate: self.negate,
+            Concatenation: self.concatenation,
+            Cast: self.explicit_cast,
+            Call: self.call,
+        }
+
+    def bind(self, node: Expression) -> Expression:
+        return self.rules[type(node)](node)
+
+    def error(self, message: str, node: Expression) -> FilterError:
+        return FilterError(message, self.text, node.position if node.position >= 0 else None)
+
+    def folded(self, node: Expression) -> Expression:
+        """The constant a node amounts to when all its operands are constants, else the node."""
+        if not all(isinstance(child, Constant) for child in node.children()):
+            return node
+        try:
+            value = compile_tree(node)(None)
+        except _DATA_ERRORS as error:
+            raise self.error(str(error), node) from error
+        return Constant(value, type=value.type, position=node.position)
+
+    # -- leaves ------------------------------------------------------------------------------------------------------
+
+    def literal(self, node: Literal) -> Expression:
+        value = natural_scalar(node.value)
+        return Constant(value, node, type=value.type, position=node.position)
+
+    def name(self, node: Name) -> Expression:
+        first = self.top_level_name(node)
+        arrow = self.schema.field(first).type
+        path = [first]
+        for part in node.parts[1:]:
+            arrow = self.child_type(arrow, part, ".".join(path), node)
+            path.append(part)
+        return Column(tuple(path), type=plain_type(arrow), position=node.position)
+
+    def top_level_name(self, node: Name) -> str:
+        wanted, names = node.parts[0], self.schema.names
+        if wanted in names:
+            return wanted
+        alike = [] if node.quoted else [name for name in names if name.lower() == wanted.lower()]
+        if len(alike) == 1:
+            return str(alike[0])
+        if alike:
+            raise self.error(f"The name {wanted!r} could be any of {', '.join(alike)}; quote it with back-ticks", node)
+        raise FieldNotFoundError(f"No field named {wanted!r} in filter {self.text!r}{nearest_name_hint(wanted, names)}")
+
+    def child_type(self, arrow: pa.DataType, name: str, parent: str, node: Expression) -> pa.DataType:
+        arrow = plain_type(arrow)
+        if not pa.types.is_struct(arrow):
+            raise self.error(f"{parent!r} is of type {arrow}, only structs have named fields", node)
+        names = [field.name for field in arrow]
+        if name not in names:
+            hint = nearest_name_hint(name, names)
+            raise FieldNotFoundError(f"No field named {name!r} in struct {parent!r} in filter {self.text!r}{hint}")
+        return arrow.field(name).type
+
+    def field_access(self, node: FieldAccess) -> Expression:
+        operand = self.bind(node.operand)
+        arrow = self.child_type(operand.type, node.name, "expression", node)
+        if isinstance(operand, Column):
+            return Column((*operand.path, node.name), type=plain_type(arrow), position=operand.position)
+        return FieldAccess(operand, node.name, type=arrow, position=node.position)
+
+    def element(self, node: Element) -> Expression:
+        operand, index = self.bind(node.operand), self.bind(node.index)
+        if not is_list(operand.type):
+            raise self.error(f"Only lists have elements, this is of type {operand.type}", node)
+        if not pa.types.is_integer(index.type):
+            raise self.error(f"The position in a list must be an integer, not {index.type}", node.index)
+        index = self.cast(index, pa.int64())
+        return self.folded(Element(operand, index, type=operand.type.value_type, position=node.position))
+
+    # -- comparisons -------------------------------------------------------------------------------------------------
+
+    def comparison(self, node: Comparison) -> Expression:
+        return self.compare(node.operator, self.bind(node.left), self.bind(node.right), node)
+
+    def compare(self, operator: str, left: Expression, right: Expression, node: Expression) -> Expression:
+        left, right = self.meet(left, right, node)
+        self.require_comparable(left, node, equality=operator in ("=", "!="))
+        if isinstance(left, Constant) and not isinstance(right, Constant):
+            left, right, operator = right, left, _FLIPPED[operator]
+        return self.folded(Comparison(operator, left, right, type=pa.bool_(), position=node.position))
+
+    def require_comparable(self, operand: Expression, node: Expression, *, equality: bool = False) -> None:
+        if pa.types.is_nested(operand.type) and not (equality and is_list(operand.type)):
+            raise self.error(f"Values of type {operand.type} are not comparable", node)
+
+    def distinct(self, node: IsDistinct) -> Expression:
+        left, right = self.meet(self.bind(node.left), self.bind(node.right), node)
+        self.require_comparable(left, node)
+        return self.folded(IsDistinct(left, right, node.negated, type=pa.bool_(), position=node.position))
+
+    def meet(self, left: Expression, right: Expression, node: Expression) -> tuple[Expression, Expression]:
+        """Both operands in one type; a literal takes the type of the other side."""
+        if self.is_spelled(right) and not self.is_spelled(left):
+            right = self.adapted(right, left)
+        elif self.is_spelled(left) and not self.is_spelled(right):
+            left = self.adapted(left, right)
+        left, right = self.narrowed(left, right), self.narrowed(right, left)
+        target = common_type(left.type, right.type)
+        if target is None:
+            raise self.error(f"Cannot compare {left.type} with {right.type}; use CAST", node)
+        return self.cast(left, target), self.cast(right, target)
+
+    @staticmethod
+    def is_spelled(node: Expression) -> bool:
+        return isinstance(node, Constant) and node.literal is not None
+
+    def adapted(self, constant: Expression, operand: Expression) -> Expression:
+        """A literal in the type that values of `operand` are compared in."""
+        assert isinstance(constant, Constant)
+        assert constant.literal is not None
+        value = constant.literal.value
+        stored = isinstance(operand, (Column, FieldAccess, Element))
+        if pa.types.is_null(operand.type) or value is None:
+            return constant
+        computed_integer = pa.types.is_integer(operand.type) and not stored and isinstance(value, (int, Decimal))
+        try:
+            scalar = convert_literal(constant.literal, operand.type)
+        except LiteralMismatch as mismatch:
+            if computed_integer and not isinstance(value, bool):
+                return constant
+            subject = f" of column {'.'.join(operand.path)!r}" if isinstance(operand, Column) else ""
+            raise FilterError(
+                f"Wrong literal for the type{subject}: {mismatch}", self.text, constant.position
+            ) from None
+        return Constant(scalar, type=scalar.type, position=constant.position)
+
+    def narrowed(self, node: Expression, other: Expression) -> Expression:
+        """A typed constant in the type of the column it meets, when that loses nothing."""
+        if not (isinstance(node, Constant) and isinstance(other, Column)) or node.type.equals(other.type):
+            return node
+        families = (pa.types.is_integer, pa.types.is_decimal, pa.types.is_timestamp)
+        alike = any(family(node.type) and family(other.type) for family in families)
+        if not alike or (pa.types.is_timestamp(node.type) and (node.type.tz is None) != (other.type.tz is None)):
+            return node
+        try:
+            value = node.value.cast(other.type)
+            if not value.cast(node.type).equals(node.value):
+                return node
+        except pa.ArrowInvalid:
+            return node
+        return Constant(value, type=value.type, position=node.position)
+
+    def in_list(self, node: InList) -> Expression:
+        operand = self.bind(node.operand)
+        items = [self.bind(item) for item in node.items]
+        if isinstance(operand, Constant) or not all(isinstance(item, Constant) for item in items):
+            return self.any_equal(operand, items, node)
+        met = [self.meet(operand, item, node) for item in items]
+        self.require_comparable(met[0][0], node)
+        target = reduce(lambda known, pair: common_type(known, pair[0].type) or known, met, operand.type)
+        values = tuple(self.cast(item, target) for _, item in met)
+        return InList(self.cast(operand, target), values, node.negated, type=pa.bool_(), position=node.position)
+
+    def any_equal(self, operand: Expression, items: Sequence[Expression], node: InList) -> Expression:
+        tests = tuple(self.compare("=", operand, item, node) for item in items)
+        found = tests[0] if len(tests) == 1 else Or(tests, type=pa.bool_(), position=node.position)
+        found = self.folded(found) if len(tests) > 1 else found
+        return self.folded(Not(found, type=pa.bool_(), position=node.position)) if node.negated else found
+
+    # -- logic -------------------------------------------------------------------------------------------------------
+
+    def boolean(self, node: Expression, what: str) -> Expression:
+        bound = self.bind(node)
+        if pa.types.is_null(bound.type):
+            return self.cast(bound, pa.bool_())
+        if not pa.types.is_boolean(bound.type):
+            raise self.error(f"{what} needs booleans, this is of type {bound.type}", node)
+        return bound
+
+    def logical(self, node: And | Or) -> Expression:
+        word = "AND" if isinstance(node, And) else "OR"
+        operands = tuple(self.boolean(operand, word) for operand in node.operands)
+        return self.folded(replace(node, operands=operands, type=pa.bool_()))
+
+    def negation(self, node: Not) -> Expression:
+        return self.folded(replace(node, operand=self.boolean(node.operand, "NOT"), type=pa.bool_()))
+
+    def truth_test(self, node: IsTruth) -> Expression:
+        return self.folded(replace(node, operand=self.boolean(node.operand, "IS TRUE"), type=pa.bool_()))
+
+    def null_test(self, node: IsNull) -> Expression:
+        return self.folded(replace(node, operand=self.bind(node.operand), type=pa.bool_()))
+
+    def like(self, node: Like) -> Expression:
+        operand, pattern = self.text_operand(node.operand), self.text_operand(node.pattern)
+        return self.folded(replace(node, operand=operand, pattern=pattern, type=pa.bool_()))
+
+    def text_operand(self, node: Expression) -> Expression:
+        bound = self.bind(node)
+        if pa.types.is_null(bound.type):
+            return self.cast(bound, pa.string())
+        if not is_text(bound.type):
+            raise self.error(f"LIKE needs strings, this is of type {bound.type}", node)
+        return bound
+
+    # -- arithmetic --------------------------------------------------------------------------------------------------
+
+    def arithmetic(self, node: Arithmetic) -> Expression:
+        left, right = self.bind(node.left), self.bind(node.right)
+        exact = self.exact_arithmetic(node.operator, left, right)
+        if exact is not None:
+            return self.literal(Literal(exact, position=node.position))
+        left, right = self.factor(left, right, node), self.factor(right, left, node)
+        left, right = self.arithmetic_operands(left, right, node)
+        return self.typed(node, lambda pair: replace(node, left=pair[0], right=pair[1]), (left, right))
+
+    def exact_arithmetic(self, operator: str, left: Expression, right: Expression) -> Decimal | None:
+        """The sum, difference or product of number literals with decimal places, which is still a literal."""
+        if not (self.is_spelled(left) and self.is_spelled(right)) or operator not in _EXACT:
+            return None
+        numbers: list[int | Decimal] = []
+        for side in (left, right):
+            value = side.literal.value if isinstance(side, Constant) and side.literal is not None else None
+            if isinstance(value, bool) or not isinstance(value, (int, Decimal)):
+                return None
+            numbers.append(value)
+        if not any(isinstance(number, Decimal) for number in numbers):
+            return None
+        with localcontext() as context:
+            context.prec = 200
+            return _EXACT[operator](Decimal(numbers[0]), Decimal(numbers[1]))
+
+    def factor(self, node: Expression, other: Expression, parent: Arithmetic) -> Expression:
+        """A number literal in the type it takes beside `other`."""
+        if not isinstance(node, Constant) or node.literal is None or self.is_spelled(other):
+            return node
+        value = node.literal.value
+        if isinstance(value, bool) or not isinstance(value, (int, Decimal)):
+            return node
+        if self.projection and isinstance(other, Column) and is_number(other.type):
+            try:
+                scalar = convert_literal(node.literal, other.type)
+            except LiteralMismatch:
+                return node
+        elif pa.types.is_decimal(other.type) and (isinstance(value, Decimal) or parent.operator != "/"):
+            scalar = shortest_decimal(Decimal(value))
+        elif pa.types.is_float32(other.type) and isinstance(value, int):
+            scalar = pa.scalar(float(value), pa.float32())
+        else:
+            return node
+        return Constant(scalar, type=scalar.type, position=node.position)
+
+    def arithmetic_operands(
+        self, left: Expression, right: Expression, node: Arithmetic
+    ) -> tuple[Expression, Expression]:
+        if pa.types.is_null(left.type) and pa.types.is_null(right.type):
+            return self.cast(left, pa.int64()), self.cast(right, pa.int64())
+        if pa.types.is_null(left.type):
+            return self.cast(left, right.type), right
+        if pa.types.is_null(right.type):
+            return left, self.cast(right, left.type)
+        if is_number(left.type) and is_number(right.type):
+            target = common_type(left.type, right.type)
+            assert target is not None
+            if node.operator in ("<<", ">>") and not pa.types.is_integer(target):
+                raise self.error(f"Operator {node.operator} needs integers", node)
+            if pa.types.is_decimal(target) and node.operator in "*/":
+                return self.as_decimal(left), self.as_decimal(right)
+            return self.cast(left, target), self.cast(right, target)
+        if node.operator in "+-" and pa.types.is_temporal(left.type) and pa.types.is_temporal(right.type):
+            return left, right
+        raise self.error(f"Operator {node.operator} does not take {left.type} and {right.type}", node)
+
+    def as_decimal(self, node: Expression) -> Expression:
+        if pa.types.is_decimal(node.type):
+            return node
+        target = common_type(node.type, pa.decimal128(1, 0))
+        assert target is not None
+        return self.cast(node, target)
+
+    def typed(
+        self,
+        node: Expression,
+        build: Callable[[tuple[Expression, Expression]], Expression],
+        pair: tuple[Expression, Expression],
+    ) -> Expression:
+        """A node with the result type its kernel has; decimals go to 256 bits when 128 are too few."""
+        try:
+            built = build(pair)
+            return self.folded(replace(built, type=self.result_type(built)))
+        except FilterError:
+            if not any(pa.types.is_decimal128(side.type) for side in pair):
+                raise
+        wide = [self.cast(side, pa.decimal256(side.type.precision, side.type.scale)) for side in pair]
+        built = build((wide[0], wide[1]))
+        return self.folded(replace(built, type=self.result_type(built)))
+
+    def result_type(self, node: Expression) -> pa.DataType:
+        """The type of a node, learnt by running it on no rows."""
+        stand_ins: dict[str, pa.Array] = {}
+
+        def stand_in(child: Expression) -> Expression:
+            if isinstance(child, Constant):
+                return child
+            name = str(len(stand_ins))
+            stand_ins[name] = pa.nulls(0, child.type)
+            return Column((name,), type=child.type)
+
+        if isinstance(node, Call):
+            probe: Expression = replace(node, arguments=tuple(stand_in(child) for child in node.arguments))
+        elif isinstance(node, Arithmetic):
+            probe = replace(node, left=stand_in(node.left), right=stand_in(node.right))
+        else:
+            raise TypeError(f"the type of {type(node).__name__} follows from its operands")
+        try:
+            return compile_tree(probe)(pa.RecordBatch.from_pydict(stand_ins)).type
+        except _DATA_ERRORS as error:
+            raise self.error(str(error), node) from error
+
+    def negate(self, node: Negate) -> Expression:
+        operand = self.bind(node.operand)
+        if not is_number(operand.type) or pa.types.is_unsigned_integer(operand.type):
+            raise self.error(f"Unary minus needs a signed number, this is of type {operand.type}", node)
+        return self.folded(replace(node, operand=operand, type=operand.type))
+
+    def concatenation(self, node: Concatenation) -> Expression:
+        left, right = self.bind(node.left), self.bind(node.right)
+        if not any(is_text(side.type) or pa.types.is_null(side.type) for side in (left, right)):
+            if not (is_binary(left.type) and is_binary(right.type)):
+                raise self.error(f"Operator || needs a string, not {left.type} and {right.type}", node)
+            target = common_type(left.type, right.type) or pa.binary()
+        else:
+            large = pa.types.is_large_string(left.type) or pa.types.is_large_string(right.type)
+            target = pa.large_string() if large else pa.string()
+        left, right = self.cast(left, target), self.cast(right, target)
+        return self.folded(replace(node, left=left, right=right, type=target))
+
+    # -- conversions -------------------------------------------------------------------------------------------------
+
+    def cast(self, node: Expression, target: pa.DataType, *, lenient: bool = False) -> Expression:
+        """The node converted to `target`; the node itself when it has that type."""
+        if node.type.equals(target):
+            return node
+        if cast_kernel(node.type, target, lenient=lenient) is None:
+            raise self.error(f"Unsupported CAST from {node.type} to {target}", node)
+        return self.folded(Cast(node, target, lenient, type=target, position=node.position))
+
+    def explicit_cast(self, node: Cast) -> Expression:
+        operand = self.bind(node.operand)
+        number = node.operand.value if isinstance(node.operand, Literal) else None
+        if pa.types.is_decimal(node.target) and isinstance(number, (int, Decimal)) and not isinstance(number, bool):
+            scalar = shortest_decimal(Decimal(number))
+            operand = Constant(scalar, type=scalar.type, position=operand.position)
+        if operand.type.equals(node.target) and isinstance(operand, Constant):
+            return Constant(operand.value, type=operand.type, position=node.position)
+        return self.cast(replace(operand, position=node.position), node.target, lenient=node.lenient)
+
+    def arrow_type(self, node: Expression) -> pa.DataType:
+        name = node.value if isinstance(node, Literal) else None
+        target = parse_arrow_type(name) if isinstance(name, str) else None
+        if target is None:
+            raise self.error("arrow_cast needs the name of an Arrow type, such as 'Int64'", node)
+        return target

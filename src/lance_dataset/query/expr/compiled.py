@@ -1,0 +1,150 @@
+"""Compiled filters and expressions: what scanners hold while they run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lance_dataset.errors import FilterError, InvalidInputError
+
+from .arrow_expr import columns_read, expression_type, run_expression
+from .bind import bind
+from .evaluate import Evaluator, compile_tree
+from .parse import parse
+from .tree import Column, Expression, walk
+
+__all__ = ["BoundExpression", "Filter", "compile_expression", "compile_filter"]
+
+
+class BoundExpression:
+    """An expression ready to run over batches.
+
+    Attributes
+    ----------
+    type
+        Arrow type of the values.
+    columns
+        Names of the top-level columns it reads, in schema order.
+    field_paths
+        Paths of the columns and nested fields it reads, in schema order.
+    tree
+        The bound tree; None when it was given as a pyarrow expression.
+    """
+
+    __slots__ = ("_evaluator", "_text", "columns", "field_paths", "tree", "type")
+
+    def __init__(
+        self,
+        evaluator: Evaluator,
+        text: str,
+        type: pa.DataType,
+        field_paths: tuple[tuple[str, ...], ...],
+        tree: Expression | None,
+    ) -> None:
+        self._evaluator = evaluator
+        self._text = text
+        self.type = type
+        self.field_paths = field_paths
+        self.columns: tuple[str, ...] = tuple(dict.fromkeys(path[0] for path in field_paths))
+        self.tree = tree
+
+    def __str__(self) -> str:
+        return self._text
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._text!r})"
+
+    def evaluate(self, batch: pa.RecordBatch | pa.Table) -> pa.Array | pa.ChunkedArray:
+        """The value for every row: an array for a batch, a chunked array for a table.
+
+        Raises
+        ------
+        InvalidInputError
+            The batch lacks a column that the expression reads.
+        pyarrow.ArrowInvalid
+            A value that the expression cannot take, such as a failing CAST or an integer division by zero.
+        """
+        if isinstance(batch, pa.Table):
+            return pa.chunked_array([self._array(part) for part in batch.to_batches()], self.type)
+        return self._array(batch)
+
+    def _array(self, batch: pa.RecordBatch) -> pa.Array:
+        datum = self._evaluator(batch)
+        return pa.repeat(datum, batch.num_rows) if isinstance(datum, pa.Scalar) else datum
+
+
+class Filter(BoundExpression):
+    """A boolean expression; rows where it is null are dropped."""
+
+    __slots__ = ()
+
+    def mask(self, batch: pa.RecordBatch | pa.Table) -> pa.BooleanArray | pa.ChunkedArray:
+        """True for the rows to keep; never null. Errors as in `evaluate`."""
+        if isinstance(batch, pa.Table):
+            return pa.chunked_array([self.mask(part) for part in batch.to_batches()], pa.bool_())
+        array = self._array(batch)
+        return array.fill_null(False) if array.null_count else array
+
+
+def compile_filter(filter: str | pc.Expression | None, schema: pa.Schema) -> Filter | None:
+    """Compile a filter for data of a schema.
+
+    Parameters
+    ----------
+    filter
+        Filter text, a pyarrow expression, or None for no filter.
+    schema
+        Columns that the filter may read, special columns included.
+
+    Returns
+    -------
+    Filter or None
+        None when `filter` is None.
+
+    Raises
+    ------
+    FilterError
+        The text cannot be parsed, does not fit the types, or is not boolean.
+    FieldNotFoundError
+        A column that the schema lacks.
+    """
+    if filter is None:
+        return None
+    if isinstance(filter, pc.Expression):
+        arrow = expression_type(filter, schema)
+        _require_boolean(arrow, str(filter))
+        columns = columns_read(filter, schema)
+        paths = tuple((name,) for name in columns)
+        return Filter(run_expression(filter, columns), str(filter), arrow, paths, None)
+    if not isinstance(filter, str):
+        raise InvalidInputError(f"A filter is a string or a pyarrow expression, not {type(filter).__name__}")
+    tree = _bound_tree(filter, schema, projection=False)
+    _require_boolean(tree.type, filter)
+    return Filter(compile_tree(tree), filter, tree.type, _field_paths(tree, schema), tree)
+
+
+def compile_expression(text: str, schema: pa.Schema) -> BoundExpression:
+    """Compile an expression that computes a column, such as ``a + 1``; parameters and errors as in `compile_filter`."""
+    tree = _bound_tree(text, schema, projection=True)
+    return BoundExpression(compile_tree(tree), text, tree.type, _field_paths(tree, schema), tree)
+
+
+def _bound_tree(text: str, schema: pa.Schema, *, projection: bool) -> Expression:
+    try:
+        return bind(parse(text), schema, text, projection=projection)
+    except RecursionError:
+        raise FilterError("The filter is nested too deeply") from None
+
+
+def _require_boolean(arrow: pa.DataType, text: str) -> None:
+    if not pa.types.is_boolean(arrow):
+        raise FilterError(f"The filter {text} does not return a boolean but {arrow}")
+
+
+def _field_paths(tree: Expression, schema: pa.Schema) -> tuple[tuple[str, ...], ...]:
+    paths: Iterable[Any] = dict.fromkeys(node.path for node in walk(tree) if isinstance(node, Column))
+    order = {name: place for place, name in enumerate(schema.names)}
+    return tuple(sorted(paths, key=lambda path: (order[path[0]], path[1:])))

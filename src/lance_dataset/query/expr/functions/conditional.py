@@ -1,0 +1,52 @@
+"""Functions about nulls and choices."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from .registry import Function, Kind
+
+__all__ = ["ALIASES", "FUNCTIONS"]
+
+
+def _nullif(value: Any, other: Any) -> Any:
+    same = pc.fill_null(pc.equal(value, other), False)
+    return pc.if_else(same, pa.scalar(None, value.type), value)
+
+
+def _nvl2(test: Any, present: Any, absent: Any) -> Any:
+    return pc.if_else(pc.is_valid(test), present, absent)
+
+
+def _extreme(largest: bool) -> Any:
+    """The largest or smallest non-null value; NaN counts as the largest float."""
+
+    def kernel(*values: Any) -> Any:
+        result = values[0]
+        for value in values[1:]:
+            result = _pick(result, value, largest)
+        return result
+
+    return kernel
+
+
+def _pick(left: Any, right: Any, largest: bool) -> Any:
+    better = pc.greater(left, right) if largest else pc.less(left, right)
+    if pa.types.is_floating(left.type):
+        better = pc.or_kleene(better, pc.is_nan(left)) if largest else pc.or_kleene(better, pc.is_nan(right))
+    better = pc.coalesce(better, pc.is_valid(left))
+    return pc.if_else(better, left, right)
+
+
+FUNCTIONS = [
+    Function("coalesce", (Kind.SAME,), pc.coalesce, variadic=True),
+    Function("nvl", (Kind.SAME, Kind.SAME), pc.coalesce),
+    Function("nvl2", (Kind.ANY, Kind.SAME, Kind.SAME), _nvl2),
+    Function("nullif", (Kind.SAME, Kind.SAME), _nullif),
+    Function("greatest", (Kind.SAME,), _extreme(largest=True), variadic=True),
+    Function("least", (Kind.SAME,), _extreme(largest=False), variadic=True),
+]
+ALIASES = {"ifnull": "nvl"}

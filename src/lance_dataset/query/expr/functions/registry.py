@@ -1,0 +1,99 @@
+"""What a function is, and the table of all of them.
+
+A function names the kinds of its parameters and gives a kernel over Arrow arrays and scalars. The binder converts the
+arguments as the kinds demand and learns the result type by running the kernel on empty arrays, so adding a function
+means adding one line to a table in one of the sibling modules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+__all__ = ["Function", "Kind", "find_function", "function_names"]
+
+
+class Kind(Enum):
+    """What a parameter takes, and into what the argument is converted first."""
+
+    ANY = "any value"
+    NUMBER = "a number"
+    FLOAT = "a number (computed in float64)"
+    INTEGER = "an integer"
+    TEXT = "a string"
+    PRINTED = "a string or a value that can be printed"
+    BYTES = "a string or binary value"
+    BOOLEAN = "a boolean"
+    TEMPORAL = "a date or timestamp"
+    INTERVAL = "an interval"
+    LIST = "a list"
+    ELEMENT = "a value of the list's element type"
+    SAME = "values of one common type"
+
+
+@dataclass(frozen=True)
+class Function:
+    """A scalar function.
+
+    Attributes
+    ----------
+    name
+        Lower-case name.
+    parameters
+        Kinds of the parameters, in order.
+    kernel
+        Takes as many arrays or scalars as there are arguments; nulls are its business.
+    optional
+        How many parameters at the end may be left out.
+    variadic
+        The last parameter may repeat.
+    """
+
+    name: str
+    parameters: tuple[Kind, ...]
+    kernel: Callable[..., Any]
+    optional: int = 0
+    variadic: bool = False
+
+    def accepts(self, count: int) -> bool:
+        """True when `count` arguments are a possible call."""
+        return len(self.parameters) - self.optional <= count and (self.variadic or count <= len(self.parameters))
+
+    def arity(self) -> str:
+        """The number of arguments in words."""
+        low, high = len(self.parameters) - self.optional, len(self.parameters)
+        if self.variadic:
+            return f"at least {low}"
+        return str(high) if low == high else f"{low} to {high}"
+
+    def kinds(self, count: int) -> tuple[Kind, ...]:
+        """The kind of each of `count` arguments."""
+        repeated = max(count - len(self.parameters), 0)
+        return (self.parameters + self.parameters[-1:] * repeated)[:count]
+
+
+def _table() -> dict[str, Function]:
+    global _FUNCTIONS
+    if _FUNCTIONS is None:
+        from . import conditional, lists, math, temporal, text
+
+        _FUNCTIONS = {}
+        for module in (math, conditional, text, temporal, lists):
+            _FUNCTIONS.update({function.name: function for function in module.FUNCTIONS})
+            _FUNCTIONS.update({alias: _FUNCTIONS[name] for alias, name in module.ALIASES.items()})
+    return _FUNCTIONS
+
+
+_FUNCTIONS: dict[str, Function] | None = None
+
+
+def find_function(name: str) -> Function | None:
+    """The function of a name in any case."""
+    return _table().get(name.lower())
+
+
+def function_names() -> tuple[str, ...]:
+    """Every name and alias."""
+    return tuple(_table())

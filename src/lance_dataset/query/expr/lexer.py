@@ -1,0 +1,132 @@
+"""Filter text to tokens.
+
+The dialect is small and differs from every stock SQL lexer in its quoting (double quotes make string literals,
+back-ticks make identifiers), so it is spelled out here; every token knows its place for error messages.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from decimal import Decimal
+from enum import Enum
+
+from lance_dataset.errors import FilterError
+
+__all__ = ["Token", "TokenKind", "tokenize"]
+
+
+class TokenKind(Enum):
+    """What a token is; keywords are names, the parser tells them apart."""
+
+    NAME = "name"
+    QUOTED_NAME = "quoted name"
+    STRING = "string"
+    INTEGER = "integer"
+    DECIMAL = "number"
+    BINARY = "binary literal"
+    OPERATOR = "operator"
+    END = "end of the filter"
+
+
+@dataclass(frozen=True)
+class Token:
+    """One token.
+
+    Attributes
+    ----------
+    kind
+        Class of the token.
+    text
+        The token as written.
+    value
+        Decoded literal value, the unquoted name, or the operator.
+    position
+        0-based character position in the filter text.
+    """
+
+    kind: TokenKind
+    text: str
+    value: str | int | bytes | Decimal
+    position: int
+
+    @property
+    def keyword(self) -> str:
+        """Upper-case text of an unquoted name, else an empty string."""
+        return self.text.upper() if self.kind is TokenKind.NAME else ""
+
+
+_TOKEN = re.compile(
+    r"""
+    (?P<space>\s+ | --[^\n]* | /\*.*?\*/)
+  | (?P<binary>[xX]'[^']*')
+  | (?P<number>(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?)
+  | (?P<name>[^\W\d]\w*)
+  | (?P<string>'(?:[^']|'')*' | "(?:[^"]|"")*")
+  | (?P<quoted>`(?:[^`]|``)+`)
+  | (?P<operator>!~\*|->>|<=>|\|\||::|==|!=|<>|<=|>=|<<|>>|->|~\*|!~|[-=<>+*/%()\[\],.;~&|^!?:@$])
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_UNTERMINATED = {"'": "string literal", '"': "string literal", "`": "quoted name"}
+
+
+def tokenize(text: str) -> list[Token]:
+    """Split filter text into tokens, the last one of kind `TokenKind.END`.
+
+    Raises
+    ------
+    FilterError
+        A character outside the dialect, an unterminated literal, or a malformed number.
+    """
+    tokens: list[Token] = []
+    position = 0
+    while position < len(text):
+        match = _TOKEN.match(text, position)
+        if match is None:
+            raise _unexpected(text, position)
+        if match.lastgroup != "space":
+            tokens.append(_token(match, text))
+        position = match.end()
+    tokens.append(Token(TokenKind.END, "", "", len(text)))
+    return tokens
+
+
+def _unexpected(text: str, position: int) -> FilterError:
+    character = text[position]
+    if character in _UNTERMINATED:
+        return FilterError(f"Unterminated {_UNTERMINATED[character]}", text, position)
+    return FilterError(f"Unexpected character {character!r} in the filter", text, position)
+
+
+def _token(match: re.Match[str], text: str) -> Token:
+    written, position = match.group(), match.start()
+    group = match.lastgroup
+    if group == "name":
+        return Token(TokenKind.NAME, written, written, position)
+    if group == "quoted":
+        return Token(TokenKind.QUOTED_NAME, written, written[1:-1].replace("``", "`"), position)
+    if group == "string":
+        quote = written[0]
+        return Token(TokenKind.STRING, written, written[1:-1].replace(quote * 2, quote), position)
+    if group == "binary":
+        return Token(TokenKind.BINARY, written, _binary(written, text, position), position)
+    if group == "number":
+        return _number(written, text, position)
+    return Token(TokenKind.OPERATOR, written, written, position)
+
+
+def _number(written: str, text: str, position: int) -> Token:
+    following = text[position + len(written) : position + len(written) + 1]
+    if following.isalnum() or following == "_":
+        raise FilterError("Malformed number, or a name that must be quoted with back-ticks", text, position)
+    if written.isdigit():
+        return Token(TokenKind.INTEGER, written, int(written), position)
+    return Token(TokenKind.DECIMAL, written, Decimal(written), position)
+
+
+def _binary(written: str, text: str, position: int) -> bytes:
+    try:
+        return bytes.fromhex(written[2:-1])
+    except ValueError:
+        raise FilterError("A binary literal needs pairs of hexadecimal digits, as in X'6162'", text, position) from None

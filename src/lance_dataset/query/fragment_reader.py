@@ -1,0 +1,178 @@
+"""Reading one fragment: its data files as columns, its deletions as row numbers, its system columns."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from lance_dataset.errors import CorruptFileError, UnsupportedError
+from lance_dataset.file.column import ColumnReader
+from lance_dataset.file.container import FileMetadata
+from lance_dataset.file.reader import open_fragment_column, open_metadata
+from lance_dataset.schema import Field
+from lance_dataset.table.deletions import read_deletions
+from lance_dataset.table.fragment import DataFile, Fragment, Lineage, Spilled
+from lance_dataset.table.paths import FileLocator
+from lance_dataset.table.row_ids import RowIds, RowVersions
+
+__all__ = ["SYSTEM_COLUMNS", "FragmentReader"]
+
+#: Columns that every dataset has besides its schema.
+SYSTEM_COLUMNS = {
+    "_rowid": pa.field("_rowid", pa.uint64()),
+    "_rowaddr": pa.field("_rowaddr", pa.uint64()),
+    "_rowoffset": pa.field("_rowoffset", pa.uint64()),
+    "_row_created_at_version": pa.field("_row_created_at_version", pa.uint64()),
+    "_row_last_updated_at_version": pa.field("_row_last_updated_at_version", pa.uint64()),
+}
+
+
+class FragmentReader:
+    """An open fragment. Files are opened when a column needs them and stay open.
+
+    Parameters
+    ----------
+    locator
+        Finds the files.
+    fragment
+        The fragment.
+    live_start
+        Number of live rows of the dataset before this fragment; None where only this fragment matters.
+    """
+
+    def __init__(self, locator: FileLocator, fragment: Fragment, live_start: int | None = None) -> None:
+        self.fragment = fragment
+        self.live_start = live_start
+        self._locator = locator
+        self._files: dict[str, FileMetadata] = {}
+        self._columns: dict[tuple[int, ...], ColumnReader] = {}
+
+    # -- files ---------------------------------------------------------------------------------------------------
+
+    def _open(self, file: DataFile) -> FileMetadata:
+        known = self._files.get(file.path)
+        if known is None:
+            store, path = self._locator.data_file(file)
+            known = self._files[file.path] = open_metadata(store.open_input(path, file.file_size_bytes or None))
+        return known
+
+    @cached_property
+    def _owners(self) -> dict[int, tuple[DataFile, int]]:
+        """Field id -> data file and column index; the last file wins."""
+        owners = {}
+        for file in self.fragment.files:
+            for field_id, index in zip(file.fields, file.column_indices, strict=False):
+                if field_id >= 0 and index >= 0:
+                    owners[field_id] = (file, index)
+        return owners
+
+    @cached_property
+    def physical_rows(self) -> int:
+        """Rows in the files, deleted ones included."""
+        if self.fragment.physical_rows or not self.fragment.files:
+            return self.fragment.physical_rows
+        return self._open(self.fragment.files[0]).num_rows
+
+    @cached_property
+    def num_rows(self) -> int:
+        """Live rows."""
+        known = self.fragment.num_rows
+        return self.physical_rows - len(self.deletions) if known is None else known
+
+    @property
+    def bytes_per_row(self) -> float:
+        """Estimate of the stored size of a row, for sizing reads."""
+        total = sum(file.file_size_bytes for file in self.fragment.files)
+        return max(total / max(self.physical_rows, 1), 1.0)
+
+    def column(self, field: Field) -> ColumnReader:
+        """Reader of a top-level field (or a pruning of one); kept for the next call."""
+        key = tuple(node.id for node in field.walk())
+        known = self._columns.get(key)
+        if known is None:
+            known = self._columns[key] = self._open_column(field)
+        return known
+
+    def _open_column(self, field: Field) -> ColumnReader:
+        if self.fragment.overlays:
+            raise UnsupportedError(
+                f"fragment {self.fragment.id} has data overlay files, which this release does not read"
+            )
+        stored = {}
+        for node in field.walk():
+            owner = self._owners.get(node.id)
+            if owner is not None:
+                metadata = self._open(owner[0])
+                if metadata.num_rows != self.physical_rows:
+                    raise CorruptFileError(
+                        f"{metadata.source.path}: has {metadata.num_rows} rows, its fragment {self.physical_rows}"
+                    )
+                stored[node.id] = (metadata, owner[1])
+        return open_fragment_column(field, stored, self.physical_rows)
+
+    # -- rows ----------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def deletions(self) -> NDArray[np.int64]:
+        """Physical offsets of the deleted rows, ascending."""
+        if self.fragment.deletion_file is None:
+            return np.empty(0, np.int64)
+        return read_deletions(self._locator, self.fragment, self.physical_rows).astype(np.int64)
+
+    def live_rows(self, start: int, stop: int) -> NDArray[np.int64] | None:
+        """Physical offsets of the live rows in ``[start, stop)``; None when all are."""
+        if self.fragment.deletion_file is None:
+            return None
+        low, high = np.searchsorted(self.deletions, [start, stop])
+        if low == high:
+            return None
+        keep = np.ones(stop - start, bool)
+        keep[self.deletions[low:high] - start] = False
+        return np.flatnonzero(keep) + start
+
+    def physical(self, live: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Physical offsets of live row numbers of this fragment."""
+        if self.fragment.deletion_file is None:
+            return live
+        shifted = self.deletions - np.arange(len(self.deletions))
+        return live + np.searchsorted(shifted, live, side="right")
+
+    # -- system columns ------------------------------------------------------------------------------------------
+
+    def system_column(self, name: str, rows: NDArray[np.int64]) -> pa.Array:
+        """Values of a system column at physical offsets."""
+        if name == "_rowaddr":
+            return pa.array(self._addresses(rows))
+        if name == "_rowid":
+            ids = self._row_ids
+            return pa.array(self._addresses(rows) if ids is None else ids[rows])
+        if name == "_rowoffset":
+            return pa.array(self._live_offsets(rows))
+        created = name == "_row_created_at_version"
+        fragment = self.fragment
+        lineage = fragment.created_at_versions if created else fragment.last_updated_at_versions
+        data = self._lineage(lineage, name)
+        return pa.array(RowVersions.decode(data, self.physical_rows, f"fragment {fragment.id}").to_numpy()[rows])
+
+    def _addresses(self, rows: NDArray[np.int64]) -> NDArray[np.uint64]:
+        return (rows + (self.fragment.id << 32)).astype(np.uint64)
+
+    def _live_offsets(self, rows: NDArray[np.int64]) -> NDArray[np.uint64]:
+        return ((self.live_start or 0) + rows - np.searchsorted(self.deletions, rows)).astype(np.uint64)
+
+    @cached_property
+    def _row_ids(self) -> NDArray[np.uint64] | None:
+        data = self._lineage(self.fragment.row_ids, "_rowid")
+        if data is None:
+            return None
+        return RowIds.decode(data, self.physical_rows, f"fragment {self.fragment.id}").to_numpy()
+
+    def _lineage(self, lineage: Lineage, name: str) -> bytes | None:
+        if isinstance(lineage, Spilled):
+            raise UnsupportedError(
+                f"fragment {self.fragment.id} keeps {name} in a hidden column, which this release does not read"
+            )
+        return lineage

@@ -1,0 +1,55 @@
+"""The one pool of worker threads that decoding shares."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+__all__ = ["cpu_count", "map_parallel"]
+
+_Item = TypeVar("_Item")
+_Result = TypeVar("_Result")
+
+_pool: ThreadPoolExecutor | None = None
+_lock = threading.Lock()
+
+
+def cpu_count() -> int:
+    """Processors this process may use; `LANCE_CPU_THREADS` overrides."""
+    configured = os.environ.get("LANCE_CPU_THREADS", "")
+    if configured.isdigit() and int(configured) > 0:
+        return int(configured)
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def map_parallel(function: Callable[[_Item], _Result], items: Sequence[_Item], *, parallel: bool) -> list[_Result]:
+    """Results of `function` for every item, in order; on worker threads if `parallel` and there is something to gain.
+
+    `function` must not call this one.
+    """
+    if not parallel or len(items) < 2 or cpu_count() < 2:
+        return [function(item) for item in items]
+    return list(_shared_pool().map(function, items))
+
+
+def _shared_pool() -> ThreadPoolExecutor:
+    global _pool
+    with _lock:
+        if _pool is None:
+            _pool = ThreadPoolExecutor(cpu_count(), thread_name_prefix="lance-decode")
+        return _pool
+
+
+def _forget_pool() -> None:
+    """A forked child has none of its parent's threads."""
+    global _pool, _lock
+    _pool, _lock = None, threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_pool)

@@ -1,0 +1,154 @@
+"""What a scan returns: which columns, computed how, under which names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import pyarrow as pa
+
+from lance_dataset.errors import FieldNotFoundError, InvalidInputError, nearest_name_hint
+from lance_dataset.query.expr import BoundExpression, compile_expression
+from lance_dataset.query.fragment_reader import SYSTEM_COLUMNS
+from lance_dataset.schema import EXTENSION_NAME, Field, Schema
+
+__all__ = ["OutputColumn", "Projection", "full_schema", "project"]
+
+Columns: TypeAlias = "Sequence[str] | Mapping[str, str] | None"
+
+
+@dataclass(frozen=True)
+class OutputColumn:
+    """One column of the output.
+
+    Attributes
+    ----------
+    arrow
+        Name and storage type in the output.
+    field
+        The stored top-level field it comes from (pruned to what is needed), if any.
+    path
+        Names below `field` down to the value; empty for the field itself.
+    system
+        Name of the system column it is, if any.
+    expression
+        What computes it, if it is computed.
+    """
+
+    arrow: pa.Field
+    field: Field | None = None
+    path: tuple[str, ...] = ()
+    system: str | None = None
+    expression: BoundExpression | None = None
+
+
+@dataclass(frozen=True)
+class Projection:
+    """The output columns of a scan, in order.
+
+    Attributes
+    ----------
+    columns
+        The columns.
+    schema
+        Arrow schema over storage types.
+    """
+
+    columns: tuple[OutputColumn, ...]
+    schema: pa.Schema
+
+    @property
+    def has_extensions(self) -> bool:
+        """Whether an output field carries an Arrow extension type."""
+        return any(_has_extension(field) for field in self.schema)
+
+    @property
+    def user_schema(self) -> pa.Schema:
+        """The schema as users see it, registered extension types resolved."""
+        return pa.ipc.read_schema(self.schema.serialize()) if self.has_extensions else self.schema
+
+
+def _has_extension(field: pa.Field) -> bool:
+    if field.metadata and EXTENSION_NAME.encode() in field.metadata:
+        return True
+    return any(_has_extension(field.type.field(i)) for i in range(field.type.num_fields))
+
+
+def full_schema(schema: Schema) -> pa.Schema:
+    """What expressions may name: the columns of the dataset (as storage types) and the system columns."""
+    return pa.schema([*schema.storage_arrow, *SYSTEM_COLUMNS.values()])
+
+
+def project(
+    schema: Schema, columns: Columns, *, with_row_id: bool = False, with_row_address: bool = False
+) -> Projection:
+    """Resolve what a user asked for.
+
+    Parameters
+    ----------
+    schema
+        Schema of the dataset.
+    columns
+        Names (nested ones dotted, system columns included), or output name -> SQL expression; None for all.
+    with_row_id, with_row_address
+        Append `_rowid` and `_rowaddr` unless they are there.
+
+    Raises
+    ------
+    FieldNotFoundError
+        Unknown column.
+    InvalidInputError
+        A name twice, or something that is no name.
+    """
+    if columns is None:
+        outputs = [OutputColumn(field.to_arrow(), field) for field in schema.fields]
+    elif isinstance(columns, Mapping):
+        outputs = [_computed(schema, name, text) for name, text in columns.items()]
+    else:
+        outputs = [_named(schema, name) for name in _checked_names(columns)]
+    names = [output.arrow.name for output in outputs]
+    for name, wanted in (("_rowid", with_row_id), ("_rowaddr", with_row_address)):
+        if wanted and name not in names:
+            outputs.append(OutputColumn(SYSTEM_COLUMNS[name], system=name))
+    metadata = dict(schema.metadata) or None
+    return Projection(tuple(outputs), pa.schema([output.arrow for output in outputs], metadata=metadata))
+
+
+def _checked_names(columns: Sequence[str]) -> list[str]:
+    if isinstance(columns, str):
+        raise InvalidInputError(f"columns must be a list of names, not the text {columns!r}")
+    names = list(columns)
+    for position, name in enumerate(names):
+        if not isinstance(name, str):
+            raise InvalidInputError(f"columns holds {name!r}, which is no name")
+        if name in names[:position]:
+            raise InvalidInputError(f"Duplicate column name: {name}")
+    return names
+
+
+def _named(schema: Schema, name: str) -> OutputColumn:
+    if name in SYSTEM_COLUMNS:
+        return OutputColumn(SYSTEM_COLUMNS[name], system=name)
+    try:
+        path = schema.resolve(name.replace("`", ""))
+    except FieldNotFoundError as error:
+        known = [*schema.names, *SYSTEM_COLUMNS]
+        raise FieldNotFoundError(f"No field named {name}{nearest_name_hint(name, known)}") from error
+    if any(node.logical_type != "struct" for node in path[:-1]):
+        raise FieldNotFoundError(f"No field named {name}: a field inside a list cannot be read by itself")
+    if len(path) == 1:
+        return OutputColumn(path[0].to_arrow(), path[0])
+    pruned = schema.project([name]).fields[0]
+    arrow = path[-1].to_arrow().with_name(name)
+    return OutputColumn(arrow, pruned, tuple(node.name for node in path[1:]))
+
+
+def _computed(schema: Schema, name: str, text: str) -> OutputColumn:
+    if not isinstance(name, str) or not isinstance(text, str):
+        raise InvalidInputError(f"columns maps names to SQL expressions, not {name!r} to {text!r}")
+    if text in schema.names:
+        field = schema.top_level(text)
+        return OutputColumn(field.to_arrow().with_name(name), field)
+    expression = compile_expression(text, full_schema(schema))
+    return OutputColumn(pa.field(name, expression.type), expression=expression)

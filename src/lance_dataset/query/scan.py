@@ -1,0 +1,366 @@
+"""Scans: a request becomes windows of rows, windows become record batches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from lance_dataset.query.expr import BoundExpression, Filter
+from lance_dataset.query.fragment_reader import SYSTEM_COLUMNS, FragmentReader
+from lance_dataset.query.pool import map_parallel
+from lance_dataset.query.projection import OutputColumn, Projection
+from lance_dataset.query.shapes import empty_batch, rows_only
+from lance_dataset.query.table_reader import TableReader
+from lance_dataset.schema import Field, Schema
+
+__all__ = ["DEFAULT_BATCH_SIZE", "Ordering", "ScanRequest", "count", "matching_rows", "scan_batches", "scan_table"]
+
+DEFAULT_BATCH_SIZE = 8192
+#: Rows are decoded in windows of about this size, then sliced into batches.
+_WINDOW_BYTES = 16 << 20
+_MAX_WINDOW_ROWS = 1 << 20
+#: Below this share of selected rows the other columns are fetched row by row.
+_SPARSE = 0.05
+_PARALLEL_BYTES = 1 << 20
+
+
+@dataclass(frozen=True)
+class Ordering:
+    """One sort key."""
+
+    column: str
+    ascending: bool = True
+    nulls_first: bool = False
+
+
+@dataclass(frozen=True)
+class ScanRequest:
+    """A scan, resolved against the schema.
+
+    Attributes
+    ----------
+    schema
+        Schema of the dataset.
+    projection
+        Output columns.
+    filter
+        Rows to keep; None for all.
+    limit, offset
+        Applied after filter and ordering.
+    batch_size
+        Most rows of a batch.
+    strict_batch_size
+        Whether every batch but the last has exactly `batch_size` rows.
+    fragments
+        Positions of the fragments to read, in order; None for all.
+    row_range
+        Physical row offsets ``[start, stop)`` inside each fragment; None for all.
+    order_by
+        Sort keys; empty for storage order.
+    include_deleted
+        Whether deleted rows come too, with a null `_rowid`.
+    """
+
+    schema: Schema
+    projection: Projection
+    filter: Filter | None = None
+    limit: int | None = None
+    offset: int = 0
+    batch_size: int = DEFAULT_BATCH_SIZE
+    strict_batch_size: bool = False
+    fragments: tuple[int, ...] | None = None
+    row_range: tuple[int, int] | None = None
+    order_by: tuple[Ordering, ...] = field(default=())
+    include_deleted: bool = False
+
+
+# -- entry points ------------------------------------------------------------------------------------------------
+
+
+def scan_table(reader: TableReader, request: ScanRequest) -> pa.Table:
+    """Run a scan and collect it."""
+    if request.order_by:
+        return _sorted(reader, request)
+    if request.filter is None and request.limit is None and request.offset == 0 and not request.include_deleted:
+        tables = [_whole_fragment(fragment, request, *bounds) for fragment, bounds in _fragments(reader, request)]
+        tables = [table for table in tables if table.num_rows]
+        return pa.concat_tables(tables) if tables else pa.Table.from_batches([empty_batch(request.projection.schema)])
+    return pa.Table.from_batches(_limited(reader, request), request.projection.schema)
+
+
+def scan_batches(reader: TableReader, request: ScanRequest) -> Iterator[pa.RecordBatch]:
+    """Run a scan as a stream of non-empty batches of at most `batch_size` rows."""
+    if request.order_by:
+        pieces: Iterator[pa.RecordBatch] = iter(_sorted(reader, request).combine_chunks().to_batches())
+    else:
+        pieces = _limited(reader, request)
+    if request.strict_batch_size:
+        yield from _exact(pieces, request.batch_size)
+        return
+    for piece in pieces:
+        for start in range(0, piece.num_rows, request.batch_size):
+            yield piece.slice(start, request.batch_size)
+
+
+def count(reader: TableReader, request: ScanRequest) -> int:
+    """Number of rows a scan would return."""
+    if request.filter is None and request.row_range is None and not request.include_deleted:
+        total = sum(fragment.num_rows for fragment, _ in _fragments(reader, request))
+    else:
+        total = sum(
+            stop - start if rows is None else len(rows)
+            for fragment, bounds in _fragments(reader, request)
+            for start, stop in _split(fragment, request, *bounds)
+            for rows in [_select(fragment, request, start, stop)[0]]
+        )
+    total = max(total - request.offset, 0)
+    return total if request.limit is None else min(total, request.limit)
+
+
+def matching_rows(fragment: FragmentReader, request: ScanRequest) -> NDArray[np.int64]:
+    """Physical offsets of the rows of a fragment that a request selects, ascending."""
+    selected = []
+    for start, stop in _split(fragment, request, 0, fragment.physical_rows):
+        rows, _ = _select(fragment, request, start, stop)
+        selected.append(np.arange(start, stop) if rows is None else rows)
+    return np.concatenate([np.empty(0, np.int64), *selected])
+
+
+# -- whole fragments ---------------------------------------------------------------------------------------------
+
+
+def _whole_fragment(fragment: FragmentReader, request: ScanRequest, start: int, stop: int) -> pa.Table:
+    """All live rows; chunks as the file has them, so that what need not be copied is not."""
+    schema = request.projection.schema
+    rows = fragment.live_rows(start, stop)
+    parallel = (stop - start) * fragment.bytes_per_row > _PARALLEL_BYTES
+
+    def chunks(output: OutputColumn) -> pa.ChunkedArray:
+        if output.field is None:
+            picked = _derived(fragment, output, request, start, stop, rows)
+            return pa.chunked_array([picked], output.arrow.type)
+        pieces = [_descend(piece, output.path) for piece in fragment.column(output.field).read_chunks(start, stop)]
+        column = pa.chunked_array(pieces, output.arrow.type)
+        return column if rows is None else column.take(pa.array(rows - start))
+
+    columns = map_parallel(chunks, request.projection.columns, parallel=parallel)
+    if not columns:
+        return pa.Table.from_batches([rows_only(stop - start if rows is None else len(rows), schema)])
+    return pa.Table.from_arrays(columns, schema=schema)
+
+
+def _derived(
+    fragment: FragmentReader,
+    output: OutputColumn,
+    request: ScanRequest,
+    start: int,
+    stop: int,
+    rows: NDArray[np.int64] | None,
+) -> pa.Array:
+    """A system column or a computed one."""
+    selected = np.arange(start, stop) if rows is None else rows
+    if output.system is not None:
+        values = fragment.system_column(output.system, selected)
+        if request.include_deleted and output.system == "_rowid":
+            return pc.if_else(pa.array(~np.isin(selected, fragment.deletions)), values, None)
+        return values
+    assert output.expression is not None
+    batch = _read_inputs(fragment, output.expression, request.schema, start, stop)
+    if rows is not None:
+        batch = batch.take(pa.array(rows - start))
+    return output.expression.evaluate(batch)
+
+
+def _descend(array: pa.Array, path: Sequence[str]) -> pa.Array:
+    for name in path:
+        # flatten() pushes the validity and the offset of the struct down into its child
+        array = array.flatten()[array.type.get_field_index(name)]
+    return array
+
+
+# -- windows -----------------------------------------------------------------------------------------------------
+
+
+def _fragments(reader: TableReader, request: ScanRequest) -> Iterator[tuple[FragmentReader, tuple[int, int]]]:
+    if _uses_offsets(request):
+        _ = reader.live_starts
+    positions = range(len(reader.fragments)) if request.fragments is None else request.fragments
+    for position in positions:
+        fragment = reader.fragments[position]
+        start, stop = request.row_range or (0, fragment.physical_rows)
+        yield fragment, (min(start, fragment.physical_rows), min(stop, fragment.physical_rows))
+
+
+def _uses_offsets(request: ScanRequest) -> bool:
+    wanted = {output.system for output in request.projection.columns}
+    for bound in (request.filter, *(output.expression for output in request.projection.columns)):
+        wanted.update(bound.columns if bound is not None else ())
+    return "_rowoffset" in wanted
+
+
+def _split(fragment: FragmentReader, request: ScanRequest, start: int, stop: int) -> Iterator[tuple[int, int]]:
+    rows = int(min(max(_WINDOW_BYTES / fragment.bytes_per_row, 1), _MAX_WINDOW_ROWS))
+    if request.filter is None and request.limit is not None and fragment.fragment.deletion_file is None:
+        rows = min(rows, max(request.limit + request.offset, 1))
+    # whole batches, so that batches are cut only where fragments end
+    rows = max(rows // request.batch_size, 1) * request.batch_size
+    for first in range(start, stop, rows):
+        yield first, min(first + rows, stop)
+
+
+def _limited(reader: TableReader, request: ScanRequest) -> Iterator[pa.RecordBatch]:
+    """Non-empty windows after offset and limit; reading stops with the last row needed."""
+    skip, left = request.offset, request.limit
+    for fragment, bounds in _fragments(reader, request):
+        if left == 0:
+            return
+        if skip and _counts_known(request) and skip >= fragment.num_rows:
+            skip -= fragment.num_rows
+            continue
+        for start, stop in _split(fragment, request, *bounds):
+            batch = _window(fragment, request, start, stop)
+            dropped = min(skip, batch.num_rows)
+            skip -= dropped
+            batch = batch.slice(dropped, left)
+            if batch.num_rows:
+                yield batch
+            if left is not None:
+                left -= batch.num_rows
+                if left == 0:
+                    return
+
+
+def _counts_known(request: ScanRequest) -> bool:
+    """Whether a fragment yields exactly its live rows."""
+    return request.filter is None and request.row_range is None and not request.include_deleted
+
+
+def _window(fragment: FragmentReader, request: ScanRequest, start: int, stop: int) -> pa.RecordBatch:
+    """The selected rows among physical rows ``[start, stop)``."""
+    schema = request.projection.schema
+    rows, known = _select(fragment, request, start, stop)
+    length = stop - start if rows is None else len(rows)
+    if length == 0:
+        return empty_batch(request.projection.schema)
+    if not request.projection.columns:
+        return rows_only(length, schema)
+    parallel = (stop - start) * fragment.bytes_per_row > _PARALLEL_BYTES
+
+    def values(output: OutputColumn) -> pa.Array:
+        if output.field is None:
+            return _derived(fragment, output, request, start, stop, rows)
+        whole = known.get(output.field.name) if output.field is request.schema.top_level(output.field.name) else None
+        return _descend(_pick(fragment, output.field, start, stop, rows, whole), output.path)
+
+    columns = map_parallel(values, request.projection.columns, parallel=parallel)
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _select(
+    fragment: FragmentReader, request: ScanRequest, start: int, stop: int
+) -> tuple[NDArray[np.int64] | None, dict[str, pa.Array]]:
+    """Physical rows to keep (None: all), and the whole columns that were read to find out."""
+    rows = None if request.include_deleted else fragment.live_rows(start, stop)
+    if request.filter is None:
+        return rows, {}
+    batch = _read_inputs(fragment, request.filter, request.schema, start, stop)
+    keep = np.asarray(request.filter.mask(batch))
+    if rows is not None:
+        rows = rows[keep[rows - start]]
+    elif not keep.all():
+        rows = np.flatnonzero(keep) + start
+    return rows, dict(zip(batch.schema.names, batch.columns, strict=True))
+
+
+def _read_inputs(
+    fragment: FragmentReader, bound: BoundExpression, schema: Schema, start: int, stop: int
+) -> pa.RecordBatch:
+    """The columns an expression reads, deleted rows included."""
+    fields, arrays = [], []
+    for name in bound.columns:
+        if name in schema.names:
+            field_ = schema.top_level(name)
+            fields.append(field_.to_arrow())
+            arrays.append(fragment.column(field_).read(start, stop))
+        else:
+            fields.append(SYSTEM_COLUMNS[name])
+            arrays.append(fragment.system_column(name, np.arange(start, stop)))
+    if not fields:
+        return rows_only(stop - start, pa.schema([]))
+    return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
+
+
+def _pick(
+    fragment: FragmentReader,
+    column: Field,
+    start: int,
+    stop: int,
+    rows: NDArray[np.int64] | None,
+    whole: pa.Array | None,
+) -> pa.Array:
+    """The selected rows of a column, out of `whole` if the window of it was read already."""
+    reader = fragment.column(column)
+    if rows is not None and whole is None and len(rows) < _SPARSE * (stop - start):
+        return reader.take(rows)
+    if whole is None:
+        whole = reader.read(start, stop)
+    return whole if rows is None else whole.take(pa.array(rows - start))
+
+
+# -- shapes ------------------------------------------------------------------------------------------------------
+
+
+def _sorted(reader: TableReader, request: ScanRequest) -> pa.Table:
+    """Sort by the keys (nulls last unless asked otherwise), then apply offset and limit."""
+    projection = request.projection
+    names = projection.schema.names
+    hidden = [
+        OutputColumn(_sort_field(request, key), request.schema.top_level(key.column))
+        for key in request.order_by
+        if key.column not in names
+    ]
+    columns = (*projection.columns, *hidden)
+    widened = Projection(columns, pa.schema([output.arrow for output in columns], metadata=projection.schema.metadata))
+    table = scan_table(reader, replace(request, projection=widened, order_by=(), limit=None, offset=0))
+    # Sort from the last key to the first: each pass is stable, so nulls can be placed per key.
+    order = np.arange(table.num_rows)
+    for key in reversed(request.order_by):
+        values = table[key.column].take(pa.array(order))
+        direction = "ascending" if key.ascending else "descending"
+        placement = "at_start" if key.nulls_first else "at_end"
+        permutation = pc.sort_indices(values, sort_keys=[("", direction)], null_placement=placement)
+        order = order[np.asarray(permutation)]
+    stop = None if request.limit is None else request.offset + request.limit
+    return table.select(names).take(pa.array(order[request.offset : stop]))
+
+
+def _sort_field(request: ScanRequest, key: Ordering) -> pa.Field:
+    return request.schema.top_level(key.column).to_arrow()
+
+
+def _exact(pieces: Iterator[pa.RecordBatch], batch_size: int) -> Iterator[pa.RecordBatch]:
+    """Re-cut a stream into batches of exactly `batch_size` rows, but for the last."""
+    waiting: list[pa.RecordBatch] = []
+    rows = 0
+    for piece in pieces:
+        while piece.num_rows:
+            part = piece.slice(0, batch_size - rows)
+            piece = piece.slice(part.num_rows)
+            waiting.append(part)
+            rows += part.num_rows
+            if rows == batch_size:
+                yield _joined(waiting)
+                waiting, rows = [], 0
+    if waiting:
+        yield _joined(waiting)
+
+
+def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+    if len(batches) == 1:
+        return batches[0]
+    return pa.Table.from_batches(batches).combine_chunks().to_batches()[0]

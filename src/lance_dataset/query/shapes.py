@@ -1,0 +1,22 @@
+"""Record batches without rows, and rows without columns."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from lance_dataset.file.buffers import concat_arrays
+
+__all__ = ["empty_batch", "rows_only"]
+
+
+def rows_only(length: int, schema: pa.Schema) -> pa.RecordBatch:
+    """A batch of `length` rows and no columns, which Arrow builds only from a struct array."""
+    rows = pa.Array.from_buffers(pa.struct([]), length, [None])
+    return pa.RecordBatch.from_struct_array(rows).replace_schema_metadata(schema.metadata)
+
+
+def empty_batch(schema: pa.Schema) -> pa.RecordBatch:
+    """A batch of no rows."""
+    if not len(schema):
+        return rows_only(0, schema)
+    return pa.RecordBatch.from_arrays([concat_arrays([], field.type) for field in schema], schema=schema)

@@ -1,0 +1,50 @@
+"""Reading one version of a table: its fragments and the numbering of its rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lance_dataset.query.fragment_reader import FragmentReader
+from lance_dataset.table.manifest import Manifest
+from lance_dataset.table.paths import FileLocator
+
+__all__ = ["TableReader"]
+
+
+class TableReader:
+    """An open version of a table; fragments are opened when they are read and stay open.
+
+    Parameters
+    ----------
+    locator
+        Finds the files.
+    manifest
+        The version.
+    """
+
+    def __init__(self, locator: FileLocator, manifest: Manifest) -> None:
+        self.locator = locator
+        self.manifest = manifest
+
+    @cached_property
+    def fragments(self) -> Sequence[FragmentReader]:
+        """One reader per fragment, in scan order."""
+        return [FragmentReader(self.locator, fragment) for fragment in self.manifest.fragments]
+
+    @cached_property
+    def live_starts(self) -> NDArray[np.int64]:
+        """Number of live rows before each fragment, then the total."""
+        counts = [reader.num_rows for reader in self.fragments]
+        starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts, dtype=np.int64)])
+        for reader, start in zip(self.fragments, starts.tolist(), strict=False):
+            reader.live_start = start
+        return starts
+
+    @property
+    def num_rows(self) -> int:
+        """Live rows of the version."""
+        return int(self.live_starts[-1])

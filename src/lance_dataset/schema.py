@@ -1,0 +1,425 @@
+"""The schema of a dataset: a tree of fields with ids, and its conversion from and to Arrow and protobuf."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import pyarrow as pa
+
+from lance_dataset._proto import file_pb2
+from lance_dataset.errors import CorruptFileError, FieldNotFoundError, SchemaError, UnsupportedError, nearest_name_hint
+from lance_dataset.types import NESTED_TYPES, arrow_from_logical, logical_from_arrow
+
+__all__ = ["EXTENSION_METADATA", "EXTENSION_NAME", "Field", "Schema"]
+
+EXTENSION_NAME = "ARROW:extension:name"
+EXTENSION_METADATA = "ARROW:extension:metadata"
+_FIELD_ID = "lance:field_id"
+_PRIMARY_KEY = "lance-schema:unenforced-primary-key"
+_PRIMARY_KEY_POSITION = "lance-schema:unenforced-primary-key:position"
+_CLUSTERING_KEY_POSITION = "lance-schema:unenforced-clustering-key:position"
+
+_MAX_DEPTH = 128
+_UNASSIGNED = -1
+
+
+@dataclass(frozen=True)
+class Field:
+    """One field of the schema tree.
+
+    Attributes
+    ----------
+    name
+        The field's own name (not a path).
+    id
+        Field id, unique in the schema; -1 while unassigned.
+    logical_type
+        Lance logical type, see `lance_dataset.types`.
+    nullable
+        Whether values may be null.
+    metadata
+        Arrow field metadata, keys as text, values as bytes.
+    children
+        Child fields: of a struct its fields, of a list its item, of a map its entries; else empty.
+    primary_key, primary_key_position
+        Membership in the unenforced primary key; 1-based position, 0 for "by field id".
+    clustering_key_position
+        1-based position in the unenforced clustering key, 0 when not part of it.
+    dictionary
+        (offset, length) of dictionary values kept in a manifest by 0.1 datasets, else None.
+    """
+
+    name: str
+    id: int
+    logical_type: str
+    nullable: bool = True
+    metadata: Mapping[str, bytes] = field(default_factory=dict)
+    children: tuple[Field, ...] = ()
+    primary_key: bool = False
+    primary_key_position: int = 0
+    clustering_key_position: int = 0
+    dictionary: tuple[int, int] | None = None
+
+    def walk(self) -> Iterator[Field]:
+        """The field itself and all below it, parents first."""
+        yield self
+        for child in self.children:
+            yield from child.walk()
+
+    def child(self, name: str) -> Field | None:
+        """The direct child of that name."""
+        return next((child for child in self.children if child.name == name), None)
+
+    @cached_property
+    def storage_type(self) -> pa.DataType:
+        """Arrow type of the stored values; extension types appear as their storage."""
+        if self.logical_type == "struct":
+            return pa.struct([child.to_arrow() for child in self.children])
+        if self.logical_type in NESTED_TYPES:
+            return self._list_type()
+        if self.logical_type.startswith("fixed_size_list:struct:"):
+            return pa.list_(self.children[0].to_arrow(), int(self.logical_type.rsplit(":", 1)[1]))
+        return arrow_from_logical(self.logical_type)
+
+    def _list_type(self) -> pa.DataType:
+        if len(self.children) != 1:
+            raise CorruptFileError(
+                f"field {self.name!r} of type {self.logical_type} has {len(self.children)} child fields instead of 1"
+            )
+        item = self.children[0]
+        if self.logical_type == "map":
+            if len(item.children) != 2:
+                raise CorruptFileError(f"map field {self.name!r} needs an entries struct with a key and a value")
+            return pa.map_(item.children[0].to_arrow(), item.children[1].to_arrow())
+        if self.logical_type.startswith("large_list"):
+            return pa.large_list(item.to_arrow())
+        return pa.list_(item.to_arrow())
+
+    def to_arrow(self) -> pa.Field:
+        """The Arrow field over storage types, metadata included."""
+        return pa.field(self.name, self.storage_type, self.nullable, metadata=dict(self.metadata) or None)
+
+
+@dataclass(frozen=True)
+class Schema:
+    """Top-level fields and schema metadata.
+
+    Attributes
+    ----------
+    fields
+        Top-level fields in order.
+    metadata
+        Arrow schema metadata, keys as text, values as bytes.
+    """
+
+    fields: tuple[Field, ...]
+    metadata: Mapping[str, bytes] = field(default_factory=dict)
+
+    # -- Arrow ---------------------------------------------------------------------------------------------------
+
+    @classmethod
+    def from_arrow(cls, schema: pa.Schema, *, max_field_id: int = -1) -> Schema:
+        """Build a schema from Arrow, numbering the fields depth first from ``max_field_id + 1``.
+
+        A field that carries an id in its metadata (`lance:field_id`) keeps it.
+
+        Raises
+        ------
+        SchemaError
+            Duplicate or dotted top-level names, or duplicate field ids.
+        UnsupportedError
+            A type that Lance cannot hold.
+        """
+        fields = tuple(_field_from_arrow(arrow, arrow.name) for arrow in schema)
+        _check_names(fields)
+        given = [node.id for top in fields for node in top.walk() if node.id != _UNASSIGNED]
+        if len(given) != len(set(given)):
+            raise SchemaError(f"two fields carry the same {_FIELD_ID!r}: {sorted(given)}")
+        counter = iter(range(max([max_field_id, *given]) + 1, 2**31))
+        return cls(tuple(_number(top, counter) for top in fields), _decode_metadata(schema.metadata))
+
+    @cached_property
+    def storage_arrow(self) -> pa.Schema:
+        """Arrow schema over storage types: extension types appear as storage plus metadata."""
+        return pa.schema([top.to_arrow() for top in self.fields], metadata=dict(self.metadata) or None)
+
+    @cached_property
+    def arrow(self) -> pa.Schema:
+        """Arrow schema as users see it: registered extension types resolved."""
+        if not self.has_extensions:
+            return self.storage_arrow
+        return pa.ipc.read_schema(self.storage_arrow.serialize())
+
+    @cached_property
+    def has_extensions(self) -> bool:
+        """Whether any field carries an Arrow extension name."""
+        return any(EXTENSION_NAME in node.metadata for node in self.walk())
+
+    # -- protobuf ------------------------------------------------------------------------------------------------
+
+    @classmethod
+    def from_proto(
+        cls, fields: Iterable[file_pb2.Field], metadata: Mapping[str, bytes], *, where: str = "schema"
+    ) -> Schema:
+        """Rebuild the tree from the flat field list of a file or manifest.
+
+        Parameters
+        ----------
+        fields
+            Messages with parents before their children.
+        metadata
+            Schema metadata.
+        where
+            Name of the file, for error messages.
+
+        Raises
+        ------
+        CorruptFileError
+            An unknown parent, a parent cycle, or a nesting that is too deep.
+        """
+        messages = list(fields)
+        depth: dict[int, int] = {}
+        children: dict[int, list[file_pb2.Field]] = {}
+        for message in messages:
+            if message.id < 0:  # children of a blob descriptor: no fields of the schema
+                continue
+            parent = message.parent_id
+            if parent != -1 and parent not in depth:
+                raise CorruptFileError(
+                    f"{where}: field {message.name!r} (id {message.id}) names parent {parent}, which does not precede it"
+                )
+            level = 0 if parent == -1 else depth[parent] + 1
+            if level > _MAX_DEPTH:
+                raise CorruptFileError(f"{where}: field {message.name!r} is nested more than {_MAX_DEPTH} levels deep")
+            if message.id in depth:
+                raise CorruptFileError(f"{where}: field id {message.id} occurs twice in the schema")
+            depth[message.id] = level
+            children.setdefault(parent, []).append(message)
+        tops = tuple(_field_from_proto(message, children) for message in children.get(-1, []))
+        return cls(tops, dict(metadata))
+
+    def to_proto(self) -> list[file_pb2.Field]:
+        """The flat, depth-first field list."""
+        messages: list[file_pb2.Field] = []
+        for top in self.fields:
+            _append_proto(top, -1, messages)
+        return messages
+
+    # -- lookup --------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def names(self) -> list[str]:
+        """Names of the top-level fields."""
+        return [top.name for top in self.fields]
+
+    @cached_property
+    def _by_name(self) -> dict[str, Field]:
+        return {top.name: top for top in self.fields}
+
+    def walk(self) -> Iterator[Field]:
+        """Every field, depth first."""
+        for top in self.fields:
+            yield from top.walk()
+
+    @property
+    def max_field_id(self) -> int:
+        """Largest field id, -1 for an empty schema."""
+        return max((node.id for node in self.walk()), default=-1)
+
+    def top_level(self, name: str) -> Field:
+        """The top-level field of exactly that name.
+
+        Raises
+        ------
+        FieldNotFoundError
+            No such field; the message suggests the nearest name.
+        """
+        found = self._by_name.get(name)
+        if found is None:
+            raise FieldNotFoundError(f"no column named {name!r} in the schema{nearest_name_hint(name, self.names)}")
+        return found
+
+    def project(self, columns: Sequence[str]) -> Schema:
+        """The schema restricted to columns, in the order asked.
+
+        Parameters
+        ----------
+        columns
+            Names; a dotted path (`a.b`) selects a child of a struct. Paths below one struct are merged into it.
+
+        Raises
+        ------
+        FieldNotFoundError
+            No such field.
+        """
+        selected: dict[str, Field] = {}
+        for column in columns:
+            path = self.resolve(column)
+            pruned = _prune(path)
+            top = path[0].name
+            selected[top] = _merge(selected[top], pruned) if top in selected else pruned
+        return Schema(tuple(selected.values()), self.metadata)
+
+    def resolve(self, column: str) -> tuple[Field, ...]:
+        """Fields from the top level down to the one a (dotted) name means."""
+        if column in self._by_name or "." not in column:
+            return (self.top_level(column),)
+        parts = column.split(".")
+        path = [self.top_level(parts[0])]
+        for part in parts[1:]:
+            child = path[-1].child(part)
+            if child is None and path[-1].logical_type in NESTED_TYPES - {"struct"}:
+                path.append(path[-1].children[0])
+                child = path[-1].child(part)
+            if child is None:
+                hint = nearest_name_hint(part, [node.name for node in path[-1].children])
+                raise FieldNotFoundError(f"no field {part!r} in column {path[-1].name!r} (asked for {column!r}){hint}")
+            path.append(child)
+        return tuple(path)
+
+
+def _prune(path: Sequence[Field]) -> Field:
+    """The top field of `path` with only the branch along `path` left."""
+    node = path[-1]
+    for parent in reversed(path[:-1]):
+        node = replace(parent, children=(node,))
+    return node
+
+
+def _merge(left: Field, right: Field) -> Field:
+    """Union of two prunings of one field, children in order of first appearance."""
+    if not left.children or not right.children:
+        return left if not left.children else right
+    merged = {child.id: child for child in left.children}
+    for child in right.children:
+        merged[child.id] = _merge(merged[child.id], child) if child.id in merged else child
+    return replace(left, children=tuple(merged.values()))
+
+
+def _field_from_arrow(arrow: pa.Field, path: str) -> Field:
+    metadata = _decode_metadata(arrow.metadata)
+    arrow_type = arrow.type
+    if isinstance(arrow_type, pa.BaseExtensionType):
+        metadata[EXTENSION_NAME] = arrow_type.extension_name.encode()
+        metadata[EXTENSION_METADATA] = _extension_metadata(arrow_type)
+        arrow_type = arrow_type.storage_type
+    if metadata.get(EXTENSION_NAME) in (b"arrow.json", b"lance.json"):
+        raise UnsupportedError(f"column {path!r}: JSON columns are not supported yet; store the text as a string")
+    logical_type = logical_from_arrow(arrow_type, path)
+    field_id = int(metadata.pop(_FIELD_ID, b"-1"))
+    position = _key_position(metadata, _PRIMARY_KEY_POSITION, path)
+    return Field(
+        name=arrow.name,
+        id=field_id,
+        logical_type=logical_type,
+        nullable=arrow.nullable,
+        metadata=metadata,
+        children=tuple(_field_from_arrow(child, f"{path}.{child.name}") for child in _arrow_children(arrow_type)),
+        primary_key=position > 0 or metadata.get(_PRIMARY_KEY, b"").lower() in (b"true", b"1", b"yes"),
+        primary_key_position=position,
+        clustering_key_position=_key_position(metadata, _CLUSTERING_KEY_POSITION, path),
+    )
+
+
+def _extension_metadata(extension: pa.BaseExtensionType) -> bytes:
+    # pa.UuidType and other built-in extension types have no __arrow_ext_serialize__: ask the C export instead.
+    exported = pa.schema([pa.field("x", extension)]).serialize()
+    storage = pa.ipc.read_schema(exported).field(0)
+    if isinstance(extension, pa.ExtensionType):
+        return extension.__arrow_ext_serialize__()
+    return (storage.metadata or {}).get(EXTENSION_METADATA.encode(), b"")
+
+
+def _key_position(metadata: Mapping[str, bytes], key: str, path: str) -> int:
+    text = metadata.get(key)
+    if text is None:
+        return 0
+    if not text.isdigit() or int(text) < 1:
+        raise SchemaError(f"column {path!r}: metadata {key!r} must be a number from 1, not {text!r}")
+    return int(text)
+
+
+def _arrow_children(arrow_type: pa.DataType) -> list[pa.Field]:
+    kinds = pa.types
+    if kinds.is_struct(arrow_type):
+        return [arrow_type.field(i) for i in range(arrow_type.num_fields)]
+    if kinds.is_map(arrow_type):
+        entries = pa.struct([arrow_type.key_field, arrow_type.item_field])
+        return [pa.field("entries", entries, nullable=False)]
+    if kinds.is_list(arrow_type) or kinds.is_large_list(arrow_type):
+        return [arrow_type.value_field]
+    if kinds.is_fixed_size_list(arrow_type) and kinds.is_struct(arrow_type.value_type):
+        return [arrow_type.value_field]
+    return []
+
+
+def _number(node: Field, counter: Iterator[int]) -> Field:
+    own = next(counter) if node.id == _UNASSIGNED else node.id
+    return replace(node, id=own, children=tuple(_number(child, counter) for child in node.children))
+
+
+def _check_names(fields: Sequence[Field]) -> None:
+    seen: set[str] = set()
+    for top in fields:
+        if "." in top.name:
+            raise SchemaError(
+                f"column name {top.name!r} contains a dot, which is reserved for nested fields; rename it"
+            )
+        if top.name in seen:
+            raise SchemaError(f"column name {top.name!r} occurs twice; names must be unique")
+        seen.add(top.name)
+
+
+def _decode_metadata(metadata: Mapping[bytes, bytes] | None) -> dict[str, bytes]:
+    return {key.decode(errors="surrogateescape"): value for key, value in (metadata or {}).items()}
+
+
+def _field_from_proto(message: file_pb2.Field, children: Mapping[int, Sequence[file_pb2.Field]]) -> Field:
+    metadata = dict(message.metadata)
+    if message.extension_name:
+        metadata[EXTENSION_NAME] = message.extension_name.encode()
+    return Field(
+        name=message.name,
+        id=message.id,
+        logical_type=message.logical_type,
+        nullable=message.nullable,
+        metadata=metadata,
+        children=tuple(_field_from_proto(child, children) for child in children.get(message.id, [])),
+        primary_key=message.unenforced_primary_key,
+        primary_key_position=message.unenforced_primary_key_position,
+        clustering_key_position=message.unenforced_clustering_key_position,
+        dictionary=(message.dictionary.offset, message.dictionary.length) if message.HasField("dictionary") else None,
+    )
+
+
+def _append_proto(node: Field, parent_id: int, messages: list[file_pb2.Field]) -> None:
+    message = file_pb2.Field(
+        name=node.name,
+        id=node.id,
+        parent_id=parent_id,
+        logical_type=node.logical_type,
+        nullable=node.nullable,
+        encoding=_legacy_encoding(node.logical_type),
+        extension_name=node.metadata.get(EXTENSION_NAME, b"").decode(),
+        unenforced_primary_key=node.primary_key,
+        unenforced_primary_key_position=node.primary_key_position,
+        unenforced_clustering_key_position=node.clustering_key_position,
+    )
+    for key, value in node.metadata.items():
+        message.metadata[key] = value
+    if node.dictionary is not None:
+        message.dictionary.offset, message.dictionary.length = node.dictionary
+    messages.append(message)
+    for child in node.children:
+        _append_proto(child, node.id, messages)
+
+
+def _legacy_encoding(logical_type: str) -> int:
+    """The 0.1 encoding name the reference still writes into every field; readers of 2.x ignore it."""
+    if logical_type in ("null", "struct"):
+        return file_pb2.Field.NONE
+    if logical_type in ("string", "large_string", "binary", "large_binary", "json"):
+        return file_pb2.Field.VAR_BINARY
+    return file_pb2.Field.DICTIONARY if logical_type.startswith("dict:") else file_pb2.Field.PLAIN

@@ -1,0 +1,121 @@
+"""Batches of one layout into batches of another, exactly: a value that does not fit is an error naming the column."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lance_dataset.errors import SchemaError, UnsupportedError
+
+__all__ = ["check_storable", "conform_batch", "contains_type"]
+
+
+def conform_batch(batch: pa.RecordBatch, schema: pa.Schema, purpose: str) -> pa.RecordBatch:
+    """The columns of `schema` out of `batch`, cast without loss.
+
+    Parameters
+    ----------
+    batch
+        Has all columns of `schema`, in any order, other columns are dropped.
+    schema
+        The wanted layout.
+    purpose
+        ``"read into Spark"`` or the like, for messages.
+
+    Raises
+    ------
+    UnsupportedError
+        A value cannot be represented in the wanted type.
+    """
+    columns = [_conform(batch.column(field.name), field, purpose) for field in schema]
+    if not columns:
+        return batch.select([])
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _conform(array: pa.Array, field: pa.Field, purpose: str) -> pa.Array:
+    if isinstance(array, pa.ExtensionArray):
+        array = array.storage
+    if array.type.equals(field.type):
+        return array
+    try:
+        if contains_type(field.type, pa.types.is_time64):
+            array = array.cast(_with_micros(field.type))
+        return array.cast(field.type)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
+        raise UnsupportedError(
+            f"Column {field.name!r} of type {array.type} cannot be {purpose} as {field.type} without loss: {error}"
+        ) from error
+
+
+def _with_micros(arrow: pa.DataType) -> pa.DataType:
+    """Times of day in microseconds: what Spark can hold; casting through it finds values that are finer."""
+    if pa.types.is_time64(arrow):
+        return pa.time64("us")
+    if pa.types.is_struct(arrow):
+        return pa.struct([child.with_type(_with_micros(child.type)) for child in arrow])
+    if pa.types.is_map(arrow):
+        key, item = arrow.key_field, arrow.item_field
+        return pa.map_(key.with_type(_with_micros(key.type)), item.with_type(_with_micros(item.type)))
+    if pa.types.is_list(arrow):
+        return pa.list_(arrow.value_field.with_type(_with_micros(arrow.value_type)))
+    return arrow
+
+
+def contains_type(arrow: pa.DataType, test: object) -> bool:
+    """Whether the type, or a type nested in it, passes `test`."""
+    assert callable(test)
+    return bool(test(arrow)) or any(contains_type(child.type, test) for child in _children(arrow))
+
+
+def _children(arrow: pa.DataType) -> Sequence[pa.Field]:
+    if pa.types.is_nested(arrow):
+        return [arrow.field(i) for i in range(arrow.num_fields)]
+    return []
+
+
+def check_storable(batch: pa.RecordBatch, null_structs: bool) -> None:
+    """Refuse nulls where the schema or the file version has no room for them.
+
+    Parameters
+    ----------
+    batch
+        Data in the layout of the dataset.
+    null_structs
+        Whether the file version stores null structs.
+
+    Raises
+    ------
+    SchemaError
+        A null in a column, or nested field, that is not nullable.
+    UnsupportedError
+        A null struct that would be read back as a struct of nulls.
+    """
+    for field, array in zip(batch.schema, batch.columns, strict=True):
+        if _may_fail(field, null_structs):
+            _check(array, field, field.name, null_structs)
+
+
+def _may_fail(field: pa.Field, null_structs: bool) -> bool:
+    if not field.nullable or (pa.types.is_struct(field.type) and not null_structs):
+        return True
+    return any(_may_fail(child, null_structs) for child in _children(field.type))
+
+
+def _check(array: pa.Array, field: pa.Field, path: str, null_structs: bool) -> None:
+    if array.null_count and not field.nullable:
+        raise SchemaError(f"Column {path!r} is not nullable in the dataset, but the data has nulls in it")
+    if pa.types.is_struct(field.type):
+        if array.null_count and not null_structs:
+            raise UnsupportedError(
+                f"Column {path!r} has null structs, which files of version 2.0 and older cannot store; "
+                "write with .option('data_storage_version', '2.1') or newer, or fill the nulls first"
+            )
+        valid = array.filter(pc.is_valid(array)) if array.null_count else array
+        for child, values in zip(field.type, valid.flatten(), strict=True):
+            _check(values, child, f"{path}.{child.name}", null_structs)
+    elif pa.types.is_nested(field.type):
+        child = field.type.field(0)
+        _check(array.flatten(), child, f"{path}[]", null_structs)

@@ -1,0 +1,140 @@
+"""Reading: the plan is made once in the driver, tasks scan slices of fragments of one version."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceReader, InputPartition
+
+from lance_dataset.errors import FieldNotFoundError, SchemaError, nearest_name_hint
+
+from .batches import conform_batch
+from .options import ReadOptions
+from .partitions import RowPartition, RowSlice, partition_count, plan_partitions
+from .pushdown import translate
+from .snapshot import Snapshot
+from .types import arrow_schema, spark_schema
+
+__all__ = ["LanceReader", "select_fields"]
+
+_ROW_COLUMNS = {"_rowid", "_rowaddr"}
+
+
+def select_fields(schema: pa.Schema, columns: Iterable[str] | None) -> pa.Schema:
+    """The fields of the asked columns; ``_rowid`` and ``_rowaddr`` may be asked for, they are bigint in Spark.
+
+    Raises
+    ------
+    FieldNotFoundError
+        A name that the dataset does not have.
+    """
+    if columns is None:
+        return schema
+    fields = []
+    for name in columns:
+        if name in schema.names:
+            fields.append(schema.field(name))
+        elif name in _ROW_COLUMNS:
+            fields.append(pa.field(name, pa.int64()))
+        else:
+            raise FieldNotFoundError(f"The dataset has no column {name!r}{nearest_name_hint(name, schema.names)}")
+    return pa.schema(fields)
+
+
+class _Pushdown:
+    """Filter pushdown that Spark may use but need not.
+
+    Spark refuses readers that override `pushFilters` while ``spark.sql.python.filterPushdown.enabled`` is off, which
+    is the default. It looks at ``__func__`` to find out; with the one of the base class reading works with the setting
+    off too, and Spark applies all filters itself.
+    """
+
+    __func__ = DataSourceReader.pushFilters
+
+    def __init__(self, push: Callable[[list[Any]], Iterable[Any]]) -> None:
+        self._push = push
+
+    def __call__(self, filters: list[Any]) -> Iterable[Any]:
+        return self._push(filters)
+
+
+class LanceReader(DataSourceReader):
+    """Reads one version of a dataset.
+
+    Parameters
+    ----------
+    snapshot
+        What to read.
+    dataset
+        The same, opened; used for planning only.
+    options
+        Options of ``spark.read``.
+    schema
+        The Spark schema to deliver: that of the data source, or one given by the user, which may leave out columns.
+    """
+
+    def __init__(self, snapshot: Snapshot, dataset: Any, options: ReadOptions, schema: Any) -> None:
+        self.snapshot = snapshot
+        self.options = options
+        self.target = arrow_schema(schema)
+        self.filters = [options.filter] if options.filter else []
+        self._dataset_schema: pa.Schema = dataset.schema
+        self._sizes = [(fragment.fragment_id, fragment.physical_rows) for fragment in dataset.get_fragments()]
+        _check_types(schema, select_fields(dataset.schema, schema.fieldNames()))
+
+    @property
+    def pushFilters(self) -> Callable[[list[Any]], Iterable[Any]]:  # type: ignore[override]  # noqa: N802
+        """Take over the filters that Lance evaluates exactly like Spark; return the others."""
+        return _Pushdown(self._push)
+
+    def _push(self, filters: list[Any]) -> Iterable[Any]:
+        rest = []
+        for condition in filters:
+            text = translate(condition, self._dataset_schema)
+            if text is None:
+                rest.append(condition)
+            else:
+                self.filters.append(text)
+        return rest
+
+    def partitions(self) -> list[InputPartition]:
+        """Equal shares of the rows, in their order."""
+        rows = sum(size for _, size in self._sizes)
+        return list(plan_partitions(self._sizes, partition_count(rows, self.options)))
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Scan the slices of one partition."""
+        assert isinstance(partition, RowPartition)
+        dataset = self.snapshot.open()
+        for row_slice in partition.slices:
+            for batch in self._scan(dataset, row_slice):
+                if batch.num_rows:
+                    yield conform_batch(batch, self.target, "read into Spark")
+
+    def _scan(self, dataset: Any, row_slice: RowSlice) -> Iterator[pa.RecordBatch]:
+        fragment = dataset.get_fragment(row_slice.fragment_id)
+        extent = {} if row_slice.whole else {"row_range": (row_slice.start, row_slice.stop)}
+        scanner = fragment.scanner(
+            columns=self.target.names,
+            filter=" AND ".join(f"({text})" for text in self.filters) or None,
+            batch_size=self.options.batch_size,
+            **extent,
+        )
+        return iter(scanner.to_batches())
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name not in ("_sizes", "_dataset_schema")}
+
+
+def _check_types(wanted: Any, fields: pa.Schema) -> None:
+    """A schema given by the user must name the types that the columns have in Spark."""
+    for asked, found in zip(wanted.fields, spark_schema(fields).fields, strict=True):
+        if asked.dataType.simpleString() != found.dataType.simpleString():
+            raise SchemaError(
+                f"Column {asked.name!r} is read as {found.dataType.simpleString()}, not as "
+                f"{asked.dataType.simpleString()}; leave out .schema(...) and cast the column afterwards"
+            )
+        if found.nullable and not asked.nullable:
+            raise SchemaError(f"Column {asked.name!r} may hold nulls; declare it nullable")

@@ -1,0 +1,134 @@
+"""The Arrow schema in which the data of a Spark DataFrame is stored."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+
+from lance_dataset.errors import InvalidInputError, SchemaError, UnsupportedError, nearest_name_hint
+
+from .batches import contains_type
+from .types import FIXED_SIZE_KEY, arrow_field, spark_type
+
+__all__ = ["appended_schema", "created_schema", "fill_missing", "stores_maps", "stores_null_structs"]
+
+_FIRST_WITH_NULL_STRUCTS = (2, 1)
+_FIRST_WITH_MAPS = (2, 2)
+_WIDER = {
+    "tinyint": {"smallint", "int", "bigint"},
+    "smallint": {"int", "bigint"},
+    "int": {"bigint"},
+    "float": {"double"},
+}
+
+
+def created_schema(schema: Any) -> pa.Schema:
+    """The schema of a new dataset.
+
+    Like Spark's own file formats, all columns are made nullable. A column of arrays whose Spark metadata has the key
+    ``arrow.fixed-size-list.size`` becomes a fixed-size list: a vector column.
+    """
+    return pa.schema([_created_field(field) for field in schema.fields])
+
+
+def _created_field(field: Any) -> pa.Field:
+    arrow = arrow_field(field, field.name)
+    size = (field.metadata or {}).get(FIXED_SIZE_KEY)
+    stored = _nullable(arrow.type)
+    if size is not None:
+        if not pa.types.is_list(stored):
+            raise SchemaError(f"Column {field.name!r} has the metadata {FIXED_SIZE_KEY!r} but is no array")
+        try:
+            length = int(size)
+        except (TypeError, ValueError):
+            length = 0
+        if length <= 0:
+            raise InvalidInputError(f"Column {field.name!r}: the metadata {FIXED_SIZE_KEY!r} is {size!r}, no length")
+        stored = pa.list_(pa.field("item", stored.value_type), length)
+    return pa.field(field.name, stored)
+
+
+def _nullable(arrow: pa.DataType) -> pa.DataType:
+    """The type with every nested field nullable, except the keys of maps; items of lists get their usual name."""
+    if pa.types.is_struct(arrow):
+        return pa.struct([pa.field(child.name, _nullable(child.type)) for child in arrow])
+    if pa.types.is_map(arrow):
+        return pa.map_(pa.field("key", _nullable(arrow.key_type), False), pa.field("value", _nullable(arrow.item_type)))
+    if pa.types.is_list(arrow):
+        return pa.list_(pa.field("item", _nullable(arrow.value_type)))
+    return arrow
+
+
+def appended_schema(schema: Any, stored: pa.Schema) -> pa.Schema:
+    """The schema of files appended to a dataset: that of the dataset, if the data fits it.
+
+    Columns are matched by name. A column that the data lacks is filled with nulls. A column must have the Spark type
+    in which it is read back, or a narrower integer or floating type.
+
+    Raises
+    ------
+    SchemaError
+        An unknown column, one of another type, or a missing one that is not nullable.
+    """
+    for field in schema.fields:
+        index = stored.get_field_index(field.name)
+        if index < 0:
+            raise SchemaError(
+                f"Column {field.name!r} is not in the dataset{nearest_name_hint(field.name, stored.names)}"
+            )
+        arrow_field(field, field.name)
+        _check_type(field, stored.field(index))
+    present = set(schema.fieldNames())
+    for field in stored:
+        if field.name not in present and not field.nullable:
+            raise SchemaError(f"The data lacks the column {field.name!r}, which is not nullable in the dataset")
+    return stored
+
+
+def _check_type(field: Any, stored: pa.Field) -> None:
+    wanted, given = spark_type(stored, stored.name).simpleString(), field.dataType.simpleString()
+    if given == wanted or given == "void" or wanted in (_WIDER.get(given) or ()):
+        return
+    raise SchemaError(
+        f"Column {field.name!r} is {given} in the data, but {stored.type} in the dataset; "
+        f"write df.withColumn({field.name!r}, col({field.name!r}).cast({wanted!r}))"
+    )
+
+
+def fill_missing(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """The batch with columns of nulls where it lacks columns of `schema`."""
+    missing = [field for field in schema if field.name not in batch.schema.names]
+    if not missing:
+        return batch
+    columns = list(batch.columns) + [pa.nulls(batch.num_rows, field.type) for field in missing]
+    return pa.RecordBatch.from_arrays(columns, schema=pa.schema([*batch.schema, *missing]))
+
+
+def stores_maps(schema: pa.Schema, version: str | None) -> None:
+    """Raise UnsupportedError when there is a map column and the file version has no maps."""
+    number = _version_number(version)
+    if number is None or number >= _FIRST_WITH_MAPS:
+        return
+    for field in schema:
+        if contains_type(field.type, pa.types.is_map):
+            raise UnsupportedError(
+                f"Column {field.name!r} holds maps, which files of version {version} cannot store; "
+                "write with .option('data_storage_version', '2.2') or newer, or use map_entries(...)"
+            )
+
+
+def stores_null_structs(version: str | None) -> bool:
+    """Whether files of this version (None: the default) tell a null struct from a struct of nulls."""
+    number = _version_number(version)
+    return number is None or number >= _FIRST_WITH_NULL_STRUCTS
+
+
+def _version_number(version: str | None) -> tuple[int, ...] | None:
+    """The version as numbers; None for names that always mean a recent one, and for what the writer will refuse."""
+    if version is None:
+        return None
+    if version.lower() in ("legacy", "0.1"):
+        return (0, 1)
+    parts = version.split(".")
+    return tuple(int(part) for part in parts) if all(part.isdigit() for part in parts) else None

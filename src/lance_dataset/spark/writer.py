@@ -1,0 +1,213 @@
+"""Writing: tasks write data files, the driver makes one commit out of the messages of the successful tasks."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
+
+from lance_dataset import LanceDataset, LanceOperation
+from lance_dataset.errors import AlreadyExistsError, InvalidInputError
+from lance_dataset.fragment import FragmentMetadata, remove_uncommitted, write_fragments
+
+from .batches import check_storable, conform_batch
+from .options import WriteOptions
+from .snapshot import newest_or_none
+from .write_schema import appended_schema, created_schema, fill_missing, stores_maps, stores_null_structs
+
+__all__ = ["FragmentsMessage", "LanceWriter", "WritePlan", "plan_write"]
+
+
+@dataclass(frozen=True)
+class WritePlan:
+    """Everything a task and the commit have to know; decided once, in the driver, before the first task.
+
+    Attributes
+    ----------
+    options
+        Options of ``df.write``.
+    action
+        ``"create"`` when there was no dataset; ``"skip"`` when there was one and the mode is ignore.
+    schema
+        Arrow schema of the data files.
+    data_storage_version
+        File format version, None for the default.
+    read_version
+        Version of the dataset that the plan was made on, 0 when there was none.
+    """
+
+    options: WriteOptions
+    action: Literal["create", "append", "overwrite", "skip"]
+    schema: pa.Schema
+    data_storage_version: str | None
+    read_version: int
+
+    @property
+    def store_settings(self) -> dict[str, str] | None:
+        """Storage options as the calls of the package take them."""
+        return dict(self.options.storage_options) or None
+
+
+@dataclass(frozen=True)
+class FragmentsMessage(WriterCommitMessage):
+    """What a task wrote: the metadata of its fragments, as JSON texts."""
+
+    fragments: tuple[str, ...]
+
+
+def plan_write(options: WriteOptions, schema: Any, overwrite: bool) -> WritePlan:
+    """Decide what a write does, given what is there.
+
+    Parameters
+    ----------
+    options
+        Options of ``df.write``.
+    schema
+        Spark schema of the data.
+    overwrite
+        Whether the mode is overwrite; otherwise it is append, or what ``if_exists`` says.
+
+    Raises
+    ------
+    AlreadyExistsError
+        The mode is error and there is a dataset.
+    InvalidInputError
+        Options that contradict each other or the dataset.
+    SchemaError
+        The data does not fit the dataset it is appended to.
+    UnsupportedError
+        A column that cannot be stored in the file version.
+    """
+    if overwrite and options.if_exists:
+        raise InvalidInputError("The option 'if_exists' does not go with the mode overwrite")
+    existing = newest_or_none(options.uri, options.storage_options)
+    if existing is None:
+        stores_maps(created := created_schema(schema), options.data_storage_version)
+        return WritePlan(options, "create", created, options.data_storage_version, 0)
+    if options.if_exists == "error":
+        raise AlreadyExistsError(f"Dataset already exists: {options.uri}; use the mode append or overwrite")
+    version = int(existing.version)
+    if options.if_exists == "ignore":
+        return WritePlan(options, "skip", existing.schema, None, version)
+    stored = str(existing.data_storage_version)
+    if overwrite:
+        chosen = options.data_storage_version or stored
+        stores_maps(created := created_schema(schema), chosen)
+        return WritePlan(options, "overwrite", created, chosen, version)
+    if options.data_storage_version not in (None, stored):
+        raise InvalidInputError(
+            f"The dataset {options.uri} has files of version {stored}; an append cannot write "
+            f"{options.data_storage_version}. Leave out the option 'data_storage_version'"
+        )
+    return WritePlan(options, "append", appended_schema(schema, existing.schema), stored, version)
+
+
+class LanceWriter(DataSourceArrowWriter):
+    """Writes data files in tasks; one atomic commit, or none."""
+
+    def __init__(self, plan: WritePlan) -> None:
+        self.plan = plan
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> FragmentsMessage:
+        """Write the batches of one task as they come; nothing becomes visible."""
+        plan = self.plan
+        if plan.action == "skip":
+            return FragmentsMessage(())
+        batches = self._storable(iterator)
+        first = next(batches, None)
+        if first is None:
+            return FragmentsMessage(())
+        fragments = write_fragments(
+            pa.RecordBatchReader.from_batches(plan.schema, _chained(first, batches)),
+            plan.options.uri,
+            schema=plan.schema,
+            mode=plan.action,
+            max_rows_per_file=plan.options.max_rows_per_file,
+            data_storage_version=plan.data_storage_version,
+            storage_options=plan.store_settings,
+        )
+        return FragmentsMessage(tuple(json.dumps(fragment.to_json()) for fragment in fragments))
+
+    def _storable(self, iterator: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        null_structs = stores_null_structs(self.plan.data_storage_version)
+        for batch in iterator:
+            if batch.num_rows:
+                fitted = conform_batch(fill_missing(batch, self.plan.schema), self.plan.schema, "written")
+                check_storable(fitted, null_structs)
+                yield fitted
+
+    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
+        """Make all fragments visible at once, as one version."""
+        plan, fragments = self.plan, _fragments(messages)
+        if plan.action == "skip" or (plan.action == "append" and not fragments):
+            return
+        if plan.action == "create":
+            self._create(messages, fragments)
+            return
+        operation: Any
+        if plan.action == "append":
+            operation = LanceOperation.Append(fragments)
+        else:
+            operation = LanceOperation.Overwrite(plan.schema, fragments)
+        LanceDataset.commit(
+            plan.options.uri, operation, read_version=plan.read_version, storage_options=plan.store_settings
+        )
+
+    def _create(self, messages: list[WriterCommitMessage | None], fragments: list[Any]) -> None:
+        """Commit version 1; a dataset that somebody else created meanwhile is never replaced."""
+        options = self.plan.options
+        if newest_or_none(options.uri, options.storage_options) is not None:
+            if options.if_exists == "ignore":
+                self.abort(messages)
+                return
+            raise AlreadyExistsError(f"Dataset {options.uri} was created by another writer during this write")
+        LanceDataset.commit(
+            options.uri,
+            LanceOperation.Overwrite(self.plan.schema, fragments),
+            read_version=0,
+            max_retries=0,
+            storage_options=self.plan.store_settings,
+        )
+
+    def abort(self, messages: list[WriterCommitMessage | None]) -> None:
+        """Remove the files of the tasks that succeeded, unless a commit that seemed to fail has made them visible."""
+        visible = self._visible_paths()
+        orphans = [
+            fragment
+            for fragment in _fragments(messages)
+            if not any(data_file.path in visible for data_file in fragment.files)
+        ]
+        if orphans:
+            remove_uncommitted(orphans, self.plan.options.uri, storage_options=self.plan.store_settings)
+
+    def _visible_paths(self) -> set[str]:
+        """Data files of the versions that are newer than the one the plan was made on."""
+        newest = newest_or_none(self.plan.options.uri, self.plan.options.storage_options)
+        if newest is None:
+            return set()
+        numbers = [int(entry["version"]) for entry in newest.versions()]
+        return {
+            data_file.path
+            for number in numbers
+            if number > self.plan.read_version
+            for fragment in newest.checkout_version(number).get_fragments()
+            for data_file in fragment.metadata.files
+        }
+
+
+def _fragments(messages: list[WriterCommitMessage | None]) -> list[Any]:
+    return [
+        FragmentMetadata.from_json(text)
+        for message in messages
+        if isinstance(message, FragmentsMessage)
+        for text in message.fragments
+    ]
+
+
+def _chained(first: pa.RecordBatch, rest: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    yield first
+    yield from rest

@@ -1,0 +1,235 @@
+"""Whether a change can be committed on top of changes that others committed in the meantime.
+
+The rules are a table: our kind of operation, then theirs, to a verdict or a function that finds it. A kind of operation
+of ours is supported when it has a row.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from lance_dataset.errors import CommitConflictError
+from lance_dataset.table.transaction import UNKNOWN, Delete, Foreign, Operation, Overwrite, Transaction
+
+__all__ = ["Verdict", "check_conflict", "touched_fragments"]
+
+
+class Verdict(enum.Enum):
+    """What an already committed change means for ours."""
+
+    COMPATIBLE = "compatible"
+    #: Compatible if the rows do not overlap, which has to be found out fragment by fragment.
+    REBASE = "rebase"
+    RETRYABLE = "retryable"
+    INCOMPATIBLE = "incompatible"
+
+
+Rule = Verdict | Callable[[Any, Any], Verdict]
+
+
+def check_conflict(ours: Transaction, theirs: Transaction, version: int, *, rows_known: bool = False) -> frozenset[int]:
+    """Check our transaction against one that is committed already.
+
+    Parameters
+    ----------
+    ours
+        The transaction to commit.
+    theirs
+        The other one.
+    version
+        Version that `theirs` made.
+    rows_known
+        Whether the rows that `ours` changes are known one by one, so that they can be compared.
+
+    Returns
+    -------
+    frozenset of int
+        Fragments that both changed, and where our rows must be compared with the new deletions.
+
+    Raises
+    ------
+    CommitConflictError
+        The two do not go together.
+    """
+    verdict = _verdict(ours.operation, theirs.operation)
+    common: frozenset[int] = frozenset()
+    if verdict is Verdict.REBASE:
+        common = touched_fragments(ours.operation) & touched_fragments(theirs.operation)
+        if not rows_known:
+            verdict = Verdict.RETRYABLE
+    if verdict is Verdict.RETRYABLE:
+        raise retryable_conflict(ours.operation.name, theirs.operation.name, version)
+    if verdict is Verdict.INCOMPATIBLE:
+        raise CommitConflictError(
+            f"Incompatible transaction: This {ours.operation.name} transaction is incompatible with concurrent "
+            f"transaction {theirs.operation.name} at version {version}.",
+            retryable=False,
+        )
+    return common
+
+
+def retryable_conflict(ours: str, theirs: str, version: int) -> CommitConflictError:
+    """The error for a change that must be computed again on the newest version."""
+    return CommitConflictError(
+        f"Retryable commit conflict for version {version}: This {ours} transaction was preempted by concurrent "
+        f"transaction {theirs} at version {version}. Please retry.",
+        retryable=True,
+    )
+
+
+def _verdict(ours: Operation, theirs: Operation) -> Verdict:
+    if theirs.name == UNKNOWN:
+        return Verdict.INCOMPATIBLE
+    row = _RULES.get(ours.name)
+    if row is None:
+        raise CommitConflictError(
+            f"This release cannot commit a {ours.name} transaction next to other writers; the dataset changed in the "
+            "meantime, repeat the operation",
+            retryable=True,
+        )
+    rule = row[theirs.name]
+    return rule if isinstance(rule, Verdict) else rule(ours, theirs)
+
+
+def touched_fragments(operation: Operation) -> frozenset[int]:
+    """Ids of existing fragments that an operation changes or removes."""
+    if isinstance(operation, Delete):
+        return frozenset(fragment.id for fragment in operation.updated_fragments) | frozenset(
+            operation.deleted_fragment_ids
+        )
+    if not isinstance(operation, Foreign):
+        return frozenset()
+    message: Any = operation.message
+    if operation.name == "Update":
+        updated = {fragment.id for fragment in message.updated_fragments}
+        return frozenset(updated.union(message.removed_fragment_ids))
+    if operation.name == "Rewrite":
+        groups = [message.old_fragments, *(group.old_fragments for group in message.groups)]
+        return frozenset(fragment.id for group in groups for fragment in group)
+    if operation.name == "DataReplacement":
+        return frozenset(replacement.fragment_id for replacement in message.replacements)
+    if operation.name == "DataOverlay":
+        return frozenset(group.fragment_id for group in message.groups)
+    return frozenset()
+
+
+# -- conditions ------------------------------------------------------------------------------------------------------
+
+
+def _same_fragments(ours: Operation, theirs: Operation) -> Verdict:
+    return Verdict.RETRYABLE if touched_fragments(ours) & touched_fragments(theirs) else Verdict.COMPATIBLE
+
+
+def _unless_nullability_kept(_ours: Operation, theirs: Foreign) -> Verdict:
+    message: Any = theirs.message
+    return Verdict.COMPATIBLE if message.preserves_nullability else Verdict.RETRYABLE
+
+
+def _deleted_rows(ours: Delete, theirs: Operation) -> Verdict:
+    """Two changes that mask rows: only rows, not fragments, need to differ."""
+    common = touched_fragments(ours) & touched_fragments(theirs)
+    if not common:
+        return Verdict.COMPATIBLE
+    their_files = _updated_files(theirs)
+    our_files = _updated_files(ours)
+    for fragment_id in common:
+        # Whole fragments that one side removes, and fragments that got other data files.
+        if fragment_id not in our_files or fragment_id not in their_files:
+            return Verdict.RETRYABLE
+        if our_files[fragment_id] != their_files[fragment_id]:
+            return Verdict.RETRYABLE
+    return Verdict.REBASE
+
+
+def _updated_files(operation: Operation) -> dict[int, list[str]]:
+    """Paths of the data files of every fragment that stays, by fragment id."""
+    updated: Any = ()
+    if isinstance(operation, Delete):
+        updated = operation.updated_fragments
+    elif isinstance(operation, Foreign) and operation.name == "Update":
+        message: Any = operation.message
+        updated = message.updated_fragments
+    return {fragment.id: [file.path for file in fragment.files] for fragment in updated}
+
+
+def _overwrite_overwrite(ours: Overwrite, theirs: Overwrite) -> Verdict:
+    shared = ours.config_upserts.keys() & theirs.config_upserts.keys()
+    return Verdict.INCOMPATIBLE if shared else Verdict.RETRYABLE
+
+
+def _overwrite_config(ours: Overwrite, theirs: Foreign) -> Verdict:
+    shared = ours.config_upserts.keys() & _config_keys(theirs)
+    return Verdict.INCOMPATIBLE if shared else Verdict.COMPATIBLE
+
+
+def _config_keys(update: Foreign) -> set[str]:
+    """Config keys that an UpdateConfig sets or deletes."""
+    message: Any = update.message
+    new_style = (entry.key for entry in message.config_updates.update_entries)
+    return {*message.upsert_values, *message.delete_keys, *new_style}
+
+
+def _changes_schema_metadata(_ours: Operation, theirs: Foreign) -> Verdict:
+    message: Any = theirs.message
+    updates = [message.schema_metadata_updates, *message.field_metadata_updates.values()]
+    changed = any(update.update_entries or update.replace for update in updates)
+    if changed or message.schema_metadata or message.field_metadata:
+        return Verdict.INCOMPATIBLE
+    return Verdict.COMPATIBLE
+
+
+_OK, _RETRY, _NO = Verdict.COMPATIBLE, Verdict.RETRYABLE, Verdict.INCOMPATIBLE
+
+_NEVER: Mapping[str, Rule] = {
+    "Append": _OK,
+    "Delete": _OK,
+    "Update": _OK,
+    "Overwrite": _OK,
+    "CreateIndex": _OK,
+    "Rewrite": _OK,
+    "Merge": _OK,
+    "Project": _OK,
+    "Restore": _OK,
+    "ReserveFragments": _OK,
+    "UpdateConfig": _OK,
+    "DataReplacement": _OK,
+    "DataOverlay": _OK,
+    "UpdateMemWalState": _OK,
+    "UpdateBases": _OK,
+    "Clone": _OK,
+}
+
+_RULES: Mapping[str, Mapping[str, Rule]] = {
+    "Append": {
+        **_NEVER,
+        "Overwrite": _NO,
+        "Merge": _unless_nullability_kept,
+        "Project": _unless_nullability_kept,
+        "Restore": _NO,
+        "UpdateMemWalState": _NO,
+    },
+    "Delete": {
+        **_NEVER,
+        "Delete": _deleted_rows,
+        "Update": _deleted_rows,
+        "Overwrite": _NO,
+        "Rewrite": _same_fragments,
+        "Merge": _RETRY,
+        "Restore": _NO,
+        "DataReplacement": _same_fragments,
+        "UpdateMemWalState": _NO,
+    },
+    "Overwrite": {
+        **_NEVER,
+        "Overwrite": _overwrite_overwrite,
+        "UpdateConfig": _overwrite_config,
+        "UpdateMemWalState": _NO,
+    },
+    "Restore": {
+        **_NEVER,
+        "UpdateConfig": _changes_schema_metadata,
+        "UpdateMemWalState": _NO,
+    },
+}

@@ -1,0 +1,135 @@
+"""Deletion files: which rows of a fragment are gone."""
+
+from __future__ import annotations
+
+import io
+import secrets
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from lance_dataset.errors import CorruptFileError, InvalidInputError
+from lance_dataset.io.base import ObjectStore
+from lance_dataset.table.fragment import DeletionFile, DeletionFileType, Fragment
+from lance_dataset.table.paths import FileLocator
+from lance_dataset.table.roaring import decode_bitmap, encode_bitmap
+
+__all__ = ["decode_deletions", "encode_deletions", "read_deletions", "write_deletions"]
+
+#: Up to this many offsets are written as an Arrow file, more as a bitmap.
+_MAX_ARROW = 5_000
+_SCHEMA = pa.schema([pa.field("row_id", pa.uint32(), nullable=False)])
+#: Bound for fragments whose number of rows nobody wrote down.
+_MAX_UNKNOWN = 1 << 28
+
+
+def read_deletions(
+    locator: FileLocator, fragment: Fragment, physical_rows: int | None = None
+) -> npt.NDArray[np.uint32]:
+    """Offsets of the deleted rows of a fragment.
+
+    Parameters
+    ----------
+    locator
+        Finds the file.
+    fragment
+        The fragment.
+    physical_rows
+        Number of rows of the fragment, where its manifest does not say it.
+
+    Returns
+    -------
+    ndarray of uint32
+        Ascending, without duplicates; empty without deletion file.
+
+    Raises
+    ------
+    MissingFileError
+        The deletion file is not there.
+    CorruptFileError
+        Its content contradicts the format or the manifest.
+    """
+    file = fragment.deletion_file
+    if file is None:
+        return np.empty(0, np.uint32)
+    store, path = locator.deletion_file(fragment.id, file)
+    rows = physical_rows or fragment.physical_rows
+    offsets = decode_deletions(store.read(path), file.file_type, rows or _MAX_UNKNOWN, path)
+    if file.num_deleted_rows and len(offsets) != file.num_deleted_rows:
+        raise CorruptFileError(f"{path}: lists {len(offsets)} rows, but its manifest says {file.num_deleted_rows}")
+    return offsets
+
+
+def write_deletions(
+    store: ObjectStore, root: str, fragment_id: int, read_version: int, offsets: npt.ArrayLike
+) -> DeletionFile:
+    """Write a new deletion file with all deleted offsets of a fragment, old and new.
+
+    Parameters
+    ----------
+    store, root
+        The table.
+    fragment_id
+        The fragment.
+    read_version
+        Version the offsets belong to.
+    offsets
+        Unsigned 32-bit offsets in any order; duplicates count once.
+
+    Returns
+    -------
+    DeletionFile
+        What goes into `Fragment.deletion_file`.
+    """
+    distinct = np.unique(np.asarray(offsets, dtype=np.uint32))
+    if len(distinct) == 0:
+        raise InvalidInputError(f"no rows of fragment {fragment_id} are deleted, so it needs no deletion file")
+    file_type = DeletionFileType.ARROW_ARRAY if len(distinct) <= _MAX_ARROW else DeletionFileType.BITMAP
+    file = DeletionFile(file_type, read_version, secrets.randbits(64), len(distinct))
+    _, path = FileLocator(store, root).deletion_file(fragment_id, file)
+    store.put(path, encode_deletions(distinct, file_type))
+    return file
+
+
+def encode_deletions(offsets: npt.NDArray[np.uint32], file_type: DeletionFileType) -> bytes:
+    """Content of a deletion file with distinct offsets."""
+    if file_type is DeletionFileType.BITMAP:
+        return encode_bitmap(offsets)
+    sink = io.BytesIO()
+    options = pa.ipc.IpcWriteOptions(compression="zstd")
+    with pa.ipc.new_file(sink, _SCHEMA, options=options) as writer:
+        writer.write_batch(pa.record_batch([pa.array(offsets, pa.uint32())], schema=_SCHEMA))
+    return sink.getvalue()
+
+
+def decode_deletions(
+    data: bytes, file_type: DeletionFileType, physical_rows: int, where: str
+) -> npt.NDArray[np.uint32]:
+    """Offsets in the content of a deletion file, ascending and distinct; all must be below `physical_rows`."""
+    if file_type is DeletionFileType.BITMAP:
+        return decode_bitmap(data, physical_rows, where)
+    offsets = np.unique(_arrow_offsets(data, where))
+    if len(offsets) and int(offsets[-1]) >= physical_rows:
+        raise CorruptFileError(f"{where}: deletes row {offsets[-1]} of a fragment of {physical_rows} rows")
+    return offsets
+
+
+def _arrow_offsets(data: bytes, where: str) -> npt.NDArray[np.uint32]:
+    try:
+        reader = pa.ipc.open_file(pa.py_buffer(data))
+        if reader.schema != _SCHEMA or reader.num_record_batches != 1:
+            raise CorruptFileError(
+                f"{where}: a deletion file has one batch of one column 'row_id: uint32 not null', "
+                f"this one has {reader.num_record_batches} of {reader.schema.to_string()!r}"
+            )
+        batch = reader.get_batch(0)
+        batch.validate(full=True)
+    except CorruptFileError:
+        raise
+    except (pa.ArrowException, OSError, ValueError, MemoryError) as error:
+        raise CorruptFileError(f"{where}: invalid Arrow file: {error}") from error
+    column = batch.column(0)
+    if column.null_count:
+        raise CorruptFileError(f"{where}: a deletion file may not hold nulls")
+    return column.to_numpy(zero_copy_only=False)

@@ -1,0 +1,94 @@
+"""Where the files of a table are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from lance_dataset.errors import CorruptFileError
+from lance_dataset.io.base import ObjectStore
+from lance_dataset.io.paths import safe_join
+from lance_dataset.io.resolve import resolve
+from lance_dataset.table.fragment import DataFile, DeletionFile
+from lance_dataset.table.manifest import BasePath
+
+__all__ = ["DATA_FOLDER", "DELETIONS_FOLDER", "INDICES_FOLDER", "TRANSACTIONS_FOLDER", "FileLocator", "deletion_name"]
+
+DATA_FOLDER = "data"
+DELETIONS_FOLDER = "_deletions"
+INDICES_FOLDER = "_indices"
+TRANSACTIONS_FOLDER = "_transactions"
+
+
+def deletion_name(fragment_id: int, deletion_file: DeletionFile) -> str:
+    """File name of the deletion file of a fragment."""
+    suffix = deletion_file.file_type.suffix
+    return f"{fragment_id}-{deletion_file.read_version}-{deletion_file.id}.{suffix}"
+
+
+class FileLocator:
+    """Finds the files of one version of a table, in the table itself or in its base paths.
+
+    Parameters
+    ----------
+    store, root
+        The table.
+    base_paths
+        Base paths of the version.
+    storage_options
+        Options of the table; ``base_{id}.{key}`` gives the option `key` to the base path with that id only.
+    session
+        Owner of ``memory://`` data, see `lance_dataset.io.resolve.resolve`.
+    """
+
+    def __init__(
+        self,
+        store: ObjectStore,
+        root: str,
+        base_paths: Sequence[BasePath] = (),
+        storage_options: Mapping[str, str] | None = None,
+        session: object | None = None,
+    ) -> None:
+        self._store = store
+        self._root = root
+        self._bases = {base.id: base for base in base_paths}
+        self._options = dict(storage_options or {})
+        self._session = session
+        self._resolved: dict[int, tuple[ObjectStore, str]] = {}
+
+    def data_file(self, file: DataFile) -> tuple[ObjectStore, str]:
+        """Store and path of a data file."""
+        store, folder = self._folder(file.base_id, DATA_FOLDER)
+        return store, safe_join(folder, file.path, what="data file")
+
+    def deletion_file(self, fragment_id: int, file: DeletionFile) -> tuple[ObjectStore, str]:
+        """Store and path of the deletion file of a fragment."""
+        store, folder = self._folder(file.base_id, DELETIONS_FOLDER)
+        return store, f"{folder}/{deletion_name(fragment_id, file)}"
+
+    def index_folder(self, index_uuid: str, base_id: int | None) -> tuple[ObjectStore, str]:
+        """Store and folder of the files of an index."""
+        store, folder = self._folder(base_id, INDICES_FOLDER)
+        return store, safe_join(folder, index_uuid, what="index folder")
+
+    def transaction_file(self, name: str) -> tuple[ObjectStore, str]:
+        """Store and path of a transaction file."""
+        return self._store, safe_join(f"{self._root}/{TRANSACTIONS_FOLDER}", name, what="transaction file")
+
+    def _folder(self, base_id: int | None, name: str) -> tuple[ObjectStore, str]:
+        if base_id is None:
+            return self._store, f"{self._root}/{name}"
+        base = self._bases.get(base_id)
+        if base is None:
+            raise CorruptFileError(
+                f"{self._store.uri(self._root)}: a file lies in base path {base_id}, which the manifest does not list"
+            )
+        if base_id not in self._resolved:
+            self._resolved[base_id] = resolve(base.path, self._base_options(base_id), self._session)
+        store, root = self._resolved[base_id]
+        return store, f"{root}/{name}" if base.is_dataset_root else root
+
+    def _base_options(self, base_id: int) -> dict[str, str]:
+        prefix = f"base_{base_id}."
+        options = {key: value for key, value in self._options.items() if not key.startswith("base_")}
+        own = {key[len(prefix) :]: value for key, value in self._options.items() if key.startswith(prefix)}
+        return {**options, **own}

@@ -1,0 +1,175 @@
+"""The place a write goes to: what is there already, and the commit on top of it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from lance_dataset.errors import AlreadyExistsError, DatasetNotFoundError, InvalidInputError
+from lance_dataset.file.versions import resolve_version
+from lance_dataset.input import check_append_schema
+from lance_dataset.io.base import ObjectStore
+from lance_dataset.io.resolve import resolve
+from lance_dataset.operations import LanceOperation, Transaction, to_table_operation
+from lance_dataset.schema import Schema
+from lance_dataset.session import Session
+from lance_dataset.table import transaction as table_transaction
+from lance_dataset.table.commit import commit_transaction, create_table
+from lance_dataset.table.fragment import Fragment
+from lance_dataset.table.manifest import Manifest, read_manifest
+from lance_dataset.table.naming import VERSIONS_FOLDER
+from lance_dataset.table.versions import find_latest, latest_version
+
+if TYPE_CHECKING:
+    from lance_dataset.dataset import LanceDataset
+
+__all__ = ["WriteTarget", "commit_operation", "commit_properties"]
+
+_COMMIT_MESSAGE = "__lance_commit_message"
+
+
+class WriteTarget:
+    """Where a write goes, and what is there.
+
+    Attributes
+    ----------
+    store, root
+        The table.
+    session
+        Session of the handles on it.
+    manifest
+        Newest version, None if there is no dataset yet.
+    """
+
+    def __init__(self, store: ObjectStore, root: str, session: Session, manifest: Manifest | None) -> None:
+        self.store = store
+        self.root = root
+        self.session = session
+        self.manifest = manifest
+
+    @classmethod
+    def find(
+        cls,
+        uri: str | Path | LanceDataset,
+        storage_options: Mapping[str, str] | None,
+        session: Session | None,
+    ) -> WriteTarget:
+        """Look at what is at a location."""
+        if isinstance(uri, LanceDataset):
+            return cls(uri._store, uri._root, uri._session, uri._load(None))
+        owner = session or Session()
+        store, root = resolve(os.fspath(uri), storage_options, owner)
+        latest = find_latest(store, root)
+        manifest = None if latest is None else read_manifest(store, f"{root}/{VERSIONS_FOLDER}/{latest.name}")
+        return cls(store, root, owner, manifest)
+
+    def plan(self, arrow: pa.Schema, mode: str, version: str | None) -> tuple[Schema, str]:
+        """Schema with field ids and file version of the new files."""
+        existing = self.manifest
+        if mode == "append" and existing is not None:
+            check_append_schema(arrow, existing.schema)
+            if version is not None and resolve_version(version) != existing.storage_version:
+                raise InvalidInputError(
+                    f"the dataset stores data in version {existing.storage_version}; appending in version {version} "
+                    "is not supported"
+                )
+            return existing.schema, resolve_version(existing.storage_version)
+        if existing is not None and version is None:
+            version = existing.storage_version
+        return Schema.from_arrow(arrow), resolve_version(version)
+
+    def commit(
+        self,
+        mode: str,
+        schema: Schema,
+        fragments: Sequence[Fragment],
+        version: str,
+        properties: Mapping[str, str],
+        v2_paths: bool,
+        stable_row_ids: bool,
+    ) -> Manifest:
+        """Commit new fragments in the given mode; the first version is created if there is none."""
+        existing = self.manifest
+        operation: table_transaction.Operation = table_transaction.Overwrite(schema, tuple(fragments))
+        if existing is None:
+            change = table_transaction.Transaction(0, operation, properties=properties)
+            try:
+                return create_table(
+                    self.store,
+                    self.root,
+                    change,
+                    storage_version=version,
+                    enable_stable_row_ids=stable_row_ids,
+                    enable_v2_manifest_paths=v2_paths,
+                )
+            except AlreadyExistsError:
+                if mode == "create":
+                    raise
+                # Somebody created the dataset meanwhile: append to it or overwrite it after all.
+                existing = self.manifest = _latest_manifest(self.store, self.root)
+                if mode == "append":
+                    check_append_schema(schema.storage_arrow, existing.schema)
+                    if [node.id for node in existing.schema.walk()] != [node.id for node in schema.walk()]:
+                        raise
+        if mode == "append":
+            operation = table_transaction.Append(tuple(fragments))
+        change = table_transaction.Transaction(existing.version, operation, properties=properties)
+        return commit_transaction(self.store, self.root, change, read_manifest=existing)
+
+
+def _latest_manifest(store: ObjectStore, root: str) -> Manifest:
+    latest = latest_version(store, root)
+    return read_manifest(store, f"{root}/{VERSIONS_FOLDER}/{latest.name}")
+
+
+def commit_properties(given: Mapping[str, str] | None, message: str | None) -> dict[str, str]:
+    """Transaction properties, the commit message among them."""
+    properties = dict(given or {})
+    if message is not None:
+        properties[_COMMIT_MESSAGE] = message
+    return properties
+
+
+def commit_operation(
+    target: WriteTarget,
+    operation: LanceOperation.BaseOperation | Transaction,
+    read_version: int | None,
+    *,
+    enable_v2_manifest_paths: bool,
+    max_retries: int,
+    commit_message: str | None,
+    enable_stable_row_ids: bool,
+) -> Manifest:
+    """Commit a public operation, see `LanceDataset.commit`."""
+    given: Mapping[str, str] | None = None
+    identity: dict[str, Any] = {}
+    if isinstance(operation, Transaction):
+        given = operation.transaction_properties
+        read_version = operation.read_version if read_version is None else read_version
+        identity = {"uuid": operation.uuid}
+        operation = operation.operation
+    stored = to_table_operation(operation)
+    if read_version is None:
+        if not isinstance(stored, table_transaction.Overwrite | table_transaction.Restore):
+            raise InvalidInputError(f"committing {stored.name} needs read_version, the version it was computed against")
+        read_version = target.manifest.version if target.manifest is not None else 0
+    properties = commit_properties(given, commit_message)
+    change = table_transaction.Transaction(read_version, stored, properties=properties, **identity)
+    if target.manifest is not None:
+        return commit_transaction(
+            target.store, target.root, change, read_manifest=target.manifest, max_retries=max_retries
+        )
+    if not isinstance(stored, table_transaction.Overwrite):
+        raise DatasetNotFoundError(f"Dataset at path {target.store.uri(target.root)} was not found")
+    return create_table(
+        target.store,
+        target.root,
+        change,
+        storage_version=None if stored.fragments else resolve_version(None),
+        enable_stable_row_ids=enable_stable_row_ids,
+        enable_v2_manifest_paths=enable_v2_manifest_paths,
+    )

@@ -1,0 +1,143 @@
+"""`write_dataset`: data in, one new version out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from lance_dataset.arguments import refuse
+from lance_dataset.dataset import LanceDataset
+from lance_dataset.errors import AlreadyExistsError, InvalidInputError
+from lance_dataset.input import as_batches
+from lance_dataset.session import Session
+from lance_dataset.target import WriteTarget, commit_properties
+from lance_dataset.writer import (
+    DEFAULT_MAX_BYTES_PER_FILE,
+    DEFAULT_MAX_ROWS_PER_FILE,
+    WriteOptions,
+    remove_data_files,
+    write_fragment_files,
+)
+
+__all__ = ["write_dataset"]
+
+_MODES = ("create", "append", "overwrite")
+
+
+def write_dataset(
+    data_obj: Any,
+    uri: str | Path | LanceDataset | None = None,
+    schema: pa.Schema | None = None,
+    mode: str = "create",
+    *,
+    max_rows_per_file: int = DEFAULT_MAX_ROWS_PER_FILE,
+    max_rows_per_group: int = 1024,
+    max_bytes_per_file: int = DEFAULT_MAX_BYTES_PER_FILE,
+    data_cache_bytes: int | None = None,
+    max_page_bytes: int | None = None,
+    commit_lock: Any = None,
+    progress: Any = None,
+    storage_options: Mapping[str, str] | None = None,
+    data_storage_version: str | None = None,
+    use_legacy_format: bool | None = None,
+    enable_v2_manifest_paths: bool = True,
+    enable_stable_row_ids: bool = False,
+    auto_cleanup_options: Any = None,
+    commit_message: str | None = None,
+    transaction_properties: Mapping[str, str] | None = None,
+    initial_bases: Any = None,
+    target_bases: Any = None,
+    target_all_bases: bool | None = None,
+    base_store_params: Any = None,
+    external_blob_mode: str = "reference",
+    allow_external_blob_outside_bases: bool = False,
+    blob_pack_file_size_threshold: int | None = None,
+    namespace_client: Any = None,
+    table_id: Any = None,
+    session: Session | None = None,
+) -> LanceDataset:
+    """Write data as one new version, atomically and durably; memory stays bounded whatever the size of the data.
+
+    Parameters
+    ----------
+    data_obj
+        pyarrow Table, RecordBatch, RecordBatchReader, Dataset or Scanner; LanceDataset or LanceScanner; pandas or
+        polars DataFrame; dict of columns; list of dicts; an iterable of RecordBatch (with `schema`); anything with
+        ``__arrow_c_stream__``.
+    uri
+        Path, URI, or an open dataset (which then moves to the new version).
+    schema
+        Schema of the data; required for iterables.
+    mode
+        ``create`` (the dataset must not exist), ``append`` or ``overwrite`` (both create it if needed).
+    max_rows_per_file, max_bytes_per_file
+        When to start a new file and fragment.
+    data_cache_bytes, max_page_bytes
+        When to cut a page.
+    data_storage_version
+        File version of a new or overwritten dataset; this release writes ``2.0``.
+    enable_v2_manifest_paths, enable_stable_row_ids
+        For new datasets: manifest naming, and row ids that survive moves.
+    commit_message, transaction_properties
+        Stored in the transaction.
+
+    Returns
+    -------
+    LanceDataset
+        A handle on the new version.
+
+    Raises
+    ------
+    AlreadyExistsError
+        ``create``, and the dataset exists.
+    SchemaError
+        ``append``, and the data does not fit the dataset.
+    UnsupportedError
+        A type that the file version cannot hold, or an option of a later release.
+    """
+    refuse(
+        "write_dataset",
+        commit_lock=commit_lock,
+        progress=progress,
+        auto_cleanup_options=auto_cleanup_options,
+        initial_bases=initial_bases,
+        target_bases=target_bases,
+        target_all_bases=target_all_bases,
+        base_store_params=base_store_params,
+        namespace_client=namespace_client,
+        table_id=table_id,
+    )
+    if mode not in _MODES:
+        raise InvalidInputError(f"Invalid mode {mode!r}; use 'create', 'append' or 'overwrite'")
+    if uri is None:
+        raise InvalidInputError("write_dataset needs a path or URI")
+    if use_legacy_format:
+        data_storage_version = data_storage_version or "legacy"
+    target = WriteTarget.find(uri, storage_options, session)
+    if mode == "create" and target.manifest is not None:
+        raise AlreadyExistsError(f"Dataset already exists: {target.store.uri(target.root)}")
+    arrow, batches = as_batches(data_obj, schema)
+    properties = commit_properties(transaction_properties, commit_message)
+    lance_schema, version = target.plan(arrow, mode, data_storage_version)
+    options = WriteOptions(version, max_rows_per_file, max_bytes_per_file, data_cache_bytes, max_page_bytes)
+    fragments = write_fragment_files(target.store, target.root, lance_schema, batches, options)
+    try:
+        manifest = target.commit(
+            mode, lance_schema, fragments, version, properties, enable_v2_manifest_paths, enable_stable_row_ids
+        )
+    except BaseException:
+        remove_data_files(target.store, target.root, fragments)
+        raise
+    if isinstance(uri, LanceDataset):
+        uri._show(manifest)
+        return uri
+    return LanceDataset(
+        uri,
+        storage_options=storage_options,
+        session=target.session,
+        _manifest=manifest,
+        _store=(target.store, target.root),
+    )

@@ -1,0 +1,73 @@
+"""Validity bitmaps: least significant bit first, 1 means valid."""
+
+from libc.stdint cimport int64_t, uint8_t
+
+from lancecodec.buffers cimport ByteView, check_aligned, readable, writable
+
+from lancecodec.errors import CodecError
+
+cdef extern from "kernels/bits.h" nogil:
+    void lc_bits_pack(const uint8_t *values, int64_t n, uint8_t *out)
+    void lc_bits_unpack(const uint8_t *bits, int64_t offset, int64_t n, uint8_t *out)
+    void lc_bits_copy(const uint8_t *src, int64_t offset, int64_t n, uint8_t *out, int64_t at)
+    void lc_bits_fill(uint8_t *out, int64_t at, int64_t n, int value)
+    int64_t lc_bits_count(const uint8_t *bits, int64_t offset, int64_t n)
+    int64_t lc_bits_gather(const uint8_t *bits, int64_t length, const int64_t *index, int64_t n, uint8_t *out)
+
+
+cdef int check_bits(int64_t size, int64_t offset, int64_t length, str what) except -1:
+    if offset < 0 or length < 0 or offset > size * 8 or length > size * 8 - offset:
+        raise CodecError(f"{what} of {size} bytes does not hold {length} bits from bit {offset} on")
+    return 0
+
+
+def pack(values, out):
+    cdef ByteView source = readable(values), target = writable(out)
+    check_bits(target.size, 0, source.size, "output bitmap")
+    with nogil:
+        lc_bits_pack(source.data, source.size, target.data)
+
+
+def unpack(bits, int64_t offset, int64_t length, out):
+    cdef ByteView source = readable(bits), target = writable(out)
+    check_bits(source.size, offset, length, "bitmap")
+    if target.size < length:
+        raise CodecError(f"output of {target.size} bytes is too small for {length} values")
+    with nogil:
+        lc_bits_unpack(source.data, offset, length, target.data)
+
+
+def copy(bits, int64_t offset, int64_t length, out, int64_t at=0):
+    cdef ByteView source = readable(bits), target = writable(out)
+    check_bits(source.size, offset, length, "bitmap")
+    check_bits(target.size, at, length, "output bitmap")
+    with nogil:
+        lc_bits_copy(source.data, offset, length, target.data, at)
+
+
+def fill(out, int64_t at, int64_t length, bint value):
+    cdef ByteView target = writable(out)
+    check_bits(target.size, at, length, "output bitmap")
+    with nogil:
+        lc_bits_fill(target.data, at, length, value)
+
+
+def count(bits, int64_t offset, int64_t length):
+    cdef ByteView source = readable(bits)
+    cdef int64_t total
+    check_bits(source.size, offset, length, "bitmap")
+    with nogil:
+        total = lc_bits_count(source.data, offset, length)
+    return total
+
+
+def gather(bits, int64_t length, const int64_t[::1] indices not None, out):
+    cdef ByteView source = readable(bits), target = writable(out)
+    cdef int64_t n = indices.shape[0], bad
+    check_bits(source.size, 0, length, "bitmap")
+    check_bits(target.size, 0, n, "output bitmap")
+    check_aligned(&indices[0])
+    with nogil:
+        bad = lc_bits_gather(source.data, length, &indices[0], n, target.data)
+    if bad >= 0:
+        raise CodecError(f"index {indices[bad]} is outside a bitmap of {length} bits")

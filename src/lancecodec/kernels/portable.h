@@ -1,0 +1,88 @@
+/* Compiler differences, and nothing else.
+ *
+ * LC_CLONES marks a loop that is compiled once per instruction set and chosen at load time, so that one wheel runs fast
+ * everywhere. Kernels read and write little-endian values; the build refuses big-endian machines below. */
+#ifndef LANCECODEC_PORTABLE_H
+#define LANCECODEC_PORTABLE_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+#error "lancecodec kernels assume a little-endian machine"
+#endif
+
+#if defined(__x86_64__) && defined(__linux__) && defined(__GLIBC__) && defined(__GNUC__) && \
+    (!defined(__clang__) || __clang_major__ >= 14)
+#define LC_CLONES __attribute__((target_clones("avx2", "default")))
+#else
+#define LC_CLONES
+#endif
+
+/* LC_INLINE is for loops that must be compiled anew for each constant argument. */
+#if defined(_MSC_VER)
+#define LC_RESTRICT __restrict
+#define LC_INLINE static __forceinline
+#else
+#define LC_RESTRICT restrict
+#define LC_INLINE static inline __attribute__((always_inline))
+#endif
+
+/* Loads and stores at any address: old files place buffers at any position, callers slice where they like. */
+#define LC_DEFINE_ACCESS(NAME, TYPE)                                     \
+    LC_INLINE TYPE lc_load_##NAME(const uint8_t *p) {                    \
+        TYPE v;                                                          \
+        memcpy(&v, p, sizeof v);                                         \
+        return v;                                                        \
+    }                                                                    \
+    LC_INLINE void lc_store_##NAME(uint8_t *p, TYPE v) { memcpy(p, &v, sizeof v); }
+
+LC_DEFINE_ACCESS(u8, uint8_t)
+LC_DEFINE_ACCESS(u16, uint16_t)
+LC_DEFINE_ACCESS(u32, uint32_t)
+LC_DEFINE_ACCESS(u64, uint64_t)
+
+/* Entry i of 32-bit, or wide 64-bit, Arrow offsets. */
+LC_INLINE int64_t lc_load_offset(const uint8_t *offsets, int wide, int64_t i) {
+    return wide ? (int64_t)lc_load_u64(offsets + 8 * i) : (int64_t)(int32_t)lc_load_u32(offsets + 4 * i);
+}
+
+LC_INLINE void lc_store_offset(uint8_t *offsets, int wide, int64_t i, int64_t value) {
+    if (wide) lc_store_u64(offsets + 8 * i, (uint64_t)value);
+    else lc_store_u32(offsets + 4 * i, (uint32_t)value);
+}
+
+/* memcpy for values of a few bytes, which a call would cost more than the copy. */
+LC_INLINE void lc_copy_bytes(uint8_t *out, const uint8_t *src, int64_t n) {
+    if (n > 32) {
+        memcpy(out, src, (size_t)n);
+    } else if (n > 16) {
+        uint64_t a = lc_load_u64(src), b = lc_load_u64(src + 8);
+        uint64_t c = lc_load_u64(src + n - 16), d = lc_load_u64(src + n - 8);
+        lc_store_u64(out, a), lc_store_u64(out + 8, b);
+        lc_store_u64(out + n - 16, c), lc_store_u64(out + n - 8, d);
+    } else if (n >= 8) {
+        uint64_t a = lc_load_u64(src), b = lc_load_u64(src + n - 8);
+        lc_store_u64(out, a), lc_store_u64(out + n - 8, b);
+    } else if (n >= 4) {
+        uint32_t a = lc_load_u32(src), b = lc_load_u32(src + n - 4);
+        lc_store_u32(out, a), lc_store_u32(out + n - 4, b);
+    } else {
+        for (int64_t i = 0; i < n; i++) out[i] = src[i];
+    }
+}
+
+LC_INLINE int lc_get_bit(const uint8_t *bits, int64_t i) { return (bits[i >> 3] >> (i & 7)) & 1; }
+
+LC_INLINE int lc_popcount64(uint64_t v) {
+#if defined(__GNUC__) || defined(__clang__)
+    return __builtin_popcountll(v);
+#else
+    v = v - ((v >> 1) & 0x5555555555555555ULL);
+    v = (v & 0x3333333333333333ULL) + ((v >> 2) & 0x3333333333333333ULL);
+    return (int)((((v + (v >> 4)) & 0x0F0F0F0F0F0F0F0FULL) * 0x0101010101010101ULL) >> 56);
+#endif
+}
+
+#endif

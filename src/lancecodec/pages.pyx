@@ -1,0 +1,209 @@
+"""Random access over the pages of a column: row numbers in, values at their final place out."""
+
+from cpython.mem cimport PyMem_Calloc, PyMem_Free
+from libc.stdint cimport int64_t, uint8_t, uint64_t
+
+from lancecodec.buffers cimport ByteView, check_aligned, readable, writable
+
+from lancecodec.errors import CodecError
+
+cdef extern from "kernels/pages.h" nogil:
+    int LC_TAKE_ROW, LC_TAKE_PAGE, LC_TAKE_OVERFLOW, LC_TAKE_OFFSETS, LC_TAKE_NO_DATA
+    ctypedef struct lc_page_map:
+        const int64_t *starts
+        int64_t pages
+        int64_t rows
+    ctypedef struct lc_fixed_page:
+        const uint8_t *values
+        const uint8_t *validity
+    ctypedef struct lc_ends_page:
+        const uint8_t *ends
+        const uint8_t *codes
+        const uint8_t *data
+        uint64_t adjustment
+        uint64_t limit
+        int64_t entries
+        int64_t base
+    int64_t lc_fixed_take(const lc_page_map *map, const lc_fixed_page *pages, const int64_t *rows, int64_t n,
+                          int64_t width, uint8_t *out, uint8_t *validity, int64_t *nulls)
+    int lc_ends_take_offsets(const lc_page_map *map, const lc_ends_page *pages, const int64_t *rows, int64_t n,
+                             int wide, uint8_t *offsets, uint8_t *validity, int64_t *begins, int64_t *total,
+                             int64_t *nulls, int64_t *where)
+    int lc_ends_take_bytes(const lc_page_map *map, const lc_ends_page *pages, const int64_t *rows, int64_t n, int wide,
+                           const uint8_t *offsets, uint8_t *out, int64_t out_size, int64_t *where)
+
+
+cdef class _Pages:
+    """Page starts and the buffers kept alive; shared by the concrete kinds."""
+
+    cdef lc_page_map map
+    cdef int64_t *starts
+    cdef int64_t count
+    cdef list keep
+
+    def __cinit__(self, starts, *args, **kwargs):
+        cdef int64_t i
+        self.keep = []
+        self.count = len(starts) - 1
+        if self.count < 0 or starts[0] != 0:
+            raise CodecError("page starts must begin with 0")
+        self.starts = <int64_t *>PyMem_Calloc(self.count + 2, sizeof(int64_t))
+        if self.starts == NULL:
+            raise MemoryError()
+        for i in range(self.count + 1):
+            self.starts[i] = starts[i]
+            if i and self.starts[i] < self.starts[i - 1]:
+                raise CodecError("page starts must not decrease")
+        self.starts[self.count + 1] = self.starts[self.count]
+        self.map.starts, self.map.pages, self.map.rows = self.starts, self.count, self.starts[self.count]
+
+    def __dealloc__(self):
+        PyMem_Free(self.starts)
+
+    @property
+    def num_rows(self):
+        return self.map.rows
+
+    cdef const uint8_t *hold(self, object buffer, int64_t needed, int64_t page, str what) except? NULL:
+        """Address of a buffer of at least `needed` bytes, exported for as long as this object lives."""
+        cdef ByteView view = readable(buffer)
+        if view.size < needed:
+            raise CodecError(f"{what} of page {page} has {view.size} bytes instead of {needed}")
+        self.keep.append(view)
+        return view.data
+
+
+cdef class FixedPages(_Pages):
+    """Fixed-width values of a column, each page a value buffer and perhaps a validity bitmap."""
+
+    cdef lc_fixed_page *pages
+    cdef int64_t bits
+    cdef readonly bint has_nulls
+
+    def __cinit__(self, starts, int64_t bits, list values not None, list validity not None):
+        cdef int64_t i, rows
+        self.bits = bits
+        if bits != 1 and (bits <= 0 or bits % 8 or bits > 2**40):
+            raise CodecError(f"a width of {bits} bits is not supported")
+        if len(values) != self.count or len(validity) != self.count:
+            raise CodecError(f"{len(values)} value and {len(validity)} validity buffers for {self.count} pages")
+        self.pages = <lc_fixed_page *>PyMem_Calloc(max(self.count, 1), sizeof(lc_fixed_page))
+        if self.pages == NULL:
+            raise MemoryError()
+        for i in range(self.count):
+            rows = self.starts[i + 1] - self.starts[i]
+            if rows == 0:
+                continue
+            if rows > 2**56 // bits:
+                raise CodecError(f"page {i} claims {rows} rows")
+            if values[i] is not None:
+                self.pages[i].values = self.hold(values[i], (rows * bits + 7) // 8, i, "value buffer")
+            if validity[i] is not None:
+                self.pages[i].validity = self.hold(validity[i], (rows + 7) // 8, i, "validity buffer")
+            if values[i] is None or validity[i] is not None:
+                self.has_nulls = True
+
+    def __dealloc__(self):
+        PyMem_Free(self.pages)
+
+    def take(self, const int64_t[::1] rows not None, out, validity=None):
+        cdef ByteView target = writable(out), bits
+        cdef int64_t n = rows.shape[0], width = 0 if self.bits == 1 else self.bits // 8, nulls = 0, bad
+        cdef uint8_t *valid = NULL
+        if (target.size < (n + 7) // 8) if width == 0 else (target.size // width < n):
+            raise CodecError(f"output of {target.size} bytes is too small for {n} values of {self.bits} bits")
+        if validity is not None:
+            bits = writable(validity)
+            if bits.size < (n + 7) // 8:
+                raise CodecError(f"validity output of {bits.size} bytes is too small for {n} values")
+            valid = bits.data
+        elif self.has_nulls:
+            raise CodecError("the column has nulls: a validity output is needed")
+        check_aligned(&rows[0])
+        with nogil:
+            bad = lc_fixed_take(&self.map, self.pages, &rows[0], n, width, target.data, valid, &nulls)
+        if bad >= 0:
+            raise CodecError(f"row {rows[bad]} is outside {self.map.rows} rows")
+        return nulls
+
+
+cdef class EndsPages(_Pages):
+    """Variable-width values of a column: pages of 2.0 end offsets, plain or behind a dictionary."""
+
+    cdef lc_ends_page *pages
+
+    def __cinit__(self, starts, list pages not None):
+        cdef int64_t i, rows
+        if len(pages) != self.count:
+            raise CodecError(f"{len(pages)} page descriptions for {self.count} pages")
+        self.pages = <lc_ends_page *>PyMem_Calloc(max(self.count, 1), sizeof(lc_ends_page))
+        if self.pages == NULL:
+            raise MemoryError()
+        for i in range(self.count):
+            rows = self.starts[i + 1] - self.starts[i]
+            if pages[i] is not None and rows:
+                self.load(i, rows, pages[i])
+
+    cdef int load(self, int64_t i, int64_t rows, tuple page) except -1:
+        ends, adjustment, limit, base, data, codes, entries = page
+        cdef lc_ends_page *at = self.pages + i
+        at.adjustment, at.limit, at.base = adjustment, limit, base
+        at.entries = entries if codes is not None else rows
+        if at.entries < 0 or at.entries > 2**56 or at.limit > 2**62 or at.base < 0 or at.base > 2**62:
+            raise CodecError(f"page {i} claims {at.entries} offsets of {limit} items from {base} on")
+        if at.entries:
+            if at.adjustment <= at.limit:
+                raise CodecError(f"null adjustment {adjustment} of page {i} is not above its {limit} items")
+            at.ends = self.hold(ends, at.entries * 8, i, "offset buffer")
+        if codes is not None:
+            at.codes = self.hold(codes, rows, i, "index buffer")
+        if data is not None and at.limit:
+            at.data = self.hold(data, at.limit, i, "byte buffer")
+        return 0
+
+    def __dealloc__(self):
+        PyMem_Free(self.pages)
+
+    cdef int fail(self, int problem, int64_t where) except -1:
+        if problem == LC_TAKE_ROW:
+            raise CodecError(f"row {where} is outside {self.map.rows} rows")
+        if problem == LC_TAKE_PAGE:
+            raise CodecError(f"an offset of page {where} decreases, passes its items or names no dictionary item")
+        if problem == LC_TAKE_NO_DATA:
+            raise CodecError(f"page {where} was given no value bytes")
+        if problem == LC_TAKE_OFFSETS:
+            raise CodecError("offsets are not those of these rows")
+        raise CodecError("the values have too many items together for these offsets; take fewer rows at once")
+
+    def take_offsets(self, const int64_t[::1] rows not None, bint wide, offsets, validity, int64_t[::1] begins=None):
+        cdef ByteView target = writable(offsets), bits = writable(validity)
+        cdef int64_t n = rows.shape[0], total = 0, nulls = 0, where = 0
+        cdef int64_t *positions = NULL
+        cdef int problem
+        if target.size // (8 if wide else 4) < n + 1 or bits.size < (n + 7) // 8:
+            raise CodecError(f"output is too small for the offsets and validity of {n} values")
+        if begins is not None:
+            if begins.shape[0] < n:
+                raise CodecError(f"output of {begins.shape[0]} begins is too small for {n} values")
+            positions = &begins[0]
+            check_aligned(positions)
+        check_aligned(&rows[0])
+        with nogil:
+            problem = lc_ends_take_offsets(&self.map, self.pages, &rows[0], n, wide, target.data, bits.data, positions,
+                                           &total, &nulls, &where)
+        if problem:
+            self.fail(problem, where)
+        return total, nulls
+
+    def take_bytes(self, const int64_t[::1] rows not None, bint wide, offsets, out):
+        cdef ByteView places = readable(offsets), target = writable(out)
+        cdef int64_t n = rows.shape[0], where = 0
+        cdef int problem
+        if places.size // (8 if wide else 4) < n + 1:
+            raise CodecError(f"offsets of {places.size} bytes are too few for {n} values")
+        check_aligned(&rows[0])
+        with nogil:
+            problem = lc_ends_take_bytes(&self.map, self.pages, &rows[0], n, wide, places.data, target.data,
+                                         target.size, &where)
+        if problem:
+            self.fail(problem, where)

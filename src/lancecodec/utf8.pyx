@@ -1,0 +1,39 @@
+"""UTF-8 validation of whole value buffers."""
+
+from libc.stdint cimport int64_t, uint8_t, uint64_t
+
+from lancecodec.buffers cimport ByteView, readable
+
+from lancecodec.errors import CodecError
+
+cdef extern from "kernels/utf8.h" nogil:
+    void lc_utf8_fill(uint64_t *table)
+    int64_t lc_utf8_find_invalid(const uint64_t *table, const uint8_t *p, int64_t n)
+    int lc_is_ascii(const uint8_t *p, int64_t n)
+    int64_t lc_load_offset(const uint8_t *offsets, int wide, int64_t i)
+
+cdef uint64_t[256] automaton
+lc_utf8_fill(automaton)
+
+
+cdef int64_t find_split(const uint8_t *data, int64_t n, const uint8_t *offsets, int64_t count,
+                        bint wide) noexcept nogil:
+    """An offset that lies inside a character, or -1."""
+    cdef int64_t i, position
+    for i in range(count):
+        position = lc_load_offset(offsets, wide, i)
+        if 0 <= position < n and (data[position] & 0xC0) == 0x80:
+            return position
+    return -1
+
+
+def validate(data, offsets, bint wide):
+    cdef ByteView values = readable(data), ends = readable(offsets)
+    cdef int64_t n = values.size, count = ends.size // (8 if wide else 4), bad = -1
+    with nogil:
+        if not lc_is_ascii(values.data, n):
+            bad = lc_utf8_find_invalid(automaton, values.data, n)
+            if bad < 0:
+                bad = find_split(values.data, n, ends.data, count, wide)
+    if bad >= 0:
+        raise CodecError(f"invalid UTF-8 at byte {bad} of the values")

@@ -1,0 +1,147 @@
+"""Gathers against NumPy indexing and plain slices."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lancecodec import CodecError, gather
+
+counts = st.one_of(st.integers(0, 40), st.integers(2040, 2060), st.integers(0, 5000))
+widths = st.sampled_from([1, 2, 3, 4, 5, 7, 8, 9, 12, 16, 17, 24, 31, 32, 33, 40, 64, 100])
+index_widths = st.sampled_from([1, 2, 4, 8])
+seeds = st.integers(0, 2**32 - 1)
+
+
+def ragged(data: bytes, skew: int) -> memoryview:
+    return memoryview(b"." * skew + data)[skew:]
+
+
+def random_indices(rng: np.random.Generator, index_width: int, entries: int, count: int) -> np.ndarray:
+    top = min(entries, 2 ** (8 * min(index_width, 4)))
+    return rng.integers(0, max(top, 1), count if entries else 0).astype(f"<u{index_width}")
+
+
+@given(counts, st.integers(0, 300), widths, index_widths, st.integers(0, 9), seeds)
+def test_fixed(count: int, entries: int, width: int, index_width: int, skew: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    values = rng.integers(0, 256, (entries, width), np.uint8)
+    indices = random_indices(rng, index_width, entries, count)
+    out = bytearray(skew + len(indices) * width + 1)
+    gather.fixed(
+        ragged(values.tobytes(), skew), width, ragged(indices.tobytes(), skew), index_width, memoryview(out)[skew:]
+    )
+    assert bytes(out[skew:-1]) == values[indices].tobytes()
+    assert out[-1] == 0
+
+
+@given(counts, st.integers(0, 300), index_widths, st.integers(0, 9), seeds)
+def test_variable(count: int, entries: int, index_width: int, skew: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    value_offsets = np.concatenate([[0], np.cumsum(rng.integers(0, rng.choice([1, 5, 9, 20, 50]), entries))])
+    values = rng.integers(0, 256, value_offsets[-1], np.uint8).tobytes()
+    indices = random_indices(rng, index_width, entries, count)
+    expected = [values[value_offsets[i] : value_offsets[i + 1]] for i in indices.astype(np.int64)]
+    index_bytes = ragged(indices.tobytes(), skew)
+    out_offsets = np.full(len(indices) + 1, -1)
+    total = gather.variable_offsets(value_offsets, index_bytes, index_width, out_offsets)
+    assert out_offsets.tolist() == np.cumsum([0, *map(len, expected)]).tolist()
+    assert total == out_offsets[-1]
+    out = bytearray(skew + total + 1)
+    target = memoryview(out)[skew:]
+    gather.variable(ragged(values, skew), value_offsets, index_bytes, index_width, out_offsets, target)
+    assert bytes(out[skew:-1]) == b"".join(expected)
+    assert out[-1] == 0
+
+
+@given(counts, st.booleans(), st.integers(0, 9), seeds)
+def test_expand_ranges(count: int, wide: bool, skew: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    begins = rng.integers(0, 10**12, count)
+    ends = np.concatenate([[0], np.cumsum(rng.integers(0, 6, count))])
+    out = np.full(ends[-1], -1)
+    gather.expand_ranges(begins, ragged(ends.astype(np.int64 if wide else np.int32).tobytes(), skew), wide, out)
+    ranges = [np.arange(b, b + n) for b, n in zip(begins, np.diff(ends), strict=True)]
+    assert out.tolist() == np.concatenate([[], *ranges]).astype(np.int64).tolist()
+
+
+@pytest.mark.parametrize("index_width", [1, 2, 4, 8])
+@pytest.mark.parametrize("at", [0, 2047, 2048, 2999])
+def test_an_index_that_is_too_large(index_width: int, at: int) -> None:
+    indices = np.zeros(3000, f"<u{index_width}")
+    indices[at] = 5
+    for wrong in (5, 2 ** (8 * index_width) - 1):
+        indices[at] = wrong
+        with pytest.raises(CodecError, match=f"index {wrong} is outside 5 values"):
+            gather.fixed(bytes(43), 8, indices, index_width, bytearray(24_000))
+        with pytest.raises(CodecError, match=f"index {wrong} is outside 5 values"):
+            gather.variable_offsets(np.arange(6), indices, index_width, np.empty(3001, np.int64))
+        with pytest.raises(CodecError, match=f"index {wrong} is outside 5 values"):
+            gather.variable(bytes(5), np.arange(6), indices, index_width, np.arange(3001), bytearray(3000))
+
+
+@pytest.mark.parametrize("index_width", [-1, 0, 3, 16, 2**31 - 1])
+def test_index_widths(index_width: int) -> None:
+    with pytest.raises(CodecError, match="not supported"):
+        gather.fixed(bytes(8), 1, bytes(8), index_width, bytearray(8))
+
+
+def test_part_of_an_index() -> None:
+    with pytest.raises(CodecError, match="whole number"):
+        gather.fixed(bytes(8), 1, bytes(7), 4, bytearray(8))
+
+
+@pytest.mark.parametrize("width", [-1, -(2**63), 3, 2**62, 2**63 - 1])
+def test_fixed_rejects_widths(width: int) -> None:
+    with pytest.raises(CodecError):
+        gather.fixed(bytes(6), width, bytes(3), 1, bytearray(8))
+
+
+@pytest.mark.parametrize(
+    "value_offsets",
+    [[0, 3, 2], [-1, 0, 1], [0, 2**62, -(2**62)], [-(2**63), 2**63 - 1, 2**63 - 1]],
+)
+def test_value_offsets_that_make_no_sense(value_offsets: list[int]) -> None:
+    with pytest.raises(CodecError):
+        gather.variable_offsets(np.array(value_offsets), b"\0\1", 1, np.empty(3, np.int64))
+    with pytest.raises(CodecError):
+        gather.variable(bytes(3), np.array(value_offsets), b"\0\1", 1, np.arange(3), bytearray(8))
+
+
+def test_totals_that_overflow() -> None:
+    with pytest.raises(CodecError, match=r"2\*\*63"):
+        gather.variable_offsets(np.array([0, 2**62]), b"\0\0\0", 1, np.empty(4, np.int64))
+
+
+@pytest.mark.parametrize("at", [-1, 2, 3, 2**63 - 1, -(2**63)])
+def test_variable_rejects_places(at: int) -> None:
+    with pytest.raises(CodecError):
+        gather.variable(b"ab", np.array([0, 2]), b"\0", 1, np.array([at, 0]), bytearray(3))
+
+
+def test_empty_offsets_hold_no_value() -> None:
+    nothing = np.empty(0, np.int64)
+    assert gather.variable_offsets(nothing, b"", 1, np.empty(1, np.int64)) == 0
+    with pytest.raises(CodecError):
+        gather.variable_offsets(nothing, b"\0", 1, np.empty(2, np.int64))
+    with pytest.raises(CodecError):
+        gather.variable_offsets(nothing, b"", 1, nothing)
+
+
+@pytest.mark.parametrize("ends", [[0, 4], [-1, 0], [2, 1], [0, 2**31 - 1]])
+def test_ranges_outside_the_output(ends: list[int]) -> None:
+    with pytest.raises(CodecError):
+        gather.expand_ranges(np.array([5]), np.array(ends, np.int32), False, np.empty(3, np.int64))
+
+
+def test_arrays_at_odd_addresses_are_refused() -> None:
+    odd = np.frombuffer(bytes(41), np.int64, offset=1, count=5)
+    with pytest.raises(CodecError, match="aligned"):
+        gather.variable_offsets(odd, b"\0", 1, np.empty(2, np.int64))
+
+
+def test_integers_of_another_width_are_refused() -> None:
+    with pytest.raises(ValueError, match="dtype"):
+        gather.variable_offsets(np.arange(3, dtype=np.int32), b"\0", 1, np.empty(2, np.int64))

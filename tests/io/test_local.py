@@ -1,0 +1,258 @@
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lance_dataset.errors import AlreadyExistsError, CorruptFileError, InvalidInputError, MissingFileError
+from lance_dataset.io import local_input, local_output, local_publish
+from lance_dataset.io.base import ObjectStore
+from lance_dataset.io.local import LocalStore
+from lance_dataset.io.local_input import MappedInput, PlainInput
+from lance_dataset.io.memory import MemoryStore
+from lance_dataset.io.mounts import is_network_type
+from lance_dataset.io.ranges import merge_ranges
+
+CONTENT = bytes(range(256)) * 1024
+
+
+@pytest.fixture(params=["mapped", "plain", "memory"])
+def store(request: pytest.FixtureRequest) -> ObjectStore:
+    return MemoryStore() if request.param == "memory" else LocalStore(mmap=request.param == "mapped")
+
+
+def test_reading(store: ObjectStore, tmp_path: Path) -> None:
+    path = f"{tmp_path}/a/b/file"
+    store.put(path, CONTENT)
+    with_size = store.open_input(path, len(CONTENT))
+    assert with_size.size == len(CONTENT)
+    assert with_size.read(5, 10).to_pybytes() == CONTENT[5:15]
+    assert with_size.read(len(CONTENT), 0).size == 0
+    if with_size.mapped is not None:
+        assert with_size.mapped.to_pybytes() == CONTENT
+    ranges = [(200_000, 100), (0, 10), (5, 10), (262_143, 1), (100_000, 0)]
+    kept = with_size.read_ranges(ranges)
+    with_size.close()
+    assert [buffer.to_pybytes() for buffer in kept] == [CONTENT[start : start + size] for start, size in ranges]
+
+
+@pytest.mark.parametrize("span", [(-1, 1), (0, -1), (0, len(CONTENT) + 1), (len(CONTENT), 1), (2**63, 2**63)])
+def test_reading_outside(store: ObjectStore, tmp_path: Path, span: tuple[int, int]) -> None:
+    path = f"{tmp_path}/file"
+    store.put(path, CONTENT)
+    opened = store.open_input(path)
+    with pytest.raises(CorruptFileError, match="outside"):
+        opened.read(*span)
+    with pytest.raises(CorruptFileError, match="outside"):
+        opened.read_ranges([(0, 1), span])
+
+
+@pytest.mark.parametrize("slow", [0.0, 1.0])
+def test_many_far_ranges(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, slow: float) -> None:
+    monkeypatch.setattr(local_input, "_SLOW", slow)
+    monkeypatch.setattr(local_input, "_MAX_GAP", 0)
+    path = f"{tmp_path}/file"
+    LocalStore().put(path, CONTENT)
+    ranges = [(start, 7) for start in range(len(CONTENT) - 7, 0, -1000)]
+    for mmap in (True, False):
+        buffers = LocalStore(mmap=mmap).open_input(path).read_ranges(ranges)
+        assert [buffer.to_pybytes() for buffer in buffers] == [CONTENT[start : start + 7] for start, _ in ranges]
+
+
+def test_sizes_and_missing_files(store: ObjectStore, tmp_path: Path) -> None:
+    path = f"{tmp_path}/file"
+    store.put(path, b"abc")
+    with pytest.raises(CorruptFileError, match=r"has 3 bytes, but its manifest says 4"):
+        store.open_input(path, 4)
+    for action in (store.open_input, store.read):
+        with pytest.raises(MissingFileError):
+            action(f"{tmp_path}/none")
+        with pytest.raises(MissingFileError):
+            action(f"{tmp_path}/{'x' * 300}")
+        with pytest.raises(MissingFileError):
+            action(f"{tmp_path}/file/below")
+    with pytest.raises(MissingFileError):
+        store.open_input(str(tmp_path))
+    store.delete(f"{tmp_path}/none")
+    store.delete_tree(f"{tmp_path}/none")
+    assert list(store.list(f"{tmp_path}/none")) == []
+
+
+def test_empty_file(store: ObjectStore, tmp_path: Path) -> None:
+    path = f"{tmp_path}/empty"
+    store.open_output(path).close()
+    opened = store.open_input(path, 0)
+    assert opened.size == 0
+    assert opened.read(0, 0).size == 0
+
+
+def test_listing(store: ObjectStore, tmp_path: Path) -> None:
+    for name in ("a", "b", "sub/c"):
+        store.put(f"{tmp_path}/{name}", name.encode())
+    found = {info.name: (info.path, info.size) for info in store.list(str(tmp_path))}
+    assert found == {"a": (f"{tmp_path}/a", 1), "b": (f"{tmp_path}/b", 1)}
+    assert {"a", "b"} <= set(store.list_names(f"{tmp_path}/"))
+    store.delete_tree(str(tmp_path))
+    assert not store.exists(f"{tmp_path}/sub/c")
+
+
+def test_writing(store: ObjectStore, tmp_path: Path) -> None:
+    path = f"{tmp_path}/x/y/file"
+    output = store.open_output(path)
+    output.write(b"head")
+    output.write_many([memoryview(CONTENT), b"", b"tail"])
+    assert output.tell() == len(CONTENT) + 8
+    output.close()
+    output.abort()
+    assert store.read(path) == b"head" + CONTENT + b"tail"
+    with pytest.raises(InvalidInputError, match="closed"):
+        output.write(b"more")
+    with pytest.raises(AlreadyExistsError):
+        store.open_output(path)
+
+
+def test_abort_leaves_nothing(store: ObjectStore, tmp_path: Path) -> None:
+    output = store.open_output(f"{tmp_path}/x/file")
+    output.write(CONTENT)
+    output.abort()
+    output.abort()
+    assert not store.exists(f"{tmp_path}/x/file")
+    assert list(store.list(f"{tmp_path}/x")) == []
+
+
+def test_put_if_absent(store: ObjectStore, tmp_path: Path) -> None:
+    path = f"{tmp_path}/new/file"
+    store.put_if_absent(path, b"1")
+    with pytest.raises(AlreadyExistsError):
+        store.put_if_absent(path, b"2")
+    assert store.read(path) == b"1"
+    store.put(path, b"3")
+    assert store.read(path) == b"3"
+    assert [info.name for info in store.list(f"{tmp_path}/new")] == ["file"]
+
+
+def test_put_if_absent_without_hard_links(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_links(*_: object) -> None:
+        raise OSError(95, "Operation not supported")
+
+    monkeypatch.setattr(local_publish.os, "link", no_links)
+    test_put_if_absent(LocalStore(), tmp_path)
+
+
+def _race(path: str, index: int, results: multiprocessing.Queue) -> None:
+    store = LocalStore()
+    for number in range(20):
+        try:
+            store.put_if_absent(f"{path}/{number}", b"%d" % index * 1000)
+            results.put((number, index))
+        except AlreadyExistsError:
+            pass
+
+
+def test_put_if_absent_between_processes(tmp_path: Path) -> None:
+    context = multiprocessing.get_context("spawn")
+    results = context.Queue()
+    processes = [context.Process(target=_race, args=(str(tmp_path), index, results)) for index in range(4)]
+    for process in processes:
+        process.start()
+    winners = dict(results.get(timeout=60) for _ in range(20))
+    for process in processes:
+        process.join(60)
+        assert process.exitcode == 0
+    assert results.empty()
+    assert sorted(winners) == list(range(20))
+    for number, index in winners.items():
+        assert (tmp_path / str(number)).read_bytes() == b"%d" % index * 1000
+    assert sorted(os.listdir(tmp_path)) == sorted(map(str, range(20)))
+
+
+def test_killed_writer_leaves_no_half_file(tmp_path: Path) -> None:
+    program = (
+        "import sys; from lance_dataset.io.local import LocalStore\n"
+        "store, n = LocalStore(), 0\n"
+        "while True:\n"
+        f"    store.put_if_absent({str(tmp_path)!r} + f'/{{n}}', b'x' * 100_000); n += 1\n"
+    )
+    process = subprocess.Popen([sys.executable, "-c", program], env={**os.environ, "PYTHONPATH": ":".join(sys.path)})
+    deadline = time.monotonic() + 60
+    while not (tmp_path / "5").exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    for file in tmp_path.iterdir():
+        assert file.name.startswith(".tmp_") or file.stat().st_size == 100_000
+
+
+def test_mapping_is_chosen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = f"{tmp_path}/file"
+    LocalStore().put(path, CONTENT)
+    assert isinstance(LocalStore().open_input(path), MappedInput)
+    assert isinstance(LocalStore(mmap=False).open_input(path), PlainInput)
+    monkeypatch.setenv("LANCE_MMAP", "0")
+    assert isinstance(LocalStore().open_input(path), PlainInput)
+    assert isinstance(LocalStore(mmap=True).open_input(path), MappedInput)
+    monkeypatch.delenv("LANCE_MMAP")
+    monkeypatch.setattr("lance_dataset.io.local.is_network_device", lambda _device: True)
+    assert isinstance(LocalStore().open_input(path), PlainInput)
+
+
+@pytest.mark.parametrize(
+    ("name", "network"),
+    [("nfs4", True), ("fuse.sshfs", True), ("9p", True), ("cifs", True), ("ext4", False), ("fuseblk", False)],
+)
+def test_network_file_systems(name: str, network: bool) -> None:
+    assert is_network_type(name) is network
+
+
+def test_file_that_shrinks(tmp_path: Path) -> None:
+    path = f"{tmp_path}/file"
+    LocalStore().put(path, CONTENT)
+    opened = LocalStore(mmap=False).open_input(path)
+    os.truncate(path, 1000)
+    with pytest.raises(CorruptFileError, match="shrank"):
+        opened.read(0, 2000)
+
+
+def test_partial_writes_and_early_writeback(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real_writev = os.writev
+    started: list[tuple[int, int]] = []
+    monkeypatch.setattr(local_output.os, "writev", lambda fd, parts: real_writev(fd, [parts[0][:70_001]]))
+    monkeypatch.setattr(local_output, "_WRITEBACK_STEP", 100_000)
+    monkeypatch.setattr(local_output, "_start_writeback", lambda fd, start, size: started.append((start, size)))
+    output = LocalStore().open_output(f"{tmp_path}/file")
+    for _ in range(3):
+        output.write_many([CONTENT, b"small", memoryview(CONTENT)[1:]])
+    output.close()
+    assert (tmp_path / "file").read_bytes() == (CONTENT + b"small" + CONTENT[1:]) * 3
+    assert [start for start, _ in started] == [0, started[0][1], started[0][1] * 2]
+
+
+def test_paths_are_checked() -> None:
+    for path in ("relative", "a\0b", "/a\0b"):
+        with pytest.raises(InvalidInputError):
+            LocalStore().read(path)
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 1000), st.integers(0, 100)), max_size=20),
+    st.integers(0, 50),
+    st.integers(0, 300),
+)
+def test_merged_ranges_cover_everything_once(ranges: list[tuple[int, int]], gap: int, limit: int) -> None:
+    merged = merge_ranges(ranges, gap, limit)
+    assert sorted(index for request in merged for index in request.members) == list(range(len(ranges)))
+    for request in merged:
+        for index in request.members:
+            start, size = ranges[index]
+            assert request.offset <= start
+            assert start + size <= request.offset + request.length
+        assert request.length <= limit or len(request.members) == 1

@@ -1,0 +1,168 @@
+"""A filter that is pushed down must select what Spark itself selects: both are run and compared."""
+
+from __future__ import annotations
+
+import datetime as dt
+from decimal import Decimal
+
+import pyarrow as pa
+import pytest
+from pyspark.sql.datasource import (
+    EqualNullSafe,
+    EqualTo,
+    GreaterThan,
+    In,
+    IsNotNull,
+    IsNull,
+    LessThanOrEqual,
+    Not,
+    StringContains,
+    StringEndsWith,
+    StringStartsWith,
+)
+
+import lance_dataset
+from lance_dataset.spark.pushdown import translate
+
+PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
+NAN = float("nan")
+UTC = dt.timezone.utc
+
+TABLE = pa.table(
+    {
+        "row": pa.array(range(6)),
+        "i8": pa.array([-128, -1, None, 1, 5, 127], pa.int8()),
+        "u8": pa.array([0, 1, 2, None, 200, 255], pa.uint8()),
+        "u64": pa.array([0, 1, None, 5, 2**63, 2**64 - 1], pa.uint64()),
+        "f": pa.array([NAN, 1.5, None, -0.0, 0.0, float("-inf")], pa.float64()),
+        "f32": pa.array([0.1, NAN, -0.0, 1.5, None, float("inf")], pa.float32()),
+        "half": pa.array([0.5, 1, None, 2, 3, 4], pa.float16()),
+        "d": pa.array([Decimal("1.50"), Decimal("-2"), None, Decimal("0"), Decimal("99999999.99"), Decimal("7.25")], pa.decimal128(10, 2)),
+        "s": pa.array(["a%b", "a_b", None, "it's", 'q"\\`', ""]),
+        "ls": pa.array(["Zebra", "äpfel", "🙂", None, "zebra", "\n"], pa.large_string()),
+        "b": pa.array([b"ab", b"", None, b"\x00", b"\xff", b"abc"]),
+        "bo": pa.array([True, False, None, True, False, None]),
+        "day": pa.array([dt.date(1969, 12, 31), dt.date(2024, 2, 29), None, dt.date(1, 1, 1), dt.date(9999, 12, 31), dt.date(1970, 1, 1)]),
+        "n": pa.array([0, 1, None, -1, 1_700_000_000_123_456, 5], pa.timestamp("us")),
+        "z": pa.array([0, 1, None, -1, 1_700_000_000_123_456, 5], pa.timestamp("us", "UTC")),
+        "ms": pa.array([0, 1, None, -1, 1_700_000_000_123, 5], pa.timestamp("ms")),
+        "st": pa.array([{"x": 1, "y z": "a"}, {"x": None, "y z": "b"}, None, {"x": 3, "y z": None}, {"x": 4, "y z": "a"}, {"x": 1, "y z": ""}]),
+        "l": pa.array([[1], [], None, [None], [2, 3], [4]]),
+        "dict": pa.array(["a", "b", None, "a", "c", "b"]).dictionary_encode(),
+    }
+)  # fmt: skip
+
+CONDITIONS = [
+    "i8 = 1", "i8 <> 1", "NOT i8 = 1", "i8 > 100", "i8 >= -128", "i8 < 1000", "i8 IN (1, 5, 77)", "i8 NOT IN (1, 5)",
+    "i8 IN (1, NULL)", "i8 NOT IN (1, NULL)", "i8 <=> 1", "NOT (i8 <=> 1)", "i8 <=> NULL", "i8 IS NULL", "i8 IS NOT NULL",
+    "u8 > 100", "u8 = 300", "u8 <= 255", "u8 >= -1", "u64 > 9223372036854775807", "u64 = 18446744073709551615",
+    "u64 IN (1, 5)",
+    "f > 1", "f >= 0", "f < 0", "f <= 1.5", "f = 0", "f = -0.0d", "f IN (0.0d, 1.5d)", "f NOT IN (0.0d, 1.5d)",
+    "f = double('NaN')", "f < double('NaN')", "f >= double('NaN')", "f <> 1.5", "f > double('-Infinity')",
+    "f32 > 0.1", "f32 = 0.1", "f32 = float('0.1')", "f32 < 1", "NOT (f32 > 1)", "f32 IS NULL", "half > 1",
+    "d = 1.5", "d > 1.505", "d <= 99999999.99", "d IN (0, -2)", "d <> 0",
+    "s = 'it''s'", "s LIKE 'a%'", "s LIKE '%b'", "s LIKE '%\\\\%%'", "s LIKE '%_b%'", "startswith(s, 'a%')",
+    "endswith(s, '`')", "contains(s, '\"')", "NOT startswith(s, 'a')", "NOT contains(s, '')", "s > 'a'", "s = ''",
+    "s IN ('', 'a_b')", "s <= 'it''s'", "ls < 'z'", "ls > 'z'", "ls = '🙂'", "ls >= 'ä'", "ls LIKE 'Z%'", "ls = '\\n'",
+    "b = X'6162'", "b = X''", "b > X'00'", "b <> X'ff'", "b IN (X'00', X'ff')",
+    "bo", "NOT bo", "bo = false", "bo IS NULL", "bo <=> true",
+    "day = date'2024-02-29'", "day > date'1969-12-31'", "day <= date'0001-01-01'", "day IN (date'1970-01-01')",
+    "n = timestamp_ntz'1970-01-01 00:00:00.000001'", "n < timestamp_ntz'1970-01-01 00:00:00'",
+    "z = timestamp'1969-12-31 19:00:00.000001'", "z >= timestamp'2023-11-14 17:13:20.123456'", "z <> timestamp'1969-12-31 19:00:00'",
+    "ms = timestamp_ntz'1970-01-01 00:00:00.001'", "ms > timestamp_ntz'1970-01-01 00:00:00.0005'",
+    "st.x = 1", "st.x IS NULL", "st IS NULL", "st.`y z` LIKE 'a%'", "st.x IN (3, 4)", "NOT st.x > 1", "st.`y z` <=> ''",
+    "l IS NULL", "l IS NOT NULL", "size(l) = 1", "l = array(4)", "dict = 'a'", "dict IS NULL",
+    "i8 > 0 AND s IS NOT NULL AND row < 5", "i8 = 1 OR f > 1", "row % 2 = 0 AND i8 < 100",
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def frame(session, tmp_path_factory):
+    uri = str(tmp_path_factory.mktemp("pushdown") / "filters.lance")
+    lance_dataset.write_dataset(TABLE, uri)
+    return session.read.format("lance").load(uri)
+
+
+def selected(frame, conditions) -> dict[str, list[int]]:
+    """Rows for each condition; one Spark job for all of them."""
+    union = None
+    for number, condition in enumerate(conditions):
+        part = frame.filter(condition).selectExpr(f"{number} AS number", "row")
+        union = part if union is None else union.unionAll(part)
+    found: dict[str, list[int]] = {condition: [] for condition in conditions}
+    for number, row in union.coalesce(2).collect():
+        found[conditions[number]].append(row)
+    return {condition: sorted(rows) for condition, rows in found.items()}
+
+
+def test_the_same_rows_with_and_without_pushdown(spark, frame):
+    groups = [CONDITIONS[start : start + 20] for start in range(0, len(CONDITIONS), 20)]
+    for conditions in groups:
+        pushed = selected(frame, conditions)
+        spark.conf.set(PUSHDOWN, "false")
+        by_spark = selected(frame, conditions)
+        spark.conf.set(PUSHDOWN, "true")
+        assert pushed == by_spark
+
+
+def test_spark_leaves_pushed_filters_to_lance(frame):
+    plan = frame.filter("i8 = 1 AND i8 + 1 = 2")._jdf.queryExecution().executedPlan().toString()
+    assert "PushedFilters: [IsNotNull(`i8`), EqualTo(`i8`,1)]" in plan.replace("(i8)", "(`i8`)").replace("(i8,1)", "(`i8`,1)")
+    filter_line = next(line for line in plan.splitlines() if "Filter" in line)
+    assert "= 2" in filter_line
+    assert "= 1)" not in filter_line
+
+
+@pytest.mark.parametrize(
+    ("condition", "text"),
+    [
+        (EqualTo(("i8",), 1), "`i8` = 1"),
+        (Not(In(("i8",), (1, 2))), "NOT (`i8` IN (1, 2))"),
+        (GreaterThan(("f",), 1.0), "(`f` > 1.0 OR isnan(`f`))"),
+        (LessThanOrEqual(("f32",), 0.5), "(`f32` <= 0.5 AND NOT isnan(`f32`))"),
+        (EqualTo(("u64",), Decimal(2**64 - 1)), "`u64` = 18446744073709551615"),
+        (EqualNullSafe(("s",), None), "`s` IS NULL"),
+        (EqualTo(("s",), "it's"), "`s` = 'it''s'"),
+        (StringStartsWith(("s",), "a%"), "starts_with(`s`, 'a%')"),
+        (StringEndsWith(("st", "y z"), "\\"), "ends_with(`st`.`y z`, '\\')"),
+        (StringContains(("ls",), "ä"), "contains(`ls`, 'ä')"),
+        (EqualTo(("z",), dt.datetime(2024, 1, 1, tzinfo=UTC)), "`z` = timestamp(6) '2024-01-01 00:00:00.000000'"),
+        (IsNull(("l",)), "`l` IS NULL"),
+        (IsNotNull(("st", "x")), "`st`.`x` IS NOT NULL"),
+    ],
+)
+def test_translations(condition, text):
+    assert translate(condition, TABLE.schema) == text
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        EqualTo(("i8",), 128),
+        EqualTo(("i8",), "1"),
+        EqualTo(("u8",), -1),
+        EqualTo(("bo",), 1),
+        EqualTo(("i8",), True),
+        EqualTo(("f",), NAN),
+        GreaterThan(("f",), float("inf")),
+        EqualTo(("f32",), 0.1),
+        GreaterThan(("half",), 1.0),
+        In(("i8",), (1, None)),
+        In(("i8",), ()),
+        Not(In(("s",), ("a", None))),
+        GreaterThan(("b",), b"a"),
+        EqualTo(("d",), Decimal("1.505")),
+        EqualTo(("n",), dt.datetime(2024, 1, 1, tzinfo=UTC)),
+        EqualTo(("z",), dt.datetime(2024, 1, 1)),
+        EqualTo(("ms",), dt.datetime(1970, 1, 1, 0, 0, 0, 500)),
+        EqualTo(("day",), dt.datetime(2024, 1, 1)),
+        EqualTo(("dict",), "a"),
+        EqualTo(("l",), [1]),
+        EqualTo(("st",), {"x": 1}),
+        EqualTo(("nix",), 1),
+        EqualTo(("i8", "x"), 1),
+        StringStartsWith(("b",), "a"),
+    ],
+)
+def test_what_is_not_exactly_the_same_stays_with_spark(condition):
+    assert translate(condition, TABLE.schema) is None

@@ -1,0 +1,247 @@
+from __future__ import annotations
+
+import datetime as dt
+import struct
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lance_dataset._proto import table_pb2
+from lance_dataset.errors import (
+    CorruptFileError,
+    DatasetNotFoundError,
+    LanceError,
+    UnsupportedError,
+    VersionNotFoundError,
+)
+from lance_dataset.io.local import LocalStore
+from lance_dataset.io.memory import MemoryStore
+from lance_dataset.table.manifest import decode_manifest, encode_manifest, read_manifest
+from lance_dataset.table.naming import Naming, manifest_name, parse_manifest_name
+from lance_dataset.table.transaction import Transaction
+from lance_dataset.table.versions import latest_version, list_versions, locate_version, version_as_of
+
+FIXTURES = Path(__file__).parent.parent / "fixtures" / "table"
+DATA_FILE = "1110000100100001001111110058859144a8ae661311cc678d.lance"
+GOLDEN = (
+    bytes.fromhex("730000000a1712016120ffffffffffffffffff012a05696e7436343001124812440a38")
+    + DATA_FILE.encode()
+    + bytes.fromhex("1201001a010020022802200318017a0c0a056c616e63651203322e32")
+    + bytes.fromhex("0000000000000000000002004c414e43")
+)
+
+
+def edited(**changes: object) -> bytes:
+    """The golden manifest with other top-level values."""
+    message = table_pb2.Manifest.FromString(GOLDEN[4:-16])
+    for name, value in changes.items():
+        setattr(message, name, value)
+    return wrapped(message)
+
+
+def wrapped(message: table_pb2.Manifest) -> bytes:
+    encoded = message.SerializeToString()
+    return struct.pack("<I", len(encoded)) + encoded + GOLDEN[-16:]
+
+
+def test_golden() -> None:
+    assert len(GOLDEN) == 135
+    manifest = decode_manifest(GOLDEN, "m")
+    assert manifest.version == 1
+    assert manifest.num_rows == 3
+    assert manifest.storage_version == "2.2"
+    assert manifest.schema.names == ["a"]
+    (fragment,) = manifest.fragments
+    assert fragment.id == 0
+    assert [(file.path, file.fields, file.column_indices) for file in fragment.files] == [(DATA_FILE, (0,), (0,))]
+    again = decode_manifest(encode_manifest(manifest), "m")
+    assert again.fragments == manifest.fragments
+    assert again.schema == manifest.schema
+
+
+def test_sections_are_found() -> None:
+    manifest = decode_manifest(GOLDEN, "m")
+    transaction = Transaction.decode(Transaction(0, parse_overwrite(manifest)).encode(), "t").encode()
+    from dataclasses import replace
+
+    full = replace(manifest, index_section=b"", inline_transaction=transaction)
+    encoded = encode_manifest(full)
+    again = decode_manifest(encoded, "m")
+    assert again.index_section == b""
+    assert again.inline_transaction == transaction
+    # Releases before 14 put the position of the transaction elsewhere.
+    message = table_pb2.Manifest.FromString(encoded[struct.unpack_from("<q", encoded, len(encoded) - 16)[0] + 4 : -16])
+    message.transaction_section_deprecated = message.transaction_section
+    message.ClearField("transaction_section")
+    head = encoded[: 4 + 4 + len(transaction)]
+    body = message.SerializeToString()
+    old = head + struct.pack("<I", len(body)) + body + struct.pack("<q", len(head)) + GOLDEN[-8:]
+    assert decode_manifest(old, "m").inline_transaction == transaction
+
+
+def parse_overwrite(manifest):  # type: ignore[no-untyped-def]
+    from lance_dataset.table.transaction import Overwrite
+
+    return Overwrite(manifest.schema, manifest.fragments)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        GOLDEN[:15],
+        GOLDEN[:-1],
+        GOLDEN[:-1] + b"X",
+        GOLDEN[1:],
+        b"\0" + GOLDEN,
+        GOLDEN[:-16] + struct.pack("<q", -1) + GOLDEN[-8:],
+        GOLDEN[:-16] + struct.pack("<q", 2**62) + GOLDEN[-8:],
+        GOLDEN[:-16] + struct.pack("<q", len(GOLDEN) - 19) + GOLDEN[-8:],
+        edited(index_section=2**63),
+        edited(index_section=5),
+        edited(transaction_section=len(GOLDEN)),
+        edited(transaction_file="../x"),
+        edited(reader_feature_flags=2, writer_feature_flags=2),
+        edited(reader_feature_flags=256),
+        edited(writer_feature_flags=256),
+        edited(writer_feature_flags=32768),
+        edited(reader_feature_flags=32768, writer_feature_flags=32768),
+        edited(max_allocated_field_id=3),
+    ],
+)
+def test_broken_manifests(data: bytes) -> None:
+    with pytest.raises(CorruptFileError):
+        decode_manifest(data, "m")
+
+
+@pytest.mark.parametrize("bit", [6, 9, 12, 13, 16, 17, 40, 63])
+def test_unknown_features(bit: int) -> None:
+    with pytest.raises(UnsupportedError, match=str(1 << bit)):
+        decode_manifest(edited(reader_feature_flags=1 << bit, writer_feature_flags=1 << bit), "m")
+
+
+@pytest.mark.parametrize(
+    ("change", "error"),
+    [
+        (lambda m: setattr(m.fragments[0], "id", 2**32), CorruptFileError),
+        (lambda m: m.fragments.add().CopyFrom(m.fragments[0]), CorruptFileError),
+        (lambda m: setattr(m.fragments[0].files[0], "path", "/etc/passwd"), CorruptFileError),
+        (lambda m: setattr(m.fragments[0].files[0], "path", "a/../../b"), CorruptFileError),
+        (lambda m: setattr(m.fragments[0].files[0], "base_id", 0), CorruptFileError),
+        (lambda m: m.fragments[0].files[0].fields.append(1), CorruptFileError),
+        (lambda m: setattr(m.fragments[0].files[0], "file_minor_version", 9), UnsupportedError),
+        (lambda m: setattr(m.fragments[0].files[0], "file_minor_version", 1), CorruptFileError),
+        (lambda m: setattr(m.fragments[0].files[0], "file_major_version", 0), CorruptFileError),
+        (lambda m: setattr(m.data_format, "version", "stable"), UnsupportedError),
+        (lambda m: setattr(m.fragments[0].deletion_file, "num_deleted_rows", 4), CorruptFileError),
+        (lambda m: setattr(m.fragments[0].deletion_file, "file_type", 7), UnsupportedError),
+        (lambda m: setattr(m.fragments[0].deletion_file, "base_id", 1), CorruptFileError),
+        (lambda m: setattr(m.fields[0], "id", -1), CorruptFileError),
+        (lambda m: setattr(m.fields[0], "parent_id", 5), CorruptFileError),
+        (lambda m: m.fields.add().CopyFrom(m.fields[0]), CorruptFileError),
+        (lambda m: m.fragments[0].overlays.add(), UnsupportedError),
+    ],
+)
+def test_contradictions(change, error) -> None:  # type: ignore[no-untyped-def]
+    message = table_pb2.Manifest.FromString(GOLDEN[4:-16])
+    change(message)
+    with pytest.raises(error):
+        decode_manifest(wrapped(message), "m")
+
+
+def _samples() -> list[bytes]:
+    paths = [
+        "pylance-0.10.18-default/dict.lance/_versions/2.manifest",
+        "pylance-1.0.0-2.0/ds.lance/_versions/4.manifest",
+        "pylance-14.0.2-2.2/ds.lance/_versions/18446744073709551611.manifest",
+    ]
+    return [GOLDEN, *((FIXTURES / path).read_bytes() for path in paths)]
+
+
+@settings(max_examples=400, deadline=None)
+@given(st.data())
+def test_damaged_manifests_only_raise_our_errors(data: st.DataObject) -> None:
+    content = bytearray(data.draw(st.sampled_from(_samples())))
+    for _ in range(data.draw(st.integers(1, 4))):
+        position = data.draw(st.integers(0, len(content) - 1))
+        content[position] = data.draw(st.integers(0, 255))
+    if data.draw(st.booleans()):
+        del content[data.draw(st.integers(0, len(content) - 1)) : data.draw(st.integers(0, len(content)))]
+    try:
+        manifest = decode_manifest(bytes(content), "m")
+        if manifest.inline_transaction is not None:
+            Transaction.decode(manifest.inline_transaction, "t")
+        _ = manifest.timestamp, manifest.num_rows, manifest.max_field_id
+        encode_manifest(manifest)
+    except LanceError:
+        pass
+
+
+@pytest.mark.parametrize(
+    ("name", "version", "naming"),
+    [
+        ("7.manifest", 7, Naming.V1),
+        ("18446744073709551614.manifest", 1, Naming.V2),
+        ("d9223372036854775808.manifest", 2**63, Naming.DETACHED),
+    ],
+)
+def test_names(name: str, version: int, naming: Naming) -> None:
+    parsed = parse_manifest_name(name)
+    assert parsed is not None
+    assert (parsed.version, parsed.naming) == (version, naming)
+    assert manifest_name(version, naming) == name
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "foo.txt",
+        ".tmp_1234",
+        "latest_version_hint.json",
+        ".manifest",
+        "x.manifest",
+        "-1.manifest",
+        "٣.manifest",
+        "d5.manifest",
+        "99999999999999999999.manifest",
+        "18446744073709551613.manifest-5c0e",
+        "d18446744073709551616.manifest",
+    ],
+)
+def test_other_names(name: str) -> None:
+    assert parse_manifest_name(name) is None
+
+
+def test_versions(tmp_path: Path) -> None:
+    store, root = MemoryStore(), "/t"
+    with pytest.raises(DatasetNotFoundError, match="was not found"):
+        latest_version(store, root)
+    seconds = {1: 100, 3: 300, 7: 700}
+    for version, time in seconds.items():
+        message = table_pb2.Manifest.FromString(GOLDEN[4:-16])
+        message.version, message.timestamp.seconds = version, time
+        store.put(f"{root}/_versions/{manifest_name(version, Naming.V2)}", wrapped(message))
+    store.put(f"{root}/_versions/d9223372036854775809.manifest", GOLDEN)
+    store.put(f"{root}/_versions/.tmp_x", b"")
+    assert [name.version for name in list_versions(store, root)] == [1, 3, 7]
+    for moment, version in ((100, 1), (299, 1), (300, 3), (10_000, 7)):
+        time = dt.datetime.fromtimestamp(moment, dt.timezone.utc)
+        assert version_as_of(store, root, time).version == version
+    with pytest.raises(VersionNotFoundError, match="earlier than the first version"):
+        version_as_of(store, root, dt.datetime.fromtimestamp(99, dt.timezone.utc))
+    for version in (2, 8, -1, 2**64):
+        with pytest.raises(VersionNotFoundError):
+            locate_version(store, root, version)
+    assert locate_version(store, root, 2**63 + 1).endswith("d9223372036854775809.manifest")
+    store.put(f"{root}/_versions/9.manifest", edited(version=9))
+    with pytest.raises(CorruptFileError, match="multiple manifest naming schemes"):
+        list_versions(store, root)
+
+
+def test_name_and_content_must_agree(tmp_path: Path) -> None:
+    path = f"{tmp_path}/5.manifest"
+    LocalStore().put(path, GOLDEN)
+    with pytest.raises(CorruptFileError, match="version 1, but its name means version 5"):
+        read_manifest(LocalStore(), path)
