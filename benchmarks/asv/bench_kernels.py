@@ -10,7 +10,7 @@ ROUNDS = 15
 class Kernels:
     """`track_*` values are bytes per second; higher is better, and so is a higher ratio."""
 
-    params = list(CASES)
+    params = tuple(CASES)
     param_names = ("kernel",)
     timeout = 120
 

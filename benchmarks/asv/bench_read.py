@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tables import ROWS, Stored, store
-
 from data import DATASETS
 
-COLUMNS = [f"{name}.{column}" for name in ROWS for column in DATASETS[name].single_columns]
+from .tables import ROWS, Stored, store
+
+COLUMNS = tuple(f"{name}.{column}" for name in ROWS for column in DATASETS[name].single_columns)
 
 
 class Scan:
-    params = list(ROWS)
+    params = tuple(ROWS)
     param_names = ("dataset",)
     timeout = 300
 

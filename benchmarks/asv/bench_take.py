@@ -5,13 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-from tables import ROWS, Stored, store
+
+from .tables import ROWS, Stored, store
 
 ORDERS = ("sorted", "shuffled")
 
 
 class Take:
-    params = (list(ROWS), (1, 100, 1_000), ORDERS)
+    params = (tuple(ROWS), (1, 100, 1_000), ORDERS)
     param_names = ("dataset", "rows", "order")
     timeout = 300
 

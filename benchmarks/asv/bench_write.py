@@ -7,14 +7,14 @@ import tempfile
 import time
 from pathlib import Path
 
-from tables import ROWS
-
 import lance_dataset as lance
 from data import DATASETS
 
+from .tables import ROWS
+
 
 class Write:
-    params = (list(ROWS), ("2.0",))
+    params = (tuple(ROWS), ("2.0",))
     param_names = ("dataset", "version")
     timeout = 300
 

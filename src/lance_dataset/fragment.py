@@ -35,6 +35,7 @@ from lance_dataset.table.manifest import read_manifest
 from lance_dataset.table.naming import VERSIONS_FOLDER
 from lance_dataset.table.paths import deletion_name
 from lance_dataset.table.versions import find_latest
+from lance_dataset.target import stored_columns
 from lance_dataset.writer import (
     DEFAULT_MAX_BYTES_PER_FILE,
     DEFAULT_MAX_ROWS_PER_FILE,
@@ -351,7 +352,7 @@ def write_fragments(
         read_version = manifest.version
         if mode == "append":
             check_append_schema(arrow, manifest.schema)
-            lance_schema = manifest.schema
+            lance_schema = stored_columns(manifest.schema, arrow)
             version = manifest.storage_version
     options = WriteOptions(
         resolve_version(version), max_rows_per_file, max_bytes_per_file, data_cache_bytes, max_page_bytes

@@ -188,7 +188,8 @@ class Schema:
             parent = message.parent_id
             if parent != -1 and parent not in depth:
                 raise CorruptFileError(
-                    f"{where}: field {message.name!r} (id {message.id}) names parent {parent}, which does not precede it"
+                    f"{where}: field {message.name!r} (id {message.id}) names parent {parent}, "
+                    "which does not precede it"
                 )
             level = 0 if parent == -1 else depth[parent] + 1
             if level > _MAX_DEPTH:

@@ -27,7 +27,7 @@ from lance_dataset.table.versions import find_latest, latest_version
 if TYPE_CHECKING:
     from lance_dataset.dataset import LanceDataset
 
-__all__ = ["WriteTarget", "commit_operation", "commit_properties"]
+__all__ = ["WriteTarget", "commit_operation", "commit_properties", "stored_columns"]
 
 _COMMIT_MESSAGE = "__lance_commit_message"
 
@@ -59,7 +59,7 @@ class WriteTarget:
         session: Session | None,
     ) -> WriteTarget:
         """Look at what is at a location."""
-        if isinstance(uri, LanceDataset):
+        if not isinstance(uri, str | os.PathLike):
             return cls(uri._store, uri._root, uri._session, uri._load(None))
         owner = session or Session()
         store, root = resolve(os.fspath(uri), storage_options, owner)
@@ -77,7 +77,7 @@ class WriteTarget:
                     f"the dataset stores data in version {existing.storage_version}; appending in version {version} "
                     "is not supported"
                 )
-            return existing.schema, resolve_version(existing.storage_version)
+            return stored_columns(existing.schema, arrow), resolve_version(existing.storage_version)
         if existing is not None and version is None:
             version = existing.storage_version
         return Schema.from_arrow(arrow), resolve_version(version)
@@ -124,6 +124,12 @@ class WriteTarget:
 def _latest_manifest(store: ObjectStore, root: str) -> Manifest:
     latest = latest_version(store, root)
     return read_manifest(store, f"{root}/{VERSIONS_FOLDER}/{latest.name}")
+
+
+def stored_columns(existing: Schema, given: pa.Schema) -> Schema:
+    """The columns of an appended file: a column that the data lacks is left out, and so reads as null."""
+    names = set(given.names)
+    return Schema(tuple(top for top in existing.fields if top.name in names), existing.metadata)
 
 
 def commit_properties(given: Mapping[str, str] | None, message: str | None) -> dict[str, str]:

@@ -1,7 +1,8 @@
 """Lance logical types <-> Arrow data types.
 
 A logical type is the text a schema field carries (`int64`, `decimal:128:10:2`, `fixed_size_list:float:128` ...). Nested
-types with child fields (struct, list, map) appear here by their bare name only; `lance_dataset.schema` adds the children.
+types with child fields (struct, list, map) appear here by their bare name only; `lance_dataset.schema` adds the
+children.
 """
 
 from __future__ import annotations

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -103,6 +104,9 @@ class _RollingWriter:
         self._schema = schema
         self._options = options
         self._finished: list[Fragment] = []
+        # Files are synced in the background while the next one is encoded.
+        self._closer = ThreadPoolExecutor(1, thread_name_prefix="lance-sync")
+        self._closing: list[tuple[DataFileWriter, Future[None]]] = []
         self._writer: DataFileWriter | None = None
         self._name = ""
 
@@ -135,15 +139,22 @@ class _RollingWriter:
 
     def _finish_file(self) -> None:
         if self._writer is not None:
-            summary = self._writer.finish()
-            self._writer = None
+            summary = self._writer.finish(close=False)
             self._finished.append(_fragment(self._name, summary))
+            self._closing.append((self._writer, self._closer.submit(self._writer.close)))
+            self._writer = None
 
     def finish(self) -> list[Fragment]:
         self._finish_file()
+        for _, closed in self._closing:
+            closed.result()
+        self._closer.shutdown()
         return self._finished
 
     def abort(self) -> None:
+        self._closer.shutdown(wait=True, cancel_futures=True)
+        for writer, _ in self._closing:
+            writer.abort()
         if self._writer is not None:
             self._writer.abort()
             self._writer = None

@@ -19,7 +19,7 @@ PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
 def session(tmp_path_factory):
     from pyspark.sql import SparkSession
 
-    from lance_dataset.spark import register
+    from lance_dataset.spark import LanceDataSource
 
     spark = (
         SparkSession.builder.master("local[2]")
@@ -35,14 +35,14 @@ def session(tmp_path_factory):
         .getOrCreate()
     )
     spark.sparkContext.setLogLevel("OFF")
-    register(spark)
+    spark.dataSource.register(LanceDataSource)
     yield spark
     spark.stop()
 
 
 @pytest.fixture
 def spark(session):
-    session.conf.set(PUSHDOWN, "true")
+    session.conf.set(PUSHDOWN, "false")
     return session
 
 

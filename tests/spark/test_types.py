@@ -134,7 +134,7 @@ def test_columns_without_a_spark_type_are_refused_by_name(spark, uri):
     blob = pa.field("picture", pa.large_binary(), metadata={"lance-encoding:blob": "true"})
     table = pa.table([pa.array([b"abc"], pa.large_binary()), pa.array([1])], schema=pa.schema([blob, ("y", pa.int64())]))
     lance_dataset.write_dataset(table, uri)
-    with pytest.raises(AnalysisException, match="Column 'picture' is a blob column"):
+    with pytest.raises(AnalysisException, match="Column 'picture' is (a blob column|of the extension type)"):
         spark.read.format("lance").load(uri)
     assert spark.read.format("lance").option("columns", "y").load(uri).collect() == [(1,)]
 
@@ -148,22 +148,21 @@ def test_columns_without_a_spark_type_are_refused_by_name(spark, uri):
     ],
 )
 def test_refused_types(field):
-    with pytest.raises(UnsupportedError, match=r"Column 'x(\.x)?' is of the? ?.*type"):
+    with pytest.raises(UnsupportedError, match=r"Column 'x(\.x)?' is of .*type"):
         spark_schema(pa.schema([field]))
 
 
 def test_spark_types_survive_a_round_trip(spark, uri):
+    spark.conf.set("spark.sql.timeType.enabled", "true")
     frame = spark.sql(
         """SELECT cast(1 AS tinyint) a, cast(2 AS smallint) b, 3 c, 4L d, cast(0.5 AS float) e, 0.1d f,
                   cast(1.5 AS decimal(20,4)) g, 'text' h, X'00ff' i, date'2024-02-29' j,
                   timestamp'2024-07-01 08:00:00.000005' k, timestamp_ntz'2024-07-01 08:00:00.000005' l,
                   interval '1 02:03:04.5' day to second m, time'10:11:12.123456' n, true o,
                   array(1, null) p, named_struct('x', 1, 'y', array(named_struct('z', 'deep'))) q,
-                  map('k', array(1.5d)) r, array(map(1, 'one')) s, cast(null AS int) t
-           UNION ALL
-           SELECT null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null,
-                  null, null, null"""
+                  map('k', array(1.5d)) r, array(map(1, 'one')) s, cast(null AS int) t"""
     )
+    frame = spark.range(2).crossJoin(frame).selectExpr(*[f"if(id = 0, {name}, null) {name}" for name in frame.columns])
     frame.write.format("lance").mode("append").save(uri)
     found = spark.read.format("lance").load(uri)
     assert found.schema.simpleString() == frame.schema.simpleString()

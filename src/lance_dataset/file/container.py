@@ -100,15 +100,18 @@ class FileMetadata:
         column_start, cmo, gbo, globals_, columns, major, minor, magic = _FOOTER.unpack(footer)
         if magic != MAGIC:
             raise CorruptFileError(
-                f"{source.path}: the last four bytes are {bytes(magic)!r}, not {MAGIC!r}: not a Lance file, or truncated"
+                f"{source.path}: the last four bytes are {bytes(magic)!r}, not {MAGIC!r}: no Lance file, or truncated"
             )
         self.version = _version_name(source.path, major, minor)
         self._check_tables(column_start, cmo, gbo, globals_, columns)
+        self.footer_version: tuple[int, int] = (major, minor)
         self.num_columns: int = columns
         self._column_ranges = self._read_table(cmo, columns)
         self.global_buffers = self._read_table(gbo, globals_)
         self._check_ranges("column metadata", self._column_ranges, column_start, cmo)
         self._check_ranges("global buffer", self.global_buffers, 0, source.size)
+        self.column_metadata_start: int = column_start
+        self.column_metadata_size = sum(size for _, size in self._column_ranges)
         self._columns: dict[int, ColumnMetadata] = {}
 
     def _check_tables(self, column_start: int, cmo: int, gbo: int, globals_: int, columns: int) -> None:

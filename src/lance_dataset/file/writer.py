@@ -122,7 +122,8 @@ class DataFileWriter:
         for column, array in zip(self._pending, batch.columns, strict=True):
             if array.type != column.field.storage_type:
                 raise SchemaError(
-                    f"column {column.field.name!r}: the batch has type {array.type}, the file {column.field.storage_type}"
+                    f"column {column.field.name!r}: the batch has type {array.type}, "
+                    f"the file {column.field.storage_type}"
                 )
             for piece in _cut(array, self._page_bytes):
                 column.add(piece)
@@ -144,8 +145,16 @@ class DataFileWriter:
         stored.buffer_sizes.extend(size for _, size in ranges)
         stored.encoding.CopyFrom(pack_any(page.encoding))
 
-    def finish(self, schema_metadata: dict[str, bytes] | None = None) -> DataFileSummary:
-        """Write what is held back and the metadata; when this returns the file is complete and durable."""
+    def finish(self, schema_metadata: dict[str, bytes] | None = None, *, close: bool = True) -> DataFileSummary:
+        """Write what is held back and the metadata.
+
+        Parameters
+        ----------
+        schema_metadata
+            Added to the metadata of the schema.
+        close
+            Close the file, after which it is complete and durable; else `close` must be called.
+        """
         for column in self._pending:
             self._flush(column)
         for (_, index), node in zip(self._indices, self.schema.walk(), strict=True):
@@ -158,9 +167,14 @@ class DataFileWriter:
         if schema_metadata:
             schema = Schema(schema.fields, {**schema.metadata, **schema_metadata})
         size = self._container.finish(schema, self.num_rows, self._columns)
-        self._output.close()
+        if close:
+            self.close()
         fields, columns = zip(*self._indices, strict=True) if self._indices else ((), ())
         return DataFileSummary(self.num_rows, size, tuple(fields), tuple(columns), *manifest_pair(self.version))
+
+    def close(self) -> None:
+        """Wait until the finished file is on the disk."""
+        self._output.close()
 
     def abort(self) -> None:
         """Remove the unfinished file."""

@@ -14,7 +14,7 @@ from lance_dataset.query.expr import BoundExpression, Filter
 from lance_dataset.query.fragment_reader import SYSTEM_COLUMNS, FragmentReader
 from lance_dataset.query.pool import map_parallel
 from lance_dataset.query.projection import OutputColumn, Projection
-from lance_dataset.query.shapes import empty_batch, rows_only
+from lance_dataset.query.shapes import empty_batch, rows_only, rows_only_table
 from lance_dataset.query.table_reader import TableReader
 from lance_dataset.schema import Field, Schema
 
@@ -84,6 +84,8 @@ class ScanRequest:
 
 def scan_table(reader: TableReader, request: ScanRequest) -> pa.Table:
     """Run a scan and collect it."""
+    if not request.projection.columns:
+        return rows_only_table(count(reader, request), request.projection.schema)
     if request.order_by:
         return _sorted(reader, request)
     if request.filter is None and request.limit is None and request.offset == 0 and not request.include_deleted:
@@ -149,8 +151,6 @@ def _whole_fragment(fragment: FragmentReader, request: ScanRequest, start: int, 
         return column if rows is None else column.take(pa.array(rows - start))
 
     columns = map_parallel(chunks, request.projection.columns, parallel=parallel)
-    if not columns:
-        return pa.Table.from_batches([rows_only(stop - start if rows is None else len(rows), schema)])
     return pa.Table.from_arrays(columns, schema=schema)
 
 
@@ -330,11 +330,10 @@ def _sorted(reader: TableReader, request: ScanRequest) -> pa.Table:
     # Sort from the last key to the first: each pass is stable, so nulls can be placed per key.
     order = np.arange(table.num_rows)
     for key in reversed(request.order_by):
-        values = table[key.column].take(pa.array(order))
+        values = table[key.column].combine_chunks().take(pa.array(order))
         direction = "ascending" if key.ascending else "descending"
         placement = "at_start" if key.nulls_first else "at_end"
-        permutation = pc.sort_indices(values, sort_keys=[("", direction)], null_placement=placement)
-        order = order[np.asarray(permutation)]
+        order = order[np.asarray(pc.array_sort_indices(values, order=direction, null_placement=placement))]
     stop = None if request.limit is None else request.offset + request.limit
     return table.select(names).take(pa.array(order[request.offset : stop]))
 

@@ -6,13 +6,18 @@ import pyarrow as pa
 
 from lance_dataset.file.buffers import concat_arrays
 
-__all__ = ["empty_batch", "rows_only"]
+__all__ = ["empty_batch", "rows_only", "rows_only_table"]
 
 
 def rows_only(length: int, schema: pa.Schema) -> pa.RecordBatch:
     """A batch of `length` rows and no columns, which Arrow builds only from a struct array."""
     rows = pa.Array.from_buffers(pa.struct([]), length, [None])
     return pa.RecordBatch.from_struct_array(rows).replace_schema_metadata(schema.metadata)
+
+
+def rows_only_table(length: int, schema: pa.Schema) -> pa.Table:
+    """A table of `length` rows and no columns."""
+    return pa.table({"row": pa.nulls(length)}).select([]).replace_schema_metadata(schema.metadata)
 
 
 def empty_batch(schema: pa.Schema) -> pa.RecordBatch:

@@ -1,7 +1,7 @@
 """Lance datasets in PySpark, without a jar.
 
-``spark.dataSource.register(LanceDataSource)``, or `register` which also switches filter pushdown on, makes
-``spark.read.format("lance")`` and ``df.write.format("lance")`` work. `take_rows` fetches rows by number.
+After ``spark.dataSource.register(LanceDataSource)`` the format ``lance`` can be read and written:
+``spark.read.format("lance")``, ``df.write.format("lance")``. `take_rows` fetches rows by number.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ except ImportError as error:
 del _Filter
 
 from .save_modes import translate_save_modes
-from .source import LanceDataSource, register
+from .source import LanceDataSource
 from .take import take_rows
 
-__all__ = ["LanceDataSource", "register", "take_rows"]
+__all__ = ["LanceDataSource", "take_rows"]
 
 translate_save_modes()

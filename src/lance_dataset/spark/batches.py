@@ -38,10 +38,11 @@ def conform_batch(batch: pa.RecordBatch, schema: pa.Schema, purpose: str) -> pa.
 def _conform(array: pa.Array, field: pa.Field, purpose: str) -> pa.Array:
     if isinstance(array, pa.ExtensionArray):
         array = array.storage
-    if array.type.equals(field.type):
+    has_times = contains_type(field.type, pa.types.is_time64)
+    if array.type.equals(field.type) and not has_times:
         return array
     try:
-        if contains_type(field.type, pa.types.is_time64):
+        if has_times:
             array = array.cast(_with_micros(field.type))
         return array.cast(field.type)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:

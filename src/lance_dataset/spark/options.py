@@ -18,6 +18,7 @@ _READ_NAMES = (
     "batch_size",
     "num_partitions",
     "rows_per_partition",
+    "pushdown",
     "storage_options",
 )
 _WRITE_NAMES = ("path", "data_storage_version", "max_rows_per_file", "if_exists", "storage_options")
@@ -43,6 +44,8 @@ class ReadOptions:
         Most rows of one Arrow batch.
     num_partitions, rows_per_partition
         How many Spark partitions, or how large; at most one of the two is set.
+    pushdown
+        Whether Spark may hand filters of the query to Lance.
     storage_options
         Settings of the object store, as sorted pairs.
     """
@@ -54,6 +57,7 @@ class ReadOptions:
     batch_size: int = _BATCH_SIZE
     num_partitions: int | None = None
     rows_per_partition: int | None = None
+    pushdown: bool = False
     storage_options: tuple[tuple[str, str], ...] = ()
 
     @classmethod
@@ -68,6 +72,7 @@ class ReadOptions:
             batch_size=_positive(options, "batch_size") or _BATCH_SIZE,
             num_partitions=_positive(options, "num_partitions"),
             rows_per_partition=_positive(options, "rows_per_partition"),
+            pushdown=_truth(options, "pushdown"),
             storage_options=_storage_options(options.get("storage_options")),
         )
         if parsed.num_partitions and parsed.rows_per_partition:
@@ -145,6 +150,13 @@ def _positive(options: Mapping[str, str], name: str) -> int | None:
     if value <= 0:
         raise InvalidInputError(f"The option {name!r} must be a positive whole number, not {text!r}")
     return value
+
+
+def _truth(options: Mapping[str, str], name: str) -> bool:
+    text = options.get(name, "false").lower()
+    if text not in ("true", "false"):
+        raise InvalidInputError(f"The option {name!r} must be true or false, not {text!r}")
+    return text == "true"
 
 
 def _version(text: str | None) -> int | str | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import pyarrow as pa
@@ -17,7 +17,7 @@ from .pushdown import translate
 from .snapshot import Snapshot
 from .types import arrow_schema, spark_schema
 
-__all__ = ["LanceReader", "select_fields"]
+__all__ = ["LanceReader", "PushdownReader", "select_fields"]
 
 _ROW_COLUMNS = {"_rowid", "_rowaddr"}
 
@@ -43,23 +43,6 @@ def select_fields(schema: pa.Schema, columns: Iterable[str] | None) -> pa.Schema
     return pa.schema(fields)
 
 
-class _Pushdown:
-    """Filter pushdown that Spark may use but need not.
-
-    Spark refuses readers that override `pushFilters` while ``spark.sql.python.filterPushdown.enabled`` is off, which
-    is the default. It looks at ``__func__`` to find out; with the one of the base class reading works with the setting
-    off too, and Spark applies all filters itself.
-    """
-
-    __func__ = DataSourceReader.pushFilters
-
-    def __init__(self, push: Callable[[list[Any]], Iterable[Any]]) -> None:
-        self._push = push
-
-    def __call__(self, filters: list[Any]) -> Iterable[Any]:
-        return self._push(filters)
-
-
 class LanceReader(DataSourceReader):
     """Reads one version of a dataset.
 
@@ -83,21 +66,6 @@ class LanceReader(DataSourceReader):
         self._dataset_schema: pa.Schema = dataset.schema
         self._sizes = [(fragment.fragment_id, fragment.physical_rows) for fragment in dataset.get_fragments()]
         _check_types(schema, select_fields(dataset.schema, schema.fieldNames()))
-
-    @property
-    def pushFilters(self) -> Callable[[list[Any]], Iterable[Any]]:  # type: ignore[override]  # noqa: N802
-        """Take over the filters that Lance evaluates exactly like Spark; return the others."""
-        return _Pushdown(self._push)
-
-    def _push(self, filters: list[Any]) -> Iterable[Any]:
-        rest = []
-        for condition in filters:
-            text = translate(condition, self._dataset_schema)
-            if text is None:
-                rest.append(condition)
-            else:
-                self.filters.append(text)
-        return rest
 
     def partitions(self) -> list[InputPartition]:
         """Equal shares of the rows, in their order."""
@@ -126,6 +94,25 @@ class LanceReader(DataSourceReader):
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name not in ("_sizes", "_dataset_schema")}
+
+
+class PushdownReader(LanceReader):
+    """A reader that takes over filters of the query; a class of its own because Spark asks whether the method is there.
+
+    Only made when the user asks for it: Spark keeps the outcome of the last pushdown with the loaded relation and uses
+    it for every other scan of that relation too, with other filters or none.
+    """
+
+    def pushFilters(self, filters: list[Any]) -> Iterable[Any]:
+        """Take over the filters that Lance evaluates exactly like Spark; return the others."""
+        rest = []
+        for condition in filters:
+            text = translate(condition, self._dataset_schema)
+            if text is None:
+                rest.append(condition)
+            else:
+                self.filters.append(text)
+        return rest
 
 
 def _check_types(wanted: Any, fields: pa.Schema) -> None:

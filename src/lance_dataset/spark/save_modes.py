@@ -32,7 +32,7 @@ def translate_save_modes() -> None:
         path: str | None = None,
         format: str | None = None,
         mode: str | None = None,
-        partitionBy: Any = None,  # noqa: N803 - Spark's name
+        partitionBy: Any = None,
         **options: Any,
     ) -> None:
         if (format or self._jwrite.source()).lower() == "lance":

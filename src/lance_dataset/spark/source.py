@@ -7,28 +7,12 @@ from typing import Any
 from pyspark.sql.datasource import DataSource
 
 from .options import ReadOptions, WriteOptions
-from .reader import LanceReader, select_fields
+from .reader import LanceReader, PushdownReader, select_fields
 from .snapshot import Snapshot, pin
 from .types import spark_schema
 from .writer import LanceWriter, plan_write
 
-__all__ = ["LanceDataSource", "register"]
-
-_PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
-
-
-def register(spark: Any) -> None:
-    """Make the format ``lance`` known to a Spark session and switch filter pushdown on.
-
-    Parameters
-    ----------
-    spark
-        A SparkSession. Its setting ``spark.sql.python.filterPushdown.enabled`` becomes true, for all Python data
-        sources. With ``spark.dataSource.register(LanceDataSource)`` alone the setting stays as it is; while it is off
-        (Spark's default) everything works, but Spark reads all rows and filters them itself.
-    """
-    spark.dataSource.register(LanceDataSource)
-    spark.conf.set(_PUSHDOWN, "true")
+__all__ = ["LanceDataSource"]
 
 
 class LanceDataSource(DataSource):
@@ -53,7 +37,8 @@ class LanceDataSource(DataSource):
         options = ReadOptions.parse(self.options)
         version = self._snapshot.version if self._snapshot else options.version
         snapshot, dataset = pin(options.uri, version, options.storage_options)
-        return LanceReader(snapshot, dataset, options, schema)
+        made_by = PushdownReader if options.pushdown else LanceReader
+        return made_by(snapshot, dataset, options, schema)
 
     def writer(self, schema: Any, overwrite: bool) -> LanceWriter:
         """A writer whose commit is one new version."""

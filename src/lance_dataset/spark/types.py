@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import types as T  # noqa: N812 - the usual name
+from pyspark.sql import types as T
 
 from lance_dataset.errors import UnsupportedError
 

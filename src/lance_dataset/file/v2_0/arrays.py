@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lance_dataset.errors import CorruptFileError
-from lance_dataset.file.buffers import aligned, allocate, bitmap_at_zero, octets, with_validity
+from lance_dataset.file.buffers import aligned, allocate, bitmap_at_zero, with_validity
 from lance_dataset.file.v2_0.nodes import Binary, Dictionary, FixedSizeList, Flat, Node, Nullable, plain_flat
 from lance_dataset.file.v2_0.page import Page
 from lancecodec import offsets as offset_codec
@@ -130,11 +130,11 @@ def _read_binary(page: Page, node: Binary, total: int, arrow_type: pa.DataType, 
     limit = max(min(available, node.adjustment - 1), 0)
     offsets, validity = allocate((length + 1) * (8 if wide else 4)), allocate((length + 7) // 8)
     first, last, nulls = offset_codec.decode(
-        octets(ends), start - before, stop - before, node.adjustment, limit, wide, octets(offsets), octets(validity)
+        ends, start - before, stop - before, node.adjustment, limit, wide, offsets, validity
     )
     data = content.slice(first, last - first) if node.data.scheme else page.source.read(position + first, last - first)
     if _is_text(arrow_type):
-        utf8.validate(octets(data), octets(offsets), wide)
+        utf8.validate(data, offsets, wide)
     return pa.Array.from_buffers(arrow_type, length, [validity if nulls else None, offsets, data], null_count=nulls)
 
 

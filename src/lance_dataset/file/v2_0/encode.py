@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from lance_dataset._proto import encodings_pb2 as pb
 from lance_dataset.errors import SchemaError, UnsupportedError
-from lance_dataset.file.buffers import aligned, allocate, bitmap_at_zero, concat_arrays, octets
+from lance_dataset.file.buffers import aligned, allocate, bitmap_at_zero, concat_arrays
 from lance_dataset.file.v2_0.arrays import is_binary_like, is_wide
 from lance_dataset.schema import Field, Schema
 from lance_dataset.types import NESTED_TYPES
@@ -188,8 +188,8 @@ def _encode_ends(
     offsets: pa.Buffer, wide: bool, length: int, validity: pa.Buffer | None, bit: int, base: int, adjustment: int
 ) -> pa.Buffer:
     out = allocate(8 * length)
-    bits = None if validity is None else octets(validity)
-    offset_codec.encode(octets(offsets), wide, length, bits, bit, base, adjustment, octets(out))
+    bits = None if validity is None else validity
+    offset_codec.encode(offsets, wide, length, bits, bit, base, adjustment, out)
     return out
 
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from lance_dataset.errors import CorruptFileError
-from lance_dataset.file.buffers import allocate, concat_arrays, octets
+from lance_dataset.file.buffers import allocate, concat_arrays
 from lance_dataset.file.column import ColumnReader
 from lance_dataset.file.v2_0.arrays import is_binary_like, is_wide, read_page
 from lance_dataset.file.v2_0.nodes import Binary, Dictionary, FixedSizeList, Flat, Node, Nullable, plain_flat
@@ -112,7 +112,7 @@ class LeafColumn(ColumnReader):
         count = len(rows)
         values = allocate((count * self._fixed_bits + 7) // 8)
         validity = allocate((count + 7) // 8) if pages.has_nulls else None
-        nulls = pages.take(rows, octets(values), octets(validity) if validity is not None else None)
+        nulls = pages.take(rows, values, validity if validity is not None else None)
         if nulls == 0:
             validity = None
         if not pa.types.is_fixed_size_list(self.arrow_type):
@@ -122,11 +122,11 @@ class LeafColumn(ColumnReader):
     def _take_binary(self, pages: EndsPages, rows: NDArray[np.int64]) -> pa.Array:
         count, wide = len(rows), is_wide(self.arrow_type)
         offsets, validity = allocate((count + 1) * (8 if wide else 4)), allocate((count + 7) // 8)
-        total, nulls = pages.take_offsets(rows, wide, octets(offsets), octets(validity))
+        total, nulls = pages.take_offsets(rows, wide, offsets, validity)
         data = allocate(total)
-        pages.take_bytes(rows, wide, octets(offsets), octets(data))
+        pages.take_bytes(rows, wide, offsets, data)
         if not pa.types.is_binary(self.arrow_type) and not pa.types.is_large_binary(self.arrow_type):
-            utf8.validate(octets(data), octets(offsets), wide)
+            utf8.validate(data, offsets, wide)
         buffers = [validity if nulls else None, offsets, data]
         return pa.Array.from_buffers(self.arrow_type, count, buffers, null_count=nulls)
 
@@ -165,15 +165,15 @@ class LeafColumn(ColumnReader):
     def _fixed(self) -> FixedPages | None:
         if self._fixed_bits == 0 or not self._mapped:
             return None
-        values: list[memoryview | None] = []
-        validity: list[memoryview | None] = []
+        values: list[pa.Buffer | None] = []
+        validity: list[pa.Buffer | None] = []
         for page in self._pages:
             shape = _fixed_shape(page.node, self.arrow_type)
             if shape is None:
                 return None
             flat, bits, count = shape
-            values.append(None if flat is None else octets(page.read_flat(flat, 0, page.length * count)))
-            validity.append(None if bits is None else octets(page.read_flat(bits, 0, page.length)))
+            values.append(None if flat is None else page.read_flat(flat, 0, page.length * count))
+            validity.append(None if bits is None else page.read_flat(bits, 0, page.length))
         return FixedPages(self._page_starts, self._fixed_bits, values, validity)
 
     @cached_property
@@ -236,18 +236,18 @@ def _binary_table(page: Page) -> tuple | None:
     items = node.items
     if codes is None or codes.bits != 8 or codes.scheme or not isinstance(items, Binary):
         return None
-    return _ends_table(page, items, node.size, octets(page.read_flat(codes, 0, page.length)))
+    return _ends_table(page, items, node.size, page.read_flat(codes, 0, page.length))
 
 
-def _ends_table(page: Page, node: Binary, count: int, codes: memoryview | None) -> tuple | None:
+def _ends_table(page: Page, node: Binary, count: int, codes: pa.Buffer | None) -> tuple | None:
     if node.ends.scheme or node.data.scheme:
         return None
     position, size = page.locate(node.data.buffer)
     if node.adjustment == 0:
         raise CorruptFileError(f"{page.where}: the null adjustment is 0")
     limit = min(size, node.adjustment - 1)
-    ends = octets(page.read_flat(node.ends, 0, count))
-    return ends, node.adjustment, limit, 0, octets(page.source.read(position, size)), codes, count
+    ends = page.read_flat(node.ends, 0, count)
+    return ends, node.adjustment, limit, 0, page.source.read(position, size), codes, count
 
 
 def _nest(arrow_type: pa.DataType, count: int, validity: pa.Buffer | None, values: pa.Buffer) -> pa.Array:

@@ -9,7 +9,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from lance_dataset.errors import CorruptFileError
-from lance_dataset.file.buffers import allocate, concat_arrays, octets
+from lance_dataset.file.buffers import allocate, concat_arrays
 from lance_dataset.file.column import ColumnReader
 from lance_dataset.file.v2_0.arrays import is_wide
 from lance_dataset.file.v2_0.leaf import page_ranges
@@ -143,14 +143,14 @@ class ListColumn(ColumnReader):
         offsets, validity = allocate((length + 1) * (8 if self._wide else 4)), allocate((length + 7) // 8)
         try:
             first, last, nulls = offset_codec.decode(
-                octets(ends),
+                ends,
                 start - before,
                 stop - before,
                 node.adjustment,
                 node.num_items,
                 self._wide,
-                octets(offsets),
-                octets(validity),
+                offsets,
+                validity,
             )
         except OffsetOverflowError as error:
             if length == 1:
@@ -179,9 +179,9 @@ class ListColumn(ColumnReader):
         offsets, validity = allocate((count + 1) * (8 if self._wide else 4)), allocate((count + 7) // 8)
         begins = np.empty(count, np.int64)
         try:
-            total, nulls = self._ends.take_offsets(rows, self._wide, octets(offsets), octets(validity), begins)
+            total, nulls = self._ends.take_offsets(rows, self._wide, offsets, validity, begins)
             item_rows = np.empty(total, np.int64)
-            gather.expand_ranges(begins, octets(offsets), self._wide, item_rows)
+            gather.expand_ranges(begins, offsets, self._wide, item_rows)
         except CodecError as error:
             raise CorruptFileError(f"{self._where}: {error}") from error
         return self._assemble(count, validity, nulls, offsets, self._items.take(item_rows))
@@ -192,6 +192,6 @@ class ListColumn(ColumnReader):
         tables = []
         for page in self._pages:
             node = list_node(page)
-            ends = octets(page.read_flat(node.ends, 0, page.length, page.length))
+            ends = page.read_flat(node.ends, 0, page.length, page.length)
             tables.append((ends, node.adjustment, node.num_items, self._bases[page.start], None, None, 0))
         return EndsPages([*self._starts, self.num_rows], tables)

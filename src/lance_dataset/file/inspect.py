@@ -1,0 +1,162 @@
+"""What a Lance file says about itself, as records."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+from google.protobuf.message import DecodeError
+
+from lance_dataset._proto import encodings_pb2
+from lance_dataset.file.container import FileMetadata
+
+__all__ = [
+    "ColumnStatistics",
+    "LanceBufferDescriptor",
+    "LanceColumnMetadata",
+    "LanceFileMetadata",
+    "LanceFileStatistics",
+    "LancePageMetadata",
+    "describe",
+    "statistics",
+]
+
+
+@dataclass(frozen=True)
+class LanceBufferDescriptor:
+    """Where a buffer lies in the file, in bytes."""
+
+    position: int
+    size: int
+
+
+@dataclass(frozen=True)
+class LancePageMetadata:
+    """One page of a column.
+
+    Attributes
+    ----------
+    buffers
+        Where its buffers lie.
+    encoding
+        Description of the encoding, for people.
+    """
+
+    buffers: list[LanceBufferDescriptor]
+    encoding: str
+
+
+@dataclass(frozen=True)
+class LanceColumnMetadata:
+    """One column.
+
+    Attributes
+    ----------
+    column_buffers
+        Buffers of the whole column.
+    pages
+        Its pages in row order.
+    """
+
+    column_buffers: list[LanceBufferDescriptor]
+    pages: list[LancePageMetadata]
+
+
+@dataclass(frozen=True)
+class LanceFileMetadata:
+    """Everything the end of a file says about it.
+
+    Attributes
+    ----------
+    schema
+        Arrow schema, registered extension types resolved.
+    num_rows
+        Number of rows.
+    major_version, minor_version
+        Version numbers in the footer.
+    num_data_bytes, num_column_metadata_bytes, num_global_buffer_bytes
+        Size of page data, of column metadata, and of global buffers.
+    global_buffers
+        Where they lie; the first is the descriptor.
+    columns
+        Columns of the file. In 2.0 structs and lists own one before those of their children.
+    """
+
+    schema: pa.Schema = field(repr=False)
+    num_rows: int
+    major_version: int
+    minor_version: int
+    num_data_bytes: int
+    num_column_metadata_bytes: int
+    num_global_buffer_bytes: int
+    global_buffers: list[LanceBufferDescriptor]
+    columns: list[LanceColumnMetadata]
+
+
+@dataclass(frozen=True)
+class ColumnStatistics:
+    """Number of pages of a column, and the bytes in them."""
+
+    num_pages: int
+    size_bytes: int
+
+
+@dataclass(frozen=True)
+class LanceFileStatistics:
+    """Statistics of every column of the file."""
+
+    columns: list[ColumnStatistics]
+
+
+def describe(metadata: FileMetadata) -> LanceFileMetadata:
+    """Records of all metadata of a file.
+
+    Raises
+    ------
+    CorruptFileError
+        The metadata of a column contradicts the format.
+    """
+    global_bytes = sum(size for _, size in metadata.global_buffers)
+    return LanceFileMetadata(
+        schema=metadata.schema.arrow,
+        num_rows=metadata.num_rows,
+        major_version=metadata.footer_version[0],
+        minor_version=metadata.footer_version[1],
+        num_data_bytes=max(metadata.column_metadata_start - global_bytes, 0),
+        num_column_metadata_bytes=metadata.column_metadata_size,
+        num_global_buffer_bytes=global_bytes,
+        global_buffers=_buffers(metadata.global_buffers),
+        columns=[_describe_column(metadata, index) for index in range(metadata.num_columns)],
+    )
+
+
+def _buffers(ranges: tuple[tuple[int, int], ...]) -> list[LanceBufferDescriptor]:
+    return [LanceBufferDescriptor(position, size) for position, size in ranges]
+
+
+def _describe_column(metadata: FileMetadata, index: int) -> LanceColumnMetadata:
+    column = metadata.column(index)
+    pages = [LancePageMetadata(_buffers(page.buffers), _text(page.type_name, page.encoding)) for page in column.pages]
+    return LanceColumnMetadata(_buffers(column.buffers), pages)
+
+
+def _text(type_name: str, encoding: bytes) -> str:
+    name = type_name.rsplit(".", 1)[-1]
+    message_type = getattr(encodings_pb2, name, None)
+    if message_type is None:
+        return f"{type_name} ({len(encoding)} bytes)"
+    try:
+        return f"{name} {{\n{message_type.FromString(encoding)}}}"
+    except DecodeError:
+        return f"{type_name} (broken)"
+
+
+def statistics(metadata: FileMetadata) -> LanceFileStatistics:
+    """Pages and bytes per column; raises as `describe`."""
+    columns = [metadata.column(index) for index in range(metadata.num_columns)]
+    return LanceFileStatistics(
+        [
+            ColumnStatistics(len(column.pages), sum(size for page in column.pages for _, size in page.buffers))
+            for column in columns
+        ]
+    )

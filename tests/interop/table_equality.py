@@ -1,0 +1,26 @@
+"""Comparing tables whose chunks and dictionaries may be cut differently."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+
+def plain(column: pa.ChunkedArray) -> pa.Array:
+    """One array without dictionary encoding."""
+    chunks = [chunk.dictionary_decode() if pa.types.is_dictionary(chunk.type) else chunk for chunk in column.chunks]
+    if not chunks:
+        value_type = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+        return pa.array([], value_type)
+    return pa.concat_arrays(chunks)
+
+
+def assert_same(actual: pa.Table, expected: pa.Table) -> None:
+    """Same columns, types and values (NaN equals NaN)."""
+    assert actual.column_names == expected.column_names
+    actual.validate(full=True)
+    for name in expected.column_names:
+        left, right = actual[name], expected[name]
+        assert left.type == right.type, name
+        ours, theirs = plain(left), plain(right)
+        if not ours.equals(theirs):
+            assert repr(ours.to_pylist()) == repr(theirs.to_pylist()), name
