@@ -17,7 +17,7 @@ ARGS ?=
 
 PROTOS := $(wildcard protos/*.proto)
 CODEC_SOURCES := $(wildcard src/lancecodec/*.pyx src/lancecodec/*.pxd src/lancecodec/kernels/*.h)
-LINTED := src tests benchmarks scripts setup.py
+LINTED := src tests benchmarks demo scripts setup.py
 
 .PHONY: help
 help: ## This list
@@ -85,9 +85,9 @@ wheel: $(VENV)/.stamp-install ## Build a wheel, install it into a clean environm
 # ---- the rest --------------------------------------------------------------------------------------------------------
 
 .PHONY: demo
-demo: $(VENV)/.stamp-ext ## The demonstration: flight data, PySpark, versions
+demo: $(VENV)/.stamp-ext ## Flight data through Spark into a dataset, beside Parquet
 	scripts/ensure_java.sh
-	$(BIN)/python -m lance_dataset.demo $(ARGS)
+	$(BIN)/python -m demo.flights $(ARGS)
 
 .PHONY: bench
 bench: $(VENV)/.stamp-bench $(VENV)/.stamp-ext ## Side by side with pylance, Parquet and Vortex

@@ -17,7 +17,6 @@ import os
 import platform
 import random
 import shutil
-import statistics
 import sys
 import tempfile
 import time
@@ -34,6 +33,8 @@ from operations import Operation, Subject, check, operations
 
 REPEATED_SECONDS = 0.1
 WRITE_ROUNDS = 3
+# Of each contender, what each round took.
+Times = dict[str, list[float]]
 DEFAULT_DIRECTORY = Path(__file__).parent / ".data"
 
 
@@ -61,20 +62,18 @@ def warm_up(operation: Operation, subject: Subject, expected: object) -> int:
     return max(1, min(1000, round(REPEATED_SECONDS / once)))
 
 
-def rounds_of(
-    action: Callable[[str], float], names: Sequence[str], rounds: int, shuffler: random.Random
-) -> dict[str, float]:
-    """The median seconds of each contender over interleaved rounds."""
-    times: dict[str, list[float]] = {name: [] for name in names}
+def rounds_of(action: Callable[[str], float], names: Sequence[str], rounds: int, shuffler: random.Random) -> Times:
+    """The seconds of each contender in each of the interleaved rounds."""
+    times: Times = {name: [] for name in names}
     for _ in range(rounds):
         for name in shuffler.sample(names, len(names)):
             times[name].append(action(name))
-    return {name: statistics.median(values) for name, values in times.items()}
+    return times
 
 
 def measure_operation(
     operation: Operation, subjects: dict[str, Subject], rounds: int, shuffler: random.Random
-) -> dict[str, float]:
+) -> Times:
     expected = None if operation.expected is None else operation.expected(0)
     repetitions = {name: warm_up(operation, subject, expected) for name, subject in subjects.items()}
     del expected
@@ -88,7 +87,7 @@ def measure_operation(
 
 def measure_write(
     contenders: Sequence[Contender], table: pa.Table, directory: Path, rounds: int, shuffler: random.Random
-) -> dict[str, float]:
+) -> Times:
     """Write into `directory`: once to keep (``NAME``), then in rounds to throw away."""
     by_name = {contender.name: contender for contender in contenders}
     for name, contender in by_name.items():
@@ -100,10 +99,10 @@ def measure_write(
         os.sync()  # the previous contender's bytes on their way to disk are not this one's time
         return timed(lambda: by_name[name].write(table, path))
 
-    medians = rounds_of(once, list(by_name), min(rounds, WRITE_ROUNDS), shuffler)
+    times = rounds_of(once, list(by_name), min(rounds, WRITE_ROUNDS), shuffler)
     remove(directory / "again")
     os.sync()
-    return medians
+    return times
 
 
 def measure_memory(contenders: Sequence[Contender], dataset: Dataset, rows: int, directory: Path) -> dict[str, dict]:
@@ -155,9 +154,9 @@ def compare(dataset: Dataset, contenders: Sequence[Contender], directory: Path, 
         memory_used = measure_memory(contenders, dataset, rows, directory)
 
     title = f"{dataset.name}: {rows:,} rows x {len(dataset.schema)} columns, {table.nbytes / 1e6:,.0f} MB in memory"
-    print(report.render(f"{title}; median times", names, timings, {"": report.seconds}))
+    print(report.render_times(f"{title}; median times", names, timings))
     space = {"file size": sizes, **{f"memory, {label}": cells for label, cells in memory_used.items()}}
-    print(report.render(f"{title}; bytes", names, space, {"": report.megabytes}), flush=True)
+    print(report.render_bytes(f"{title}; bytes", names, space), flush=True)
     return {"rows": rows, "bytes": table.nbytes, "seconds": timings, "file_bytes": sizes, "memory_bytes": memory_used}
 
 

@@ -20,12 +20,12 @@ from pathlib import Path
 
 from contenders import CONTENDERS, Contender
 from data import DATASETS, Dataset
-from operations import touch
+from operations import batches_and_touch, touch
 
 ACTIVITIES = {
     "write": "write a stream",
-    "scan": "scan, touch all bytes",
-    "batches": "scan in batches",
+    "scan": "scan, touch",
+    "batches": "scan in batches, touch",
 }
 _STATUS = Path("/proc/self/status")
 _SAMPLE_SECONDS = 0.002
@@ -74,7 +74,7 @@ def _perform(activity: str, contender: Contender, dataset: Dataset, rows: int, p
         return None
     handle = contender.open(path)
     if activity == "batches":
-        return sum(batch.num_rows for batch in handle.batches())
+        return batches_and_touch(handle)
     table = handle.scan()
     touch(table)
     return table

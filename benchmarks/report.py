@@ -1,10 +1,12 @@
-"""Turning measurements into text."""
+"""Turning measurements into text: a line per measured thing, a column per contender, ratios to the first contender."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import statistics
+from collections.abc import Callable, Mapping, Sequence
 
-Cells = Mapping[str, float | None]
+# Rounds that differ by more than this part of their median are marked: do not trust that figure to the last digit.
+NOISY = 0.5
 
 
 def seconds(value: float) -> str:
@@ -18,40 +20,50 @@ def megabytes(value: float) -> str:
     return f"{value / 1e6:,.1f} MB"
 
 
-def ratio(value: float | None, base: float | None) -> str:
+def ratio(value: float, base: float | None) -> str:
     """How many times the base `value` is; above 1 the base is better."""
-    if value is None or not base:
-        return ""
-    return f" ({value / base:.2f}x)"
+    return f" ({value / base:.2f}x)" if base else ""
 
 
-def render(title: str, names: Sequence[str], rows: Mapping[str, Cells], show: Mapping[str, object]) -> str:
-    """One table: a line per measured thing, a column per contender.
+def noise_mark(times: Sequence[float]) -> str:
+    return "~" if max(times) - min(times) > NOISY * statistics.median(times) else ""
 
-    Parameters
-    ----------
-    names
-        Contenders; ratios are to the first.
-    rows
-        Label to the value of each contender.
-    show
-        Label to the function that formats its values; the label ``""`` is for all others.
-    """
-    lines = [["", *names]]
-    for label, cells in rows.items():
-        formatted = show.get(label, show[""])
-        base = cells.get(names[0])
-        line = [label]
-        for name in names:
-            value = cells.get(name)
-            shown = "-" if value is None else formatted(value)  # type: ignore[operator]
-            line.append(shown if name == names[0] else shown + ratio(value, base))
-        lines.append(line)
-    widths = [max(len(line[i]) for line in lines) for i in range(len(names) + 1)]
-    text = [
-        "  ".join(
-            [line[0].ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(line[1:], widths[1:], strict=True))]
-        )
-        for line in lines
-    ]
+
+def render_times(title: str, names: Sequence[str], rows: Mapping[str, Mapping[str, Sequence[float]]]) -> str:
+    """Medians over rounds; a ``~`` marks rounds that disagree."""
+    lines = []
+    for label, times in rows.items():
+        medians = {name: statistics.median(times[name]) for name in names}
+        lines.append([label, *_cells(names, medians, seconds, {name: noise_mark(times[name]) for name in names})])
+    return _aligned(title, [["", *names], *lines])
+
+
+def render_bytes(title: str, names: Sequence[str], rows: Mapping[str, Mapping[str, float | None]]) -> str:
+    lines = [[label, *_cells(names, values, megabytes, {})] for label, values in rows.items()]
+    return _aligned(title, [["", *names], *lines])
+
+
+def _cells(
+    names: Sequence[str],
+    values: Mapping[str, float | None],
+    formatted: Callable[[float], str],
+    marks: Mapping[str, str],
+) -> list[str]:
+    base = values[names[0]]
+    cells = []
+    for name in names:
+        value = values[name]
+        if value is None:
+            cells.append("-")
+        else:
+            cells.append(marks.get(name, "") + formatted(value) + ("" if name == names[0] else ratio(value, base)))
+    return cells
+
+
+def _aligned(title: str, lines: Sequence[Sequence[str]]) -> str:
+    widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]
+    text = []
+    for label, *cells in lines:
+        padded = [cell.rjust(width) for cell, width in zip(cells, widths[1:], strict=True)]
+        text.append("  ".join([label.ljust(widths[0]), *padded]))
     return "\n".join([title, "-" * len(title), *text, ""])

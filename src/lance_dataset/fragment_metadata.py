@@ -48,8 +48,7 @@ class DataFile:
     _metadata_size_bytes: int = field(default=0, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        if self.column_indices is None:
-            self.column_indices = []
+        self.column_indices = list(self.column_indices or ())
 
     def field_ids(self) -> list[int]:
         """Field ids."""

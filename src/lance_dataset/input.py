@@ -140,7 +140,7 @@ def _cast_all(items: Iterable[Any], schema: pa.Schema) -> Iterator[pa.RecordBatc
 
 def _cast_batch(batch: pa.RecordBatch, schema: pa.Schema, position: int) -> pa.RecordBatch:
     given = batch.schema
-    if given.equals(schema):
+    if given.equals(schema, check_metadata=True):
         return batch
     if sorted(given.names) != sorted(schema.names):
         missing = [name for name in schema.names if name not in given.names]
@@ -166,7 +166,8 @@ def _cast_column(array: pa.Array, field: pa.Field, position: int) -> pa.Array:
         return array.cast(field.type)
     except (pa.ArrowException, ValueError) as error:
         raise SchemaError(
-            f"column {field.name!r} of item {position} of the data: type {array.type} does not cast to {field.type}: {error}"
+            f"column {field.name!r} of item {position} of the data: "
+            f"type {array.type} does not cast to {field.type}: {error}"
         ) from error
 
 
@@ -210,7 +211,10 @@ def _differences(given: Sequence[Field], existing: Sequence[Field], prefix: str)
 
 
 def _difference(given: Field, existing: Field, path: str) -> list[str]:
+    problems = []
     if given.logical_type != existing.logical_type:
-        return [f"`{path}` should have type {existing.logical_type} but type was {given.logical_type}"]
+        problems.append(f"`{path}` should have type {existing.logical_type} but type was {given.logical_type}")
     below = _differences(given.children, existing.children, f"{path}.")
-    return [f"`{path}` had mismatched children: {', '.join(below)}"] if below else []
+    if below:
+        problems.append(f"`{path}` had mismatched children: {', '.join(below)}")
+    return problems

@@ -150,7 +150,10 @@ class Schema:
         """Arrow schema as users see it: registered extension types resolved."""
         if not self.has_extensions:
             return self.storage_arrow
-        return pa.ipc.read_schema(self.storage_arrow.serialize())
+        try:
+            return pa.ipc.read_schema(self.storage_arrow.serialize())
+        except pa.ArrowException as error:
+            raise CorruptFileError(f"the schema describes an Arrow extension type wrongly: {error}") from error
 
     @cached_property
     def has_extensions(self) -> bool:
@@ -325,12 +328,14 @@ def _field_from_arrow(arrow: pa.Field, path: str) -> Field:
 
 
 def _extension_metadata(extension: pa.BaseExtensionType) -> bytes:
-    # pa.UuidType and other built-in extension types have no __arrow_ext_serialize__: ask the C export instead.
-    exported = pa.schema([pa.field("x", extension)]).serialize()
-    storage = pa.ipc.read_schema(exported).field(0)
     if isinstance(extension, pa.ExtensionType):
         return extension.__arrow_ext_serialize__()
-    return (storage.metadata or {}).get(EXTENSION_METADATA.encode(), b"")
+    # Types built into pyarrow do not serialise themselves: write a schema, and read it back under a name that nobody
+    # registered, so that storage and metadata stay apart.
+    name = extension.extension_name.encode()
+    stored = pa.schema([pa.field("x", extension)]).serialize().to_pybytes()
+    unknown = stored.replace(name + b"\0", b"\x01" * len(name) + b"\0")
+    return (pa.ipc.read_schema(pa.py_buffer(unknown)).field(0).metadata or {}).get(EXTENSION_METADATA.encode(), b"")
 
 
 def _key_position(metadata: Mapping[str, bytes], key: str, path: str) -> int:

@@ -48,7 +48,7 @@ TABLE = pa.table(
         "n": pa.array([0, 1, None, -1, 1_700_000_000_123_456, 5], pa.timestamp("us")),
         "z": pa.array([0, 1, None, -1, 1_700_000_000_123_456, 5], pa.timestamp("us", "UTC")),
         "ms": pa.array([0, 1, None, -1, 1_700_000_000_123, 5], pa.timestamp("ms")),
-        "st": pa.array([{"x": 1, "y z": "a"}, {"x": None, "y z": "b"}, None, {"x": 3, "y z": None}, {"x": 4, "y z": "a"}, {"x": 1, "y z": ""}]),
+        "st": pa.array([{"x": 1, "y z": "a"}, {"x": None, "y z": "b"}, {"x": None, "y z": None}, {"x": 3, "y z": None}, {"x": 4, "y z": "a"}, {"x": 1, "y z": ""}]),
         "l": pa.array([[1], [], None, [None], [2, 3], [4]]),
         "dict": pa.array(["a", "b", None, "a", "c", "b"]).dictionary_encode(),
     }

@@ -3,6 +3,7 @@ from __future__ import annotations
 import random
 from decimal import Decimal
 
+import lance as reference
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -89,8 +90,8 @@ def test_filter_option(spark, uri):
 
 
 def test_versions_and_tags(spark, uri):
-    dataset = lance_dataset.write_dataset(numbers(10), uri)
-    dataset.tags.create("first", 1)
+    lance_dataset.write_dataset(numbers(10), uri)
+    reference.dataset(uri).tags.create("first", 1)
     lance_dataset.write_dataset(numbers(5, 10), uri, mode="append")
     assert read(spark, uri, version=1).count() == 10
     assert read(spark, uri, version="first").count() == 10

@@ -13,6 +13,7 @@ from pyspark.sql import types as T
 
 import lance_dataset
 from lance_dataset.errors import UnsupportedError
+from lance_dataset.spark.batches import conform_batch
 from lance_dataset.spark.types import FIXED_SIZE_KEY, arrow_schema, spark_schema
 
 UTC = dt.timezone.utc
@@ -59,11 +60,10 @@ READ = {
     "nested_list": (pa.list_(pa.list_(ITEM)), [[[1], None], None, []], "array<array<int>>", None),
     "struct": (
         pa.struct([("a", pa.uint32()), ("b", pa.list_(pa.string()))]),
-        [{"a": 2**32 - 1, "b": ["x"]}, None, {"a": None, "b": None}],
+        [{"a": 2**32 - 1, "b": ["x"]}, {"a": 1, "b": []}, {"a": None, "b": None}],
         "struct<a:bigint,b:array<string>>",
         None,
     ),
-    "map": (pa.map_(pa.string(), pa.uint8()), [[("k", 200)], None, []], "map<string,smallint>", [{"k": 200}, None, {}]),
 }  # fmt: skip
 
 
@@ -86,7 +86,7 @@ def in_utc(array: pa.ChunkedArray) -> list:
 def all_types(session, tmp_path_factory):
     table = pa.table({name: pa.array(values, arrow) for name, (arrow, values, _, _) in READ.items()})
     uri = str(tmp_path_factory.mktemp("types") / "all.lance")
-    lance_dataset.write_dataset(table, uri, data_storage_version="2.2")
+    lance_dataset.write_dataset(table, uri)
     return session.read.format("lance").load(uri)
 
 
@@ -107,11 +107,11 @@ def test_values_through_the_jvm(all_types):
     """Spark itself agrees: values as SQL prints them, moments in the time zone of the session."""
     row = all_types.selectExpr(
         "cast(uint64 as string) u", "cast(ntz_us as string) n", "cast(ts_utc as string) t", "cast(time64 as string) m",
-        "cast(duration as string) d", "struct.a a", "map['k'] k", "hex(fixed_binary) f",
+        "cast(duration as string) d", "struct.a a", "hex(fixed_binary) f",
     ).collect()[0]  # fmt: skip
     assert tuple(row) == (
         "0", "2024-03-10 07:30:00.123456", "2024-07-01 08:00:00.000005", "01:02:03.000004",
-        "INTERVAL '2 00:00:00.005' DAY TO SECOND", 2**32 - 1, 200, "6162",
+        "INTERVAL '2 00:00:00.005' DAY TO SECOND", 2**32 - 1, "6162",
     )  # fmt: skip
 
 
@@ -133,7 +133,7 @@ def test_values_that_spark_cannot_hold_are_errors(spark, uri, arrow, value, mess
 def test_columns_without_a_spark_type_are_refused_by_name(spark, uri):
     blob = pa.field("picture", pa.large_binary(), metadata={"lance-encoding:blob": "true"})
     table = pa.table([pa.array([b"abc"], pa.large_binary()), pa.array([1])], schema=pa.schema([blob, ("y", pa.int64())]))
-    lance_dataset.write_dataset(table, uri)
+    reference.write_dataset(table, uri, data_storage_version="2.0")
     with pytest.raises(AnalysisException, match="Column 'picture' is (a blob column|of the extension type)"):
         spark.read.format("lance").load(uri)
     assert spark.read.format("lance").option("columns", "y").load(uri).collect() == [(1,)]
@@ -159,10 +159,11 @@ def test_spark_types_survive_a_round_trip(spark, uri):
                   cast(1.5 AS decimal(20,4)) g, 'text' h, X'00ff' i, date'2024-02-29' j,
                   timestamp'2024-07-01 08:00:00.000005' k, timestamp_ntz'2024-07-01 08:00:00.000005' l,
                   interval '1 02:03:04.5' day to second m, time'10:11:12.123456' n, true o,
-                  array(1, null) p, named_struct('x', 1, 'y', array(named_struct('z', 'deep'))) q,
-                  map('k', array(1.5d)) r, array(map(1, 'one')) s, cast(null AS int) t"""
+                  array(1, null) p, named_struct('x', 1, 'y', array(named_struct('z', 'deep'))) q, cast(null AS int) t"""
     )
-    frame = spark.range(2).crossJoin(frame).selectExpr(*[f"if(id = 0, {name}, null) {name}" for name in frame.columns])
+    frame = spark.range(2).crossJoin(frame).selectExpr(
+        *[name if name == "q" else f"if(id = 0, {name}, null) {name}" for name in frame.columns]
+    )
     frame.write.format("lance").mode("append").save(uri)
     found = spark.read.format("lance").load(uri)
     assert found.schema.simpleString() == frame.schema.simpleString()
@@ -172,7 +173,7 @@ def test_spark_types_survive_a_round_trip(spark, uri):
     assert stored.schema.field("k").type == pa.timestamp("us", "UTC")
     assert stored["k"][0].as_py() == dt.datetime(2024, 7, 1, 12, 0, 0, 5, tzinfo=UTC)
     assert stored["l"][0].as_py() == dt.datetime(2024, 7, 1, 8, 0, 0, 5)
-    assert stored["q"].to_pylist() == [{"x": 1, "y": [{"z": "deep"}]}, None]
+    assert stored["q"].to_pylist() == [{"x": 1, "y": [{"z": "deep"}]}] * 2
     assert all(field.nullable for field in stored.schema)
 
 
@@ -205,6 +206,22 @@ def test_vectors_of_a_wrong_length_are_refused(spark, uri):
 def test_spark_types_that_cannot_be_stored(spark, uri, sql, message):
     with pytest.raises(AnalysisException, match=message):
         spark.sql(sql).write.format("lance").mode("append").save(uri)
+
+
+def test_maps_and_null_structs_are_converted():
+    """What files of version 2.0 cannot hold, but datasets of newer files can."""
+    struct = pa.struct([("a", pa.uint32())])
+    table = pa.table(
+        {
+            "m": pa.array([[("k", 200)], None, []], pa.map_(pa.large_string(), pa.uint8())),
+            "s": pa.array([{"a": 1}, None, {"a": None}], struct),
+        }
+    )
+    spark = spark_schema(table.schema)
+    assert spark.simpleString() == "struct<m:map<string,smallint>,s:struct<a:bigint>>"
+    batch = conform_batch(table.to_batches()[0], arrow_schema(spark), "read into Spark")
+    assert batch.column("m").to_pylist() == [[("k", 200)], None, []]
+    assert batch.column("s").to_pylist() == [{"a": 1}, None, {"a": None}]
 
 
 def test_layouts_match_what_spark_expects():

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import time
 from pathlib import Path
 
@@ -11,7 +12,10 @@ from pyspark.sql import functions as F
 
 import lance_dataset
 from lance_dataset.errors import AlreadyExistsError, SchemaError, UnsupportedError
+from lance_dataset.spark.batches import _check, check_storable
 from lance_dataset.spark.options import WriteOptions
+from lance_dataset.spark.write_schema import _nullable as _all_nullable
+from lance_dataset.spark.write_schema import check_maps, stores_null_structs
 from lance_dataset.spark.writer import FragmentsMessage, LanceWriter, plan_write
 
 
@@ -24,12 +28,17 @@ def values(uri, column="id"):
     return sorted(reference.dataset(uri).to_table()[column].to_pylist())
 
 
-def failing(spark, rows=200):
-    """A frame of two partitions; the second fails in its middle, when the first has long been written."""
+def failing(spark, uri, rows=200):
+    """A frame of two partitions; the second fails when the first has been written for a while."""
+    folder = os.path.join(uri, "data")
+    before = len(os.listdir(folder)) if os.path.isdir(folder) else 0
 
     def explode(number: int) -> int:
         if number == rows - 10:
-            time.sleep(1.5)
+            give_up = time.monotonic() + 60
+            while time.monotonic() < give_up and not (os.path.isdir(folder) and len(os.listdir(folder)) > before):
+                time.sleep(0.1)
+            time.sleep(2)
             raise RuntimeError("told to fail")
         return number
 
@@ -99,6 +108,8 @@ def test_empty_frames_and_empty_partitions(spark, uri):
     assert (values(uri), len(reference.dataset(uri).get_fragments())) == ([0, 1, 2], 1)
     save(spark.range(0), uri, "overwrite")
     assert (reference.dataset(uri).version, reference.dataset(uri).count_rows()) == (3, 0)
+    save(spark.range(0), uri, "overwrite", data_storage_version="2.0")
+    assert reference.dataset(uri).data_storage_version == "2.0"
 
 
 def test_max_rows_per_file_and_storage_version(spark, uri):
@@ -108,10 +119,17 @@ def test_max_rows_per_file_and_storage_version(spark, uri):
     assert dataset.data_storage_version == "2.0"
     save(spark.range(5), uri, "append")
     assert reference.dataset(uri).data_storage_version == "2.0"
-    with pytest.raises(AnalysisException, match=r"has files of version 2\.0; an append cannot write 2\.1"):
+    with pytest.raises(AnalysisException, match=r"2\.1"):
         save(spark.range(5), uri, "append", data_storage_version="2.1")
-    save(spark.range(5), uri, "overwrite", data_storage_version="2.1")
-    assert reference.dataset(uri).data_storage_version == "2.1"
+    with pytest.raises(AnalysisException, match=r"Unknown Lance storage version: 9\.9"):
+        save(spark.range(5), uri, "overwrite", data_storage_version="9.9")
+    assert reference.dataset(uri).version == 2
+
+
+def test_overwriting_changes_the_storage_version(spark, uri):
+    reference.write_dataset(pa.table({"id": [7]}), uri, data_storage_version="2.2")
+    save(spark.range(5), uri, "overwrite", data_storage_version="2.0")
+    assert reference.dataset(uri).data_storage_version == "2.0"
     assert values(uri) == list(range(5))
 
 
@@ -120,14 +138,14 @@ def test_a_failed_job_changes_nothing_and_leaves_no_files(spark, uri, mode, data
     save(spark.range(10), uri, "append")
     before = data_files()
     with pytest.raises(PythonException, match="told to fail"):
-        save(failing(spark), uri, mode)
+        save(failing(spark, uri), uri, mode)
     assert (reference.dataset(uri).version, values(uri)) == (1, list(range(10)))
     assert data_files() == before
 
 
 def test_a_failed_creation_leaves_no_dataset(spark, uri, data_files):
     with pytest.raises(PythonException, match="told to fail"):
-        save(failing(spark), uri, "error")
+        save(failing(spark, uri), uri, "error")
     assert data_files() == []
     save(spark.range(4), uri, "error")
     assert values(uri) == list(range(4))
@@ -192,16 +210,36 @@ def test_nulls_in_a_column_that_is_not_nullable(spark, uri, data_files):
     assert len(data_files()) == len(before) + 1
 
 
-def test_null_structs_and_maps_need_newer_files(spark, uri):
+def test_null_structs_and_maps_need_newer_files(spark, uri, data_files):
     structs = spark.sql("SELECT 1 id, named_struct('x', named_struct('y', 1)) s UNION ALL SELECT 2, named_struct('x', null)")
     with pytest.raises(PythonException, match=r"Column 's\.x' has null structs, which files of version 2\.0"):
-        save(structs, uri, "append", data_storage_version="2.0")
-    save(structs, uri, "append", data_storage_version="2.1")
-    rows = reference.dataset(uri).to_table().sort_by("id")["s"].to_pylist()
-    assert rows == [{"x": {"y": 1}}, {"x": None}]
-    for version in ("2.0", "2.1"):
-        with pytest.raises(AnalysisException, match="Column 'm' holds maps"):
-            save(spark.sql("SELECT map('a', 1) m"), uri, "overwrite", data_storage_version=version)
+        save(structs.coalesce(1), uri, "append", data_storage_version="2.0")
+    with pytest.raises(AnalysisException, match=r"Column 'm' holds maps, which files of version 2\.0"):
+        save(spark.sql("SELECT map('a', 1) m"), uri, "overwrite", data_storage_version="2.0")
+    assert data_files() == []
+
+
+def test_what_each_file_version_has_room_for():
+    assert [stores_null_structs(version) for version in ("0.1", "2.0", "2.1", "2.3")] == [False, False, True, True]
+    maps = pa.schema([("l", pa.list_(pa.map_(pa.string(), pa.int32())))])
+    for version in ("0.1", "2.0", "2.1"):
+        with pytest.raises(UnsupportedError, match=f"Column 'l' holds maps, which files of version {version}"):
+            check_maps(maps, version)
+    check_maps(maps, "2.2")
+
+
+def test_nulls_are_found_at_any_depth():
+    inner = pa.struct([pa.field("n", pa.int32(), nullable=False)])
+    for arrow, value, path in (
+        (pa.list_(inner), [{"n": None}], r"x\[\]\.n"),
+        (pa.map_(pa.string(), inner), [("k", {"n": None})], r"x\[\]\.value\.n"),
+        (pa.struct([("s", pa.list_(inner, 1))]), {"s": [{"n": None}]}, r"x\.s\[\]\.n"),
+    ):
+        loose = pa.array([value, None], _all_nullable(arrow))
+        batch = pa.RecordBatch.from_arrays([loose], schema=pa.schema([("x", _all_nullable(arrow))]))
+        check_storable(batch, null_structs=True)
+        with pytest.raises(SchemaError, match=f"Column '{path}' is not nullable"):
+            _check(loose, pa.field("x", arrow), "x", True)
 
 
 def test_wrong_write_options(spark, uri):
@@ -282,7 +320,7 @@ def test_a_failing_task_removes_the_files_it_finished(spark, uri, data_files):
 
 def test_errors_of_the_plan(spark, uri):
     with pytest.raises(UnsupportedError, match="Column 'm' holds maps"):
-        writer_for(uri, "m map<string,int>", data_storage_version="2.1")
+        writer_for(uri, "m map<string,int>", data_storage_version="2.0")
     writer_for(uri).commit([FragmentsMessage(())])
     with pytest.raises(SchemaError, match="Column 'x' is not in the dataset"):
         writer_for(uri, "x int")

@@ -22,7 +22,7 @@ app = typer.Typer(
 
 DatasetArgument = Annotated[str, typer.Argument(metavar="DATASET", help="Path or URI of the dataset.")]
 VersionOption = Annotated[
-    str | None, typer.Option("--version", metavar="VERSION", help="Version number or tag. [default: the newest]")
+    int | None, typer.Option("--version", metavar="NUMBER", min=1, help="Version to look at. [default: the newest]")
 ]
 ColumnsOption = Annotated[str | None, typer.Option("--columns", metavar="A,B,...", help="Columns. [default: all]")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Write JSON.")]
@@ -54,12 +54,10 @@ def _root(
     """Nothing of its own; options before the command."""
 
 
-def _open(uri: str, version: str | None = None) -> Any:
+def _open(uri: str, version: int | None = None) -> Any:
     import lance_dataset
 
-    if version is None:
-        return lance_dataset.dataset(uri)
-    return lance_dataset.dataset(uri, version=int(version) if version.isdecimal() else version)
+    return lance_dataset.dataset(uri, version=version)
 
 
 def _split(columns: str | None) -> list[str] | None:
@@ -112,8 +110,7 @@ def import_(
     stream = sources.open_files(sources.find_files(names, kind), kind, _split(columns), delimiter)
     counter = _Counter()
     reader = pa.RecordBatchReader.from_batches(stream.schema, counter.counting(stream.batches(), stream.rows))
-    options = {} if data_storage_version is None else {"data_storage_version": data_storage_version}
-    dataset = lance_dataset.write_dataset(reader, target, mode=mode.value, **options)
+    dataset = lance_dataset.write_dataset(reader, target, mode=mode.value, data_storage_version=data_storage_version)
     if as_json:
         output.print_json({"uri": target, "rows": counter.rows, "version": dataset.version})
     else:

@@ -191,14 +191,16 @@ def _open_dataset(
     )
 
 
+def _stream_schema(file: Path) -> pa.Schema:
+    with pa.memory_map(str(file)) as source:
+        return pa.ipc.open_stream(source).schema
+
+
 def _open_arrow_streams(files: Sequence[Path], columns: Sequence[str] | None) -> SourceStream:
-    schema = None
-    for file in files:
-        with pa.memory_map(str(file)) as source:
-            found = pa.ipc.open_stream(source).schema
-        if schema is not None and not found.equals(schema):
+    schema = _stream_schema(files[0])
+    for file in files[1:]:
+        if not _stream_schema(file).equals(schema):
             raise SchemaError(f"{file} has another schema than {files[0]}; streams are imported together only if equal")
-        schema = found
     _check_columns(columns, schema)
 
     def batches() -> Iterator[pa.RecordBatch]:

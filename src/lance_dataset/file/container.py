@@ -6,6 +6,7 @@ import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeVar
 
 import pyarrow as pa
 from google.protobuf import any_pb2
@@ -30,6 +31,8 @@ _FOOTER_VERSION = {"2.0": (0, 3), "2.1": (2, 1), "2.2": (2, 2), "2.3": (2, 3)}
 _LEGACY_VERSIONS = {(0, 0), (0, 1), (0, 2)}
 
 _COLUMN_ENCODING_URL = "lance.encodings.ColumnEncoding"
+
+_M = TypeVar("_M", bound=Message)
 
 
 @dataclass(frozen=True)
@@ -111,7 +114,7 @@ class FileMetadata:
         self._check_ranges("column metadata", self._column_ranges, column_start, cmo)
         self._check_ranges("global buffer", self.global_buffers, 0, source.size)
         self.column_metadata_start: int = column_start
-        self.column_metadata_size = sum(size for _, size in self._column_ranges)
+        self.column_metadata_size: int = gbo - column_start
         self._columns: dict[int, ColumnMetadata] = {}
 
     def _check_tables(self, column_start: int, cmo: int, gbo: int, globals_: int, columns: int) -> None:
@@ -211,7 +214,7 @@ def _version_name(path: str, major: int, minor: int) -> str:
     raise UnsupportedError(f"{path}: unknown Lance file version {major}.{minor}; a newer release may read it")
 
 
-def _parse(message_type: type[Message], data: bytes | pa.Buffer, where: str) -> Message:
+def _parse(message_type: type[_M], data: bytes | pa.Buffer, where: str) -> _M:
     try:
         return message_type.FromString(bytes(data))
     except DecodeError as error:

@@ -23,7 +23,7 @@ class _Plan:
         self.changed = [i for i, field in enumerate(schema) if field.type != self.storage.field(i).type]
 
 
-# Keyed by identity: hashing a schema costs more than the work per batch. The plan keeps its schema, hence the id, alive.
+# By identity: hashing a schema costs more than the work per batch. A plan keeps its schema, hence the id, alive.
 _plans: dict[int, _Plan] = {}
 
 

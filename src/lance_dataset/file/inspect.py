@@ -75,7 +75,7 @@ class LanceFileMetadata:
     major_version, minor_version
         Version numbers in the footer.
     num_data_bytes, num_column_metadata_bytes, num_global_buffer_bytes
-        Size of page data, of column metadata, and of global buffers.
+        Size of page data, of column metadata with the table that finds it, and of global buffers.
     global_buffers
         Where they lie; the first is the descriptor.
     columns

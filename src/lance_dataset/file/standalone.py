@@ -225,7 +225,9 @@ def _row_numbers(indices: Any, num_rows: int) -> NDArray[np.int64]:
     if rows.size == 0:
         return np.empty(0, np.int64)
     if rows.ndim != 1 or rows.dtype.kind not in "iu":
-        raise InvalidInputError(f"row numbers must be a flat sequence of integers, not {rows.dtype} of shape {rows.shape}")
+        raise InvalidInputError(
+            f"row numbers must be a flat sequence of integers, not {rows.dtype} of shape {rows.shape}"
+        )
     if rows.min() < 0:
         raise RowIndexError(f"row numbers must not be negative, got {rows.min()}")
     if rows.max() >= num_rows:
@@ -303,7 +305,9 @@ class LanceFileWriter:
         Raises
         ------
         SchemaError
-            The columns are not those of the file. After any error the file can only be dropped.
+            The columns are not those of the file.
+        UnsupportedError
+            Values that the file version cannot hold. The file is removed then, and closed.
         InvalidInputError
             The file is closed.
         """
@@ -312,7 +316,12 @@ class LanceFileWriter:
             raise TypeError(f"batch must be a RecordBatch or Table, not {type(batch).__name__}")
         writer = self._writer or self._start(batch.schema)
         for part in batch.to_batches() if isinstance(batch, pa.Table) else [batch]:
-            writer.write_batch(storage_batch(part, writer.schema, fill_missing=False))
+            stored = storage_batch(part, writer.schema, fill_missing=False)
+            try:
+                writer.write_batch(stored)
+            except BaseException:  # some columns have the batch, others do not
+                self.abort()
+                raise
 
     def add_schema_metadata(self, key: str, value: str) -> None:
         """Set a key of the schema metadata of the file."""
@@ -333,7 +342,7 @@ class LanceFileWriter:
         Returns
         -------
         int or None
-            Number of rows, None if the file was closed before.
+            Number of rows, None if the file was closed or removed before.
 
         Raises
         ------

@@ -63,6 +63,9 @@ class InputFile(Protocol):
     def read_ranges(self, ranges: Sequence[tuple[int, int]]) -> list[pa.Buffer]:
         """Return one buffer per (offset, length); near ranges may be fetched together."""
 
+    def discard(self, offset: int, length: int) -> None:
+        """Say that these bytes were used and are not kept: memory that only caches them may go. They stay readable."""
+
     def close(self) -> None:
         """Release the handle. Buffers already returned stay valid."""
 

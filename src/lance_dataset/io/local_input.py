@@ -83,6 +83,13 @@ class MappedInput:
                     mapping.madvise(mmap.MADV_WILLNEED, start, merged.offset + merged.length - start)
         return buffers
 
+    def discard(self, offset: int, length: int) -> None:
+        """Take whole memory pages out of the mapping again, so that they do not count as memory of this process."""
+        mapping = self._mapping
+        start, stop = -(-offset // _PAGE) * _PAGE, (offset + length) // _PAGE * _PAGE
+        if mapping is not None and stop > start and hasattr(mmap, "MADV_DONTNEED"):
+            mapping.madvise(mmap.MADV_DONTNEED, start, stop - start)
+
     def close(self) -> None:
         """Let go of the mapping; it lives on under the buffers already returned."""
         self._buffer = None
@@ -166,6 +173,9 @@ class PlainInput:
 
     def _fetch(self, requests: Sequence[MergedRange]) -> list[pa.Buffer]:
         return [self.read(request.offset, request.length) for request in requests]
+
+    def discard(self, offset: int, length: int) -> None:
+        """Nothing to do: no bytes are held."""
 
     def close(self) -> None:
         """Close the file."""

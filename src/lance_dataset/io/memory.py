@@ -112,6 +112,9 @@ class _MemoryInput:
     def read_ranges(self, ranges: Sequence[tuple[int, int]]) -> list[pa.Buffer]:
         return [self.read(offset, length) for offset, length in ranges]
 
+    def discard(self, offset: int, length: int) -> None:
+        pass
+
     def close(self) -> None:
         pass
 

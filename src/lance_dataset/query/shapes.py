@@ -17,7 +17,7 @@ def rows_only(length: int, schema: pa.Schema) -> pa.RecordBatch:
 
 def rows_only_table(length: int, schema: pa.Schema) -> pa.Table:
     """A table of `length` rows and no columns."""
-    return pa.table({"row": pa.nulls(length)}).select([]).replace_schema_metadata(schema.metadata)
+    return pa.table({"row": pa.nulls(length)}).replace_schema_metadata(schema.metadata).select([])
 
 
 def empty_batch(schema: pa.Schema) -> pa.RecordBatch:

@@ -111,12 +111,14 @@ def _check(array: pa.Array, field: pa.Field, path: str, null_structs: bool) -> N
     if pa.types.is_struct(field.type):
         if array.null_count and not null_structs:
             raise UnsupportedError(
-                f"Column {path!r} has null structs, which files of version 2.0 and older cannot store; "
-                "write with .option('data_storage_version', '2.1') or newer, or fill the nulls first"
+                f"Column {path!r} has null structs, which files of version 2.0 and older cannot store (2.1 is the first "
+                "that can); fill the nulls first"
             )
         valid = array.filter(pc.is_valid(array)) if array.null_count else array
         for child, values in zip(field.type, valid.flatten(), strict=True):
             _check(values, child, f"{path}.{child.name}", null_structs)
     elif pa.types.is_nested(field.type):
         child = field.type.field(0)
+        if pa.types.is_map(field.type):
+            array = array.cast(pa.list_(child))
         _check(array.flatten(), child, f"{path}[]", null_structs)

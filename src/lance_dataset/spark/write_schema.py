@@ -11,7 +11,7 @@ from lance_dataset.errors import InvalidInputError, SchemaError, UnsupportedErro
 from .batches import contains_type
 from .types import FIXED_SIZE_KEY, arrow_field, spark_type
 
-__all__ = ["appended_schema", "created_schema", "fill_missing", "stores_maps", "stores_null_structs"]
+__all__ = ["appended_schema", "check_maps", "created_schema", "fill_missing", "stores_null_structs"]
 
 _FIRST_WITH_NULL_STRUCTS = (2, 1)
 _FIRST_WITH_MAPS = (2, 2)
@@ -105,30 +105,22 @@ def fill_missing(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, schema=pa.schema([*batch.schema, *missing]))
 
 
-def stores_maps(schema: pa.Schema, version: str | None) -> None:
+def check_maps(schema: pa.Schema, version: str) -> None:
     """Raise UnsupportedError when there is a map column and the file version has no maps."""
-    number = _version_number(version)
-    if number is None or number >= _FIRST_WITH_MAPS:
+    if _number(version) >= _FIRST_WITH_MAPS:
         return
     for field in schema:
         if contains_type(field.type, pa.types.is_map):
             raise UnsupportedError(
-                f"Column {field.name!r} holds maps, which files of version {version} cannot store; "
-                "write with .option('data_storage_version', '2.2') or newer, or use map_entries(...)"
+                f"Column {field.name!r} holds maps, which files of version {version} cannot store (2.2 is the first that "
+                "can); write map_entries(...) of it"
             )
 
 
-def stores_null_structs(version: str | None) -> bool:
-    """Whether files of this version (None: the default) tell a null struct from a struct of nulls."""
-    number = _version_number(version)
-    return number is None or number >= _FIRST_WITH_NULL_STRUCTS
+def stores_null_structs(version: str) -> bool:
+    """Whether files of this version tell a null struct from a struct of nulls."""
+    return _number(version) >= _FIRST_WITH_NULL_STRUCTS
 
 
-def _version_number(version: str | None) -> tuple[int, ...] | None:
-    """The version as numbers; None for names that always mean a recent one, and for what the writer will refuse."""
-    if version is None:
-        return None
-    if version.lower() in ("legacy", "0.1"):
-        return (0, 1)
-    parts = version.split(".")
-    return tuple(int(part) for part in parts) if all(part.isdigit() for part in parts) else None
+def _number(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in version.split("."))

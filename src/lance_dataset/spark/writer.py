@@ -10,14 +10,15 @@ from typing import Any, Literal
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
-from lance_dataset import LanceDataset, LanceOperation
+from lance_dataset import LanceDataset, LanceOperation, write_dataset
 from lance_dataset.errors import AlreadyExistsError, InvalidInputError
+from lance_dataset.file.versions import resolve_version
 from lance_dataset.fragment import FragmentMetadata, remove_uncommitted, write_fragments
 
 from .batches import check_storable, conform_batch
 from .options import WriteOptions
 from .snapshot import newest_or_none
-from .write_schema import appended_schema, created_schema, fill_missing, stores_maps, stores_null_structs
+from .write_schema import appended_schema, check_maps, created_schema, fill_missing, stores_null_structs
 
 __all__ = ["FragmentsMessage", "LanceWriter", "WritePlan", "plan_write"]
 
@@ -35,7 +36,7 @@ class WritePlan:
     schema
         Arrow schema of the data files.
     data_storage_version
-        File format version, None for the default.
+        File format version.
     read_version
         Version of the dataset that the plan was made on, 0 when there was none.
     """
@@ -43,7 +44,7 @@ class WritePlan:
     options: WriteOptions
     action: Literal["create", "append", "overwrite", "skip"]
     schema: pa.Schema
-    data_storage_version: str | None
+    data_storage_version: str
     read_version: int
 
     @property
@@ -86,24 +87,29 @@ def plan_write(options: WriteOptions, schema: Any, overwrite: bool) -> WritePlan
         raise InvalidInputError("The option 'if_exists' does not go with the mode overwrite")
     existing = newest_or_none(options.uri, options.storage_options)
     if existing is None:
-        stores_maps(created := created_schema(schema), options.data_storage_version)
-        return WritePlan(options, "create", created, options.data_storage_version, 0)
+        return _new_content(options, "create", schema, options.data_storage_version, 0)
     if options.if_exists == "error":
         raise AlreadyExistsError(f"Dataset already exists: {options.uri}; use the mode append or overwrite")
-    version = int(existing.version)
+    version, stored = int(existing.version), str(existing.data_storage_version)
     if options.if_exists == "ignore":
-        return WritePlan(options, "skip", existing.schema, None, version)
-    stored = str(existing.data_storage_version)
+        return WritePlan(options, "skip", existing.schema, stored, version)
     if overwrite:
-        chosen = options.data_storage_version or stored
-        stores_maps(created := created_schema(schema), chosen)
-        return WritePlan(options, "overwrite", created, chosen, version)
-    if options.data_storage_version not in (None, stored):
+        return _new_content(options, "overwrite", schema, options.data_storage_version or stored, version)
+    if options.data_storage_version and resolve_version(options.data_storage_version) != stored:
         raise InvalidInputError(
             f"The dataset {options.uri} has files of version {stored}; an append cannot write "
             f"{options.data_storage_version}. Leave out the option 'data_storage_version'"
         )
-    return WritePlan(options, "append", appended_schema(schema, existing.schema), stored, version)
+    return WritePlan(options, "append", appended_schema(schema, existing.schema), resolve_version(stored), version)
+
+
+def _new_content(
+    options: WriteOptions, action: Literal["create", "overwrite"], schema: Any, version: str | None, read_version: int
+) -> WritePlan:
+    stored = resolve_version(version)
+    arrow = created_schema(schema)
+    check_maps(arrow, stored)
+    return WritePlan(options, action, arrow, stored, read_version)
 
 
 class LanceWriter(DataSourceArrowWriter):
@@ -148,6 +154,9 @@ class LanceWriter(DataSourceArrowWriter):
         if plan.action == "create":
             self._create(messages, fragments)
             return
+        if not fragments:
+            self._write_empty()
+            return
         operation: Any
         if plan.action == "append":
             operation = LanceOperation.Append(fragments)
@@ -165,11 +174,24 @@ class LanceWriter(DataSourceArrowWriter):
                 self.abort(messages)
                 return
             raise AlreadyExistsError(f"Dataset {options.uri} was created by another writer during this write")
+        if not fragments:
+            self._write_empty()
+            return
         LanceDataset.commit(
             options.uri,
             LanceOperation.Overwrite(self.plan.schema, fragments),
             read_version=0,
             max_retries=0,
+            storage_options=self.plan.store_settings,
+        )
+
+    def _write_empty(self) -> None:
+        """A version without rows; there are no files that would tell the commit their version."""
+        write_dataset(
+            self.plan.schema.empty_table(),
+            self.plan.options.uri,
+            mode=self.plan.action,
+            data_storage_version=self.plan.data_storage_version,
             storage_options=self.plan.store_settings,
         )
 

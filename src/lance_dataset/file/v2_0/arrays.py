@@ -132,6 +132,7 @@ def _read_binary(page: Page, node: Binary, total: int, arrow_type: pa.DataType, 
     first, last, nulls = offset_codec.decode(
         ends, start - before, stop - before, node.adjustment, limit, wide, offsets, validity
     )
+    page.discard_flat(node.ends, before, stop)
     data = content.slice(first, last - first) if node.data.scheme else page.source.read(position + first, last - first)
     if _is_text(arrow_type):
         utf8.validate(data, offsets, wide)

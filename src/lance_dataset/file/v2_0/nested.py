@@ -159,6 +159,7 @@ class ListColumn(ColumnReader):
             return [*self._read_page(page, start, middle), *self._read_page(page, middle, stop)]
         except CodecError as error:
             raise CorruptFileError(f"{page.where}: {error}") from error
+        page.discard_flat(node.ends, before, stop)
         if stop == page.length and last != node.num_items:
             raise CorruptFileError(f"{page.where}: the last list ends at item {last} of {node.num_items}")
         base = self._bases[page.start]

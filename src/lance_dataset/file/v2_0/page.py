@@ -23,6 +23,7 @@ _UNUSED_HEADER_BIT = 0x10
 _MAX_EXPANSION = {"zstd": 1 << 16, "lz4": 256}
 _EXPANSION_SLACK = 1 << 10
 _MAX_ROWS = 2**56
+_DISCARD_BYTES = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -80,6 +81,12 @@ class Page:
                 f"{self.where}: buffer {flat.buffer.index} has {size} bytes, its {stop} values need {last}"
             )
         return self.source.read(position + first, last - first)
+
+    def discard_flat(self, flat: Flat, start: int, stop: int) -> None:
+        """Let go of a range that was decoded into something else, where it is large enough to matter."""
+        first, last = start * flat.bits // 8, stop * flat.bits // 8
+        if not flat.scheme and last - first >= _DISCARD_BYTES:
+            self.source.discard(self.locate(flat.buffer)[0] + first, last - first)
 
     def decompress(self, flat: Flat, total: int | None) -> pa.Buffer:
         """The whole content of a compressed flat buffer."""
