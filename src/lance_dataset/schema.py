@@ -422,7 +422,7 @@ def _append_proto(node: Field, parent_id: int, messages: list[file_pb2.Field]) -
         _append_proto(child, node.id, messages)
 
 
-def _legacy_encoding(logical_type: str) -> int:
+def _legacy_encoding(logical_type: str) -> file_pb2.Field.Encoding:
     """The 0.1 encoding name the reference still writes into every field; readers of 2.x ignore it."""
     if logical_type in ("null", "struct"):
         return file_pb2.Field.NONE

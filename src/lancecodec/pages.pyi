@@ -4,7 +4,10 @@ from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
-from typing_extensions import Buffer
+from typing_extensions import Buffer, TypeAlias
+
+#: One page of `EndsPages`, for type checkers only.
+EndsTable: TypeAlias = tuple[Buffer, int, int, int, Buffer | None, Buffer | None, int]
 
 class FixedPages:
     """Fixed-width values of a column, each page a value buffer and perhaps a validity bitmap.
@@ -57,7 +60,7 @@ class EndsPages:
     def __init__(
         self,
         starts: Sequence[int],
-        pages: list[tuple[Buffer, int, int, int, Buffer | None, Buffer | None, int] | None],
+        pages: list[EndsTable | None],
     ) -> None: ...
     def take_offsets(
         self,

@@ -55,14 +55,11 @@ TABLE = pa.table(
 )  # fmt: skip
 
 CONDITIONS = [
-    "NOT i8 = 1", "i8 > 100", "i8 >= -128", "i8 NOT IN (1, 5)", "i8 IN (1, NULL)", "NOT (i8 <=> 1)", "i8 IS NULL",
-    "u8 = 300", "u64 > 9223372036854775807", "u64 = 18446744073709551615",
-    "f > 1", "f <= 1.5", "f = 0", "f IN (0.0d, 1.5d)", "f >= double('NaN')", "f <> 1.5", "f32 = 0.1", "NOT (f32 > 1)",
-    "d > 1.505", "d IN (0, -2)",
-    "s = 'it''s'", "s LIKE '%\\\\%%'", "endswith(s, '`')", "NOT startswith(s, 'a')", "ls > 'z'", "ls = '\\n'",
-    "b IN (X'00', X'ff')", "NOT bo", "day > date'1969-12-31'",
-    "z >= timestamp'2023-11-14 17:13:20.123456'", "n < timestamp_ntz'1970-01-01 00:00:00'",
-    "st.x IS NULL", "st.`y z` LIKE 'a%'", "l = array(4)", "dict = 'a'", "i8 = 1 OR f > 1", "row % 2 = 0 AND i8 < 100",
+    "i8 NOT IN (1, 5)", "i8 IN (1, NULL)", "NOT (i8 <=> 1)", "i8 >= -128", "u64 > 9223372036854775807",
+    "f > 1", "f <= 1.5", "f IN (0.0d, 1.5d)", "f >= double('NaN')", "f32 = 0.1", "NOT (f32 > 1)", "d > 1.505",
+    "s = 'it''s'", "s LIKE '%\\\\%%'", "NOT startswith(s, 'a')", "ls > 'z'", "b IN (X'00', X'ff')", "NOT bo",
+    "day > date'1969-12-31' AND z < timestamp'2023-11-14 17:13:20.123456'", "st.`y z` LIKE 'a%' AND st.x IS NOT NULL",
+    "dict = 'a'", "i8 = 1 OR f > 1",
 ]  # fmt: skip
 
 

@@ -3,7 +3,6 @@ from __future__ import annotations
 import random
 from decimal import Decimal
 
-import lance as reference
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -89,12 +88,10 @@ def test_filter_option(spark, uri):
     ]  # fmt: skip
 
 
-def test_versions_and_tags(spark, uri):
+def test_versions(spark, uri):
     lance_dataset.write_dataset(numbers(10), uri)
-    reference.dataset(uri).tags.create("first", 1)
     lance_dataset.write_dataset(numbers(5, 10), uri, mode="append")
     assert read(spark, uri, version=1).count() == 10
-    assert read(spark, uri, version="first").count() == 10
     assert read(spark, uri).count() == 15
 
 

@@ -153,9 +153,7 @@ class LanceFileReader:
             raise InvalidInputError(
                 f"cannot read rows {start} to {start + num_rows} of a file with {self.num_rows()} rows"
             )
-        return self._results(
-            num_rows, batch_size, lambda column, low, high: column.read(start + low, start + high)
-        )
+        return self._results(num_rows, batch_size, lambda column, low, high: column.read(start + low, start + high))
 
     def take_rows(
         self,

@@ -25,7 +25,7 @@ DEFAULT_BATCH_SIZE = 8192
 _WINDOW_BYTES = 16 << 20
 _MAX_WINDOW_ROWS = 1 << 20
 #: Below this share of selected rows the other columns are fetched row by row.
-_SPARSE = 0.05
+_SPARSE = 0.25
 _PARALLEL_BYTES = 1 << 20
 
 

@@ -120,5 +120,5 @@ def _check(array: pa.Array, field: pa.Field, path: str, null_structs: bool) -> N
     elif pa.types.is_nested(field.type):
         child = field.type.field(0)
         if pa.types.is_map(field.type):
-            array = array.cast(pa.list_(child))
+            array = array.cast(pa.list_(array.type.field(0)))
         _check(array.flatten(), child, f"{path}[]", null_structs)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +19,9 @@ from lance_dataset.file.v2_0.page import Page
 from lancecodec import CodecError, utf8
 from lancecodec.offsets import OffsetOverflowError
 from lancecodec.pages import EndsPages, FixedPages
+
+if TYPE_CHECKING:
+    from lancecodec.pages import EndsTable
 
 __all__ = ["LeafColumn", "page_ranges"]
 
@@ -180,7 +184,7 @@ class LeafColumn(ColumnReader):
     def _ends(self) -> EndsPages | None:
         if not is_binary_like(self.arrow_type) or not self._mapped:
             return None
-        tables = []
+        tables: list[EndsTable | None] = []
         for page in self._pages:
             if isinstance(page.node, Nullable) and page.node.values is None:
                 tables.append(None)
@@ -225,7 +229,7 @@ def _fixed_shape(node: Node, arrow_type: pa.DataType) -> tuple[Flat | None, Flat
     return (values, validity, count) if values.bits == _flattened_bits(arrow_type) else None
 
 
-def _binary_table(page: Page) -> tuple | None:
+def _binary_table(page: Page) -> EndsTable | None:
     """The page as `EndsPages` takes it, or None if it is compressed or wrapped."""
     node = page.node
     if isinstance(node, Binary):
@@ -239,7 +243,7 @@ def _binary_table(page: Page) -> tuple | None:
     return _ends_table(page, items, node.size, page.read_flat(codes, 0, page.length))
 
 
-def _ends_table(page: Page, node: Binary, count: int, codes: pa.Buffer | None) -> tuple | None:
+def _ends_table(page: Page, node: Binary, count: int, codes: pa.Buffer | None) -> EndsTable | None:
     if node.ends.scheme or node.data.scheme:
         return None
     position, size = page.locate(node.data.buffer)

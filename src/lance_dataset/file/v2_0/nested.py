@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +20,9 @@ from lancecodec import CodecError, gather
 from lancecodec import offsets as offset_codec
 from lancecodec.offsets import OffsetOverflowError
 from lancecodec.pages import EndsPages
+
+if TYPE_CHECKING:
+    from lancecodec.pages import EndsTable
 
 __all__ = ["ListColumn", "StructColumn", "list_node"]
 
@@ -190,7 +194,7 @@ class ListColumn(ColumnReader):
     @cached_property
     def _ends(self) -> EndsPages:
         # Without a mapping this reads the ends of the whole column once: 8 bytes a list, kept on the open file.
-        tables = []
+        tables: list[EndsTable | None] = []
         for page in self._pages:
             node = list_node(page)
             ends = page.read_flat(node.ends, 0, page.length, page.length)

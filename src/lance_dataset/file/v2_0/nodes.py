@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from google.protobuf.message import DecodeError
 
@@ -190,7 +191,7 @@ def plain_flat(node: Node | None) -> Flat | None:
     return node if isinstance(node, Flat) else None
 
 
-_PARSERS = {
+_PARSERS: dict[str, Callable[[Any, int], Node]] = {
     "flat": _parse_flat,
     "nullable": _parse_nullable,
     "fixed_size_list": _parse_fixed_size_list,
