@@ -93,6 +93,10 @@ demo: $(VENV)/.stamp-ext ## Flight data through Spark into a dataset, beside Par
 bench: $(VENV)/.stamp-bench $(VENV)/.stamp-ext ## Side by side with pylance, Parquet and Vortex
 	$(BIN)/python benchmarks/compare.py $(ARGS)
 
+.PHONY: fuzz
+fuzz: $(VENV)/.stamp-ext ## Random calls of the codec core on a build with sanitizers
+	$(BIN)/python scripts/fuzz_codec.py --sanitize $(ARGS)
+
 $(PROTO_VENV)/.stamp: Makefile
 	rm -rf $(PROTO_VENV)
 	"$$(scripts/find_python.sh 9 12)" -m venv $(PROTO_VENV)

@@ -20,7 +20,8 @@ from pathlib import Path
 
 from contenders import CONTENDERS, Contender
 from data import DATASETS, Dataset
-from operations import batches_and_touch, touch
+from operations import batches_and_touch
+from touch import touch
 
 ACTIVITIES = {
     "write": "write a stream",

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from contenders import Contender, Handle
 from data import Dataset
+from touch import touch
 
 TAKE_SETS = 64
 TAKE_ROWS = 1_000
@@ -50,21 +51,6 @@ class Operation:
     repeated: bool = False
 
 
-def touch(table: pa.Table) -> int:
-    """Read every byte of the table's buffers once, so that lazily mapped values count as read."""
-    total = 0
-    seen: set[tuple[int, int]] = set()
-    for column in table.columns:
-        for chunk in column.chunks:
-            for buffer in chunk.buffers():
-                if buffer is None or (buffer.address, buffer.size) in seen:
-                    continue
-                seen.add((buffer.address, buffer.size))
-                words = buffer.size // 8
-                total += int(np.frombuffer(buffer, np.uint64, words).sum()) if words else 0
-    return total
-
-
 def scan_and_touch(subject: Subject, columns: list[str] | None = None) -> pa.Table:
     table = subject.reopened().scan(columns)
     touch(table)
@@ -75,7 +61,7 @@ def batches_and_touch(handle: Handle) -> int:
     """Iterate over the batches, reading every byte of each; the number of rows."""
     rows = 0
     for batch in handle.batches():
-        touch(pa.Table.from_batches([batch]))
+        touch(batch)
         rows += batch.num_rows
     return rows
 
