@@ -141,9 +141,7 @@ def read(timings: Timings) -> None:
     rows = random.Random(2013).sample(range(EXPECTED_ROWS), TAKEN)
     taken = dataset.take(rows)
     check("random rows are the rows of the scan", taken.equals(dataset.to_table().take(rows).combine_chunks()), True)
-    timings.add(
-        f"take {TAKEN:,} random rows", _best(lambda: dataset.take(rows)), _best(lambda: parquet.take(rows))
-    )
+    timings.add(f"take {TAKEN:,} random rows", _best(lambda: dataset.take(rows)), _best(lambda: parquet.take(rows)))
 
 
 def change(table: pa.Table, timings: Timings) -> None:
@@ -155,9 +153,7 @@ def change(table: pa.Table, timings: Timings) -> None:
         kept = pads.dataset(PARQUET).to_table(filter=~CANCELLED_ARROW)
         pads.write_dataset(kept, PARQUET, format="parquet", existing_data_behavior="delete_matching")
 
-    timings.add(
-        f"delete {cancelled:,} rows", _once(dataset.delete, CANCELLED_SQL), _once(rewrite_parquet)
-    )
+    timings.add(f"delete {cancelled:,} rows", _once(dataset.delete, CANCELLED_SQL), _once(rewrite_parquet))
     check("rows after the delete", dataset.count_rows(), EXPECTED_ROWS - cancelled)
     check("rows of Parquet after the delete", pads.dataset(PARQUET).count_rows(), EXPECTED_ROWS - cancelled)
 

@@ -6,18 +6,17 @@ import datetime as dt
 import os
 import random
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from types import NoneType
+from typing import Any, TypeAlias
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.dataset as pads
 
 from lance_dataset.arguments import check_arrow_options, check_count, moment_of, refuse, version_number
 from lance_dataset.errors import CommitConflictError, DatasetNotFoundError, InvalidInputError, UnsupportedError
-from lance_dataset.file.extensions import with_extensions
 from lance_dataset.fragment import LanceFragment
 from lance_dataset.io.base import ObjectStore
 from lance_dataset.io.resolve import resolve
@@ -25,22 +24,26 @@ from lance_dataset.lance_schema import LanceSchema
 from lance_dataset.operations import LanceOperation, Transaction, from_table_transaction
 from lance_dataset.query.delete import plan_delete
 from lance_dataset.query.expr import compile_filter
-from lance_dataset.query.projection import OutputColumn, Projection, full_schema, project
+from lance_dataset.query.projection import Projection, full_schema, project_structs
 from lance_dataset.query.table_reader import TableReader
 from lance_dataset.query.take import row_numbers, take_rows
+from lance_dataset.scannable import ScannableDataset, scan_method
 from lance_dataset.scanner import ColumnOrdering, LanceScanner, ScannerBuilder
-from lance_dataset.schema import Schema
 from lance_dataset.session import Session
 from lance_dataset.table import transaction as table_transaction
 from lance_dataset.table.commit import commit_transaction
 from lance_dataset.table.manifest import Manifest, read_manifest
-from lance_dataset.table.naming import VERSIONS_FOLDER
 from lance_dataset.table.paths import FileLocator
-from lance_dataset.table.versions import find_latest, latest_version, list_versions, locate_version, version_as_of
+from lance_dataset.table.versions import (
+    find_latest,
+    latest_version,
+    list_versions,
+    locate_version,
+    read_named,
+    version_as_of,
+    version_info,
+)
 from lance_dataset.target import WriteTarget, commit_operation
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 __all__ = ["LanceDataset", "dataset"]
 
@@ -48,7 +51,7 @@ Columns: TypeAlias = "Sequence[str] | Mapping[str, str] | None"
 Predicate: TypeAlias = "str | pc.Expression"
 
 
-class LanceDataset(pads.Dataset):
+class LanceDataset(ScannableDataset):
     """One version of a dataset. Open it with `lance_dataset.dataset`.
 
     Parameters
@@ -92,8 +95,7 @@ class LanceDataset(pads.Dataset):
 
     def _load(self, version: int | None) -> Manifest:
         if version is None:
-            latest = latest_version(self._store, self._root)
-            return read_manifest(self._store, f"{self._root}/{VERSIONS_FOLDER}/{latest.name}")
+            return read_named(self._store, self._root, latest_version(self._store, self._root))
         return read_manifest(self._store, locate_version(self._store, self._root, version))
 
     def _show(self, manifest: Manifest) -> None:
@@ -123,9 +125,6 @@ class LanceDataset(pads.Dataset):
     def __len__(self) -> int:
         return self.count_rows()
 
-    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        return self.scanner().to_reader().__arrow_c_stream__(requested_schema)
-
     # -- identity ------------------------------------------------------------------------------------------------
 
     @property
@@ -135,7 +134,9 @@ class LanceDataset(pads.Dataset):
 
     @property
     def schema(self) -> pa.Schema:
-        """Arrow schema of this version."""
+        """Arrow schema of this version; with default scan options, of what a scan returns."""
+        if self._default_scan_options:
+            return self.scanner().projected_schema
         return self._manifest.schema.arrow
 
     @property
@@ -181,11 +182,6 @@ class LanceDataset(pads.Dataset):
         """The session."""
         return self._session
 
-    @property
-    def partition_expression(self) -> pc.Expression:
-        """Not supported: Lance has no partitions."""
-        raise UnsupportedError("Lance datasets have no partition expression")
-
     # -- versions ------------------------------------------------------------------------------------------------
 
     @property
@@ -200,9 +196,8 @@ class LanceDataset(pads.Dataset):
 
     def versions(self) -> list[dict[str, Any]]:
         """All versions, oldest first: dictionaries with version, timestamp (naive local time) and metadata."""
-        folder = f"{self._root}/{VERSIONS_FOLDER}"
         names = list_versions(self._store, self._root)
-        return [_version_info(read_manifest(self._store, f"{folder}/{name.name}")) for name in names]
+        return [version_info(read_named(self._store, self._root, name)) for name in names]
 
     def version_refs(self) -> list[dict[str, int]]:
         """Numbers of all versions, oldest first, without opening them."""
@@ -210,7 +205,7 @@ class LanceDataset(pads.Dataset):
 
     def get_version(self) -> dict[str, Any]:
         """The entry of `versions` for the open version."""
-        return _version_info(self._manifest)
+        return version_info(self._manifest)
 
     def checkout_version(self, version: int) -> LanceDataset:
         """A new handle on a version.
@@ -308,34 +303,12 @@ class LanceDataset(pads.Dataset):
         """
         given = {name: value for name, value in locals().items() if name not in ("self", "columns", "arrow_options")}
         check_arrow_options(arrow_options)
-        for name in ("limit", "offset"):
-            if given[name] is not None:
-                check_count(name, given[name])
         builder = ScannerBuilder(self).apply_defaults(given)
         return (builder.columns(columns) if columns is not None else builder).to_scanner()
 
-    def to_table(
-        self, columns: Columns = None, filter: Predicate | None = None, *args: Any, **options: Any
-    ) -> pa.Table:
-        """Scan into a table; parameters as for `scanner`."""
-        return self.scanner(columns, filter, *args, **options).to_table()
-
-    def to_batches(
-        self, columns: Columns = None, filter: Predicate | None = None, *args: Any, **options: Any
-    ) -> Iterator[pa.RecordBatch]:
-        """Scan as a stream of record batches; parameters as for `scanner`."""
-        return self.scanner(columns, filter, *args, **options).to_batches()
-
-    def to_pandas(
-        self,
-        columns: Columns = None,
-        filter: Predicate | None = None,
-        *args: Any,
-        blob_mode: str = "lazy",
-        **options: Any,
-    ) -> pd.DataFrame:
-        """Scan into a DataFrame; parameters as for `scanner`."""
-        return self.scanner(columns, filter, *args, **options).to_pandas()
+    to_table = scan_method(scanner, LanceScanner.to_table, "Scan into a table")
+    to_batches = scan_method(scanner, LanceScanner.to_batches, "Scan as a stream of record batches")
+    to_pandas = scan_method(scanner, LanceScanner.to_pandas, "Scan into a DataFrame")
 
     def count_rows(self, filter: Predicate | None = None, **kwargs: Any) -> int:
         """Number of rows, or of those that a filter keeps."""
@@ -343,10 +316,6 @@ class LanceDataset(pads.Dataset):
             known = self._manifest.num_rows
             return self._reader.num_rows if known is None else known
         return self.scanner(columns=[], filter=filter, **kwargs).count_rows()
-
-    def head(self, num_rows: int, **kwargs: Any) -> pa.Table:
-        """The first rows; `kwargs` as for `scanner`."""
-        return self.scanner(limit=num_rows, **kwargs).to_table()
 
     def take(self, indices: Sequence[int] | pa.Array, columns: Columns = None, **kwargs: Any) -> pa.Table:
         """Rows by their number, in the order asked, repeats kept.
@@ -364,23 +333,23 @@ class LanceDataset(pads.Dataset):
             A number outside the dataset.
         """
         projection = self._take_projection(columns)
-        batch = take_rows(self._reader, row_numbers(indices), projection, self._manifest.schema)
-        table = pa.Table.from_batches([batch])
-        return with_extensions(table, projection.user_schema) if projection.has_extensions else table
+        return projection.for_user(take_rows(self._reader, row_numbers(indices), projection, self._manifest.schema))
 
     def _take_projection(self, columns: Columns) -> Projection:
-        key = None if columns is None else tuple(columns) if not isinstance(columns, Mapping | str) else ()
-        known = self._projections.get(key) if key != () else None
+        if not isinstance(columns, list | tuple | NoneType):
+            return project_structs(self._manifest.schema, columns)
+        key = None if columns is None else tuple(columns)
+        known = self._projections.get(key)
         if known is None:
-            known = _take_projection(self._manifest.schema, columns)
-            if key != ():
-                self._projections[key] = known
+            known = self._projections[key] = project_structs(self._manifest.schema, columns)
         return known
 
     def slice(self, start: int, end: int, columns: Columns = None) -> pa.Table:
         """Rows ``[start, end)`` by number."""
         check_count("start", start)
-        return self.scanner(columns=columns, offset=start, limit=max(end - start, 0)).to_table()
+        if end < start:
+            raise InvalidInputError(f"end ({end}) must be >= start ({start})")
+        return self.scanner(columns=columns, offset=start, limit=end - start).to_table()
 
     def sample(self, num_rows: int, columns: Columns = None, randomize_order: bool = True, **kwargs: Any) -> pa.Table:
         """Rows chosen at random without repeats; in order of position unless `randomize_order`.
@@ -407,6 +376,8 @@ class LanceDataset(pads.Dataset):
 
     def get_fragment(self, fragment_id: int) -> LanceFragment | None:
         """The fragment of that id, None if there is none."""
+        if not isinstance(fragment_id, int | np.integer):
+            raise TypeError(f"fragment_id must be an integer, not {type(fragment_id).__name__}")
         if self._manifest.fragment(fragment_id) is None:
             return None
         return LanceFragment(self, fragment_id)
@@ -504,6 +475,11 @@ class LanceDataset(pads.Dataset):
         *,
         commit_message: str | None = None,
         enable_stable_row_ids: bool | None = None,
+        namespace_client: Any = None,
+        table_id: Any = None,
+        namespace_client_managed_versioning: bool = False,
+        base_store_params: Any = None,
+        commit_timeout: dt.timedelta | None = dt.timedelta(seconds=1800),
         session: Session | None = None,
     ) -> LanceDataset:
         """Commit an operation whose files are written: the driver's half of a distributed write.
@@ -529,7 +505,15 @@ class LanceDataset(pads.Dataset):
         UnsupportedError
             An operation that this release cannot commit.
         """
-        refuse("commit", commit_lock=commit_lock, detached=detached or None)
+        refuse(
+            "commit",
+            commit_lock=commit_lock,
+            detached=detached or None,
+            namespace_client=namespace_client,
+            table_id=table_id,
+            namespace_client_managed_versioning=namespace_client_managed_versioning or None,
+            base_store_params=base_store_params,
+        )
         target = WriteTarget.find(base_uri, storage_options, session)
         manifest = commit_operation(
             target,
@@ -575,28 +559,6 @@ class LanceDataset(pads.Dataset):
         manifest = self._load(version_number(version))
         found = table_transaction.read_transaction(self._store, self._root, manifest)
         return None if found is None else from_table_transaction(found)
-
-    # -- inherited from pyarrow, without meaning here ---------------------------------------------------------------
-
-    def filter(self, expression: pc.Expression) -> Any:
-        """Not supported; pass `filter` to `scanner`."""
-        raise UnsupportedError("filter is not supported; pass filter= to scanner() or to_table()")
-
-    def replace_schema(self, schema: pa.Schema) -> Any:
-        """Not supported."""
-        raise UnsupportedError("replace_schema is not supported")
-
-    def join(self, *args: Any, **kwargs: Any) -> Any:
-        """Not supported; join the result of `to_table`."""
-        raise UnsupportedError("join is not supported; join the tables of to_table()")
-
-    def join_asof(self, *args: Any, **kwargs: Any) -> Any:
-        """Not supported; join the result of `to_table`."""
-        raise UnsupportedError("join_asof is not supported; join the tables of to_table()")
-
-    def sort_by(self, sorting: Any, **kwargs: Any) -> Any:
-        """Not supported; pass `order_by` to `scanner`."""
-        raise UnsupportedError("sort_by is not supported; pass order_by= to scanner()")
 
 
 def dataset(
@@ -661,51 +623,10 @@ def dataset(
     return LanceDataset(uri, **options, _manifest=version_as_of(store, root, moment_of(asof)), _store=(store, root))
 
 
-def _take_projection(schema: Schema, columns: Columns) -> Projection:
-    """As `project`, but dotted names keep the structs around them."""
-    if columns is None or isinstance(columns, Mapping | str) or not any("." in str(name) for name in columns):
-        return project(schema, columns)
-    plain = project(schema, columns)
-    nested = [name for name, output in zip(columns, plain.columns, strict=True) if output.field is not None]
-    fields = {field.name: field for field in schema.project(nested).fields}
-    outputs: dict[str, OutputColumn] = {}
-    for output in plain.columns:
-        if output.field is None:
-            outputs[output.arrow.name] = output
-        else:
-            field = fields[output.field.name]
-            outputs[field.name] = OutputColumn(field.to_arrow(), field)
-    kept = tuple(outputs.values())
-    metadata = dict(schema.metadata) or None
-    return replace(plain, columns=kept, schema=pa.schema([output.arrow for output in kept], metadata=metadata))
-
-
 def _reopen(
     uri: str, version: int, storage_options: Mapping[str, str], default_scan_options: Mapping[str, Any]
 ) -> LanceDataset:
     return LanceDataset(uri, version, storage_options=storage_options, default_scan_options=default_scan_options)
-
-
-def _version_info(manifest: Manifest) -> dict[str, Any]:
-    fragments = manifest.fragments
-    files = [file for fragment in fragments for file in fragment.files]
-    deletions = [fragment.deletion_file for fragment in fragments if fragment.deletion_file is not None]
-    physical = sum(fragment.physical_rows for fragment in fragments)
-    deleted = sum(file.num_deleted_rows for file in deletions)
-    counters = {
-        "total_data_file_rows": physical,
-        "total_data_files": len(files),
-        "total_deletion_file_rows": deleted,
-        "total_deletion_files": len(deletions),
-        "total_files_size": sum(file.file_size_bytes for file in files),
-        "total_fragments": len(fragments),
-        "total_rows": physical - deleted,
-    }
-    return {
-        "version": manifest.version,
-        "timestamp": manifest.timestamp.astimezone().replace(tzinfo=None),
-        "metadata": {name: str(value) for name, value in counters.items()},
-    }
 
 
 def __getattr__(name: str) -> Any:

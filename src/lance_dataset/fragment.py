@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.dataset as pads
 
-from lance_dataset.errors import InvalidInputError, RowIndexError, UnsupportedError
-from lance_dataset.file.extensions import with_extensions
-from lance_dataset.file.versions import resolve_version
+from lance_dataset.arguments import check_arrow_options, refuse
+from lance_dataset.errors import InvalidInputError, RowIndexError
 from lance_dataset.fragment_metadata import (
     DataFile,
     DeletionFile,
@@ -22,20 +19,17 @@ from lance_dataset.fragment_metadata import (
     RowDatasetVersionMeta,
     RowIdMeta,
 )
-from lance_dataset.input import as_batches, check_append_schema
-from lance_dataset.io.resolve import resolve
+from lance_dataset.input import as_batches
 from lance_dataset.operations import LanceOperation, Transaction
 from lance_dataset.query.delete import delete_offsets, delete_where
 from lance_dataset.query.expr import compile_filter
-from lance_dataset.query.projection import full_schema, project
+from lance_dataset.query.projection import full_schema
 from lance_dataset.query.take import row_numbers, take_fragment_rows
-from lance_dataset.scanner import LanceScanner, ScannerBuilder
-from lance_dataset.schema import Schema
-from lance_dataset.table.manifest import read_manifest
-from lance_dataset.table.naming import VERSIONS_FOLDER
+from lance_dataset.scannable import ScannableFragment, scan_method
+from lance_dataset.scanner import ColumnOrdering, LanceScanner, ScannerBuilder
+from lance_dataset.session import Session
 from lance_dataset.table.paths import deletion_name
-from lance_dataset.table.versions import find_latest
-from lance_dataset.target import stored_columns
+from lance_dataset.target import WriteTarget
 from lance_dataset.writer import (
     DEFAULT_MAX_BYTES_PER_FILE,
     DEFAULT_MAX_ROWS_PER_FILE,
@@ -45,8 +39,6 @@ from lance_dataset.writer import (
 )
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from lance_dataset.dataset import LanceDataset
     from lance_dataset.query.fragment_reader import FragmentReader
 
@@ -64,7 +56,7 @@ __all__ = [
 Columns = Sequence[str] | Mapping[str, str] | None
 
 
-class LanceFragment(pads.Fragment):
+class LanceFragment(ScannableFragment):
     """One fragment of an open dataset version.
 
     Parameters
@@ -118,11 +110,6 @@ class LanceFragment(pads.Fragment):
         return self._dataset.schema
 
     @property
-    def partition_expression(self) -> pc.Expression:
-        """Not supported: Lance has no partitions."""
-        raise UnsupportedError("Lance fragments have no partition expression")
-
-    @property
     def physical_rows(self) -> int:
         """Rows in the files, deleted ones included."""
         return self._reader.physical_rows
@@ -153,49 +140,41 @@ class LanceFragment(pads.Fragment):
 
     def scanner(
         self,
-        *,
         columns: Columns = None,
-        batch_size: int | None = None,
         filter: str | pc.Expression | None = None,
         limit: int | None = None,
         offset: int | None = None,
         with_row_id: bool = False,
         with_row_address: bool = False,
+        blob_handling: str | None = None,
+        order_by: Sequence[ColumnOrdering | str] | None = None,
+        use_scalar_index: bool | None = None,
+        io_buffer_size: int | None = None,
+        late_materialization: bool | list[str] | None = None,
+        include_deleted_rows: bool | None = None,
+        batch_size_bytes: int | None = None,
+        strict_batch_size: bool | None = None,
+        *,
+        batch_size: int | None = None,
         batch_readahead: int = 16,
         row_range: tuple[int, int] | None = None,
-        **options: Any,
+        **arrow_options: Any,
     ) -> LanceScanner:
-        """A scanner on this fragment; further options as for `LanceDataset.scanner`.
+        """A scanner on this fragment; parameters as for `LanceDataset.scanner`.
 
         Parameters
         ----------
         row_range
             Physical row offsets ``[start, stop)`` to read; None for all.
         """
-        builder = ScannerBuilder(self._dataset).columns(columns).with_fragments([self])
-        builder.apply_defaults({**options, "batch_size": batch_size, "filter": filter})
-        builder.limit(limit).offset(offset)
-        builder.with_row_id(with_row_id or None).with_row_address(with_row_address or None)
-        if row_range is not None:
-            builder.row_range(*row_range)
-        return builder.to_scanner()
+        given = {name: value for name, value in locals().items() if name not in ("self", "columns", "arrow_options")}
+        check_arrow_options(arrow_options)
+        builder = ScannerBuilder(self._dataset, {}).columns(columns).with_fragments([self])
+        return builder.apply_defaults(given).to_scanner()
 
-    def to_table(self, columns: Columns = None, filter: Any = None, **options: Any) -> pa.Table:
-        """Scan into a table; options as for `scanner`."""
-        return self.scanner(columns=columns, filter=filter, **options).to_table()
-
-    def to_batches(self, *, columns: Columns = None, filter: Any = None, **options: Any) -> Iterator[pa.RecordBatch]:
-        """Scan as a stream of record batches; options as for `scanner`."""
-        return self.scanner(columns=columns, filter=filter, **options).to_batches()
-
-    def to_pandas(self, columns: Columns = None, filter: Any = None, **options: Any) -> pd.DataFrame:
-        """Scan into a DataFrame; options as for `scanner`."""
-        options.pop("blob_mode", None)
-        return self.to_table(columns=columns, filter=filter, **options).to_pandas()
-
-    def head(self, num_rows: int, **options: Any) -> pa.Table:
-        """The first rows."""
-        return self.scanner(limit=num_rows, **options).to_table()
+    to_table = scan_method(scanner, LanceScanner.to_table, "Scan into a table")
+    to_batches = scan_method(scanner, LanceScanner.to_batches, "Scan as a stream of record batches")
+    to_pandas = scan_method(scanner, LanceScanner.to_pandas, "Scan into a DataFrame")
 
     def take(self, indices: Sequence[int] | pa.Array, columns: Columns = None, **kwargs: Any) -> pa.Table:
         """Rows by their number among the live rows of the fragment.
@@ -212,10 +191,8 @@ class LanceFragment(pads.Fragment):
                 f"{self._reader.num_rows} rows"
             )
         schema = self._dataset._manifest.schema
-        projection = project(schema, columns)
-        batch = take_fragment_rows(self._reader, self._reader.physical(rows), projection, schema)
-        table = pa.Table.from_batches([batch])
-        return with_extensions(table, projection.user_schema) if projection.has_extensions else table
+        projection = self._dataset._take_projection(columns)
+        return projection.for_user(take_fragment_rows(self._reader, self._reader.physical(rows), projection, schema))
 
     def get_fragments(self) -> list[LanceFragment]:
         """The fragment itself."""
@@ -239,14 +216,15 @@ class LanceFragment(pads.Fragment):
         """Delete rows by predicate without committing: new metadata, or None if no row is left."""
         schema = self._dataset._manifest.schema
         bound = compile_filter(predicate, full_schema(schema))
-        assert bound is not None
+        if bound is None:
+            raise InvalidInputError("delete needs a predicate; 'true' deletes all rows")
         return self._deleted(delete_where(self._reader, bound, schema))
 
-    def delete_rows(self, offsets: Sequence[int]) -> FragmentMetadata | None:
+    def delete_rows(self, offsets: Iterable[int]) -> FragmentMetadata | None:
         """Delete rows by physical offset without committing: new metadata, or None if no row is left."""
-        rows = np.unique(row_numbers(offsets))
+        rows = np.unique(row_numbers(list(offsets)))
         if len(rows) and rows[-1] >= self._reader.physical_rows:
-            raise RowIndexError(f"offset {rows[-1]} is out of range: {self._reader.physical_rows} physical rows")
+            raise InvalidInputError(f"offset {rows[-1]} is out of range: {self._reader.physical_rows} physical rows")
         return self._deleted(np.setdiff1d(rows, self._reader.deletions))
 
     def _deleted(self, rows: Any) -> FragmentMetadata | None:
@@ -265,11 +243,15 @@ class LanceFragment(pads.Fragment):
         fragment_id: int | None = None,
         schema: pa.Schema | None = None,
         max_rows_per_group: int = 1024,
-        progress: object = None,
+        progress: Any = None,
         mode: str = "append",
         *,
         data_storage_version: str | None = None,
-        storage_options: dict[str, str] | None = None,
+        use_legacy_format: bool | None = None,
+        storage_options: Mapping[str, str] | None = None,
+        namespace_client: Any = None,
+        table_id: Any = None,
+        session: Session | None = None,
     ) -> FragmentMetadata:
         """Write data as one fragment without committing it.
 
@@ -278,8 +260,6 @@ class LanceFragment(pads.Fragment):
         InvalidInputError
             There is no data.
         """
-        if progress is not None:
-            raise UnsupportedError("progress callbacks are not supported by this release")
         written = write_fragments(
             data,
             dataset_uri,
@@ -287,8 +267,13 @@ class LanceFragment(pads.Fragment):
             mode=mode,
             max_rows_per_file=2**62,
             max_bytes_per_file=2**62,
+            progress=progress,
             data_storage_version=data_storage_version,
+            use_legacy_format=use_legacy_format,
             storage_options=storage_options,
+            namespace_client=namespace_client,
+            table_id=table_id,
+            session=session,
         )
         if not written:
             raise InvalidInputError("a fragment needs at least one row")
@@ -310,11 +295,20 @@ def write_fragments(
     max_bytes_per_file: int = DEFAULT_MAX_BYTES_PER_FILE,
     data_cache_bytes: int | None = None,
     max_page_bytes: int | None = None,
-    progress: object = None,
+    progress: Any = None,
     data_storage_version: str | None = None,
-    storage_options: dict[str, str] | None = None,
+    use_legacy_format: bool | None = None,
+    storage_options: Mapping[str, str] | None = None,
     enable_stable_row_ids: bool = False,
-    session: object = None,
+    target_bases: Any = None,
+    target_all_bases: bool | None = None,
+    initial_bases: Any = None,
+    base_store_params: Any = None,
+    external_blob_mode: str = "reference",
+    allow_external_blob_outside_bases: bool = False,
+    namespace_client: Any = None,
+    table_id: Any = None,
+    session: Session | None = None,
 ) -> list[FragmentMetadata] | Transaction:
     """Write data files without committing them: the worker's half of a distributed write.
 
@@ -341,29 +335,31 @@ def write_fragments(
     """
     if mode not in ("append", "create", "overwrite"):
         raise InvalidInputError(f"Invalid mode {mode!r}; use 'append', 'create' or 'overwrite'")
-    if progress is not None:
-        raise UnsupportedError("progress callbacks are not supported by this release")
-    store, root = _open_store(dataset_uri, storage_options, session)
-    arrow, batches = as_batches(data, schema)
-    latest = find_latest(store, root)
-    lance_schema, version, read_version = Schema.from_arrow(arrow), data_storage_version, 0
-    if latest is not None:
-        manifest = read_manifest(store, f"{root}/{VERSIONS_FOLDER}/{latest.name}")
-        read_version = manifest.version
-        if mode == "append":
-            check_append_schema(arrow, manifest.schema)
-            lance_schema = stored_columns(manifest.schema, arrow)
-            version = manifest.storage_version
-    options = WriteOptions(
-        resolve_version(version), max_rows_per_file, max_bytes_per_file, data_cache_bytes, max_page_bytes
+    refuse(
+        "write_fragments",
+        progress=progress,
+        target_bases=target_bases,
+        target_all_bases=target_all_bases,
+        initial_bases=initial_bases,
+        base_store_params=base_store_params,
+        namespace_client=namespace_client,
+        table_id=table_id,
     )
-    fragments = write_fragment_files(store, root, lance_schema, batches, options)
+    if use_legacy_format:
+        data_storage_version = data_storage_version or "legacy"
+    target = WriteTarget.find(dataset_uri, storage_options, session)
+    arrow, batches = as_batches(data, schema)
+    lance_schema, version = target.plan(arrow, mode, data_storage_version)
+    options = WriteOptions(version, max_rows_per_file, max_bytes_per_file, data_cache_bytes, max_page_bytes)
+    fragments = write_fragment_files(target.store, target.root, lance_schema, batches, options)
     metadata = [FragmentMetadata.from_fragment(fragment) for fragment in fragments]
     if not return_transaction:
         return metadata
-    if mode == "append" and latest is not None:
-        return Transaction(read_version, LanceOperation.Append(metadata))
-    return Transaction(read_version, LanceOperation.Overwrite(lance_schema.arrow, metadata))
+    if target.manifest is None:
+        return Transaction(0, LanceOperation.Overwrite(lance_schema.arrow, metadata))
+    if mode == "append":
+        return Transaction(target.manifest.version, LanceOperation.Append(metadata))
+    return Transaction(target.manifest.version, LanceOperation.Overwrite(lance_schema.arrow, metadata))
 
 
 def remove_uncommitted(
@@ -372,11 +368,5 @@ def remove_uncommitted(
     storage_options: dict[str, str] | None = None,
 ) -> None:
     """Remove the data files of fragments that `write_fragments` made and nobody will commit."""
-    store, root = _open_store(dataset_uri, storage_options, None)
-    remove_data_files(store, root, [fragment.to_fragment() for fragment in fragments])
-
-
-def _open_store(uri: Any, storage_options: dict[str, str] | None, session: object) -> tuple[Any, str]:
-    if hasattr(uri, "_store"):
-        return uri._store, uri._root
-    return resolve(os.fspath(uri), storage_options, session)
+    target = WriteTarget.find(dataset_uri, storage_options, None)
+    remove_data_files(target.store, target.root, [fragment.to_fragment() for fragment in fragments])

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as pads
 
+from lance_dataset.arguments import check_count
 from lance_dataset.errors import FieldNotFoundError, InvalidInputError, UnsupportedError, nearest_name_hint
 from lance_dataset.file.extensions import with_extensions
 from lance_dataset.query.expr import compile_filter
@@ -47,6 +49,7 @@ _UNSUPPORTED = {
     "nearest": "vector search",
     "full_text_query": "full-text search",
     "index_segments": "vector search",
+    "minhash_search": "similarity search",
     "fast_search": "search restricted to indexed rows",
     "scan_stats_callback": "scan statistics",
     "row_addr_allowlist": "row address filters",
@@ -55,6 +58,7 @@ _UNSUPPORTED = {
 }
 
 
+@dataclass
 class ColumnOrdering:
     """A sort key of a scan.
 
@@ -68,13 +72,9 @@ class ColumnOrdering:
         Nulls before all values instead of after them.
     """
 
-    def __init__(self, column_name: str, ascending: bool = True, nulls_first: bool = False) -> None:
-        self.column_name = column_name
-        self.ascending = ascending
-        self.nulls_first = nulls_first
-
-    def __repr__(self) -> str:
-        return f"ColumnOrdering({self.column_name!r}, ascending={self.ascending}, nulls_first={self.nulls_first})"
+    column_name: str
+    ascending: bool = True
+    nulls_first: bool = False
 
 
 class LanceScanner(pads.Scanner):
@@ -114,8 +114,9 @@ class LanceScanner(pads.Scanner):
 
     def head(self, num_rows: int) -> pa.Table:
         """The first rows."""
+        check_count("num_rows", num_rows)
         limit = num_rows if self._request.limit is None else min(num_rows, self._request.limit)
-        return LanceScanner(self._reader, replace(self._request, limit=_non_negative("Limit", limit))).to_table()
+        return LanceScanner(self._reader, replace(self._request, limit=limit)).to_table()
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         return self.to_reader().__arrow_c_stream__(requested_schema)
@@ -196,13 +197,15 @@ class ScannerBuilder:
     Parameters
     ----------
     ds
-        The dataset; its default scan options come first.
+        The dataset.
+    defaults
+        Options to start from; the default scan options of the dataset if None.
     """
 
-    def __init__(self, ds: LanceDataset) -> None:
+    def __init__(self, ds: LanceDataset, defaults: Mapping[str, Any] | None = None) -> None:
         self._dataset = ds
         self._options: dict[str, Any] = {}
-        self.apply_defaults(ds._default_scan_options)
+        self.apply_defaults(ds._default_scan_options if defaults is None else defaults)
 
     def apply_defaults(self, default_opts: Mapping[str, Any] | None) -> ScannerBuilder:
         """Take over options given as a mapping of `LanceDataset.scanner` keywords."""
@@ -211,11 +214,12 @@ class ScannerBuilder:
         return self
 
     def _set(self, name: str, value: Any) -> ScannerBuilder:
-        if name in _UNSUPPORTED and value not in (None, False):
+        if name in _UNSUPPORTED and value is not None and value is not False:
             raise UnsupportedError(f"{name}: {_UNSUPPORTED[name]} is not supported by this release")
         if name not in _KNOWN and name not in _HINTS and name not in _UNSUPPORTED:
-            raise TypeError(f"unknown scan option {name!r}{nearest_name_hint(name, _KNOWN)}")
+            raise InvalidInputError(f"Unknown option {name!r}{nearest_name_hint(name, sorted(_KNOWN))}")
         if value is not None:
+            _check(name, value)
             self._options[name] = value
         return self
 
@@ -230,11 +234,11 @@ class ScannerBuilder:
 
     def limit(self, n: int | None = None) -> ScannerBuilder:
         """Most rows to return."""
-        return self._set("limit", n if n is None else _non_negative("Limit", n))
+        return self._set("limit", n)
 
     def offset(self, n: int | None = None) -> ScannerBuilder:
         """Rows to skip."""
-        return self._set("offset", n if n is None else _non_negative("Offset", n))
+        return self._set("offset", n)
 
     def batch_size(self, batch_size: int) -> ScannerBuilder:
         """Most rows of a batch."""
@@ -268,17 +272,83 @@ class ScannerBuilder:
         """Return deleted rows too, their `_rowid` null."""
         return self._set("include_deleted_rows", flag)
 
-    def nearest(self, *args: object, **kwargs: object) -> ScannerBuilder:
+    def nearest(self, column: str, q: object, k: int | None = None, **options: object) -> ScannerBuilder:
         """Vector search; not in this release."""
-        return self._set("nearest", (args, kwargs))
+        return self._set("nearest", {"column": column, "q": q, "k": k, **options})
+
+    def row_addr_prefilter(self, allowlist: bytes | None = None, blocklist: bytes | None = None) -> ScannerBuilder:
+        """Row address filters; not in this release."""
+        return self._set("row_addr_allowlist", allowlist)._set("row_addr_blocklist", blocklist)
+
+    def fast_search(self, flag: bool) -> ScannerBuilder:
+        """Search indexed rows only; not in this release."""
+        return self._set("fast_search", flag)
 
     def full_text_search(self, query: object, columns: object = None) -> ScannerBuilder:
         """Full-text search; not in this release."""
         return self._set("full_text_query", query)
 
+    def minhash_search(self, query: object) -> ScannerBuilder:
+        """Similarity search; not in this release."""
+        return self._set("minhash_search", query)
+
+    def scan_stats_callback(self, callback: object) -> ScannerBuilder:
+        """Statistics of a scan; not in this release."""
+        return self._set("scan_stats_callback", callback)
+
+    def substrait_aggregate(self, aggregate: bytes) -> ScannerBuilder:
+        """Substrait aggregates; not in this release."""
+        return self._set("substrait_aggregate", aggregate)
+
+    def with_index_segments(self, index_segments: object) -> ScannerBuilder:
+        """Restrict a search to index segments; not in this release."""
+        return self._set("index_segments", index_segments)
+
     def row_range(self, start: int, stop: int) -> ScannerBuilder:
         """Restrict the scan to physical row offsets ``[start, stop)`` of each fragment."""
-        return self._set("row_range", (_non_negative("start", start), _non_negative("stop", stop)))
+        return self._set("row_range", (start, stop))
+
+    # What follows steers how a scan runs, not what it returns; it is accepted for compatibility.
+
+    def batch_readahead(self, nbatches: int | None = None) -> ScannerBuilder:
+        """Batches to read ahead."""
+        return self._set("batch_readahead", nbatches)
+
+    def blob_handling(self, blob_handling: str | None) -> ScannerBuilder:
+        """How blob columns are returned; there are none in this release."""
+        return self._set("blob_handling", blob_handling)
+
+    def disable_scoring_autoprojection(self, disable: bool = True) -> ScannerBuilder:
+        """Do not append scores of a search."""
+        return self._set("disable_scoring_autoprojection", disable)
+
+    def fragment_readahead(self, nfragments: int | None = None) -> ScannerBuilder:
+        """Fragments to read ahead."""
+        return self._set("fragment_readahead", nfragments)
+
+    def io_buffer_size(self, io_buffer_size: int) -> ScannerBuilder:
+        """Bytes to read ahead."""
+        return self._set("io_buffer_size", io_buffer_size)
+
+    def late_materialization(self, late_materialization: bool | list[str]) -> ScannerBuilder:
+        """Which columns to read after filtering."""
+        return self._set("late_materialization", late_materialization)
+
+    def prefilter(self, prefilter: bool) -> ScannerBuilder:
+        """Filter before a search."""
+        return self._set("prefilter", prefilter)
+
+    def scan_in_order(self, scan_in_order: bool = True) -> ScannerBuilder:
+        """Return rows in storage order, as is always done."""
+        return self._set("scan_in_order", scan_in_order)
+
+    def use_scalar_index(self, use_scalar_index: bool = True) -> ScannerBuilder:
+        """Let filters use indices."""
+        return self._set("use_scalar_index", use_scalar_index)
+
+    def use_stats(self, use_stats: bool = True) -> ScannerBuilder:
+        """Let filters use statistics."""
+        return self._set("use_stats", use_stats)
 
     def to_scanner(self) -> LanceScanner:
         """The scanner.
@@ -291,18 +361,6 @@ class ScannerBuilder:
         reader = self._dataset._reader
         return LanceScanner(reader, resolve_request(reader, self._dataset._manifest.schema, self._options))
 
-
-def _hint_method(name: str) -> Callable[..., ScannerBuilder]:
-    def method(self: ScannerBuilder, value: Any = None) -> ScannerBuilder:
-        return self._set(name, value)
-
-    method.__name__ = name
-    method.__doc__ = f"Set `{name}`, which steers how the scan runs but not what it returns."
-    return method
-
-
-for _name in sorted(_HINTS):
-    setattr(ScannerBuilder, _name, _hint_method(_name))
 
 _KNOWN = frozenset(
     {
@@ -323,6 +381,25 @@ _KNOWN = frozenset(
 )
 
 
+_BLOB_HANDLINGS = ("all_binary", "all_descriptions", "blobs_descriptions")
+
+
+def _check(name: str, value: Any) -> None:
+    """Refuse values that no dataset could take."""
+    if name in ("limit", "offset", "batch_size_bytes"):
+        check_count(name, value)
+    elif name == "row_range":
+        for end, given in zip(("start", "stop"), value, strict=True):
+            check_count(f"row_range {end}", given)
+    elif name == "batch_size":
+        if isinstance(value, bool) or not isinstance(value, int | np.integer):
+            raise TypeError(f"batch_size must be an integer, not {type(value).__name__}")
+        if not 1 <= value < 1 << 32:
+            raise InvalidInputError(f"batch_size must be between 1 and 4294967295, got {value}")
+    elif name == "blob_handling" and value not in _BLOB_HANDLINGS:
+        raise InvalidInputError(f"Invalid blob_handling: {value}. Expected one of: {', '.join(_BLOB_HANDLINGS)}")
+
+
 def resolve_request(reader: TableReader, schema: Schema, options: Mapping[str, Any]) -> ScanRequest:
     """Check scan options against a schema."""
     row_id = bool(options.get("with_row_id"))
@@ -339,8 +416,8 @@ def resolve_request(reader: TableReader, schema: Schema, options: Mapping[str, A
         schema=schema,
         projection=projection,
         filter=compile_filter(options.get("filter"), full_schema(schema)),
-        limit=options.get("limit"),
-        offset=options.get("offset", 0),
+        limit=None if options.get("limit") is None else int(options["limit"]),
+        offset=int(options.get("offset", 0)),
         batch_size=_batch_size(reader, options),
         strict_batch_size=bool(options.get("strict_batch_size")),
         fragments=_fragment_positions(reader, options.get("fragments")),
@@ -351,9 +428,7 @@ def resolve_request(reader: TableReader, schema: Schema, options: Mapping[str, A
 
 
 def _batch_size(reader: TableReader, options: Mapping[str, Any]) -> int:
-    rows = options.get("batch_size", DEFAULT_BATCH_SIZE)
-    if not isinstance(rows, int) or not 1 <= rows < 1 << 32:
-        raise InvalidInputError(f"batch_size must be between 1 and 4294967295, got {rows}")
+    rows = int(options.get("batch_size", DEFAULT_BATCH_SIZE))
     target = options.get("batch_size_bytes")
     if target is not None and reader.fragments:
         rows = max(1, min(rows, int(target / reader.fragments[0].bytes_per_row)))
@@ -381,14 +456,9 @@ def _ordering(schema: Schema, key: ColumnOrdering | str) -> Ordering:
         raise TypeError(f"order_by takes names and ColumnOrdering, not {type(key).__name__}")
     if column not in schema.names:
         raise FieldNotFoundError(f"No field named {column} to sort by{nearest_name_hint(column, schema.names)}")
+    kind = schema.top_level(column).to_arrow().type
+    if pa.types.is_nested(kind):
+        raise UnsupportedError(f"column {column!r} of type {kind} has no order to sort by")
     if isinstance(key, str):
         return Ordering(column)
     return Ordering(column, key.ascending, key.nulls_first)
-
-
-def _non_negative(what: str, value: int) -> int:
-    if not isinstance(value, int):
-        raise TypeError(f"{what} must be an integer, not {type(value).__name__}")
-    if value < 0:
-        raise InvalidInputError(f"{what} must be non-negative")
-    return value

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from lance_dataset._proto import file_pb2
 from lance_dataset.errors import CorruptFileError, FieldNotFoundError, SchemaError, UnsupportedError, nearest_name_hint
-from lance_dataset.types import NESTED_TYPES, arrow_from_logical, logical_from_arrow
+from lance_dataset.types import NESTED_TYPES, arrow_from_logical, fixed_list_length, logical_from_arrow
 
 __all__ = ["EXTENSION_METADATA", "EXTENSION_NAME", "Field", "Schema"]
 
@@ -80,15 +80,18 @@ class Field:
         if self.logical_type in NESTED_TYPES:
             return self._list_type()
         if self.logical_type.startswith("fixed_size_list:struct:"):
-            return pa.list_(self.children[0].to_arrow(), int(self.logical_type.rsplit(":", 1)[1]))
+            return pa.list_(self._item().to_arrow(), fixed_list_length(self.logical_type))
         return arrow_from_logical(self.logical_type)
 
-    def _list_type(self) -> pa.DataType:
+    def _item(self) -> Field:
         if len(self.children) != 1:
             raise CorruptFileError(
                 f"field {self.name!r} of type {self.logical_type} has {len(self.children)} child fields instead of 1"
             )
-        item = self.children[0]
+        return self.children[0]
+
+    def _list_type(self) -> pa.DataType:
+        item = self._item()
         if self.logical_type == "map":
             if len(item.children) != 2:
                 raise CorruptFileError(f"map field {self.name!r} needs an entries struct with a key and a value")
@@ -99,6 +102,8 @@ class Field:
 
     def to_arrow(self) -> pa.Field:
         """The Arrow field over storage types, metadata included."""
+        if self.logical_type == "null" and not self.nullable:
+            raise CorruptFileError(f"field {self.name!r} is of type null and yet not nullable")
         return pa.field(self.name, self.storage_type, self.nullable, metadata=dict(self.metadata) or None)
 
 
@@ -130,7 +135,7 @@ class Schema:
         SchemaError
             Duplicate or dotted top-level names, or duplicate field ids.
         UnsupportedError
-            A type that Lance cannot hold.
+            A type that Lance cannot hold, or a nesting too deep to be read back.
         """
         fields = tuple(_field_from_arrow(arrow, arrow.name) for arrow in schema)
         _check_names(fields)
@@ -152,7 +157,7 @@ class Schema:
             return self.storage_arrow
         try:
             return pa.ipc.read_schema(self.storage_arrow.serialize())
-        except pa.ArrowException as error:
+        except Exception as error:  # extension types registered by other libraries raise what they like
             raise CorruptFileError(f"the schema describes an Arrow extension type wrongly: {error}") from error
 
     @cached_property
@@ -180,7 +185,7 @@ class Schema:
         Raises
         ------
         CorruptFileError
-            An unknown parent, a parent cycle, or a nesting that is too deep.
+            An unknown parent, a parent cycle, a nesting that is too deep, or a type that does not exist.
         """
         messages = list(fields)
         depth: dict[int, int] = {}
@@ -202,7 +207,12 @@ class Schema:
             depth[message.id] = level
             children.setdefault(parent, []).append(message)
         tops = tuple(_field_from_proto(message, children) for message in children.get(-1, []))
-        return cls(tops, dict(metadata))
+        schema = cls(tops, dict(metadata))
+        try:
+            _ = schema.storage_arrow  # impossible types are found while it is known which file they come from
+        except CorruptFileError as error:
+            raise CorruptFileError(f"{where}: {error}") from error
+        return schema
 
     def to_proto(self) -> list[file_pb2.Field]:
         """The flat, depth-first field list."""
@@ -302,7 +312,10 @@ def _merge(left: Field, right: Field) -> Field:
     return replace(left, children=tuple(merged.values()))
 
 
-def _field_from_arrow(arrow: pa.Field, path: str) -> Field:
+def _field_from_arrow(arrow: pa.Field, path: str, level: int = 0) -> Field:
+    if level > _MAX_DEPTH:
+        top = path.partition(".")[0]
+        raise UnsupportedError(f"column {top!r} is nested more than {_MAX_DEPTH} levels deep")
     metadata = _decode_metadata(arrow.metadata)
     arrow_type = arrow.type
     if isinstance(arrow_type, pa.BaseExtensionType):
@@ -320,7 +333,9 @@ def _field_from_arrow(arrow: pa.Field, path: str) -> Field:
         logical_type=logical_type,
         nullable=arrow.nullable,
         metadata=metadata,
-        children=tuple(_field_from_arrow(child, f"{path}.{child.name}") for child in _arrow_children(arrow_type)),
+        children=tuple(
+            _field_from_arrow(child, f"{path}.{child.name}", level + 1) for child in _arrow_children(arrow_type)
+        ),
         primary_key=position > 0 or metadata.get(_PRIMARY_KEY, b"").lower() in (b"true", b"1", b"yes"),
         primary_key_position=position,
         clustering_key_position=_key_position(metadata, _CLUSTERING_KEY_POSITION, path),

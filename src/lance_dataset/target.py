@@ -20,9 +20,8 @@ from lance_dataset.session import Session
 from lance_dataset.table import transaction as table_transaction
 from lance_dataset.table.commit import commit_transaction, create_table
 from lance_dataset.table.fragment import Fragment
-from lance_dataset.table.manifest import Manifest, read_manifest
-from lance_dataset.table.naming import VERSIONS_FOLDER
-from lance_dataset.table.versions import find_latest, latest_version
+from lance_dataset.table.manifest import Manifest
+from lance_dataset.table.versions import latest_version, read_latest, read_named
 
 if TYPE_CHECKING:
     from lance_dataset.dataset import LanceDataset
@@ -63,9 +62,7 @@ class WriteTarget:
             return cls(uri._store, uri._root, uri._session, uri._load(None))
         owner = session or Session()
         store, root = resolve(os.fspath(uri), storage_options, owner)
-        latest = find_latest(store, root)
-        manifest = None if latest is None else read_manifest(store, f"{root}/{VERSIONS_FOLDER}/{latest.name}")
-        return cls(store, root, owner, manifest)
+        return cls(store, root, owner, read_latest(store, root))
 
     def plan(self, arrow: pa.Schema, mode: str, version: str | None) -> tuple[Schema, str]:
         """Schema with field ids and file version of the new files."""
@@ -110,7 +107,7 @@ class WriteTarget:
                 if mode == "create":
                     raise
                 # Somebody created the dataset meanwhile: append to it or overwrite it after all.
-                existing = self.manifest = _latest_manifest(self.store, self.root)
+                existing = self.manifest = read_named(self.store, self.root, latest_version(self.store, self.root))
                 if mode == "append":
                     check_append_schema(schema.storage_arrow, existing.schema)
                     if [node.id for node in existing.schema.walk()] != [node.id for node in schema.walk()]:
@@ -119,11 +116,6 @@ class WriteTarget:
             operation = table_transaction.Append(tuple(fragments))
         change = table_transaction.Transaction(existing.version, operation, properties=properties)
         return commit_transaction(self.store, self.root, change, read_manifest=existing)
-
-
-def _latest_manifest(store: ObjectStore, root: str) -> Manifest:
-    latest = latest_version(store, root)
-    return read_manifest(store, f"{root}/{VERSIONS_FOLDER}/{latest.name}")
 
 
 def stored_columns(existing: Schema, given: pa.Schema) -> Schema:

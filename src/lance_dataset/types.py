@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from lance_dataset.errors import CorruptFileError, UnsupportedError
 
-__all__ = ["BFLOAT16_EXTENSION", "NESTED_TYPES", "arrow_from_logical", "logical_from_arrow"]
+__all__ = ["BFLOAT16_EXTENSION", "NESTED_TYPES", "arrow_from_logical", "fixed_list_length", "logical_from_arrow"]
 
 BFLOAT16_EXTENSION = "lance.bfloat16"
 
@@ -57,6 +57,8 @@ _FIXED_LIST = re.compile(r"fixed_size_list:(.+):(\d+)\Z", re.DOTALL)
 _DICTIONARY = re.compile(r"dict:([^:]+):([^:]+):(true|false)\Z")
 
 _MAX_FIXED_WIDTH = 2**31 - 1
+_MAX_FIXED_NESTING = 32
+_SHOWN = 200
 
 
 def arrow_from_logical(logical_type: str) -> pa.DataType:
@@ -77,11 +79,25 @@ def arrow_from_logical(logical_type: str) -> pa.DataType:
         return simple
     try:
         parsed = _parse_parametric(logical_type)
-    except (ValueError, pa.ArrowException) as error:
-        raise CorruptFileError(f"logical type {logical_type!r} of the schema is invalid: {error}") from error
+    except (ValueError, TypeError, OverflowError, pa.ArrowException) as error:
+        raise CorruptFileError(f"logical type {logical_type[:_SHOWN]!r} of the schema is invalid: {error}") from error
     if parsed is None:
-        raise CorruptFileError(f"unknown logical type {logical_type!r} in the schema")
+        raise CorruptFileError(f"unknown logical type {logical_type[:_SHOWN]!r} in the schema")
     return parsed
+
+
+def fixed_list_length(logical_type: str) -> int:
+    """Number of items per value of a fixed-size list.
+
+    Raises
+    ------
+    CorruptFileError
+        The text holds no possible length.
+    """
+    match = _FIXED_LIST.match(logical_type)
+    if match is None or len(match.group(2)) > len(str(_MAX_FIXED_WIDTH)) or int(match.group(2)) > _MAX_FIXED_WIDTH:
+        raise CorruptFileError(f"logical type {logical_type[:_SHOWN]!r} of the schema is invalid: no length")
+    return int(match.group(2))
 
 
 def _parse_parametric(logical_type: str) -> pa.DataType | None:
@@ -95,6 +111,8 @@ def _parse_parametric(logical_type: str) -> pa.DataType | None:
         return pa.binary(_fixed_width(match.group(1)))
     if match := _FIXED_LIST.match(logical_type):
         inner, length = match.groups()
+        if inner.count("fixed_size_list:") >= _MAX_FIXED_NESTING:
+            raise ValueError(f"nested more than {_MAX_FIXED_NESTING} levels deep")
         return pa.list_(_fixed_list_item(inner), _fixed_width(length))
     if match := _DICTIONARY.match(logical_type):
         value, index, _ordered = match.groups()

@@ -206,7 +206,7 @@ def test_interrupt_is_status_130_and_leaves_no_dataset(tmp_path: Path) -> None:
         "    while True:\n"
         "        print('reading', flush=True)\n"
         "        time.sleep(0.05)\n"
-        "        yield pa.record_batch({'x': [1]})\n"
+        "        yield pa.RecordBatch.from_pydict({'x': [1]})\n"
         "stream = sources.SourceStream(pa.schema([('x', pa.int64())]), None, endless)\n"
         "sources.open_files = lambda *arguments: stream\n"
         "from lance_dataset.cli import main\n"

@@ -29,6 +29,8 @@ from lance_dataset.spark.pushdown import translate
 PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
 NAN = float("nan")
 UTC = dt.timezone.utc
+DAY = dt.date
+MONEY = pa.decimal128(10, 2)
 
 TABLE = pa.table(
     {
@@ -39,16 +41,18 @@ TABLE = pa.table(
         "f": pa.array([NAN, 1.5, None, -0.0, 0.0, float("-inf")], pa.float64()),
         "f32": pa.array([0.1, NAN, -0.0, 1.5, None, float("inf")], pa.float32()),
         "half": pa.array([0.5, 1, None, 2, 3, 4], pa.float16()),
-        "d": pa.array([Decimal("1.50"), Decimal("-2"), None, Decimal("0"), Decimal("99999999.99"), Decimal("7.25")], pa.decimal128(10, 2)),
+        "d": pa.array([Decimal(t) if t else None for t in ("1.50", "-2", "", "0", "99999999.99", "7.25")], MONEY),
         "s": pa.array(["a%b", "a_b", None, "it's", 'q"\\`', ""]),
         "ls": pa.array(["Zebra", "äpfel", "🙂", None, "zebra", "\n"], pa.large_string()),
         "b": pa.array([b"ab", b"", None, b"\x00", b"\xff", b"abc"]),
         "bo": pa.array([True, False, None, True, False, None]),
-        "day": pa.array([dt.date(1969, 12, 31), dt.date(2024, 2, 29), None, dt.date(1, 1, 1), dt.date(9999, 12, 31), dt.date(1970, 1, 1)]),
+        "day": pa.array([DAY(1969, 12, 31), DAY(2024, 2, 29), None, DAY(1, 1, 1), DAY(9999, 12, 31), DAY(1970, 1, 1)]),
         "n": pa.array([0, 1, None, -1, 1_700_000_000_123_456, 5], pa.timestamp("us")),
         "z": pa.array([0, 1, None, -1, 1_700_000_000_123_456, 5], pa.timestamp("us", "UTC")),
         "ms": pa.array([0, 1, None, -1, 1_700_000_000_123, 5], pa.timestamp("ms")),
-        "st": pa.array([{"x": 1, "y z": "a"}, {"x": None, "y z": "b"}, {"x": None, "y z": None}, {"x": 3, "y z": None}, {"x": 4, "y z": "a"}, {"x": 1, "y z": ""}]),
+        "st": pa.array(
+            [{"x": x, "y z": text} for x, text in ((1, "a"), (None, "b"), (None, None), (3, None), (4, "a"), (1, ""))]
+        ),
         "l": pa.array([[1], [], None, [None], [2, 3], [4]]),
         "dict": pa.array(["a", "b", None, "a", "c", "b"]).dictionary_encode(),
     }
@@ -117,7 +121,7 @@ def test_without_the_option_one_frame_may_be_used_in_many_ways(pushing, stored):
 
 
 def test_pushdown_needs_the_setting_of_spark(spark, stored):
-    with pytest.raises(AnalysisException, match="spark.sql.python.filterPushdown.enabled"):
+    with pytest.raises(AnalysisException, match=r"spark\.sql\.python\.filterPushdown\.enabled"):
         spark.read.format("lance").option("pushdown", "true").load(stored).filter("row < 2").collect()
 
 

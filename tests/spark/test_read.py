@@ -155,7 +155,9 @@ def test_missing_dataset_and_wrong_filter(spark, uri):
 def test_joins_and_aggregates_in_sql(spark, uri):
     lance_dataset.write_dataset(numbers(100), uri, max_rows_per_file=40)
     read(spark, uri).createOrReplaceTempView("lance_numbers")
-    row = spark.sql("SELECT count(*), sum(a.i), max(b.name) FROM lance_numbers a JOIN lance_numbers b USING (i)").first()
+    row = spark.sql(
+        "SELECT count(*), sum(a.i), max(b.name) FROM lance_numbers a JOIN lance_numbers b USING (i)"
+    ).first()
     assert tuple(row) == (100, 4950, "n99")
 
 

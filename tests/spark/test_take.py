@@ -29,9 +29,7 @@ def test_rows_come_in_the_order_of_their_numbers(spark, stored):
     rows = spark.createDataFrame([(f"k{i}", n) for i, n in enumerate(numbers)], "key string, number int")
     found = take_rows(rows, stored, "number", ["text", "small", "i"])
     assert found.columns == ["key", "number", "text", "small", "i"]
-    assert [tuple(row) for row in found.collect()] == [
-        (f"k{i}", n, f"t{n}", n % 256, n) for i, n in enumerate(numbers)
-    ]
+    assert [tuple(row) for row in found.collect()] == [(f"k{i}", n, f"t{n}", n % 256, n) for i, n in enumerate(numbers)]
 
 
 def test_row_numbers_count_live_rows(spark, stored):

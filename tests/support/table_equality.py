@@ -5,8 +5,25 @@ from __future__ import annotations
 import pyarrow as pa
 
 
+def _decoded(kind: pa.DataType) -> pa.DataType:
+    """The type without dictionaries at any depth."""
+    if pa.types.is_dictionary(kind):
+        return kind.value_type
+    if pa.types.is_struct(kind):
+        return pa.struct([child.with_type(_decoded(child.type)) for child in kind])
+    if pa.types.is_list(kind):
+        return pa.list_(kind.value_field.with_type(_decoded(kind.value_type)))
+    if pa.types.is_large_list(kind):
+        return pa.large_list(kind.value_field.with_type(_decoded(kind.value_type)))
+    return kind
+
+
 def plain(column: pa.ChunkedArray) -> pa.Array:
     """One array without dictionary encoding."""
+    decoded = _decoded(column.type)
+    if decoded != column.type and not pa.types.is_dictionary(column.type):
+        # Arrow neither casts nested dictionaries nor concatenates those that hold a null.
+        return pa.array(column.to_pylist(), decoded)
     chunks = [chunk.dictionary_decode() if pa.types.is_dictionary(chunk.type) else chunk for chunk in column.chunks]
     if not chunks:
         value_type = column.type.value_type if pa.types.is_dictionary(column.type) else column.type

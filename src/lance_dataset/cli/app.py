@@ -135,16 +135,21 @@ class _Counter:
 
     def counting(self, batches: Iterator[Any], total: int | None) -> Iterator[Any]:
         from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
         console = Console(stderr=True)
+        for batch in self._shown(batches, total, console) if console.is_terminal else batches:
+            yield batch
+            self.rows += batch.num_rows
+
+    def _shown(self, batches: Iterator[Any], total: int | None, console: Any) -> Iterator[Any]:
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
         looks = (TextColumn("rows"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-        with Progress(*looks, console=console, disable=not console.is_terminal) as progress:
+        with Progress(*looks, console=console) as progress:
             task = progress.add_task("rows", total=total)
             for batch in batches:
                 yield batch
-                self.rows += batch.num_rows
-                progress.update(task, completed=self.rows)
+                progress.advance(task, batch.num_rows)
 
 
 @app.command()

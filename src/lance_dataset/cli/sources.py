@@ -11,6 +11,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.dataset
+import pyarrow.fs
 
 from lance_dataset.errors import FieldNotFoundError, InvalidInputError, SchemaError, nearest_name_hint
 
@@ -175,13 +176,13 @@ def _open_dataset(
     files: Sequence[Path], file_format: pa.dataset.FileFormat, columns: Sequence[str] | None, *, countable: bool
 ) -> SourceStream:
     paths = [str(file.absolute()) for file in files]
-    factory = pa.dataset.FileSystemDatasetFactory(pa.fs.LocalFileSystem(), paths, file_format)
+    local = pa.fs.LocalFileSystem()
     try:
         # All files are asked, so that no column gets lost that only a later one has.
-        schema = factory.inspect(promote_options="permissive")
+        schema = pa.unify_schemas([file_format.inspect(path, local) for path in paths], promote_options="permissive")
     except (pa.ArrowTypeError, pa.ArrowInvalid) as error:
         raise SchemaError(f"cannot make one table of {_listed(files)}: {error}") from error
-    dataset = factory.finish(schema)
+    dataset = pa.dataset.dataset(paths, schema=schema, format=file_format, filesystem=local)
     _check_columns(columns, schema)
     scanner_options = {"columns": None if columns is None else list(columns), **_READAHEAD}
     return SourceStream(

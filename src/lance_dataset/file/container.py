@@ -17,7 +17,7 @@ from lance_dataset.errors import CorruptFileError, UnsupportedError
 from lance_dataset.io.base import InputFile, OutputFile
 from lance_dataset.schema import Schema
 
-__all__ = ["ALIGNMENT", "ColumnMetadata", "ContainerWriter", "FileMetadata", "PageMetadata", "pack_any"]
+__all__ = ["ALIGNMENT", "MAX_ROWS", "ColumnMetadata", "ContainerWriter", "FileMetadata", "PageMetadata", "pack_any"]
 
 MAGIC = b"LANC"
 ALIGNMENT = 64
@@ -28,6 +28,8 @@ _TABLE_ENTRY = 16
 #: Footer version pair -> file version. 2.0 is written as (0, 3).
 _VERSIONS = {(0, 3): "2.0", (2, 0): "2.0", (2, 1): "2.1", (2, 2): "2.2", (2, 3): "2.3"}
 _FOOTER_VERSION = {"2.0": (0, 3), "2.1": (2, 1), "2.2": (2, 2), "2.3": (2, 3)}
+#: A row address has 32 bits for the row within its fragment.
+MAX_ROWS = 2**32
 _LEGACY_VERSIONS = {(0, 0), (0, 1), (0, 2)}
 
 _COLUMN_ENCODING_URL = "lance.encodings.ColumnEncoding"
@@ -113,6 +115,8 @@ class FileMetadata:
         self.global_buffers = self._read_table(gbo, globals_)
         self._check_ranges("column metadata", self._column_ranges, column_start, cmo)
         self._check_ranges("global buffer", self.global_buffers, 0, source.size)
+        if sum(size for _, size in self._column_ranges) > cmo - column_start:
+            raise CorruptFileError(f"{source.path}: the metadata of its columns overlaps")
         self.column_metadata_start: int = column_start
         self.column_metadata_size: int = gbo - column_start
         self._columns: dict[int, ColumnMetadata] = {}
@@ -145,6 +149,8 @@ class FileMetadata:
         descriptor = _parse(file_pb2.FileDescriptor, self.read_global_buffer(0), f"{self.source.path}: file descriptor")
         if not descriptor.HasField("schema"):
             raise CorruptFileError(f"{self.source.path}: the file descriptor has no schema")
+        if descriptor.length > MAX_ROWS:
+            raise CorruptFileError(f"{self.source.path}: the file descriptor claims {descriptor.length} rows")
         return descriptor
 
     @property
@@ -186,6 +192,9 @@ class FileMetadata:
             page_type, page_encoding = _unpack_any(page.encoding, at)
             buffers = self._buffer_ranges(page.buffer_offsets, page.buffer_sizes, at)
             pages.append(PageMetadata(buffers, page.length, page_type, page_encoding))
+        # Many pages over the same bytes would decode to many times the size of the file.
+        if sum(size for page in pages for _, size in page.buffers) > self.source.size:
+            raise CorruptFileError(f"{where}: its pages claim more bytes than the {self.source.size} of the file")
         return ColumnMetadata(
             index=index,
             kind=column.WhichOneof("column_encoding") or "values",

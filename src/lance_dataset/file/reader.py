@@ -25,7 +25,10 @@ def open_metadata(source: InputFile) -> FileMetadata:
     """
     metadata = FileMetadata(source)
     if metadata.version not in READABLE_VERSIONS:
-        raise UnsupportedError(f"{source.path}: file version {metadata.version} cannot be read by this release")
+        raise UnsupportedError(
+            f"{source.path}: file version {metadata.version} cannot be read by this release; write the data again with "
+            'data_storage_version="2.0"'
+        )
     return metadata
 
 

@@ -76,7 +76,7 @@ def resolve(
 def _unknown_scheme(scheme: str) -> str:
     message = f"No object store provider found for scheme {scheme!r}"
     if scheme in _CLOUD_SCHEMES:
-        return f"{message}: cloud stores need the extra 'cloud' (pip install 'lance-dataset[cloud]')"
+        return f"{message}: this release has no cloud stores; copy the dataset to a local path"
     return f"{message}: use a plain path, 'file://...' or 'memory://...'"
 
 

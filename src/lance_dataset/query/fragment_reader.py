@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from lance_dataset.errors import CorruptFileError, UnsupportedError
 from lance_dataset.file.column import ColumnReader
-from lance_dataset.file.container import FileMetadata
+from lance_dataset.file.container import MAX_ROWS, FileMetadata
 from lance_dataset.file.reader import open_fragment_column, open_metadata
 from lance_dataset.schema import Field
 from lance_dataset.table.deletions import read_deletions
@@ -72,8 +72,11 @@ class FragmentReader:
     @cached_property
     def physical_rows(self) -> int:
         """Rows in the files, deleted ones included."""
-        if self.fragment.physical_rows or not self.fragment.files:
-            return self.fragment.physical_rows
+        claimed = self.fragment.physical_rows
+        if claimed > MAX_ROWS:
+            raise CorruptFileError(f"the manifest claims {claimed} rows for fragment {self.fragment.id}")
+        if claimed or not self.fragment.files:
+            return claimed
         return self._open(self.fragment.files[0]).num_rows
 
     @cached_property

@@ -32,9 +32,14 @@ def map_parallel(function: Callable[[_Item], _Result], items: Sequence[_Item], *
 
     `function` must not call this one.
     """
-    if not parallel or len(items) < 2 or cpu_count() < 2:
+    workers = cpu_count() if parallel and len(items) > 1 else 1
+    if workers < 2:
         return [function(item) for item in items]
-    return list(_shared_pool().map(function, items))
+    # a task costs as much as decoding a small column: few tasks, yet enough of them to even out big columns
+    size = -(-len(items) // (workers * 8))
+    slices = [items[start : start + size] for start in range(0, len(items), size)]
+    done = _shared_pool().map(lambda part: [function(item) for item in part], slices)
+    return [result for part in done for result in part]
 
 
 def _shared_pool() -> ThreadPoolExecutor:

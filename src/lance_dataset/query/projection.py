@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TypeAlias
 
 import pyarrow as pa
 
 from lance_dataset.errors import FieldNotFoundError, InvalidInputError, nearest_name_hint
+from lance_dataset.file.extensions import with_extensions
 from lance_dataset.query.expr import BoundExpression, compile_expression
 from lance_dataset.query.fragment_reader import SYSTEM_COLUMNS
 from lance_dataset.schema import EXTENSION_NAME, Field, Schema
 
-__all__ = ["OutputColumn", "Projection", "full_schema", "project"]
+__all__ = ["OutputColumn", "Projection", "full_schema", "project", "project_structs"]
 
 Columns: TypeAlias = "Sequence[str] | Mapping[str, str] | None"
 
@@ -58,12 +60,17 @@ class Projection:
     columns: tuple[OutputColumn, ...]
     schema: pa.Schema
 
-    @property
+    @cached_property
     def has_extensions(self) -> bool:
         """Whether an output field carries an Arrow extension type."""
         return any(_has_extension(field) for field in self.schema)
 
-    @property
+    def for_user(self, data: pa.RecordBatch) -> pa.Table:
+        """Output as users see it."""
+        table = pa.Table.from_batches([data])
+        return with_extensions(table, self.user_schema) if self.has_extensions else table
+
+    @cached_property
     def user_schema(self) -> pa.Schema:
         """The schema as users see it, registered extension types resolved."""
         return pa.ipc.read_schema(self.schema.serialize()) if self.has_extensions else self.schema
@@ -107,21 +114,42 @@ def project(
         outputs = [_computed(schema, name, text) for name, text in columns.items()]
     else:
         outputs = [_named(schema, name) for name in _checked_names(columns)]
-    names = [output.arrow.name for output in outputs]
     for name, wanted in (("_rowid", with_row_id), ("_rowaddr", with_row_address)):
-        if wanted and name not in names:
+        if wanted:
+            outputs = [output for output in outputs if output.arrow.name != name]
             outputs.append(OutputColumn(SYSTEM_COLUMNS[name], system=name))
+    return _projection(schema, outputs)
+
+
+def project_structs(schema: Schema, columns: Columns) -> Projection:
+    """As `project`, but dotted names keep the structs around them; those with one struct in common share it."""
+    plain = project(schema, columns)
+    if not any(output.path for output in plain.columns):
+        return plain
+    assert columns is not None
+    stored = [name for name, output in zip(columns, plain.columns, strict=True) if output.field is not None]
+    pruned = schema.project(sorted(stored, key=lambda name: [node.id for node in schema.resolve(name)]))
+    outputs: dict[str, OutputColumn] = {}
+    for output in plain.columns:
+        if output.field is not None:
+            field = pruned.top_level(output.field.name)
+            output = OutputColumn(field.to_arrow(), field)
+        outputs[output.arrow.name] = output
+    return _projection(schema, list(outputs.values()))
+
+
+def _projection(schema: Schema, outputs: Sequence[OutputColumn]) -> Projection:
     metadata = dict(schema.metadata) or None
     return Projection(tuple(outputs), pa.schema([output.arrow for output in outputs], metadata=metadata))
 
 
 def _checked_names(columns: Sequence[str]) -> list[str]:
-    if isinstance(columns, str):
-        raise InvalidInputError(f"columns must be a list of names, not the text {columns!r}")
+    if isinstance(columns, str) or not isinstance(columns, Iterable):
+        raise TypeError(f"columns must be a list of names or a mapping of names to expressions, not {columns!r}")
     names = list(columns)
     for position, name in enumerate(names):
         if not isinstance(name, str):
-            raise InvalidInputError(f"columns holds {name!r}, which is no name")
+            raise TypeError(f"columns holds {name!r}, which is no name")
         if name in names[:position]:
             raise InvalidInputError(f"Duplicate column name: {name}")
     return names

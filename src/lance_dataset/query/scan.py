@@ -165,15 +165,19 @@ def _derived(
     """A system column or a computed one."""
     selected = np.arange(start, stop) if rows is None else rows
     if output.system is not None:
-        values = fragment.system_column(output.system, selected)
-        if request.include_deleted and output.system == "_rowid":
-            return pc.if_else(pa.array(~np.isin(selected, fragment.deletions)), values, None)
-        return values
+        return _system(fragment, output.system, request, selected)
     assert output.expression is not None
-    batch = _read_inputs(fragment, output.expression, request.schema, start, stop)
+    batch = _read_inputs(fragment, output.expression, request, start, stop)
     if rows is not None:
         batch = batch.take(pa.array(rows - start))
     return output.expression.evaluate(batch)
+
+
+def _system(fragment: FragmentReader, name: str, request: ScanRequest, rows: NDArray[np.int64]) -> pa.Array:
+    values = fragment.system_column(name, rows)
+    if request.include_deleted and name in ("_rowid", "_rowaddr"):
+        return pc.if_else(pa.array(~np.isin(rows, fragment.deletions)), values, None)
+    return values
 
 
 def _descend(array: pa.Array, path: Sequence[str]) -> pa.Array:
@@ -268,7 +272,7 @@ def _select(
     rows = None if request.include_deleted else fragment.live_rows(start, stop)
     if request.filter is None:
         return rows, {}
-    batch = _read_inputs(fragment, request.filter, request.schema, start, stop)
+    batch = _read_inputs(fragment, request.filter, request, start, stop)
     keep = np.asarray(request.filter.mask(batch))
     if rows is not None:
         rows = rows[keep[rows - start]]
@@ -278,9 +282,10 @@ def _select(
 
 
 def _read_inputs(
-    fragment: FragmentReader, bound: BoundExpression, schema: Schema, start: int, stop: int
+    fragment: FragmentReader, bound: BoundExpression, request: ScanRequest, start: int, stop: int
 ) -> pa.RecordBatch:
     """The columns an expression reads, deleted rows included."""
+    schema = request.schema
     fields, arrays = [], []
     for name in bound.columns:
         if name in schema.names:
@@ -289,7 +294,7 @@ def _read_inputs(
             arrays.append(fragment.column(field_).read(start, stop))
         else:
             fields.append(SYSTEM_COLUMNS[name])
-            arrays.append(fragment.system_column(name, np.arange(start, stop)))
+            arrays.append(_system(fragment, name, request, np.arange(start, stop)))
     if not fields:
         return rows_only(stop - start, pa.schema([]))
     return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
@@ -331,11 +336,23 @@ def _sorted(reader: TableReader, request: ScanRequest) -> pa.Table:
     order = np.arange(table.num_rows)
     for key in reversed(request.order_by):
         values = table[key.column].combine_chunks().take(pa.array(order))
-        direction = "ascending" if key.ascending else "descending"
-        placement = "at_start" if key.nulls_first else "at_end"
-        order = order[np.asarray(pc.array_sort_indices(values, order=direction, null_placement=placement))]
+        order = order[_sort_indices(values, key)]
     stop = None if request.limit is None else request.offset + request.limit
     return table.select(names).take(pa.array(order[request.offset : stop]))
+
+
+def _sort_indices(values: pa.Array, key: Ordering) -> NDArray[np.int64]:
+    """Positions in the order of a key, equal values staying in place; NaN is greater than all numbers."""
+    direction = "ascending" if key.ascending else "descending"
+    placement = "at_start" if key.nulls_first else "at_end"
+    indices = np.asarray(pc.array_sort_indices(values, order=direction, null_placement=placement)).astype(np.int64)
+    if not pa.types.is_floating(values.type):
+        return indices
+    # Arrow keeps NaN beside the nulls instead
+    nan = np.isnan(values.to_numpy(zero_copy_only=False))
+    group = np.where(nan == key.ascending, 1, 0)
+    group[np.asarray(values.is_null())] = -1 if key.nulls_first else 2
+    return indices[np.argsort(group[indices], kind="stable")]
 
 
 def _sort_field(request: ScanRequest, key: Ordering) -> pa.Field:

@@ -24,8 +24,8 @@ class Snapshot:
         return open_dataset(self.uri, version=self.version, storage_options=dict(self.storage_options) or None)
 
 
-def pin(uri: str, version: int | str | None, storage_options: tuple[tuple[str, str], ...]) -> tuple[Snapshot, Any]:
-    """Open a dataset and fix its version.
+def pin(uri: str, version: Any, storage_options: tuple[tuple[str, str], ...]) -> tuple[Snapshot, Any]:
+    """Open a dataset and fix its version: a number, a tag, or None for the newest.
 
     Returns
     -------

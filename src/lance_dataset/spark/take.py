@@ -62,7 +62,9 @@ def take_rows(
     fetched = spark_schema(select_fields(dataset.schema, columns))
     for name in fetched.fieldNames():
         if name in rows.columns:
-            raise SchemaError(f"The column {name!r} is in the row numbers and in the dataset; rename one or choose columns")
+            raise SchemaError(
+                f"The column {name!r} is in the row numbers and in the dataset; rename one or choose columns"
+            )
     schema = T.StructType([*rows.schema.fields, *fetched.fields])
     return rows.mapInArrow(_fetcher(snapshot, column, arrow_schema(fetched)), schema)
 
@@ -97,5 +99,7 @@ def _fetcher(
 def _one_batch(table: pa.Table) -> list[pa.RecordBatch]:
     batches = table.to_batches()
     if len(batches) > 1:
-        raise SchemaError("A batch of rows is too large for one Arrow batch; lower spark.sql.execution.arrow.maxRecordsPerBatch")
+        raise SchemaError(
+            "A batch of rows is too large for one Arrow batch; lower spark.sql.execution.arrow.maxRecordsPerBatch"
+        )
     return batches

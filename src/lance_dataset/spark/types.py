@@ -48,7 +48,7 @@ _WIDENED: dict[pa.DataType, Any] = {
     pa.large_binary(): T.BinaryType(),
     pa.date64(): T.DateType(),
 }
-_FROM_ARROW = {arrow: spark for arrow, spark in _EXACT} | _WIDENED
+_FROM_ARROW = dict(_EXACT) | _WIDENED
 _TO_ARROW = {type(spark): arrow for arrow, spark in _EXACT}
 _MAX_PRECISION = 38
 

@@ -112,8 +112,8 @@ def check_maps(schema: pa.Schema, version: str) -> None:
     for field in schema:
         if contains_type(field.type, pa.types.is_map):
             raise UnsupportedError(
-                f"Column {field.name!r} holds maps, which files of version {version} cannot store (2.2 is the first that "
-                "can); write map_entries(...) of it"
+                f"Column {field.name!r} holds maps, which files of version {version} cannot store (2.2 is the first "
+                "that can); write map_entries(...) of it"
             )
 
 

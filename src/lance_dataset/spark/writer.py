@@ -127,7 +127,7 @@ class LanceWriter(DataSourceArrowWriter):
         first = next(batches, None)
         if first is None:
             return FragmentsMessage(())
-        fragments = write_fragments(
+        fragments: Any = write_fragments(
             pa.RecordBatchReader.from_batches(plan.schema, _chained(first, batches)),
             plan.options.uri,
             schema=plan.schema,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from typing import Any
 
 from lance_dataset.errors import CorruptFileError, DatasetNotFoundError, VersionNotFoundError
 from lance_dataset.io.base import ObjectStore
@@ -22,7 +23,10 @@ __all__ = [
     "list_versions",
     "locate_version",
     "manifest_path",
+    "read_latest",
+    "read_named",
     "version_as_of",
+    "version_info",
 ]
 
 
@@ -72,6 +76,17 @@ def latest_version(store: ObjectStore, root: str) -> ManifestName:
     return latest
 
 
+def read_named(store: ObjectStore, root: str, name: ManifestName) -> Manifest:
+    """The manifest of a listed version."""
+    return read_manifest(store, f"{root}/{VERSIONS_FOLDER}/{name.name}")
+
+
+def read_latest(store: ObjectStore, root: str) -> Manifest | None:
+    """The manifest of the newest version, None when there is no table."""
+    latest = find_latest(store, root)
+    return None if latest is None else read_named(store, root, latest)
+
+
 def locate_version(store: ObjectStore, root: str, version: int) -> str:
     """Path of the manifest of a version, detached ones included.
 
@@ -115,9 +130,32 @@ def version_as_of(store: ObjectStore, root: str, moment: dt.datetime) -> Manifes
     """
     latest_version(store, root)
     for name in reversed(list_versions(store, root)):
-        manifest = read_manifest(store, f"{root}/{VERSIONS_FOLDER}/{name.name}")
+        manifest = read_named(store, root, name)
         if manifest.timestamp <= moment.astimezone(dt.timezone.utc):
             return manifest
     raise VersionNotFoundError(
         f"{moment.isoformat()} is earlier than the first version of this dataset ({store.uri(root)})"
     )
+
+
+def version_info(manifest: Manifest) -> dict[str, Any]:
+    """Number, time (naive, local) and counters (as text) of a version."""
+    fragments = manifest.fragments
+    files = [file for fragment in fragments for file in fragment.files]
+    deletions = [fragment.deletion_file for fragment in fragments if fragment.deletion_file is not None]
+    physical = sum(fragment.physical_rows for fragment in fragments)
+    deleted = sum(file.num_deleted_rows for file in deletions)
+    counters = {
+        "total_data_file_rows": physical,
+        "total_data_files": len(files),
+        "total_deletion_file_rows": deleted,
+        "total_deletion_files": len(deletions),
+        "total_files_size": sum(file.file_size_bytes for file in files),
+        "total_fragments": len(fragments),
+        "total_rows": physical - deleted,
+    }
+    return {
+        "version": manifest.version,
+        "timestamp": manifest.timestamp.astimezone().replace(tzinfo=None),
+        "metadata": {name: str(value) for name, value in counters.items()},
+    }

@@ -15,6 +15,9 @@ from lancecodec import utf8
 
 __all__ = ["is_binary_like", "is_wide", "read_page"]
 
+#: A page of nulls has no bytes that its length could be checked against; writers cut pages far below this.
+_MAX_NULL_BYTES = 1 << 30
+
 
 def is_wide(arrow_type: pa.DataType) -> bool:
     """Whether the type has 64-bit offsets."""
@@ -67,7 +70,7 @@ def _read(page: Page, node: Node, total: int, arrow_type: pa.DataType, start: in
 
 def _read_nullable(page: Page, node: Nullable, total: int, arrow_type: pa.DataType, start: int, stop: int) -> pa.Array:
     if node.values is None:
-        return pa.nulls(stop - start, arrow_type)
+        return _nulls(page, stop - start, arrow_type)
     if node.validity is None:
         return _read(page, node.values, total, arrow_type, start, stop)
     if isinstance(node.values, Flat):
@@ -76,6 +79,23 @@ def _read_nullable(page: Page, node: Nullable, total: int, arrow_type: pa.DataTy
         return _read_fixed_size_list(page, node.values, node.validity, total, arrow_type, start, stop)
     values = _read(page, node.values, total, arrow_type, start, stop)
     return with_validity(values, _read_validity(page, node.validity, total, start, stop))
+
+
+def _nulls(page: Page, length: int, arrow_type: pa.DataType) -> pa.Array:
+    if length * _null_bytes(arrow_type) > _MAX_NULL_BYTES:
+        raise CorruptFileError(f"{page.where}: claims {length} nulls of type {arrow_type}, more than a page can hold")
+    return pa.nulls(length, arrow_type)
+
+
+def _null_bytes(arrow_type: pa.DataType) -> float:
+    """Memory that a null of the type takes."""
+    if pa.types.is_fixed_size_list(arrow_type):
+        return 1 / 8 + arrow_type.list_size * _null_bytes(arrow_type.value_type)
+    if pa.types.is_null(arrow_type):
+        return 0
+    if pa.types.is_dictionary(arrow_type):
+        return _null_bytes(arrow_type.index_type)
+    return 8 if is_binary_like(arrow_type) else arrow_type.bit_width / 8
 
 
 def _read_validity(page: Page, validity: Flat, total: int, start: int, stop: int) -> pa.Buffer:

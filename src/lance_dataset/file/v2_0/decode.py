@@ -80,3 +80,5 @@ def _check_kind(column: ColumnMetadata, field: Field, where: str) -> None:
         raise UnsupportedError(f"{where}: JSON columns cannot be read by this release")
     if field.logical_type == "map" or pa.types.is_map(field.storage_type):
         raise CorruptFileError(f"{where}: a 2.0 file cannot hold a map")
+    if field.logical_type.startswith("fixed_size_list:struct:"):
+        raise CorruptFileError(f"{where}: a 2.0 file cannot hold a fixed-size list of structs")

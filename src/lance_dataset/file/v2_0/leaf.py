@@ -178,6 +178,8 @@ class LeafColumn(ColumnReader):
             flat, bits, count = shape
             values.append(None if flat is None else page.read_flat(flat, 0, page.length * count))
             validity.append(None if bits is None else page.read_flat(bits, 0, page.length))
+        if all(buffer is None for buffer in values):
+            return None  # nothing but nulls: only the schema says how wide they are
         return FixedPages(self._page_starts, self._fixed_bits, values, validity)
 
     @cached_property
@@ -247,9 +249,9 @@ def _ends_table(page: Page, node: Binary, count: int, codes: pa.Buffer | None) -
     if node.ends.scheme or node.data.scheme:
         return None
     position, size = page.locate(node.data.buffer)
-    if node.adjustment == 0:
+    if node.adjustment == 0 and count:
         raise CorruptFileError(f"{page.where}: the null adjustment is 0")
-    limit = min(size, node.adjustment - 1)
+    limit = max(min(size, node.adjustment - 1), 0)
     ends = page.read_flat(node.ends, 0, count)
     return ends, node.adjustment, limit, 0, page.source.read(position, size), codes, count
 

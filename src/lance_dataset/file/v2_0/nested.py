@@ -96,6 +96,11 @@ def list_node(page: Page) -> List:
     return node
 
 
+def _check_last(page: Page, node: List, last: int) -> None:
+    if last != node.num_items:
+        raise CorruptFileError(f"{page.where}: the last list ends at item {last} of {node.num_items}")
+
+
 class ListColumn(ColumnReader):
     """A list column: pages of ends, above the column of its items.
 
@@ -164,8 +169,8 @@ class ListColumn(ColumnReader):
         except CodecError as error:
             raise CorruptFileError(f"{page.where}: {error}") from error
         page.discard_flat(node.ends, before, stop)
-        if stop == page.length and last != node.num_items:
-            raise CorruptFileError(f"{page.where}: the last list ends at item {last} of {node.num_items}")
+        if stop == page.length:
+            _check_last(page, node, last)
         base = self._bases[page.start]
         items = self._items.read(base + first, base + last)
         return [self._assemble(length, validity, nulls, offsets, items)]
@@ -198,5 +203,7 @@ class ListColumn(ColumnReader):
         for page in self._pages:
             node = list_node(page)
             ends = page.read_flat(node.ends, 0, page.length, page.length)
+            if node.adjustment:
+                _check_last(page, node, int.from_bytes(ends[-8:].to_pybytes(), "little") % node.adjustment)
             tables.append((ends, node.adjustment, node.num_items, self._bases[page.start], None, None, 0))
         return EndsPages([*self._starts, self.num_rows], tables)

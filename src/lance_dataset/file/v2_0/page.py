@@ -22,7 +22,8 @@ _UNUSED_HEADER_BIT = 0x10
 # The most a block of each codec can expand: more is a forged length.
 _MAX_EXPANSION = {"zstd": 1 << 16, "lz4": 256}
 _EXPANSION_SLACK = 1 << 10
-_MAX_ROWS = 2**56
+#: Far more than any writer puts into a column, and small enough that sums and products stay 64 bits wide.
+_MAX_ROWS = 2**40
 _DISCARD_BYTES = 1 << 20
 
 

@@ -1,0 +1,692 @@
+"""Crafted files: valid containers that lie. Each must be refused with an error that says where, and cost nothing."""
+
+from __future__ import annotations
+
+import resource
+import struct
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import zstandard
+from file_surgery import FileParts, take_apart_file
+
+from lance_dataset._proto import encodings_pb2 as pb
+from lance_dataset.errors import CorruptFileError, LanceError, UnsupportedError
+from lance_dataset.file.standalone import LanceFileReader, LanceFileWriter
+
+HUGE = [2**31, 2**32, 2**56, 2**60, 2**63, 2**64 - 1]
+Edit = Callable[[FileParts], Any]
+
+
+@pytest.fixture(autouse=True)
+def little_memory() -> Iterator[None]:
+    """A forged length becomes a MemoryError, which no test expects, instead of the end of the machine."""
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (used + (1 << 29), before[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_AS, before)
+
+
+def write(folder: Path, table: pa.Table) -> FileParts:
+    path = folder / "good.lance"
+    with LanceFileWriter(path, table.schema) as writer:
+        writer.write_batch(table)
+    return take_apart_file(path)
+
+
+def read_everything(path: Path) -> pa.Table:
+    """Every way to read; all must agree that the file is bad."""
+    reader = LanceFileReader(path)
+    outcomes: list[Any] = []
+    for read in (
+        lambda: reader.read_all().to_table(),
+        lambda: list(reader.read_all(batch_size=2).to_batches()),
+        lambda: LanceFileReader(path).take_rows(range(min(reader.num_rows(), 200))).to_table(),
+    ):
+        try:
+            outcomes.append(read())
+        except LanceError as error:
+            outcomes.append(error)
+    errors = [outcome for outcome in outcomes if isinstance(outcome, LanceError)]
+    if errors:
+        assert len(errors) == 3, outcomes
+        raise errors[0]
+    outcomes[0].validate(full=True)
+    return outcomes[0]
+
+
+def refused(
+    folder: Path, parts: FileParts, *said: str, error: type[LanceError] = CorruptFileError, where: str = "bad.lance"
+) -> None:
+    path = folder / "bad.lance"
+    path.write_bytes(parts.assemble())
+    with pytest.raises(error) as caught:
+        read_everything(path)
+    text = str(caught.value)
+    for word in (where, *said):
+        assert word in text, text
+
+
+def refused_after(folder: Path, table: pa.Table, edit: Edit, *said: str, **how: Any) -> None:
+    parts = write(folder, table)
+    edit(parts)
+    refused(folder, parts, *said, **how)
+
+
+NUMBERS = pa.table({"a": pa.array([1, 2, 3], pa.int64())})
+NULLABLE = pa.table({"a": pa.array([1, None, 3], pa.int64())})
+TEXT = pa.table({"t": ["x", None, "yé"]})
+WORDS = pa.table({"t": ["a", "b", None, "b"] * 40})
+LISTS = pa.table({"l": pa.array([[1, 2], None, [3]], pa.list_(pa.int32()))})
+VECTORS = pa.table({"v": pa.array([[1, 2], [3, 4], [5, 6]], pa.list_(pa.float32(), 2))})
+STRUCTS = pa.table({"s": [{"x": 1}, {"x": 2}, {"x": 3}]})
+DICTIONARY = pa.table({"d": pa.array(["a", "b", "a", None]).dictionary_encode()})
+
+
+# -- container ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"num_columns": 2**32 - 1}, "column table"),
+        ({"num_globals": 2**32 - 1}, "global buffer table"),
+        ({"num_globals": 0}, "no descriptor"),
+        ({"gbo": 2**64 - 1}, "global buffer table"),
+        ({"cmo": 2**63}, "column table"),
+        ({"column_start": 2**64 - 1}, "column metadata"),
+    ],
+)
+def test_footer_that_points_elsewhere(tmp_path: Path, changes: dict[str, int], said: str) -> None:
+    refused_after(tmp_path, NUMBERS, lambda parts: parts.footer.update(changes), said)
+
+
+@pytest.mark.parametrize("version", [(2, 4), (3, 0), (0, 4), (2**16 - 1, 2**16 - 1)])
+def test_unknown_version(tmp_path: Path, version: tuple[int, int]) -> None:
+    parts = write(tmp_path, NUMBERS)
+    parts.version = version
+    refused(tmp_path, parts, f"{version[0]}.{version[1]}", "unknown", error=UnsupportedError)
+
+
+@pytest.mark.parametrize(("version", "name"), [((0, 2), "0.1"), ((2, 1), "2.1"), ((2, 2), "2.2"), ((2, 3), "2.3")])
+def test_version_of_another_release(tmp_path: Path, version: tuple[int, int], name: str) -> None:
+    parts = write(tmp_path, NUMBERS)
+    parts.version = version
+    refused(tmp_path, parts, name, error=UnsupportedError)
+
+
+def test_wrong_magic(tmp_path: Path) -> None:
+    parts = write(tmp_path, NUMBERS)
+    parts.magic = b"PAR1"
+    refused(tmp_path, parts, "PAR1", "no Lance file")
+
+
+def test_every_truncation(tmp_path: Path) -> None:
+    content = write(tmp_path, TEXT).assemble()
+    path = tmp_path / "bad.lance"
+    for size in range(len(content)):
+        path.write_bytes(content[:size])
+        with pytest.raises(CorruptFileError, match=r"bad\.lance.*truncated"):
+            read_everything(path)
+
+
+@pytest.mark.parametrize("entry", [(2**64 - 1, 2), (0, 2**64 - 1), (2**63, 2**63)])
+def test_table_entries_outside_the_file(tmp_path: Path, entry: tuple[int, int]) -> None:
+    refused_after(tmp_path, NUMBERS, lambda parts: parts.column_ranges.update({0: entry}), "column metadata 0")
+    refused_after(tmp_path, NUMBERS, lambda parts: parts.global_ranges.update({0: entry}), "global buffer 0")
+
+
+def test_columns_that_share_metadata(tmp_path: Path) -> None:
+    """Otherwise a table of n columns over one metadata of n pages decodes to n * n pages."""
+    parts = write(tmp_path, pa.table({name: pa.array([1, 2]) for name in "abc"}))
+    size = sum(len(column.SerializeToString()) for column in parts.columns)
+    start = len(parts.data) + len(parts.descriptor.SerializeToString())
+    parts.column_ranges = {index: (start, size) for index in range(3)}
+    refused(tmp_path, parts, "overlap")
+
+
+def test_pages_that_share_buffers(tmp_path: Path) -> None:
+    table = pa.table({"a": pa.array(np.arange(1000))})
+    parts = write(tmp_path, table)
+    for _ in range(100):
+        parts.columns[0].pages.add().CopyFrom(parts.columns[0].pages[0])
+    parts.descriptor.length *= 101
+    refused(tmp_path, parts, "more bytes than")
+
+
+def test_wrong_row_count(tmp_path: Path) -> None:
+    for length in (0, 2, 4, *HUGE):
+        parts = write(tmp_path, NUMBERS)
+        parts.descriptor.length = length
+        refused(tmp_path, parts, "3 values instead of" if length < 2**33 else "claims", str(length)) if length else None
+
+
+def test_no_schema(tmp_path: Path) -> None:
+    refused_after(tmp_path, NUMBERS, lambda parts: parts.descriptor.ClearField("schema"), "no schema")
+
+
+def test_fewer_columns_than_fields(tmp_path: Path) -> None:
+    refused_after(tmp_path, STRUCTS, lambda parts: parts.columns.pop(), "needs 2 columns", "has 1")
+
+
+def test_garbage_in_metadata(tmp_path: Path) -> None:
+    for index in range(40):
+        parts = write(tmp_path, NUMBERS)
+        stored = bytearray(parts.assemble())
+        start = len(parts.data)
+        stored[start + index] ^= 0xFF
+        path = tmp_path / "bad.lance"
+        path.write_bytes(bytes(stored))
+        try:
+            read_everything(path)
+        except LanceError as error:
+            assert "bad.lance" in str(error)
+
+
+# -- schema ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "logical_type",
+    [
+        "",
+        "integer",
+        "fixed_size_list:int32",
+        "fixed_size_list:int32:-2",
+        "fixed_size_list:int32:99999999999",
+        "fixed_size_list:struct:2",
+        "fixed_size_list:list:2",
+        "fixed_size_binary:-1",
+        "fixed_size_binary:4294967296",
+        "fixed_size_binary:" + "9" * 6000,
+        "fixed_size_list:" * 10_000 + "int8" + ":1" * 10_000,
+        "fixed_size_list:" * 8 + "int64" + ":2147483647" * 8,
+        "decimal:128:0:0",
+        "decimal:128:39:0",
+        "decimal:128:99999999999999999999:0",
+        "decimal:256:10:9999999999999",
+        "dict:string:string:false",
+        "dict:int8:float:false",
+        "dict:struct:int8:false",
+        "timestamp:us:",
+        "timestamp:weeks:-",
+        "list",
+        "map",
+        "large_list.struct",
+        "string",
+        "int32",
+        "bool",
+    ],
+)
+def test_wrong_logical_type(tmp_path: Path, logical_type: str) -> None:
+    def edit(parts: FileParts) -> None:
+        parts.descriptor.schema.fields[0].logical_type = logical_type
+
+    refused_after(tmp_path, NUMBERS, edit)
+
+
+def test_schema_nested_too_deep(tmp_path: Path) -> None:
+    parts = write(tmp_path, NUMBERS)
+    fields = parts.descriptor.schema.fields
+    for level in range(10_000):
+        field = fields.add(name="item", id=level + 1, parent_id=level, logical_type="int64", nullable=True)
+        fields[level].logical_type = "list"
+        fields[level].nullable = field.nullable
+    refused(tmp_path, parts, "128 levels deep")
+
+
+def _second_field(**values: Any) -> Edit:
+    def edit(parts: FileParts) -> None:
+        parts.descriptor.schema.fields.add(**{"name": "b", "logical_type": "int64", "id": 1, "parent_id": -1, **values})
+        parts.columns.append(parts.columns[0])
+
+    return edit
+
+
+def test_field_ids_and_parents(tmp_path: Path) -> None:
+    refused_after(tmp_path, NUMBERS, _second_field(id=0), "field id 0 occurs twice")
+    refused_after(tmp_path, NUMBERS, _second_field(parent_id=7), "names parent 7")
+    refused_after(tmp_path, NUMBERS, _second_field(parent_id=1), "names parent 1")  # its own parent
+    refused_after(tmp_path, NUMBERS, _second_field(parent_id=-2), "names parent -2")
+
+    def cycle(parts: FileParts) -> None:
+        parts.descriptor.schema.fields[0].parent_id = 1
+        _second_field(parent_id=0)(parts)
+
+    refused_after(tmp_path, NUMBERS, cycle, "names parent 1")
+
+
+def test_negative_field_id_is_no_field(tmp_path: Path) -> None:
+    """What blob descriptors look like: not part of the schema."""
+    parts = write(tmp_path, NUMBERS)
+    _second_field(id=-1)(parts)
+    path = tmp_path / "odd.lance"
+    path.write_bytes(parts.assemble())
+    assert read_everything(path).equals(NUMBERS)
+
+
+def test_not_nullable_null_type(tmp_path: Path) -> None:
+    def edit(parts: FileParts) -> None:
+        parts.descriptor.schema.fields[0].nullable = False
+
+    refused_after(tmp_path, pa.table({"a": pa.nulls(3)}), edit, "not nullable")
+
+
+def test_null_in_a_column_declared_not_nullable(tmp_path: Path) -> None:
+    def edit(parts: FileParts) -> None:
+        for field in parts.descriptor.schema.fields:
+            field.nullable = False
+
+    for table in (NULLABLE, TEXT, LISTS, DICTIONARY, WORDS):
+        refused_after(tmp_path, table, edit, "not nullable", "column 0")
+
+
+class Fussy(pa.ExtensionType):
+    """An extension type whose parameters cannot be read."""
+
+    def __init__(self) -> None:
+        super().__init__(pa.int64(), "tests.fussy")
+
+    def __arrow_ext_serialize__(self) -> bytes:
+        return b""
+
+    @classmethod
+    def __arrow_ext_deserialize__(cls, storage_type: pa.DataType, serialized: bytes) -> Fussy:
+        raise KeyError("freq")
+
+
+@pytest.fixture
+def registered() -> Iterator[None]:
+    pa.register_extension_type(Fussy())
+    yield
+    pa.unregister_extension_type("tests.fussy")
+
+
+@pytest.mark.usefixtures("registered")
+@pytest.mark.parametrize("name", ["arrow.uuid", "arrow.fixed_shape_tensor", "arrow.opaque", "tests.fussy"])
+def test_extension_type_over_wrong_storage(tmp_path: Path, name: str) -> None:
+    def edit(parts: FileParts) -> None:
+        metadata = parts.descriptor.schema.fields[0].metadata
+        metadata["ARROW:extension:name"] = name.encode()
+        metadata["ARROW:extension:metadata"] = b"\xff{"
+
+    refused_after(tmp_path, NUMBERS, edit, "extension", where="")
+
+
+# -- encodings ---------------------------------------------------------------------------------------------------
+
+
+def _nested(depth: int) -> pb.ArrayEncoding:
+    inner = pb.ArrayEncoding(flat=pb.Flat(bits_per_value=64))
+    for _ in range(depth):
+        outer = pb.ArrayEncoding()
+        outer.nullable.no_nulls.values.CopyFrom(inner)
+        inner = outer
+    return inner
+
+
+def _nested_bytes(depth: int) -> bytes:
+    """The same, without the limits of the protobuf library."""
+    inner = _nested(0).SerializeToString()
+    for _ in range(depth):
+        for tag in (b"\x0a", b"\x0a", b"\x12"):
+            inner = tag + _varint(len(inner)) + inner
+    return inner
+
+
+def _varint(value: int) -> bytes:
+    out = bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    return bytes([*out, value])
+
+
+def test_encoding_nested_too_deep(tmp_path: Path) -> None:
+    for depth in (70, 10_000):
+        parts = write(tmp_path, NUMBERS)
+        any_value = _nested_bytes(depth)
+        url = b"/lance.encodings.ArrayEncoding"
+        stored = b"\x0a" + _varint(len(url)) + url + b"\x12" + _varint(len(any_value)) + any_value
+        parts.columns[0].pages[0].encoding.direct.encoding = stored
+        refused(tmp_path, parts, "page 0")
+
+
+UNSUPPORTED = {
+    "fsst": pb.ArrayEncoding(fsst=pb.Fsst()),
+    "packed_struct": pb.ArrayEncoding(packed_struct=pb.PackedStruct()),
+    "bitpacked": pb.ArrayEncoding(bitpacked=pb.Bitpacked()),
+    "bitpacked_for_non_neg": pb.ArrayEncoding(bitpacked_for_non_neg=pb.BitpackedForNonNeg()),
+    "fixed_size_binary": pb.ArrayEncoding(fixed_size_binary=pb.FixedSizeBinary()),
+    "constant": pb.ArrayEncoding(constant=pb.Constant()),
+}
+
+
+@pytest.mark.parametrize("name", UNSUPPORTED)
+def test_encoding_of_another_release(tmp_path: Path, name: str) -> None:
+    parts = write(tmp_path, NUMBERS)
+    parts.set_encoding(0, UNSUPPORTED[name])
+    refused(tmp_path, parts, name, "column 0", "page 0", "'a'", error=UnsupportedError)
+
+
+def test_blob_column(tmp_path: Path) -> None:
+    def edit(parts: FileParts) -> None:
+        inner = pb.ColumnEncoding(values={})
+        wrapped = pb.ColumnEncoding(blob=pb.Blob(inner=inner))
+        from google.protobuf import any_pb2
+
+        parts.columns[0].encoding.direct.encoding = any_pb2.Any(
+            type_url="/lance.encodings.ColumnEncoding", value=wrapped.SerializeToString()
+        ).SerializeToString()
+
+    table = pa.table({"b": pa.array([b"x", b"y"], pa.large_binary())})
+    refused_after(tmp_path, table, edit, "blob", "'b'", error=UnsupportedError)
+
+
+def test_page_of_a_later_version(tmp_path: Path) -> None:
+    parts = write(tmp_path, NUMBERS)
+    parts.set_encoding(0, parts.encoding(0), name="lance.encodings21.PageLayout")
+    refused(tmp_path, parts, "PageLayout", "page 0")
+
+
+def test_missing_encodings(tmp_path: Path) -> None:
+    refused_after(tmp_path, NUMBERS, lambda parts: parts.columns[0].ClearField("encoding"), "encoding is missing")
+    refused_after(tmp_path, NUMBERS, lambda parts: parts.columns[0].pages[0].ClearField("encoding"), "missing")
+    refused_after(tmp_path, NUMBERS, lambda parts: parts.set_encoding(0, pb.ArrayEncoding()), "page 0", "empty")
+
+
+@pytest.mark.parametrize("bits", [0, 7, 8, 32, 2**41, 2**64 - 1])
+def test_wrong_width(tmp_path: Path, bits: int) -> None:
+    def edit(encoding: pb.ArrayEncoding) -> None:
+        encoding.nullable.no_nulls.values.flat.bits_per_value = bits
+
+    refused_after(tmp_path, NUMBERS, lambda parts: parts.edit(0, edit), "page 0", "bits")
+
+
+@pytest.mark.parametrize("length", [5, *HUGE])
+def test_page_longer_than_its_buffer(tmp_path: Path, length: int) -> None:
+    for table in (NUMBERS, TEXT, VECTORS, DICTIONARY):
+
+        def edit(parts: FileParts) -> None:
+            parts.columns[0].pages[0].length = length
+            parts.descriptor.length = length
+
+        refused_after(tmp_path, table, edit)
+
+
+@pytest.mark.parametrize("length", [2**28, 2**31, 2**32, 2**40, 2**56, 2**64 - 1])
+def test_forged_number_of_nulls(tmp_path: Path, length: int) -> None:
+    def edit(parts: FileParts) -> None:
+        parts.columns[0].pages[0].length = length
+        parts.descriptor.length = length
+        parts.set_encoding(0, pb.ArrayEncoding(nullable=pb.Nullable(all_nulls=pb.Nullable.AllNull())))
+
+    parts = write(tmp_path, NUMBERS)
+    edit(parts)
+    path = tmp_path / "bad.lance"
+    path.write_bytes(parts.assemble())
+    with pytest.raises(CorruptFileError, match=r"bad\.lance"):
+        LanceFileReader(path).read_all().to_table()
+
+
+def test_one_null_of_many_gigabytes(tmp_path: Path) -> None:
+    def edit(parts: FileParts) -> None:
+        parts.descriptor.schema.fields[0].logical_type = "fixed_size_list:int64:2147483647"
+        parts.set_encoding(0, pb.ArrayEncoding(nullable=pb.Nullable(all_nulls=pb.Nullable.AllNull())))
+
+    refused_after(tmp_path, NUMBERS, edit, "nulls", "page 0")
+
+
+def test_buffer_index_out_of_range(tmp_path: Path) -> None:
+    def edit(encoding: pb.ArrayEncoding) -> None:
+        encoding.nullable.no_nulls.values.flat.buffer.buffer_index = 2**32 - 1
+
+    refused_after(tmp_path, NUMBERS, lambda parts: parts.edit(0, edit), "buffer 4294967295 of 1", "page 0")
+
+
+@pytest.mark.parametrize("entry", [(2**64 - 1, 24), (0, 2**64 - 1), (0, 16)])
+def test_buffer_outside_the_file_or_short(tmp_path: Path, entry: tuple[int, int]) -> None:
+    def edit(parts: FileParts) -> None:
+        page = parts.columns[0].pages[0]
+        page.buffer_offsets[0], page.buffer_sizes[0] = entry
+
+    refused_after(tmp_path, NUMBERS, edit, "page 0")
+
+
+def test_positions_without_sizes(tmp_path: Path) -> None:
+    refused_after(tmp_path, NUMBERS, lambda parts: parts.columns[0].pages[0].buffer_sizes.pop(), "1 buffer positions")
+
+
+def _ends(*values: int) -> bytes:
+    return struct.pack(f"<{len(values)}Q", *values)
+
+
+@pytest.mark.parametrize(
+    "ends", [(3, 2, 5), (1, 4, 16), (2**63, 4, 5), (2**64 - 1, 2**64 - 1, 2**64 - 1), (1, 4, 2**62), (1, 12, 3)]
+)
+def test_text_ends_that_lie(tmp_path: Path, ends: tuple[int, int, int]) -> None:
+    table = pa.table({"t": ["x", "yé", "z"]})
+    refused_after(tmp_path, table, lambda parts: parts.replace_buffer(0, 0, _ends(*ends)), "column 0")
+
+
+@pytest.mark.parametrize("ends", [(3, 2, 3), (1, 2, 2), (2**63, 2, 3), (2**64 - 1, 2, 3), (0, 7, 2), (1, 2, 12)])
+def test_list_ends_that_lie(tmp_path: Path, ends: tuple[int, int, int]) -> None:
+    refused_after(tmp_path, LISTS, lambda parts: parts.replace_buffer(0, 0, _ends(*ends)), "column 0")
+
+
+@pytest.mark.parametrize("adjustment", [0, 1, 2])
+def test_null_adjustment_too_small(tmp_path: Path, adjustment: int) -> None:
+    def edit(encoding: pb.ArrayEncoding) -> None:
+        encoding.binary.null_adjustment = adjustment
+
+    refused_after(tmp_path, pa.table({"t": ["xx", "yé", "z"]}), lambda parts: parts.edit(0, edit), "column 0")
+
+
+@pytest.mark.parametrize("items", [0, 2, 4, *HUGE])
+def test_number_of_list_items(tmp_path: Path, items: int) -> None:
+    def edit(encoding: pb.ArrayEncoding) -> None:
+        encoding.list.num_items = items
+
+    refused_after(tmp_path, LISTS, lambda parts: parts.edit(0, edit), "values instead of", str(items))
+
+
+def test_list_encoding_that_is_none(tmp_path: Path) -> None:
+    parts = write(tmp_path, LISTS)
+    parts.set_encoding(0, _nested(1))
+    refused(tmp_path, parts, "does not fit a list")
+
+
+@pytest.mark.parametrize("text", [b"\xff\xfe\xfd", b"\xc3x\xa9", b"\xed\xa0\x80", b"\xf5\x80\x80"])
+def test_invalid_utf8(tmp_path: Path, text: bytes) -> None:
+    table = pa.table({"t": ["abc", "de", "fgh"]})
+
+    def edit(parts: FileParts) -> None:
+        parts.replace_buffer(0, 1, text + b"defgh")
+
+    refused_after(tmp_path, table, edit, "UTF-8", "column 0")
+
+
+def test_value_that_splits_a_character(tmp_path: Path) -> None:
+    table = pa.table({"t": ["aé", "b"]})
+    refused_after(tmp_path, table, lambda parts: parts.replace_buffer(0, 0, _ends(2, 4)), "UTF-8")
+
+
+def test_dictionary_index_out_of_range(tmp_path: Path) -> None:
+    codes = bytes([1, 2, 0, 77] * 40)
+    refused_after(tmp_path, WORDS, lambda parts: parts.replace_buffer(0, 0, codes[::-1]), "column 0", "dictionary")
+    for index in (3, 2**31 - 1, 2**32 - 1, 2**31):
+        content = struct.pack("<4I", index, 1, index, 0)
+        refused_after(
+            tmp_path, DICTIONARY, lambda parts, content=content: parts.replace_buffer(0, 0, content), "dictionary"
+        )
+
+
+@pytest.mark.parametrize("size", [0, 1, 3, 2**31, 2**32 - 1])
+def test_dictionary_size(tmp_path: Path, size: int) -> None:
+    def edit(encoding: pb.ArrayEncoding) -> None:
+        encoding.dictionary.num_dictionary_items = size
+
+    refused_after(tmp_path, WORDS, lambda parts: parts.edit(0, edit), "column 0")
+
+
+def test_dictionary_of_forged_nulls(tmp_path: Path) -> None:
+    def edit(encoding: pb.ArrayEncoding) -> None:
+        encoding.dictionary.num_dictionary_items = 2**32 - 1
+        encoding.dictionary.items.nullable.all_nulls.SetInParent()
+
+    refused_after(tmp_path, WORDS, lambda parts: parts.edit(0, edit), "nulls")
+    refused_after(tmp_path, DICTIONARY, lambda parts: parts.edit(0, edit), "nulls")
+
+
+@pytest.mark.parametrize("dimension", [0, 1, 3, 2**31, 2**32 - 1])
+def test_dimension(tmp_path: Path, dimension: int) -> None:
+    def edit(encoding: pb.ArrayEncoding) -> None:
+        encoding.nullable.no_nulls.values.fixed_size_list.dimension = dimension
+
+    refused_after(tmp_path, VECTORS, lambda parts: parts.edit(0, edit), "items do not fit", str(dimension))
+
+
+def test_struct_header(tmp_path: Path) -> None:
+    def longer(parts: FileParts) -> None:
+        parts.columns[0].pages[0].length = 2**60
+
+    def twice(parts: FileParts) -> None:
+        parts.columns[0].pages[0].length = 2
+        parts.columns[0].pages.add().CopyFrom(parts.columns[0].pages[0])
+        parts.columns[0].pages[1].length = 1
+
+    refused_after(tmp_path, STRUCTS, longer, "column 0")
+    refused_after(tmp_path, STRUCTS, twice, "one page")
+    refused_after(tmp_path, STRUCTS, lambda parts: parts.set_encoding(0, _nested(1)), "struct")
+    refused_after(
+        tmp_path, STRUCTS, lambda parts: setattr(parts.columns[1].pages[0], "length", 2), "2 values instead of 3"
+    )
+
+
+# -- compression -------------------------------------------------------------------------------------------------
+
+
+def _compressed(parts: FileParts, scheme: str, content: bytes) -> None:
+    def edit(encoding: pb.ArrayEncoding) -> None:
+        encoding.nullable.no_nulls.values.flat.compression.scheme = scheme
+
+    parts.edit(0, edit)
+    parts.replace_buffer(0, 0, content)
+
+
+FRAME = zstandard.compress(struct.pack("<3q", 1, 2, 3))
+
+
+def test_compressed_page_reads(tmp_path: Path) -> None:
+    for content in (FRAME, struct.pack("<Q", 24) + FRAME):
+        parts = write(tmp_path, NUMBERS)
+        _compressed(parts, "zstd", content)
+        path = tmp_path / "good2.lance"
+        path.write_bytes(parts.assemble())
+        assert read_everything(path).equals(NUMBERS)
+
+
+BOMB = zstandard.compress(bytes(1 << 26))
+
+
+@pytest.mark.parametrize(
+    ("scheme", "content"),
+    [
+        ("zstd", b""),
+        ("zstd", b"\x28\xb5\x2f\xfd"),
+        ("zstd", FRAME[:-3]),
+        ("zstd", struct.pack("<Q", 2**63) + FRAME),
+        ("zstd", struct.pack("<Q", 25) + FRAME),
+        ("zstd", struct.pack("<Q", 8) + FRAME),
+        ("zstd", struct.pack("<Q", 24) + b"not a frame"),
+        ("zstd", zstandard.compress(bytes(16))),
+        ("zstd", BOMB),
+        ("zstd", struct.pack("<Q", 24) + BOMB),
+        ("lz4", b""),
+        ("lz4", b"\x01"),
+        ("lz4", struct.pack("<I", 2**32 - 1) + b"\xff" * 20),
+        ("lz4", struct.pack("<I", 24) + b"\xff" * 20),
+        ("lz4", struct.pack("<I", 0) + b"\x00"),
+    ],
+)
+def test_broken_compression(tmp_path: Path, scheme: str, content: bytes) -> None:
+    refused_after(tmp_path, NUMBERS, lambda parts: _compressed(parts, scheme, content), "column 0", "page 0", scheme)
+
+
+def test_unknown_compression(tmp_path: Path) -> None:
+    parts = write(tmp_path, NUMBERS)
+    _compressed(parts, "snappy", FRAME)
+    refused(tmp_path, parts, "snappy", "page 0", error=UnsupportedError)
+
+
+# -- odd, but allowed --------------------------------------------------------------------------------------------
+
+
+def reads(folder: Path, parts: FileParts, expected: pa.Table) -> None:
+    path = folder / "odd.lance"
+    path.write_bytes(parts.assemble())
+    actual = read_everything(path)
+    assert actual.to_pylist() == expected.to_pylist()
+
+
+def test_wrappers_around_everything(tmp_path: Path) -> None:
+    for table in (NUMBERS, NULLABLE, TEXT, WORDS, VECTORS, DICTIONARY, LISTS):
+        parts = write(tmp_path, table)
+        wrapped = pb.ArrayEncoding()
+        wrapped.nullable.no_nulls.values.CopyFrom(parts.encoding(0))
+        parts.set_encoding(0, wrapped)
+        reads(tmp_path, parts, table)
+
+
+def test_validity_around_values_with_validity(tmp_path: Path) -> None:
+    """Both count, whatever the values are."""
+    for table in (NULLABLE, TEXT, VECTORS, WORDS, DICTIONARY, pa.table({"n": pa.nulls(3)})):
+        parts = write(tmp_path, table)
+        position, size = parts.add_buffer(b"\xfe" + b"\xff" * 30)  # the first value is null
+        page = parts.columns[0].pages[0]
+        page.buffer_offsets.append(position)
+        page.buffer_sizes.append(size)
+        wrapped = pb.ArrayEncoding()
+        some = wrapped.nullable.some_nulls
+        some.validity.flat.bits_per_value = 1
+        some.validity.flat.buffer.buffer_index = len(page.buffer_offsets) - 1
+        some.values.CopyFrom(parts.encoding(0))
+        parts.set_encoding(0, wrapped)
+        rows = table.to_pylist()
+        reads(tmp_path, parts, pa.Table.from_pylist([{name: None for name in rows[0]}, *rows[1:]]))
+
+
+def test_zero_width_values(tmp_path: Path) -> None:
+    for table in (
+        pa.table({"w": pa.array([b"", None, b""], pa.binary(0))}),
+        pa.table({"v": pa.array([[], None, []], pa.list_(pa.int32(), 0))}),
+        pa.table({"w": pa.array([b"", b"", b""], pa.binary(0))}),
+    ):
+        reads(tmp_path, write(tmp_path, table), table)
+
+
+def test_column_of_pages_without_values(tmp_path: Path) -> None:
+    parts = write(tmp_path, NUMBERS)
+    empty = parts.columns[0].pages.add()
+    empty.CopyFrom(parts.columns[0].pages[0])
+    del empty.buffer_offsets[:], empty.buffer_sizes[:]
+    empty.length = 0
+    reads(tmp_path, parts, NUMBERS)
+
+
+def test_empty_dictionary(tmp_path: Path) -> None:
+    table = pa.table({"t": ["a", None] * 60})
+    parts = write(tmp_path, table)
+
+    def edit(encoding: pb.ArrayEncoding) -> None:
+        encoding.dictionary.num_dictionary_items = 0
+        encoding.dictionary.items.binary.null_adjustment = 0
+
+    parts.edit(0, edit)
+    parts.replace_buffer(0, 0, bytes(120))
+    reads(tmp_path, parts, pa.table({"t": pa.nulls(120, pa.string())}))
