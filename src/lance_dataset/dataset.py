@@ -20,7 +20,6 @@ from lance_dataset.errors import CommitConflictError, DatasetNotFoundError, Inva
 from lance_dataset.fragment import LanceFragment
 from lance_dataset.io.base import ObjectStore
 from lance_dataset.io.resolve import resolve
-from lance_dataset.lance_schema import LanceSchema
 from lance_dataset.operations import LanceOperation, Transaction, from_table_transaction
 from lance_dataset.query.delete import plan_delete
 from lance_dataset.query.expr import compile_filter
@@ -43,6 +42,7 @@ from lance_dataset.table.versions import (
     version_as_of,
     version_info,
 )
+from lance_dataset.table_version import TableVersion
 from lance_dataset.target import WriteTarget, commit_operation
 
 __all__ = ["LanceDataset", "dataset"]
@@ -51,7 +51,7 @@ Columns: TypeAlias = "Sequence[str] | Mapping[str, str] | None"
 Predicate: TypeAlias = "str | pc.Expression"
 
 
-class LanceDataset(ScannableDataset):
+class LanceDataset(ScannableDataset, TableVersion):
     """One version of a dataset. Open it with `lance_dataset.dataset`.
 
     Parameters
@@ -140,40 +140,6 @@ class LanceDataset(ScannableDataset):
         return self._manifest.schema.arrow
 
     @property
-    def lance_schema(self) -> LanceSchema:
-        """Schema with field ids."""
-        return LanceSchema(self._manifest.schema)
-
-    @property
-    def data_storage_version(self) -> str:
-        """File version of new data files, such as ``2.0``."""
-        return self._manifest.storage_version
-
-    @property
-    def has_stable_row_ids(self) -> bool:
-        """Whether row ids stay the same when rows move."""
-        return self._manifest.uses_stable_row_ids
-
-    @property
-    def max_field_id(self) -> int:
-        """Highest field id in use."""
-        return self._manifest.max_field_id
-
-    @property
-    def metadata(self) -> dict[str, str]:
-        """Free metadata of the table."""
-        return dict(self._manifest.table_metadata)
-
-    @property
-    def schema_metadata(self) -> dict[str, str]:
-        """Metadata of the schema, as text."""
-        return {key: value.decode(errors="replace") for key, value in self._manifest.schema.metadata.items()}
-
-    def config(self) -> dict[str, str]:
-        """Settings of the table."""
-        return dict(self._manifest.config)
-
-    @property
     def initial_storage_options(self) -> dict[str, str] | None:
         """Storage options given at open."""
         return dict(self._storage_options) or None
@@ -183,11 +149,6 @@ class LanceDataset(ScannableDataset):
         return self._session
 
     # -- versions ------------------------------------------------------------------------------------------------
-
-    @property
-    def version(self) -> int:
-        """Number of the version this handle shows."""
-        return self._manifest.version
 
     @property
     def latest_version(self) -> int:
@@ -202,10 +163,6 @@ class LanceDataset(ScannableDataset):
     def version_refs(self) -> list[dict[str, int]]:
         """Numbers of all versions, oldest first, without opening them."""
         return [{"version": name.version} for name in list_versions(self._store, self._root)]
-
-    def get_version(self) -> dict[str, Any]:
-        """The entry of `versions` for the open version."""
-        return version_info(self._manifest)
 
     def checkout_version(self, version: int) -> LanceDataset:
         """A new handle on a version.
@@ -381,10 +338,6 @@ class LanceDataset(ScannableDataset):
         if self._manifest.fragment(fragment_id) is None:
             return None
         return LanceFragment(self, fragment_id)
-
-    def fragment_ids(self) -> list[int]:
-        """Ids of the fragments, in scan order."""
-        return [fragment.id for fragment in self._manifest.fragments]
 
     def validate(self) -> None:
         """Open every column of every fragment and check that counts agree.

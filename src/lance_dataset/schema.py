@@ -432,6 +432,8 @@ def _append_proto(node: Field, parent_id: int, messages: list[file_pb2.Field]) -
         message.metadata[key] = value
     if node.dictionary is not None:
         message.dictionary.offset, message.dictionary.length = node.dictionary
+    elif node.logical_type.startswith("dict:"):
+        message.dictionary.SetInParent()  # without values; releases up to 0.20 do not open the table if it is missing
     messages.append(message)
     for child in node.children:
         _append_proto(child, node.id, messages)

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from lance_dataset.errors import AlreadyExistsError, DatasetNotFoundError, InvalidInputError
+from lance_dataset.errors import AlreadyExistsError, DatasetNotFoundError, InvalidInputError, LanceError
+from lance_dataset.file.v2_0.encode import check_schema
 from lance_dataset.file.versions import resolve_version
 from lance_dataset.input import check_append_schema
 from lance_dataset.io.base import ObjectStore
@@ -21,7 +22,7 @@ from lance_dataset.table import transaction as table_transaction
 from lance_dataset.table.commit import commit_transaction, create_table
 from lance_dataset.table.fragment import Fragment
 from lance_dataset.table.manifest import Manifest
-from lance_dataset.table.versions import latest_version, read_latest, read_named
+from lance_dataset.table.versions import latest_version, list_versions, read_latest, read_named
 
 if TYPE_CHECKING:
     from lance_dataset.dataset import LanceDataset
@@ -77,7 +78,9 @@ class WriteTarget:
             return stored_columns(existing.schema, arrow), resolve_version(existing.storage_version)
         if existing is not None and version is None:
             version = existing.storage_version
-        return Schema.from_arrow(arrow), resolve_version(version)
+        schema, version = Schema.from_arrow(arrow), resolve_version(version)
+        check_schema(schema)
+        return schema, version
 
     def commit(
         self,
@@ -116,6 +119,21 @@ class WriteTarget:
             operation = table_transaction.Append(tuple(fragments))
         change = table_transaction.Transaction(existing.version, operation, properties=properties)
         return commit_transaction(self.store, self.root, change, read_manifest=existing)
+
+    def holds(self, fragments: Sequence[Fragment]) -> bool:
+        """Whether a version made since `find` has files of these fragments; True where that cannot be found out.
+
+        A commit that failed (an interrupt, a disk error) may have failed after its manifest was in place. Its files
+        must stay then; files that nobody refers to do no harm.
+        """
+        ours = {file.path for fragment in fragments for file in fragment.files}
+        first = 1 if self.manifest is None else self.manifest.version + 1
+        try:
+            newer = [name for name in list_versions(self.store, self.root) if name.version >= first]
+            manifests = (read_named(self.store, self.root, name) for name in newer)
+            return any(file.path in ours for made in manifests for each in made.fragments for file in each.files)
+        except (LanceError, OSError):
+            return True
 
 
 def stored_columns(existing: Schema, given: pa.Schema) -> Schema:

@@ -129,7 +129,8 @@ def write_dataset(
             mode, lance_schema, fragments, version, properties, enable_v2_manifest_paths, enable_stable_row_ids
         )
     except BaseException:
-        remove_data_files(target.store, target.root, fragments)
+        if not target.holds(fragments):
+            remove_data_files(target.store, target.root, fragments)
         raise
     if isinstance(uri, LanceDataset):
         uri._show(manifest)

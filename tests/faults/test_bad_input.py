@@ -13,6 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from file_surgery import problem
 
 import lance_dataset as lance
 from lance_dataset._proto import table_pb2
@@ -145,11 +146,9 @@ def test_flipped_bytes_in_the_metadata_of_a_data_file(uri: str) -> None:
         changed[position] ^= 0xFF
         path.write_bytes(bytes(changed))
         for read in readers(uri)[:3]:
-            try:
-                read()
-            except LanceError as error:
-                assert path.name in str(error)
-                refused += 1
+            said = problem(read)
+            assert said is None or path.name in said
+            refused += said is not None
     assert refused > len(content) - start
 
 
@@ -161,10 +160,8 @@ def test_flipped_bytes_in_a_manifest(uri: str, mask: int) -> None:
         changed = bytearray(content)
         changed[position] ^= mask
         path.write_bytes(bytes(changed))
-        try:
-            lance.dataset(uri).to_table()
-        except LanceError as error:
-            assert len(str(error)) > 20
+        said = problem(lambda: lance.dataset(uri).to_table())
+        assert said is None or len(said) > 20
 
 
 def test_truncated_manifest(uri: str) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import zstandard
-from file_surgery import FileParts, take_apart_file
+from file_surgery import FileParts, problem, take_apart_file
 
 from lance_dataset._proto import encodings_pb2 as pb
 from lance_dataset.errors import CorruptFileError, LanceError, UnsupportedError
@@ -146,7 +146,7 @@ def test_columns_that_share_metadata(tmp_path: Path) -> None:
     parts = write(tmp_path, pa.table({name: pa.array([1, 2]) for name in "abc"}))
     size = sum(len(column.SerializeToString()) for column in parts.columns)
     start = len(parts.data) + len(parts.descriptor.SerializeToString())
-    parts.column_ranges = {index: (start, size) for index in range(3)}
+    parts.column_ranges = dict.fromkeys(range(3), (start, size))
     refused(tmp_path, parts, "overlap")
 
 
@@ -182,10 +182,8 @@ def test_garbage_in_metadata(tmp_path: Path) -> None:
         stored[start + index] ^= 0xFF
         path = tmp_path / "bad.lance"
         path.write_bytes(bytes(stored))
-        try:
-            read_everything(path)
-        except LanceError as error:
-            assert "bad.lance" in str(error)
+        said = problem(lambda path=path: read_everything(path))
+        assert said is None or "bad.lance" in said
 
 
 # -- schema ------------------------------------------------------------------------------------------------------
@@ -580,15 +578,30 @@ def _compressed(parts: FileParts, scheme: str, content: bytes) -> None:
 
 
 FRAME = zstandard.compress(struct.pack("<3q", 1, 2, 3))
+UNSIZED = zstandard.ZstdCompressor(write_content_size=False).compress(struct.pack("<3q", 1, 2, 3))
 
 
 def test_compressed_page_reads(tmp_path: Path) -> None:
-    for content in (FRAME, struct.pack("<Q", 24) + FRAME):
+    for content in (FRAME, struct.pack("<Q", 24) + FRAME, UNSIZED):
         parts = write(tmp_path, NUMBERS)
         _compressed(parts, "zstd", content)
         path = tmp_path / "good2.lance"
         path.write_bytes(parts.assemble())
         assert read_everything(path).equals(NUMBERS)
+
+
+def test_unsized_frame_that_expands_a_lot(tmp_path: Path) -> None:
+    """What releases 0.18 to 0.25 wrote: no length anywhere, and repeated text shrinks a thousandfold."""
+    table = pa.table({"a": pa.array(np.zeros(2_000_000, np.int64))})
+    parts = write(tmp_path, table)
+    frame = zstandard.ZstdCompressor(write_content_size=False).compress(bytes(1 << 20))
+    parts.columns[0].pages[0].length = 1 << 17
+    del parts.columns[0].pages[1:]
+    parts.descriptor.length = 1 << 17
+    _compressed(parts, "zstd", frame)
+    path = tmp_path / "expands.lance"
+    path.write_bytes(parts.assemble())
+    assert LanceFileReader(path).read_all().to_table().num_rows == 1 << 17
 
 
 BOMB = zstandard.compress(bytes(1 << 26))
@@ -600,6 +613,7 @@ BOMB = zstandard.compress(bytes(1 << 26))
         ("zstd", b""),
         ("zstd", b"\x28\xb5\x2f\xfd"),
         ("zstd", FRAME[:-3]),
+        ("zstd", UNSIZED[:-3]),
         ("zstd", struct.pack("<Q", 2**63) + FRAME),
         ("zstd", struct.pack("<Q", 25) + FRAME),
         ("zstd", struct.pack("<Q", 8) + FRAME),
@@ -658,7 +672,7 @@ def test_validity_around_values_with_validity(tmp_path: Path) -> None:
         some.values.CopyFrom(parts.encoding(0))
         parts.set_encoding(0, wrapped)
         rows = table.to_pylist()
-        reads(tmp_path, parts, pa.Table.from_pylist([{name: None for name in rows[0]}, *rows[1:]]))
+        reads(tmp_path, parts, pa.Table.from_pylist([dict.fromkeys(rows[0]), *rows[1:]]))
 
 
 def test_zero_width_values(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from google.protobuf import any_pb2
 from google.protobuf.message import Message
 
 from lance_dataset._proto import encodings_pb2, file2_pb2, file_pb2
+from lance_dataset.errors import LanceError
 
 FOOTER = struct.Struct("<QQQIIHH4s")
 
@@ -38,9 +39,7 @@ class FileParts:
 
     def set_encoding(self, column: int, encoding: Message, page: int = 0, name: str | None = None) -> None:
         """Replace the encoding of a page."""
-        wrapped = any_pb2.Any(
-            type_url=f"/{name or encoding.DESCRIPTOR.full_name}", value=encoding.SerializeToString()
-        )
+        wrapped = any_pb2.Any(type_url=f"/{name or encoding.DESCRIPTOR.full_name}", value=encoding.SerializeToString())
         self.columns[column].pages[page].encoding.direct.encoding = wrapped.SerializeToString()
 
     def edit(self, column: int, change: Callable[[encodings_pb2.ArrayEncoding], None], page: int = 0) -> None:
@@ -97,7 +96,7 @@ class FileParts:
 
 def take_apart(content: bytes) -> FileParts:
     """The pieces of a valid file."""
-    column_start, cmo, gbo, _, num_columns, major, minor, _ = FOOTER.unpack(content[-FOOTER.size :])
+    _, cmo, gbo, _, num_columns, major, minor, _ = FOOTER.unpack(content[-FOOTER.size :])
     position, size = struct.unpack_from("<QQ", content, gbo)
     descriptor = file_pb2.FileDescriptor.FromString(content[position : position + size])
     columns = []
@@ -110,3 +109,12 @@ def take_apart(content: bytes) -> FileParts:
 def take_apart_file(path: str | Path) -> FileParts:
     """The pieces of a valid file on disk."""
     return take_apart(Path(path).read_bytes())
+
+
+def problem(action: Callable[[], object]) -> str | None:
+    """The message if the action is refused with an error of this package, None if it succeeds."""
+    try:
+        action()
+    except LanceError as error:
+        return str(error)
+    return None

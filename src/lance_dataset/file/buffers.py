@@ -9,7 +9,16 @@ from numpy.typing import NDArray
 
 from lancecodec import bitmap
 
-__all__ = ["aligned", "allocate", "as_integers", "bitmap_at_zero", "concat_arrays", "octets", "with_validity"]
+__all__ = [
+    "aligned",
+    "allocate",
+    "as_integers",
+    "bit_width",
+    "bitmap_at_zero",
+    "concat_arrays",
+    "octets",
+    "with_validity",
+]
 
 
 def octets(buffer: pa.Buffer) -> memoryview:
@@ -20,6 +29,13 @@ def octets(buffer: pa.Buffer) -> memoryview:
 def allocate(size: int) -> pa.Buffer:
     """A writable buffer of `size` bytes from Arrow's memory pool."""
     return pa.allocate_buffer(size)
+
+
+def bit_width(arrow_type: pa.DataType) -> int:
+    """Bits of a value of a fixed-width type; ValueError for other types."""
+    if pa.types.is_fixed_size_binary(arrow_type):
+        return 8 * arrow_type.byte_width  # Arrow's own answer is a 32-bit number
+    return arrow_type.bit_width
 
 
 def aligned(buffer: pa.Buffer, width: int) -> pa.Buffer:

@@ -14,12 +14,13 @@ from lance_dataset.file.v2_0.encode import EncodedPage, encode_column, struct_he
 from lance_dataset.file.versions import manifest_pair, resolve_version
 from lance_dataset.io.base import OutputFile
 from lance_dataset.schema import Field, Schema
+from lancecodec import CodecError
 
 __all__ = ["DataFileSummary", "DataFileWriter"]
 
 _PAGE_BYTES = 8 << 20
 #: What all columns together may hold back by default, so that very wide tables stay bounded too.
-_TOTAL_CACHE_BYTES = 128 << 20
+_TOTAL_CACHE_BYTES = 64 << 20
 _MIN_PAGE_BYTES = 64 << 10
 _MAX_PAGE_BYTES = 32 << 20
 
@@ -60,7 +61,7 @@ class DataFileWriter:
     version
         File version.
     data_cache_bytes
-        Bytes held back by all columns together before pages are cut; by default 8 MiB a column, 128 MiB in all.
+        Bytes held back by all columns together before pages are cut; by default 8 MiB a column, 64 MiB in all.
     max_page_bytes
         Larger spans of rows are cut into several pages.
     """
@@ -125,6 +126,7 @@ class DataFileWriter:
                     f"column {column.field.name!r}: the batch has type {array.type}, "
                     f"the file {column.field.storage_type}"
                 )
+            _check_valid(array, column.field.name)
             for piece in _cut(array, self._page_bytes):
                 column.add(piece)
                 if column.bytes >= self._page_bytes:
@@ -135,8 +137,11 @@ class DataFileWriter:
         if not column.arrays:
             return
         arrays, column.arrays, column.bytes = column.arrays, [], 0
-        for page in encode_column(column.field, column.field.name, column.first, arrays, self._header_rows):
-            self._write_page(page)
+        try:
+            for page in encode_column(column.field, column.field.name, column.first, arrays, self._header_rows):
+                self._write_page(page)
+        except CodecError as error:
+            raise SchemaError(f"column {column.field.name!r}: the data is no valid Arrow array: {error}") from error
 
     def _write_page(self, page: EncodedPage) -> None:
         ranges = [self._container.write_buffer(parts) for parts in page.buffers]
@@ -194,6 +199,14 @@ class _PendingColumn:
         self.arrays.append(array)
         # a null column has no bytes, yet its pages must be cut somewhere
         self.bytes += max(array.nbytes, len(array) // 8)
+
+
+def _check_valid(array: pa.Array, name: str) -> None:
+    """Refuse arrays whose buffers are too short for what they claim; takes no time, whatever their size."""
+    try:
+        array.validate()
+    except pa.ArrowInvalid as error:
+        raise SchemaError(f"column {name!r}: the data is no valid Arrow array: {error}") from error
 
 
 def _page_target(data_cache_bytes: int | None, max_page_bytes: int | None, columns: int) -> int:

@@ -15,6 +15,7 @@ from lance_dataset.query.scan import ScanRequest, matching_rows
 from lance_dataset.query.table_reader import TableReader
 from lance_dataset.schema import Schema
 from lance_dataset.table.deletions import write_deletions
+from lance_dataset.table.flags import check_writable
 from lance_dataset.table.fragment import Fragment
 from lance_dataset.table.transaction import Delete
 
@@ -42,14 +43,16 @@ class DeletePlan:
 
 def plan_delete(store: ObjectStore, root: str, reader: TableReader, predicate: Filter) -> DeletePlan:
     """Find the live rows a predicate holds for, and write new deletion files for their fragments."""
+    check_writable(reader.manifest.writer_flags, reader.manifest.path)
     schema, version = reader.manifest.schema, reader.manifest.version
     if "_rowoffset" in predicate.columns:
         _ = reader.live_starts
+    # First find all rows: reading can fail, and no deletion file shall be there then.
+    hits = [(fragment, delete_where(fragment, predicate, schema)) for fragment in reader.fragments]
     updated: list[Fragment] = []
     removed: list[int] = []
     affected = {}
-    for fragment in reader.fragments:
-        rows = delete_where(fragment, predicate, schema)
+    for fragment, rows in hits:
         if len(rows) == 0:
             continue
         affected[fragment.fragment.id] = rows.astype(np.uint32)

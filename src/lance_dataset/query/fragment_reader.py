@@ -12,6 +12,7 @@ from lance_dataset.errors import CorruptFileError, UnsupportedError
 from lance_dataset.file.column import ColumnReader
 from lance_dataset.file.container import MAX_ROWS, FileMetadata
 from lance_dataset.file.reader import open_fragment_column, open_metadata
+from lance_dataset.file.versions import READABLE_VERSIONS
 from lance_dataset.schema import Field
 from lance_dataset.table.deletions import read_deletions
 from lance_dataset.table.fragment import DataFile, Fragment, Lineage, Spilled
@@ -44,6 +45,8 @@ class FragmentReader:
     """
 
     def __init__(self, locator: FileLocator, fragment: Fragment, live_start: int | None = None) -> None:
+        if fragment.physical_rows > MAX_ROWS:
+            raise CorruptFileError(f"the manifest claims {fragment.physical_rows} rows for fragment {fragment.id}")
         self.fragment = fragment
         self.live_start = live_start
         self._locator = locator
@@ -64,19 +67,30 @@ class FragmentReader:
         """Field id -> data file and column index; the last file wins."""
         owners = {}
         for file in self.fragment.files:
-            for field_id, index in zip(file.fields, file.column_indices, strict=False):
+            self._check_file(file)
+            for field_id, index in zip(file.fields, file.column_indices, strict=True):
                 if field_id >= 0 and index >= 0:
                     owners[field_id] = (file, index)
         return owners
 
+    def _check_file(self, file: DataFile) -> None:
+        """Refuse a file whose columns would otherwise seem to be missing, and so null."""
+        if file.storage_version not in READABLE_VERSIONS:
+            raise UnsupportedError(
+                f"data file {file.path!r} of fragment {self.fragment.id} has file version {file.storage_version}, "
+                f"which this release cannot read; it reads {', '.join(sorted(READABLE_VERSIONS))}"
+            )
+        if len(file.fields) != len(file.column_indices):
+            raise CorruptFileError(
+                f"data file {file.path!r} of fragment {self.fragment.id}: the manifest lists {len(file.fields)} fields "
+                f"and {len(file.column_indices)} column indices"
+            )
+
     @cached_property
     def physical_rows(self) -> int:
         """Rows in the files, deleted ones included."""
-        claimed = self.fragment.physical_rows
-        if claimed > MAX_ROWS:
-            raise CorruptFileError(f"the manifest claims {claimed} rows for fragment {self.fragment.id}")
-        if claimed or not self.fragment.files:
-            return claimed
+        if self.fragment.physical_rows or not self.fragment.files:
+            return self.fragment.physical_rows
         return self._open(self.fragment.files[0]).num_rows
 
     @cached_property

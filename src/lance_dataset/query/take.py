@@ -31,8 +31,10 @@ def row_numbers(indices: Sequence[int] | NDArray[np.integer] | pa.Array) -> NDAr
     if isinstance(indices, pa.Array | pa.ChunkedArray):
         indices = indices.to_numpy(zero_copy_only=False) if isinstance(indices, pa.Array) else indices.to_numpy()
     array = np.asarray(indices)
-    if array.size == 0:
+    if array.ndim == 1 and array.size == 0:
         return np.empty(0, np.int64)
+    if array.ndim == 1 and array.dtype.kind in "Of" and all(isinstance(index, int) for index in indices):
+        raise RowIndexError(f"row number {max(indices, key=abs)} is out of range")
     if array.dtype.kind not in "iu" or array.ndim != 1:
         raise TypeError(f"row numbers must be a flat list of integers, not {array.dtype} of shape {array.shape}")
     if array.dtype.kind == "u" and int(array.max()) > np.iinfo(np.int64).max:

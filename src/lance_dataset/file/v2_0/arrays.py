@@ -5,15 +5,16 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from lance_dataset.errors import CorruptFileError
-from lance_dataset.file.buffers import aligned, allocate, bitmap_at_zero, with_validity
+from lance_dataset.file.buffers import aligned, allocate, bit_width, bitmap_at_zero, with_validity
 from lance_dataset.file.v2_0.nodes import Binary, Dictionary, FixedSizeList, Flat, Node, Nullable, plain_flat
 from lance_dataset.file.v2_0.page import Page
 from lancecodec import offsets as offset_codec
 from lancecodec import utf8
 
-__all__ = ["is_binary_like", "is_wide", "read_page"]
+__all__ = ["is_binary_like", "is_text", "is_wide", "read_page"]
 
 #: A page of nulls has no bytes that its length could be checked against; writers cut pages far below this.
 _MAX_NULL_BYTES = 1 << 30
@@ -36,7 +37,8 @@ def is_binary_like(arrow_type: pa.DataType) -> bool:
     )
 
 
-def _is_text(arrow_type: pa.DataType) -> bool:
+def is_text(arrow_type: pa.DataType) -> bool:
+    """String of either offset width."""
     return pa.types.is_string(arrow_type) or pa.types.is_large_string(arrow_type)
 
 
@@ -95,7 +97,7 @@ def _null_bytes(arrow_type: pa.DataType) -> float:
         return 0
     if pa.types.is_dictionary(arrow_type):
         return _null_bytes(arrow_type.index_type)
-    return 8 if is_binary_like(arrow_type) else arrow_type.bit_width / 8
+    return 8 if is_binary_like(arrow_type) else bit_width(arrow_type) / 8
 
 
 def _read_validity(page: Page, validity: Flat, total: int, start: int, stop: int) -> pa.Buffer:
@@ -118,7 +120,7 @@ def _read_flat(
 
 def _bit_width(page: Page, arrow_type: pa.DataType) -> int:
     try:
-        return arrow_type.bit_width
+        return bit_width(arrow_type)
     except ValueError as error:
         raise CorruptFileError(f"{page.where}: a flat encoding does not fit the type {arrow_type}") from error
 
@@ -154,7 +156,7 @@ def _read_binary(page: Page, node: Binary, total: int, arrow_type: pa.DataType, 
     )
     page.discard_flat(node.ends, before, stop)
     data = content.slice(first, last - first) if node.data.scheme else page.source.read(position + first, last - first)
-    if _is_text(arrow_type):
+    if is_text(arrow_type):
         utf8.validate(data, offsets, wide)
     return pa.Array.from_buffers(arrow_type, length, [validity if nulls else None, offsets, data], null_count=nulls)
 
@@ -171,8 +173,18 @@ def _read_string_dictionary(
     if len(indices) and int(indices.max()) > len(items):
         raise CorruptFileError(f"{page.where}: dictionary index {int(indices.max())} of {len(items)} items")
     valid = indices > 0
+    if not is_wide(arrow_type):
+        _check_total(items, indices)
     zero_based = pa.array((indices - 1).astype(np.uint8), mask=None if valid.all() else ~valid)
     return items.take(zero_based)
+
+
+def _check_total(items: pa.Array, indices: NDArray[np.uint8]) -> None:
+    """Refuse to put more bytes together than 32-bit offsets reach."""
+    lengths = np.asarray(pc.fill_null(pc.binary_length(items), 0), np.int64)
+    uses = np.bincount(indices, minlength=256)[1 : len(lengths) + 1]
+    if int(lengths @ uses) > np.iinfo(np.int32).max:
+        raise offset_codec.OffsetOverflowError("the values of the range have more than 2**31 - 1 bytes")
 
 
 def _read_dictionary(

@@ -11,11 +11,12 @@ import pyarrow.compute as pc
 
 from lance_dataset._proto import encodings_pb2 as pb
 from lance_dataset.errors import SchemaError, UnsupportedError
-from lance_dataset.file.buffers import aligned, allocate, bitmap_at_zero, concat_arrays
-from lance_dataset.file.v2_0.arrays import is_binary_like, is_wide
+from lance_dataset.file.buffers import aligned, allocate, bit_width, bitmap_at_zero, concat_arrays
+from lance_dataset.file.v2_0.arrays import is_binary_like, is_text, is_wide
 from lance_dataset.schema import Field, Schema
 from lance_dataset.types import NESTED_TYPES
 from lancecodec import offsets as offset_codec
+from lancecodec import utf8
 
 __all__ = ["EncodedPage", "check_schema", "encode_column", "struct_header"]
 
@@ -217,7 +218,7 @@ def _encode_fixed(arrays: Sequence[pa.Array], length: int, buffers: list[list[pa
         values = _encode_fixed_lists(arrays, arrow_type, buffers)
     else:
         buffers.append(_value_parts(arrays, arrow_type))
-        values = _flat(arrow_type.bit_width, len(buffers) - 1)
+        values = _flat(bit_width(arrow_type), len(buffers) - 1)
     if validity is None:
         return _no_nulls(values)
     some = pb.Nullable.SomeNull(validity=validity, values=values)
@@ -244,7 +245,7 @@ def _value_parts(arrays: Sequence[pa.Array], arrow_type: pa.DataType) -> list[pa
         joined = concat_arrays(list(arrays), arrow_type)
         bits = bitmap_at_zero(joined.buffers()[1], joined.offset, len(joined))
         return [bits.slice(0, (len(joined) + 7) // 8)]
-    width = arrow_type.bit_width // 8
+    width = bit_width(arrow_type) // 8
     return [array.buffers()[1].slice(array.offset * width, len(array) * width) for array in arrays if len(array)]
 
 
@@ -267,15 +268,19 @@ def _encode_binary(arrays: Sequence[pa.Array], length: int, buffers: list[list[p
     for array in arrays:
         offsets = aligned(array.buffers()[1].slice(array.offset * entry, (len(array) + 1) * entry), entry)
         view = np.frombuffer(offsets, np.int64 if wide else np.int32)
-        spans.append((array, offsets, int(view[0]), int(view[-1])))
-    total = sum(last - first for _, _, first, last in spans)
+        spans.append((array, offsets, view))
+    total = sum(int(view[-1] - view[0]) for _, _, view in spans)
     ends, data, base = [], [], 0
-    for array, offsets, first, last in spans:
+    for array, offsets, view in spans:
+        first, last = int(view[0]), int(view[-1])
         validity = array.buffers()[0] if array.null_count else None
         ends.append(_encode_ends(offsets, wide, len(array), validity, array.offset, base, total + 1))
         base += last - first
         if last > first:
-            data.append(array.buffers()[2].slice(first, last - first))
+            content = array.buffers()[2].slice(first, last - first)
+            if is_text(array.type):
+                utf8.validate(content, offsets if first == 0 else pa.py_buffer(view - first), wide)
+            data.append(content)
     buffers.extend([ends, data])
     binary = pb.Binary(
         indices=_no_nulls(_flat(64, len(buffers) - 2)),

@@ -11,7 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from lance_dataset.errors import CorruptFileError
-from lance_dataset.file.buffers import allocate, concat_arrays
+from lance_dataset.file.buffers import allocate, bit_width, concat_arrays
 from lance_dataset.file.column import ColumnReader
 from lance_dataset.file.v2_0.arrays import is_binary_like, is_wide, read_page
 from lance_dataset.file.v2_0.nodes import Binary, Dictionary, FixedSizeList, Flat, Node, Nullable, plain_flat
@@ -205,7 +205,7 @@ def _flattened_bits(arrow_type: pa.DataType) -> int:
     if pa.types.is_dictionary(arrow_type) or pa.types.is_null(arrow_type):
         return 0
     try:
-        return arrow_type.bit_width
+        return bit_width(arrow_type)
     except ValueError:
         return 0
 

@@ -122,16 +122,24 @@ def _decompress_zstd(stored: bytes, where: str) -> bytes:
     bare = len(stored) < 8 or (stored[:4] == _ZSTD_MAGIC and not stored[4] & _UNUSED_HEADER_BIT)
     frame = stored if bare else stored[8:]
     if bare:
-        parameters = zstandard.get_frame_parameters(frame)
-        length = parameters.content_size
+        length = zstandard.get_frame_parameters(frame).content_size
         if length == zstandard.CONTENTSIZE_UNKNOWN:
-            length = (len(frame) + _EXPANSION_SLACK) * 64
+            return _decompress_unsized(frame, where)
     else:
         (length,) = struct.unpack_from("<Q", stored)
     _check_expansion(length, len(stored), "zstd", where)
     content = zstandard.ZstdDecompressor().decompress(frame, max_output_size=length) if length else b""
     if not bare and len(content) != length:
         raise CorruptFileError(f"{where}: a zstd buffer holds {len(content)} bytes but claims {length}")
+    return content
+
+
+def _decompress_unsized(frame: bytes, where: str) -> bytes:
+    """A frame that does not tell its length; what it can expand to is bounded by the zstd format itself."""
+    decompressor = zstandard.ZstdDecompressor().decompressobj()
+    content = decompressor.decompress(frame)
+    if not decompressor.eof:
+        raise CorruptFileError(f"{where}: a zstd buffer ends within its frame")
     return content
 
 

@@ -1,0 +1,54 @@
+"""Peak memory in a process of its own: writing is bounded whatever the size, a scan holds the table and little more."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+DRIVER = Path(__file__).with_name("memory_driver.py")
+MB = 1_000_000
+BATCHES = 50  # of 4 MB
+KINDS = ("narrow", "wide", "text", "lists", "nested")
+
+
+def measure(*given: object, **environment: str) -> tuple[int, int]:
+    """(peak, size of the result) in bytes."""
+    done = subprocess.run(
+        [sys.executable, str(DRIVER), *map(str, given)],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, **environment},
+    )
+    assert done.returncode == 0, done.stderr
+    peak, size = map(int, done.stdout.split())
+    return peak, size
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+def test_write_and_scan(tmp_path: Path, kind: str) -> None:
+    uri = tmp_path / "large.lance"
+    peak, _ = measure("write", uri, kind, BATCHES)
+    assert peak <= 320 * MB
+    for mmap in ("1", "0"):
+        peak, size = measure("scan", uri, LANCE_MMAP=mmap)
+        assert peak <= 1.2 * size + 20 * MB, f"mmap {mmap}"
+    # without a mapping only what is being worked on is in memory
+    peak, size = measure("batches", uri, LANCE_MMAP="0")
+    assert peak <= 1.1 * size
+
+
+@pytest.mark.slow
+def test_one_giant_row(tmp_path: Path) -> None:
+    """The value is there once, in the hands of the caller; writing adds no copy of it."""
+    uri = tmp_path / "giant.lance"
+    peak, _ = measure("giant", uri, 200 * MB)
+    assert peak <= 50 * MB
+    peak, size = measure("scan", uri, LANCE_MMAP="0")
+    assert size >= 200 * MB
+    assert peak <= 1.2 * size

@@ -1,0 +1,155 @@
+"""Old releases of the reference read and change what we write. `scripts/old_releases.sh` installs them."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeAlias
+
+import lance
+import pyarrow as pa
+import pytest
+from arrow_data import FLAT_TYPES, NULLS, random_table, whole
+from both_read import assert_both_read
+from table_equality import assert_same
+
+import lance_dataset
+
+PROJECT = Path(__file__).parents[2]
+DATASETS = PROJECT / "tests" / "fixtures" / "datasets"
+SCRIPT = Path(__file__).with_name("old_release.py")
+RELEASES = ["0.20.0", "1.0.0"]
+Run: TypeAlias = Callable[..., None]
+
+
+@pytest.fixture(params=RELEASES)
+def release(request: pytest.FixtureRequest) -> str:
+    return request.param
+
+
+@pytest.fixture
+def run(release: str) -> Run:
+    """Run a command of `old_release.py` in the old release."""
+    home = os.environ.get(f"PYLANCE_{release.replace('.', '_')}", str(PROJECT / f".venv-pylance-{release}"))
+    python = Path(home, "bin", "python")
+    if not python.exists():
+        pytest.fail(f"pylance {release} is not installed in {home}; run scripts/old_releases.sh")
+
+    def call(*arguments: object) -> None:
+        command = [str(python), str(SCRIPT), *map(str, arguments)]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+        assert done.returncode == 0, done.stderr[-4000:]
+
+    return call
+
+
+def read_dump(path: str) -> pa.Table:
+    return pa.ipc.open_stream(path).read_all()
+
+
+def write_ipc(table: pa.Table, path: Path) -> str:
+    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
+        writer.write_table(whole(table))
+    return str(path)
+
+
+def check(run: Run, path: Path, expected: pa.Table, tmp_path: Path, *, takes: bool = True) -> None:
+    """The old release reads the same rows, in a scan and in a take."""
+    run("dump", path, tmp_path / "dump")
+    assert_same(read_dump(f"{tmp_path}/dump.rows"), expected)
+    if expected.num_rows and takes:
+        backwards = pa.array(range(expected.num_rows)[::-7])
+        assert_same(read_dump(f"{tmp_path}/dump.taken"), whole(expected).take(backwards))
+
+
+#: Types that a release does not know: it cannot even open a dataset that has one.
+LACKING = {"0.20.0": {"fixed_list_of_fixed_list", "timestamp_offset"}, "1.0.0": {"timestamp_offset"}}
+
+#: Releases that take wrong rows from fragments with deletions, of datasets of their own too.
+WRONG_TAKES = {"0.20.0"}
+
+KINDS = {
+    **{name: kind for name, kind in FLAT_TYPES.items() if name != "fixed_binary_0"},
+    "dictionary": pa.dictionary(pa.int32(), pa.string()),
+    "dictionary_small": pa.dictionary(pa.uint8(), pa.string()),
+    "null": pa.null(),
+    "list": pa.list_(pa.int64()),
+    "large_list": pa.large_list(pa.string()),
+    "list_of_list": pa.list_(pa.list_(pa.bool_())),
+    "list_of_struct": pa.list_(pa.struct([("a", pa.int8()), ("b", pa.string())])),
+    "struct": pa.struct([("a", pa.int8()), ("b", pa.list_(pa.float64())), ("c", pa.struct([("d", pa.binary())]))]),
+    "fixed_list": pa.list_(pa.float32(), 16),
+    "fixed_list_of_bytes": pa.list_(pa.uint8(), 3),
+    "list_of_fixed_list": pa.list_(pa.list_(pa.int16(), 3)),
+    "fixed_list_of_fixed_list": pa.list_(pa.list_(pa.float64(), 2), 3),
+}
+
+
+def rows(release: str, start: int, count: int, nulls: str = "some") -> pa.Table:
+    kinds = {name: kind for name, kind in KINDS.items() if name not in LACKING[release]}
+    table = random_table(kinds, count, NULLS[nulls], seed=start)
+    return table.add_column(0, "id", pa.array(range(start, start + count), pa.int64()))
+
+
+@pytest.mark.parametrize("nulls", NULLS)
+@pytest.mark.parametrize("count", [0, 1, 400])
+def test_they_read_what_we_write(run: Run, release: str, tmp_path: Path, count: int, nulls: str) -> None:
+    table = rows(release, 0, count, nulls)
+    path = tmp_path / "t"
+    lance_dataset.write_dataset(table, path, max_rows_per_file=150, max_page_bytes=1_000)
+    check(run, path, table, tmp_path)
+
+
+def test_turns(run: Run, release: str, tmp_path: Path) -> None:
+    """They and we create, append and delete in turns; all three read the same after each step."""
+    takes = release not in WRONG_TAKES
+    path = tmp_path / "t"
+    expected = rows(release, 0, 100)
+    run("write", path, write_ipc(expected, tmp_path / "in"))
+    assert_both_read(path, expected)
+    lance_dataset.write_dataset(rows(release, 100, 50), path, mode="append")
+    expected = pa.concat_tables([expected, rows(release, 100, 50)])
+    check(run, path, expected, tmp_path)
+    for remove in (lambda predicate: run("delete", path, predicate), lance_dataset.dataset(path).delete):
+        first = expected["id"][5].as_py()
+        remove(f"id >= {first} and id < {first + 10} or id = {first + 100}")
+        gone = [*range(first, first + 10), first + 100]
+        expected = expected.filter(pa.array([value not in gone for value in expected["id"].to_pylist()]))
+        assert_both_read(path, expected)
+        check(run, path, expected, tmp_path, takes=takes)
+    run("write", path, write_ipc(rows(release, 200, 20), tmp_path / "in"))
+    expected = pa.concat_tables([expected, rows(release, 200, 20)])
+    assert_both_read(path, expected)
+    run("compact", path, "")
+    lance_dataset.write_dataset(rows(release, 300, 20), path, mode="append")
+    expected = pa.concat_tables([expected, rows(release, 300, 20)])
+    assert_both_read(path, expected)
+    check(run, path, expected, tmp_path, takes=takes)
+
+
+@pytest.mark.parametrize("fixture", sorted(path.name for path in DATASETS.iterdir()))
+def test_fixture_data_written_by_us(run: Run, release: str, tmp_path: Path, fixture: str) -> None:
+    source = pa.ipc.open_file(DATASETS / fixture / "expected.arrow").read_all()
+    names = [name for name in lance_dataset.dataset(DATASETS / fixture / "ds.lance").schema.names if name != "id"]
+    source = source.select([name for name in names if name in source.column_names and name not in LACKING[release]])
+    source = source.add_column(0, "id", pa.array(range(source.num_rows), pa.int64()))
+    path = tmp_path / "t"
+    lance_dataset.write_dataset(source, path, max_rows_per_file=200)
+    assert_both_read(path, source)
+    check(run, path, source, tmp_path)
+
+
+def test_they_read_many_deletions_and_other_versions(run: Run, release: str, tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    table = pa.table({"id": pa.array(range(20_000), pa.int64())})
+    lance_dataset.write_dataset(table, path, enable_v2_manifest_paths=False)
+    lance_dataset.dataset(path).delete("id < 6000")
+    takes = release not in WRONG_TAKES
+    check(run, path, table.slice(6_000), tmp_path, takes=takes)
+    lance_dataset.write_dataset(table.slice(0, 10), path, mode="overwrite")
+    check(run, path, table.slice(0, 10), tmp_path)
+    lance_dataset.dataset(path, version=2).restore()
+    check(run, path, table.slice(6_000), tmp_path, takes=takes)
+    assert lance.dataset(path).count_rows() == 14_000
