@@ -201,9 +201,7 @@ def _differences(given: Sequence[Field], existing: Sequence[Field], prefix: str)
     unexpected = [prefix + field.name for field in given if field.name not in known]
     problems = []
     if missing or unexpected:
-        problems.append(
-            f"fields did not match, missing=[{', '.join(missing)}], unexpected=[{', '.join(unexpected)}]"
-        )
+        problems.append(f"fields did not match, missing=[{', '.join(missing)}], unexpected=[{', '.join(unexpected)}]")
     for field in existing:
         if field.name in by_name:
             problems += _difference(by_name[field.name], field, prefix + field.name)

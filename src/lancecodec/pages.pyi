@@ -1,10 +1,11 @@
 """Random access over the pages of a column: row numbers in, values at their final place out."""
 
 from collections.abc import Sequence
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from typing_extensions import Buffer, TypeAlias
+from typing_extensions import Buffer
 
 #: One page of `EndsPages`, for type checkers only.
 EndsTable: TypeAlias = tuple[Buffer, int, int, int, Buffer | None, Buffer | None, int]
