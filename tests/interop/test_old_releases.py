@@ -105,12 +105,18 @@ def test_they_read_what_we_write(run: Run, release: str, tmp_path: Path, count: 
 def test_turns(run: Run, release: str, tmp_path: Path) -> None:
     """They and we create, append and delete in turns; all three read the same after each step."""
     takes = release not in WRONG_TAKES
+
+    def some_rows(start: int, count: int) -> pa.Table:
+        table = rows(release, start, count)
+        # 0.20.0 appends a dictionary column only if its dictionary is the one it began with.
+        return table.drop_columns(["dictionary", "dictionary_small"]) if release == "0.20.0" else table
+
     path = tmp_path / "t"
-    expected = rows(release, 0, 100)
+    expected = some_rows(0, 100)
     run("write", path, write_ipc(expected, tmp_path / "in"))
     assert_both_read(path, expected)
-    lance_dataset.write_dataset(rows(release, 100, 50), path, mode="append")
-    expected = pa.concat_tables([expected, rows(release, 100, 50)])
+    lance_dataset.write_dataset(some_rows(100, 50), path, mode="append")
+    expected = pa.concat_tables([expected, some_rows(100, 50)])
     check(run, path, expected, tmp_path)
     for remove in (lambda predicate: run("delete", path, predicate), lance_dataset.dataset(path).delete):
         first = expected["id"][5].as_py()
@@ -119,12 +125,12 @@ def test_turns(run: Run, release: str, tmp_path: Path) -> None:
         expected = expected.filter(pa.array([value not in gone for value in expected["id"].to_pylist()]))
         assert_both_read(path, expected)
         check(run, path, expected, tmp_path, takes=takes)
-    run("write", path, write_ipc(rows(release, 200, 20), tmp_path / "in"))
-    expected = pa.concat_tables([expected, rows(release, 200, 20)])
+    run("write", path, write_ipc(some_rows(200, 20), tmp_path / "in"))
+    expected = pa.concat_tables([expected, some_rows(200, 20)])
     assert_both_read(path, expected)
     run("compact", path, "")
-    lance_dataset.write_dataset(rows(release, 300, 20), path, mode="append")
-    expected = pa.concat_tables([expected, rows(release, 300, 20)])
+    lance_dataset.write_dataset(some_rows(300, 20), path, mode="append")
+    expected = pa.concat_tables([expected, some_rows(300, 20)])
     assert_both_read(path, expected)
     check(run, path, expected, tmp_path, takes=takes)
 
