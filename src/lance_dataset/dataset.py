@@ -540,7 +540,7 @@ def dataset(
     version
         Version number; None for the newest.
     asof
-        Open the newest version that existed at this time (a datetime, a date, or ISO text; local time if naive).
+        Open the newest version committed before this time (a datetime, a date, or ISO text; local time if naive).
     storage_options
         Options of the store: ``mmap`` and ``local_fsync`` for local files.
     default_scan_options

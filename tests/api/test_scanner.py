@@ -254,12 +254,9 @@ for _filter in (None, "n > 3"):
 
 #: Known to differ: this package accepts more, checks more strictly, or the reference fails.
 DIFFERENT = [
-    "asof_aware",
     "bsneg",
     "c_stream",
     "c_stream_sc",
-    "co_neg",
-    "co_str",
     "count_badkw",
     "dict",
     "dict_const",
@@ -271,9 +268,6 @@ DIFFERENT = [
     "frag_neg",
     "fragments_meta",
     "head_thr",
-    "open_asof_date",
-    "open_asof_late",
-    "open_asof_ver",
     "order_cat",
     "order_dict",
     "order_flag",

@@ -226,11 +226,11 @@ def test_versions(tmp_path: Path) -> None:
     store.put(f"{root}/_versions/d9223372036854775809.manifest", GOLDEN)
     store.put(f"{root}/_versions/.tmp_x", b"")
     assert [name.version for name in list_versions(store, root)] == [1, 3, 7]
-    for moment, version in ((100, 1), (299, 1), (300, 3), (10_000, 7)):
+    for moment, version in ((101, 1), (300, 1), (301, 3), (10_000, 7)):
         time = dt.datetime.fromtimestamp(moment, dt.timezone.utc)
         assert version_as_of(store, root, time).version == version
     with pytest.raises(VersionNotFoundError, match="earlier than the first version"):
-        version_as_of(store, root, dt.datetime.fromtimestamp(99, dt.timezone.utc))
+        version_as_of(store, root, dt.datetime.fromtimestamp(100, dt.timezone.utc))
     for version in (2, 8, -1, 2**64):
         with pytest.raises(VersionNotFoundError):
             locate_version(store, root, version)

@@ -112,7 +112,7 @@ def locate_version(store: ObjectStore, root: str, version: int) -> str:
 
 
 def version_as_of(store: ObjectStore, root: str, moment: dt.datetime) -> Manifest:
-    """The newest version that was committed at a time or before it.
+    """The newest version that was committed before a time, as the reference counts: not at it.
 
     Parameters
     ----------
@@ -126,12 +126,12 @@ def version_as_of(store: ObjectStore, root: str, moment: dt.datetime) -> Manifes
     DatasetNotFoundError
         There is no table.
     VersionNotFoundError
-        The time is before the first version.
+        The time is not after the first version.
     """
     latest_version(store, root)
     for name in reversed(list_versions(store, root)):
         manifest = read_named(store, root, name)
-        if manifest.timestamp <= moment.astimezone(dt.timezone.utc):
+        if manifest.timestamp < moment.astimezone(dt.timezone.utc):
             return manifest
     raise VersionNotFoundError(
         f"{moment.isoformat()} is earlier than the first version of this dataset ({store.uri(root)})"
