@@ -28,7 +28,8 @@ def moment_of(asof: object) -> dt.datetime:
     """The time meant by a datetime, a date or ISO text."""
     if isinstance(asof, str):
         try:
-            return dt.datetime.fromisoformat(asof)
+            # Python 3.10 does not know the Z of UTC
+            return dt.datetime.fromisoformat(f"{asof[:-1]}+00:00" if asof.endswith(("Z", "z")) else asof)
         except ValueError as error:
             raise InvalidInputError(f"asof {asof!r} is no ISO date or time, such as '2026-01-31 12:00:00'") from error
     if isinstance(asof, dt.datetime):

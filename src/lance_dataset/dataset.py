@@ -21,7 +21,7 @@ from lance_dataset.fragment import LanceFragment
 from lance_dataset.io.base import ObjectStore
 from lance_dataset.io.resolve import resolve
 from lance_dataset.operations import LanceOperation, Transaction, from_table_transaction
-from lance_dataset.query.delete import plan_delete
+from lance_dataset.query.delete import commit_delete, plan_delete
 from lance_dataset.query.expr import compile_filter
 from lance_dataset.query.projection import Projection, full_schema, project_structs
 from lance_dataset.query.table_reader import TableReader
@@ -177,15 +177,14 @@ class LanceDataset(ScannableDataset, TableVersion):
     def checkout_latest(self) -> None:
         """Move this handle to the newest version, in place."""
         manifest = self._load(None)
-        if manifest.version != self.version:
+        if (manifest.version, manifest.commit_id) != (self.version, self._manifest.commit_id):
             self._show(manifest)
 
     def restore(self) -> None:
         """Commit the version this handle shows as the newest one."""
-        latest = self._load(None)
         operation = table_transaction.Restore(self.version)
-        change = table_transaction.Transaction(latest.version, operation)
-        self._show(commit_transaction(self._store, self._root, change, read_manifest=latest))
+        change = table_transaction.Transaction(self.latest_version, operation)
+        self._show(commit_transaction(self._store, self._root, change, read_manifest=self._manifest))
 
     # -- reading -------------------------------------------------------------------------------------------------
 
@@ -383,33 +382,30 @@ class LanceDataset(ScannableDataset, TableVersion):
         ------
         FilterError, FieldNotFoundError
             The predicate does not fit.
+        InvalidInputError
+            No predicate, or a negative `conflict_retries`.
         CommitConflictError
-            Retries did not help.
+            The dataset was replaced by another, or retries did not help.
         """
+        check_count("conflict_retries", conflict_retries)
         deadline = time.monotonic() + retry_timeout.total_seconds()
         handle = self
-        for attempt in range(conflict_retries + 1):
+        retries = conflict_retries
+        while True:
             bound = compile_filter(predicate, full_schema(handle._manifest.schema))
             if bound is None:
                 raise InvalidInputError("delete needs a predicate; 'true' deletes all rows")
             plan = plan_delete(self._store, self._root, handle._reader, bound)
-            change = table_transaction.Transaction(handle.version, plan.operation)
             try:
-                manifest = commit_transaction(
-                    self._store,
-                    self._root,
-                    change,
-                    read_manifest=handle._manifest,
-                    affected_rows=plan.affected_rows,
-                )
+                manifest = commit_delete(self._store, self._root, handle._manifest, plan)
             except CommitConflictError as error:
-                if not error.retryable or attempt == conflict_retries or time.monotonic() > deadline:
+                if not error.retryable or retries == 0 or time.monotonic() > deadline:
                     raise
+                retries -= 1
                 handle = self._at(self._load(None))
                 continue
             self._show(manifest)
             return {"num_deleted_rows": plan.num_rows}
-        raise AssertionError("unreachable")
 
     def truncate_table(self) -> None:
         """Delete all rows, keep the schema."""

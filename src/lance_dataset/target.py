@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from lance_dataset.errors import AlreadyExistsError, DatasetNotFoundError, InvalidInputError, LanceError
+from lance_dataset.errors import (
+    AlreadyExistsError,
+    CommitConflictError,
+    DatasetNotFoundError,
+    InvalidInputError,
+    LanceError,
+)
 from lance_dataset.file.v2_0.encode import check_schema
 from lance_dataset.file.versions import resolve_version
 from lance_dataset.input import check_append_schema
 from lance_dataset.io.base import ObjectStore
 from lance_dataset.io.resolve import resolve
 from lance_dataset.operations import LanceOperation, Transaction, to_table_operation
-from lance_dataset.schema import Schema
+from lance_dataset.schema import Field, Schema
 from lance_dataset.session import Session
 from lance_dataset.table import transaction as table_transaction
 from lance_dataset.table.commit import commit_transaction, create_table
@@ -112,13 +118,21 @@ class WriteTarget:
                 # Somebody created the dataset meanwhile: append to it or overwrite it after all.
                 existing = self.manifest = read_named(self.store, self.root, latest_version(self.store, self.root))
                 if mode == "append":
-                    check_append_schema(schema.storage_arrow, existing.schema)
-                    if [node.id for node in existing.schema.walk()] != [node.id for node in schema.walk()]:
-                        raise
+                    self._check_made_alike(existing, schema, version)
         if mode == "append":
             operation = table_transaction.Append(tuple(fragments))
         change = table_transaction.Transaction(existing.version, operation, properties=properties)
         return commit_transaction(self.store, self.root, change, read_manifest=existing)
+
+    def _check_made_alike(self, existing: Manifest, schema: Schema, version: str) -> None:
+        """Whether files written for a new dataset fit into the one that somebody else created meanwhile."""
+        check_append_schema(schema.storage_arrow, existing.schema)
+        if _columns(existing.schema) != _columns(schema) or existing.storage_version != version:
+            raise CommitConflictError(
+                f"{self.store.uri(self.root)}: another writer created the dataset meanwhile, with other columns, "
+                f"another order of them or another storage version ({existing.storage_version}); append the data again",
+                retryable=True,
+            )
 
     def holds(self, fragments: Sequence[Fragment]) -> bool:
         """Whether a version made since `find` has files of these fragments; True where that cannot be found out.
@@ -134,6 +148,17 @@ class WriteTarget:
             return any(file.path in ours for made in manifests for each in made.fragments for file in each.files)
         except (LanceError, OSError):
             return True
+
+
+def _columns(schema: Schema) -> set[tuple[str, int, str]]:
+    """Path, id and type of every field: what data files depend on."""
+
+    def below(path: str, node: Field) -> Iterator[tuple[str, int, str]]:
+        yield path, node.id, node.logical_type
+        for child in node.children:
+            yield from below(f"{path}\0{child.name}", child)
+
+    return {column for top in schema.fields for column in below(top.name, top)}
 
 
 def stored_columns(existing: Schema, given: pa.Schema) -> Schema:

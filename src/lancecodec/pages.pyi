@@ -73,7 +73,8 @@ class EndsPages:
     ) -> tuple[int, int]:
         """Offsets and validity of the taken values, and where each begins in the item column.
 
-        A null has length 0. Returns the total number of items and the number of nulls.
+        A null has length 0. Returns the total number of items and the number of nulls. A total above what all pages
+        cover is believed only after no end of the pages concerned was found to decrease.
         """
 
     def take_bytes(self, rows: NDArray[np.int64], wide: bool, offsets: Buffer, out: Buffer) -> None:

@@ -61,3 +61,61 @@ def test_append_after_deleting_everything(tmp_path: Path) -> None:
     dataset.insert(pa.table({"a": [3]}))
     assert dataset.to_table().to_pydict() == {"a": [3]}
     assert dataset.fragment_ids() == [1]
+
+
+def deletion_files(path: Path) -> set[str]:
+    return {file.name for file in (path / "_deletions").iterdir()}
+
+
+def referenced(path: Path) -> set[str]:
+    """Names of the deletion files that some version refers to, as the reference sees it."""
+    found = set()
+    for version in lance.dataset(path).versions():
+        for fragment in lance.dataset(path, version=version["version"]).get_fragments():
+            name = fragment.deletion_file()
+            if name is not None:
+                found.add(Path(name).name)
+    return found
+
+
+def test_no_deletion_file_is_left_over(tmp_path: Path) -> None:
+    """Not of a delete that was refused, computed anew, or put on top of another one."""
+    path = tmp_path / "d"
+    lance_dataset.write_dataset(pa.table({"a": range(100)}), path)
+    refused, again, merged = (lance_dataset.dataset(path) for _ in range(3))
+    lance_dataset.dataset(path).delete("a = 5")
+    with pytest.raises(lance_dataset.errors.CommitConflictError):
+        refused.delete("a = 5 or a = 6", conflict_retries=0)
+    assert deletion_files(path) == referenced(path)
+    assert again.delete("a = 5 or a = 7") == {"num_deleted_rows": 1}
+    assert deletion_files(path) == referenced(path)
+    assert merged.delete("a = 8") == {"num_deleted_rows": 1}
+    assert merged.version == 4
+    assert deletion_files(path) == referenced(path)
+    assert len(deletion_files(path)) == 3
+    assert lance.dataset(path).to_table()["a"].to_pylist() == [n for n in range(100) if n not in (5, 7, 8)]
+
+
+def test_retries(tmp_path: Path) -> None:
+    dataset = lance_dataset.write_dataset(pa.table({"a": [1, 2]}), tmp_path / "d")
+    with pytest.raises(lance_dataset.errors.InvalidInputError, match="non-negative"):
+        dataset.delete("a = 1", conflict_retries=-1)
+    assert dataset.delete("a = 1", conflict_retries=0) == {"num_deleted_rows": 1}
+
+
+def test_dataset_that_was_replaced(tmp_path: Path) -> None:
+    """A handle does not change a dataset that is not the one it shows."""
+    path = tmp_path / "d"
+    stale = lance_dataset.write_dataset(pa.table({"a": [1, 2, 3]}), path)
+    assert stale.to_table().num_rows == 3  # its files are open now
+    lance_dataset.LanceDataset.drop(path)
+    lance.write_dataset(pa.table({"a": [7, 8, 9, 10]}), path, data_storage_version="2.0")
+    for change in (lambda: stale.delete("a = 1"), stale.restore):
+        with pytest.raises(lance_dataset.errors.CommitConflictError, match="was replaced") as caught:
+            change()
+        assert not caught.value.retryable
+    assert deletion_files(path) == set()
+    assert lance.dataset(path).version == 1
+    stale.checkout_latest()
+    assert stale.delete("a = 8") == {"num_deleted_rows": 1}
+    assert lance.dataset(path).to_table()["a"].to_pylist() == [7, 9, 10]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -166,3 +166,33 @@ def test_commits(tmp_path: Path) -> None:
     assert dataset.to_table() == TABLE
     dataset = LanceDataset.commit(dataset, LanceOperation.Overwrite(TABLE.schema, fragments))
     assert lance.dataset(path).to_table()["a"].to_pylist() == dataset.to_table()["a"].to_pylist() == [7, 8]
+
+
+@pytest.mark.parametrize(
+    ("made", "given"),
+    [
+        ({"a": [1], "b": [100]}, {"b": [200], "a": [2]}),
+        ({"s": [{"x": 1, "y": 2}]}, {"s": [{"y": 3, "x": 4}]}),
+    ],
+)
+def test_append_while_another_writer_creates(tmp_path: Path, made: dict[str, Any], given: dict[str, Any]) -> None:
+    """Files written for a new dataset go into the one made meanwhile only where their columns mean the same."""
+    path = tmp_path / "d"
+
+    def race(data: pa.Table) -> lance_dataset.LanceDataset:
+        def batches() -> Iterator[pa.RecordBatch]:
+            lance_dataset.write_dataset(pa.table(made), path)
+            yield from data.to_batches()
+
+        return lance_dataset.write_dataset(batches(), path, schema=data.schema, mode="append")
+
+    with pytest.raises(lance_dataset.errors.CommitConflictError, match="another writer created") as caught:
+        race(pa.table(given))
+    assert caught.value.retryable
+    dataset = lance_dataset.dataset(path)
+    assert dataset.to_table().to_pydict() == made
+    assert len(list((path / "data").iterdir())) == 1
+    dataset.insert(pa.table(given))
+    assert dataset.to_table().to_pylist() == pa.table(made).to_pylist() + pa.table(given).to_pylist()
+    dataset.drop(path)
+    assert race(pa.table(made)).to_table().to_pylist() == pa.table(made).to_pylist() * 2

@@ -317,6 +317,27 @@ def test_totals_that_overflow() -> None:
             pages.take_offsets(np.array(rows), wide, bytearray(64), bytearray(1))
 
 
+def test_values_forged_to_overlap() -> None:
+    """Each of these values is within its page; together they are hundreds of times what there is."""
+    count, size = 1000, 1 << 16
+    forged = ends(*([0, size] * (count // 2)))
+    pages = EndsPages([0, count, 2 * count], [(forged, size + 1, size, 0, bytes(size), None, 0)] * 2)
+    offsets, validity = bytearray(8 * (2 * count + 1)), bytearray(2 * count)
+    odd = np.arange(1, 2 * count, 2)
+    with pytest.raises(CodecError, match="decreases"):
+        pages.take_offsets(odd, True, offsets, validity)
+    assert pages.take_offsets(odd[:2], True, offsets, validity) == (2 * size, 0)
+
+
+def test_one_value_repeated_beyond_the_size_of_its_page() -> None:
+    """The same total honestly: the page is looked at once and believed, a null's adjustment being no decrease."""
+    pages = EndsPages([0, 3], [(ends(10, 10 + 11, 10), 11, 10, 0, b"0123456789", None, 0)])
+    offsets, validity = bytearray(8 * 101), bytearray(13)
+    for _ in range(2):
+        assert pages.take_offsets(np.zeros(100, np.int64), True, offsets, validity) == (1000, 0)
+        assert pages.take_offsets(np.arange(100) % 3, True, offsets, validity) == (340, 33)
+
+
 def test_bytes_of_a_list_column_do_not_exist() -> None:
     pages = EndsPages([0, 1], [(ends(3), 4, 3, 0, None, None, 0)])
     with pytest.raises(CodecError, match="no value bytes"):

@@ -258,6 +258,37 @@ def test_interrupted_just_before_the_commit(uri: str, mode: str, monkeypatch: py
             lance.write_dataset(pa.Table.from_batches([batch(5000)]), uri, mode=mode)
 
 
+def test_delete_interrupted_just_after_the_commit(uri: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also when it was put on top of another delete: the files of the new version stay, those given up go."""
+
+    def interrupted(*_: object) -> None:
+        signal.raise_signal(signal.SIGINT)
+
+    behind = lance.dataset(uri)
+    lance.dataset(uri).delete("id = 1")
+    with monkeypatch.context() as patch:
+        patch.setattr(commit, "_write_hint", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            behind.delete("id = 2")
+        with pytest.raises(KeyboardInterrupt):
+            lance.dataset(uri).delete("id = 3")
+    dataset = lance.dataset(uri)
+    assert dataset.version == 4
+    assert dataset.to_table()["id"].to_pylist() == [0, *range(4, 1000)]
+    assert len(list(Path(uri, "_deletions").iterdir())) == 3
+
+
+@pytest.mark.usefixtures("unchanged")
+def test_delete_interrupted_just_before_the_commit(uri: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object) -> None:
+        signal.raise_signal(signal.SIGINT)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(commit, "manifest_path", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            lance.dataset(uri).delete("id = 2")
+
+
 def test_delete_that_finds_a_damaged_fragment(tmp_path: Path) -> None:
     """The deletion files of the fragments before it are taken away again."""
     uri = str(tmp_path / "two.lance")

@@ -34,7 +34,7 @@ def measure(*given: object, **environment: str) -> tuple[int, int]:
 def test_write_and_scan(tmp_path: Path, kind: str) -> None:
     uri = tmp_path / "large.lance"
     peak, _ = measure("write", uri, kind, BATCHES)
-    assert peak <= 320 * MB
+    assert peak <= 300 * MB
     for mmap in ("1", "0"):
         peak, size = measure("scan", uri, LANCE_MMAP=mmap)
         assert peak <= 1.2 * size + 20 * MB, f"mmap {mmap}"

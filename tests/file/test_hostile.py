@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import lz4.block
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -16,7 +17,9 @@ from file_surgery import FileParts, problem, take_apart_file
 
 from lance_dataset._proto import encodings_pb2 as pb
 from lance_dataset.errors import CorruptFileError, LanceError, UnsupportedError
+from lance_dataset.file.reader import DataFileReader
 from lance_dataset.file.standalone import LanceFileReader, LanceFileWriter
+from lance_dataset.io.local import LocalStore
 
 HUGE = [2**31, 2**32, 2**56, 2**60, 2**63, 2**64 - 1]
 Edit = Callable[[FileParts], Any]
@@ -432,6 +435,26 @@ def test_forged_number_of_nulls(tmp_path: Path, length: int) -> None:
         LanceFileReader(path).read_all().to_table()
 
 
+def test_many_pages_of_nulls(tmp_path: Path) -> None:
+    """No page claims more than a page may, all together far more: read in pieces they share memory."""
+    parts = write(tmp_path, NUMBERS)
+    parts.set_encoding(0, pb.ArrayEncoding(nullable=pb.Nullable(all_nulls=pb.Nullable.AllNull())))
+    page = parts.columns[0].pages[0]
+    page.length = 1 << 22
+    for _ in range(99):
+        parts.columns[0].pages.add().CopyFrom(page)
+    parts.descriptor.length = 100 << 22
+    path = tmp_path / "bad.lance"
+    path.write_bytes(parts.assemble())
+    reader = DataFileReader(LocalStore().open_input(str(path)))
+    column = reader.column(reader.schema.fields[0])
+    chunks = column.read_chunks(0, column.num_rows)
+    assert sum(chunk.null_count for chunk in chunks) == 100 << 22
+    with pytest.raises(CorruptFileError, match=r"bad\.lance.*nulls"):
+        column.read(0, column.num_rows)
+    assert column.read(5, 1 << 23).null_count == (1 << 23) - 5
+
+
 def test_one_null_of_many_gigabytes(tmp_path: Path) -> None:
     def edit(parts: FileParts) -> None:
         parts.descriptor.schema.fields[0].logical_type = "fixed_size_list:int64:2147483647"
@@ -630,6 +653,56 @@ BOMB = zstandard.compress(bytes(1 << 26))
 )
 def test_broken_compression(tmp_path: Path, scheme: str, content: bytes) -> None:
     refused_after(tmp_path, NUMBERS, lambda parts: _compressed(parts, scheme, content), "column 0", "page 0", scheme)
+
+
+def _zeros(size: int, *, sized: bool) -> bytes:
+    """A frame of many zeros, which is a few thousand times smaller."""
+    compressor = zstandard.ZstdCompressor(write_content_size=sized).compressobj(size=size if sized else -1)
+    block = bytes(1 << 24)
+    parts = [compressor.compress(block) for _ in range(size // len(block))]
+    return b"".join([*parts, compressor.flush()])
+
+
+BOMBS = [
+    ("zstd", _zeros(1 << 30, sized=False)),
+    ("zstd", _zeros(1 << 30, sized=True)),
+    ("zstd", struct.pack("<Q", 1 << 30) + _zeros(1 << 30, sized=False)),
+    ("zstd", struct.pack("<Q", 24) + _zeros(1 << 30, sized=True)),
+    ("zstd", struct.pack("<Q", 24) + _zeros(1 << 30, sized=False)),
+    ("lz4", lz4.block.compress(bytes(1 << 28))),
+]
+
+
+@pytest.mark.parametrize(("scheme", "content"), BOMBS)
+def test_more_than_the_page_has_room_for_is_not_decompressed(tmp_path: Path, scheme: str, content: bytes) -> None:
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    refused_after(tmp_path, NUMBERS, lambda parts: _compressed(parts, scheme, content), "page 0", scheme)
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 64 << 10
+
+
+@pytest.mark.parametrize("content", [_zeros(1 << 30, sized=False), _zeros(1 << 30, sized=True)])
+def test_text_is_decompressed_up_to_its_last_end(tmp_path: Path, content: bytes) -> None:
+    def edit(encoding: pb.ArrayEncoding) -> None:
+        encoding.binary.bytes.flat.compression.scheme = "zstd"
+        encoding.binary.null_adjustment = 1 << 40
+
+    parts = write(tmp_path, TEXT)
+    parts.edit(0, edit)
+    parts.replace_buffer(0, 0, _ends(1, 1 + (1 << 40), 4))
+    parts.replace_buffer(0, 1, content)
+    reads(tmp_path, parts, pa.table({"t": ["\0", None, "\0\0\0"]}))
+
+
+@pytest.mark.parametrize("scheme", ["zstd", "lz4"])
+@pytest.mark.parametrize("count", [1, 8, 13])
+def test_compressed_bitmaps(tmp_path: Path, scheme: str, count: int) -> None:
+    """Whole bytes, whatever the number of bits."""
+    table = pa.table({"b": [k % 3 == 0 for k in range(count)]})
+    parts = write(tmp_path, table)
+    bits = np.packbits(table["b"].to_numpy(), bitorder="little").tobytes()
+    content = zstandard.compress(bits) if scheme == "zstd" else lz4.block.compress(bits)
+    _compressed(parts, scheme, content)
+    reads(tmp_path, parts, table)
 
 
 def test_unknown_compression(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import subprocess
 import sys
 from pathlib import Path
@@ -79,7 +80,7 @@ def test_memory_belongs_to_a_session() -> None:
     assert_same(again.take([0, 99]), pa.concat_tables([table.slice(10, 1), table.slice(9, 1)]))
     assert [entry["version"] for entry in again.versions()] == [1, 2, 3]
     assert_same(lance_dataset.dataset(uri, version=1, session=session).to_table(), table)
-    moment = again.versions()[1]["timestamp"]
+    moment = again.versions()[1]["timestamp"] + dt.timedelta(microseconds=1)
     assert lance_dataset.dataset(uri, asof=moment, session=session).version == 2
     assert again.session().is_same_as(session)
     with pytest.raises(lance_dataset.errors.DatasetNotFoundError):

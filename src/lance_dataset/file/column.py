@@ -11,6 +11,9 @@ from numpy.typing import NDArray
 __all__ = ["ColumnReader", "NullColumn"]
 
 
+_NULL_CHUNK_ROWS = 1 << 20
+
+
 class ColumnReader(abc.ABC):
     """One column (with all below it) of a data file, positions being those of its own values.
 
@@ -50,8 +53,9 @@ class NullColumn(ColumnReader):
         return pa.nulls(stop - start, self.arrow_type)
 
     def read_chunks(self, start: int, stop: int) -> list[pa.Array]:
-        """Nulls."""
-        return [self.read(start, stop)] if stop > start else []
+        """Nulls, whose chunks share one array: how many rows there are, no file backs up."""
+        nulls = self.read(0, min(stop - start, _NULL_CHUNK_ROWS))
+        return [nulls.slice(0, stop - first) for first in range(start, stop, _NULL_CHUNK_ROWS)]
 
     def take(self, rows: NDArray[np.int64]) -> pa.Array:
         """Nulls."""

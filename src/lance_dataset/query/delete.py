@@ -14,12 +14,15 @@ from lance_dataset.query.projection import Projection, full_schema
 from lance_dataset.query.scan import ScanRequest, matching_rows
 from lance_dataset.query.table_reader import TableReader
 from lance_dataset.schema import Schema
+from lance_dataset.table.commit import commit_transaction
 from lance_dataset.table.deletions import write_deletions
 from lance_dataset.table.flags import check_writable
 from lance_dataset.table.fragment import Fragment
-from lance_dataset.table.transaction import Delete
+from lance_dataset.table.leftovers import remove_superseded, remove_uncommitted
+from lance_dataset.table.manifest import Manifest
+from lance_dataset.table.transaction import Delete, Transaction
 
-__all__ = ["DeletePlan", "delete_offsets", "delete_where", "plan_delete"]
+__all__ = ["DeletePlan", "commit_delete", "delete_offsets", "delete_where", "plan_delete"]
 
 
 @dataclass(frozen=True)
@@ -45,24 +48,45 @@ def plan_delete(store: ObjectStore, root: str, reader: TableReader, predicate: F
     """Find the live rows a predicate holds for, and write new deletion files for their fragments."""
     check_writable(reader.manifest.writer_flags, reader.manifest.path)
     schema, version = reader.manifest.schema, reader.manifest.version
-    if "_rowoffset" in predicate.columns:
-        _ = reader.live_starts
     # First find all rows: reading can fail, and no deletion file shall be there then.
     hits = [(fragment, delete_where(fragment, predicate, schema)) for fragment in reader.fragments]
     updated: list[Fragment] = []
     removed: list[int] = []
     affected = {}
-    for fragment, rows in hits:
-        if len(rows) == 0:
-            continue
-        affected[fragment.fragment.id] = rows.astype(np.uint32)
-        changed = delete_offsets(store, root, fragment, rows, version)
-        if changed is None:
-            removed.append(fragment.fragment.id)
-        else:
-            updated.append(changed)
+    try:
+        for fragment, rows in hits:
+            if len(rows) == 0:
+                continue
+            affected[fragment.fragment.id] = rows.astype(np.uint32)
+            changed = delete_offsets(store, root, fragment, rows, version)
+            if changed is None:
+                removed.append(fragment.fragment.id)
+            else:
+                updated.append(changed)
+    except BaseException:
+        remove_superseded(store, root, updated, kept=())
+        raise
     operation = Delete(tuple(updated), tuple(removed), str(predicate))
     return DeletePlan(operation, affected, sum(len(rows) for rows in affected.values()))
+
+
+def commit_delete(store: ObjectStore, root: str, base: Manifest, plan: DeletePlan) -> Manifest:
+    """Commit a delete computed against `base`; deletion files that the new version does not use are removed.
+
+    Raises
+    ------
+    CommitConflictError
+        Others deleted some of the same rows, or changed the table otherwise; the files of the plan are gone.
+    """
+    written = plan.operation.updated_fragments
+    change = Transaction(base.version, plan.operation)
+    try:
+        made = commit_transaction(store, root, change, read_manifest=base, affected_rows=plan.affected_rows)
+    except BaseException:
+        remove_uncommitted(store, root, written, base.version)
+        raise
+    remove_superseded(store, root, written, made.fragments)
+    return made
 
 
 def delete_where(fragment: FragmentReader, predicate: Filter, schema: Schema) -> NDArray[np.int64]:

@@ -40,26 +40,31 @@ class FragmentReader:
         Finds the files.
     fragment
         The fragment.
-    live_start
-        Number of live rows of the dataset before this fragment; None where only this fragment matters.
+    previous
+        The reader of the fragment before this one in scan order, None for the first.
     """
 
-    def __init__(self, locator: FileLocator, fragment: Fragment, live_start: int | None = None) -> None:
+    def __init__(self, locator: FileLocator, fragment: Fragment, previous: FragmentReader | None = None) -> None:
         if fragment.physical_rows > MAX_ROWS:
             raise CorruptFileError(f"the manifest claims {fragment.physical_rows} rows for fragment {fragment.id}")
+        if fragment.physical_rows and not fragment.files:
+            raise CorruptFileError(
+                f"the manifest claims {fragment.physical_rows} rows for fragment {fragment.id}, which has no data file"
+            )
         self.fragment = fragment
-        self.live_start = live_start
+        self._previous = previous
         self._locator = locator
-        self._files: dict[str, FileMetadata] = {}
+        self._files: dict[tuple[int | None, str], FileMetadata] = {}
         self._columns: dict[tuple[int, ...], ColumnReader] = {}
 
     # -- files ---------------------------------------------------------------------------------------------------
 
     def _open(self, file: DataFile) -> FileMetadata:
-        known = self._files.get(file.path)
+        key = file.base_id, file.path
+        known = self._files.get(key)
         if known is None:
             store, path = self._locator.data_file(file)
-            known = self._files[file.path] = open_metadata(store.open_input(path, file.file_size_bytes or None))
+            known = self._files[key] = open_metadata(store.open_input(path, file.file_size_bytes or None))
         return known
 
     @cached_property
@@ -99,10 +104,21 @@ class FragmentReader:
         known = self.fragment.num_rows
         return self.physical_rows - len(self.deletions) if known is None else known
 
+    @cached_property
+    def live_start(self) -> int:
+        """Live rows of all fragments before this one."""
+        total, before = 0, self._previous
+        while before is not None:
+            total += before.num_rows
+            if "live_start" in vars(before):
+                return total + before.live_start
+            before = before._previous
+        return total
+
     @property
     def bytes_per_row(self) -> float:
         """Estimate of the stored size of a row, for sizing reads."""
-        total = sum(file.file_size_bytes for file in self.fragment.files)
+        total = sum(file.file_size_bytes or self._open(file).source.size for file in self.fragment.files)
         return max(total / max(self.physical_rows, 1), 1.0)
 
     def column(self, field: Field) -> ColumnReader:
@@ -122,13 +138,19 @@ class FragmentReader:
         for node in field.walk():
             owner = self._owners.get(node.id)
             if owner is not None:
-                metadata = self._open(owner[0])
-                if metadata.num_rows != self.physical_rows:
-                    raise CorruptFileError(
-                        f"{metadata.source.path}: has {metadata.num_rows} rows, its fragment {self.physical_rows}"
-                    )
-                stored[node.id] = (metadata, owner[1])
+                stored[node.id] = (self._open_checked(owner[0]), owner[1])
+        if not stored and self.fragment.files:
+            # nulls throughout, but as many as the files have rows
+            self._open_checked(self.fragment.files[0])
         return open_fragment_column(field, stored, self.physical_rows)
+
+    def _open_checked(self, file: DataFile) -> FileMetadata:
+        metadata = self._open(file)
+        if metadata.num_rows != self.physical_rows:
+            raise CorruptFileError(
+                f"{metadata.source.path}: has {metadata.num_rows} rows, its fragment {self.physical_rows}"
+            )
+        return metadata
 
     # -- rows ----------------------------------------------------------------------------------------------------
 
@@ -178,7 +200,7 @@ class FragmentReader:
         return (rows + (self.fragment.id << 32)).astype(np.uint64)
 
     def _live_offsets(self, rows: NDArray[np.int64]) -> NDArray[np.uint64]:
-        return ((self.live_start or 0) + rows - np.searchsorted(self.deletions, rows)).astype(np.uint64)
+        return (self.live_start + rows - np.searchsorted(self.deletions, rows)).astype(np.uint64)
 
     @cached_property
     def _row_ids(self) -> NDArray[np.uint64] | None:

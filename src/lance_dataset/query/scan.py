@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -12,6 +13,15 @@ from numpy.typing import NDArray
 
 from lance_dataset.query.expr import BoundExpression, Filter
 from lance_dataset.query.fragment_reader import SYSTEM_COLUMNS, FragmentReader
+from lance_dataset.query.join import (
+    bisected,
+    join_arrays,
+    keep_rows,
+    read_chunks,
+    read_range,
+    take_chunked,
+    take_values,
+)
 from lance_dataset.query.pool import map_parallel
 from lance_dataset.query.projection import OutputColumn, Projection
 from lance_dataset.query.shapes import empty_batch, rows_only, rows_only_table
@@ -24,6 +34,8 @@ DEFAULT_BATCH_SIZE = 8192
 #: Rows are decoded in windows of about this size, then sliced into batches.
 _WINDOW_BYTES = 16 << 20
 _MAX_WINDOW_ROWS = 1 << 20
+#: Rows of more than this together are more than one batch, whatever the batch size.
+_MAX_BATCH_BYTES = 256 << 20
 #: Below this share of selected rows the other columns are fetched row by row.
 _SPARSE = 0.25
 _PARALLEL_BYTES = 1 << 20
@@ -97,8 +109,8 @@ def scan_table(reader: TableReader, request: ScanRequest) -> pa.Table:
 
 def scan_batches(reader: TableReader, request: ScanRequest) -> Iterator[pa.RecordBatch]:
     """Run a scan as a stream of non-empty batches of at most `batch_size` rows."""
-    if request.order_by:
-        pieces: Iterator[pa.RecordBatch] = iter(_sorted(reader, request).combine_chunks().to_batches())
+    if request.order_by and request.projection.columns:
+        pieces: Iterator[pa.RecordBatch] = iter(_sorted(reader, request).to_batches())
     else:
         pieces = _limited(reader, request)
     if request.strict_batch_size:
@@ -115,10 +127,10 @@ def count(reader: TableReader, request: ScanRequest) -> int:
         total = sum(fragment.num_rows for fragment, _ in _fragments(reader, request))
     else:
         total = sum(
-            stop - start if rows is None else len(rows)
+            len(rows)
             for fragment, bounds in _fragments(reader, request)
             for start, stop in _split(fragment, request, *bounds)
-            for rows in [_select(fragment, request, start, stop)[0]]
+            for rows in _selected(fragment, request, start, stop)
         )
     total = max(total - request.offset, 0)
     return total if request.limit is None else min(total, request.limit)
@@ -126,11 +138,17 @@ def count(reader: TableReader, request: ScanRequest) -> int:
 
 def matching_rows(fragment: FragmentReader, request: ScanRequest) -> NDArray[np.int64]:
     """Physical offsets of the rows of a fragment that a request selects, ascending."""
-    selected = []
-    for start, stop in _split(fragment, request, 0, fragment.physical_rows):
-        rows, _ = _select(fragment, request, start, stop)
-        selected.append(np.arange(start, stop) if rows is None else rows)
+    windows = _split(fragment, request, 0, fragment.physical_rows)
+    selected = [rows for start, stop in windows for rows in _selected(fragment, request, start, stop)]
     return np.concatenate([np.empty(0, np.int64), *selected])
+
+
+def _selected(fragment: FragmentReader, request: ScanRequest, start: int, stop: int) -> Iterator[NDArray[np.int64]]:
+    def select(first: int, end: int) -> NDArray[np.int64]:
+        rows, _ = _select(fragment, request, first, end)
+        return np.arange(first, end) if rows is None else rows
+
+    return bisected(select, start, stop)
 
 
 # -- whole fragments ---------------------------------------------------------------------------------------------
@@ -144,14 +162,21 @@ def _whole_fragment(fragment: FragmentReader, request: ScanRequest, start: int, 
 
     def chunks(output: OutputColumn) -> pa.ChunkedArray:
         if output.field is None:
-            picked = _derived(fragment, output, request, start, stop, rows)
-            return pa.chunked_array([picked], output.arrow.type)
-        pieces = [_descend(piece, output.path) for piece in fragment.column(output.field).read_chunks(start, stop)]
-        column = pa.chunked_array(pieces, output.arrow.type)
-        return column if rows is None else column.take(pa.array(rows - start))
+            picked = bisected(partial(_derived_range, fragment, output, request), start, stop)
+            return pa.chunked_array(list(picked), output.arrow.type)
+        reader, name = fragment.column(output.field), output.field.name
+        read = [piece for part in bisected(partial(read_chunks, reader, name), start, stop) for piece in part]
+        pieces = [_descend(piece, output.path) for piece in read]
+        return pa.chunked_array(pieces if rows is None else keep_rows(pieces, rows - start), output.arrow.type)
 
     columns = map_parallel(chunks, request.projection.columns, parallel=parallel)
     return pa.Table.from_arrays(columns, schema=schema)
+
+
+def _derived_range(
+    fragment: FragmentReader, output: OutputColumn, request: ScanRequest, start: int, stop: int
+) -> pa.Array:
+    return _derived(fragment, output, request, start, stop, fragment.live_rows(start, stop))
 
 
 def _derived(
@@ -191,8 +216,6 @@ def _descend(array: pa.Array, path: Sequence[str]) -> pa.Array:
 
 
 def _fragments(reader: TableReader, request: ScanRequest) -> Iterator[tuple[FragmentReader, tuple[int, int]]]:
-    if _uses_offsets(request):
-        _ = reader.live_starts
     positions = range(len(reader.fragments)) if request.fragments is None else request.fragments
     for position in positions:
         fragment = reader.fragments[position]
@@ -200,19 +223,16 @@ def _fragments(reader: TableReader, request: ScanRequest) -> Iterator[tuple[Frag
         yield fragment, (min(start, fragment.physical_rows), min(stop, fragment.physical_rows))
 
 
-def _uses_offsets(request: ScanRequest) -> bool:
-    wanted = {output.system for output in request.projection.columns}
-    for bound in (request.filter, *(output.expression for output in request.projection.columns)):
-        wanted.update(bound.columns if bound is not None else ())
-    return "_rowoffset" in wanted
-
-
 def _split(fragment: FragmentReader, request: ScanRequest, start: int, stop: int) -> Iterator[tuple[int, int]]:
-    rows = int(min(max(_WINDOW_BYTES / fragment.bytes_per_row, 1), _MAX_WINDOW_ROWS))
+    """Windows of rows to decode at once: a few batches, or less than one where rows are huge."""
+    rows = int(min(_WINDOW_BYTES / fragment.bytes_per_row, _MAX_WINDOW_ROWS))
+    whole_batch = request.batch_size * fragment.bytes_per_row <= _MAX_BATCH_BYTES
+    rows = max(rows, request.batch_size if whole_batch else int(_MAX_BATCH_BYTES / fragment.bytes_per_row), 1)
     if request.filter is None and request.limit is not None and fragment.fragment.deletion_file is None:
         rows = min(rows, max(request.limit + request.offset, 1))
-    # whole batches, so that batches are cut only where fragments end
-    rows = max(rows // request.batch_size, 1) * request.batch_size
+    if rows > request.batch_size:
+        # whole batches, so that batches are cut only where fragments end
+        rows -= rows % request.batch_size
     for first in range(start, stop, rows):
         yield first, min(first + rows, stop)
 
@@ -227,16 +247,16 @@ def _limited(reader: TableReader, request: ScanRequest) -> Iterator[pa.RecordBat
             skip -= fragment.num_rows
             continue
         for start, stop in _split(fragment, request, *bounds):
-            batch = _window(fragment, request, start, stop)
-            dropped = min(skip, batch.num_rows)
-            skip -= dropped
-            batch = batch.slice(dropped, left)
-            if batch.num_rows:
-                yield batch
-            if left is not None:
-                left -= batch.num_rows
-                if left == 0:
-                    return
+            for batch in bisected(partial(_window, fragment, request), start, stop):
+                dropped = min(skip, batch.num_rows)
+                skip -= dropped
+                batch = batch.slice(dropped, left)
+                if batch.num_rows:
+                    yield batch
+                if left is not None:
+                    left -= batch.num_rows
+                    if left == 0:
+                        return
 
 
 def _counts_known(request: ScanRequest) -> bool:
@@ -273,12 +293,20 @@ def _select(
     if request.filter is None:
         return rows, {}
     batch = _read_inputs(fragment, request.filter, request, start, stop)
-    keep = np.asarray(request.filter.mask(batch))
+    known = dict(zip(batch.schema.names, batch.columns, strict=True))
+    try:
+        keep = np.asarray(request.filter.mask(batch))
+    except (pa.ArrowException, ArithmeticError, ValueError):
+        if rows is None:
+            raise
+        # the culprit may be a deleted row, which nobody may see
+        live = np.asarray(request.filter.mask(batch.take(pa.array(rows - start))))
+        return rows[live], known
     if rows is not None:
         rows = rows[keep[rows - start]]
     elif not keep.all():
         rows = np.flatnonzero(keep) + start
-    return rows, dict(zip(batch.schema.names, batch.columns, strict=True))
+    return rows, known
 
 
 def _read_inputs(
@@ -291,7 +319,7 @@ def _read_inputs(
         if name in schema.names:
             field_ = schema.top_level(name)
             fields.append(field_.to_arrow())
-            arrays.append(fragment.column(field_).read(start, stop))
+            arrays.append(read_range(fragment.column(field_), start, stop, name))
         else:
             fields.append(SYSTEM_COLUMNS[name])
             arrays.append(_system(fragment, name, request, np.arange(start, stop)))
@@ -311,9 +339,9 @@ def _pick(
     """The selected rows of a column, out of `whole` if the window of it was read already."""
     reader = fragment.column(column)
     if rows is not None and whole is None and len(rows) < _SPARSE * (stop - start):
-        return reader.take(rows)
+        return take_values(reader, rows, column.name)
     if whole is None:
-        whole = reader.read(start, stop)
+        whole = read_range(reader, start, stop, column.name)
     return whole if rows is None else whole.take(pa.array(rows - start))
 
 
@@ -335,10 +363,23 @@ def _sorted(reader: TableReader, request: ScanRequest) -> pa.Table:
     # Sort from the last key to the first: each pass is stable, so nulls can be placed per key.
     order = np.arange(table.num_rows)
     for key in reversed(request.order_by):
-        values = table[key.column].combine_chunks().take(pa.array(order))
+        values = _sort_values(table[key.column], key).take(pa.array(order))
         order = order[_sort_indices(values, key)]
     stop = None if request.limit is None else request.offset + request.limit
-    return table.select(names).take(pa.array(order[request.offset : stop]))
+    rows = order[request.offset : stop]
+    arrays = [
+        pa.chunked_array(take_chunked(table[name], rows, name), projection.schema.field(name).type) for name in names
+    ]
+    return pa.Table.from_arrays(arrays, schema=projection.schema)
+
+
+def _sort_values(column: pa.ChunkedArray, key: Ordering) -> pa.Array:
+    """The column as one array that orders like it; wider offsets and no dictionaries, so that joining cannot fail."""
+    if pa.types.is_dictionary(column.type):
+        column = pa.chunked_array([chunk.dictionary_decode() for chunk in column.chunks], column.type.value_type)
+    if column.num_chunks > 1 and (pa.types.is_string(column.type) or pa.types.is_binary(column.type)):
+        column = column.cast(pa.large_string() if pa.types.is_string(column.type) else pa.large_binary())
+    return join_arrays(column.chunks, column.type, key.column)
 
 
 def _sort_indices(values: pa.Array, key: Ordering) -> NDArray[np.int64]:
@@ -379,4 +420,10 @@ def _exact(pieces: Iterator[pa.RecordBatch], batch_size: int) -> Iterator[pa.Rec
 def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
     if len(batches) == 1:
         return batches[0]
-    return pa.Table.from_batches(batches).combine_chunks().to_batches()[0]
+    schema = batches[0].schema
+    if not len(schema):
+        return rows_only(sum(batch.num_rows for batch in batches), schema)
+    arrays = [
+        join_arrays([batch.column(i) for batch in batches], field_.type, field_.name) for i, field_ in enumerate(schema)
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)

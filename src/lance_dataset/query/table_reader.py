@@ -33,16 +33,16 @@ class TableReader:
     @cached_property
     def fragments(self) -> Sequence[FragmentReader]:
         """One reader per fragment, in scan order."""
-        return [FragmentReader(self.locator, fragment) for fragment in self.manifest.fragments]
+        readers: list[FragmentReader] = []
+        for fragment in self.manifest.fragments:
+            readers.append(FragmentReader(self.locator, fragment, readers[-1] if readers else None))
+        return readers
 
     @cached_property
     def live_starts(self) -> NDArray[np.int64]:
         """Number of live rows before each fragment, then the total."""
         counts = [reader.num_rows for reader in self.fragments]
-        starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts, dtype=np.int64)])
-        for reader, start in zip(self.fragments, starts.tolist(), strict=False):
-            reader.live_start = start
-        return starts
+        return np.concatenate([np.zeros(1, np.int64), np.cumsum(counts, dtype=np.int64)])
 
     @property
     def num_rows(self) -> int:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from lance_dataset.errors import RowIndexError
 from lance_dataset.query.fragment_reader import FragmentReader
+from lance_dataset.query.join import join_arrays, take_values
 from lance_dataset.query.projection import OutputColumn, Projection
 from lance_dataset.query.shapes import empty_batch, rows_only
 from lance_dataset.query.table_reader import TableReader
@@ -93,7 +94,7 @@ def take_fragment_rows(
 
 def _take_column(fragment: FragmentReader, output: OutputColumn, rows: NDArray[np.int64], schema: Schema) -> pa.Array:
     if output.field is not None:
-        array = fragment.column(output.field).take(rows)
+        array = take_values(fragment.column(output.field), rows, output.field.name)
         for name in output.path:
             array = array.flatten()[array.type.get_field_index(name)]
         return array
@@ -102,7 +103,7 @@ def _take_column(fragment: FragmentReader, output: OutputColumn, rows: NDArray[n
     bound = output.expression
     assert bound is not None
     names = [name for name in bound.columns if name in schema.names]
-    arrays = [fragment.column(schema.top_level(name)).take(rows) for name in names]
+    arrays = [take_values(fragment.column(schema.top_level(name)), rows, name) for name in names]
     system = [name for name in bound.columns if name not in schema.names]
     arrays += [fragment.system_column(name, rows) for name in system]
     if not arrays:
@@ -111,5 +112,9 @@ def _take_column(fragment: FragmentReader, output: OutputColumn, rows: NDArray[n
 
 
 def _gathered(pieces: list[pa.RecordBatch], back: NDArray[np.int64]) -> pa.RecordBatch:
-    joined = pa.Table.from_batches(pieces).unify_dictionaries().take(pa.array(back))
-    return joined.combine_chunks().to_batches()[0]
+    schema, positions = pieces[0].schema, pa.array(back)
+    arrays = [
+        join_arrays([piece.column(i) for piece in pieces], field.type, field.name).take(positions)
+        for i, field in enumerate(schema)
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from lance_dataset._proto import table_pb2
 from lance_dataset.errors import InvalidInputError, UnsupportedError
+from lance_dataset.file.versions import DEFAULT_VERSION
 from lance_dataset.schema import Field, Schema
 from lance_dataset.table.checks import check_manifest
 from lance_dataset.table.flags import STICKY, Feature, check_readable, check_writable
 from lance_dataset.table.fragment import LEGACY_VERSION, DataFile, Fragment, Spilled
-from lance_dataset.table.manifest import DEFAULT_STORAGE_VERSION, BasePath, Manifest
+from lance_dataset.table.manifest import BasePath, Manifest
 from lance_dataset.table.messages import parse_message
 from lance_dataset.table.row_ids import RowIds, RowVersions
 from lance_dataset.table.transaction import Append, Delete, Operation, Overwrite, Restore
@@ -39,7 +41,7 @@ def first_manifest(operation: Overwrite, *, storage_version: str | None, stable_
     base = Manifest(
         version=0,
         schema=operation.schema,
-        storage_version=storage_version or DEFAULT_STORAGE_VERSION,
+        storage_version=storage_version or DEFAULT_VERSION,
         base_paths=_numbered_bases(operation.initial_bases),
         reader_flags=int(Feature.STABLE_ROW_IDS) if stable_row_ids else 0,
     )
@@ -91,7 +93,7 @@ def _finished(changed: Manifest, base: Manifest) -> Manifest:
         path="",
         file_size=0,
         tag="",
-        transaction_file="",
+        transaction_file="",  # named, and the name checked, when the version is published
         inline_transaction=None,
     )
     manifest = _with_flags(manifest, base)
@@ -108,6 +110,7 @@ def _finished(changed: Manifest, base: Manifest) -> Manifest:
 def _append(base: Manifest, fragments: Sequence[Fragment]) -> Manifest:
     _check_versions(base.storage_version, base.fragments, fragments)
     added, next_row_id = _new_fragments(base, fragments)
+    _check_ids([fragment.id for fragment in (*base.fragments, *added)])
     return replace(base, fragments=(*base.fragments, *added), next_row_id=next_row_id)
 
 
@@ -145,7 +148,8 @@ def _overwrite(base: Manifest, operation: Overwrite) -> Manifest:
     if max_allocated is not None:
         schema, fragments = _with_fresh_field_ids(schema, fragments, max_allocated + 1)
         max_allocated = max(max_allocated, schema.max_field_id)
-    added, next_row_id = _new_fragments(base, fragments)
+    # Ids are never used again, so those of the caller do not count, as in the reference.
+    added, next_row_id = _new_fragments(base, [replace(fragment, id=0) for fragment in fragments])
     return replace(
         base,
         schema=schema,
@@ -200,6 +204,15 @@ def _new_fragments(base: Manifest, fragments: Sequence[Fragment]) -> tuple[tuple
             fragment = replace(fragment, row_ids=None, created_at_versions=None, last_updated_at_versions=None)
         numbered.append(fragment)
     return tuple(numbered), next_row_id
+
+
+def _check_ids(ids: Sequence[int]) -> None:
+    """Refuse fragment ids that the caller gave and that are taken."""
+    repeated = sorted(fragment_id for fragment_id, count in Counter(ids).items() if count > 1)
+    if repeated:
+        raise InvalidInputError(
+            f"the fragment ids {repeated} would be used twice; give new fragments the id 0, the commit numbers them"
+        )
 
 
 def _with_lineage(fragment: Fragment, next_row_id: int, version: int) -> tuple[Fragment, int]:

@@ -20,11 +20,13 @@ from lance_dataset.errors import (
 from lance_dataset.io.base import ObjectStore
 from lance_dataset.table.apply import first_manifest, next_manifest
 from lance_dataset.table.conflicts import check_conflict
-from lance_dataset.table.manifest import Manifest, WriterVersion, encode_manifest, read_manifest
+from lance_dataset.table.fragment import Fragment
+from lance_dataset.table.leftovers import remove_superseded, remove_uncommitted
+from lance_dataset.table.manifest import Manifest, WriterVersion, encode_manifest, read_commit_id, read_manifest
 from lance_dataset.table.naming import VERSIONS_FOLDER, ManifestName, Naming
-from lance_dataset.table.paths import TRANSACTIONS_FOLDER
+from lance_dataset.table.paths import FileLocator
 from lance_dataset.table.rebase import AffectedRows, rebase_delete
-from lance_dataset.table.transaction import Delete, Overwrite, Restore, Transaction, read_transaction
+from lance_dataset.table.transaction import Delete, Operation, Overwrite, Restore, Transaction, read_transaction
 from lance_dataset.table.versions import find_latest, locate_version, manifest_path
 
 __all__ = ["WRITER_VERSION", "commit_transaction", "create_table"]
@@ -77,6 +79,7 @@ def create_table(
     operation = transaction.operation
     if not isinstance(operation, Overwrite):
         raise InvalidInputError(f"a dataset is created by an Overwrite transaction, not by {operation.name}")
+    transaction.check_uuid()
     if find_latest(store, root) is not None:
         raise AlreadyExistsError(f"Dataset already exists: {store.uri(root)}")
     manifest = first_manifest(operation, storage_version=storage_version, stable_row_ids=enable_stable_row_ids)
@@ -124,12 +127,34 @@ def commit_transaction(
     Raises
     ------
     CommitConflictError
-        Another writer's change does not go together with ours; `retryable` tells whether to compute it again.
+        Another writer's change does not go together with ours; `retryable` tells whether to compute it again. Or the
+        transaction was committed before, or the dataset was replaced by another.
     DatasetNotFoundError
         There is no table.
     UnsupportedError
         The table needs a feature that this release cannot keep up.
     """
+    transaction.check_uuid()
+    rewritten: list[Fragment] = []
+    try:
+        made = _commit(store, root, transaction, read_manifest, affected_rows, max_retries, rewritten)
+    except BaseException:
+        remove_uncommitted(store, root, rewritten, transaction.read_version)
+        raise
+    remove_superseded(store, root, rewritten, made.fragments)
+    return made
+
+
+def _commit(
+    store: ObjectStore,
+    root: str,
+    transaction: Transaction,
+    read_manifest: Manifest | None,
+    affected_rows: AffectedRows | None,
+    max_retries: int,
+    rewritten: list[Fragment],
+) -> Manifest:
+    """Try until it works; fragments that got another deletion file on the way are added to `rewritten`."""
     strict = max_retries == 0 and isinstance(transaction.operation, Overwrite)
     known = read_manifest
     backoff = _Backoff()
@@ -137,15 +162,19 @@ def commit_transaction(
         latest = find_latest(store, root)
         if latest is None:
             raise DatasetNotFoundError(f"Dataset at path {store.uri(root)} was not found")
+        if known is not None:
+            _check_not_replaced(store, root, known, latest)
         if strict and latest.version != transaction.read_version:
             break
         base = known if known is not None and known.version == latest.version else _read(store, root, latest)
+        given = transaction.operation
         transaction = _rebased(store, root, transaction, base, affected_rows)
+        rewritten += _rewritten(given, transaction.operation)
         manifest = next_manifest(base, transaction.operation, _restored(store, root, transaction))
         try:
             return _publish(store, root, manifest, transaction, latest.naming)
         except AlreadyExistsError:
-            known = base
+            known = None
             backoff.sleep()
     raise CommitConflictError(
         f"Retryable commit conflict for version {transaction.read_version + 1}: other writers were faster "
@@ -156,6 +185,22 @@ def commit_transaction(
 
 def _read(store: ObjectStore, root: str, name: ManifestName) -> Manifest:
     return read_manifest(store, f"{root}/{VERSIONS_FOLDER}/{name.name}")
+
+
+def _check_not_replaced(store: ObjectStore, root: str, known: Manifest, latest: ManifestName) -> None:
+    """Refuse a manifest that is not of this table: somebody may have dropped the table and made another."""
+    current = f"{root}/{VERSIONS_FOLDER}/{latest.name}" if known.version == latest.version else known.path
+    try:
+        same = known.version <= latest.version and read_commit_id(store, current) == known.commit_id
+    except MissingFileError:
+        # Old versions may be removed; then the transactions of the newer ones have to tell.
+        same = True
+    if not same:
+        raise CommitConflictError(
+            f"{store.uri(root)}: version {known.version} is no longer the one this change was computed against; the "
+            "dataset was replaced, open it again and repeat the change",
+            retryable=False,
+        )
 
 
 def _restored(store: ObjectStore, root: str, transaction: Transaction) -> Manifest | None:
@@ -176,11 +221,20 @@ def _rebased(
     marked: set[int] = set()
     for version in range(transaction.read_version + 1, base.version + 1):
         theirs = _committed(store, root, version, base)
+        if theirs.uuid == transaction.uuid:
+            raise _committed_before(transaction, version)
         marked |= check_conflict(transaction, theirs, version, rows_known=affected_rows is not None)
     operation = transaction.operation
     if marked and isinstance(operation, Delete) and affected_rows is not None:
         operation = rebase_delete(store, root, operation, marked, base, affected_rows)
     return replace(transaction, read_version=base.version, operation=operation)
+
+
+def _rewritten(before: Operation, after: Operation) -> list[Fragment]:
+    """Fragments of a delete that got another deletion file."""
+    if before is after or not isinstance(before, Delete) or not isinstance(after, Delete):
+        return []
+    return [fragment for fragment in after.updated_fragments if fragment not in before.updated_fragments]
 
 
 def _committed(store: ObjectStore, root: str, version: int, base: Manifest) -> Transaction:
@@ -199,6 +253,12 @@ def _committed(store: ObjectStore, root: str, version: int, base: Manifest) -> T
     return transaction
 
 
+def _committed_before(transaction: Transaction, version: int) -> CommitConflictError:
+    return CommitConflictError(
+        f"transaction {transaction.uuid} was committed already, as version {version}", retryable=False
+    )
+
+
 def _publish(store: ObjectStore, root: str, manifest: Manifest, transaction: Transaction, naming: Naming) -> Manifest:
     """Write the transaction file and the manifest of a new version, which must not exist."""
     encoded = transaction.encode()
@@ -212,15 +272,39 @@ def _publish(store: ObjectStore, root: str, manifest: Manifest, transaction: Tra
     )
     content = encode_manifest(signed)
     path = manifest_path(root, signed.version, naming)
-    transaction_path = f"{root}/{TRANSACTIONS_FOLDER}/{transaction.file_name}"
-    store.put(transaction_path, encoded)
+    _, transaction_path = FileLocator(store, root).transaction_file(transaction.file_name)
+    created = _put_transaction(store, transaction_path, encoded)
     try:
         store.put_if_absent(path, content)
     except AlreadyExistsError:
-        store.delete(transaction_path)
+        # Another writer may have committed the very same transaction, and then the file is theirs too.
+        _, winner = read_commit_id(store, path)
+        if winner == transaction.file_name:
+            raise _committed_before(transaction, signed.version) from None
+        if created:
+            store.delete(transaction_path)
         raise
     _write_hint(store, root, signed.version)
     return replace(signed, path=path, file_size=len(content))
+
+
+def _put_transaction(store: ObjectStore, path: str, encoded: bytes) -> bool:
+    """Write a transaction file; False if a writer of the same transaction did it before."""
+    try:
+        store.put_if_absent(path, encoded)
+    except AlreadyExistsError:
+        try:
+            same = store.read(path) == encoded
+        except MissingFileError:
+            # That writer lost against a third one and took its file away; this one is about to lose as well.
+            return False
+        if not same:
+            raise CommitConflictError(
+                f"{store.uri(path)} holds another transaction with the same id; make a new transaction with its own id",
+                retryable=False,
+            ) from None
+        return False
+    return True
 
 
 def _write_hint(store: ObjectStore, root: str, version: int) -> None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from lance_dataset._proto import table_pb2
 from lance_dataset.errors import CorruptFileError
+from lance_dataset.file.versions import DEFAULT_VERSION
 from lance_dataset.io.base import ObjectStore
 from lance_dataset.schema import Schema
 from lance_dataset.table.checks import check_fields, check_manifest
@@ -18,17 +19,14 @@ from lance_dataset.table.messages import parse_message
 from lance_dataset.table.naming import parse_manifest_name
 
 __all__ = [
-    "DEFAULT_STORAGE_VERSION",
     "BasePath",
     "Manifest",
     "WriterVersion",
     "decode_manifest",
     "encode_manifest",
+    "read_commit_id",
     "read_manifest",
 ]
-
-#: Storage version of new tables.
-DEFAULT_STORAGE_VERSION = "2.2"
 
 _MAGIC = b"LANC"
 _FOOTER = struct.Struct("<qHH4s")
@@ -130,7 +128,7 @@ class Manifest:
     version: int
     schema: Schema
     fragments: tuple[Fragment, ...] = ()
-    storage_version: str = DEFAULT_STORAGE_VERSION
+    storage_version: str = DEFAULT_VERSION
     timestamp_nanos: int = 0
     reader_flags: int = 0
     writer_flags: int = 0
@@ -180,6 +178,11 @@ class Manifest:
         used.extend(max(file.fields, default=-1) for fragment in self.fragments for file in fragment.files)
         return max(used)
 
+    @property
+    def commit_id(self) -> tuple[int, str]:
+        """What tells the commit of this version from any other: its time and the name of its transaction file."""
+        return self.timestamp_nanos, self.transaction_file
+
     def fragment(self, fragment_id: int) -> Fragment | None:
         """The fragment of that id."""
         return next((fragment for fragment in self.fragments if fragment.id == fragment_id), None)
@@ -207,6 +210,20 @@ def read_manifest(store: ObjectStore, path: str) -> Manifest:
     if name is not None and name.version != manifest.version:
         raise CorruptFileError(f"{path}: holds version {manifest.version}, but its name means version {name.version}")
     return manifest
+
+
+def read_commit_id(store: ObjectStore, path: str) -> tuple[int, str]:
+    """`Manifest.commit_id` of a manifest file, without decoding the rest.
+
+    Raises
+    ------
+    MissingFileError
+        There is no such file.
+    CorruptFileError
+        It is no manifest.
+    """
+    _, message = _manifest_message(store.read(path), path)
+    return _timestamp_nanos(message), message.transaction_file
 
 
 def decode_manifest(data: bytes, path: str) -> Manifest:
@@ -239,7 +256,7 @@ def decode_manifest(data: bytes, path: str) -> Manifest:
         schema=schema,
         fragments=fragments,
         storage_version=_storage_version(message, fragments),
-        timestamp_nanos=message.timestamp.seconds * 1_000_000_000 + message.timestamp.nanos,
+        timestamp_nanos=_timestamp_nanos(message),
         reader_flags=message.reader_feature_flags,
         writer_flags=message.writer_feature_flags,
         max_fragment_id=message.max_fragment_id if message.HasField("max_fragment_id") else None,
@@ -340,6 +357,10 @@ def _manifest_message(data: bytes, path: str) -> tuple[int, table_pb2.Manifest]:
     return position, parse_message(table_pb2.Manifest, data[start:end], path)
 
 
+def _timestamp_nanos(message: table_pb2.Manifest) -> int:
+    return message.timestamp.seconds * 1_000_000_000 + message.timestamp.nanos
+
+
 def _transaction_position(message: table_pb2.Manifest) -> int | None:
     if message.HasField("transaction_section"):
         return message.transaction_section
@@ -378,7 +399,7 @@ def _storage_version(message: table_pb2.Manifest, fragments: tuple[Fragment, ...
     for fragment in fragments:
         for file in fragment.files:
             return file.storage_version
-    return DEFAULT_STORAGE_VERSION if message.writer_feature_flags & Feature.V2_FORMAT else LEGACY_VERSION
+    return DEFAULT_VERSION if message.writer_feature_flags & Feature.V2_FORMAT else LEGACY_VERSION
 
 
 def _writer_version(message: table_pb2.Manifest) -> WriterVersion | None:

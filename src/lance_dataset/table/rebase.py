@@ -13,6 +13,7 @@ from lance_dataset.io.base import ObjectStore
 from lance_dataset.table.conflicts import retryable_conflict
 from lance_dataset.table.deletions import read_deletions, write_deletions
 from lance_dataset.table.fragment import Fragment
+from lance_dataset.table.leftovers import remove_superseded
 from lance_dataset.table.manifest import Manifest
 from lance_dataset.table.paths import FileLocator
 from lance_dataset.table.transaction import Delete
@@ -49,13 +50,20 @@ def rebase_delete(
     locator = FileLocator(store, root, latest.base_paths)
     updated = {fragment.id: fragment for fragment in operation.updated_fragments}
     removed = list(operation.deleted_fragment_ids)
-    for fragment_id in sorted(marked):
-        fragment = _merged(store, root, locator, latest, fragment_id, affected_rows)
-        if fragment.num_rows == 0:
-            del updated[fragment_id]
-            removed.append(fragment_id)
-        else:
-            updated[fragment_id] = fragment
+    written: list[Fragment] = []
+    try:
+        for fragment_id in sorted(marked):
+            fragment = _merged(store, root, locator, latest, fragment_id, affected_rows)
+            written.append(fragment)
+            if fragment.num_rows == 0:
+                updated.pop(fragment_id, None)
+                removed.append(fragment_id)
+            else:
+                updated[fragment_id] = fragment
+    except BaseException:
+        remove_superseded(store, root, written, kept=())
+        raise
+    remove_superseded(store, root, written, updated.values())
     return replace(operation, updated_fragments=tuple(updated.values()), deleted_fragment_ids=tuple(removed))
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from google.protobuf.message import Message
 
 from lance_dataset._proto import table_pb2, transaction_pb2
-from lance_dataset.errors import CorruptFileError, MissingFileError
+from lance_dataset.errors import CorruptFileError, InvalidInputError, MissingFileError
 from lance_dataset.io.base import ObjectStore
 from lance_dataset.schema import Schema
 from lance_dataset.table.checks import check_fields
@@ -188,6 +188,24 @@ class Transaction:
         """Name of the transaction's own file."""
         return f"{self.read_version}-{self.uuid}.txn"
 
+    def check_uuid(self) -> None:
+        """Refuse an id that is not a UUID as text: it becomes part of a file name.
+
+        Raises
+        ------
+        InvalidInputError
+            It is not one in lower case with hyphens.
+        """
+        try:
+            canonical = str(uuid.UUID(self.uuid))
+        except (ValueError, TypeError, AttributeError):
+            canonical = None
+        if canonical is None or canonical != self.uuid:
+            raise InvalidInputError(
+                f"the id {self.uuid!r} of a transaction is not a UUID in lower case with hyphens; "
+                "leave it out to get a new one"
+            )
+
     @classmethod
     def decode(cls, data: bytes, where: str) -> Transaction:
         """Read a serialized transaction.
@@ -212,7 +230,8 @@ class Transaction:
             read_version=self.read_version, uuid=self.uuid, tag=self.tag, transaction_properties=self.properties
         )
         _encode_operation(self.operation, message)
-        return message.SerializeToString()
+        # The same transaction must have the same bytes in every process, also with several properties.
+        return message.SerializeToString(deterministic=True)
 
 
 def read_transaction(store: ObjectStore, root: str, manifest: Manifest) -> Transaction | None:

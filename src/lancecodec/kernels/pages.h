@@ -88,6 +88,7 @@ typedef struct {
     uint64_t limit;  /* items (bytes) the page covers */
     int64_t entries; /* number of ends */
     int64_t base;    /* position of the page's first item in the item column */
+    uint8_t checked; /* whether its ends were found not to decrease */
 } lc_ends_page;
 
 typedef struct {
@@ -120,14 +121,31 @@ LC_INLINE int lc_find_span(const lc_ends_page *page, int64_t index, lc_span *spa
     return 1;
 }
 
+/* Whether the ends of a page increase to its limit at most: then no two of its values overlap. Looking at all of them
+ * is worth it only for a take that is large itself. Threads that come here at once find and write the same. */
+static inline int lc_ends_increase(lc_ends_page *page) {
+    uint64_t previous = 0, decrease = 0, end;
+    if (page->checked || !page->ends) return 1;
+    for (int64_t i = 0; i < page->entries; i++) {
+        end = lc_load_u64(page->ends + 8 * i);
+        if (end >= page->adjustment) end -= page->adjustment;
+        decrease |= end < previous;
+        previous = end;
+    }
+    if (decrease || previous > page->limit) return 0;
+    page->checked = 1;
+    return 1;
+}
+
 enum { LC_TAKE_OK = 0, LC_TAKE_ROW = 1, LC_TAKE_PAGE = 2, LC_TAKE_OVERFLOW = 3, LC_TAKE_OFFSETS = 4, LC_TAKE_NO_DATA = 5 };
 
 /* Offsets, validity and (begins may be NULL) positions of the taken values. `where` receives the row or page at fault. */
-static inline int lc_ends_take_offsets(const lc_page_map *map, const lc_ends_page *pages, const int64_t *rows, int64_t n,
+static inline int lc_ends_take_offsets(const lc_page_map *map, lc_ends_page *pages, const int64_t *rows, int64_t n,
                                        int wide, uint8_t *offsets, uint8_t *validity, int64_t *begins, int64_t *total,
                                        int64_t *nulls, int64_t *where) {
     const int64_t most = wide ? INT64_MAX : INT32_MAX;
     int64_t page = 0, sum = 0, missing = 0;
+    uint64_t stored = 0;
     unsigned valid_bits = 0;
     lc_span span;
     lc_store_offset(offsets, wide, 0, 0);
@@ -152,6 +170,15 @@ static inline int lc_ends_take_offsets(const lc_page_map *map, const lc_ends_pag
             valid_bits = 0;
         }
         if (begins) begins[i] = pages[page].base + span.begin;
+    }
+    for (int64_t k = 0; k < map->pages && stored < (uint64_t)sum; k++) stored += pages[k].limit;
+    if ((uint64_t)sum > stored) {
+        /* More than there is: rows asked for repeatedly, codes of a dictionary, or values forged to overlap. */
+        page = 0;
+        for (int64_t i = 0; i < n; i++) {
+            *where = page = lc_find_page(map, page, rows[i]);
+            if (!lc_ends_increase(pages + page)) return LC_TAKE_PAGE;
+        }
     }
     *total = sum;
     *nulls = missing;

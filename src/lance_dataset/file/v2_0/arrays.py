@@ -8,13 +8,28 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from lance_dataset.errors import CorruptFileError
-from lance_dataset.file.buffers import aligned, allocate, bit_width, bitmap_at_zero, with_validity
+from lance_dataset.file.buffers import (
+    aligned,
+    allocate,
+    bit_width,
+    bitmap_at_zero,
+    concat_arrays,
+    with_validity,
+)
 from lance_dataset.file.v2_0.nodes import Binary, Dictionary, FixedSizeList, Flat, Node, Nullable, plain_flat
 from lance_dataset.file.v2_0.page import Page
 from lancecodec import offsets as offset_codec
 from lancecodec import utf8
 
-__all__ = ["is_binary_like", "is_text", "is_wide", "read_page"]
+__all__ = [
+    "check_nulls_fit",
+    "has_nothing_but_nulls",
+    "is_binary_like",
+    "is_text",
+    "is_wide",
+    "read_page",
+    "take_dictionary",
+]
 
 #: A page of nulls has no bytes that its length could be checked against; writers cut pages far below this.
 _MAX_NULL_BYTES = 1 << 30
@@ -84,9 +99,38 @@ def _read_nullable(page: Page, node: Nullable, total: int, arrow_type: pa.DataTy
 
 
 def _nulls(page: Page, length: int, arrow_type: pa.DataType) -> pa.Array:
+    """One array of nulls serves all pages of the column that have nothing else."""
+    check_nulls_fit(arrow_type, length, page.where)
+    # Rounding up makes pages of all lengths share a few arrays.
+    most = int(_MAX_NULL_BYTES // (_null_bytes(arrow_type) or 1))
+    rounded = max(length, min((1 << length.bit_length()) - 1, most))
+    key = ("nulls", arrow_type, rounded)
+    shared = page.cache.get(key, lambda: pa.nulls(rounded, arrow_type), lambda nulls: nulls.nbytes)
+    return shared.slice(0, length)
+
+
+def has_nothing_but_nulls(node: Node) -> bool:
+    """Whether a page stores no bytes at all for its values."""
+    while not (isinstance(node, Nullable) and node.values is None):
+        if isinstance(node, FixedSizeList):
+            node = node.items
+        elif isinstance(node, Nullable) and node.validity is None and node.values is not None:
+            node = node.values
+        else:
+            return False
+    return True
+
+
+def check_nulls_fit(arrow_type: pa.DataType, length: int, where: str) -> None:
+    """Refuse nulls that would take more memory together than a page may.
+
+    Raises
+    ------
+    CorruptFileError
+        They would.
+    """
     if length * _null_bytes(arrow_type) > _MAX_NULL_BYTES:
-        raise CorruptFileError(f"{page.where}: claims {length} nulls of type {arrow_type}, more than a page can hold")
-    return pa.nulls(length, arrow_type)
+        raise CorruptFileError(f"{where}: claims {length} nulls of type {arrow_type}, more than a page can hold")
 
 
 def _null_bytes(arrow_type: pa.DataType) -> float:
@@ -142,13 +186,13 @@ def _read_binary(page: Page, node: Binary, total: int, arrow_type: pa.DataType, 
     wide, length = is_wide(arrow_type), stop - start
     before = max(start - 1, 0)
     ends = page.read_flat(node.ends, before, stop, total)
+    if node.adjustment == 0 and total:
+        raise CorruptFileError(f"{page.where}: the null adjustment is 0")
     if node.data.scheme:
-        content = page.decompress(node.data, None)
+        content = page.decompress(node.data, _last_end(page, node, total), exact=False)
         available = content.size
     else:
         position, available = page.locate(node.data.buffer)
-    if node.adjustment == 0 and length:
-        raise CorruptFileError(f"{page.where}: the null adjustment is 0")
     limit = max(min(available, node.adjustment - 1), 0)
     offsets, validity = allocate((length + 1) * (8 if wide else 4)), allocate((length + 7) // 8)
     first, last, nulls = offset_codec.decode(
@@ -161,6 +205,22 @@ def _read_binary(page: Page, node: Binary, total: int, arrow_type: pa.DataType, 
     return pa.Array.from_buffers(arrow_type, length, [validity if nulls else None, offsets, data], null_count=nulls)
 
 
+def _last_end(page: Page, node: Binary, total: int) -> int:
+    """Number of bytes that the values of the whole node have."""
+    if total == 0:
+        return 0
+    end = int.from_bytes(page.read_flat(node.ends, total - 1, total, total).to_pybytes(), "little")
+    return end % node.adjustment
+
+
+def _read_items(page: Page, node: Dictionary, arrow_type: pa.DataType) -> pa.Array:
+    """The dictionary of a page, decoded once for all ranges."""
+    key = (page.start, arrow_type)
+    return page.cache.get(
+        key, lambda: _read(page, node.items, node.size, arrow_type, 0, node.size), lambda items: items.nbytes
+    )
+
+
 def _read_string_dictionary(
     page: Page, node: Dictionary, total: int, arrow_type: pa.DataType, start: int, stop: int
 ) -> pa.Array:
@@ -169,7 +229,7 @@ def _read_string_dictionary(
     if not is_binary_like(arrow_type) or flat is None or flat.bits != 8:
         raise CorruptFileError(f"{page.where}: a dictionary of these indices does not fit the type {arrow_type}")
     indices = np.frombuffer(page.read_flat(flat, start, stop, total), np.uint8)
-    items = _read(page, node.items, node.size, arrow_type, 0, node.size)
+    items = _read_items(page, node, arrow_type)
     if len(indices) and int(indices.max()) > len(items):
         raise CorruptFileError(f"{page.where}: dictionary index {int(indices.max())} of {len(items)} items")
     valid = indices > 0
@@ -192,19 +252,57 @@ def _read_dictionary(
 ) -> pa.Array:
     """A dictionary-typed column: plain indices; a null is a null item or (0.16) a null index."""
     indices = _read(page, node.indices, total, arrow_type.index_type, start, stop)
-    items = _read(page, node.items, node.size, arrow_type.value_type, 0, node.size)
+    return _over_items(page, node, arrow_type, indices)
+
+
+def take_dictionary(
+    page: Page, node: Dictionary, arrow_type: pa.DictionaryType, runs: list[tuple[int, int]], rows: NDArray[np.int64]
+) -> pa.Array:
+    """Some values of a page of a dictionary-typed column, over a dictionary no greater than is of use.
+
+    Parameters
+    ----------
+    runs
+        Ascending ranges of the page that together hold `rows`.
+    rows
+        Ascending positions in the page.
+
+    Raises
+    ------
+    CodecError, CorruptFileError
+        As `read_page`.
+    """
+    pieces = []
+    for first, end in runs:
+        low, high = np.searchsorted(rows, (first, end))
+        indices = _read(page, node.indices, page.length, arrow_type.index_type, first, end)
+        pieces.append(indices if end - first == high - low else indices.take(pa.array(rows[low:high] - first)))
+    array = _over_items(page, node, arrow_type, concat_arrays(pieces, arrow_type.index_type))
+    if len(rows) >= len(array.dictionary):
+        return array
+    used = pa.array(np.unique(np.asarray(array.indices.drop_null())), arrow_type.index_type)  # keeps their order
+    indices = pc.index_in(array.indices, used).cast(arrow_type.index_type)
+    return pa.DictionaryArray.from_arrays(indices, array.dictionary.take(used), ordered=arrow_type.ordered, safe=False)
+
+
+def _over_items(page: Page, node: Dictionary, arrow_type: pa.DictionaryType, indices: pa.Array) -> pa.Array:
+    items = _read_items(page, node, arrow_type.value_type)
     if len(indices) - indices.null_count:
         bounds = pc.min_max(indices).as_py()
         if bounds["min"] < 0 or bounds["max"] >= len(items):
             raise CorruptFileError(f"{page.where}: dictionary index outside its {len(items)} items")
     if items.null_count:
-        indices, items = _null_items_to_indices(indices, items)
+        target, items = page.cache.get(
+            (page.start, arrow_type, "valid"),
+            lambda: _without_null_items(items, arrow_type.index_type),
+            lambda pair: pair[0].nbytes + pair[1].nbytes,
+        )
+        indices = target.take(indices)
     return pa.DictionaryArray.from_arrays(indices, items, ordered=arrow_type.ordered, safe=False)
 
 
-def _null_items_to_indices(indices: pa.Array, items: pa.Array) -> tuple[pa.Array, pa.Array]:
-    """Drop null items; the indices that named them become null."""
+def _without_null_items(items: pa.Array, index_type: pa.DataType) -> tuple[pa.Array, pa.Array]:
+    """For each item its index among those that are not null (null for a null one), and these."""
     valid = np.asarray(items.is_valid())
     renumber = np.cumsum(valid) - 1
-    target = pa.array(renumber, mask=~valid).cast(indices.type)
-    return target.take(indices), items.filter(pa.array(valid))
+    return pa.array(renumber, mask=~valid).cast(index_type), items.filter(pa.array(valid))

@@ -326,20 +326,21 @@ def _encode_dictionary(
     column: int, arrays: Sequence[pa.Array], arrow_type: pa.DictionaryType, path: str
 ) -> Iterator[EncodedPage]:
     """A dictionary-typed column: the dictionary of the page with a null item if there are nulls, plain indices."""
-    array = concat_arrays(list(arrays), arrow_type)
+    array = _join_dictionaries(arrays, arrow_type, path)
     values = array.dictionary_decode() if array.dictionary.null_count else None
     if values is not None:  # a null inside the dictionary is a null value
         array = values.dictionary_encode()
-    items, indices = _compact(array)
-    if array.null_count:
-        items = pa.concat_arrays([items, pa.nulls(1, items.type)])
-        indices = pc.fill_null(indices, len(items) - 1)
-    if len(items) - 1 > np.iinfo(arrow_type.index_type.to_pandas_dtype()).max:
-        # All index values are taken and a null needs one more: shorter pages have fewer distinct values.
+    room = 2 ** _index_bits(arrow_type.index_type) - bool(array.null_count)
+    items, indices = _compact(array, room)
+    if len(items) > room:
+        # More distinct values, with the null item, than the index type tells apart: shorter pages have fewer.
         middle = len(array) // 2
         yield from _encode_dictionary(column, [array.slice(0, middle)], arrow_type, path)
         yield from _encode_dictionary(column, [array.slice(middle)], arrow_type, path)
         return
+    if array.null_count:
+        items = pa.concat_arrays([items, pa.nulls(1, items.type)])
+        indices = pc.fill_null(indices, len(items) - 1)
     indices = indices.cast(arrow_type.index_type)
     width = arrow_type.index_type.bit_width // 8
     buffers = [[indices.buffers()[1].slice(indices.offset * width, len(indices) * width)]]
@@ -353,11 +354,33 @@ def _encode_dictionary(
     yield EncodedPage(column, len(array), pb.ArrayEncoding(dictionary=dictionary), buffers)
 
 
-def _compact(array: pa.DictionaryArray) -> tuple[pa.Array, pa.Array]:
-    """Items and int64 indices; items that no value uses are dropped when they are the greater part."""
+def _join_dictionaries(arrays: Sequence[pa.Array], arrow_type: pa.DictionaryType, path: str) -> pa.DictionaryArray:
+    """One array over the union of the dictionaries, whatever number of items that has."""
+    for array in arrays:
+        bounds = pc.min_max(array.indices)
+        low, high = bounds["min"].as_py(), bounds["max"].as_py()
+        if low is not None and (low < 0 or high >= len(array.dictionary)):
+            raise SchemaError(
+                f"column {path!r}: dictionary index {low if low < 0 else high} is outside the "
+                f"{len(array.dictionary)} items of its dictionary"
+            )
+    if len(arrays) == 1:
+        return arrays[0]
+    # The union may need more room than the index type has.
+    wide = [pa.DictionaryArray.from_arrays(array.indices.cast(pa.int64()), array.dictionary) for array in arrays]
+    return concat_arrays(wide, pa.dictionary(pa.int64(), arrow_type.value_type))
+
+
+def _index_bits(index_type: pa.DataType) -> int:
+    """Bits of an index without its sign."""
+    return index_type.bit_width - pa.types.is_signed_integer(index_type)
+
+
+def _compact(array: pa.DictionaryArray, room: int) -> tuple[pa.Array, pa.Array]:
+    """Items and int64 indices; unused items are dropped when they are the greater part or more than there is room."""
     indices = array.indices.cast(pa.int64())
     used = pc.unique(indices.drop_null())
-    if 2 * len(used) >= len(array.dictionary):
+    if 2 * len(used) >= len(array.dictionary) and len(array.dictionary) <= room:
         return array.dictionary, indices
     renumber = np.zeros(len(array.dictionary), np.int64)
     renumber[np.asarray(used)] = np.arange(len(used))

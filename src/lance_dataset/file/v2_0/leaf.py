@@ -10,10 +10,17 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from lance_dataset.errors import CorruptFileError
+from lance_dataset.errors import CorruptFileError, UnsupportedError
 from lance_dataset.file.buffers import allocate, bit_width, concat_arrays
 from lance_dataset.file.column import ColumnReader
-from lance_dataset.file.v2_0.arrays import is_binary_like, is_wide, read_page
+from lance_dataset.file.v2_0.arrays import (
+    check_nulls_fit,
+    has_nothing_but_nulls,
+    is_binary_like,
+    is_wide,
+    read_page,
+    take_dictionary,
+)
 from lance_dataset.file.v2_0.nodes import Binary, Dictionary, FixedSizeList, Flat, Node, Nullable, plain_flat
 from lance_dataset.file.v2_0.page import Page
 from lancecodec import CodecError, utf8
@@ -67,7 +74,26 @@ class LeafColumn(ColumnReader):
 
     def read(self, start: int, stop: int) -> pa.Array:
         """See `ColumnReader.read`."""
-        return concat_arrays(self._read_pieces(start, stop), self.arrow_type)
+        pieces = self._read_pieces(start, stop)
+        if len(pieces) > 1:
+            self._check_null_pages(start, stop)
+        return self._join(pieces)
+
+    def _join(self, pieces: list[pa.Array]) -> pa.Array:
+        try:
+            return concat_arrays(pieces, self.arrow_type)
+        except pa.ArrowInvalid as error:
+            if not pa.types.is_dictionary(self.arrow_type):
+                raise
+            raise UnsupportedError(
+                f"{self._where}: the rows have more distinct values than the index type "
+                f"{self.arrow_type.index_type} tells apart; read fewer rows at once"
+            ) from error
+
+    def _check_null_pages(self, start: int, stop: int) -> None:
+        ranges = page_ranges(self._pages, self._starts, start, stop)
+        nulls = sum(end - first for page, first, end in ranges if has_nothing_but_nulls(page.node))
+        check_nulls_fit(self.arrow_type, nulls, self._where)
 
     def read_chunks(self, start: int, stop: int) -> list[pa.Array]:
         """One array per page, without a copy where the page is stored as Arrow holds it."""
@@ -135,20 +161,29 @@ class LeafColumn(ColumnReader):
         return pa.Array.from_buffers(self.arrow_type, count, buffers, null_count=nulls)
 
     def _take_ranges(self, rows: NDArray[np.int64]) -> pa.Array:
-        """Read ranges around the asked rows, then pick: for compressed pages and files that are not mapped."""
+        """Page by page, read ranges around the asked rows, then pick: compressed pages, files that are not mapped."""
         distinct, back = np.unique(rows, return_inverse=True)
-        breaks = np.flatnonzero(
-            (np.diff(distinct) > _COALESCE_ROWS) | (np.diff(np.searchsorted(self._starts, distinct, side="right")) != 0)
-        )
         pieces = []
-        for group in np.split(distinct, breaks + 1):
-            if len(group) == 0:
-                continue
-            base = int(group[0])
-            run = self.read(base, int(group[-1]) + 1)
-            pieces.append(run if len(run) == len(group) else run.take(pa.array(group - base)))
-        gathered = concat_arrays(pieces, self.arrow_type)
+        cuts = np.searchsorted(distinct, self._page_starts)
+        for page, low, high in zip(self._pages, cuts[:-1], cuts[1:], strict=True):
+            if low < high:
+                pieces.append(self._take_page(page, distinct[low:high] - page.start))
+        gathered = self._join(pieces)
         return gathered if len(rows) == 0 else gathered.take(pa.array(back.reshape(-1)))
+
+    def _take_page(self, page: Page, rows: NDArray[np.int64]) -> pa.Array:
+        """Ascending distinct `rows` of one page."""
+        groups = np.split(rows, np.flatnonzero(np.diff(rows) > _COALESCE_ROWS) + 1)
+        runs = [(int(group[0]), int(group[-1]) + 1) for group in groups]
+        if isinstance(page.node, Dictionary) and pa.types.is_dictionary(self.arrow_type):
+            array = take_dictionary(page, page.node, self.arrow_type, runs, rows)
+            self._check_nulls(array)
+            return array
+        pieces = []
+        for group, (first, end) in zip(groups, runs, strict=True):
+            run = concat_arrays(self._read_page(page, first, end), self.arrow_type)
+            pieces.append(run if len(run) == len(group) else run.take(pa.array(group - first)))
+        return concat_arrays(pieces, self.arrow_type)
 
     # -- the compiled page tables, built once per open file ------------------------------------------------------
 
@@ -176,8 +211,8 @@ class LeafColumn(ColumnReader):
             if shape is None:
                 return None
             flat, bits, count = shape
-            values.append(None if flat is None else page.read_flat(flat, 0, page.length * count))
-            validity.append(None if bits is None else page.read_flat(bits, 0, page.length))
+            values.append(None if flat is None else page.read_flat(flat, 0, page.length * count, page.length * count))
+            validity.append(None if bits is None else page.read_flat(bits, 0, page.length, page.length))
         if all(buffer is None for buffer in values):
             return None  # nothing but nulls: only the schema says how wide they are
         return FixedPages(self._page_starts, self._fixed_bits, values, validity)
@@ -242,7 +277,7 @@ def _binary_table(page: Page) -> EndsTable | None:
     items = node.items
     if codes is None or codes.bits != 8 or codes.scheme or not isinstance(items, Binary):
         return None
-    return _ends_table(page, items, node.size, page.read_flat(codes, 0, page.length))
+    return _ends_table(page, items, node.size, page.read_flat(codes, 0, page.length, page.length))
 
 
 def _ends_table(page: Page, node: Binary, count: int, codes: pa.Buffer | None) -> EndsTable | None:
@@ -252,7 +287,7 @@ def _ends_table(page: Page, node: Binary, count: int, codes: pa.Buffer | None) -
     if node.adjustment == 0 and count:
         raise CorruptFileError(f"{page.where}: the null adjustment is 0")
     limit = max(min(size, node.adjustment - 1), 0)
-    ends = page.read_flat(node.ends, 0, count)
+    ends = page.read_flat(node.ends, 0, count, count)
     return ends, node.adjustment, limit, 0, page.source.read(position, size), codes, count
 
 

@@ -1,0 +1,209 @@
+"""Joining arrays of one column, which can fail: offsets have 32 bits, and dictionary indices may have 8."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import TypeVar
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from lance_dataset.errors import CorruptFileError, UnsupportedError
+from lance_dataset.file.buffers import concat_arrays
+from lance_dataset.file.column import ColumnReader
+
+__all__ = [
+    "UnjoinableError",
+    "bisected",
+    "join_arrays",
+    "keep_rows",
+    "read_chunks",
+    "read_range",
+    "take_chunked",
+    "take_values",
+]
+
+_Result = TypeVar("_Result")
+
+
+class UnjoinableError(UnsupportedError):
+    """The values asked for do not fit one Arrow array of their type; fewer of them may.
+
+    Attributes
+    ----------
+    oversize
+        Whether 32-bit offsets are what does not suffice; else it is the index type of a dictionary.
+    """
+
+    def __init__(self, message: str, *, oversize: bool) -> None:
+        super().__init__(message)
+        self.oversize = oversize
+
+
+@contextmanager
+def _joining(column: str, arrow_type: pa.DataType) -> Iterator[None]:
+    """Translate what Arrow and the codec say of arrays that cannot become one."""
+    try:
+        yield
+    except CorruptFileError as error:
+        # what the codec says when 32-bit offsets overflow on the way, and only then
+        if "take fewer rows at once" not in str(error):
+            raise
+        raise _unjoinable(column, arrow_type, oversize=True) from error
+    except (pa.ArrowInvalid, pa.ArrowCapacityError) as error:
+        text = str(error).lower()
+        if ("dictionar" in text and "combined" in text) or "larger index type" in text:
+            raise _unjoinable(column, arrow_type, oversize=False) from error
+        if "overflow" in text or isinstance(error, pa.ArrowCapacityError):
+            raise _unjoinable(column, arrow_type, oversize=True) from error
+        raise
+
+
+def _unjoinable(column: str, arrow_type: pa.DataType, *, oversize: bool) -> UnjoinableError:
+    if oversize:
+        text = f"the values do not fit one Arrow array of type {arrow_type}, which ends at 2 GiB"
+        hint = "ask for fewer rows at a time, or store the column as large_string, large_binary or large_list"
+    else:
+        text = f"the dictionaries of its fragments and pages together are too large for the index type of {arrow_type}"
+        hint = "ask for fewer rows at a time, or store the column with a wider index type or as plain values"
+    return UnjoinableError(f"column {column!r}: {text}; {hint}", oversize=oversize)
+
+
+# -- reading -----------------------------------------------------------------------------------------------------
+
+
+def read_range(reader: ColumnReader, start: int, stop: int, column: str) -> pa.Array:
+    """Values ``[start, stop)`` of a column as one array.
+
+    Raises
+    ------
+    UnjoinableError
+        They do not fit one.
+    """
+    with _joining(column, reader.arrow_type):
+        return reader.read(start, stop)
+
+
+def read_chunks(reader: ColumnReader, column: str, start: int, stop: int) -> list[pa.Array]:
+    """Values ``[start, stop)`` of a column cut as the reader likes.
+
+    Raises
+    ------
+    UnjoinableError
+        A chunk of them does not fit one array.
+    """
+    with _joining(column, reader.arrow_type):
+        return reader.read_chunks(start, stop)
+
+
+def take_values(reader: ColumnReader, rows: NDArray[np.int64], column: str) -> pa.Array:
+    """Values of a column at `rows` as one array, dictionaries cut down to the values in use where needed.
+
+    Raises
+    ------
+    UnjoinableError
+        They do not fit one.
+    """
+    try:
+        with _joining(column, reader.arrow_type):
+            return reader.take(rows)
+    except UnjoinableError as error:
+        if error.oversize or len(rows) < 2:
+            raise
+    middle = len(rows) // 2
+    halves = [take_values(reader, part, column) for part in (rows[:middle], rows[middle:])]
+    return join_arrays(halves, reader.arrow_type, column)
+
+
+def bisected(work: Callable[[int, int], _Result], start: int, stop: int) -> Iterator[_Result]:
+    """Results of `work` for the range ``[start, stop)``, in halves wherever its rows do not fit one array."""
+    try:
+        result = work(start, stop)
+    except UnjoinableError:
+        if stop - start < 2:
+            raise
+    else:
+        yield result
+        return
+    middle = (start + stop) // 2
+    yield from bisected(work, start, middle)
+    yield from bisected(work, middle, stop)
+
+
+# -- arrays ------------------------------------------------------------------------------------------------------
+
+
+def join_arrays(arrays: list[pa.Array], arrow_type: pa.DataType, column: str) -> pa.Array:
+    """One array of several, dictionaries cut down to the values in use where they would not fit otherwise.
+
+    Raises
+    ------
+    UnjoinableError
+        Even then they do not fit.
+    """
+    with _joining(column, arrow_type):
+        try:
+            return concat_arrays(arrays, arrow_type)
+        except pa.ArrowInvalid:
+            # an ordered dictionary says more than which values there are
+            if not pa.types.is_dictionary(arrow_type) or arrow_type.ordered:
+                raise
+            encoded = pa.concat_arrays([array.dictionary_decode() for array in arrays]).dictionary_encode()
+            indices = encoded.indices
+            if len(encoded.dictionary) > np.iinfo(arrow_type.index_type.to_pandas_dtype()).max + 1:
+                raise
+        return pa.DictionaryArray.from_arrays(indices.cast(arrow_type.index_type), encoded.dictionary)
+
+
+def keep_rows(chunks: list[pa.Array], rows: NDArray[np.int64]) -> list[pa.Array]:
+    """The values at `rows` (ascending) of an array in chunks; what is kept whole is not copied."""
+    kept, base = [], 0
+    for chunk in chunks:
+        low, high = np.searchsorted(rows, [base, base + len(chunk)])
+        if high - low == len(chunk):
+            kept.append(chunk)
+        elif high > low:
+            kept.append(chunk.take(pa.array(rows[low:high] - base)))
+        base += len(chunk)
+    return kept
+
+
+def take_chunked(values: pa.ChunkedArray, rows: NDArray[np.int64], column: str) -> list[pa.Array]:
+    """The values at `rows` (any order) as one array, or as several where they exceed one.
+
+    Raises
+    ------
+    UnjoinableError
+        The dictionaries of the chunks do not fit one.
+    """
+    starts = np.cumsum([0, *(len(chunk) for chunk in values.chunks)])
+
+    def gather(first: int, end: int) -> pa.Array:
+        wanted = rows[first:end]
+        owners = np.searchsorted(starts, wanted, side="right") - 1
+        order = np.argsort(owners, kind="stable")
+        counts = np.bincount(owners, minlength=values.num_chunks)
+        pieces, done = [], 0
+        for number in np.flatnonzero(counts).tolist():
+            local = wanted[order[done : done + counts[number]]] - starts[number]
+            pieces.append(values.chunk(number).take(pa.array(local)))
+            done += counts[number]
+        joined = join_arrays(pieces, values.type, column)
+        if len(pieces) < 2:
+            return joined
+        back = np.empty(len(wanted), np.int64)
+        back[order] = np.arange(len(wanted))
+        return joined.take(pa.array(back))
+
+    if 2 * len(rows) > len(values):
+        # the copy of the whole is cheaper than finding the rows of each chunk
+        with suppress(UnjoinableError):
+            return [join_arrays(values.chunks, values.type, column).take(pa.array(rows))]
+    try:
+        return [gather(0, len(rows))]
+    except UnjoinableError as error:
+        if not error.oversize:
+            raise
+    return list(bisected(gather, 0, len(rows)))
