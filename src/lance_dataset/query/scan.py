@@ -38,7 +38,8 @@ _MAX_WINDOW_ROWS = 1 << 20
 _MAX_BATCH_BYTES = 256 << 20
 #: Below this share of selected rows the other columns are fetched row by row.
 _SPARSE = 0.25
-_PARALLEL_BYTES = 1 << 20
+#: Columns of fewer bytes on average are decoded one after another: threads would only wait for the interpreter.
+_PARALLEL_BYTES = 256 << 10
 
 
 @dataclass(frozen=True)
@@ -154,11 +155,15 @@ def _selected(fragment: FragmentReader, request: ScanRequest, start: int, stop: 
 # -- whole fragments ---------------------------------------------------------------------------------------------
 
 
+def _worth_threads(fragment: FragmentReader, request: ScanRequest, rows: int) -> bool:
+    return rows * fragment.bytes_per_row / max(len(request.schema.fields), 1) > _PARALLEL_BYTES
+
+
 def _whole_fragment(fragment: FragmentReader, request: ScanRequest, start: int, stop: int) -> pa.Table:
     """All live rows; chunks as the file has them, so that what need not be copied is not."""
     schema = request.projection.schema
     rows = fragment.live_rows(start, stop)
-    parallel = (stop - start) * fragment.bytes_per_row > _PARALLEL_BYTES
+    parallel = _worth_threads(fragment, request, stop - start)
 
     def chunks(output: OutputColumn) -> pa.ChunkedArray:
         if output.field is None:
@@ -273,7 +278,7 @@ def _window(fragment: FragmentReader, request: ScanRequest, start: int, stop: in
         return empty_batch(request.projection.schema)
     if not request.projection.columns:
         return rows_only(length, schema)
-    parallel = (stop - start) * fragment.bytes_per_row > _PARALLEL_BYTES
+    parallel = _worth_threads(fragment, request, stop - start)
 
     def values(output: OutputColumn) -> pa.Array:
         if output.field is None:
