@@ -16,7 +16,7 @@ from lance_dataset.errors import (
     InvalidInputError,
     LanceError,
 )
-from lance_dataset.file.v2_0.encode import check_schema
+from lance_dataset.file.families import family_of
 from lance_dataset.file.versions import resolve_version
 from lance_dataset.input import check_append_schema
 from lance_dataset.io.base import ObjectStore
@@ -85,7 +85,7 @@ class WriteTarget:
         if existing is not None and version is None:
             version = existing.storage_version
         schema, version = Schema.from_arrow(arrow), resolve_version(version)
-        check_schema(schema)
+        family_of(version).check_schema(schema, version)
         return schema, version
 
     def commit(

@@ -1,14 +1,21 @@
-"""What every encoding family offers for a column: ranges and random rows as Arrow arrays."""
+"""What every encoding family offers for a column: ranges and random rows as Arrow arrays, and pages out of arrays."""
 
 from __future__ import annotations
 
 import abc
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
+from google.protobuf.message import Message
 from numpy.typing import NDArray
 
-__all__ = ["ColumnReader", "NullColumn"]
+__all__ = ["ColumnEncoder", "ColumnReader", "EncodedPage", "NullColumn", "WriteBuffer"]
+
+#: Appends a buffer given in parts to the file outside any page; returns its (position, size).
+WriteBuffer: TypeAlias = "Callable[[Sequence[bytes | memoryview | pa.Buffer]], tuple[int, int]]"
 
 
 _NULL_CHUNK_ROWS = 1 << 20
@@ -60,3 +67,50 @@ class NullColumn(ColumnReader):
     def take(self, rows: NDArray[np.int64]) -> pa.Array:
         """Nulls."""
         return pa.nulls(len(rows), self.arrow_type)
+
+
+@dataclass(frozen=True)
+class EncodedPage:
+    """One page ready to be written.
+
+    Attributes
+    ----------
+    column
+        Column index in the file.
+    length
+        Number of values.
+    encoding
+        The page descriptor, naming `buffers` by position.
+    buffers
+        Each buffer as the parts whose concatenation it is.
+    """
+
+    column: int
+    length: int
+    encoding: Message
+    buffers: list[list[pa.Buffer]] = field(default_factory=list)
+
+
+class ColumnEncoder(abc.ABC):
+    """Turns the arrays of one top-level field into pages of the columns at and below it."""
+
+    @abc.abstractmethod
+    def encode(self, arrays: Sequence[pa.Array]) -> Iterable[EncodedPage]:
+        """Pages of a span of rows.
+
+        Parameters
+        ----------
+        arrays
+            Non-empty arrays of the storage type that together are the span.
+
+        Raises
+        ------
+        SchemaError
+            A null in a field that is not nullable, or text that is not UTF-8.
+        UnsupportedError
+            Values that the file version cannot hold.
+        """
+
+    def finish(self) -> Iterator[EncodedPage]:
+        """Pages that are due at the end of the file."""
+        return iter(())

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from lance_dataset.errors import CorruptFileError, UnsupportedError
-from lance_dataset.file import v2_0
-from lance_dataset.file.column import ColumnReader
+from lance_dataset.file.column import ColumnReader, NullColumn
 from lance_dataset.file.container import FileMetadata
+from lance_dataset.file.families import family_of
 from lance_dataset.file.versions import READABLE_VERSIONS
 from lance_dataset.io.base import InputFile
 from lance_dataset.schema import Field, Schema
@@ -44,7 +44,17 @@ def open_fragment_column(field: Field, stored: Mapping[int, tuple[FileMetadata, 
     num_rows
         Physical rows of the fragment.
     """
-    return v2_0.decode.open_column(field, lambda node: stored.get(node.id), num_rows)
+    files = {node.id: stored[node.id][0] for node in field.walk() if node.id in stored}
+    versions = {file.version for file in files.values()}
+    if not versions:
+        return NullColumn(field.storage_type, num_rows)
+    version = versions.pop()
+    if versions:
+        raise UnsupportedError(
+            f"column {field.name!r} is spread over files of the versions {version} and {', '.join(versions)}: "
+            f"{', '.join(file.source.path for file in files.values())}"
+        )
+    return family_of(version).open_column(field, lambda node: stored.get(node.id), num_rows)
 
 
 class DataFileReader:
@@ -60,7 +70,7 @@ class DataFileReader:
         self.metadata = open_metadata(source)
         self.schema: Schema = self.metadata.schema
         self.num_rows = self.metadata.num_rows
-        indices = v2_0.columns.column_indices(self.schema)
+        indices = family_of(self.metadata.version).column_indices(self.schema)
         if len(indices) > self.metadata.num_columns:
             raise CorruptFileError(
                 f"{source.path}: the schema needs {len(indices)} columns, the file has {self.metadata.num_columns}"

@@ -8,9 +8,9 @@ import pyarrow as pa
 
 from lance_dataset._proto import encodings_pb2, file2_pb2
 from lance_dataset.errors import InvalidInputError, SchemaError
-from lance_dataset.file import v2_0
+from lance_dataset.file.column import ColumnEncoder, EncodedPage
 from lance_dataset.file.container import ContainerWriter, pack_any
-from lance_dataset.file.v2_0.encode import EncodedPage, encode_column, struct_header
+from lance_dataset.file.families import EncodingFamily, family_of
 from lance_dataset.file.versions import manifest_pair, resolve_version
 from lance_dataset.io.base import OutputFile
 from lance_dataset.schema import Field, Schema
@@ -76,22 +76,23 @@ class DataFileWriter:
         max_page_bytes: int | None = None,
     ) -> None:
         self.version = resolve_version(version)
-        v2_0.encode.check_schema(schema)
+        family = family_of(self.version)
+        family.check_schema(schema, self.version)
         self.schema = schema
         self._output = output
         self._container = ContainerWriter(output, self.version)
         self._page_bytes = _page_target(data_cache_bytes, max_page_bytes, len(schema.fields))
-        self._indices = v2_0.columns.column_indices(schema)
+        self._indices = family.column_indices(schema)
         self._columns = [file2_pb2.ColumnMetadata() for _ in self._indices]
-        self._pending = self._make_pending()
-        self._header_rows: dict[int, int] = {}
+        self._pending = self._make_pending(family)
         self.num_rows = 0
 
-    def _make_pending(self) -> list[_PendingColumn]:
+    def _make_pending(self, family: EncodingFamily) -> list[_PendingColumn]:
         pending, index = [], 0
         for top in self.schema.fields:
-            pending.append(_PendingColumn(top, index))
-            index += sum(1 for _ in top.walk())
+            encoder = family.open_encoder(top, index, self.version, self._container.write_buffer)
+            pending.append(_PendingColumn(top, encoder))
+            index += len(family.column_indices(Schema((top,))))
         return pending
 
     @property
@@ -138,7 +139,7 @@ class DataFileWriter:
             return
         arrays, column.arrays, column.bytes = column.arrays, [], 0
         try:
-            for page in encode_column(column.field, column.field.name, column.first, arrays, self._header_rows):
+            for page in column.encoder.encode(arrays):
                 self._write_page(page)
         except CodecError as error:
             raise SchemaError(f"column {column.field.name!r}: the data is no valid Arrow array: {error}") from error
@@ -162,9 +163,8 @@ class DataFileWriter:
         """
         for column in self._pending:
             self._flush(column)
-        for (_, index), node in zip(self._indices, self.schema.walk(), strict=True):
-            if node.logical_type == "struct":
-                self._write_page(struct_header(index, self._header_rows.get(index, 0)))
+            for page in column.encoder.finish():
+                self._write_page(page)
         values = pack_any(encodings_pb2.ColumnEncoding(values={}))
         for stored in self._columns:
             stored.encoding.CopyFrom(values)
@@ -189,9 +189,9 @@ class DataFileWriter:
 class _PendingColumn:
     """Arrays of a top-level column that wait to become a page."""
 
-    def __init__(self, field: Field, first: int) -> None:
+    def __init__(self, field: Field, encoder: ColumnEncoder) -> None:
         self.field = field
-        self.first = first
+        self.encoder = encoder
         self.arrays: list[pa.Array] = []
         self.bytes = 0
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
@@ -12,39 +11,19 @@ import pyarrow.compute as pc
 from lance_dataset._proto import encodings_pb2 as pb
 from lance_dataset.errors import SchemaError, UnsupportedError
 from lance_dataset.file.buffers import aligned, allocate, bit_width, bitmap_at_zero, concat_arrays
+from lance_dataset.file.column import ColumnEncoder, EncodedPage
+from lance_dataset.file.options import is_packed
 from lance_dataset.file.v2_0.arrays import is_binary_like, is_text, is_wide
 from lance_dataset.schema import Field, Schema
 from lance_dataset.types import NESTED_TYPES
 from lancecodec import offsets as offset_codec
 from lancecodec import utf8
 
-__all__ = ["EncodedPage", "check_schema", "encode_column", "struct_header"]
+__all__ = ["StructuredEncoder", "check_schema"]
 
 #: As the reference: strings become a dictionary from this many values on, below this many distinct ones.
 _DICTIONARY_THRESHOLD = 100
 _SAMPLE = 1024
-
-
-@dataclass(frozen=True)
-class EncodedPage:
-    """One page ready to be written.
-
-    Attributes
-    ----------
-    column
-        Column index in the file.
-    length
-        Number of values.
-    encoding
-        The encoding tree, naming `buffers` by position.
-    buffers
-        Each buffer as the parts whose concatenation it is.
-    """
-
-    column: int
-    length: int
-    encoding: pb.ArrayEncoding
-    buffers: list[list[pa.Buffer]] = field(default_factory=list)
 
 
 def check_schema(schema: Schema) -> None:
@@ -68,7 +47,7 @@ def check_schema(schema: Schema) -> None:
                 _check_fixed_list(node.storage_type, path)
             if "lance-encoding:blob" in node.metadata:
                 raise UnsupportedError(f"column {path!r}: blob columns cannot be written by this release")
-            if _is_packed(node):
+            if is_packed(node):
                 raise UnsupportedError(f"column {path!r}: packed structs cannot be written by this release")
 
 
@@ -80,9 +59,31 @@ def _check_fixed_list(arrow_type: pa.DataType, path: str) -> None:
         _check_fixed_list(item, path)
 
 
-def _is_packed(node: Field) -> bool:
-    packed = node.metadata.get("lance-encoding:packed", node.metadata.get("packed", b"false"))
-    return node.logical_type == "struct" and packed.lower() not in (b"false", b"0")
+class StructuredEncoder(ColumnEncoder):
+    """Pages of a top-level field and of all below it.
+
+    Parameters
+    ----------
+    field
+        The field.
+    first_column
+        Column index of the field; those below it follow depth first.
+    """
+
+    def __init__(self, field: Field, first_column: int) -> None:
+        self._field = field
+        self._first = first_column
+        self._header_rows: dict[int, int] = {}
+
+    def encode(self, arrays: Sequence[pa.Array]) -> Iterator[EncodedPage]:
+        """See `ColumnEncoder.encode`."""
+        return encode_column(self._field, self._field.name, self._first, arrays, self._header_rows)
+
+    def finish(self) -> Iterator[EncodedPage]:
+        """The headers of structs."""
+        for index, node in enumerate(self._field.walk(), start=self._first):
+            if node.logical_type == "struct":
+                yield struct_header(index, self._header_rows.get(index, 0))
 
 
 def struct_header(column: int, length: int) -> EncodedPage:

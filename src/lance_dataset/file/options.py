@@ -1,0 +1,157 @@
+"""What the metadata of a field asks of the writer, and what it says about how the field is stored."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TypeVar
+
+from lance_dataset.errors import InvalidInputError
+from lance_dataset.schema import EXTENSION_NAME, Field
+
+__all__ = ["EncodingOptions", "encoding_options", "is_blob", "is_blob_v2", "is_packed"]
+
+_PREFIX = "lance-encoding:"
+_COMPRESSIONS = ("lz4", "zstd", "fsst", "none")
+_DICTIONARY_COMPRESSIONS = ("lz4", "zstd", "none")
+_STRUCTURES = ("miniblock", "fullzip", "sparse")
+_BLOB_V2 = b"lance.blob.v2"
+_T = TypeVar("_T")
+
+
+def is_packed(field: Field) -> bool:
+    """Whether a struct is to be stored row by row."""
+    packed = field.metadata.get(_PREFIX + "packed", field.metadata.get("packed", b"false"))
+    return field.logical_type == "struct" and packed.lower() not in (b"false", b"0")
+
+
+def is_blob(field: Field) -> bool:
+    """Whether values are stored apart from their column; the mere presence of the key counts."""
+    return _PREFIX + "blob" in field.metadata and not is_blob_v2(field)
+
+
+def is_blob_v2(field: Field) -> bool:
+    """Whether the field is of the blob extension type that came with 2.2."""
+    return field.metadata.get(EXTENSION_NAME) == _BLOB_V2
+
+
+@dataclass(frozen=True)
+class EncodingOptions:
+    """The ``lance-encoding:*`` metadata of a field; None where it leaves the choice to the writer.
+
+    Attributes
+    ----------
+    compression
+        "lz4", "zstd", "fsst" or "none".
+    compression_level
+        For lz4 and zstd.
+    byte_stream_split
+        "on", "off" or "auto".
+    rle_threshold
+        Runs must be fewer than this share of the values.
+    dictionary_divisor
+        A dictionary may have at most values / divisor entries.
+    dictionary_size_ratio
+        A dictionary page must be at most this share of the plain one.
+    dictionary_compression, dictionary_compression_level
+        For the entries: "lz4", "zstd" or "none".
+    chunk_bytes
+        Target size of a chunk of variable-width values.
+    structure
+        "miniblock", "fullzip" or "sparse".
+    """
+
+    compression: str | None = None
+    compression_level: int | None = None
+    byte_stream_split: str = "auto"
+    rle_threshold: float | None = None
+    dictionary_divisor: int | None = None
+    dictionary_size_ratio: float | None = None
+    dictionary_compression: str | None = None
+    dictionary_compression_level: int | None = None
+    chunk_bytes: int | None = None
+    structure: str | None = None
+
+
+def encoding_options(field: Field) -> EncodingOptions:
+    """Options of a field.
+
+    As in the reference, a number that is none is left out of account (with a warning), an unknown scheme is refused.
+
+    Raises
+    ------
+    InvalidInputError
+        A compression scheme or structural encoding that does not exist, or a ratio outside its range.
+    """
+    given = {key.removeprefix(_PREFIX): value for key, value in field.metadata.items() if key.startswith(_PREFIX)}
+    if not given:
+        return _DEFAULTS
+    reader = _Reader(field.name, given)
+    return EncodingOptions(
+        compression=reader.choice("compression", _COMPRESSIONS),
+        compression_level=reader.number("compression-level", int),
+        byte_stream_split=reader.split_mode(),
+        rle_threshold=reader.number("rle-threshold", float),
+        dictionary_divisor=reader.number("dict-divisor", _positive),
+        dictionary_size_ratio=reader.ratio("dict-size-ratio"),
+        dictionary_compression=reader.choice("dict-values-compression", _DICTIONARY_COMPRESSIONS),
+        dictionary_compression_level=reader.number("dict-values-compression-level", int),
+        chunk_bytes=reader.number("minichunk-size", _positive),
+        structure=reader.choice("structural-encoding", _STRUCTURES, lower=True),
+    )
+
+
+_DEFAULTS = EncodingOptions()
+
+
+def _positive(text: str) -> int:
+    number = int(text)
+    if number <= 0:
+        raise ValueError(f"{number} is not positive")
+    return number
+
+
+class _Reader:
+    """Typed access to the options of one column."""
+
+    def __init__(self, column: str, given: Mapping[str, bytes]) -> None:
+        self._column = column
+        self._given = given
+
+    def _text(self, key: str) -> str | None:
+        value = self._given.get(key)
+        return None if value is None else value.decode(errors="replace")
+
+    def choice(self, key: str, known: tuple[str, ...], lower: bool = False) -> str | None:
+        text = self._text(key)
+        if text is not None and lower:
+            text = text.lower()
+        if text is not None and text not in known:
+            raise InvalidInputError(
+                f"column {self._column!r}: {_PREFIX}{key} is {text!r}; known are {', '.join(known)}"
+            )
+        return text
+
+    def number(self, key: str, parse: Callable[[str], _T]) -> _T | None:
+        text = self._text(key)
+        if text is None:
+            return None
+        try:
+            return parse(text)
+        except ValueError:
+            warnings.warn(f"column {self._column!r}: {_PREFIX}{key} is {text!r}, which is ignored", stacklevel=2)
+            return None
+
+    def ratio(self, key: str) -> float | None:
+        ratio = self.number(key, float)
+        if ratio is not None and not 0 < ratio <= 1:
+            raise InvalidInputError(f"column {self._column!r}: {_PREFIX}{key} is {ratio}, outside (0, 1]")
+        return ratio
+
+    def split_mode(self) -> str:
+        text = self._text("bss")
+        if text is None or text.lower() in ("on", "off", "auto"):
+            return "auto" if text is None else text.lower()
+        warnings.warn(f"column {self._column!r}: {_PREFIX}bss is {text!r}, which is ignored", stacklevel=2)
+        return "auto"

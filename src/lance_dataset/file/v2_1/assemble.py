@@ -1,0 +1,120 @@
+"""Leaf values and their levels -> the nested Arrow array of a branch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from lance_dataset.errors import CorruptFileError
+from lance_dataset.file.buffers import allocate
+from lance_dataset.file.v2_1.layout import Layer
+from lance_dataset.file.v2_1.nesting import Branch
+from lance_dataset.types import fixed_list_length
+from lancecodec.level_unraveler import LevelUnraveler
+
+__all__ = ["LeafValues", "assemble", "check_layers", "with_validity_bitmap"]
+
+
+@dataclass(frozen=True)
+class LeafValues:
+    """Some rows of a page.
+
+    Attributes
+    ----------
+    values
+        A value for every visible item, none of them null.
+    num_items
+        Items of the rows.
+    repetition, definition
+        16-bit levels, one per item; None where the page has none.
+    """
+
+    values: pa.Array
+    num_items: int
+    repetition: pa.Buffer | None = None
+    definition: pa.Buffer | None = None
+
+
+def check_layers(layers: tuple[Layer, ...], branch: Branch, where: str) -> None:
+    """Refuse a page whose layers are not those of the type."""
+    kinds = [False, *(nest.kind == "list" for nest in reversed(branch.above))]
+    if [layer.is_list for layer in layers] != kinds:
+        names = [layer.name for layer in layers]
+        raise CorruptFileError(f"{where}: layers {names} do not fit the type {branch.arrow_type}")
+
+
+def assemble(leaf: LeafValues, layers: tuple[Layer, ...], branch: Branch) -> pa.Array:
+    """The rows as an array of ``branch.arrow_type``, without an offset.
+
+    Raises
+    ------
+    CodecError
+        The levels contradict the layers.
+    CorruptFileError
+        Levels and values do not fit each other, or there are nulls where none may be.
+    """
+    if leaf.repetition is None and leaf.definition is None:
+        return _without_levels(leaf.values, branch)
+    if not branch.above:
+        return _flat(leaf, layers, branch)
+    dimensions = [0, *(nest.dimension if nest.kind == "fixed_size_list" else 0 for nest in reversed(branch.above))]
+    levels = LevelUnraveler(leaf.repetition, leaf.definition, leaf.num_items, layers, dimensions)
+    lengths, nulls = levels.lengths, levels.null_counts
+    if lengths[0] != len(leaf.values):
+        raise CorruptFileError(f"the levels have {lengths[0]} visible items, the page {len(leaf.values)} values")
+    array = leaf.values
+    if nulls[0]:
+        array = with_validity_bitmap(array, _bitmap(levels, 0), nulls[0], branch)
+    for depth, nest in enumerate(reversed(branch.above), start=1):
+        if nulls[depth] and not nest.field.nullable:
+            raise CorruptFileError(f"field {nest.field.name!r} holds nulls but is declared not nullable")
+        validity = _bitmap(levels, depth) if nulls[depth] else None
+        buffers = [validity]
+        if nest.kind == "list":
+            wide = nest.field.logical_type.startswith("large_list")
+            offsets = allocate((lengths[depth] + 1) * (8 if wide else 4))
+            levels.offsets(depth, offsets, wide)
+            buffers.append(offsets)
+        kind = branch.types[depth]
+        array = pa.Array.from_buffers(kind, lengths[depth], buffers, nulls[depth], 0, [array])
+    return array
+
+
+def _flat(leaf: LeafValues, layers: tuple[Layer, ...], branch: Branch) -> pa.Array:
+    levels = LevelUnraveler(leaf.repetition, leaf.definition, leaf.num_items, layers)
+    if leaf.num_items != len(leaf.values):
+        raise CorruptFileError(f"{leaf.num_items} levels for {len(leaf.values)} values")
+    nulls = levels.null_counts[0]
+    if not nulls:
+        return leaf.values
+    return with_validity_bitmap(leaf.values, _bitmap(levels, 0), nulls, branch)
+
+
+def _bitmap(levels: LevelUnraveler, layer: int) -> pa.Buffer:
+    bits = allocate((levels.lengths[layer] + 7) // 8)
+    levels.validity(layer, bits)
+    return bits
+
+
+def _without_levels(array: pa.Array, branch: Branch) -> pa.Array:
+    for nest, kind in zip(reversed(branch.above), branch.types[1:], strict=True):
+        length = len(array) // fixed_list_length(nest.field.logical_type) if nest.kind != "struct" else len(array)
+        array = pa.Array.from_buffers(kind, length, [None], 0, 0, [array])
+    return array
+
+
+def with_validity_bitmap(array: pa.Array, validity: pa.Buffer, nulls: int, branch: Branch) -> pa.Array:
+    """An array without nulls (and without an offset) under a validity bitmap."""
+    if not branch.leaf.nullable:
+        raise CorruptFileError(f"{nulls} values of {branch.leaf.name!r} are null, though it is declared not nullable")
+    kind, length = array.type, len(array)
+    if pa.types.is_dictionary(kind):
+        data = array.indices.buffers()[1]
+        return pa.DictionaryArray.from_buffers(kind, length, [validity, data], array.dictionary, nulls)
+    if pa.types.is_struct(kind):
+        children = [array.field(number) for number in range(kind.num_fields)]
+        return pa.Array.from_buffers(kind, length, [validity], nulls, 0, children)
+    if pa.types.is_fixed_size_list(kind):
+        return pa.Array.from_buffers(kind, length, [validity], nulls, 0, [array.values])
+    return pa.Array.from_buffers(kind, length, [validity, *array.buffers()[1:]], nulls)

@@ -1,0 +1,155 @@
+"""The way from a top-level field down to a leaf, and nested arrays out of one array per leaf.
+
+A column of a 2.1 file knows everything above its leaf: each leaf is read as a nested array with that leaf alone (a
+*branch*). Branches of one field are then merged, the structure being that of the first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+
+from lance_dataset.errors import CorruptFileError
+from lance_dataset.file.v2_1.columns import owns_column
+from lance_dataset.schema import Field
+from lance_dataset.types import fixed_list_length
+
+__all__ = ["Branch", "Nest", "branches", "merge_branches"]
+
+
+@dataclass(frozen=True)
+class Nest:
+    """A field above a leaf.
+
+    Attributes
+    ----------
+    field
+        The field.
+    kind
+        "struct", "list" (maps too) or "fixed_size_list" (of structs).
+    dimension
+        Items per value of a fixed-size list, else 1.
+    """
+
+    field: Field
+    kind: str
+    dimension: int = 1
+
+
+@dataclass(frozen=True)
+class Branch:
+    """A leaf and what is above it, outermost first.
+
+    Attributes
+    ----------
+    leaf
+        The field that owns the column.
+    above
+        Structs, lists, maps and fixed-size lists of structs from the top down.
+    """
+
+    leaf: Field
+    above: tuple[Nest, ...] = ()
+
+    @cached_property
+    def arrow_type(self) -> pa.DataType:
+        """Type of the nested array with this leaf alone; maps appear as lists of entries."""
+        arrow_type = self.leaf.storage_type
+        below = self.leaf
+        for nest in reversed(self.above):
+            arrow_type = _nest_type(nest, pa.field(below.name, arrow_type, below.nullable))
+            below = nest.field
+        return arrow_type
+
+    @cached_property
+    def types(self) -> tuple[pa.DataType, ...]:
+        """Types of the nested arrays, the leaf's first, the outermost last."""
+        chain = [self.arrow_type]
+        for nest in self.above:
+            inner = chain[-1].field(0).type if nest.kind == "struct" else chain[-1].value_type
+            chain.append(inner)
+        return tuple(reversed(chain))
+
+    @cached_property
+    def rows_per_value(self) -> int:
+        """Product of the dimensions of the fixed-size lists above the leaf: what page lengths are counted in."""
+        return int(np.prod([nest.dimension for nest in self.above], dtype=object)) if self.above else 1
+
+
+def _nest_type(nest: Nest, child: pa.Field) -> pa.DataType:
+    if nest.kind == "struct":
+        return pa.struct([child])
+    if nest.kind == "fixed_size_list":
+        return pa.list_(child, nest.dimension)
+    return pa.large_list(child) if nest.field.logical_type.startswith("large_list") else pa.list_(child)
+
+
+def branches(field: Field, above: tuple[Nest, ...] = ()) -> Iterator[Branch]:
+    """Every leaf at or below a field, in column order."""
+    if owns_column(field):
+        yield Branch(field, above)
+        return
+    nest = _nest(field)
+    for child in field.children:
+        yield from branches(child, (*above, nest))
+
+
+def _nest(field: Field) -> Nest:
+    if field.logical_type == "struct":
+        return Nest(field, "struct")
+    if field.logical_type.startswith("fixed_size_list:struct:"):
+        return Nest(field, "fixed_size_list", fixed_list_length(field.logical_type))
+    return Nest(field, "list")
+
+
+def merge_branches(field: Field, arrays: Sequence[pa.Array | None], length: int, where: str) -> pa.Array:
+    """One array of a field out of a nested array per leaf.
+
+    Parameters
+    ----------
+    field
+        The field.
+    arrays
+        An array of ``branch.arrow_type`` for each of ``branches(field)``, without offsets; None for a leaf that no
+        file holds, which becomes null.
+    length
+        Number of values.
+    where
+        File and column, for error messages.
+
+    Raises
+    ------
+    CorruptFileError
+        The branches do not agree on the lengths of lists.
+    """
+    if owns_column(field):
+        found = arrays[0]
+        return pa.nulls(length, field.storage_type) if found is None else found
+    first = next((array for array in arrays if array is not None), None)
+    if first is None:
+        return pa.nulls(length, field.storage_type)
+    inner = [None if array is None else _inside(array, field) for array in arrays]
+    items = next(array for array in inner if array is not None)
+    if any(array is not None and len(array) != len(items) for array in inner):
+        raise CorruptFileError(f"{where}: the columns below {field.name!r} have different numbers of items")
+    children, start = [], 0
+    for child in field.children:
+        count = sum(1 for _ in branches(child))
+        children.append(merge_branches(child, inner[start : start + count], len(items), where))
+        start += count
+    kind = field.storage_type
+    buffers = first.buffers()[: 2 if _has_offsets(kind) else 1]
+    return pa.Array.from_buffers(kind, len(first), buffers, first.null_count, 0, children)
+
+
+def _has_offsets(arrow_type: pa.DataType) -> bool:
+    kinds = pa.types
+    return kinds.is_list(arrow_type) or kinds.is_large_list(arrow_type) or kinds.is_map(arrow_type)
+
+
+def _inside(array: pa.Array, field: Field) -> pa.Array:
+    return array.field(0) if field.logical_type == "struct" else array.values
