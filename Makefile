@@ -95,8 +95,13 @@ bench: $(VENV)/.stamp-bench $(VENV)/.stamp-ext ## Side by side with pylance, Par
 	$(BIN)/python benchmarks/compare.py $(ARGS)
 
 .PHONY: fuzz
-fuzz: $(VENV)/.stamp-ext ## Random calls of the codec core on a build with sanitizers
+fuzz: $(VENV)/.stamp-ext ## Random calls of the codec core with sanitizers, and libFuzzer on its kernels (needs clang; PYTHON_ONLY=1 leaves it out)
 	$(BIN)/python scripts/fuzz_codec.py --sanitize $(ARGS)
+	$(if $(PYTHON_ONLY),,$(BIN)/python scripts/fuzz_kernels.py)
+
+.PHONY: portability
+portability: $(VENV)/.stamp-venv ## Compile and run the kernels with gcc and clang, and for aarch64 where that is possible
+	PYTHON=$(BIN)/python scripts/portability.sh
 
 $(PROTO_VENV)/.stamp: Makefile
 	rm -rf $(PROTO_VENV)

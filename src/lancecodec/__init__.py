@@ -7,6 +7,6 @@ taken as bytes at any address; arrays of 64-bit integers are typed and aligned w
 allocated by the caller at their final size, must not overlap inputs, and have no defined content after an error.
 """
 
-from lancecodec.errors import CodecError
+from lancecodec.errors import CodecError, OffsetOverflowError
 
-__all__ = ["CodecError"]
+__all__ = ["CodecError", "OffsetOverflowError"]

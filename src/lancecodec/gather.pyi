@@ -4,18 +4,82 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import Buffer
 
-def fixed(values: Buffer, width: int, indices: Buffer, index_width: int, out: Buffer) -> None:
+def fixed(
+    values: Buffer,
+    width: int,
+    indices: Buffer,
+    index_width: int,
+    out: Buffer,
+    validity: Buffer | None = None,
+    bit: int = 0,
+) -> None:
     """Write value ``indices[i]`` of `width` bytes to position i of `out` (also: fixed-width dictionary decode).
 
     Parameters
     ----------
     indices
         Unsigned little-endian integers of `index_width` (1, 2, 4 or 8) bytes, at any address.
+    validity
+        Bitmap from bit `bit` on: a null may have any index. One outside `values` counts as 0, or as a value of zero
+        bytes if `values` is empty. With None every index must be inside.
 
     Raises
     ------
     CodecError
-        An index is outside `values`, or `out` is too small.
+        An index is outside `values`, or `out` or `validity` is too small.
+    """
+
+def binary_offsets(
+    values: Buffer,
+    offsets: Buffer,
+    wide: bool,
+    indices: Buffer,
+    index_width: int,
+    out_wide: bool,
+    out: Buffer,
+    base: int = 0,
+    validity: Buffer | None = None,
+    bit: int = 0,
+) -> int:
+    """Offsets of strings behind a dictionary: the first pass of their decoding.
+
+    Parameters
+    ----------
+    values, offsets
+        The dictionary: ascending 32-bit (or, `wide`, 64-bit) offsets into the bytes of its entries.
+    indices
+        n unsigned little-endian integers of `index_width` (1, 2, 4 or 8) bytes.
+    out
+        Output for n + 1 offsets of 32 (or, `out_wide`, 64) bits, the first of which is `base`.
+    validity
+        Bitmap from bit `bit` on: a null has length 0 and may have any index. With None every index must be inside.
+
+    Returns
+    -------
+    int
+        Number of bytes of all values together.
+
+    Raises
+    ------
+    CodecError
+        An index has no entry, entries' offsets do not ascend within `values`, a buffer is too small, or the sum passes
+        what the offsets hold.
+    """
+
+def binary(
+    values: Buffer,
+    offsets: Buffer,
+    wide: bool,
+    indices: Buffer,
+    index_width: int,
+    out: Buffer,
+    validity: Buffer | None = None,
+    bit: int = 0,
+) -> int:
+    """Bytes of strings behind a dictionary: the second pass, with the parameters of `binary_offsets`.
+
+    Writes the strings one after the other and returns the number of bytes. `out` needs no more room than that; with 64
+    bytes more the last strings are copied as fast as the others, and those bytes may be overwritten.
     """
 
 def variable_offsets(

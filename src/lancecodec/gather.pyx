@@ -1,24 +1,27 @@
 """Gathers of values by index into buffers of the caller."""
 
-from libc.stdint cimport INT64_MAX, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+from libc.stdint cimport INT64_MAX, int64_t, uint8_t, uint64_t
 
 from lancecodec.buffers cimport ByteView, check_aligned, readable, writable
+from lancecodec.problems cimport LC_BAD_INDEX, LC_OK, fail, lc_bytes
 
 from lancecodec.errors import CodecError
 
-cdef extern from "kernels/gather.h" nogil:
-    int lc_gather_u8(const uint8_t *src, uint64_t count, int64_t width, const uint8_t *index, int64_t n, uint8_t *out,
-                     uint64_t *bad)
-    int lc_gather_u16(const uint8_t *src, uint64_t count, int64_t width, const uint8_t *index, int64_t n, uint8_t *out,
-                      uint64_t *bad)
-    int lc_gather_u32(const uint8_t *src, uint64_t count, int64_t width, const uint8_t *index, int64_t n, uint8_t *out,
-                      uint64_t *bad)
-    int lc_gather_u64(const uint8_t *src, uint64_t count, int64_t width, const uint8_t *index, int64_t n, uint8_t *out,
-                      uint64_t *bad)
-    uint16_t lc_load_u16(const uint8_t *p)
-    uint32_t lc_load_u32(const uint8_t *p)
-    uint64_t lc_load_u64(const uint8_t *p)
+cdef extern from "kernels/gather_variable.h" nogil:
+    int lc_gather_fixed_nulls(const uint8_t *entries, int64_t num_entries, int64_t width, const uint8_t *codes,
+                              int64_t code_width, int64_t n, const uint8_t *validity, int64_t bit, uint8_t *out)
+    int64_t lc_codes_find_bad(const uint8_t *codes, int64_t code_width, int64_t n, uint64_t num_entries,
+                              const uint8_t *validity, int64_t bit)
+    int lc_entry_offsets_check(const uint8_t *offsets, int wide, int64_t num_entries, int64_t size)
+    int lc_gather_ends(const uint8_t *offsets, int wide, int64_t num_entries, const uint8_t *codes, int64_t code_width,
+                       int64_t n, const uint8_t *validity, int64_t bit, int64_t base, int out_wide, uint8_t *out_ends,
+                       int64_t *end)
+    int lc_gather_bytes(lc_bytes data, const uint8_t *offsets, int wide, int64_t num_entries, const uint8_t *codes,
+                        int64_t code_width, int64_t n, const uint8_t *validity, int64_t bit, uint8_t *out, int64_t size,
+                        int64_t *written)
+    uint64_t lc_code_at(const uint8_t *codes, int64_t code_width, int64_t i)
     int64_t lc_load_offset(const uint8_t *offsets, int wide, int64_t i)
+    void lc_store_offset(uint8_t *offsets, int wide, int64_t i, int64_t value)
     void lc_copy_bytes(uint8_t *out, const uint8_t *src, int64_t n)
 
 
@@ -30,21 +33,37 @@ cdef int64_t count_indices(ByteView indices, int index_width) except -1:
     return indices.size // index_width
 
 
-cdef inline uint64_t index_at(const uint8_t *indices, int index_width, int64_t i) noexcept nogil:
-    if index_width == 1:
-        return indices[i]
-    if index_width == 2:
-        return lc_load_u16(indices + 2 * i)
-    if index_width == 4:
-        return lc_load_u32(indices + 4 * i)
-    return lc_load_u64(indices + 8 * i)
+cdef class _Codes:
+    """Codes and the validity of their slots, checked."""
+
+    cdef ByteView view, bits
+    cdef const uint8_t *validity
+    cdef int64_t n, bit
+    cdef int width
+
+    def __cinit__(self, object indices, int index_width, object validity, int64_t bit):
+        self.view, self.width = readable(indices), index_width
+        self.n, self.bit = count_indices(self.view, index_width), bit
+        if validity is not None:
+            self.bits = readable(validity)
+            if bit < 0 or self.bits.size > INT64_MAX // 8 or bit > 8 * self.bits.size \
+                    or self.n > 8 * self.bits.size - bit:
+                raise CodecError(f"validity of {self.bits.size} bytes does not hold {self.n} bits from bit {bit} on")
+            self.validity = self.bits.data
+
+    cdef int reject(self, int problem, int64_t count, str what) except -1:
+        cdef int64_t at
+        if problem == LC_BAD_INDEX:
+            at = lc_codes_find_bad(self.view.data, self.width, self.n, count, self.validity, self.bit)
+            raise CodecError(f"index {lc_code_at(self.view.data, self.width, at)} is outside {count} values")
+        return fail(problem, what)
 
 
-def fixed(values, int64_t width, indices, int index_width, out):
-    cdef ByteView source = readable(values), index = readable(indices), target = writable(out)
-    cdef int64_t n = count_indices(index, index_width)
-    cdef uint64_t count, bad = 0
-    cdef bint good
+def fixed(values, int64_t width, indices, int index_width, out, validity=None, int64_t bit=0):
+    cdef ByteView source = readable(values), target = writable(out)
+    cdef _Codes codes = _Codes(indices, index_width, validity, bit)
+    cdef int64_t n = codes.n, count
+    cdef int problem
     if width < 0:
         raise CodecError(f"value width {width} is negative")
     if width == 0:
@@ -53,16 +72,66 @@ def fixed(values, int64_t width, indices, int index_width, out):
         raise CodecError(f"output of {target.size} bytes is too small for {n} values of {width} bytes")
     count = source.size // width
     with nogil:
-        if index_width == 1:
-            good = lc_gather_u8(source.data, count, width, index.data, n, target.data, &bad)
-        elif index_width == 2:
-            good = lc_gather_u16(source.data, count, width, index.data, n, target.data, &bad)
-        elif index_width == 4:
-            good = lc_gather_u32(source.data, count, width, index.data, n, target.data, &bad)
-        else:
-            good = lc_gather_u64(source.data, count, width, index.data, n, target.data, &bad)
-    if not good:
-        raise CodecError(f"index {bad} is outside {count} values")
+        problem = lc_gather_fixed_nulls(source.data, count, width, codes.view.data, codes.width, n, codes.validity,
+                                        codes.bit, target.data)
+    if problem:
+        codes.reject(problem, count, "gather of fixed-width values")
+
+
+cdef class _Entries:
+    """Values between 32-bit or 64-bit offsets, checked."""
+
+    cdef ByteView data, offsets
+    cdef int64_t count
+    cdef bint wide
+
+    def __cinit__(self, object data, object offsets, bint wide):
+        cdef int problem = LC_OK
+        self.data, self.offsets, self.wide = readable(data), readable(offsets), wide
+        if self.offsets.size % (8 if wide else 4):
+            raise CodecError(f"{self.offsets.size} bytes are no whole number of {64 if wide else 32}-bit offsets")
+        self.count = max(self.offsets.size // (8 if wide else 4) - 1, 0)
+        if self.offsets.size:
+            with nogil:
+                problem = lc_entry_offsets_check(self.offsets.data, wide, self.count, self.data.size)
+        if problem:
+            fail(problem, f"{self.count} dictionary entries of {self.data.size} bytes")
+
+
+def binary_offsets(values, offsets, bint wide, indices, int index_width, bint out_wide, out, int64_t base=0,
+                   validity=None, int64_t bit=0):
+    cdef _Entries entries = _Entries(values, offsets, wide)
+    cdef _Codes codes = _Codes(indices, index_width, validity, bit)
+    cdef ByteView target = writable(out)
+    cdef int64_t end = base, size = 8 if out_wide else 4
+    cdef int problem
+    if target.size // size < codes.n + 1:
+        raise CodecError(f"output of {target.size} bytes is too small for {codes.n + 1} offsets of {size} bytes")
+    if base < 0 or (base > 0x7FFFFFFF and not out_wide):
+        raise CodecError(f"offsets cannot start at {base}")
+    with nogil:
+        lc_store_offset(target.data, out_wide, 0, base)
+        problem = lc_gather_ends(entries.offsets.data, entries.wide, entries.count, codes.view.data, codes.width,
+                                 codes.n, codes.validity, codes.bit, base, out_wide, target.data + size, &end)
+    if problem:
+        codes.reject(problem, entries.count, f"offsets of {codes.n} gathered values")
+    return end - base
+
+
+def binary(values, offsets, bint wide, indices, int index_width, out, validity=None, int64_t bit=0):
+    cdef _Entries entries = _Entries(values, offsets, wide)
+    cdef _Codes codes = _Codes(indices, index_width, validity, bit)
+    cdef ByteView target = writable(out)
+    cdef lc_bytes data
+    cdef int64_t written = 0
+    cdef int problem
+    data.data, data.size = entries.data.data, entries.data.size
+    with nogil:
+        problem = lc_gather_bytes(data, entries.offsets.data, entries.wide, entries.count, codes.view.data,
+                                  codes.width, codes.n, codes.validity, codes.bit, target.data, target.size, &written)
+    if problem:
+        codes.reject(problem, entries.count, f"bytes of {codes.n} gathered values")
+    return written
 
 
 def variable_offsets(const int64_t[::1] value_offsets not None, indices, int index_width, int64_t[::1] out not None):
@@ -78,7 +147,7 @@ def variable_offsets(const int64_t[::1] value_offsets not None, indices, int ind
     out[0] = 0
     with nogil:
         for i in range(n):
-            k = index_at(index.data, index_width, i)
+            k = lc_code_at(index.data, index_width, i)
             if count <= 0 or k >= <uint64_t>count:
                 outside = True
                 break
@@ -108,7 +177,7 @@ def variable(values, const int64_t[::1] value_offsets not None, indices, int ind
     check_aligned(&out_offsets[0])
     with nogil:
         for i in range(n):
-            k = index_at(index.data, index_width, i)
+            k = lc_code_at(index.data, index_width, i)
             if count <= 0 or k >= <uint64_t>count:
                 outside = True
                 break

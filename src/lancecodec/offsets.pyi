@@ -2,11 +2,6 @@
 
 from typing_extensions import Buffer
 
-from lancecodec.errors import CodecError
-
-class OffsetOverflowError(CodecError):
-    """The values of the range do not fit 32-bit offsets; ask for fewer rows or for wide offsets."""
-
 def decode(
     raw: Buffer,
     start: int,

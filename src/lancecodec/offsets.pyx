@@ -4,7 +4,7 @@ from libc.stdint cimport INT64_MAX, int64_t, uint8_t, uint64_t
 
 from lancecodec.buffers cimport ByteView, readable, writable
 
-from lancecodec.errors import CodecError
+from lancecodec.errors import CodecError, OffsetOverflowError
 
 cdef extern from "kernels/offsets.h" nogil:
     int LC_OFFSETS_PAST_END, LC_OFFSETS_DECREASE, LC_OFFSETS_OVERFLOW, LC_OFFSETS_ADJUSTMENT
@@ -18,10 +18,6 @@ cdef extern from "kernels/offsets.h" nogil:
                           lc_ends_state *state)
     int lc_offsets_encode(const uint8_t *offsets, int wide, int64_t n, const uint8_t *validity, int64_t bit,
                           uint64_t base, uint64_t adjustment, uint8_t *out)
-
-
-class OffsetOverflowError(CodecError):
-    """The values of the range do not fit 32-bit offsets; ask for fewer rows or for wide offsets."""
 
 
 def decode(raw, int64_t start, int64_t stop, uint64_t adjustment, uint64_t limit, bint wide, offsets, validity):

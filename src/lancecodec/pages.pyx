@@ -5,7 +5,7 @@ from libc.stdint cimport int64_t, uint8_t, uint64_t
 
 from lancecodec.buffers cimport ByteView, check_aligned, readable, writable
 
-from lancecodec.errors import CodecError
+from lancecodec.errors import CodecError, OffsetOverflowError
 
 cdef extern from "kernels/pages.h" nogil:
     int LC_TAKE_ROW, LC_TAKE_PAGE, LC_TAKE_OVERFLOW, LC_TAKE_OFFSETS, LC_TAKE_NO_DATA
@@ -24,7 +24,7 @@ cdef extern from "kernels/pages.h" nogil:
         uint64_t limit
         int64_t entries
         int64_t base
-    int64_t lc_fixed_take(const lc_page_map *map, const lc_fixed_page *pages, const int64_t *rows, int64_t n,
+    int64_t lc_fixed_pages_take(const lc_page_map *map, const lc_fixed_page *pages, const int64_t *rows, int64_t n,
                           int64_t width, uint8_t *out, uint8_t *validity, int64_t *nulls)
     int lc_ends_take_offsets(const lc_page_map *map, lc_ends_page *pages, const int64_t *rows, int64_t n,
                              int wide, uint8_t *offsets, uint8_t *validity, int64_t *begins, int64_t *total,
@@ -121,7 +121,7 @@ cdef class FixedPages(_Pages):
             raise CodecError("the column has nulls: a validity output is needed")
         check_aligned(&rows[0])
         with nogil:
-            bad = lc_fixed_take(&self.map, self.pages, &rows[0], n, width, target.data, valid, &nulls)
+            bad = lc_fixed_pages_take(&self.map, self.pages, &rows[0], n, width, target.data, valid, &nulls)
         if bad >= 0:
             raise CodecError(f"row {rows[bad]} is outside {self.map.rows} rows")
         return nulls
@@ -173,7 +173,7 @@ cdef class EndsPages(_Pages):
             raise CodecError(f"page {where} was given no value bytes")
         if problem == LC_TAKE_OFFSETS:
             raise CodecError("offsets are not those of these rows")
-        raise CodecError("the values have too many items together for these offsets; take fewer rows at once")
+        raise OffsetOverflowError("the values have too many items together for these offsets; take fewer rows at once")
 
     def take_offsets(self, const int64_t[::1] rows not None, bint wide, offsets, validity, int64_t[::1] begins=None):
         cdef ByteView target = writable(offsets), bits = writable(validity)

@@ -56,6 +56,112 @@ def test_variable(count: int, entries: int, index_width: int, skew: int, seed: i
     assert out[-1] == 0
 
 
+@given(counts, st.integers(0, 300), widths, index_widths, st.integers(0, 9), st.integers(0, 17), seeds)
+def test_fixed_with_nulls(
+    count: int, entries: int, width: int, index_width: int, skew: int, bit: int, seed: int
+) -> None:
+    rng = np.random.default_rng(seed)
+    values = rng.integers(0, 256, (entries, width), np.uint8)
+    valid = rng.random(count) < (rng.choice([0.1, 0.5, 0.99]) if entries else 0)
+    indices = rng.integers(0, 2**62, count).astype(f"<u{index_width}")
+    indices[valid] = random_indices(rng, index_width, entries, int(valid.sum()))
+    validity = np.packbits(np.concatenate([np.ones(bit, bool), valid]), bitorder="little").tobytes()
+    out = bytearray(b"\xa5" * (skew + count * width + 1))
+    target = memoryview(out)[skew:]
+    index_bytes = ragged(indices.tobytes(), skew)
+    gather.fixed(values.tobytes(), width, index_bytes, index_width, target, ragged(validity, skew), bit)
+    known = np.where(indices.astype(np.uint64) < entries, indices, 0).astype(np.int64)
+    expected = values[known] if entries else np.zeros((count, width), np.uint8)
+    assert bytes(out[skew:-1]) == expected.tobytes()
+    assert out[-1] == 0xA5
+
+
+@given(counts, st.integers(0, 300), st.booleans(), st.booleans(), index_widths, st.integers(0, 9), st.booleans(), seeds)
+def test_binary(
+    count: int, entries: int, wide: bool, out_wide: bool, index_width: int, skew: int, nulls: bool, seed: int
+) -> None:
+    rng = np.random.default_rng(seed)
+    longest = rng.choice([1, 5, 12, 20, 40, 100])
+    ends = np.concatenate([[0], np.cumsum(rng.integers(0, longest, entries))]) + 3
+    values = rng.integers(0, 256, ends[-1], np.uint8).tobytes()
+    valid = rng.random(count) < (0.7 if nulls and entries else 0 if nulls else 1)
+    if not nulls and not entries:
+        valid = valid[:0]
+    indices = rng.integers(0, 2**62, len(valid)).astype(f"<u{index_width}")
+    indices[valid] = random_indices(rng, index_width, entries, int(valid.sum()))
+    expected = [
+        values[ends[i] : ends[i + 1]] if ok else b"" for i, ok in zip(indices.tolist(), valid.tolist(), strict=True)
+    ]
+    validity = np.packbits(np.concatenate([[True], valid]), bitorder="little").tobytes() if nulls else None
+    offsets = ragged(ends.astype(np.int64 if wide else np.int32).tobytes(), skew)
+    base = int(rng.choice([0, 7, 2**30]))
+    index_bytes = ragged(indices.tobytes(), skew)
+    out_offsets = np.zeros(len(valid) + 1, np.int64 if out_wide else np.int32)
+    data = ragged(values, skew)
+    total = gather.binary_offsets(
+        data, offsets, wide, index_bytes, index_width, out_wide, out_offsets, base, validity, 1
+    )
+    assert out_offsets.tolist() == (np.cumsum([0, *map(len, expected)]) + base).tolist()
+    for slack in (0, 1, 70):
+        out = bytearray(b"\xa5" * (skew + total + slack + 1))
+        target = memoryview(out)[skew : len(out) - 1]
+        assert gather.binary(data, offsets, wide, index_bytes, index_width, target, validity, 1) == total
+        assert bytes(out[skew : skew + total]) == b"".join(expected)
+        assert out[-1] == 0xA5
+
+
+def test_binary_limits() -> None:
+    values, ends = bytes(2**20), np.array([0, 2**20], np.int32)
+    codes = bytes(2048)
+    out = np.zeros(2049, np.int64)
+    assert gather.binary_offsets(values, ends, False, codes[:2047], 1, False, out) == 2047 * 2**20
+    with pytest.raises(CodecError, match=r"fit|too small for the values"):
+        gather.binary_offsets(values, ends, False, codes, 1, False, out)
+    with pytest.raises(CodecError, match=r"fit|too small for the values"):
+        gather.binary_offsets(values, ends, False, codes[:2047], 1, False, out, 2**20)
+    assert gather.binary_offsets(values, ends, False, codes, 1, True, out) == 2**31
+    with pytest.raises(CodecError, match="cannot start"):
+        gather.binary_offsets(values, ends, False, codes, 1, False, out, 2**31)
+    with pytest.raises(CodecError, match=r"fit|too small for the values"):
+        gather.binary(values, ends, False, codes[:2], 1, bytearray(2**21 - 1))
+
+
+@pytest.mark.parametrize("wide", [False, True])
+@pytest.mark.parametrize("ends", [[0, 3, 2], [-1, 0, 1], [0, 1, 4], [4, 4, 4], [0, -5, 3], [0, 2**31 - 1, 3]])
+def test_binary_entries_that_make_no_sense(wide: bool, ends: list[int]) -> None:
+    offsets = np.array(ends, np.int64 if wide else np.int32)
+    with pytest.raises(CodecError, match="decrease"):
+        gather.binary_offsets(b"abc", offsets, wide, b"\0", 1, False, bytearray(8))
+    with pytest.raises(CodecError, match="decrease"):
+        gather.binary(b"abc", offsets, wide, b"\0", 1, bytearray(8))
+    with pytest.raises(CodecError, match="whole number"):
+        gather.binary(b"abc", offsets.tobytes()[:-1], wide, b"\0", 1, bytearray(8))
+
+
+@pytest.mark.parametrize("index_width", [1, 2, 4, 8])
+@pytest.mark.parametrize("at", [0, 2047, 2048, 2999])
+def test_a_valid_index_that_is_too_large_among_nulls(index_width: int, at: int) -> None:
+    indices = np.full(3000, 9, f"<u{index_width}")
+    indices[at] = 5
+    valid = np.arange(3000) == at
+    validity = np.packbits(valid, bitorder="little")
+    ends = np.arange(6, dtype=np.int32)
+    with pytest.raises(CodecError, match="index 5 is outside 5 values"):
+        gather.fixed(bytes(40), 8, indices, index_width, bytearray(24_000), validity)
+    with pytest.raises(CodecError, match="index 5 is outside 5 values"):
+        gather.binary_offsets(bytes(5), ends, False, indices, index_width, True, bytearray(24_008), 0, validity)
+    with pytest.raises(CodecError, match="index 5 is outside 5 values"):
+        gather.binary(bytes(5), ends, False, indices, index_width, bytearray(3000), validity)
+    with pytest.raises(CodecError, match=f"index {indices[0]} is outside 0 values"):
+        gather.fixed(b"", 8, indices, index_width, bytearray(24_000))
+
+
+@pytest.mark.parametrize("bit", [-1, 6, 8, 2**63 - 1, -(2**63)])
+def test_validity_that_is_too_short(bit: int) -> None:
+    with pytest.raises(CodecError, match="does not hold"):
+        gather.fixed(bytes(8), 1, bytes(3), 1, bytearray(3), b"\xff", bit)
+
+
 @given(counts, st.booleans(), st.integers(0, 9), seeds)
 def test_expand_ranges(count: int, wide: bool, skew: int, seed: int) -> None:
     rng = np.random.default_rng(seed)

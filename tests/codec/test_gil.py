@@ -10,7 +10,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from lancecodec import bitmap, gather, offsets, utf8
+from lancecodec import bitmap, gather, general, offsets, utf8
 from lancecodec.pages import EndsPages, FixedPages
 
 SIZE = 3_000_000
@@ -25,6 +25,7 @@ def kernels() -> dict[str, Callable[[], object]]:
     fixed = FixedPages([0, 8], 64, [zeros], [zeros])
     strings = EndsPages([0, 2], [(np.array([1, 2], np.uint64), 3, 2, 0, b"ab", None, 0)])
     ones = np.arange(SIZE + 1, dtype=np.int32)
+    units = {scheme: general.compress(scheme, None, text) for scheme in ("lz4", "zstd")}
     return {
         "pack": lambda: bitmap.pack(zeros, bits),
         "unpack": lambda: bitmap.unpack(bits, 0, 8 * SIZE, out),
@@ -41,6 +42,10 @@ def kernels() -> dict[str, Callable[[], object]]:
         "validate": lambda: utf8.validate(text, b"", False),
         "FixedPages.take": lambda: fixed.take(rows, out, bits),
         "take_offsets": lambda: strings.take_offsets(rows, False, out, bits),
+        "compress lz4": lambda: general.compress("lz4", None, text),
+        "compress zstd": lambda: general.compress("zstd", None, text),
+        "decompress lz4": lambda: general.decompress("lz4", units["lz4"], expected_size=len(text)),
+        "decompress zstd": lambda: general.decompress("zstd", units["zstd"], expected_size=len(text)),
         "take_bytes": lambda: strings.take_bytes(rows, False, ones, out),
     }
 

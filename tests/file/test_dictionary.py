@@ -13,7 +13,7 @@ import pytest
 import lance_dataset
 from lance_dataset.errors import SchemaError, UnsupportedError
 from lance_dataset.file.v2_0 import arrays
-from lance_dataset.file.v2_0.cache import PageCache
+from lance_dataset.file.cache import PageCache
 
 rng = np.random.default_rng(0)
 

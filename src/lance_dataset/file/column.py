@@ -12,13 +12,19 @@ import pyarrow as pa
 from google.protobuf.message import Message
 from numpy.typing import NDArray
 
-__all__ = ["ColumnEncoder", "ColumnReader", "EncodedPage", "NullColumn", "WriteBuffer"]
+from lance_dataset.errors import UnsupportedError
+
+__all__ = ["ColumnEncoder", "ColumnReader", "EncodedPage", "NullColumn", "OversizeError", "WriteBuffer"]
 
 #: Appends a buffer given in parts to the file outside any page; returns its (position, size).
 WriteBuffer: TypeAlias = "Callable[[Sequence[bytes | memoryview | pa.Buffer]], tuple[int, int]]"
 
 
 _NULL_CHUNK_ROWS = 1 << 20
+
+
+class OversizeError(UnsupportedError):
+    """The values asked for do not fit one Arrow array, whose 32-bit offsets end at 2 GiB; fewer of them may."""
 
 
 class ColumnReader(abc.ABC):
@@ -83,12 +89,15 @@ class EncodedPage:
         The page descriptor, naming `buffers` by position.
     buffers
         Each buffer as the parts whose concatenation it is.
+    priority
+        First row of the page in the file, where the file version records it, else 0.
     """
 
     column: int
     length: int
     encoding: Message
-    buffers: list[list[pa.Buffer]] = field(default_factory=list)
+    buffers: Sequence[Sequence[pa.Buffer | bytes | memoryview]] = field(default_factory=list)
+    priority: int = 0
 
 
 class ColumnEncoder(abc.ABC):

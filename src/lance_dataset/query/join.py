@@ -10,9 +10,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from lance_dataset.errors import CorruptFileError, UnsupportedError
+from lance_dataset.errors import UnsupportedError
 from lance_dataset.file.buffers import concat_arrays
-from lance_dataset.file.column import ColumnReader
+from lance_dataset.file.column import ColumnReader, OversizeError
 
 __all__ = [
     "UnjoinableError",
@@ -47,10 +47,7 @@ def _joining(column: str, arrow_type: pa.DataType) -> Iterator[None]:
     """Translate what Arrow and the codec say of arrays that cannot become one."""
     try:
         yield
-    except CorruptFileError as error:
-        # what the codec says when 32-bit offsets overflow on the way, and only then
-        if "take fewer rows at once" not in str(error):
-            raise
+    except OversizeError as error:
         raise _unjoinable(column, arrow_type, oversize=True) from error
     except (pa.ArrowInvalid, pa.ArrowCapacityError) as error:
         text = str(error).lower()

@@ -29,7 +29,7 @@ typedef struct {
 } lc_fixed_page;
 
 /* width 0 stands for bits. validity may be NULL. Returns the position of the first row that does not exist, or -1. */
-LC_INLINE int64_t lc_fixed_take_as(const lc_page_map *map, const lc_fixed_page *pages, const int64_t *rows, int64_t n,
+LC_INLINE int64_t lc_fixed_pages_take_as(const lc_page_map *map, const lc_fixed_page *pages, const int64_t *rows, int64_t n,
                                    int64_t width, uint8_t *LC_RESTRICT out, uint8_t *LC_RESTRICT validity,
                                    int64_t *nulls) {
     int64_t page = 0, missing = 0;
@@ -64,10 +64,10 @@ LC_INLINE int64_t lc_fixed_take_as(const lc_page_map *map, const lc_fixed_page *
 
 #define LC_TAKE_CASE(W)                                                                        \
     case W:                                                                                    \
-        return validity ? lc_fixed_take_as(map, pages, rows, n, W, out, validity, nulls)       \
-                        : lc_fixed_take_as(map, pages, rows, n, W, out, NULL, nulls);
+        return validity ? lc_fixed_pages_take_as(map, pages, rows, n, W, out, validity, nulls)       \
+                        : lc_fixed_pages_take_as(map, pages, rows, n, W, out, NULL, nulls);
 
-static inline int64_t lc_fixed_take(const lc_page_map *map, const lc_fixed_page *pages, const int64_t *rows, int64_t n,
+static inline int64_t lc_fixed_pages_take(const lc_page_map *map, const lc_fixed_page *pages, const int64_t *rows, int64_t n,
                                     int64_t width, uint8_t *out, uint8_t *validity, int64_t *nulls) {
     switch (width) {
         LC_TAKE_CASE(0)
@@ -77,7 +77,7 @@ static inline int64_t lc_fixed_take(const lc_page_map *map, const lc_fixed_page 
         LC_TAKE_CASE(8)
         LC_TAKE_CASE(16)
     }
-    return lc_fixed_take_as(map, pages, rows, n, width, out, validity, nulls);
+    return lc_fixed_pages_take_as(map, pages, rows, n, width, out, validity, nulls);
 }
 
 typedef struct {
@@ -102,8 +102,9 @@ LC_INLINE int lc_find_span(const lc_ends_page *page, int64_t index, lc_span *spa
     span->begin = span->length = 0;
     span->valid = 0;
     if (page->codes) {
-        if (page->codes[index] == 0) return 1;
-        index = page->codes[index] - 1;
+        uint8_t code = page->codes[index]; /* read once, as a mapped file may change meanwhile */
+        if (code == 0) return 1;
+        index = code - 1;
         if (index >= page->entries) return 0;
     } else if (!page->ends) {
         return 1;
@@ -176,7 +177,9 @@ static inline int lc_ends_take_offsets(const lc_page_map *map, lc_ends_page *pag
         /* More than there is: rows asked for repeatedly, codes of a dictionary, or values forged to overlap. */
         page = 0;
         for (int64_t i = 0; i < n; i++) {
-            *where = page = lc_find_page(map, page, rows[i]);
+            page = lc_find_page(map, page, rows[i]);
+            if (page < 0) return LC_TAKE_ROW;
+            *where = page;
             if (!lc_ends_increase(pages + page)) return LC_TAKE_PAGE;
         }
     }

@@ -13,8 +13,12 @@
 #error "lancecodec kernels assume a little-endian machine"
 #endif
 
-#if defined(__x86_64__) && defined(__linux__) && defined(__GLIBC__) && defined(__GNUC__) && \
-    (!defined(__clang__) || __clang_major__ >= 14)
+#if defined(LC_ONE_VERSION) /* builds that are watched, not timed */
+#define LC_CLONES
+#elif defined(__x86_64__) && defined(__linux__) && defined(__GLIBC__) && \
+    ((defined(__clang__) && __clang_major__ >= 14) || (!defined(__clang__) && defined(__GNUC__) && __GNUC__ >= 12))
+#define LC_CLONES __attribute__((target_clones("arch=x86-64-v4", "avx2", "default")))
+#elif defined(__x86_64__) && defined(__linux__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__)
 #define LC_CLONES __attribute__((target_clones("avx2", "default")))
 #else
 #define LC_CLONES
@@ -72,6 +76,9 @@ LC_INLINE void lc_copy_bytes(uint8_t *out, const uint8_t *src, int64_t n) {
         for (int64_t i = 0; i < n; i++) out[i] = src[i];
     }
 }
+
+/* The lowest n bits, n = 0..64. */
+LC_INLINE uint64_t lc_low_mask(int64_t n) { return n >= 64 ? ~0ULL : ((uint64_t)1 << n) - 1; }
 
 LC_INLINE int lc_get_bit(const uint8_t *bits, int64_t i) { return (bits[i >> 3] >> (i & 7)) & 1; }
 

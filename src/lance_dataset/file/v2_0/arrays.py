@@ -16,45 +16,21 @@ from lance_dataset.file.buffers import (
     concat_arrays,
     with_validity,
 )
+from lance_dataset.file.kinds import is_binary_like, is_text, is_wide
 from lance_dataset.file.v2_0.nodes import Binary, Dictionary, FixedSizeList, Flat, Node, Nullable, plain_flat
 from lance_dataset.file.v2_0.page import Page
+from lancecodec import OffsetOverflowError, utf8
 from lancecodec import offsets as offset_codec
-from lancecodec import utf8
 
 __all__ = [
     "check_nulls_fit",
     "has_nothing_but_nulls",
-    "is_binary_like",
-    "is_text",
-    "is_wide",
     "read_page",
     "take_dictionary",
 ]
 
 #: A page of nulls has no bytes that its length could be checked against; writers cut pages far below this.
 _MAX_NULL_BYTES = 1 << 30
-
-
-def is_wide(arrow_type: pa.DataType) -> bool:
-    """Whether the type has 64-bit offsets."""
-    kinds = pa.types
-    return kinds.is_large_string(arrow_type) or kinds.is_large_binary(arrow_type) or kinds.is_large_list(arrow_type)
-
-
-def is_binary_like(arrow_type: pa.DataType) -> bool:
-    """String or binary, of either offset width."""
-    kinds = pa.types
-    return (
-        kinds.is_string(arrow_type)
-        or kinds.is_binary(arrow_type)
-        or kinds.is_large_string(arrow_type)
-        or kinds.is_large_binary(arrow_type)
-    )
-
-
-def is_text(arrow_type: pa.DataType) -> bool:
-    """String of either offset width."""
-    return pa.types.is_string(arrow_type) or pa.types.is_large_string(arrow_type)
 
 
 def read_page(page: Page, arrow_type: pa.DataType, start: int, stop: int) -> pa.Array:
@@ -244,7 +220,7 @@ def _check_total(items: pa.Array, indices: NDArray[np.uint8]) -> None:
     lengths = np.asarray(pc.fill_null(pc.binary_length(items), 0), np.int64)
     uses = np.bincount(indices, minlength=256)[1 : len(lengths) + 1]
     if int(lengths @ uses) > np.iinfo(np.int32).max:
-        raise offset_codec.OffsetOverflowError("the values of the range have more than 2**31 - 1 bytes")
+        raise OffsetOverflowError("the values of the range have more than 2**31 - 1 bytes")
 
 
 def _read_dictionary(

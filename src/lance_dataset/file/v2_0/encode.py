@@ -12,8 +12,8 @@ from lance_dataset._proto import encodings_pb2 as pb
 from lance_dataset.errors import SchemaError, UnsupportedError
 from lance_dataset.file.buffers import aligned, allocate, bit_width, bitmap_at_zero, concat_arrays
 from lance_dataset.file.column import ColumnEncoder, EncodedPage
+from lance_dataset.file.kinds import is_binary_like, is_text, is_wide
 from lance_dataset.file.options import is_packed
-from lance_dataset.file.v2_0.arrays import is_binary_like, is_text, is_wide
 from lance_dataset.schema import Field, Schema
 from lance_dataset.types import NESTED_TYPES
 from lancecodec import offsets as offset_codec

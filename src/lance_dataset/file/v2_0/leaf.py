@@ -12,19 +12,17 @@ from numpy.typing import NDArray
 
 from lance_dataset.errors import CorruptFileError, UnsupportedError
 from lance_dataset.file.buffers import allocate, bit_width, concat_arrays
-from lance_dataset.file.column import ColumnReader
+from lance_dataset.file.column import ColumnReader, OversizeError
+from lance_dataset.file.kinds import is_binary_like, is_wide
 from lance_dataset.file.v2_0.arrays import (
     check_nulls_fit,
     has_nothing_but_nulls,
-    is_binary_like,
-    is_wide,
     read_page,
     take_dictionary,
 )
 from lance_dataset.file.v2_0.nodes import Binary, Dictionary, FixedSizeList, Flat, Node, Nullable, plain_flat
 from lance_dataset.file.v2_0.page import Page
-from lancecodec import CodecError, utf8
-from lancecodec.offsets import OffsetOverflowError
+from lancecodec import CodecError, OffsetOverflowError, utf8
 from lancecodec.pages import EndsPages, FixedPages
 
 if TYPE_CHECKING:
@@ -133,6 +131,8 @@ class LeafColumn(ColumnReader):
                 array = self._take_binary(self._ends, rows)
             else:
                 return self._take_ranges(rows)
+        except OffsetOverflowError as error:
+            raise OversizeError(f"{self._where}: {error}") from error
         except CodecError as error:
             raise CorruptFileError(f"{self._where}: {error}") from error
         self._check_nulls(array)

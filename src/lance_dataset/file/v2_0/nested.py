@@ -11,14 +11,13 @@ from numpy.typing import NDArray
 
 from lance_dataset.errors import CorruptFileError
 from lance_dataset.file.buffers import allocate, concat_arrays
-from lance_dataset.file.column import ColumnReader
-from lance_dataset.file.v2_0.arrays import is_wide
+from lance_dataset.file.column import ColumnReader, OversizeError
+from lance_dataset.file.kinds import is_wide
 from lance_dataset.file.v2_0.leaf import page_ranges
 from lance_dataset.file.v2_0.nodes import List, Nullable
 from lance_dataset.file.v2_0.page import Page
-from lancecodec import CodecError, gather
+from lancecodec import CodecError, OffsetOverflowError, gather
 from lancecodec import offsets as offset_codec
-from lancecodec.offsets import OffsetOverflowError
 from lancecodec.pages import EndsPages
 
 if TYPE_CHECKING:
@@ -192,6 +191,8 @@ class ListColumn(ColumnReader):
             total, nulls = self._ends.take_offsets(rows, self._wide, offsets, validity, begins)
             item_rows = np.empty(total, np.int64)
             gather.expand_ranges(begins, offsets, self._wide, item_rows)
+        except OffsetOverflowError as error:
+            raise OversizeError(f"{self._where}: {error}") from error
         except CodecError as error:
             raise CorruptFileError(f"{self._where}: {error}") from error
         return self._assemble(count, validity, nulls, offsets, self._items.take(item_rows))

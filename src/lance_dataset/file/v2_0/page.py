@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from lance_dataset.errors import CorruptFileError, UnsupportedError
+from lance_dataset.file.cache import PageCache
 from lance_dataset.file.container import ColumnMetadata
-from lance_dataset.file.v2_0.cache import PageCache
 from lance_dataset.file.v2_0.compression import decompress
 from lance_dataset.file.v2_0.nodes import PAGE_ENCODING, BufferRef, Flat, Node, parse_page_encoding
 from lance_dataset.io.base import InputFile

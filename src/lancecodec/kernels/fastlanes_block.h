@@ -1,0 +1,170 @@
+/* The FastLanes block: 1024 values of 8, 16, 32 or 64 bits packed into `width` rows of 128 bytes.
+ *
+ * For every value size a row is 128 bytes, in the packed block as well as in the values: piece k of 128 value bytes
+ * (values 1024/bits * k ...) is one row of the transposed order. So one loop over sixteen 64-bit words serves all
+ * sizes: a 64-bit shift moves the lanes inside their word together, and a mask repeated for each lane removes what
+ * crossed from its neighbour. Pieces are visited in value order, which writes memory front to back.
+ *
+ * Callers have checked: bits is 8, 16, 32 or 64, 0 <= width <= bits, and every size. */
+#ifndef LANCECODEC_FASTLANES_BLOCK_H
+#define LANCECODEC_FASTLANES_BLOCK_H
+
+#include "lanes.h"
+
+#define LC_FL_VALUES 1024 /* of a block */
+#define LC_FL_ROW 128     /* bytes of a row, and of `width` 1 in a block */
+#define LC_FL_WORDS 16    /* 64-bit words of a row */
+
+/* The order of a block's rows is not that of memory, so the hardware does not see what is needed next. Blocks follow
+ * each other, in chunks nearly so: ask for what lies one block ahead. If nothing is there, nothing happens. */
+#if defined(__GNUC__) || defined(__clang__)
+#define LC_FL_AHEAD(p, distance) __builtin_prefetch((const void *)((uintptr_t)(p) + (uintptr_t)(distance)))
+#else
+#define LC_FL_AHEAD(p, distance) ((void)(p))
+#endif
+
+LC_INLINE int lc_fl_bits_known(int64_t bits) { return bits == 8 || bits == 16 || bits == 32 || bits == 64; }
+
+/* Everything below divides by powers of two; `bits` is a constant in hot loops, a variable elsewhere. */
+LC_INLINE int lc_fl_log(int bits) { return bits == 8 ? 3 : bits == 16 ? 4 : bits == 32 ? 5 : 6; }
+
+/* The lowest `width` bits of each lane. */
+LC_INLINE uint64_t lc_fl_mask(int bits, int width) { return lc_lanes(bits, lc_low_mask(width)); }
+
+LC_INLINE int lc_fl_reverse3(int q) { return ((q & 1) << 2) | (q & 2) | (q >> 2); }
+
+/* Row of the transposed order that holds piece k of the values, and back. */
+LC_INLINE int lc_fl_row_of_piece(int bits, int piece) {
+    int log = lc_fl_log(bits), q = (piece & ((bits >> 3) - 1)) << (6 - log);
+    return 8 * lc_fl_reverse3(q) + (piece >> (log - 3));
+}
+
+LC_INLINE int lc_fl_piece_of_row(int bits, int row) {
+    int log = lc_fl_log(bits);
+    return ((row & 7) << (log - 3)) + (lc_fl_reverse3(row >> 3) >> (6 - log));
+}
+
+/* Piece k of the values of a block. */
+LC_INLINE void lc_fl_unpack_piece(const uint8_t *LC_RESTRICT src, int bits, int width, int piece,
+                                  uint8_t *LC_RESTRICT out) {
+    int bit = lc_fl_row_of_piece(bits, piece) * width;
+    int shift = bit & (bits - 1), back = (bits - shift) & 63;
+    const uint8_t *low = src + (bit >> lc_fl_log(bits)) * LC_FL_ROW;
+    /* a value inside one row takes nothing from the next, which may not exist */
+    const uint8_t *high = low + (shift + width > bits ? LC_FL_ROW : 0);
+    uint64_t low_mask = lc_fl_mask(bits, width < bits - shift ? width : bits - shift);
+    uint64_t high_mask = lc_fl_mask(bits, width) & ~low_mask;
+    for (int64_t i = 0; i < LC_FL_WORDS; i++) {
+        uint64_t value = (lc_load_u64(low + 8 * i) >> shift) & low_mask;
+        lc_store_u64(out + 8 * i, value | ((lc_load_u64(high + 8 * i) << back) & high_mask));
+    }
+}
+
+LC_INLINE void lc_fl_unpack_whole(const uint8_t *LC_RESTRICT src, int64_t blocks, int bits, int width,
+                                  uint8_t *LC_RESTRICT out) {
+    for (int64_t b = 0; b < blocks; b++, src += width * LC_FL_ROW, out += bits * LC_FL_ROW) {
+        for (int piece = 0; piece < bits; piece++) {
+            int row = width + ((piece * width) >> lc_fl_log(bits));
+            LC_FL_AHEAD(src, row * LC_FL_ROW);
+            LC_FL_AHEAD(src, row * LC_FL_ROW + LC_FL_ROW / 2);
+            lc_fl_unpack_piece(src, bits, width, piece, out + piece * LC_FL_ROW);
+        }
+    }
+}
+
+/* `blocks` consecutive blocks of one width. */
+LC_CLONES static inline void lc_fl_unpack(const uint8_t *LC_RESTRICT src, int64_t blocks, int bits, int width,
+                                          uint8_t *LC_RESTRICT out) {
+    if (blocks == 0) return;
+    if (width == 0) memset(out, 0, (size_t)(blocks * bits * LC_FL_ROW));
+    else if (bits == 8) lc_fl_unpack_whole(src, blocks, 8, width, out);
+    else if (bits == 16) lc_fl_unpack_whole(src, blocks, 16, width, out);
+    else if (bits == 32) lc_fl_unpack_whole(src, blocks, 32, width, out);
+    else lc_fl_unpack_whole(src, blocks, 64, width, out);
+}
+
+/* Values [from, to) of one block, 0 <= from <= to <= 1024; only the pieces concerned are unpacked. */
+LC_CLONES static inline void lc_fl_unpack_part(const uint8_t *src, int bits, int width, int64_t from, int64_t to,
+                                               uint8_t *out) {
+    uint8_t piece[LC_FL_ROW];
+    int64_t at = from * (bits >> 3), end = to * (bits >> 3);
+    if (width == 0) {
+        if (at < end) memset(out, 0, (size_t)(end - at));
+        return;
+    }
+    while (at < end) {
+        int k = (int)at / LC_FL_ROW;
+        int64_t skip = at % LC_FL_ROW, take = LC_FL_ROW - skip < end - at ? LC_FL_ROW - skip : end - at;
+        lc_fl_unpack_piece(src, bits, width, k, take == LC_FL_ROW ? out : piece);
+        if (take < LC_FL_ROW) memcpy(out, piece + skip, (size_t)take);
+        at += take;
+        out += take;
+    }
+}
+
+/* One value; 0 <= i < 1024, width > 0. */
+LC_INLINE uint64_t lc_fl_get(const uint8_t *src, int bits, int width, int64_t i) {
+    int log = lc_fl_log(bits), byte = (int)i << (log - 3);
+    int bit = lc_fl_row_of_piece(bits, byte / LC_FL_ROW) * width, shift = bit & (bits - 1);
+    const uint8_t *p = src + (bit >> log) * LC_FL_ROW + byte % LC_FL_ROW;
+    uint64_t value = lc_load_value(p, bits) >> shift;
+    if (shift + width > bits) value |= lc_load_value(p + LC_FL_ROW, bits) << (bits - shift);
+    return value & lc_low_mask(width);
+}
+
+LC_INLINE void lc_fl_get_each(const uint8_t *src, int bits, int width, const int64_t *at, int64_t count,
+                              uint8_t *out) {
+    for (int64_t i = 0; i < count; i++) lc_store_value(out + i * (bits >> 3), bits, lc_fl_get(src, bits, width, at[i]));
+}
+
+/* A few values of a block, one by one. */
+static inline void lc_fl_get_few(const uint8_t *src, int bits, int width, const int64_t *at, int64_t count,
+                                 uint8_t *out) {
+    if (bits == 8) lc_fl_get_each(src, 8, width, at, count, out);
+    else if (bits == 16) lc_fl_get_each(src, 16, width, at, count, out);
+    else if (bits == 32) lc_fl_get_each(src, 32, width, at, count, out);
+    else lc_fl_get_each(src, 64, width, at, count, out);
+}
+
+/* All values of a block into its rows; a value's bits above `width` are dropped. */
+LC_INLINE void lc_fl_pack_whole(const uint8_t *LC_RESTRICT values, int bits, int width, uint8_t *LC_RESTRICT out) {
+    int row = 0;
+    for (int w = 0; w < width; w++) {
+        uint64_t words[LC_FL_WORDS] = {0};
+        for (;;) {
+            LC_FL_AHEAD(values, (bits + row) * LC_FL_ROW);
+            LC_FL_AHEAD(values, (bits + row) * LC_FL_ROW + LC_FL_ROW / 2);
+            const uint8_t *p = values + lc_fl_piece_of_row(bits, row) * LC_FL_ROW;
+            int shift = row * width - w * bits;
+            if (shift < 0) {
+                uint64_t mask = lc_fl_mask(bits, width + shift);
+                for (int64_t i = 0; i < LC_FL_WORDS; i++) words[i] |= (lc_load_u64(p + 8 * i) >> -shift) & mask;
+            } else {
+                uint64_t mask = lc_fl_mask(bits, width < bits - shift ? width : bits - shift) << shift;
+                for (int64_t i = 0; i < LC_FL_WORDS; i++) words[i] |= (lc_load_u64(p + 8 * i) << shift) & mask;
+            }
+            if (shift + width > bits) break; /* the rest of this row's values begins the next word */
+            row++;
+            if (shift + width == bits) break;
+        }
+        memcpy(out + w * LC_FL_ROW, words, LC_FL_ROW);
+    }
+}
+
+LC_CLONES static inline void lc_fl_pack(const uint8_t *LC_RESTRICT values, int bits, int width,
+                                        uint8_t *LC_RESTRICT out) {
+    if (bits == 8) lc_fl_pack_whole(values, 8, width, out);
+    else if (bits == 16) lc_fl_pack_whole(values, 16, width, out);
+    else if (bits == 32) lc_fl_pack_whole(values, 32, width, out);
+    else lc_fl_pack_whole(values, 64, width, out);
+}
+
+/* Bits needed by the largest of n values. */
+LC_CLONES static inline int lc_fl_width(const uint8_t *values, int64_t n, int bits) {
+    uint64_t all = 0;
+    int64_t size = n * (bits / 8), i = 0;
+    for (; i + 8 <= size; i += 8) all |= lc_load_u64(values + i);
+    return lc_lanes_width(all | lc_load_word(values + i, size - i), bits);
+}
+
+#endif

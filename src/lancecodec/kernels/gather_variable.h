@@ -1,0 +1,158 @@
+/* Gathers of variable-width values: offsets first, which give the size of the output, then bytes. */
+#ifndef LANCECODEC_GATHER_VARIABLE_H
+#define LANCECODEC_GATHER_VARIABLE_H
+
+#include "gather.h"
+
+/* Short strings are copied by moves of constant size, up to this, into what later strings overwrite. */
+#define LC_SHORT_STRING 64
+/* Ends stay below this, so that a block of lengths can be added before the sum is looked at. */
+#define LC_MAX_END ((int64_t)1 << 62)
+
+/* num_entries + 1 offsets: whether they ascend from at least 0 and end within `size`. */
+LC_CLONES static int lc_entry_offsets_check(const uint8_t *offsets, int wide, int64_t num_entries, int64_t size) {
+    uint64_t bad = 0;
+    if (wide)
+        for (int64_t i = 0; i < num_entries; i++)
+            bad |= (uint64_t)((int64_t)lc_load_u64(offsets + 8 * i + 8) < (int64_t)lc_load_u64(offsets + 8 * i));
+    else
+        for (int64_t i = 0; i < num_entries; i++)
+            bad |= (uint64_t)((int32_t)lc_load_u32(offsets + 4 * i + 4) < (int32_t)lc_load_u32(offsets + 4 * i));
+    if (bad || lc_load_offset(offsets, wide, 0) < 0 || lc_load_offset(offsets, wide, num_entries) > size)
+        return LC_BAD_OFFSETS;
+    return LC_OK;
+}
+
+LC_INLINE int64_t lc_ends_loop(const uint8_t *LC_RESTRICT offsets, int wide, const uint8_t *LC_RESTRICT codes,
+                               int64_t code_width, int64_t n, const uint8_t *LC_RESTRICT validity, int64_t bit,
+                               int64_t end, int out_wide, uint8_t *LC_RESTRICT out) {
+    for (int64_t i = 0; i < n; i++) {
+        int64_t k = (int64_t)lc_code_at(codes, code_width, i);
+        int64_t length = lc_load_offset(offsets, wide, k + 1) - lc_load_offset(offsets, wide, k);
+        if (validity) length &= 0 - (int64_t)lc_get_bit(validity, bit + i);
+        end += length;
+        lc_store_offset(out, out_wide, i, end);
+    }
+    return end;
+}
+
+/* n END offsets after `end`; returns the last, which may be more than the stored ones hold. */
+static int64_t lc_ends_block(const uint8_t *offsets, int wide, const uint8_t *codes, int64_t code_width, int64_t n,
+                             const uint8_t *validity, int64_t bit, int64_t end, int out_wide, uint8_t *out) {
+    if (wide || out_wide || validity)
+        return lc_ends_loop(offsets, wide, codes, code_width, n, validity, bit, end, out_wide, out);
+    switch (code_width) {
+        case 1: return lc_ends_loop(offsets, 0, codes, 1, n, NULL, 0, end, 0, out);
+        case 2: return lc_ends_loop(offsets, 0, codes, 2, n, NULL, 0, end, 0, out);
+        case 4: return lc_ends_loop(offsets, 0, codes, 4, n, NULL, 0, end, 0, out);
+        default: return lc_ends_loop(offsets, 0, codes, 8, n, NULL, 0, end, 0, out);
+    }
+}
+
+/* First pass: n END offsets, `base` before the first; *end = the last. A null has length 0, and any code.
+ *
+ * The offsets of the entries have been checked against bytes that exist (lc_entry_offsets_check); with num_entries = 0
+ * they are not looked at. LC_NO_SPACE where the ends pass what `out_wide` holds. */
+static int lc_gather_ends(const uint8_t *offsets, int wide, int64_t num_entries, const uint8_t *codes,
+                          int64_t code_width, int64_t n, const uint8_t *validity, int64_t bit, int64_t base,
+                          int out_wide, uint8_t *out_ends, int64_t *end) {
+    static const uint8_t nothing[16] = {0};
+    uint8_t scratch[8 * LC_GATHER_BLOCK];
+    int64_t limit = out_wide ? LC_MAX_END : INT32_MAX, width = out_wide ? 8 : 4;
+    *end = base;
+    if (base < 0 || base > limit) return LC_NO_SPACE;
+    for (int64_t at = 0; at < n; at += LC_GATHER_BLOCK) {
+        int64_t size = n - at < LC_GATHER_BLOCK ? n - at : LC_GATHER_BLOCK;
+        int problem = lc_codes_block(codes + at * code_width, code_width, size, num_entries, validity, bit + at, scratch);
+        if (problem) return problem;
+        /* without entries all are null, and their codes have become 0 */
+        *end = lc_ends_block(num_entries ? offsets : nothing, wide, scratch, code_width, size, validity, bit + at,
+                             *end, out_wide, out_ends + at * width);
+        if (*end > limit) return LC_NO_SPACE;
+    }
+    return LC_OK;
+}
+
+/* Where strings are copied from and to. The last bytes of the entries are here once more, with room behind them, so
+ * that moves of constant size may start anywhere. */
+typedef struct {
+    const uint8_t *data;
+    int64_t tail_begin;
+    uint8_t *out;
+    int64_t size, at;
+    uint8_t tail[2 * LC_SHORT_STRING];
+} lc_string_copy;
+
+static void lc_string_copy_open(lc_string_copy *c, lc_bytes data, uint8_t *out, int64_t size) {
+    int64_t tail = data.size < LC_SHORT_STRING ? data.size : LC_SHORT_STRING;
+    c->data = data.data, c->tail_begin = data.size - tail;
+    c->out = out, c->size = size, c->at = 0;
+    memset(c->tail, 0, sizeof c->tail);
+    if (tail) memcpy(c->tail, data.data + c->tail_begin, (size_t)tail);
+}
+
+/* Append n strings; most of them have at most `step` bytes, a constant. */
+LC_INLINE int lc_strings_loop(lc_string_copy *c, const uint8_t *LC_RESTRICT offsets, int wide,
+                              const uint8_t *LC_RESTRICT codes, int64_t code_width, int64_t n,
+                              const uint8_t *LC_RESTRICT validity, int64_t bit, int64_t step) {
+    const uint8_t *data = c->data;
+    int64_t at = c->at, size = c->size, tail_begin = c->tail_begin;
+    for (int64_t i = 0; i < n; i++) {
+        int64_t k = (int64_t)lc_code_at(codes, code_width, i), begin = lc_load_offset(offsets, wide, k);
+        int64_t length = lc_load_offset(offsets, wide, k + 1) - begin;
+        if (validity) length &= 0 - (int64_t)lc_get_bit(validity, bit + i);
+        if (length <= step && size - at >= step) {
+            const uint8_t *src = begin < tail_begin ? data + begin : c->tail + (begin - tail_begin);
+            memcpy(c->out + at, src, (size_t)step);
+        } else {
+            if (length > size - at) return LC_NO_SPACE;
+            lc_copy_bytes(c->out + at, data + begin, length);
+        }
+        at += length;
+    }
+    c->at = at;
+    return LC_OK;
+}
+
+LC_INLINE int lc_strings_step(lc_string_copy *c, const uint8_t *offsets, int wide, const uint8_t *codes,
+                              int64_t code_width, int64_t n, const uint8_t *validity, int64_t bit, int64_t step) {
+    if (wide || validity) return lc_strings_loop(c, offsets, wide, codes, code_width, n, validity, bit, step);
+    switch (code_width) {
+        case 1: return lc_strings_loop(c, offsets, 0, codes, 1, n, NULL, 0, step);
+        case 2: return lc_strings_loop(c, offsets, 0, codes, 2, n, NULL, 0, step);
+        case 4: return lc_strings_loop(c, offsets, 0, codes, 4, n, NULL, 0, step);
+        default: return lc_strings_loop(c, offsets, 0, codes, 8, n, NULL, 0, step);
+    }
+}
+
+/* Moves about as long as the entries are on average, with some to spare. */
+LC_CLONES static int lc_gather_strings(lc_string_copy *c, const uint8_t *offsets, int wide, int64_t average,
+                                       const uint8_t *codes, int64_t code_width, int64_t n, const uint8_t *validity,
+                                       int64_t bit) {
+    if (average <= 10) return lc_strings_step(c, offsets, wide, codes, code_width, n, validity, bit, 16);
+    if (average <= 20) return lc_strings_step(c, offsets, wide, codes, code_width, n, validity, bit, 32);
+    return lc_strings_step(c, offsets, wide, codes, code_width, n, validity, bit, LC_SHORT_STRING);
+}
+
+/* Second pass: the bytes of n strings one after the other; *written = how many, not more than `size`. Entries' offsets
+ * have been checked against data.size. Copies are faster if `size` exceeds the strings by LC_SHORT_STRING. */
+static int lc_gather_bytes(lc_bytes data, const uint8_t *offsets, int wide, int64_t num_entries, const uint8_t *codes,
+                           int64_t code_width, int64_t n, const uint8_t *validity, int64_t bit, uint8_t *out,
+                           int64_t size, int64_t *written) {
+    uint8_t scratch[8 * LC_GATHER_BLOCK];
+    lc_string_copy copy;
+    lc_string_copy_open(&copy, data, out, size);
+    for (int64_t at = 0; at < n; at += LC_GATHER_BLOCK) {
+        int64_t count = n - at < LC_GATHER_BLOCK ? n - at : LC_GATHER_BLOCK;
+        int problem = lc_codes_block(codes + at * code_width, code_width, count, num_entries, validity, bit + at,
+                                     scratch);
+        if (!problem && num_entries)
+            problem = lc_gather_strings(&copy, offsets, wide, data.size / num_entries, scratch, code_width, count,
+                                        validity, bit + at);
+        if (problem) return problem;
+    }
+    *written = copy.at;
+    return LC_OK;
+}
+
+#endif

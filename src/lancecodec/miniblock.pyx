@@ -1,0 +1,184 @@
+"""Mini-block pages: where the chunks are, and the bytes of those that were read."""
+
+from cpython cimport array
+from cpython.mem cimport PyMem_Calloc, PyMem_Free
+from libc.stdint cimport int64_t, uint8_t
+
+from lancecodec.buffers cimport ByteView, readable
+from lancecodec.problems cimport fail, lc_bytes
+
+import array
+
+from lancecodec.errors import CodecError
+
+cdef array.array INTEGERS = array.array("q")
+#: Where decompressed chunks of no bytes are, as no address at all stands for one that is missing.
+cdef uint8_t NOTHING = 0
+
+
+cdef class ChunkTable:
+    """Places and first values of the chunks of a page, from the chunk words alone."""
+
+    def __cinit__(self, words, int64_t num_items, int64_t chunks_size, bint large):
+        cdef ByteView view = readable(words)
+        cdef int64_t width = 4 if large else 2, where = 0
+        cdef int problem
+        cdef array.array starts, firsts
+        if view.size % width:
+            raise CodecError(f"chunk words of {view.size} bytes are not words of {width} bytes")
+        if num_items < 0 or chunks_size < 0:
+            raise CodecError(f"a page of {num_items} values in chunks of {chunks_size} bytes")
+        self.large = large
+        self.table.count = view.size // width
+        self.table.items = num_items
+        starts = array.clone(INTEGERS, self.table.count + 1, zero=True)
+        firsts = array.clone(INTEGERS, self.table.count + 1, zero=True)
+        self.start_array, self.first_array = starts, firsts
+        self.table.starts = <int64_t *>starts.data.as_voidptr
+        self.table.firsts = <int64_t *>firsts.data.as_voidptr
+        with nogil:
+            problem = lc_chunk_table_parse(view.data, large, chunks_size, &self.table,
+                                           <int64_t *>starts.data.as_voidptr, <int64_t *>firsts.data.as_voidptr, &where)
+        if problem == LC_CHUNK_SUM:
+            raise CodecError(f"the words of {self.table.count} chunks do not add up to {chunks_size} bytes of chunks")
+        if problem:
+            raise CodecError(f"the word of chunk {where} contradicts its place among {self.table.count} chunks of "
+                             f"{num_items} values")
+
+    @property
+    def num_chunks(self):
+        return self.table.count
+
+    @property
+    def num_items(self):
+        return self.table.items
+
+    @property
+    def largest(self):
+        return self.table.largest
+
+    @property
+    def starts(self):
+        return memoryview(self.start_array).toreadonly()
+
+    @property
+    def firsts(self):
+        return memoryview(self.first_array).toreadonly()
+
+    def locate(self, int64_t item):
+        cdef int64_t chunk
+        if item < 0 or item >= self.table.items:
+            raise CodecError(f"value {item} is outside a page of {self.table.items} values")
+        chunk = lc_chunk_find(&self.table, item)
+        return chunk, item - self.table.firsts[chunk]
+
+    def chunk_range(self, int64_t start, int64_t stop):
+        if start < 0 or stop < start or stop > self.table.items:
+            raise CodecError(f"values {start} to {stop} are outside a page of {self.table.items} values")
+        if start == stop:
+            return 0, 0
+        return lc_chunk_find(&self.table, start), lc_chunk_find(&self.table, stop - 1) + 1
+
+
+cdef class Chunks:
+    """Bytes of the chunks of one page, all of them or those that were read."""
+
+    def __cinit__(self, ChunkTable table not None, int64_t num_buffers=1, *, bint repetition=False,
+                  bint definition=False, bint wrapped=False, data=None):
+        cdef int64_t count = table.table.count
+        if num_buffers < 0 or num_buffers > LC_CHUNK_MAX_BUFFERS:
+            raise CodecError(f"chunks of {num_buffers} value buffers; at most {LC_CHUNK_MAX_BUFFERS} are supported")
+        if wrapped and num_buffers == 0:
+            raise CodecError("chunks without value buffers cannot be compressed")
+        self.table = table
+        self.keep = []
+        self.data = <const uint8_t **>PyMem_Calloc(count + 1, sizeof(uint8_t *))
+        if self.data == NULL:
+            raise MemoryError()
+        if wrapped:
+            self.plain = <lc_bytes *>PyMem_Calloc(count + 1, sizeof(lc_bytes))
+            if self.plain == NULL:
+                raise MemoryError()
+        self.chunks.table = table.table
+        self.chunks.data, self.chunks.plain, self.chunks.buffers = self.data, self.plain, num_buffers
+        self.chunks.repetition, self.chunks.definition, self.chunks.large = repetition, definition, table.large
+        if data is not None and count:
+            if self.load(data) != count:
+                raise CodecError("the bytes given are not those of all chunks")
+
+    def __dealloc__(self):
+        PyMem_Free(self.data)
+        PyMem_Free(self.plain)
+
+    cdef int check_range(self, int64_t start, int64_t stop) except -1:
+        if start < 0 or stop < start or stop > self.chunks.table.items:
+            raise CodecError(f"values {start} to {stop} are outside a page of {self.chunks.table.items} values")
+        return 0
+
+    cdef int check_chunk(self, int64_t chunk) except -1:
+        if chunk < 0 or chunk >= self.chunks.table.count:
+            raise CodecError(f"chunk {chunk} is outside a page of {self.chunks.table.count} chunks")
+        return 0
+
+    cdef int fail(self, int problem, int64_t where, str what) except -1:
+        if problem == LC_CHUNK_ITEM:
+            raise CodecError(f"{what}: position {where} of those asked for is outside a page of "
+                             f"{self.chunks.table.items} values")
+        if problem == LC_CHUNK_MISSING:
+            raise CodecError(f"{what}: chunk {where} was not loaded")
+        if problem == LC_CHUNK_WRAPPED:
+            raise CodecError(f"{what}: chunk {where} is compressed and was not replaced by its decompressed bytes")
+        return fail(problem, f"{what}, chunk {where} of {self.chunks.table.count}")
+
+    def load(self, data, int64_t first=0):
+        cdef ByteView view = readable(data)
+        cdef int64_t i, stop = first, begin
+        cdef const int64_t *starts = self.chunks.table.starts
+        self.check_chunk(first)
+        begin = starts[first]
+        while stop < self.chunks.table.count and starts[stop + 1] - begin <= view.size:
+            stop += 1
+        if starts[stop] - begin != view.size or stop == first:
+            raise CodecError(f"{view.size} bytes are not whole chunks from chunk {first} on")
+        self.keep.append(view)
+        for i in range(first, stop):
+            self.data[i] = view.data + (starts[i] - begin)
+        return stop - first
+
+    cdef int open(self, int64_t chunk, lc_chunk *opened) except -1:
+        self.check_chunk(chunk)
+        cdef int problem = lc_chunk_parts(&self.chunks, chunk, opened)
+        if problem:
+            self.fail(problem, chunk, "header")
+        return 0
+
+    def header(self, int64_t chunk):
+        cdef lc_chunk opened
+        self.open(chunk, &opened)
+        return (opened.levels, opened.repetition.size if self.chunks.repetition else None,
+                opened.definition.size if self.chunks.definition else None,
+                tuple([opened.values[i].size for i in range(self.chunks.buffers)]))
+
+    def stored(self, int64_t chunk, int64_t buffer=0):
+        cdef lc_chunk opened
+        cdef lc_bytes part
+        if buffer < 0 or buffer >= self.chunks.buffers:
+            raise CodecError(f"value buffer {buffer} of chunks with {self.chunks.buffers}")
+        self.open(chunk, &opened)
+        part = opened.values[buffer]
+        if part.size == 0:
+            return b""
+        return part.data[:part.size]
+
+    def replace(self, int64_t chunk, plain):
+        cdef ByteView view = readable(plain)
+        self.check_chunk(chunk)
+        if self.plain == NULL:
+            raise CodecError("the values of these chunks are not compressed; there is nothing to replace")
+        self.keep.append(view)
+        self.plain[chunk].data = view.data if view.size else &NOTHING
+        self.plain[chunk].size = view.size
+
+    def is_ready(self, int64_t chunk):
+        self.check_chunk(chunk)
+        return self.data[chunk] != NULL and (self.plain == NULL or self.plain[chunk].data != NULL)

@@ -1,0 +1,83 @@
+/* Pages of mini-block chunks: any bytes as chunk words and chunks, mostly with words and headers that fit. */
+#include "fuzz.h"
+#include "miniblock_fixed.h"
+
+#define MOST 6
+
+typedef struct {
+    int64_t starts[MOST + 1], firsts[MOST + 1];
+    const uint8_t *data[MOST];
+    lc_chunks chunks;
+} page;
+
+/* A chunk whose header names buffers that fit, each of a size its values could have. */
+static uint8_t *chunk_of(fz_input *in, const lc_chunks *chunks, int64_t values, int64_t bits, int64_t size) {
+    uint8_t *chunk = fz_memory(size, 8 * (int)fz_upto(in, 1));
+    int64_t levels = chunks->repetition + chunks->definition, at = 2 + 2 * levels;
+    memset(chunk, 0, (size_t)size);
+    for (int64_t i = 0; i < size && in->size; i++) chunk[i] = (uint8_t)fz_upto(in, 255);
+    if (fz_upto(in, 15) == 0) return chunk;
+    for (int64_t k = 0; k < levels && 4 + 2 * k <= size; k++) lc_store_u16(chunk + 2 + 2 * k, (uint16_t)fz_upto(in, 9));
+    for (int64_t b = 0; b < chunks->buffers && at + 4 <= size; b++, at += chunks->large ? 4 : 2) {
+        int64_t flat = (values * bits + 7) / 8, width = fz_upto(in, bits);
+        int64_t likely = fz_upto(in, 1) ? flat : bits / 8 + 128 * width;
+        if (fz_upto(in, 7) == 0) likely = fz_upto(in, 600);
+        if (chunks->large) lc_store_u32(chunk + at, (uint32_t)likely);
+        else lc_store_u16(chunk + at, (uint16_t)likely);
+    }
+    return chunk;
+}
+
+static int open_page(fz_input *in, page *p, int64_t bits) {
+    lc_chunks *chunks = &p->chunks;
+    memset(p, 0, sizeof *p);
+    chunks->large = (int)fz_upto(in, 1), chunks->buffers = 1 + fz_upto(in, 2);
+    chunks->repetition = fz_upto(in, 3) == 0, chunks->definition = (int)fz_upto(in, 1);
+    int64_t count = 1 + fz_upto(in, MOST - 1), size = 0, items = 0, where;
+    uint8_t *words = fz_out(in, count * (chunks->large ? 4 : 2));
+    for (int64_t i = 0; i < count; i++) {
+        int64_t log = 1 + fz_upto(in, 10), units = fz_upto(in, 300);
+        size += 8 * units + 8;
+        items += i < count - 1 ? (int64_t)1 << log : 1 + fz_upto(in, (1 << log) - 1);
+        if (i == count - 1) log = 0;
+        if (chunks->large) lc_store_u32(words + 4 * i, (uint32_t)(units << 4 | log));
+        else lc_store_u16(words + 2 * i, (uint16_t)(units << 4 | log));
+    }
+    chunks->table.count = count, chunks->table.items = items + (fz_upto(in, 31) == 1);
+    chunks->table.starts = p->starts, chunks->table.firsts = p->firsts;
+    if (lc_chunk_table_parse(words, chunks->large, size, &chunks->table, p->starts, p->firsts, &where)) return 0;
+    for (int64_t i = 0; i < count; i++)
+        if (fz_upto(in, 31))
+            p->data[i] = chunk_of(in, chunks, p->firsts[i + 1] - p->firsts[i], bits, p->starts[i + 1] - p->starts[i]);
+    chunks->data = p->data;
+    return 1;
+}
+
+static void fz_target(fz_input *in) {
+    page p;
+    int64_t bits = (int64_t)8 << fz_upto(in, 3), kind = fz_upto(in, 3), where, done;
+    if (kind == LC_VALUE_SPLIT && bits < 32) bits = 32;
+    if (kind == LC_VALUE_FLAT && fz_upto(in, 1)) bits = 1 + fz_upto(in, 90);
+    if (!open_page(in, &p, bits)) return;
+    const lc_chunks *chunks = &p.chunks;
+    int64_t buffer = kind == LC_VALUE_RLE ? 0 : fz_upto(in, chunks->buffers - 1), items = chunks->table.items;
+    if (kind == LC_VALUE_RLE && chunks->buffers < 2) return;
+    lc_value_codec codec = {kind, bits, buffer};
+    int64_t a = fz_upto(in, items), b = a + fz_upto(in, items - a), count = fz_upto(in, 50);
+    int64_t *positions = fz_positions(in, count, items), at = fz_upto(in, 9);
+    if (bits % 8) {
+        lc_bits_scan(chunks, &codec, a, b, fz_out(in, ((b - a) * bits + at + 7) / 8), at, &where);
+        lc_bits_take(chunks, &codec, positions, count, fz_out(in, (count * bits + at + 7) / 8), at, &where);
+        return;
+    }
+    int64_t width = bits / 8;
+    uint8_t *scratch = fz_memory(chunks->table.largest * width, 0), *all = fz_out(in, items * width);
+    uint8_t *some = fz_out(in, (b - a) * width), *taken = fz_out(in, count * width);
+    int problem = lc_fixed_scan(chunks, &codec, 0, items, all, scratch, &where);
+    int other = lc_fixed_scan(chunks, &codec, a, b, some, scratch, &where);
+    int third = lc_fixed_take(chunks, &codec, positions, count, taken, scratch, INT64_MAX, &done, &where);
+    if (problem) return;
+    FZ_CHECK(!other && !third && done == count && !memcmp(some, all + a * width, (size_t)((b - a) * width)));
+    for (int64_t i = 0; i < count; i++)
+        FZ_CHECK(!memcmp(taken + i * width, all + positions[i] * width, (size_t)width));
+}
