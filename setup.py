@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 import Cython
@@ -44,7 +45,7 @@ def codec_extensions() -> list[Extension]:
 
 
 class BuildExt(build_ext):
-    """Adds the flags of the compiler in use, and compiles the extensions in parallel."""
+    """Adds the flags of the compiler in use (CFLAGS may say how to optimise), and compiles in parallel."""
 
     def finalize_options(self) -> None:
         super().finalize_options()
@@ -53,6 +54,8 @@ class BuildExt(build_ext):
 
     def build_extensions(self) -> None:
         flags = MSVC_COMPILE_ARGS if self.compiler.compiler_type == "msvc" else UNIX_COMPILE_ARGS
+        if re.search(r"(^|\s)-O", os.environ.get("CFLAGS", "")):  # these flags come later on the command line, and win
+            flags = [flag for flag in flags if flag not in ("-O3", "-g0")]
         for extension in self.extensions:
             extension.extra_compile_args = [*flags, *(extension.extra_compile_args or [])]
         super().build_extensions()

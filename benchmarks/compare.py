@@ -2,9 +2,11 @@
 
 All contenders do an operation once to warm up, and the answer is checked against the source table. Then come rounds:
 in each every contender does the operation once, in an order shuffled anew, so that drift of the machine hits all alike.
-The median over the rounds counts. Ratios are relative to the first contender: above 1 it is faster (or smaller).
+The median over the rounds counts. For each Lance file version there is a table of times, one of bytes, and the
+headline: how many times faster (smaller) this package is than each opponent, and which of its targets it misses.
 
-    python benchmarks/compare.py --rows 0.1 --tables mixed --rounds 3
+    python benchmarks/compare.py --scale 0.1 --tables mixed --versions 2.2 --rounds 3
+    python benchmarks/compare.py --tables lineitem --columns all --without 'vortex*' --operations 'scan*' 'take*'
 """
 
 from __future__ import annotations
@@ -21,14 +23,16 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from fnmatch import fnmatch
 from pathlib import Path
 
 import pyarrow as pa
 
 import memory
 import report
-from contenders import CONTENDERS, Contender
+from contenders import CONTENDERS, VERSIONS, Contender
 from data import DATASETS, Dataset
+from headline import headline, medians
 from operations import Operation, Subject, check, operations
 
 REPEATED_SECONDS = 0.1
@@ -38,11 +42,16 @@ Times = dict[str, list[float]]
 DEFAULT_DIRECTORY = Path(__file__).parent / ".data"
 
 
+# Elapsed time, or the processor time of all threads of this process.
+CLOCKS: dict[str, Callable[[], float]] = {"wall": time.perf_counter, "cpu": time.process_time}
+clock = CLOCKS["wall"]
+
+
 def timed(action: Callable[[], object]) -> float:
     gc.collect()
-    start = time.perf_counter()
+    start = clock()
     action()
-    return time.perf_counter() - start
+    return clock() - start
 
 
 def repeat(operation: Operation, subject: Subject, repetitions: int) -> None:
@@ -59,7 +68,7 @@ def warm_up(operation: Operation, subject: Subject, expected: object) -> int:
     if not operation.repeated:
         return 1
     once = timed(lambda: operation.run(subject, 1))
-    return max(1, min(1000, round(REPEATED_SECONDS / once)))
+    return max(1, min(1000, round(REPEATED_SECONDS / max(once, 1e-6))))
 
 
 def rounds_of(action: Callable[[str], float], names: Sequence[str], rounds: int, shuffler: random.Random) -> Times:
@@ -89,7 +98,7 @@ def measure_write(
     contenders: Sequence[Contender], table: pa.Table, directory: Path, rounds: int, shuffler: random.Random
 ) -> Times:
     """Write into `directory`: once to keep (``NAME``), then in rounds to throw away."""
-    by_name = {contender.name: contender for contender in contenders}
+    by_name = {contender.name: contender for contender in contenders if contender.writes}
     for name, contender in by_name.items():
         contender.write(table, directory / name)
 
@@ -105,11 +114,24 @@ def measure_write(
     return times
 
 
+def open_subjects(contenders: Sequence[Contender], directory: Path) -> dict[str, Subject]:
+    """Those whose reads are measured, with what was written for them."""
+    found = {}
+    for contender in contenders:
+        path = directory / contender.stored_by
+        if contender.reads:
+            found[contender.name] = Subject(contender, path, contender.open(path))
+    return found
+
+
 def measure_memory(contenders: Sequence[Contender], dataset: Dataset, rows: int, directory: Path) -> dict[str, dict]:
     results: dict[str, dict] = {}
     for activity, label in memory.ACTIVITIES.items():
+        writing = activity == "write"
         for contender in contenders:
-            path = directory / ("again" if activity == "write" else contender.name)
+            if not (contender.writes if writing else contender.reads):
+                continue
+            path = directory / ("again" if writing else contender.stored_by)
             found = memory.measure(contender, dataset, rows, activity, path)
             remove(directory / "again")
             for kind, value in found.items():
@@ -132,42 +154,120 @@ def size_of(path: Path) -> int:
 
 def compare(dataset: Dataset, contenders: Sequence[Contender], directory: Path, options: argparse.Namespace) -> dict:
     """Measure everything about one table, print it, and return it for the JSON file."""
-    rows = max(1, round(dataset.rows * options.rows))
-    names = [contender.name for contender in contenders]
+    rows = max(1, round(dataset.rows * options.scale))
     shuffler = random.Random(dataset.name)
     table = dataset.table(rows)
-    progress(f"{dataset.name}: {rows:,} rows, {table.nbytes / 1e6:,.0f} MB in memory")
+    title = f"{dataset.name}: {rows:,} rows x {len(dataset.schema)} columns, {table.nbytes / 1e6:,.0f} MB in memory"
+    progress(title)
 
     progress("write")
     timings = {"write": measure_write(contenders, table, directory, options.rounds, shuffler)}
-    sizes = {name: size_of(directory / name) for name in names}
-    subjects = {
-        contender.name: Subject(contender, directory / contender.name, contender.open(directory / contender.name))
-        for contender in contenders
-    }
+    kinds: dict[str, str | None] = {"write": "write", "file size": "file size"}
+    subjects = open_subjects(contenders, directory)
+    sizes = {contender.name: size_of(directory / contender.stored_by) for contender in contenders if contender.writes}
     for operation in operations(dataset, table):
-        progress(operation.name)
-        timings[operation.name] = measure_operation(operation, subjects, options.rounds, shuffler)
+        if any(fnmatch(operation.name, pattern) for pattern in options.operations):
+            progress(operation.name)
+            kinds[operation.name] = operation.kind
+            timings[operation.name] = measure_operation(operation, subjects, options.rounds, shuffler)
     memory_used = {}
     if options.memory:
         progress("memory")
         memory_used = measure_memory(contenders, dataset, rows, directory)
+    del subjects
 
-    title = f"{dataset.name}: {rows:,} rows x {len(dataset.schema)} columns, {table.nbytes / 1e6:,.0f} MB in memory"
-    print(report.render_times(f"{title}; median times", names, timings))
     space = {"file size": sizes, **{f"memory, {label}": cells for label, cells in memory_used.items()}}
-    print(report.render_bytes(f"{title}; bytes", names, space), flush=True)
-    return {"rows": rows, "bytes": table.nbytes, "seconds": timings, "file_bytes": sizes, "memory_bytes": memory_used}
+    for version in options.versions:
+        print_version(title, version, contenders, timings, space, kinds)
+    found = {
+        "rows": rows,
+        "clock": options.clock,
+        "bytes": table.nbytes,
+        "seconds": timings,
+        "file_bytes": sizes,
+        "memory_bytes": memory_used,
+    }
+    if options.columns:
+        found["columns"] = compare_columns(dataset, table, contenders, directory, options)
+    return found
+
+
+def print_version(
+    title: str,
+    version: str,
+    contenders: Sequence[Contender],
+    timings: dict[str, Times],
+    space: dict[str, dict[str, int]],
+    kinds: dict[str, str | None],
+) -> None:
+    """The tables of one file version; other formats are in each of them."""
+    names = [contender.name for contender in contenders if contender.version in (version, None)]
+    print(report.render_times(f"{title}; file version {version}, median {clock_name()} times", names, timings))
+    print(report.render_bytes(f"{title}; file version {version}, bytes", names, space))
+    figures = {**{name: medians(times) for name, times in timings.items()}, **space}
+    lines = list(headline(version, figures, kinds))
+    print(report.render_lines(f"{title}; file version {version}, times better than", lines), flush=True)
+
+
+def compare_columns(
+    dataset: Dataset, table: pa.Table, contenders: Sequence[Contender], directory: Path, options: argparse.Namespace
+) -> dict[str, dict]:
+    """Columns as tables of their own: what each takes on disk, and how long writing, reading and a take last."""
+    everything = options.columns == ["all"]
+    chosen = (
+        dataset.single_columns if everything else [name for name in options.columns if name in dataset.schema.names]
+    )
+    results = {}
+    for column in chosen:
+        progress(f"column {column}")
+        results[column] = compare_column(dataset.only(column), table.select([column]), contenders, directory, options)
+    if not results:
+        return results
+    labels = ("file size", "write", "scan, touch", "take")
+    for version in options.versions:
+        names = [contender.name for contender in contenders if contender.version in (version, None)]
+        for label in labels:
+            rows = {column: found[label] for column, found in results.items()}
+            render = report.render_bytes if label == "file size" else report.render_times
+            print(render(f"{dataset.name}, columns alone; file version {version}, {label}", names, rows))
+    return results
+
+
+def compare_column(
+    dataset: Dataset, table: pa.Table, contenders: Sequence[Contender], directory: Path, options: argparse.Namespace
+) -> dict[str, dict]:
+    shuffler = random.Random(dataset.name)
+    with tempfile.TemporaryDirectory(dir=directory) as place:
+        path = Path(place)
+        found: dict[str, dict] = {"write": measure_write(contenders, table, path, options.rounds, shuffler)}
+        subjects = open_subjects(contenders, path)
+        found["file size"] = {each.name: size_of(path / each.stored_by) for each in contenders if each.writes}
+        for operation in operations(dataset, table):
+            if operation.name == "scan, touch" or operation.name.endswith("unsorted"):
+                label = operation.name if operation.name == "scan, touch" else "take"
+                found[label] = measure_operation(operation, subjects, options.rounds, shuffler)
+    return found
+
+
+def clock_name() -> str:
+    return next(name for name, function in CLOCKS.items() if function is clock)
 
 
 def progress(text: str) -> None:
     print(f"  ... {text}", file=sys.stderr, flush=True)
 
 
-def chosen_contenders(without: Sequence[str]) -> list[Contender]:
+def chosen_contenders(versions: Sequence[str], without: Sequence[str]) -> list[Contender]:
     """All contenders but those left out; a library that is not there is an error, not a shorter table."""
-    chosen = [contender for name, contender in CONTENDERS.items() if name not in without]
+    chosen = [
+        contender
+        for contender in CONTENDERS.values()
+        if contender.version in (*versions, None) and not any(fnmatch(contender.name, pattern) for pattern in without)
+    ]
+    names = {contender.name for contender in chosen}
     for contender in chosen:
+        if contender.stored_by not in names:
+            raise SystemExit(f"{contender.name} reads what {contender.stored_by} wrote: leave both out, or none")
         try:
             contender.import_library()
         except ImportError as error:
@@ -193,9 +293,21 @@ def environment(contenders: Sequence[Contender]) -> dict[str, object]:
 def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tables", nargs="+", choices=list(DATASETS), default=list(DATASETS), help="what to measure")
-    parser.add_argument("--rows", type=float, default=1.0, metavar="SCALE", help="factor on the rows of each table")
+    parser.add_argument("--versions", nargs="+", choices=VERSIONS, default=["2.1", "2.2"], help="Lance file versions")
+    parser.add_argument("--scale", type=float, default=1.0, metavar="FACTOR", help="factor on the rows of each table")
     parser.add_argument("--rounds", type=int, default=5, help=f"rounds per operation (writes: at most {WRITE_ROUNDS})")
-    parser.add_argument("--without", nargs="+", default=[], choices=list(CONTENDERS), metavar="NAME", help="leave out")
+    parser.add_argument(
+        "--clock", choices=list(CLOCKS), default="wall", help="cpu: time of all threads, for a machine that is not idle"
+    )
+    parser.add_argument(
+        "--without", nargs="+", default=[], metavar="NAME", help=f"leave out (patterns): {', '.join(CONTENDERS)}"
+    )
+    parser.add_argument(
+        "--operations", nargs="+", default=["*"], metavar="PATTERN", help="operations to measure besides the write"
+    )
+    parser.add_argument(
+        "--columns", nargs="+", default=[], metavar="NAME", help="also these columns as tables of their own, or: all"
+    )
     parser.add_argument("--no-memory", dest="memory", action="store_false", help="do not measure peak memory")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures to this file, too")
     parser.add_argument("--directory", type=Path, default=DEFAULT_DIRECTORY, help="where the tables are written")
@@ -203,8 +315,10 @@ def parse_arguments() -> argparse.Namespace:
 
 
 def main() -> None:
+    global clock
     options = parse_arguments()
-    contenders = chosen_contenders(options.without)
+    clock = CLOCKS[options.clock]
+    contenders = chosen_contenders(options.versions, options.without)
     facts = environment(contenders)
     print(json.dumps(facts))
     for contender in contenders:

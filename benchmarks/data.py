@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
+
+import lineitem
 
 SEED = 20240607
 _LETTERS = np.frombuffer(b"abcdefghijklmnopqrstuvwxyz", np.uint8)
@@ -53,6 +55,11 @@ class Dataset:
     def comparison(self, rows: int) -> Comparison:
         return Comparison(self.filter_column, rows // 10 if self.filter_bound is None else self.filter_bound)
 
+    def only(self, column: str) -> Dataset:
+        """One column of this as a table, for tables in memory: it cannot make batches, nor be filtered by another."""
+        schema = pa.schema([self.schema.field(column)])
+        return replace(self, name=f"{self.name}.{column}", schema=schema, single_columns=(), make_batch=_unavailable)
+
     def batches(self, rows: int) -> Iterator[pa.RecordBatch]:
         """The first `rows` rows; each batch depends on its position only."""
         for start in range(0, rows, self.batch_rows):
@@ -65,6 +72,10 @@ class Dataset:
 
     def table(self, rows: int) -> pa.Table:
         return pa.Table.from_batches(self.batches(rows), self.schema)
+
+
+def _unavailable(_rng: np.random.Generator, _start: int, _count: int) -> list[pa.Array]:
+    raise NotImplementedError("a single column of a measured table is not generated alone; select it from the table")
 
 
 def _offsets(lengths: np.ndarray) -> np.ndarray:
@@ -158,4 +169,15 @@ WIDE = Dataset(
     filter_bound=100_000,
 )
 
-DATASETS = {dataset.name: dataset for dataset in (MIXED, VECTORS, WIDE)}
+LINEITEM = Dataset(
+    name="lineitem",
+    rows=2_000_000,
+    batch_rows=65_536,
+    schema=lineitem.SCHEMA,
+    make_batch=lineitem.make_batch,
+    single_columns=tuple(lineitem.SCHEMA.names),
+    filter_column="partkey",
+    filter_bound=lineitem.PARTS // 10,
+)
+
+DATASETS = {dataset.name: dataset for dataset in (MIXED, VECTORS, WIDE, LINEITEM)}

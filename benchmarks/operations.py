@@ -43,12 +43,15 @@ class Operation:
         From a repetition number to the result every contender must have; None when there is nothing to compare.
     repeated
         Whether it is so short that one timing covers many repetitions.
+    kind
+        What kind of operation it is to `headline.py`, which knows a target for each.
     """
 
     name: str
     run: Callable[[Subject, int], object]
     expected: Callable[[int], object] | None = None
     repeated: bool = False
+    kind: str | None = None
 
 
 def scan_and_touch(subject: Subject, columns: list[str] | None = None) -> pa.Table:
@@ -84,21 +87,23 @@ def operations(dataset: Dataset, table: pa.Table) -> list[Operation]:
             f"scan column {name}, touch",
             lambda subject, _: scan_and_touch(subject, [name]),
             lambda _: table.select([name]),
+            kind="column",
         )
 
-    def take(name: str, sets: list[np.ndarray]) -> Operation:
+    def take(name: str, sets: list[np.ndarray], kind: str) -> Operation:
         return Operation(
             name,
             lambda subject, repetition: subject.handle.take(sets[repetition % TAKE_SETS]),
             lambda repetition: table.take(pa.array(sets[repetition % TAKE_SETS])),
             repeated=True,
+            kind=kind,
         )
 
     return [
         Operation("open, count rows", lambda subject, _: subject.reopened().count(), lambda _: rows, repeated=True),
         # The one scan without touching: its time is what a lazy reader promises, not what reading costs.
-        Operation("scan, untouched", lambda subject, _: subject.reopened().scan(), lambda _: table),
-        Operation("scan, touch", lambda subject, _: scan_and_touch(subject), lambda _: table),
+        Operation("scan, untouched", lambda subject, _: subject.reopened().scan(), lambda _: table, kind="scan"),
+        Operation("scan, touch", lambda subject, _: scan_and_touch(subject), lambda _: table, kind="scan"),
         Operation("scan in batches, touch", lambda subject, _: batches_and_touch(subject.reopened()), lambda _: rows),
         *(column_scan(name) for name in dataset.single_columns),
         Operation(
@@ -106,9 +111,9 @@ def operations(dataset: Dataset, table: pa.Table) -> list[Operation]:
             lambda subject, _: subject.reopened().filtered(comparison),
             lambda _: filtered(),
         ),
-        take("take 1 row", single),
-        take(f"take {wanted:,} rows, sorted", rising),
-        take(f"take {wanted:,} rows, unsorted", shuffled),
+        take("take 1 row", single, "take one"),
+        take(f"take {wanted:,} rows, sorted", rising, "take many"),
+        take(f"take {wanted:,} rows, unsorted", shuffled, "take many"),
     ]
 
 

@@ -1,4 +1,4 @@
-"""Turning measurements into text: a line per measured thing, a column per contender, ratios to the first contender."""
+"""Turning measurements into text: a line per measured thing, a column per contender, ratios to the first one."""
 
 from __future__ import annotations
 
@@ -30,17 +30,18 @@ def noise_mark(times: Sequence[float]) -> str:
 
 
 def render_times(title: str, names: Sequence[str], rows: Mapping[str, Mapping[str, Sequence[float]]]) -> str:
-    """Medians over rounds; a ``~`` marks rounds that disagree."""
+    """Medians over rounds; a ``~`` marks rounds that disagree, a ``-`` stands for what a contender does not do."""
     lines = []
     for label, times in rows.items():
-        medians = {name: statistics.median(times[name]) for name in names}
-        lines.append([label, *_cells(names, medians, seconds, {name: noise_mark(times[name]) for name in names})])
-    return _aligned(title, [["", *names], *lines])
+        present = [name for name in names if name in times]
+        medians = {name: statistics.median(times[name]) for name in present}
+        lines.append([label, *_cells(names, medians, seconds, {name: noise_mark(times[name]) for name in present})])
+    return render_lines(title, [["", *names], *lines])
 
 
 def render_bytes(title: str, names: Sequence[str], rows: Mapping[str, Mapping[str, float | None]]) -> str:
     lines = [[label, *_cells(names, values, megabytes, {})] for label, values in rows.items()]
-    return _aligned(title, [["", *names], *lines])
+    return render_lines(title, [["", *names], *lines])
 
 
 def _cells(
@@ -49,10 +50,10 @@ def _cells(
     formatted: Callable[[float], str],
     marks: Mapping[str, str],
 ) -> list[str]:
-    base = values[names[0]]
+    base = values.get(names[0])
     cells = []
     for name in names:
-        value = values[name]
+        value = values.get(name)
         if value is None:
             cells.append("-")
         else:
@@ -60,7 +61,8 @@ def _cells(
     return cells
 
 
-def _aligned(title: str, lines: Sequence[Sequence[str]]) -> str:
+def render_lines(title: str, lines: Sequence[Sequence[str]]) -> str:
+    """Lines of cells under each other, the first line being the head."""
     widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]
     text = []
     for label, *cells in lines:

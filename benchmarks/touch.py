@@ -64,7 +64,11 @@ def _touch_array(array: pa.Array) -> int:
         return total + _touch_array(array.values.slice(first, last - first))
     if pa.types.is_fixed_size_list(kind):
         return total + _touch_array(array.values.slice(start * kind.list_size, len(array) * kind.list_size))
-    if pa.types.is_primitive(kind) and kind.bit_width % 8 == 0:
+    if pa.types.is_dictionary(kind):
+        return total + _touch_array(array.indices) + _touch_array(array.dictionary)
+    if pa.types.is_boolean(kind):
+        return total + _read(buffers[1], start // 8, (stop + 7) // 8)
+    if (pa.types.is_primitive(kind) or pa.types.is_decimal(kind)) and kind.bit_width % 8 == 0:
         width_bytes = kind.bit_width // 8
         return total + _read(buffers[1], start * width_bytes, stop * width_bytes)
     raise TypeError(f"cannot touch the bytes of {kind}; teach benchmarks/touch.py")

@@ -20,6 +20,11 @@ headers() { # compiler...
             status=1
         fi
     done
+    # shellcheck disable=SC2086
+    if ! (cd "$kernels" && printf '#include "%s"\n' *.h) | "$@" $warnings -I "$kernels" -x c -c -o /dev/null -; then
+        echo "FAILED: $* all headers together"
+        status=1
+    fi
     echo "$*: $(ls "$kernels"/*.h | wc -l) headers"
 }
 

@@ -6,41 +6,42 @@ from pathlib import Path
 
 import numpy as np
 
-from .tables import ROWS, Stored, store
+from .tables import ROWS, VERSIONS, Tables, store
 
 ORDERS = ("sorted", "shuffled")
 
 
 class Take:
-    params = (tuple(ROWS), (1, 100, 1_000), ORDERS)
-    param_names = ("dataset", "rows", "order")
+    params = (tuple(ROWS), VERSIONS, (1, 100, 1_000), ORDERS)
+    param_names = ("dataset", "version", "rows", "order")
     timeout = 300
 
-    def setup_cache(self) -> dict[str, Stored]:
+    def setup_cache(self) -> Tables:
         return store(Path.cwd())
 
-    def setup(self, stored: dict[str, Stored], name: str, count: int, order: str) -> None:
-        self.dataset = stored[name].open()
-        rows = np.random.default_rng(count).choice(stored[name].rows, count, replace=False)
+    def setup(self, stored: Tables, name: str, version: str, count: int, order: str) -> None:
+        self.dataset = stored[name, version].open()
+        rows = np.random.default_rng(count).choice(stored[name, version].rows, count, replace=False)
         self.rows = (np.sort(rows) if order == "sorted" else rows).tolist()
         self.dataset.take(self.rows)
 
-    def time_take(self, _stored: dict[str, Stored], _name: str, _count: int, _order: str) -> None:
+    def time_take(self, _stored: Tables, _name: str, _version: str, _count: int, _order: str) -> None:
         self.dataset.take(self.rows)
 
 
 class TakeColumn:
-    params = ("id", "i32", "text", "nullable", "list")
-    param_names = ("column",)
+    params = (("id", "i32", "text", "nullable", "list"), VERSIONS)
+    param_names = ("column", "version")
     timeout = 300
 
-    def setup_cache(self) -> dict[str, Stored]:
+    def setup_cache(self) -> Tables:
         return store(Path.cwd())
 
-    def setup(self, stored: dict[str, Stored], column: str) -> None:
-        self.dataset = stored["mixed"].open()
-        self.rows = np.random.default_rng(1).integers(0, stored["mixed"].rows, 1_000).tolist()
+    def setup(self, stored: Tables, column: str, version: str) -> None:
+        table = stored["mixed", version]
+        self.dataset = table.open()
+        self.rows = np.random.default_rng(1).integers(0, table.rows, 1_000).tolist()
         self.dataset.take(self.rows, columns=[column])
 
-    def time_take(self, _stored: dict[str, Stored], column: str) -> None:
+    def time_take(self, _stored: Tables, column: str, _version: str) -> None:
         self.dataset.take(self.rows, columns=[column])

@@ -10,11 +10,11 @@ from pathlib import Path
 import lance_dataset as lance
 from data import DATASETS
 
-from .tables import ROWS
+from .tables import ROWS, VERSIONS
 
 
 class Write:
-    params = (tuple(ROWS), ("2.0",))
+    params = (tuple(ROWS), VERSIONS)
     param_names = ("dataset", "version")
     timeout = 300
 

@@ -9,7 +9,8 @@ import lance_dataset as lance
 from data import DATASETS
 
 #: Small enough for a suite of minutes; `benchmarks/compare.py` measures at full size.
-ROWS = {"mixed": 500_000, "vectors": 50_000, "wide": 5_000}
+ROWS = {"mixed": 500_000, "vectors": 50_000, "wide": 5_000, "lineitem": 400_000}
+VERSIONS = ("2.0", "2.1", "2.2")
 
 
 @dataclass(frozen=True)
@@ -24,10 +25,16 @@ class Stored:
         return lance.dataset(self.uri)
 
 
-def store(directory: Path) -> dict[str, Stored]:
+#: By name and file version.
+Tables = dict[tuple[str, str], Stored]
+
+
+def store(directory: Path) -> Tables:
+    """Every table at every file version."""
     stored = {}
     for name, rows in ROWS.items():
-        uri = str(directory / f"{name}.lance")
-        lance.write_dataset(DATASETS[name].reader(rows), uri, data_storage_version="2.0")
-        stored[name] = Stored(name, uri, rows)
+        for version in VERSIONS:
+            uri = str(directory / f"{name}-{version}.lance")
+            lance.write_dataset(DATASETS[name].reader(rows), uri, data_storage_version=version)
+            stored[name, version] = Stored(name, uri, rows)
     return stored

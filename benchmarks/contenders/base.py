@@ -37,12 +37,30 @@ class Handle(ABC):
 
 
 class Contender(ABC):
-    """A format in the hands of one library with one set of options."""
+    """A format in the hands of one library with one set of options.
+
+    Attributes
+    ----------
+    requires
+        The distribution that has to be installed.
+    stored_by
+        Name of the contender whose file it reads; its own name if it writes one.
+    reads
+        Whether its reads are measured; those of one that differs in how it writes only are another's.
+    version
+        Lance file version; None for other formats.
+    """
 
     name: str
     description: str
-    # The distribution that has to be installed.
     requires: str
+    stored_by: str
+    reads: bool = True
+    version: str | None = None
+
+    @property
+    def writes(self) -> bool:
+        return self.stored_by == self.name
 
     @abstractmethod
     def import_library(self) -> None:

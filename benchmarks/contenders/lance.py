@@ -35,19 +35,56 @@ class LanceHandle(Handle):
 
 
 class Lance(Contender):
-    def __init__(self, name: str, requires: str, module: str, data_storage_version: str | None) -> None:
+    def __init__(
+        self,
+        name: str,
+        library: tuple[str, str],
+        version: str,
+        detail: str = "",
+        *,
+        stored_by: str | None = None,
+        storage_options: dict[str, str] | None = None,
+        reads: bool = True,
+    ) -> None:
         self.name = name
-        self.requires = requires
-        version = "its default file version" if data_storage_version is None else f"file version {data_storage_version}"
-        self.description = f"{requires}, {version}"
-        self._module_name = module
-        self._options = {} if data_storage_version is None else {"data_storage_version": data_storage_version}
+        self.requires, self._module_name = library
+        self.version = version
+        self.stored_by = stored_by or name
+        self.reads = reads
+        self.description = f"{self.requires}, file version {version}{detail}"
+        self._storage_options = storage_options
 
     def import_library(self) -> None:
         self._module = importlib.import_module(self._module_name)
 
     def write(self, source: pa.Table | pa.RecordBatchReader, path: Path) -> None:
-        self._module.write_dataset(source, str(path), **self._options)
+        self._module.write_dataset(
+            source, str(path), data_storage_version=self.version, storage_options=self._storage_options
+        )
 
     def open(self, path: Path) -> Handle:
         return LanceHandle(self._module.dataset(str(path)))
+
+
+#: (distribution, module)
+OURS = ("lance-dataset", "lance_dataset")
+REFERENCE = ("pylance", "lance")
+VERSIONS = ("2.0", "2.1", "2.2")
+
+
+def lance_contenders(version: str) -> tuple[Contender, ...]:
+    """This package and the reference at one file version; ours also without fsync, and on the reference's file."""
+    ours, reference = f"{OURS[0]}-{version}", f"{REFERENCE[0]}-{version}"
+    return (
+        Lance(ours, OURS, version),
+        Lance(reference, REFERENCE, version),
+        Lance(f"{ours}-on-pylance", OURS, version, ", reading pylance's file", stored_by=reference),
+        Lance(
+            f"{ours}-unsynced",
+            OURS,
+            version,
+            ", writing without fsync",
+            storage_options={"local_fsync": "false"},
+            reads=False,
+        ),
+    )

@@ -47,7 +47,7 @@ class Parquet(Contender):
     requires = "pyarrow"
 
     def __init__(self, compression: str) -> None:
-        self.name = f"parquet-{compression}"
+        self.name = self.stored_by = f"parquet-{compression}"
         self.description = f"pyarrow.parquet, {compression}"
         self._compression = compression
 

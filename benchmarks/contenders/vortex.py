@@ -52,8 +52,9 @@ class VortexHandle(Handle):
 class Vortex(Contender):
     requires = "vortex-data"
 
-    def __init__(self, name: str, *, memory_map: bool) -> None:
+    def __init__(self, name: str, *, memory_map: bool, stored_by: str | None = None) -> None:
         self.name = name
+        self.stored_by = stored_by or name
         self.description = "vortex-data, memory mapped" if memory_map else "vortex-data, its default reads"
         self._memory_map = memory_map
 

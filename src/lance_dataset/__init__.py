@@ -2,6 +2,7 @@
 
 from lance_dataset import errors, file
 from lance_dataset._version import __version__
+from lance_dataset.blob import BlobFile
 from lance_dataset.dataset import LanceDataset, dataset
 from lance_dataset.errors import LanceError
 from lance_dataset.fragment import FragmentMetadata, LanceFragment, write_fragments
@@ -11,6 +12,7 @@ from lance_dataset.session import Session
 from lance_dataset.write import write_dataset
 
 __all__ = [
+    "BlobFile",
     "ColumnOrdering",
     "FragmentMetadata",
     "LanceDataset",

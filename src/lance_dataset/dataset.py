@@ -16,7 +16,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lance_dataset.arguments import check_arrow_options, check_count, moment_of, refuse, version_number
+from lance_dataset.blob import BlobAccess
 from lance_dataset.errors import CommitConflictError, DatasetNotFoundError, InvalidInputError, UnsupportedError
+from lance_dataset.file.blob_fields import described_schema
+from lance_dataset.file.explain import EncodingReport
 from lance_dataset.fragment import LanceFragment
 from lance_dataset.io.base import ObjectStore
 from lance_dataset.io.resolve import resolve
@@ -51,7 +54,7 @@ Columns: TypeAlias = "Sequence[str] | Mapping[str, str] | None"
 Predicate: TypeAlias = "str | pc.Expression"
 
 
-class LanceDataset(ScannableDataset, TableVersion):
+class LanceDataset(BlobAccess, ScannableDataset, TableVersion):
     """One version of a dataset. Open it with `lance_dataset.dataset`.
 
     Parameters
@@ -104,6 +107,7 @@ class LanceDataset(ScannableDataset, TableVersion):
         locator = FileLocator(self._store, self._root, manifest.base_paths, self._storage_options, self._session)
         self._reader = TableReader(locator, manifest)
         self._projections: dict[tuple[str, ...] | None, Projection] = {}
+        self._scanned_schema = described_schema(manifest.schema)
 
     def _at(self, manifest: Manifest) -> LanceDataset:
         """Another handle on the same dataset."""
@@ -245,6 +249,10 @@ class LanceDataset(ScannableDataset, TableVersion):
             Return deleted rows too, with a null ``_rowid``.
         strict_batch_size
             Make every batch but the last exactly `batch_size` rows.
+        blob_handling
+            Whether blob columns come as descriptions, a struct of position and size in the data file
+            (``blobs_descriptions``, the default; ``all_descriptions``), or as their values (``all_binary``). Filters
+            see descriptions.
         **arrow_options
             What pyarrow datasets take besides (``use_threads``, ``memory_pool`` ...); ignored, for other libraries.
 
@@ -289,15 +297,15 @@ class LanceDataset(ScannableDataset, TableVersion):
             A number outside the dataset.
         """
         projection = self._take_projection(columns)
-        return projection.for_user(take_rows(self._reader, row_numbers(indices), projection, self._manifest.schema))
+        return projection.for_user(take_rows(self._reader, row_numbers(indices), projection, self._scanned_schema))
 
     def _take_projection(self, columns: Columns) -> Projection:
         if not isinstance(columns, list | tuple | NoneType):
-            return project_structs(self._manifest.schema, columns)
+            return project_structs(self._scanned_schema, columns)
         key = None if columns is None else tuple(columns)
         known = self._projections.get(key)
         if known is None:
-            known = self._projections[key] = project_structs(self._manifest.schema, columns)
+            known = self._projections[key] = project_structs(self._scanned_schema, columns)
         return known
 
     def slice(self, start: int, end: int, columns: Columns = None) -> pa.Table:
@@ -337,6 +345,33 @@ class LanceDataset(ScannableDataset, TableVersion):
         if self._manifest.fragment(fragment_id) is None:
             return None
         return LanceFragment(self, fragment_id)
+
+    def explain_encodings(self, columns: Sequence[str] | None = None, *, deep: bool = False) -> EncodingReport:
+        """What the data files store page by page: layout, encoding, sizes, and why.
+
+        Parameters
+        ----------
+        columns
+            Names; dotted ones select fields of structs. None for all.
+        deep
+            Decode the values too, a page at a time: nulls, the plain size of compressed text, and estimates of what
+            other encodings would need. Otherwise only the descriptions of pages and the headers of chunks are read.
+
+        Returns
+        -------
+        EncodingReport
+            Prints as a table; a sequence of `lance_dataset.file.PageEncoding`, summed up by column in ``columns``.
+            Deleted rows count, as they are stored.
+
+        Raises
+        ------
+        FieldNotFoundError
+            Unknown column.
+        CorruptFileError
+            A page contradicts its description.
+        """
+        found = [fragment.explain_encodings(columns, deep=deep) for fragment in self.get_fragments()]
+        return EncodingReport([page for report in found for page in report])
 
     def validate(self) -> None:
         """Open every column of every fragment and check that counts agree.
@@ -392,7 +427,7 @@ class LanceDataset(ScannableDataset, TableVersion):
         handle = self
         retries = conflict_retries
         while True:
-            bound = compile_filter(predicate, full_schema(handle._manifest.schema))
+            bound = compile_filter(predicate, full_schema(handle._scanned_schema))
             if bound is None:
                 raise InvalidInputError("delete needs a predicate; 'true' deletes all rows")
             plan = plan_delete(self._store, self._root, handle._reader, bound)

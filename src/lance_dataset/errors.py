@@ -63,7 +63,7 @@ class SchemaError(LanceError, ValueError, OSError):
     """The schema of the data does not fit the schema of the dataset, or cannot be stored at all."""
 
 
-class FieldNotFoundError(LanceError, ValueError, OSError):
+class FieldNotFoundError(LanceError, ValueError, OSError, RuntimeError):
     """A column name that the schema does not hold."""
 
 

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from lance_dataset.arguments import check_arrow_options, refuse
 from lance_dataset.errors import InvalidInputError, RowIndexError
+from lance_dataset.file.explain import EncodingReport, explain_columns, select_columns, stored_columns
 from lance_dataset.fragment_metadata import (
     DataFile,
     DeletionFile,
@@ -23,7 +24,7 @@ from lance_dataset.input import as_batches
 from lance_dataset.operations import LanceOperation, Transaction
 from lance_dataset.query.delete import delete_offsets, delete_where
 from lance_dataset.query.expr import compile_filter
-from lance_dataset.query.projection import full_schema
+from lance_dataset.query.projection import full_schema, with_blob_values
 from lance_dataset.query.take import row_numbers, take_fragment_rows
 from lance_dataset.scannable import ScannableFragment, scan_method
 from lance_dataset.scanner import ColumnOrdering, LanceScanner, ScannerBuilder
@@ -177,7 +178,7 @@ class LanceFragment(ScannableFragment):
     to_pandas = scan_method(scanner, LanceScanner.to_pandas, "Scan into a DataFrame")
 
     def take(self, indices: Sequence[int] | pa.Array, columns: Columns = None, **kwargs: Any) -> pa.Table:
-        """Rows by their number among the live rows of the fragment.
+        """Rows by their number among the live rows of the fragment; blob columns come as their values.
 
         Raises
         ------
@@ -190,13 +191,18 @@ class LanceFragment(ScannableFragment):
                 f"row number {int(rows.max())} is out of range: fragment {self.fragment_id} has "
                 f"{self._reader.num_rows} rows"
             )
-        schema = self._dataset._manifest.schema
-        projection = self._dataset._take_projection(columns)
+        schema = self._dataset._scanned_schema
+        projection = with_blob_values(self._dataset._take_projection(columns))
         return projection.for_user(take_fragment_rows(self._reader, self._reader.physical(rows), projection, schema))
 
     def get_fragments(self) -> list[LanceFragment]:
         """The fragment itself."""
         return [self]
+
+    def explain_encodings(self, columns: Sequence[str] | None = None, *, deep: bool = False) -> EncodingReport:
+        """What its files store page by page; see `LanceDataset.explain_encodings`."""
+        schema = select_columns(self._dataset._manifest.schema, columns)
+        return explain_columns(stored_columns(schema, self._reader.stored, self.fragment_id), deep)
 
     def validate(self) -> None:
         """Open every column and check that counts agree.
@@ -214,7 +220,7 @@ class LanceFragment(ScannableFragment):
 
     def delete(self, predicate: str) -> FragmentMetadata | None:
         """Delete rows by predicate without committing: new metadata, or None if no row is left."""
-        schema = self._dataset._manifest.schema
+        schema = self._dataset._scanned_schema
         bound = compile_filter(predicate, full_schema(schema))
         if bound is None:
             raise InvalidInputError("delete needs a predicate; 'true' deletes all rows")

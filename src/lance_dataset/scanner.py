@@ -12,10 +12,12 @@ import pyarrow.compute as pc
 import pyarrow.dataset as pads
 
 from lance_dataset.arguments import check_count
+from lance_dataset.blob import blob_file_columns
 from lance_dataset.errors import FieldNotFoundError, InvalidInputError, UnsupportedError, nearest_name_hint
+from lance_dataset.file.blob_fields import described_schema, is_described
 from lance_dataset.file.extensions import with_extensions
 from lance_dataset.query.expr import compile_filter
-from lance_dataset.query.projection import full_schema, project
+from lance_dataset.query.projection import full_schema, located_projection, project, with_blob_values
 from lance_dataset.query.scan import DEFAULT_BATCH_SIZE, Ordering, ScanRequest, count, scan_batches, scan_table
 from lance_dataset.query.table_reader import TableReader
 from lance_dataset.schema import Schema
@@ -34,7 +36,6 @@ Columns: TypeAlias = "Sequence[str] | Mapping[str, str] | None"
 _HINTS = frozenset(
     {
         "batch_readahead",
-        "blob_handling",
         "fragment_readahead",
         "io_buffer_size",
         "late_materialization",
@@ -105,8 +106,35 @@ class LanceScanner(pads.Scanner):
         return pa.RecordBatchReader.from_batches(self.projected_schema, self.to_batches())
 
     def to_pandas(self, *, blob_mode: str = "lazy", **kwargs: Any) -> pd.DataFrame:
-        """Run and convert; `kwargs` go to `pyarrow.Table.to_pandas`."""
+        """Run and convert; other keywords go to `pyarrow.Table.to_pandas`.
+
+        Parameters
+        ----------
+        blob_mode
+            What blob columns, if there are any, hold: ``lazy`` for `BlobFile`, ``bytes``, or ``descriptions``.
+        """
+        if blob_mode not in _BLOB_MODES:
+            raise InvalidInputError(f"blob_mode must be one of: {', '.join(map(repr, _BLOB_MODES))}")
+        blobs = any(is_described(node) for output in self._request.projection.columns for node in output.below)
+        if blobs and blob_mode == "bytes":
+            projection = with_blob_values(self._request.projection)
+            return LanceScanner(self._reader, replace(self._request, projection=projection)).to_pandas(**kwargs)
+        if blobs and blob_mode == "lazy":
+            return self._lazy_pandas(kwargs)
         return self.to_table().to_pandas(**kwargs)
+
+    def _lazy_pandas(self, options: Mapping[str, Any]) -> pd.DataFrame:
+        if self._request.include_deleted:
+            raise UnsupportedError("deleted rows have no address to find their blobs by; pass another blob_mode")
+        outputs = self._request.projection.columns
+        located = located_projection(self._request.projection)
+        table = scan_table(self._reader, replace(self._request, projection=located))
+        addresses = table.column(len(outputs)).to_numpy()
+        table = self._for_user(table.select(range(len(outputs))))
+        frame = table.to_pandas(**options)
+        for number, files in blob_file_columns(self._reader, outputs, table, addresses).items():
+            frame[outputs[number].arrow.name] = files
+        return frame
 
     def count_rows(self) -> int:
         """Number of rows the scan returns."""
@@ -131,7 +159,7 @@ class LanceScanner(pads.Scanner):
     @property
     def dataset_schema(self) -> pa.Schema:
         """Schema of the dataset."""
-        return self._request.schema.arrow
+        return self._reader.manifest.schema.arrow
 
     @property
     def schema(self) -> pa.Schema:
@@ -308,15 +336,15 @@ class ScannerBuilder:
         """Restrict the scan to physical row offsets ``[start, stop)`` of each fragment."""
         return self._set("row_range", (start, stop))
 
+    def blob_handling(self, blob_handling: str | None) -> ScannerBuilder:
+        """How blob columns are returned: ``blobs_descriptions`` (or ``all_descriptions``), or ``all_binary``."""
+        return self._set("blob_handling", blob_handling)
+
     # What follows steers how a scan runs, not what it returns; it is accepted for compatibility.
 
     def batch_readahead(self, nbatches: int | None = None) -> ScannerBuilder:
         """Batches to read ahead."""
         return self._set("batch_readahead", nbatches)
-
-    def blob_handling(self, blob_handling: str | None) -> ScannerBuilder:
-        """How blob columns are returned; there are none in this release."""
-        return self._set("blob_handling", blob_handling)
 
     def disable_scoring_autoprojection(self, disable: bool = True) -> ScannerBuilder:
         """Do not append scores of a search."""
@@ -364,6 +392,7 @@ class ScannerBuilder:
 
 _KNOWN = frozenset(
     {
+        "blob_handling",
         "columns",
         "filter",
         "limit",
@@ -382,6 +411,7 @@ _KNOWN = frozenset(
 
 
 _BLOB_HANDLINGS = ("all_binary", "all_descriptions", "blobs_descriptions")
+_BLOB_MODES = ("lazy", "bytes", "descriptions")
 
 
 def _check(name: str, value: Any) -> None:
@@ -402,6 +432,7 @@ def _check(name: str, value: Any) -> None:
 
 def resolve_request(reader: TableReader, schema: Schema, options: Mapping[str, Any]) -> ScanRequest:
     """Check scan options against a schema."""
+    schema = described_schema(schema)  # filters look at descriptions, whatever is returned
     row_id = bool(options.get("with_row_id"))
     include_deleted = bool(options.get("include_deleted_rows"))
     projection = project(
@@ -410,6 +441,8 @@ def resolve_request(reader: TableReader, schema: Schema, options: Mapping[str, A
         with_row_id=row_id,
         with_row_address=bool(options.get("with_row_address")),
     )
+    if options.get("blob_handling") == "all_binary":
+        projection = with_blob_values(projection)
     if include_deleted and "_rowid" not in projection.schema.names:
         raise InvalidInputError("include_deleted_rows needs the row id: pass with_row_id=True")
     return ScanRequest(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -10,12 +10,21 @@ import pyarrow as pa
 
 from lance_dataset._proto import file_pb2
 from lance_dataset.errors import CorruptFileError, FieldNotFoundError, SchemaError, UnsupportedError, nearest_name_hint
-from lance_dataset.types import NESTED_TYPES, arrow_from_logical, fixed_list_length, logical_from_arrow
+from lance_dataset.types import (
+    EXTENSION_METADATA,
+    EXTENSION_NAME,
+    JSON_EXTENSION,
+    NESTED_TYPES,
+    arrow_from_logical,
+    fixed_list_length,
+    is_json,
+    logical_from_arrow,
+    registered,
+    user_schema,
+)
 
 __all__ = ["EXTENSION_METADATA", "EXTENSION_NAME", "Field", "Schema"]
 
-EXTENSION_NAME = "ARROW:extension:name"
-EXTENSION_METADATA = "ARROW:extension:metadata"
 _FIELD_ID = "lance:field_id"
 _PRIMARY_KEY = "lance-schema:unenforced-primary-key"
 _PRIMARY_KEY_POSITION = "lance-schema:unenforced-primary-key:position"
@@ -104,7 +113,10 @@ class Field:
         """The Arrow field over storage types, metadata included."""
         if self.logical_type == "null" and not self.nullable:
             raise CorruptFileError(f"field {self.name!r} is of type null and yet not nullable")
-        return pa.field(self.name, self.storage_type, self.nullable, metadata=dict(self.metadata) or None)
+        metadata = dict(self.metadata)
+        if self.logical_type == "json":
+            metadata = {EXTENSION_NAME: JSON_EXTENSION.encode(), EXTENSION_METADATA: b"", **metadata}
+        return pa.field(self.name, self.storage_type, self.nullable, metadata=metadata or None)
 
 
 @dataclass(frozen=True)
@@ -152,18 +164,26 @@ class Schema:
 
     @cached_property
     def arrow(self) -> pa.Schema:
-        """Arrow schema as users see it: registered extension types resolved."""
+        """Arrow schema as users of a dataset see it: JSON as text, registered extension types resolved."""
+        return self._resolved(user_schema)
+
+    @cached_property
+    def file_arrow(self) -> pa.Schema:
+        """Arrow schema as readers of single files see it: JSON as stored, registered extension types resolved."""
+        return self._resolved(registered)
+
+    def _resolved(self, resolve: Callable[[pa.Schema], pa.Schema]) -> pa.Schema:
         if not self.has_extensions:
             return self.storage_arrow
         try:
-            return pa.ipc.read_schema(self.storage_arrow.serialize())
+            return resolve(self.storage_arrow)
         except Exception as error:  # extension types registered by other libraries raise what they like
             raise CorruptFileError(f"the schema describes an Arrow extension type wrongly: {error}") from error
 
     @cached_property
     def has_extensions(self) -> bool:
         """Whether any field carries an Arrow extension name."""
-        return any(EXTENSION_NAME in node.metadata for node in self.walk())
+        return any(EXTENSION_NAME in node.metadata or node.logical_type == "json" for node in self.walk())
 
     # -- protobuf ------------------------------------------------------------------------------------------------
 
@@ -322,9 +342,11 @@ def _field_from_arrow(arrow: pa.Field, path: str, level: int = 0) -> Field:
         metadata[EXTENSION_NAME] = arrow_type.extension_name.encode()
         metadata[EXTENSION_METADATA] = _extension_metadata(arrow_type)
         arrow_type = arrow_type.storage_type
-    if metadata.get(EXTENSION_NAME) in (b"arrow.json", b"lance.json"):
-        raise UnsupportedError(f"column {path!r}: JSON columns are not supported yet; store the text as a string")
-    logical_type = logical_from_arrow(arrow_type, path)
+    if is_json(metadata, arrow_type):
+        logical_type, arrow_type = "json", pa.large_binary()
+        metadata |= {EXTENSION_NAME: JSON_EXTENSION.encode(), EXTENSION_METADATA: b""}
+    else:
+        logical_type = logical_from_arrow(arrow_type, path)
     field_id = int(metadata.pop(_FIELD_ID, b"-1"))
     position = _key_position(metadata, _PRIMARY_KEY_POSITION, path)
     return Field(

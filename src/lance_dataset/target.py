@@ -16,6 +16,7 @@ from lance_dataset.errors import (
     InvalidInputError,
     LanceError,
 )
+from lance_dataset.file.blob_fields import check_table_blobs
 from lance_dataset.file.families import family_of
 from lance_dataset.file.versions import resolve_version
 from lance_dataset.input import check_append_schema
@@ -81,11 +82,14 @@ class WriteTarget:
                     f"the dataset stores data in version {existing.storage_version}; appending in version {version} "
                     "is not supported"
                 )
-            return stored_columns(existing.schema, arrow), resolve_version(existing.storage_version)
+            schema, version = stored_columns(existing.schema, arrow), resolve_version(existing.storage_version)
+            check_table_blobs(schema, version)
+            return schema, version
         if existing is not None and version is None:
             version = existing.storage_version
         schema, version = Schema.from_arrow(arrow), resolve_version(version)
         family_of(version).check_schema(schema, version)
+        check_table_blobs(schema, version)
         return schema, version
 
     def commit(

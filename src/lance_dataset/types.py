@@ -8,14 +8,33 @@ children.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 import pyarrow as pa
 
 from lance_dataset.errors import CorruptFileError, UnsupportedError
 
-__all__ = ["BFLOAT16_EXTENSION", "NESTED_TYPES", "arrow_from_logical", "fixed_list_length", "logical_from_arrow"]
+__all__ = [
+    "BFLOAT16_EXTENSION",
+    "EXTENSION_METADATA",
+    "EXTENSION_NAME",
+    "JSON_EXTENSION",
+    "JSON_TEXT_EXTENSION",
+    "NESTED_TYPES",
+    "arrow_from_logical",
+    "fixed_list_length",
+    "is_json",
+    "logical_from_arrow",
+    "registered",
+    "user_schema",
+]
 
+EXTENSION_NAME = "ARROW:extension:name"
+EXTENSION_METADATA = "ARROW:extension:metadata"
 BFLOAT16_EXTENSION = "lance.bfloat16"
+#: JSON as it is stored, in binary form, and as it is given and shown, as text.
+JSON_EXTENSION = "lance.json"
+JSON_TEXT_EXTENSION = "arrow.json"
 
 #: Logical types whose Arrow type is built from child fields.
 NESTED_TYPES = frozenset({"struct", "list", "list.struct", "large_list", "large_list.struct", "map"})
@@ -206,3 +225,44 @@ def _format_dictionary(arrow_type: pa.DictionaryType, path: str) -> str:
             "cast the column to its value type"
         )
     return f"dict:{value}:{logical_from_arrow(arrow_type.index_type, path)}:false"
+
+
+# -- extension types ---------------------------------------------------------------------------------------------
+
+
+def is_json(metadata: Mapping[str, bytes], arrow_type: pa.DataType) -> bool:
+    """Whether a field holds JSON: as text, or in the binary form that is stored."""
+    kinds = pa.types
+    name = metadata.get(EXTENSION_NAME, b"").decode(errors="replace")
+    if name == JSON_TEXT_EXTENSION:
+        return kinds.is_string(arrow_type) or kinds.is_large_string(arrow_type) or kinds.is_string_view(arrow_type)
+    return name == JSON_EXTENSION and kinds.is_large_binary(arrow_type)
+
+
+def user_schema(storage: pa.Schema) -> pa.Schema:
+    """A schema over storage types as users see it: JSON as text, registered extension types resolved."""
+    return registered(pa.schema([_json_as_text(field) for field in storage], metadata=storage.metadata))
+
+
+def registered(storage: pa.Schema) -> pa.Schema:
+    """A schema over storage types with registered extension types resolved."""
+    return pa.ipc.read_schema(storage.serialize())
+
+
+def _json_as_text(field: pa.Field) -> pa.Field:
+    kind, kinds = field.type, pa.types
+    metadata = field.metadata or {}
+    if metadata.get(EXTENSION_NAME.encode()) == JSON_EXTENSION.encode() and kinds.is_large_binary(kind):
+        metadata = {**metadata, EXTENSION_NAME.encode(): JSON_TEXT_EXTENSION.encode()}
+        return field.with_type(pa.string()).with_metadata(metadata)
+    if kinds.is_struct(kind):
+        kind = pa.struct([_json_as_text(child) for child in kind])
+    elif kinds.is_map(kind):
+        kind = pa.map_(_json_as_text(kind.key_field), _json_as_text(kind.item_field))
+    elif kinds.is_fixed_size_list(kind):
+        kind = pa.list_(_json_as_text(kind.value_field), kind.list_size)
+    elif kinds.is_list(kind):
+        kind = pa.list_(_json_as_text(kind.value_field))
+    elif kinds.is_large_list(kind):
+        kind = pa.large_list(_json_as_text(kind.value_field))
+    return field.with_type(kind)

@@ -85,7 +85,8 @@ def take(data, int64_t n, int64_t bits, const int64_t[::1] positions not None, o
     if target.size // width_of(bits) < count:
         raise CodecError(f"output of {target.size} bytes is too small for {count} values of {bits} bits")
     check_aligned(&positions[0])
-    bad = lc_find_outside(&positions[0], count, max(n, 0))
+    with nogil:
+        bad = lc_find_outside(&positions[0], count, max(n, 0))
     if bad >= 0:
         raise CodecError(f"position {positions[bad]} is outside {n} values")
     buffers[0].data, buffers[0].size = source.data, source.size

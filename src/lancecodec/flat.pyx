@@ -39,7 +39,8 @@ cdef int check_bits(int64_t size, int64_t at, int64_t n, int64_t bits, str what)
 cdef int check_positions(const int64_t[::1] positions, int64_t n) except -1:
     cdef int64_t bad
     check_aligned(&positions[0])
-    bad = lc_find_outside(&positions[0], positions.shape[0], max(n, 0))
+    with nogil:
+        bad = lc_find_outside(&positions[0], positions.shape[0], max(n, 0))
     if bad >= 0:
         raise CodecError(f"position {positions[bad]} is outside {n} values")
     return 0

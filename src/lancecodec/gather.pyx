@@ -55,6 +55,8 @@ cdef class _Codes:
         cdef int64_t at
         if problem == LC_BAD_INDEX:
             at = lc_codes_find_bad(self.view.data, self.width, self.n, count, self.validity, self.bit)
+            if at < 0:  # indices that change during the call
+                return fail(problem, what)
             raise CodecError(f"index {lc_code_at(self.view.data, self.width, at)} is outside {count} values")
         return fail(problem, what)
 

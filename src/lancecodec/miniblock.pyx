@@ -5,7 +5,7 @@ from cpython.mem cimport PyMem_Calloc, PyMem_Free
 from libc.stdint cimport int64_t, uint8_t
 
 from lancecodec.buffers cimport ByteView, readable
-from lancecodec.problems cimport fail, lc_bytes
+from lancecodec.problems cimport fail as raise_problem, lc_bytes
 
 import array
 
@@ -128,7 +128,7 @@ cdef class Chunks:
             raise CodecError(f"{what}: chunk {where} was not loaded")
         if problem == LC_CHUNK_WRAPPED:
             raise CodecError(f"{what}: chunk {where} is compressed and was not replaced by its decompressed bytes")
-        return fail(problem, f"{what}, chunk {where} of {self.chunks.table.count}")
+        return raise_problem(problem, f"{what}, chunk {where} of {self.chunks.table.count}")
 
     def load(self, data, int64_t first=0):
         cdef ByteView view = readable(data)

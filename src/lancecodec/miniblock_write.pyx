@@ -2,7 +2,7 @@
 
 from libc.stdint cimport int64_t, uint8_t
 
-from lancecodec.buffers cimport ByteView, check_aligned, readable, writable
+from lancecodec.buffers cimport ByteView, readable, writable
 from lancecodec.miniblock cimport LC_CHUNK_MAX_BUFFERS, LC_CHUNK_MAX_VALUES
 
 from lancecodec.errors import CodecError
@@ -87,8 +87,8 @@ cdef class Assembly:
                  for s in range(self.plan.num_streams)]
         raise CodecError(
             f"chunk {chunk} of {self.plan.count} with {self.plan.values[chunk]} values in buffers of {sizes} bytes "
-            f"cannot be written: counts are powers of two from 2 to {LC_CHUNK_MAX_VALUES} (the last chunk: any from 1 on), "
-            f"levels at most 65,535, chunks at most {limit}")
+            f"cannot be written: counts are powers of two from 2 to {LC_CHUNK_MAX_VALUES} (the last chunk: any from "
+            f"1 on), levels at most 65,535, chunks at most {limit}")
 
     def write(self, words, chunks):
         cdef ByteView places = writable(words), target = writable(chunks)

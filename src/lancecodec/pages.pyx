@@ -25,7 +25,7 @@ cdef extern from "kernels/pages.h" nogil:
         int64_t entries
         int64_t base
     int64_t lc_fixed_pages_take(const lc_page_map *map, const lc_fixed_page *pages, const int64_t *rows, int64_t n,
-                          int64_t width, uint8_t *out, uint8_t *validity, int64_t *nulls)
+                                int64_t width, uint8_t *out, uint8_t *validity, int64_t *nulls)
     int lc_ends_take_offsets(const lc_page_map *map, lc_ends_page *pages, const int64_t *rows, int64_t n,
                              int wide, uint8_t *offsets, uint8_t *validity, int64_t *begins, int64_t *total,
                              int64_t *nulls, int64_t *where)

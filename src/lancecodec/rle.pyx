@@ -183,7 +183,8 @@ def take(values, lengths, int64_t n, int64_t bits, const int64_t[::1] positions 
     check_output(target.size, wanted, bits)
     entries = entries_of(runs, bits, sizes, length_bits)
     check_aligned(&positions[0])
-    bad = lc_find_outside(&positions[0], wanted, max(n, 0))
+    with nogil:
+        bad = lc_find_outside(&positions[0], wanted, max(n, 0))
     if bad >= 0:
         raise CodecError(f"position {positions[bad]} is outside {n} values")
     with nogil:

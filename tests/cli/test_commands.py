@@ -102,6 +102,28 @@ def test_schema(dataset: Path) -> None:
     assert fields["tags"]["fields"][0]["type"] == "string"
 
 
+def test_explain(dataset: Path) -> None:
+    lines = run("explain", dataset).stdout.splitlines()
+    assert lines[0].split()[:3] == ["column", "type", "pages"]
+    assert [line.split()[0] for line in lines[2:7]] == ["id", "name", "score", "when", "raw"]
+    assert lines[-2].split()[0] == "tags.item"
+    pages = run("explain", dataset, "--pages", "--columns", "id").stdout.splitlines()
+    assert pages[0].split()[:3] == ["fragment", "column", "page"]
+    assert len(pages) == 2 + 2 + 1
+    found = run_json("explain", dataset, "--deep", "--columns", "name")
+    assert isinstance(found, list)
+    assert [(page["fragment_id"], page["nulls"], page["rows"]) for page in found] == [(0, 1, 3), (1, 1, 3)]
+    assert all(page["reason"] for page in found)
+    assert len(run_json("explain", dataset, "--version", 1, "--columns", "name")) == 1  # type: ignore[arg-type]
+
+
+def test_explain_takes_a_file_too(dataset: Path) -> None:
+    file = next((dataset / "data").iterdir())
+    assert "id" in run("explain", file).stdout
+    assert len(run_json("explain", file, "--columns", "id")) == 1  # type: ignore[arg-type]
+    assert "no versions" in run("explain", file, "--version", 1, status=2).output
+
+
 def test_head(dataset: Path) -> None:
     rows = run_json("head", dataset, "-n", 3)
     assert rows == [

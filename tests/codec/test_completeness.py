@@ -42,6 +42,35 @@ def test_every_kernel_header_is_in_the_readme(header: Path) -> None:
     assert f"`{header.name}`" in (CODEC / "README.md").read_text(encoding="utf-8")
 
 
+def included(path: Path) -> set[str]:
+    """Headers that a C file includes, directly or through others."""
+    found: set[str] = set()
+    for name in re.findall(r'#include "(\w+\.h)"', path.read_text(encoding="utf-8")):
+        for folder in (path.parent, CODEC / "kernels"):
+            if (folder / name).exists():
+                found |= {name} | included(folder / name)
+                break
+    return found
+
+
+@pytest.mark.parametrize("header", HEADERS, ids=lambda path: path.name)
+def test_every_kernel_header_is_fuzzed(header: Path) -> None:
+    targets = sorted((ROOT / "tests" / "fuzz" / "kernels").glob("*.c"))
+    assert any(header.name in included(target) for target in targets)
+
+
+def test_every_name_stands_for_one_thing() -> None:
+    """Headers must be usable together."""
+    kinds = (r"^(?:LC_CLONES |LC_INLINE |static |inline )+[\w *]*?(\w+)\(", r"^} (\w+);", r"^#define (\w+)")
+    homes: dict[str, set[str]] = {}
+    for header in HEADERS:
+        for kind in kinds:
+            for name in re.findall(kind, header.read_text(encoding="utf-8"), re.MULTILINE):
+                homes.setdefault(name, set()).add(header.name)
+    assert len(homes) > 500
+    assert not {name: where for name, where in homes.items() if len(where) > 1}
+
+
 def functions(text: str) -> list[tuple[str, int]]:
     """First line and number of lines of each function body of a header: from a `{` at the end of a declaration that
     begins in the first column to the `}` in the first column.

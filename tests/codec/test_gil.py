@@ -1,57 +1,86 @@
-"""Kernels must let other threads run: here one counts while a kernel works."""
+"""Kernels must let other threads run.
+
+Every kernel call of a module stands in a block without the GIL, but for those named here that do next to nothing. And
+what the benchmarks do, of which every module has some, is done while another thread counts.
+"""
 
 from __future__ import annotations
 
+import importlib
+import re
 import sys
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
 
-import numpy as np
 import pytest
 
-from lancecodec import bitmap, gather, general, offsets, utf8
-from lancecodec.pages import EndsPages, FixedPages
+ROOT = Path(__file__).resolve().parents[2]
+MODULES = sorted((ROOT / "src" / "lancecodec").glob("*.pyx"))
+sys.path.append(str(ROOT / "benchmarks"))
 
-SIZE = 3_000_000
-
-
-def kernels() -> dict[str, Callable[[], object]]:
-    """One call of each kernel on enough data for a few milliseconds."""
-    zeros = np.zeros(8 * SIZE, np.uint8)
-    rows = np.zeros(SIZE, np.int64)
-    out, bits, wide_out = np.zeros(8 * SIZE + 8, np.uint8), np.zeros(SIZE, np.uint8), np.zeros(SIZE + 1, np.int64)
-    text = "é".encode() * SIZE
-    fixed = FixedPages([0, 8], 64, [zeros], [zeros])
-    strings = EndsPages([0, 2], [(np.array([1, 2], np.uint64), 3, 2, 0, b"ab", None, 0)])
-    ones = np.arange(SIZE + 1, dtype=np.int32)
-    units = {scheme: general.compress(scheme, None, text) for scheme in ("lz4", "zstd")}
-    return {
-        "pack": lambda: bitmap.pack(zeros, bits),
-        "unpack": lambda: bitmap.unpack(bits, 0, 8 * SIZE, out),
-        "copy": lambda: bitmap.copy(zeros, 3, 63 * SIZE, out),
-        "fill": lambda: bitmap.fill(out, 0, 64 * SIZE, False),
-        "count": lambda: bitmap.count(zeros, 1, 63 * SIZE),
-        "bitmap.gather": lambda: bitmap.gather(zeros, 8, rows, bits),
-        "decode": lambda: offsets.decode(zeros, 0, SIZE, 1, 0, True, wide_out, bits),
-        "encode": lambda: offsets.encode(zeros, False, SIZE, None, 0, 0, 1, out),
-        "fixed": lambda: gather.fixed(zeros, 8, rows, 8, out),
-        "variable_offsets": lambda: gather.variable_offsets(np.array([0, 1]), rows, 8, wide_out),
-        "variable": lambda: gather.variable(b"x", np.array([0, 1]), rows[:-1], 8, rows, out),
-        "expand_ranges": lambda: gather.expand_ranges(rows, ones, False, wide_out),
-        "validate": lambda: utf8.validate(text, b"", False),
-        "FixedPages.take": lambda: fixed.take(rows, out, bits),
-        "take_offsets": lambda: strings.take_offsets(rows, False, out, bits),
-        "compress lz4": lambda: general.compress("lz4", None, text),
-        "compress zstd": lambda: general.compress("zstd", None, text),
-        "decompress lz4": lambda: general.decompress("lz4", units["lz4"], expected_size=len(text)),
-        "decompress zstd": lambda: general.decompress("zstd", units["zstd"], expected_size=len(text)),
-        "take_bytes": lambda: strings.take_bytes(rows, False, ones, out),
-    }
+EXTERN = re.compile(r'cdef extern from "kernels/[^"]*" nogil:\n((?:[ \t]+.*\n|\n)*)')
+CALL = re.compile(r"\b(lc_\w+)\(")
+#: Arithmetic on numbers, one value, a table of a fixed size; or called only to describe an error.
+BRIEF = {
+    *("lc_bits_to_bytes", "lc_flat_size", "lc_ool_size", "lc_sequence_top", "lc_fl_bits_known"),
+    *("lc_variable_block_size", "lc_variable_chunks_bound", "lc_control_width", "lc_zip_control"),
+    *("lc_fsl_init", "lc_fsl_max_rows"),
+    *("lc_fsl_chunk_rows", "lc_fsst_bound", "lc_fsst_job_size", "lc_layer_valid", "lc_layers_number"),
+    *("lc_load_offset", "lc_store_offset", "lc_zip_position", "lc_variable_chunk_value", "lc_code_at"),
+    *("lc_fsst_lookup_fill", "lc_fsst_table_parse", "lc_fsst_table_write", "lc_utf8_fill", "lc_byte_entropy"),
+    "lc_codes_find_bad",
+}
+#: Sizes of benchmarks by the names they have there, such that most calls take a millisecond or more, and few much more.
+SIZES = {"SIZE": 8 << 20, "LARGE": 1 << 21, "ROWS": 1 << 14, "POOL": 2_000}
+PATIENCE = 20.0
 
 
-def lets_others_run(call: Callable[[], object], tries: int) -> bool:
-    """Whether another thread ticks during a call.
+def calls_with_the_gil(text: str) -> set[str]:
+    """Kernels called outside of blocks without the GIL."""
+    kernels = {name for block in EXTERN.findall(text) for name in CALL.findall(block)}
+    found: set[str] = set()
+    released: int | None = None
+    for line in EXTERN.sub("", text).splitlines():
+        depth = len(line) - len(line.lstrip())
+        if line.strip() and released is not None and depth <= released:
+            released = None
+        if re.match(r"\s*(with nogil|cdef .*\bnogil):$", line):
+            released = depth
+        elif released is None:
+            found |= kernels & set(CALL.findall(line))
+    return found
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: path.stem)
+def test_kernels_are_called_without_the_gil(path: Path) -> None:
+    assert calls_with_the_gil(path.read_text(encoding="utf-8")) <= BRIEF
+
+
+def test_calls_with_the_gil_are_found() -> None:
+    extern = 'cdef extern from "kernels/a.h" nogil:\n    int lc_a(int n)\n    int lc_b(int n)\n\n'
+    text = "def f():\n    with nogil:\n        lc_a(1)\n    lc_b(1)\n"
+    assert calls_with_the_gil(extern + text) == {"lc_b"}
+
+
+def benchmarks() -> dict[str, tuple[ModuleType, Callable[[], Any]]]:
+    """The first benchmark of each function."""
+    found: dict[str, tuple[ModuleType, Callable[[], Any]]] = {}
+    for path in sorted((ROOT / "benchmarks" / "kernel_cases").glob("[a-z]*.py")):
+        module = importlib.import_module(f"kernel_cases.{path.stem}")
+        for name, make in getattr(module, "CASES", {}).items():
+            found.setdefault(name.split(",")[0], (module, make))
+    return found
+
+
+BENCHMARKS = benchmarks()
+
+
+def lets_others_run(call: Callable[[], object], seconds: float) -> bool:
+    """Whether another thread ticks during one of the calls that fill the time.
 
     The counter sleeps between ticks, so it asks for the GIL anew each time. With a switch interval longer than the
     test, it gets the GIL during a call only if the call gives it up.
@@ -70,7 +99,8 @@ def lets_others_run(call: Callable[[], object], tries: int) -> bool:
     sys.setswitchinterval(100)
     try:
         thread.start()
-        for _ in range(tries):
+        stop = time.monotonic() + seconds
+        while time.monotonic() < stop:
             before = ticks
             call()
             if ticks > before:
@@ -82,10 +112,14 @@ def lets_others_run(call: Callable[[], object], tries: int) -> bool:
         thread.join()
 
 
-@pytest.mark.parametrize("name", list(kernels()))
-def test_another_thread_makes_progress(name: str) -> None:
-    assert lets_others_run(kernels()[name], tries=200)
+@pytest.mark.parametrize("name", BENCHMARKS)
+def test_another_thread_makes_progress(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    module, make = BENCHMARKS[name]
+    for constant, value in SIZES.items():
+        if hasattr(module, constant):
+            monkeypatch.setattr(module, constant, value)
+    assert lets_others_run(make().work, PATIENCE)
 
 
 def test_the_measurement_notices_a_held_gil() -> None:
-    assert not lets_others_run(lambda: sorted(range(100_000)), tries=20)
+    assert not lets_others_run(lambda: sorted(range(100_000)), seconds=0.5)

@@ -4,7 +4,8 @@ Run by the tests for a moment, by hand for as long as you like::
 
     python tests/fuzz/fuzz_file.py --cases 20000 --seed 7
 
-Each case is reproducible from its number: ``--only NUMBER`` with the same seed. The work is done in a child with
+``--version 2.1`` damages files of that version instead of 2.0. Each case is reproducible from its number:
+``--only NUMBER`` with the same seed. The work is done in a child with
 limited memory, so that a crash or a forged length is a result and not the end of the run.
 """
 
@@ -29,11 +30,12 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
 
 import pyarrow as pa
 from file_surgery import FOOTER, FileParts, problem, take_apart
+from google.protobuf import any_pb2
 from google.protobuf.descriptor import FieldDescriptor
-from google.protobuf.message import Message
+from google.protobuf.message import DecodeError, Message
 
 import lance_dataset as lance
-from lance_dataset._proto import encodings_pb2
+from lance_dataset._proto import encodings21_pb2, encodings_pb2
 from lance_dataset.file.standalone import LanceFileReader
 
 #: Beyond what the process has already; the corpus files are a few KiB.
@@ -74,12 +76,12 @@ def corpus_tables() -> dict[str, pa.Table]:
     }
 
 
-def write_corpus(folder: Path) -> None:
+def write_corpus(folder: Path, version: str = "2.0") -> None:
     """Datasets written by the reference, one fragment each."""
     import lance as reference
 
     for name, table in corpus_tables().items():
-        reference.write_dataset(table, str(folder / name), data_storage_version="2.0")
+        reference.write_dataset(table, str(folder / name), data_storage_version=version)
 
 
 # -- damage ------------------------------------------------------------------------------------------------------
@@ -146,6 +148,9 @@ def _message(content: bytes, chance: random.Random) -> bytes:
 
 
 def _mutate_encoding(parts: FileParts, column: int, page: int, chance: random.Random) -> None:
+    if parts.version != (0, 3):
+        _mutate_layout(parts, column, page, chance)
+        return
     try:
         encoding = parts.encoding(column, page)
     except Exception:  # an earlier step broke it
@@ -169,6 +174,17 @@ def _mutate_encoding(parts: FileParts, column: int, page: int, chance: random.Ra
     else:
         _mutate(encoding, chance)
     parts.set_encoding(column, encoding, page)
+
+
+def _mutate_layout(parts: FileParts, column: int, page: int, chance: random.Random) -> None:
+    """A wrong number in the descriptor of a page of 2.1 or 2.2."""
+    try:
+        wrapped = any_pb2.Any.FromString(parts.columns[column].pages[page].encoding.direct.encoding)
+        layout = encodings21_pb2.PageLayout.FromString(wrapped.value)
+    except DecodeError:  # an earlier step broke it
+        return
+    _mutate(layout, chance)
+    parts.set_encoding(column, layout, page)
 
 
 def _leaves(message: Message) -> Iterator[tuple[Message, FieldDescriptor]]:
@@ -330,6 +346,7 @@ def main() -> int:
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--cases", type=int, default=2000)
     parser.add_argument("--only", type=int)
+    parser.add_argument("--version", default="2.0")
     parser.add_argument("--child", type=Path)
     given = parser.parse_args()
     if given.only is not None:
@@ -338,7 +355,7 @@ def main() -> int:
         run_child(given.child, given.seed, given.first, given.first + given.cases)
         return 0
     with tempfile.TemporaryDirectory() as folder:
-        write_corpus(Path(folder))
+        write_corpus(Path(folder), given.version)
         failures = run(given.seed, given.first, given.first + given.cases, Path(folder))
     kinds = Counter(failure.splitlines()[0].partition(" ")[2].partition(" ")[2][:90] for failure in failures)
     for failure in failures[:10]:

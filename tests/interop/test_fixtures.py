@@ -10,6 +10,7 @@ import pytest
 from table_equality import assert_same
 
 import lance_dataset as lance
+from lance_dataset.io.resolve import resolve
 
 DATASETS = Path(__file__).parent.parent / "fixtures" / "datasets"
 RELEASES = sorted(path.name for path in DATASETS.iterdir())
@@ -26,7 +27,8 @@ def expected(release: Path) -> pa.Table:
 
 
 def test_there_are_fixtures() -> None:
-    assert RELEASES == ["pylance-0.15.0-v2", "pylance-0.20.0-2.0", "pylance-1.0.0-2.0", "pylance-14.0.2-2.0"]
+    later = [f"pylance-{release}-{version}" for release in ("1.0.0", "14.0.2") for version in ("2.0", "2.1", "2.2")]
+    assert RELEASES == ["pylance-0.15.0-v2", "pylance-0.20.0-2.0", *later]
 
 
 def test_full_scan(release: Path, expected: pa.Table) -> None:
@@ -44,7 +46,29 @@ def test_plain_reads_without_mapping(release: Path, expected: pa.Table) -> None:
     assert_same(dataset.take(rows, columns=names), expected.select(names).take(rows))
 
 
-@pytest.mark.parametrize("batch_size", [1, 7, 100, 8192])
+def test_environment_switches_mapping_off(release: Path, expected: pa.Table, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LANCE_MMAP", "0")
+    dataset = lance.dataset(release / "ds.lance")
+    names = [name for name in dataset.schema.names if name in expected.column_names]
+    batches = list(dataset.to_batches(columns=names, batch_size=64))
+    assert_same(pa.Table.from_batches(batches), expected.select(names))
+
+
+def test_object_store(release: Path, expected: pa.Table) -> None:
+    """A store without a file system."""
+    session = lance.Session()
+    store, root = resolve("memory://fixture", session=session)
+    for file in (release / "ds.lance").rglob("*"):
+        if file.is_file():
+            store.put(f"{root}/{file.relative_to(release / 'ds.lance')}", file.read_bytes())
+    dataset = lance.dataset("memory://fixture", session=session)
+    names = [name for name in dataset.schema.names if name in expected.column_names]
+    assert_same(dataset.to_table(columns=names), expected.select(names))
+    rows = np.random.default_rng(5).integers(0, expected.num_rows, 40)
+    assert_same(dataset.take(rows, columns=names), expected.select(names).take(rows))
+
+
+@pytest.mark.parametrize("batch_size", [1, 2, 7, 64, 100, 1000, 8192])
 def test_batches(release: Path, expected: pa.Table, batch_size: int) -> None:
     dataset = lance.dataset(release / "ds.lance")
     names = [name for name in dataset.schema.names if name in expected.column_names]

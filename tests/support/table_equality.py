@@ -15,6 +15,11 @@ def _decoded(kind: pa.DataType) -> pa.DataType:
         return pa.list_(kind.value_field.with_type(_decoded(kind.value_type)))
     if pa.types.is_large_list(kind):
         return pa.large_list(kind.value_field.with_type(_decoded(kind.value_type)))
+    if pa.types.is_map(kind):
+        fields = (field.with_type(_decoded(field.type)) for field in (kind.key_field, kind.item_field))
+        return pa.map_(*fields, keys_sorted=kind.keys_sorted)
+    if pa.types.is_fixed_size_list(kind):
+        return pa.list_(kind.value_field.with_type(_decoded(kind.value_type)), kind.list_size)
     return kind
 
 

@@ -316,17 +316,27 @@ class ConstantValues(_message.Message):
     inline_value: bytes
     def __init__(self, inline_value: _Optional[bytes] = ...) -> None: ...
 
+class DictionaryValues(_message.Message):
+    __slots__ = ("indices", "items")
+    INDICES_FIELD_NUMBER: _ClassVar[int]
+    ITEMS_FIELD_NUMBER: _ClassVar[int]
+    indices: CompressiveEncoding
+    items: ZippedValues
+    def __init__(self, indices: _Optional[_Union[CompressiveEncoding, _Mapping]] = ..., items: _Optional[_Union[ZippedValues, _Mapping]] = ...) -> None: ...
+
 class ValuePlane(_message.Message):
-    __slots__ = ("chunked", "zipped", "constant", "none")
+    __slots__ = ("chunked", "zipped", "constant", "none", "dictionary")
     CHUNKED_FIELD_NUMBER: _ClassVar[int]
     ZIPPED_FIELD_NUMBER: _ClassVar[int]
     CONSTANT_FIELD_NUMBER: _ClassVar[int]
     NONE_FIELD_NUMBER: _ClassVar[int]
+    DICTIONARY_FIELD_NUMBER: _ClassVar[int]
     chunked: ChunkedValues
     zipped: ZippedValues
     constant: ConstantValues
     none: _empty_pb2.Empty
-    def __init__(self, chunked: _Optional[_Union[ChunkedValues, _Mapping]] = ..., zipped: _Optional[_Union[ZippedValues, _Mapping]] = ..., constant: _Optional[_Union[ConstantValues, _Mapping]] = ..., none: _Optional[_Union[_empty_pb2.Empty, _Mapping]] = ...) -> None: ...
+    dictionary: DictionaryValues
+    def __init__(self, chunked: _Optional[_Union[ChunkedValues, _Mapping]] = ..., zipped: _Optional[_Union[ZippedValues, _Mapping]] = ..., constant: _Optional[_Union[ConstantValues, _Mapping]] = ..., none: _Optional[_Union[_empty_pb2.Empty, _Mapping]] = ..., dictionary: _Optional[_Union[DictionaryValues, _Mapping]] = ...) -> None: ...
 
 class PlanarLayout(_message.Message):
     __slots__ = ("structure", "values")

@@ -196,6 +196,41 @@ def schema(uri: DatasetArgument, version: VersionOption = None, as_json: JsonOpt
 
 @app.command()
 @guarded
+def explain(
+    uri: Annotated[str, typer.Argument(metavar="DATASET", help="Path or URI of the dataset, or of one data file.")],
+    columns: ColumnsOption = None,
+    deep: Annotated[
+        bool, typer.Option("--deep", help="Decode the values too: what would other encodings need?")
+    ] = False,
+    pages: Annotated[bool, typer.Option("--pages", help="One line per page instead of one per column.")] = False,
+    version: VersionOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """How columns are stored: layouts, encodings, sizes, and (with --pages or --json) why."""
+    report = _explained(uri, version).explain_encodings(_split(columns), deep=deep)
+    from lance_dataset.cli import output
+
+    if as_json:
+        output.print_json(report.to_arrow().to_pylist())
+    else:
+        output.print_encodings(report, pages)
+
+
+def _explained(uri: str, version: int | None) -> Any:
+    """A dataset, or a reader of a file that is no dataset."""
+    from pathlib import Path
+
+    if "://" in uri or not Path(uri).is_file():
+        return _open(uri, version)
+    if version is not None:
+        raise typer.BadParameter("a file has no versions", param_hint="--version")
+    from lance_dataset.file import LanceFileReader
+
+    return LanceFileReader(uri)
+
+
+@app.command()
+@guarded
 def head(
     uri: DatasetArgument,
     rows: Annotated[int, typer.Option("--rows", "-n", min=0, help="How many.")] = 10,

@@ -8,7 +8,7 @@ import math
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, datetime, time, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import typer
@@ -17,7 +17,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-__all__ = ["json_value", "print_json", "print_pairs", "print_rows", "print_schema", "schema_as_json"]
+if TYPE_CHECKING:
+    from lance_dataset.file import EncodingReport
+
+__all__ = ["json_value", "print_encodings", "print_json", "print_pairs", "print_rows", "print_schema", "schema_as_json"]
 
 # Longer values are cut in tables for people; JSON has them whole.
 LONGEST_CELL = 80
@@ -83,6 +86,11 @@ def print_pairs(pairs: Mapping[str, Any]) -> None:
         shown = f"{value:,}" if isinstance(value, int) else str(value)
         grid.add_row(Text(name, style="bold"), Text(shown))
     _console().print(grid)
+
+
+def print_encodings(report: EncodingReport, pages: bool) -> None:
+    """Write one line per column, or per page; unlike other cells those are never cut."""
+    typer.echo(str(report if pages else report.columns))
 
 
 def schema_as_json(schema: pa.Schema) -> dict[str, Any]:

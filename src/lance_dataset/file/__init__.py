@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from lance_dataset.file.explain import ColumnEncoding, EncodingReport, PageEncoding, StoredBuffer
 from lance_dataset.file.inspect import (
     LanceBufferDescriptor,
     LanceColumnMetadata,
@@ -12,6 +13,8 @@ from lance_dataset.file.inspect import (
 from lance_dataset.file.standalone import LanceFileReader, LanceFileWriter, ReaderResults, stable_version
 
 __all__ = [
+    "ColumnEncoding",
+    "EncodingReport",
     "LanceBufferDescriptor",
     "LanceColumnMetadata",
     "LanceFileMetadata",
@@ -19,6 +22,8 @@ __all__ = [
     "LanceFileStatistics",
     "LanceFileWriter",
     "LancePageMetadata",
+    "PageEncoding",
     "ReaderResults",
+    "StoredBuffer",
     "stable_version",
 ]

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import TypeVar
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from lance_dataset.errors import SchemaError
+from lance_dataset.file.buffers import bitmap_at_zero
+from lance_dataset.file.jsonb import decode_array
+from lance_dataset.schema import EXTENSION_NAME
+from lance_dataset.types import JSON_TEXT_EXTENSION
 
-__all__ = ["storage_schema", "storage_type", "with_extensions"]
+__all__ = ["remap", "storage_schema", "storage_type", "with_extensions"]
 
 _Data = TypeVar("_Data", pa.RecordBatch, pa.Table)
 _REMEMBERED = 64
@@ -21,6 +28,7 @@ class _Plan:
         self.schema = schema
         self.storage = storage_schema(schema)
         self.changed = [i for i, field in enumerate(schema) if field.type != self.storage.field(i).type]
+        self.json = [i for i, field in enumerate(schema) if _holds_json(field)]
 
 
 # By identity: hashing a schema costs more than the work per batch. A plan keeps its schema, hence the id, alive.
@@ -37,7 +45,7 @@ def _plan(schema: pa.Schema) -> _Plan:
 
 
 def with_extensions(data: _Data, schema: pa.Schema) -> _Data:
-    """Present storage arrays as what a schema says, without copying.
+    """Present storage arrays as what a schema says; JSON becomes text, all else is not copied.
 
     Parameters
     ----------
@@ -51,8 +59,12 @@ def with_extensions(data: _Data, schema: pa.Schema) -> _Data:
     ------
     SchemaError
         The storage of `schema` is not what `data` holds.
+    CorruptFileError, UnsupportedError
+        A JSON document is malformed, or holds what JSON text cannot.
     """
     plan = _plan(schema)
+    if plan.json and data.schema.names == schema.names:
+        data = _with_json_text(data, plan)
     if not data.schema.equals(plan.storage):
         _refuse(data.schema, plan.storage)
     if isinstance(data, pa.RecordBatch):
@@ -69,6 +81,79 @@ def with_extensions(data: _Data, schema: pa.Schema) -> _Data:
 def _import(array: pa.Array, field: pa.Field) -> pa.Array:
     _, capsule = array.__arrow_c_array__()
     return pa.Array._import_from_c_capsule(field.__arrow_c_schema__(), capsule)
+
+
+# -- JSON --------------------------------------------------------------------------------------------------------
+
+
+def _is_json(field: pa.Field) -> bool:
+    """Whether a field as users see it is JSON, even if the type is not registered."""
+    if isinstance(field.type, pa.BaseExtensionType):
+        return field.type.extension_name == JSON_TEXT_EXTENSION
+    return (field.metadata or {}).get(EXTENSION_NAME.encode()) == JSON_TEXT_EXTENSION.encode()
+
+
+def _children(kind: pa.DataType) -> list[pa.Field]:
+    return [] if isinstance(kind, pa.BaseExtensionType) else [kind.field(i) for i in range(kind.num_fields)]
+
+
+def _holds_json(field: pa.Field) -> bool:
+    return _is_json(field) or any(_holds_json(child) for child in _children(field.type))
+
+
+def _with_json_text(data: _Data, plan: _Plan) -> _Data:
+    columns = data.columns
+    for index in plan.json:
+        wanted = plan.schema.field(index)
+        if isinstance(data, pa.RecordBatch):
+            columns[index] = _json_text(columns[index], wanted, wanted.name)
+        else:
+            chunks = [_json_text(chunk, wanted, wanted.name) for chunk in columns[index].chunks]
+            columns[index] = pa.chunked_array(chunks, type=plan.storage.field(index).type)
+    fields = [data.schema.field(i).with_type(column.type) for i, column in enumerate(columns)]
+    return type(data).from_arrays(columns, schema=pa.schema(fields, metadata=data.schema.metadata))
+
+
+def _json_text(array: pa.Array, wanted: pa.Field, path: str) -> pa.Array:
+    """The array with JSON at any depth as text."""
+    kind, kinds = array.type, pa.types
+    if _is_json(wanted):
+        return decode_array(array, f"column {path!r}") if kinds.is_large_binary(kind) else array
+    if not _holds_json(wanted):
+        return array
+    children = _children(wanted.type)
+    if kinds.is_struct(kind):
+        return _struct_text(array, wanted, children, path)
+    if kinds.is_map(kind):
+        entries = pa.field("entries", pa.struct([wanted.type.key_field, wanted.type.item_field]))
+        convert = partial(_json_text, wanted=entries, path=path)
+        return remap(array, storage_type(wanted.type), convert)
+    items = _json_text(array.values, children[0], f"{path}.{children[0].name}")
+    buffers = array.buffers()[: 1 if kinds.is_fixed_size_list(kind) else 2]
+    wanted_type = storage_type(wanted.type)
+    return pa.Array.from_buffers(wanted_type, len(array), buffers, array.null_count, array.offset, [items])
+
+
+def _struct_text(array: pa.StructArray, wanted: pa.Field, children: list[pa.Field], path: str) -> pa.StructArray:
+    parts = [_json_text(array.field(i), child, f"{path}.{child.name}") for i, child in enumerate(children)]
+    validity = None
+    if array.null_count:
+        valid = pc.is_valid(array)
+        validity = bitmap_at_zero(valid.buffers()[1], valid.offset, len(valid))
+    return pa.Array.from_buffers(storage_type(wanted.type), len(array), [validity], array.null_count, 0, parts)
+
+
+def remap(array: pa.MapArray, wanted: pa.MapType, convert: Callable[[pa.Array], pa.Array]) -> pa.MapArray:
+    """The same maps of another type, over converted entries; offsets and validity are shared."""
+    kind = array.type
+    entries = pa.field("entries", pa.struct([kind.key_field, kind.item_field]), nullable=False)
+    # unlike `keys` and `items`, a cast minds the offset of the entries
+    lists = array.cast(pa.list_(entries))
+    parts = [convert(lists.values)]
+    return pa.Array.from_buffers(wanted, len(lists), lists.buffers()[:2], lists.null_count, lists.offset, parts)
+
+
+# -- storage -----------------------------------------------------------------------------------------------------
 
 
 def _refuse(given: pa.Schema, expected: pa.Schema) -> None:

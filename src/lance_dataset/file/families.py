@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from lance_dataset.errors import UnsupportedError
-from lance_dataset.file import v2_0
+from lance_dataset.file import v2_0, v2_1, v2_3
 from lance_dataset.file.column import ColumnEncoder, ColumnReader, WriteBuffer
 from lance_dataset.file.container import FileMetadata
 from lance_dataset.schema import Field, Schema
@@ -32,7 +32,7 @@ class EncodingFamily(Protocol):
         """Encoder of a top-level field whose columns start at `first_column`."""
 
 
-_FAMILIES: dict[str, EncodingFamily] = {"2.0": v2_0}
+_FAMILIES: dict[str, EncodingFamily] = {"2.0": v2_0, "2.1": v2_1, "2.2": v2_1, "2.3": v2_3}
 
 
 def family_of(version: str) -> EncodingFamily:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 
 import pyarrow as pa
-from google.protobuf.message import DecodeError
+from google.protobuf.message import DecodeError, Message
 
-from lance_dataset._proto import encodings_pb2
+from lance_dataset._proto import encodings21_pb2, encodings23_pb2, encodings_pb2
 from lance_dataset.file.container import FileMetadata
 
 __all__ = [
@@ -118,7 +119,7 @@ def describe(metadata: FileMetadata) -> LanceFileMetadata:
     """
     global_bytes = sum(size for _, size in metadata.global_buffers)
     return LanceFileMetadata(
-        schema=metadata.schema.arrow,
+        schema=metadata.schema.file_arrow,
         num_rows=metadata.num_rows,
         major_version=metadata.footer_version[0],
         minor_version=metadata.footer_version[1],
@@ -140,15 +141,24 @@ def _describe_column(metadata: FileMetadata, index: int) -> LanceColumnMetadata:
     return LanceColumnMetadata(_buffers(column.buffers), pages)
 
 
+#: Page encodings by protobuf name: of 2.0, of 2.1 and 2.2, and of 2.3.
+_MESSAGES: dict[str, type[Message]] = {
+    message.DESCRIPTOR.full_name: message
+    for message in (encodings_pb2.ArrayEncoding, encodings21_pb2.PageLayout, encodings23_pb2.PlanarLayout)
+}
+_SYMBOL_TABLE = re.compile(r'symbol_table: ".*"')
+
+
 def _text(type_name: str, encoding: bytes) -> str:
-    name = type_name.rsplit(".", 1)[-1]
-    message_type = getattr(encodings_pb2, name, None)
+    message_type = _MESSAGES.get(type_name)
     if message_type is None:
         return f"{type_name} ({len(encoding)} bytes)"
     try:
-        return f"{name} {{\n{message_type.FromString(encoding)}}}"
+        text = str(message_type.FromString(encoding))
     except DecodeError:
         return f"{type_name} (broken)"
+    short = _SYMBOL_TABLE.sub("symbol_table: ...", text)  # 2,312 bytes of no meaning to people
+    return f"{type_name.rpartition('.')[2]} {{\n{short}}}"
 
 
 def statistics(metadata: FileMetadata) -> LanceFileStatistics:

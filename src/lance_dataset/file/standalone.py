@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from lance_dataset.errors import InvalidInputError, RowIndexError, UnsupportedError
 from lance_dataset.file.column import ColumnReader
+from lance_dataset.file.explain import EncodingReport, columns_of_file, explain_columns, select_columns
 from lance_dataset.file.extensions import with_extensions
 from lance_dataset.file.inspect import LanceFileMetadata, LanceFileStatistics, describe, statistics
 from lance_dataset.file.reader import DataFileReader
@@ -186,9 +187,9 @@ class LanceFileReader:
         def read_batch(low: int, high: int) -> pa.RecordBatch:
             arrays = [read(column, low, high) for column in self._columns()]
             batch = pa.RecordBatch.from_arrays(arrays, schema=schema.storage_arrow)
-            return with_extensions(batch, schema.arrow) if schema.has_extensions else batch
+            return with_extensions(batch, schema.file_arrow) if schema.has_extensions else batch
 
-        return ReaderResults(schema.arrow, num_rows, batch_size, read_batch)
+        return ReaderResults(schema.file_arrow, num_rows, batch_size, read_batch)
 
     def metadata(self) -> LanceFileMetadata:
         """Everything the end of the file says about it."""
@@ -197,6 +198,32 @@ class LanceFileReader:
     def file_statistics(self) -> LanceFileStatistics:
         """Pages and bytes per column."""
         return statistics(self._reader.metadata)
+
+    def explain_encodings(self, columns: Sequence[str] | None = None, *, deep: bool = False) -> EncodingReport:
+        """What is stored page by page: layout, encoding, sizes, and why.
+
+        Parameters
+        ----------
+        columns
+            Names; dotted ones select fields of structs. None for those that the reader was opened with.
+        deep
+            Decode the values too, a page at a time: nulls, the plain size of compressed text, and estimates of what
+            other encodings would need. Otherwise only the descriptions of pages and the headers of chunks are read.
+
+        Returns
+        -------
+        EncodingReport
+            Prints as a table; a sequence of `PageEncoding`.
+
+        Raises
+        ------
+        FieldNotFoundError
+            Unknown column.
+        CorruptFileError
+            A page contradicts its description.
+        """
+        schema = self._schema if columns is None else select_columns(self._reader.schema, columns)
+        return explain_columns(columns_of_file(self._reader.metadata, schema), deep)
 
     def read_global_buffer(self, index: int) -> bytes:
         """Content of a global buffer; 0 is the file's descriptor.

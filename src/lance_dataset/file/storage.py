@@ -9,6 +9,8 @@ import pyarrow.compute as pc
 
 from lance_dataset.errors import SchemaError, nearest_name_hint
 from lance_dataset.file.buffers import bitmap_at_zero
+from lance_dataset.file.extensions import remap
+from lance_dataset.file.jsonb import encode_array
 from lance_dataset.schema import Field, Schema
 
 __all__ = ["storage_batch"]
@@ -113,6 +115,8 @@ def _refuse_unknown(given: list[str], known: list[str], parent: str) -> None:
 
 def _converter(given: pa.DataType, field: Field, path: str, fill_missing: bool) -> _Convert | None:
     """What turns arrays of a type into the storage type of a field; None if they have it."""
+    if field.logical_type == "json":
+        return _json_converter(given, path)
     return _type_converter(given, field.storage_type, field.children, path, fill_missing)
 
 
@@ -131,14 +135,31 @@ def _type_converter(
     if kinds.is_struct(given) and kinds.is_struct(wanted):
         return _struct_converter(given, wanted, children, path, fill_missing)
     if _same_list_kind(given, wanted):
-        # Fixed-size lists of anything but structs have no field for their items.
-        below = children[0].children if children else ()
-        name = wanted.value_field.name
-        inner = _type_converter(given.value_type, wanted.value_type, below, f"{path}.{name}", fill_missing)
+        item = f"{path}.{wanted.value_field.name}"
+        if children:
+            inner = _converter(given.value_type, children[0], item, fill_missing)
+        else:
+            # Fixed-size lists of anything but structs have no field for their items.
+            inner = _type_converter(given.value_type, wanted.value_type, (), item, fill_missing)
         return lambda array: _relist(array, wanted, inner)
+    if kinds.is_map(given) and kinds.is_map(wanted):
+        entries = pa.struct([given.key_field, given.item_field])
+        convert = _converter(entries, children[0], f"{path}.{children[0].name}", fill_missing)
+        return None if convert is None else lambda array: remap(array, wanted, convert)
     if kinds.is_dictionary(given) and kinds.is_dictionary(wanted) and _unordered(given) == wanted:
         return lambda array: pa.DictionaryArray.from_arrays(array.indices, array.dictionary)
     raise SchemaError(f"column {path!r}: the data has type {given}, the schema {wanted}")
+
+
+def _json_converter(given: pa.DataType, path: str) -> _Convert | None:
+    kinds = pa.types
+    if isinstance(given, pa.BaseExtensionType):
+        return _then(_storage_of, _json_converter(given.storage_type, path))
+    if kinds.is_large_binary(given):
+        return None
+    if kinds.is_string(given) or kinds.is_large_string(given) or kinds.is_string_view(given):
+        return lambda array: encode_array(array, f"column {path!r}")
+    raise SchemaError(f"column {path!r}: the data has type {given}, but the schema has JSON, which comes as text")
 
 
 def _then(first: _Convert, second: _Convert | None) -> _Convert:

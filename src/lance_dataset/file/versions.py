@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from lance_dataset.errors import InvalidInputError, UnsupportedError
 
-__all__ = ["DEFAULT_VERSION", "READABLE_VERSIONS", "manifest_pair", "resolve_version"]
+__all__ = ["DEFAULT_VERSION", "READABLE_VERSIONS", "WRITABLE_VERSIONS", "manifest_pair", "resolve_version"]
 
 #: Version of new datasets. The reference writes 2.2 by default; this release writes 2.0 only.
 DEFAULT_VERSION = "2.0"
-READABLE_VERSIONS = frozenset({"2.0"})
+READABLE_VERSIONS = frozenset({"2.0", "2.1", "2.2", "2.3"})
+WRITABLE_VERSIONS = frozenset({"2.0", "2.1", "2.2"})
 
 _ALIASES = {"0.3": "2.0", "legacy": "0.1", "stable": "2.2", "next": "2.3"}
 _KNOWN = ("0.1", "2.0", "2.1", "2.2", "2.3")
@@ -30,7 +31,7 @@ def resolve_version(name: str | None) -> str:
     version = _ALIASES.get(name, name)
     if version not in _KNOWN:
         raise InvalidInputError(f"Unknown Lance storage version: {name}; known are {', '.join(_KNOWN)}")
-    if version not in READABLE_VERSIONS:
+    if version not in WRITABLE_VERSIONS:
         raise UnsupportedError(f"file version {version} cannot be written by this release; use '2.0'")
     return version
 

@@ -129,7 +129,10 @@ class DataFileWriter:
                 )
             _check_valid(array, column.field.name)
             for piece in _cut(array, self._page_bytes):
-                column.add(piece)
+                size = _held_bytes(piece)
+                if column.bytes and column.bytes + size > self._page_bytes + self._page_bytes // 2:
+                    self._flush(column)  # pieces of one array, each nearly a page, are not to be joined again
+                column.add(piece, size)
                 if column.bytes >= self._page_bytes:
                     self._flush(column)
         self.num_rows += batch.num_rows
@@ -146,7 +149,7 @@ class DataFileWriter:
 
     def _write_page(self, page: EncodedPage) -> None:
         ranges = [self._container.write_buffer(parts) for parts in page.buffers]
-        stored = self._columns[page.column].pages.add(length=page.length)
+        stored = self._columns[page.column].pages.add(length=page.length, priority=page.priority)
         stored.buffer_offsets.extend(position for position, _ in ranges)
         stored.buffer_sizes.extend(size for _, size in ranges)
         stored.encoding.CopyFrom(pack_any(page.encoding))
@@ -195,10 +198,14 @@ class _PendingColumn:
         self.arrays: list[pa.Array] = []
         self.bytes = 0
 
-    def add(self, array: pa.Array) -> None:
+    def add(self, array: pa.Array, size: int) -> None:
         self.arrays.append(array)
-        # a null column has no bytes, yet its pages must be cut somewhere
-        self.bytes += max(array.nbytes, len(array) // 8)
+        self.bytes += size
+
+
+def _held_bytes(array: pa.Array) -> int:
+    """Bytes of an array; a null column has none, yet its pages must be cut somewhere."""
+    return int(max(array.nbytes, len(array) // 8))
 
 
 def _check_valid(array: pa.Array, name: str) -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from lance_dataset.file.blob_fields import described_schema
 from lance_dataset.io.base import ObjectStore
 from lance_dataset.query.expr import Filter
 from lance_dataset.query.fragment_reader import FragmentReader
@@ -47,7 +48,7 @@ class DeletePlan:
 def plan_delete(store: ObjectStore, root: str, reader: TableReader, predicate: Filter) -> DeletePlan:
     """Find the live rows a predicate holds for, and write new deletion files for their fragments."""
     check_writable(reader.manifest.writer_flags, reader.manifest.path)
-    schema, version = reader.manifest.schema, reader.manifest.version
+    schema, version = described_schema(reader.manifest.schema), reader.manifest.version
     # First find all rows: reading can fail, and no deletion file shall be there then.
     hits = [(fragment, delete_where(fragment, predicate, schema)) for fragment in reader.fragments]
     updated: list[Fragment] = []

@@ -13,6 +13,7 @@ from lance_dataset.file.column import ColumnReader
 from lance_dataset.file.container import MAX_ROWS, FileMetadata
 from lance_dataset.file.reader import open_fragment_column, open_metadata
 from lance_dataset.file.versions import READABLE_VERSIONS
+from lance_dataset.io.base import InputFile
 from lance_dataset.schema import Field
 from lance_dataset.table.deletions import read_deletions
 from lance_dataset.table.fragment import DataFile, Fragment, Lineage, Spilled
@@ -90,6 +91,16 @@ class FragmentReader:
                 f"data file {file.path!r} of fragment {self.fragment.id}: the manifest lists {len(file.fields)} fields "
                 f"and {len(file.column_indices)} column indices"
             )
+
+    def source_of(self, field_id: int) -> InputFile | None:
+        """The data file that holds a field, None if no file does."""
+        owner = self._owners.get(field_id)
+        return None if owner is None else self._open(owner[0]).source
+
+    def stored(self, field_id: int) -> tuple[FileMetadata, int] | None:
+        """The data file and the column in it that hold a field, None if no file does."""
+        owner = self._owners.get(field_id)
+        return None if owner is None else (self._open(owner[0]), owner[1])
 
     @cached_property
     def physical_rows(self) -> int:

@@ -2,20 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TypeAlias
 
 import pyarrow as pa
 
 from lance_dataset.errors import FieldNotFoundError, InvalidInputError, nearest_name_hint
+from lance_dataset.file.blob_fields import undescribed
 from lance_dataset.file.extensions import with_extensions
 from lance_dataset.query.expr import BoundExpression, compile_expression
 from lance_dataset.query.fragment_reader import SYSTEM_COLUMNS
 from lance_dataset.schema import EXTENSION_NAME, Field, Schema
+from lance_dataset.types import user_schema
 
-__all__ = ["OutputColumn", "Projection", "full_schema", "project", "project_structs"]
+__all__ = [
+    "OutputColumn",
+    "Projection",
+    "full_schema",
+    "located_projection",
+    "project",
+    "project_structs",
+    "with_blob_values",
+]
+
+#: Besides `_rowaddr` itself, which the user may have asked for.
+_ADDRESS = "_rowaddr of the row"
 
 Columns: TypeAlias = "Sequence[str] | Mapping[str, str] | None"
 
@@ -43,6 +56,19 @@ class OutputColumn:
     path: tuple[str, ...] = ()
     system: str | None = None
     expression: BoundExpression | None = None
+
+    @property
+    def leaf(self) -> Field | None:
+        """The stored field at the end of `path`, if any."""
+        found = self.field
+        for name in self.path:
+            found = None if found is None else found.child(name)
+        return found
+
+    @property
+    def below(self) -> Iterator[Field]:
+        """That field and all below it."""
+        return iter(()) if self.leaf is None else self.leaf.walk()
 
 
 @dataclass(frozen=True)
@@ -73,7 +99,7 @@ class Projection:
     @cached_property
     def user_schema(self) -> pa.Schema:
         """The schema as users see it, registered extension types resolved."""
-        return pa.ipc.read_schema(self.schema.serialize()) if self.has_extensions else self.schema
+        return user_schema(self.schema) if self.has_extensions else self.schema
 
 
 def _has_extension(field: pa.Field) -> bool:
@@ -136,6 +162,27 @@ def project_structs(schema: Schema, columns: Columns) -> Projection:
             output = OutputColumn(field.to_arrow(), field)
         outputs[output.arrow.name] = output
     return _projection(schema, list(outputs.values()))
+
+
+def with_blob_values(projection: Projection) -> Projection:
+    """The projection with every blob that is an output as its values instead of as descriptions."""
+    outputs = tuple(_with_values(output) for output in projection.columns)
+    return Projection(outputs, pa.schema([output.arrow for output in outputs], metadata=projection.schema.metadata))
+
+
+def located_projection(projection: Projection) -> Projection:
+    """The projection with the row address as one more column at the end."""
+    address = OutputColumn(SYSTEM_COLUMNS["_rowaddr"].with_name(_ADDRESS), system="_rowaddr")
+    return Projection((*projection.columns, address), projection.schema.append(address.arrow))
+
+
+def _with_values(output: OutputColumn) -> OutputColumn:
+    leaf = output.leaf
+    if leaf is None or undescribed(leaf) is leaf:
+        return output
+    assert output.field is not None
+    arrow = undescribed(leaf).to_arrow().with_name(output.arrow.name)
+    return replace(output, arrow=arrow, field=undescribed(output.field))
 
 
 def _projection(schema: Schema, outputs: Sequence[OutputColumn]) -> Projection:

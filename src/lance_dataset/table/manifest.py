@@ -399,7 +399,7 @@ def _storage_version(message: table_pb2.Manifest, fragments: tuple[Fragment, ...
     for fragment in fragments:
         for file in fragment.files:
             return file.storage_version
-    return DEFAULT_VERSION if message.writer_feature_flags & Feature.V2_FORMAT else LEGACY_VERSION
+    return "2.0" if message.writer_feature_flags & Feature.V2_FORMAT else LEGACY_VERSION
 
 
 def _writer_version(message: table_pb2.Manifest) -> WriterVersion | None:

@@ -63,7 +63,8 @@ static int lc_gather_ends(const uint8_t *offsets, int wide, int64_t num_entries,
     if (base < 0 || base > limit) return LC_NO_SPACE;
     for (int64_t at = 0; at < n; at += LC_GATHER_BLOCK) {
         int64_t size = n - at < LC_GATHER_BLOCK ? n - at : LC_GATHER_BLOCK;
-        int problem = lc_codes_block(codes + at * code_width, code_width, size, num_entries, validity, bit + at, scratch);
+        int problem = lc_codes_block(codes + at * code_width, code_width, size, num_entries, validity, bit + at,
+                                     scratch);
         if (problem) return problem;
         /* without entries all are null, and their codes have become 0 */
         *end = lc_ends_block(num_entries ? offsets : nothing, wide, scratch, code_width, size, validity, bit + at,

@@ -4,7 +4,6 @@
 
 #include "portable.h"
 
-
 /* `field`, of at most `bits` bits, in each lane of `bits` bits. */
 LC_INLINE uint64_t lc_lanes(int bits, uint64_t field) {
     return field * (bits == 8    ? 0x0101010101010101ULL

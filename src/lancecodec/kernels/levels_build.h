@@ -39,17 +39,18 @@ LC_INLINE void lc_marks_octet(const uint8_t *marks, int has_marks, unsigned bits
     }
 }
 
+/* `marks` of none is NULL, from which there is no counting on. */
 LC_INLINE void lc_marks_nulls_body(const uint8_t *marks, int has_marks, const uint8_t *bits, int64_t bit, int64_t n,
                                    uint16_t mark, uint8_t *out) {
     const uint8_t *p = bits + (bit >> 3);
     int shift = (int)(bit & 7);
     int64_t i = 0;
     if (shift == 0) {
-        for (; i + 8 <= n; i += 8) lc_marks_octet(marks + 2 * i, has_marks, *p++, mark, out + 2 * i);
+        for (; i + 8 <= n; i += 8) lc_marks_octet(has_marks ? marks + 2 * i : NULL, has_marks, *p++, mark, out + 2 * i);
     } else {
         for (; i + 8 <= n; i += 8, p++) {
             unsigned eight = ((unsigned)p[0] >> shift | (unsigned)p[1] << (8 - shift)) & 0xFF;
-            lc_marks_octet(marks + 2 * i, has_marks, eight, mark, out + 2 * i);
+            lc_marks_octet(has_marks ? marks + 2 * i : NULL, has_marks, eight, mark, out + 2 * i);
         }
     }
     for (; i < n; i++) {

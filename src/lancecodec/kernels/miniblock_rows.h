@@ -11,6 +11,7 @@
 typedef struct {
     const lc_chunks *chunks;
     const lc_level_codecs *codecs;
+    const int64_t *started; /* rows that start before each chunk, and all, as the repetition index says */
     int64_t chunk;          /* the chunk that was decoded, -1 before the first one */
     int64_t n, capacity;    /* its entries, and the room for them */
     int64_t entry, value;   /* the place, and how many values of the chunk are before it */
@@ -32,7 +33,8 @@ static inline int lc_grow(uint8_t **levels, int64_t capacity, int wanted) {
     return LC_OK;
 }
 
-static inline int lc_level_cursor_open(lc_level_cursor *cursor, int64_t chunk, int64_t row) {
+/* Decodes a chunk, which must have as many row starts as the index says. */
+static inline int lc_level_cursor_open(lc_level_cursor *cursor, int64_t chunk) {
     const lc_chunks *chunks = cursor->chunks;
     lc_chunk opened;
     int64_t total, where;
@@ -48,9 +50,13 @@ static inline int lc_level_cursor_open(lc_level_cursor *cursor, int64_t chunk, i
     problem = lc_levels_scan(chunks, cursor->codecs, chunk, chunk + 1, cursor->rep, cursor->def, cursor->capacity,
                              &total, &where);
     if (problem) return problem;
+    uint16_t top = (uint16_t)cursor->codecs->repetition.top;
+    int64_t starts = lc_levels_count_between(cursor->rep, total, top, top);
+    if (starts != cursor->started[chunk + 1] - cursor->started[chunk]) return LC_BAD_COUNT;
+    cursor->n = total;
     cursor->chunk = chunk;
     cursor->entry = cursor->value = 0;
-    cursor->row = row;
+    cursor->row = cursor->started[chunk];
     return LC_OK;
 }
 
@@ -107,17 +113,19 @@ static inline int lc_level_cursor_copy_row(lc_level_cursor *cursor, lc_row_level
         cursor->row = after;
         int problem = lc_row_levels_append(out, cursor, begin);
         if (problem || stop < cursor->n || cursor->chunk + 1 == cursor->chunks->table.count) return problem;
-        problem = lc_level_cursor_open(cursor, cursor->chunk + 1, after);
+        if (cursor->started[cursor->chunk + 1] != after) return LC_BAD_COUNT;
+        problem = lc_level_cursor_open(cursor, cursor->chunk + 1);
         if (problem) return problem;
         from = 0;
     }
 }
 
 /* Rows of lists in any order: their levels to `out`, and where the values of each begin and how many they are.
- * `started` has the rows that start before each chunk, and `chunk_of` finds the last chunk whose entry is at most a row. */
+ * `started` has the rows that start before each chunk, ascending: a row starts in the last chunk that has not more. */
 static int lc_rows_take(lc_level_cursor *cursor, const int64_t *started, const int64_t *rows, int64_t n,
                         lc_row_levels *out, int64_t *begins, int64_t *counts, int64_t *where) {
     int64_t count = cursor->chunks->table.count;
+    cursor->started = started;
     for (*where = 0; *where < n; ++*where) {
         int64_t row = rows[*where], chunk = 0;
         if (row < 0 || row >= started[count]) return LC_CHUNK_ITEM;
@@ -127,7 +135,7 @@ static int lc_rows_take(lc_level_cursor *cursor, const int64_t *started, const i
             step -= half;
         }
         int problem = LC_OK;
-        if (cursor->chunk != chunk) problem = lc_level_cursor_open(cursor, chunk, started[chunk]);
+        if (cursor->chunk != chunk) problem = lc_level_cursor_open(cursor, chunk);
         if (!problem) problem = lc_level_cursor_seek(cursor, row, started[chunk]);
         if (problem) return problem;
         begins[*where] = cursor->chunks->table.firsts[chunk] + cursor->value;
@@ -156,7 +164,7 @@ static int lc_levels_take(const lc_chunks *chunks, const lc_level_codecs *codecs
         if (codecs->definition.kind == LC_LEVEL_FLAT && open.definition.size == 2 * values) levels = open.definition.data;
         else problem = lc_levels_decode(&codecs->definition, open.definition, values, scratch);
         if (problem) return problem;
-        for (stop = i; stop < n && (uint64_t)(items[stop] - first) < (uint64_t)values; stop++) {
+        for (stop = i; stop < n && (uint64_t)items[stop] - (uint64_t)first < (uint64_t)values; stop++) {
             uint16_t level = lc_load_u16(levels + 2 * (items[stop] - first));
             if (level > codecs->definition.top) return LC_BAD_LEVEL;
             lc_store_u16(out + 2 * stop, level);

@@ -133,9 +133,10 @@ LC_INLINE void lc_rle_fill(const uint8_t *LC_RESTRICT values, int width, const u
     uint8_t *end = out + n * width;
     int64_t j = 0;
     while (j < runs) {
-        while (length_bytes == 1 && j + 8 <= runs && end - out >= 8 * step &&
-               lc_all_at_most(lc_load_u64(lengths + j), limit)) {
-            out += width * lc_rle_fill_eight(values + j * width, width, lc_load_u64(lengths + j), out, step);
+        while (length_bytes == 1 && j + 8 <= runs && end - out >= 8 * step) {
+            uint64_t eight = lc_load_u64(lengths + j); /* read once: the lengths may lie in a file that changes */
+            if (!lc_all_at_most(eight, limit)) break;
+            out += width * lc_rle_fill_eight(values + j * width, width, eight, out, step);
             j += 8;
         }
         int64_t stop = j + 8 < runs ? j + 8 : runs;
@@ -216,8 +217,10 @@ static inline int lc_rle_chunk(const lc_bytes *buffers, int64_t n, int64_t bits,
 /* The block form: u64 size of the values, values, lengths of 8 bits. */
 static inline int lc_rle_block(const uint8_t *src, int64_t size, int64_t n, int64_t bits, uint8_t *out) {
     if (!lc_is_value_width(bits)) return LC_BAD_WIDTH;
-    if (size < 8 || lc_load_u64(src) > (uint64_t)(size - 8)) return LC_BAD_HEADER;
-    lc_bytes values = {src + 8, (int64_t)lc_load_u64(src)};
+    if (size < 8) return LC_BAD_HEADER;
+    uint64_t values_size = lc_load_u64(src);
+    if (values_size > (uint64_t)(size - 8)) return LC_BAD_HEADER;
+    lc_bytes values = {src + 8, (int64_t)values_size};
     lc_bytes lengths = {src + 8 + values.size, size - 8 - values.size};
     int64_t runs = lc_rle_entries(values, bits, lengths, 8);
     if (runs < 0) return LC_BAD_SIZE;

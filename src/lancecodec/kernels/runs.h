@@ -47,7 +47,7 @@ LC_INLINE int lc_highest_bit(uint64_t v) {
 #endif
 }
 
-LC_INLINE uint64_t lc_value_at(const uint8_t *values, int width, int64_t i) {
+LC_INLINE uint64_t lc_run_value(const uint8_t *values, int width, int64_t i) {
     if (width == 1) return values[i];
     if (width == 2) return lc_load_u16(values + 2 * i);
     return width == 4 ? lc_load_u32(values + 4 * i) : lc_load_u64(values + 8 * i);
@@ -58,11 +58,11 @@ LC_INLINE uint64_t lc_run_starts(const uint8_t *LC_RESTRICT values, int width, i
     uint8_t differs[64];
     const uint8_t *here = values + i * width, *before = here - (i ? width : 0);
     if (count == 64 && i) {
-        for (int64_t k = 0; k < 64; k++) differs[k] = lc_value_at(here, width, k) != lc_value_at(before, width, k);
+        for (int64_t k = 0; k < 64; k++) differs[k] = lc_run_value(here, width, k) != lc_run_value(before, width, k);
     } else {
         memset(differs, 0, sizeof differs);
-        differs[0] = (uint8_t)(i == 0 || lc_value_at(here, width, 0) != lc_value_at(before, width, 0));
-        for (int64_t k = 1; k < count; k++) differs[k] = lc_value_at(here, width, k) != lc_value_at(here, width, k - 1);
+        differs[0] = (uint8_t)(i == 0 || lc_run_value(here, width, 0) != lc_run_value(before, width, 0));
+        for (int64_t k = 1; k < count; k++) differs[k] = lc_run_value(here, width, k) != lc_run_value(here, width, k - 1);
     }
     return lc_mask64(differs);
 }

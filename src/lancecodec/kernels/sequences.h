@@ -2,7 +2,7 @@
 #ifndef LANCECODEC_SEQUENCES_H
 #define LANCECODEC_SEQUENCES_H
 
-#include "chunk.h"
+#include "gather.h"
 
 LC_INLINE int lc_is_sequence_width(int64_t bits) { return bits == 32 || bits == 64; }
 
@@ -95,24 +95,10 @@ LC_CLONES static inline uint64_t lc_range_step(int64_t bits, const uint8_t *valu
 }
 
 /* items[indices[i]] of n 32-bit indices. */
-LC_CLONES static inline int lc_sequence_dictionary(int64_t bits, const uint8_t *LC_RESTRICT indices, int64_t n,
-                                                   const uint8_t *LC_RESTRICT items, int64_t entries,
-                                                   uint8_t *LC_RESTRICT out) {
-    uint32_t largest = 0;
+static inline int lc_sequence_dictionary(int64_t bits, const uint8_t *indices, int64_t n, const uint8_t *items,
+                                         int64_t entries, uint8_t *out) {
     if (!lc_is_sequence_width(bits)) return LC_BAD_WIDTH;
-    for (int64_t i = 0; i < n; i++) {
-        uint32_t index = lc_load_u32(indices + 4 * i);
-        largest = index > largest ? index : largest;
-    }
-    if (n && largest >= entries) return LC_BAD_INDEX;
-    if (bits == 32) {
-        for (int64_t i = 0; i < n; i++)
-            lc_store_u32(out + 4 * i, lc_load_u32(items + 4 * (int64_t)lc_load_u32(indices + 4 * i)));
-    } else {
-        for (int64_t i = 0; i < n; i++)
-            lc_store_u64(out + 8 * i, lc_load_u64(items + 8 * (int64_t)lc_load_u32(indices + 4 * i)));
-    }
-    return LC_OK;
+    return lc_gather_fixed(items, entries, bits >> 3, indices, 4, n, out);
 }
 
 #endif

@@ -20,7 +20,7 @@
         }                                                                           \
     } while (0)
 
-#define FZ_ALLOCATIONS 64
+#define FZ_ALLOCATIONS 256
 static void *fz_allocated[FZ_ALLOCATIONS];
 static int fz_allocations;
 

@@ -7,8 +7,10 @@ from collections.abc import Callable
 import pyarrow as pa
 
 from lance_dataset.errors import CorruptFileError, UnsupportedError
+from lance_dataset.file.blob_fields import is_described
 from lance_dataset.file.column import ColumnReader, NullColumn
 from lance_dataset.file.container import ColumnMetadata, FileMetadata
+from lance_dataset.file.v2_0.blob import open_blob_column
 from lance_dataset.file.v2_0.leaf import LeafColumn
 from lance_dataset.file.v2_0.nested import ListColumn, StructColumn, list_node
 from lance_dataset.file.v2_0.nodes import SimpleStruct
@@ -46,6 +48,8 @@ def open_column(field: Field, locate: Locate, num_rows: int) -> ColumnReader:
     metadata, index = found
     column = metadata.column(index)
     where = f"{metadata.source.path}, column {index} ({field.name!r})"
+    if column.kind == "blob":
+        return open_blob_column(field, metadata.source, column, num_rows, where)
     _check_kind(column, field, where)
     pages = open_pages(metadata.source, column, field.name)
     total = pages[-1].start + pages[-1].length if pages else 0
@@ -72,12 +76,13 @@ def _open_absent(field: Field, locate: Locate, num_rows: int) -> ColumnReader:
 
 
 def _check_kind(column: ColumnMetadata, field: Field, where: str) -> None:
-    if column.kind == "blob":
-        raise UnsupportedError(f"{where}: blob columns cannot be read by this release")
+    if is_described(field):
+        raise UnsupportedError(
+            f"{where}: the values lie in the column itself, so there are no descriptions of them; "
+            'read them with blob_handling="all_binary"'
+        )
     if column.kind != "values":
         raise UnsupportedError(f"{where}: column encoding {column.kind!r} cannot be read by this release")
-    if field.logical_type == "json":
-        raise UnsupportedError(f"{where}: JSON columns cannot be read by this release")
     if field.logical_type == "map" or pa.types.is_map(field.storage_type):
         raise CorruptFileError(f"{where}: a 2.0 file cannot hold a map")
     if field.logical_type.startswith("fixed_size_list:struct:"):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import pyarrow as pa
 
 from lance_dataset.errors import CorruptFileError
@@ -63,12 +65,11 @@ def assemble(leaf: LeafValues, layers: tuple[Layer, ...], branch: Branch) -> pa.
     lengths, nulls = levels.lengths, levels.null_counts
     if lengths[0] != len(leaf.values):
         raise CorruptFileError(f"the levels have {lengths[0]} visible items, the page {len(leaf.values)} values")
+    _check_required(nulls, leaf.definition, layers, branch)
     array = leaf.values
     if nulls[0]:
-        array = with_validity_bitmap(array, _bitmap(levels, 0), nulls[0], branch)
+        array = with_validity_bitmap(array, _bitmap(levels, 0), nulls[0])
     for depth, nest in enumerate(reversed(branch.above), start=1):
-        if nulls[depth] and not nest.field.nullable:
-            raise CorruptFileError(f"field {nest.field.name!r} holds nulls but is declared not nullable")
         validity = _bitmap(levels, depth) if nulls[depth] else None
         buffers = [validity]
         if nest.kind == "list":
@@ -81,6 +82,23 @@ def assemble(leaf: LeafValues, layers: tuple[Layer, ...], branch: Branch) -> pa.
     return array
 
 
+def _check_required(
+    nulls: Sequence[int], definition: pa.Buffer | None, layers: tuple[Layer, ...], branch: Branch
+) -> None:
+    """Refuse nulls of fields that are declared to have none; those that null ancestors cause are not theirs."""
+    fields = [branch.leaf, *(nest.field for nest in reversed(branch.above))]
+    if definition is None or all(field.nullable or not count for field, count in zip(fields, nulls, strict=True)):
+        return
+    levels = np.frombuffer(definition, np.uint16)
+    below = 0
+    for field, layer in zip(fields, layers, strict=True):
+        if not field.nullable and layer.levels and layer is not Layer.EMPTYABLE_LIST:
+            own = np.count_nonzero(levels == below + 1)
+            if own:
+                raise CorruptFileError(f"{own} values of {field.name!r} are null, though it is declared not nullable")
+        below += layer.levels
+
+
 def _flat(leaf: LeafValues, layers: tuple[Layer, ...], branch: Branch) -> pa.Array:
     levels = LevelUnraveler(leaf.repetition, leaf.definition, leaf.num_items, layers)
     if leaf.num_items != len(leaf.values):
@@ -88,7 +106,8 @@ def _flat(leaf: LeafValues, layers: tuple[Layer, ...], branch: Branch) -> pa.Arr
     nulls = levels.null_counts[0]
     if not nulls:
         return leaf.values
-    return with_validity_bitmap(leaf.values, _bitmap(levels, 0), nulls, branch)
+    _check_required([nulls], leaf.definition, layers, branch)
+    return with_validity_bitmap(leaf.values, _bitmap(levels, 0), nulls)
 
 
 def _bitmap(levels: LevelUnraveler, layer: int) -> pa.Buffer:
@@ -104,10 +123,8 @@ def _without_levels(array: pa.Array, branch: Branch) -> pa.Array:
     return array
 
 
-def with_validity_bitmap(array: pa.Array, validity: pa.Buffer, nulls: int, branch: Branch) -> pa.Array:
+def with_validity_bitmap(array: pa.Array, validity: pa.Buffer, nulls: int) -> pa.Array:
     """An array without nulls (and without an offset) under a validity bitmap."""
-    if not branch.leaf.nullable:
-        raise CorruptFileError(f"{nulls} values of {branch.leaf.name!r} are null, though it is declared not nullable")
     kind, length = array.type, len(array)
     if pa.types.is_dictionary(kind):
         data = array.indices.buffers()[1]

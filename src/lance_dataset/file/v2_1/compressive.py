@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 
 from lance_dataset._proto import encodings21_pb2 as pb
 from lance_dataset.errors import CorruptFileError, UnsupportedError
+from lancecodec.general import Scheme
 
 __all__ = [
     "ByteStreamSplit",
@@ -35,7 +36,7 @@ __all__ = [
 _MAX_DEPTH = 32
 _MAX_BITS = 2**40
 _WORD_BITS = (8, 16, 32, 64)
-_SCHEMES = {1: "lz4", 2: "zstd"}
+_SCHEMES: dict[int, Scheme] = {1: "lz4", 2: "zstd"}
 _SCHEME_NUMBERS = {name: number for number, name in _SCHEMES.items()}
 
 
@@ -116,7 +117,7 @@ class ByteStreamSplit:
 class General:
     """`values`, with a buffer compressed by `scheme` ("lz4" or "zstd")."""
 
-    scheme: str
+    scheme: Scheme
     values: Encoding
     level: int | None = None
 

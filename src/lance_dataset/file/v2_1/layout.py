@@ -22,6 +22,8 @@ __all__ = [
     "Layout",
     "MiniBlockLayout",
     "list_depth",
+    "max_definition",
+    "max_visible_definition",
     "parse_page_layout",
     "to_page_layout",
 ]
@@ -112,6 +114,21 @@ Layout: TypeAlias = MiniBlockLayout | FullZipLayout | ConstantLayout | BlobLayou
 def list_depth(layers: tuple[Layer, ...]) -> int:
     """Number of list layers: the largest repetition level."""
     return sum(layer.is_list for layer in layers)
+
+
+def max_definition(layers: tuple[Layer, ...]) -> int:
+    """The largest definition level."""
+    return sum(layer.levels for layer in layers)
+
+
+def max_visible_definition(layers: tuple[Layer, ...]) -> int:
+    """The largest definition level of an item that owns a value: those of the layers inside the first list."""
+    total = 0
+    for layer in layers:
+        if layer.is_list:
+            break
+        total += layer.levels
+    return total
 
 
 # -- from messages -----------------------------------------------------------------------------------------------

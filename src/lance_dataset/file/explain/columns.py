@@ -1,0 +1,256 @@
+"""From the columns of files to a report of their pages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lance_dataset.errors import CorruptFileError, InvalidInputError, UnsupportedError
+from lance_dataset.file.blob_fields import described
+from lance_dataset.file.container import FileMetadata
+from lance_dataset.file.explain.facts import Facts
+from lance_dataset.file.explain.measure import Measured, leaf_array, measure
+from lance_dataset.file.explain.report import Alternative, EncodingReport, PageEncoding
+from lance_dataset.file.explain.sparse import describe_sparse
+from lance_dataset.file.explain.structural import describe_page
+from lance_dataset.file.explain.table import size_text
+from lance_dataset.file.explain.trees import describe_tree
+from lance_dataset.file.options import is_blob
+from lance_dataset.file.v2_0.arrays import read_page
+from lance_dataset.file.v2_0.columns import column_indices as indices_2_0
+from lance_dataset.file.v2_0.page import open_pages as open_trees
+from lance_dataset.file.v2_1.columns import column_indices as indices_2_1
+from lance_dataset.file.v2_1.leaf import LEVEL_PAGES, LeafColumn
+from lance_dataset.file.v2_1.nesting import Branch, branches
+from lance_dataset.file.v2_1.page import PageGrammar, open_pages
+from lance_dataset.file.v2_3.decode import PLANAR_PAGES
+from lance_dataset.file.v2_3.layout import SparseLayout
+from lance_dataset.schema import Field, Schema
+from lancecodec import CodecError
+
+__all__ = ["StoredColumn", "columns_of_file", "explain_columns", "select_columns", "stored_columns"]
+
+_GRAMMARS: dict[str, PageGrammar] = {"2.1": LEVEL_PAGES, "2.2": LEVEL_PAGES, "2.3": PLANAR_PAGES}
+_OPTION_PREFIX = "lance-encoding:"
+
+
+@dataclass(frozen=True)
+class StoredColumn:
+    """A column of a file.
+
+    Attributes
+    ----------
+    path
+        Dotted path of its field.
+    branch
+        The field and, from 2.1 on, those above it.
+    metadata, index
+        Which column of which file.
+    fragment_id
+        Fragment of the dataset, None for a single file.
+    """
+
+    path: str
+    branch: Branch
+    metadata: FileMetadata
+    index: int
+    fragment_id: int | None = None
+
+
+def select_columns(schema: Schema, columns: Sequence[str] | None) -> Schema:
+    """The schema with the named columns alone; all for None.
+
+    Raises
+    ------
+    FieldNotFoundError
+        Unknown column.
+    InvalidInputError
+        A text instead of a list.
+    """
+    if isinstance(columns, str):
+        raise InvalidInputError(f"columns must be a list of names, not the text {columns!r}")
+    return schema if columns is None else schema.project(list(columns))
+
+
+def stored_columns(
+    schema: Schema, locate: Callable[[int], tuple[FileMetadata, int] | None], fragment_id: int | None = None
+) -> Iterator[StoredColumn]:
+    """The columns that hold the fields of a schema; `locate` gives file and column of a field id."""
+    for top in schema.fields:
+        leaves = {branch.leaf.id: branch for branch in branches(top)}
+        for path, field in _walk(top, ""):
+            found = locate(field.id)
+            if found is None:
+                continue
+            metadata, index = found
+            if metadata.version not in _GRAMMARS:
+                yield StoredColumn(path, Branch(field), metadata, index, fragment_id)
+            elif field.id in leaves:
+                yield StoredColumn(path, leaves[field.id], metadata, index, fragment_id)
+
+
+def _walk(field: Field, above: str) -> Iterator[tuple[str, Field]]:
+    path = f"{above}{field.name}"
+    yield path, field
+    for child in field.children:
+        yield from _walk(child, f"{path}.")
+
+
+def columns_of_file(metadata: FileMetadata, schema: Schema) -> list[StoredColumn]:
+    """The columns of one file that hold a schema, which is the file's own or a projection of it."""
+    indices = indices_2_1 if metadata.version in _GRAMMARS else indices_2_0
+    owned = dict(indices(metadata.schema))
+    return list(stored_columns(schema, lambda field_id: (metadata, owned[field_id]) if field_id in owned else None))
+
+
+def explain_columns(columns: Iterable[StoredColumn], deep: bool = False) -> EncodingReport:
+    """Describe every page of some columns.
+
+    Parameters
+    ----------
+    deep
+        Decode the values too, a page at a time: the report then has nulls, the plain size of all values, and what
+        other encodings would need. Otherwise only chunk words and chunk headers are read.
+
+    Raises
+    ------
+    CorruptFileError
+        A page contradicts its description.
+    UnsupportedError
+        A page from 2.1 on has an encoding this release does not know.
+    """
+    pages: list[PageEncoding] = []
+    for column in columns:
+        structural = column.metadata.version in _GRAMMARS
+        pages.extend(_structural(column, deep) if structural else _trees(column, deep))
+    return EncodingReport(pages)
+
+
+# -- file versions -----------------------------------------------------------------------------------------------
+
+
+def _structural(column: StoredColumn, deep: bool) -> Iterator[PageEncoding]:
+    metadata, grammar = column.metadata, _GRAMMARS[column.metadata.version]
+    stored = metadata.column(column.index)
+    branch = column.branch
+    pages = open_pages(metadata.source, stored, branch.leaf.name, branch.rows_per_value, grammar)
+    numbers = [number for number, page in enumerate(stored.pages) if page.length]
+    values = Branch(described(branch.leaf), branch.above) if is_blob(branch.leaf) else branch
+    for number, page in zip(numbers, pages, strict=True):
+        sparse = isinstance(page.layout, SparseLayout)
+        facts = describe_sparse(page, page.layout, branch) if sparse else describe_page(page, branch)
+        measured = None
+        if deep:
+            alone = LeafColumn([replace(page, start=0)], values, column.path, grammar.open_page)
+            arrays = [leaf_array(piece, branch) for piece in alone.read_chunks(0, page.length)]
+            measured = _blob_sizes(arrays) if is_blob(branch.leaf) else measure(arrays)
+        yield _page(column, number, page.start, page.length, facts, measured)
+
+
+def _blob_sizes(descriptions: Sequence[pa.Array]) -> Measured:
+    """Of blobs, the bytes of the values, which lie outside of the page."""
+    nulls = sum(array.null_count for array in descriptions)
+    size = sum(pc.sum(array.field("size")).as_py() or 0 for array in descriptions)
+    return Measured(nulls, None, (), f"the values have {size_text(size)}")
+
+
+def _trees(column: StoredColumn, deep: bool) -> Iterator[PageEncoding]:
+    metadata, field = column.metadata, column.branch.leaf
+    stored = metadata.column(column.index)
+    start = 0
+    for number, page in enumerate(stored.pages):
+        where = f"{metadata.source.path}, column {column.index} ({field.name!r}), page {number}"
+        facts = describe_tree(page, field, where)
+        measured = _measure_tree(column, number, start) if deep and _has_values(field) and page.length else None
+        yield _page(column, number, start, page.length, facts, measured)
+        start += page.length
+
+
+def _has_values(field: Field) -> bool:
+    """Whether a column of a 2.0 file has values, rather than the structure of those below it."""
+    return field.logical_type.removesuffix(".struct") not in ("list", "large_list", "struct")
+
+
+def _measure_tree(column: StoredColumn, number: int, start: int) -> Measured | None:
+    metadata, field = column.metadata, column.branch.leaf
+    try:
+        pages = open_trees(metadata.source, metadata.column(column.index), field.name)
+    except UnsupportedError:  # describe_tree has said so
+        return None
+    page = next(page for page in pages if page.start == start and page.length)
+    try:
+        return measure([read_page(page, field.storage_type, 0, page.length)])
+    except CodecError as error:
+        raise CorruptFileError(f"{page.where}: {error}") from error
+
+
+# -- one page ----------------------------------------------------------------------------------------------------
+
+
+def _page(
+    column: StoredColumn, number: int, start: int, rows: int, facts: Facts, measured: Measured | None
+) -> PageEncoding:
+    plain = facts.plain_bytes if measured is None else measured.plain_bytes
+    others = _alternatives(facts, plain, measured)
+    return PageEncoding(
+        column=column.path,
+        column_index=column.index,
+        page=number,
+        type=str(column.branch.leaf.storage_type),
+        first_row=start,
+        rows=rows,
+        layout=facts.layout,
+        encoding=facts.encoding,
+        values=facts.values,
+        buffers=facts.buffers,
+        levels=facts.levels,
+        dictionary_entries=facts.dictionary_entries,
+        chunks=facts.chunks,
+        value_bytes=facts.value_bytes,
+        level_bytes=facts.level_bytes,
+        plain_bytes=plain,
+        bit_widths=facts.bit_widths,
+        nulls=None if measured is None else measured.nulls,
+        alternatives=others,
+        reason=_reason(facts, measured, others, column.branch.leaf),
+        fragment_id=column.fragment_id,
+        file=column.metadata.source.path,
+    )
+
+
+def _alternatives(facts: Facts, plain: int | None, measured: Measured | None) -> tuple[Alternative, ...]:
+    chosen = _chosen_name(facts)
+    if facts.layout.endswith("all null") or facts.encoding == "null":
+        return ()
+    if measured is not None:
+        return tuple(other for other in measured.alternatives if other.name != chosen)
+    return () if facts.is_plain or plain is None else (Alternative("plain", plain),)
+
+
+def _chosen_name(facts: Facts) -> str:
+    """The name under which `measure` has the way that was chosen."""
+    if facts.is_plain:
+        return "plain"
+    return "dictionary" if facts.dictionary_entries is not None else facts.encoding.split("(")[0].rstrip(" 0123456789")
+
+
+def _reason(facts: Facts, measured: Measured | None, others: tuple[Alternative, ...], field: Field) -> str:
+    parts = [facts.why]
+    if facts.level_bytes and facts.values:
+        parts.append(f"nulls and lists {size_text(facts.level_bytes)}")
+    if measured is not None and measured.note:
+        parts.append(measured.note)
+    if measured is not None and others and facts.values:
+        sizes = ", ".join(f"{other.name} {size_text(other.size)}" for other in others)
+        parts.append(f"estimates for others: {sizes}")
+    options = [
+        f"{key.removeprefix(_OPTION_PREFIX)}={value.decode(errors='replace')}"
+        for key, value in sorted(field.metadata.items())
+        if key.startswith(_OPTION_PREFIX)
+    ]
+    if options:
+        parts.append(f"field metadata asks for {', '.join(options)}")
+    return "; ".join(parts)

@@ -1,0 +1,232 @@
+"""Pages of 2.1 to 2.3 files: what their layout, chunk headers and buffer sizes say."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pyarrow as pa
+
+from lance_dataset.errors import CorruptFileError
+from lance_dataset.file.explain.chunk_headers import ChunkSizes, read_chunk_sizes
+from lance_dataset.file.explain.facts import Facts, plain_size
+from lance_dataset.file.explain.names import encoding_text
+from lance_dataset.file.explain.reasons import Chosen, why_chunks, why_constant, why_zipped
+from lance_dataset.file.explain.report import StoredBuffer
+from lance_dataset.file.explain.table import size_text
+from lance_dataset.file.kinds import is_binary_like
+from lance_dataset.file.v2_1 import compressive as ce
+from lance_dataset.file.v2_1.blob import DESCRIPTION_BRANCH
+from lance_dataset.file.v2_1.blocks import decode_levels
+from lance_dataset.file.v2_1.layout import (
+    BlobLayout,
+    ConstantLayout,
+    FullZipLayout,
+    MiniBlockLayout,
+    max_visible_definition,
+)
+from lance_dataset.file.v2_1.nesting import Branch
+from lance_dataset.file.v2_1.page import Page
+from lancecodec import CodecError
+from lancecodec import levels as level_codec
+
+__all__ = ["describe_page", "describe_values", "named_buffers"]
+
+#: Far more than a page has, and little enough to be decoded.
+_MOST_LEVELS = 1 << 28
+
+
+def describe_page(page: Page, branch: Branch) -> Facts:
+    """Facts of a page; reads chunk words and chunk headers at most.
+
+    Raises
+    ------
+    CorruptFileError
+        The page contradicts its layout.
+    """
+    layout = page.layout
+    if isinstance(layout, BlobLayout):
+        return _blob(page, layout)
+    return describe_values(page, layout, branch.leaf.storage_type, branch.rows_per_value * page.length)
+
+
+def describe_values(
+    page: Page, layout: MiniBlockLayout | FullZipLayout | ConstantLayout, value_type: pa.DataType, values: int
+) -> Facts:
+    """Facts of a page of 2.2; `values` is their number where the layout does not tell it. Raises as `describe_page`."""
+    if isinstance(layout, MiniBlockLayout):
+        return _mini_block(page, layout, value_type)
+    if isinstance(layout, FullZipLayout):
+        return _full_zip(page, layout, value_type)
+    return _constant(page, layout, value_type, values)
+
+
+def named_buffers(page: Page, names: Sequence[str]) -> tuple[StoredBuffer, ...]:
+    """The buffers of the page with what they hold; those without a name are numbered."""
+    padded = [*names, *(f"buffer {number}" for number in range(len(names), len(page.buffers)))]
+    return tuple(StoredBuffer(name, size) for name, (_, size) in zip(padded, page.buffers, strict=False))
+
+
+def _level_text(rep: ce.Encoding | None, definition: ce.Encoding | None) -> str:
+    streams = [("repetition", rep), ("definition", definition)]
+    return ", ".join(f"{name} {encoding_text(encoding)}" for name, encoding in streams if encoding is not None)
+
+
+# -- chunks ------------------------------------------------------------------------------------------------------
+
+
+def _mini_block(page: Page, layout: MiniBlockLayout, value_type: pa.DataType) -> Facts:
+    sizes = read_chunk_sizes(page, layout, layout.num_items)
+    dictionary = layout.dictionary
+    names = ["chunk words", "chunks"]
+    names += ["dictionary"] if dictionary is not None else []
+    names += ["repetition index"] if layout.indexed else []
+    text, value_bytes = encoding_text(layout.values), int(sizes.values.sum())
+    widths, runs = _bit_widths(layout.values, sizes), _runs(layout.values, sizes)
+    chosen = Chosen(layout.values, layout.num_items, value_bytes, None, widths, runs)
+    if dictionary is not None:
+        entry_bytes = page.size_of(2) if len(page.buffers) > 2 else 0
+        text = f"dictionary({text}; {layout.dictionary_size:,} {encoding_text(dictionary)})"
+        chosen = replace(chosen, entries=layout.dictionary_size, entry_bytes=entry_bytes)
+        value_bytes += entry_bytes
+    plain = plain_size(value_type, layout.num_items, _string_bytes(layout, sizes))
+    return Facts(
+        layout="mini-block",
+        encoding=text,
+        values=layout.num_items,
+        buffers=named_buffers(page, names),
+        why=why_chunks(replace(chosen, plain=plain)),
+        is_plain=dictionary is None and _is_plain(layout.values),
+        levels=_level_text(layout.rep, layout.definition),
+        dictionary_entries=None if dictionary is None else layout.dictionary_size,
+        chunks=len(sizes.counts),
+        value_bytes=value_bytes,
+        level_bytes=sizes.level_bytes,
+        plain_bytes=plain,
+        bit_widths=widths,
+    )
+
+
+def _is_plain(encoding: ce.Encoding) -> bool:
+    if isinstance(encoding, ce.FixedSizeList):
+        return _is_plain(encoding.values)
+    return isinstance(encoding, ce.Flat | ce.Variable | ce.PackedStruct)
+
+
+def _string_bytes(layout: MiniBlockLayout, sizes: ChunkSizes) -> int | None:
+    """Bytes of strings stored as they are, without their offsets (but with up to 7 bytes of padding per chunk)."""
+    if layout.dictionary is not None or not isinstance(layout.values, ce.Variable) or layout.num_buffers != 1:
+        return None
+    width = 8 if layout.values.wide else 4
+    return max(int(sizes.values.sum()) - (layout.num_items + len(sizes.counts)) * width, 0)
+
+
+def _bit_widths(encoding: ce.Encoding, sizes: ChunkSizes) -> tuple[int, int] | None:
+    """Least and largest packed width; a chunk is one word that tells it, and 1,024 values of that width."""
+    if not isinstance(encoding, ce.InlineBitpacking) or not sizes.values.size:
+        return None
+    widths = (sizes.values - encoding.bits // 8) // 128
+    return int(widths.min()), int(widths.max())
+
+
+def _runs(encoding: ce.Encoding, sizes: ChunkSizes) -> int | None:
+    """Stored runs: one length of 8 bits each, in the second buffer."""
+    inner = encoding.values if isinstance(encoding, ce.General) else encoding
+    if not isinstance(inner, ce.Rle) or inner.lengths != ce.Flat(8) or sizes.values.shape[1] != 2:
+        return None
+    return int(sizes.values[:, 1].sum())
+
+
+# -- items -------------------------------------------------------------------------------------------------------
+
+
+def _full_zip(page: Page, layout: FullZipLayout, value_type: pa.DataType) -> Facts:
+    if not page.buffers:
+        raise CorruptFileError(f"{page.where}: has no buffers, full-zip values need one")
+    word = _word_bytes(layout.rep_bits + layout.def_bits)
+    level_bytes = word * layout.num_items
+    stored = max(page.size_of(0) - level_bytes, 0)
+    data = None
+    if isinstance(layout.values, ce.Variable) and is_binary_like(value_type):
+        data = max(stored - layout.num_visible_items * ((layout.length_bits or 32) // 8), 0)
+    plain = plain_size(value_type, layout.num_visible_items, data)
+    width = None if layout.bits is None else layout.bits // 8
+    control = [f"{layout.rep_bits} bits repetition"] if layout.rep_bits else []
+    control += [f"{layout.def_bits} bits definition"] if layout.def_bits else []
+    return Facts(
+        layout="full-zip",
+        encoding=encoding_text(layout.values),
+        values=layout.num_visible_items,
+        buffers=named_buffers(page, ["items", "repetition index"]),
+        why=why_zipped(Chosen(layout.values, layout.num_visible_items, stored, plain), width, word > 0),
+        is_plain=_is_plain(layout.values),
+        levels=f"control words of {word} bytes ({', '.join(control)})" if word else "",
+        value_bytes=stored,
+        level_bytes=level_bytes,
+        plain_bytes=plain,
+    )
+
+
+def _word_bytes(bits: int) -> int:
+    return 0 if bits == 0 else 1 if bits <= 8 else 2 if bits <= 16 else 4
+
+
+# -- constants ---------------------------------------------------------------------------------------------------
+
+
+def _constant(page: Page, layout: ConstantLayout, value_type: pa.DataType, values: int) -> Facts:
+    buffers = len(page.buffers)
+    names = {1: ["value"], 2: ["repetition", "definition"], 3: ["value", "repetition", "definition"]}.get(buffers, [])
+    stored = page.size_of(0) if buffers in (1, 3) else None
+    value_bytes = len(layout.inline_value) if layout.inline_value is not None else stored
+    level_bytes = sum(size for _, size in page.buffers[-2:]) if buffers >= 2 else 0
+    items = _visible(page, layout) if level_bytes else values
+    # A scalar buffer of a string has 12 bytes of lengths and two offsets in front of it.
+    length = 0 if value_bytes is None else max(value_bytes - (28 if pa.types.is_large_string(value_type) else 20), 0)
+    plain = plain_size(value_type, items, items * length)
+    has_value = value_bytes is not None
+    return Facts(
+        layout="constant" if has_value else "all null",
+        encoding="constant" if has_value else "",
+        values=items,
+        buffers=named_buffers(page, names),
+        why=why_constant(value_type, items, value_bytes, level_bytes, plain),
+        levels=_constant_levels(page, layout) if level_bytes else "",
+        value_bytes=value_bytes or 0,
+        level_bytes=level_bytes,
+        plain_bytes=plain,
+    )
+
+
+def _visible(page: Page, layout: ConstantLayout) -> int:
+    """Items that are neither an empty list nor below a null one."""
+    streams = [(len(page.buffers) - 2, layout.rep, layout.num_rep_values)]
+    streams.append((len(page.buffers) - 1, layout.definition, layout.num_def_values))
+    counts = [0 if page.size_of(b) == 0 else page.size_of(b) // 2 if e is None else count for b, e, count in streams]
+    if counts[1] == 0:
+        return counts[0]
+    if counts[1] > _MOST_LEVELS:
+        raise CorruptFileError(f"{page.where}: claims {counts[1]} levels")
+    buffer, encoding, _ = streams[1]
+    try:
+        levels = decode_levels(page.read(buffer), encoding, counts[1], page.where)
+        return level_codec.count_visible(levels, 0, counts[1], max_visible_definition(layout.layers))
+    except CodecError as error:
+        raise CorruptFileError(f"{page.where}: {error}") from error
+
+
+def _constant_levels(page: Page, layout: ConstantLayout) -> str:
+    sizes = [size for _, size in page.buffers[-2:]]
+    raw = ce.Flat(16)
+    rep, definition = layout.rep or raw, layout.definition or raw
+    return _level_text(rep if sizes[0] else None, definition if sizes[1] else None)
+
+
+# -- blobs -------------------------------------------------------------------------------------------------------
+
+
+def _blob(page: Page, layout: BlobLayout) -> Facts:
+    inner = describe_values(page, layout.inner, DESCRIPTION_BRANCH.leaf.storage_type, page.length)
+    size = sum(buffer.size for buffer in inner.buffers)
+    why = f"values marked as blobs lie apart from the page, which has their positions and sizes: {size_text(size)}"
+    return replace(inner, layout=f"blob in {inner.layout}", why=why, is_plain=False, plain_bytes=None)

@@ -1,0 +1,148 @@
+"""Pages of 2.0 files: what their encoding tree and buffer sizes say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from google.protobuf.message import DecodeError
+
+from lance_dataset._proto import encodings_pb2
+from lance_dataset.errors import CorruptFileError, UnsupportedError
+from lance_dataset.file.container import PageMetadata
+from lance_dataset.file.explain.facts import Facts, plain_size
+from lance_dataset.file.explain.names import node_text
+from lance_dataset.file.explain.report import StoredBuffer
+from lance_dataset.file.explain.table import size_text
+from lance_dataset.file.v2_0.nodes import (
+    PAGE_ENCODING,
+    Binary,
+    BufferRef,
+    Dictionary,
+    FixedSizeList,
+    Flat,
+    List,
+    Node,
+    Nullable,
+    SimpleStruct,
+    parse_page_encoding,
+)
+from lance_dataset.schema import Field
+
+__all__ = ["describe_tree"]
+
+
+def describe_tree(page: PageMetadata, field: Field, where: str) -> Facts:
+    """Facts of a page of a 2.0 file; reads nothing.
+
+    Raises
+    ------
+    CorruptFileError
+        The page contradicts its encoding.
+    """
+    if page.type_name != PAGE_ENCODING:
+        raise CorruptFileError(f"{where}: encoding {page.type_name!r} does not belong into a 2.0 file")
+    try:
+        node = parse_page_encoding(page.encoding)
+    except UnsupportedError as error:
+        return _unread(page, str(error))
+    except CorruptFileError as error:
+        raise CorruptFileError(f"{where}: {error}") from error
+    names = dict(_named(node, ""))
+    buffers = tuple(
+        StoredBuffer(names.get(BufferRef(number), f"buffer {number}"), size)
+        for number, (_, size) in enumerate(page.buffers)
+    )
+    validity = sum(buffer.size for buffer in buffers if buffer.name.endswith("validity"))
+    stored = sum(buffer.size for buffer in buffers)
+    entries = _inner(node)
+    plain = _plain(node, field, page)
+    return Facts(
+        layout="array",
+        encoding=node_text(node),
+        values=0 if isinstance(node, SimpleStruct) else page.length,
+        buffers=buffers,
+        why=_why(node, page.length, stored, plain),
+        is_plain=_is_plain(node),
+        levels="validity bitmap" if validity else "",
+        dictionary_entries=entries.size if isinstance(entries, Dictionary) else None,
+        value_bytes=stored - validity,
+        level_bytes=validity,
+        plain_bytes=plain,
+    )
+
+
+def _unread(page: PageMetadata, error: str) -> Facts:
+    """A page with an encoding that is known by name only."""
+    try:
+        message = encodings_pb2.ArrayEncoding.FromString(page.encoding)
+    except DecodeError:  # pragma: no cover - it was parsed before
+        message = encodings_pb2.ArrayEncoding()
+    buffers = tuple(StoredBuffer(f"buffer {number}", size) for number, (_, size) in enumerate(page.buffers))
+    return Facts("array", message.WhichOneof("array_encoding") or "unknown", page.length, buffers, error)
+
+
+def _inner(node: Node | None) -> Node | None:
+    """The node below wrappers for nulls."""
+    while isinstance(node, Nullable):
+        node = node.values
+    return node
+
+
+def _named(node: Node | None, prefix: str) -> Iterator[tuple[BufferRef, str]]:
+    if isinstance(node, Flat):
+        yield node.buffer, f"{prefix}values"
+    elif isinstance(node, Nullable):
+        if node.validity is not None:
+            yield node.validity.buffer, f"{prefix}validity"
+        yield from _named(node.values, prefix)
+    elif isinstance(node, FixedSizeList):
+        yield from _named(node.items, f"{prefix}items' ")
+    elif isinstance(node, Binary):
+        yield node.ends.buffer, f"{prefix}ends"
+        yield node.data.buffer, f"{prefix}bytes"
+    elif isinstance(node, Dictionary):
+        yield from _named(node.indices, f"{prefix}indices' ")
+        yield from _named(node.items, f"{prefix}entries' ")
+    elif isinstance(node, List):
+        yield node.ends.buffer, f"{prefix}ends"
+
+
+def _plain(node: Node, field: Field, page: PageMetadata) -> int | None:
+    inner = _inner(node)
+    if isinstance(inner, SimpleStruct):
+        return 0
+    if isinstance(inner, List):
+        return page.length * (8 if field.logical_type.startswith("large") else 4)
+    data = None
+    if inner is None:
+        data = 0
+    elif isinstance(inner, Binary) and not inner.data.scheme and not inner.data.buffer.column:
+        number = inner.data.buffer.index
+        data = page.buffers[number][1] if number < len(page.buffers) else None
+    return plain_size(field.storage_type, page.length, data)
+
+
+def _is_plain(node: Node) -> bool:
+    inner = _inner(node)
+    if isinstance(inner, Flat):
+        return not inner.scheme
+    if isinstance(inner, Binary):
+        return not inner.data.scheme
+    return isinstance(inner, List) or (isinstance(inner, FixedSizeList) and _is_plain(inner.items))
+
+
+def _why(node: Node, length: int, stored: int, plain: int | None) -> str:
+    inner = _inner(node)
+    if isinstance(inner, SimpleStruct):
+        return "the header of a struct, which has no data of its own"
+    if inner is None:
+        return f"all {length:,} values are null: nothing is stored"
+    if isinstance(inner, List):
+        return f"where {length:,} lists end; their {inner.num_items:,} items are the next column"
+    if isinstance(inner, Dictionary):
+        each = f"{length / inner.size:,.1f} values each" if inner.size else "none used"
+        instead = "" if plain is None else f" instead of {size_text(plain)} plain"
+        return f"{inner.size:,} entries for {length:,} values ({each}): {size_text(stored)}{instead}"
+    if not _is_plain(node):
+        return f"compressed as its field metadata asked: {size_text(stored)}"
+    return f"{length:,} values as they are, 2.0 has nothing smaller for them: {size_text(stored)}"

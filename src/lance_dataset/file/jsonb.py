@@ -1,0 +1,310 @@
+"""JSON documents in the binary form in which JSON columns store them.
+
+A container is a header (kind and number of elements), an entry per element (kind and length; of an object first those
+of the keys, then those of the values), and the payloads in that order, all big-endian. Keys ascend by their bytes. A
+scalar document is a container of its own kind around one entry.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import struct
+from collections.abc import Iterator, Sequence
+from json.encoder import encode_basestring
+from operator import itemgetter
+from typing import Any
+
+import pyarrow as pa
+
+from lance_dataset.errors import CorruptFileError, SchemaError, UnsupportedError
+from lance_dataset.file.column import OversizeError
+
+__all__ = ["decode_array", "decode_document", "encode_array", "encode_document"]
+
+_ARRAY, _OBJECT, _SCALAR = 0x80000000, 0x40000000, 0x20000000
+_CONTAINER_KINDS, _COUNT = 0xE0000000, 0x1FFFFFFF
+_NULL, _STRING, _NUMBER, _FALSE, _TRUE, _CONTAINER, _EXTENSION = (kind << 28 for kind in range(7))
+_ENTRY_KINDS, _LENGTH = 0xF0000000, 0x0FFFFFFF
+_ZERO, _NAN, _INFINITY, _NEGATIVE_INFINITY = b"\x00", b"\x10", b"\x20", b"\x30"
+_SIGNED, _UNSIGNED, _FLOAT, _DECIMAL = 0x40, 0x50, 0x60, 0x70
+_WIDTHS = (1, 2, 4, 8)
+_DOUBLE = struct.Struct(">d")
+_WORD = struct.Struct(">I")
+#: Deeper ones would exhaust the stack of the interpreter.
+_MAX_DEPTH = 400
+_BLANK = " \t\n\r"
+#: What tells how deep, how long and how wrong is in the message; the text itself may be long.
+_SHOWN = 60
+
+
+# -- text to binary ----------------------------------------------------------------------------------------------
+
+
+def encode_array(texts: pa.Array, where: str) -> pa.LargeBinaryArray:
+    """Documents of a column in binary form, nulls staying nulls.
+
+    Parameters
+    ----------
+    texts
+        Strings of any width.
+    where
+        Name of the column, for error messages.
+
+    Raises
+    ------
+    SchemaError
+        A text is no JSON, or an object has a key twice.
+    UnsupportedError
+        A document is nested too deeply or too large.
+    """
+    documents: list[bytes | None] = []
+    for row, text in enumerate(texts.to_pylist()):
+        try:
+            documents.append(None if text is None else encode_document(text))
+        except (SchemaError, UnsupportedError) as error:
+            raise type(error)(f"{where}, value {row} of a batch: {error}") from error
+    return pa.array(documents, pa.large_binary())
+
+
+def encode_document(text: str) -> bytes:
+    """One document in binary form.
+
+    Besides RFC 8259, ``NaN``, ``Infinity`` and ``-Infinity`` are numbers, control characters may stand in strings, a
+    surrogate without its other half stays an escape, and a text of blanks is null.
+
+    Raises
+    ------
+    SchemaError, UnsupportedError
+        As for `encode_array`.
+    """
+    try:
+        if _SURROGATE.search(text):
+            text = _HALVES.sub(_keep_half, text)
+        value = _DECODER.decode(text) if text.strip(_BLANK) else None
+        kind, payload = _encode(value, 0)
+    except RecursionError as error:
+        raise UnsupportedError(f"JSON nested more than {_MAX_DEPTH} levels deep") from error
+    except ValueError as error:
+        if isinstance(error, (SchemaError, UnsupportedError)):
+            raise
+        raise SchemaError(f"no valid JSON: {error}: {text[:_SHOWN]!r}") from error
+    if kind & _ENTRY_KINDS == _CONTAINER:
+        return payload
+    return struct.pack(">II", _SCALAR, kind) + payload
+
+
+_SURROGATE = re.compile(r"\\u[dD][89abAB]|\\u[dD][c-fC-F]")
+#: An escaped backslash and a pair of surrogates stay; a half, and the escape that follows a high one, do not.
+_HALVES = re.compile(
+    r"\\\\|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"
+    r"|(?P<half>\\u[dD][89abAB][0-9a-fA-F]{2}(?:\\u[0-9a-fA-F]{4})?|\\u[dD][c-fC-F][0-9a-fA-F]{2})"
+)
+
+
+def _keep_half(match: re.Match[str]) -> str:
+    half = match["half"]
+    return match[0] if half is None else half.replace("\\", "\\\\")
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise SchemaError(f"the JSON object has the key {twice!r} twice")
+    return found
+
+
+def _integer(text: str) -> int | float:
+    value = int(text) if len(text) <= 20 else float(text)
+    return value if isinstance(value, int) and -(1 << 63) <= value < 1 << 64 else float(value)
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_unique, parse_int=_integer, strict=False)
+
+
+def _encode(value: Any, depth: int) -> tuple[int, bytes]:
+    """Entry and payload of a value."""
+    if value is None:
+        return _NULL, b""
+    if value is True or value is False:
+        return (_TRUE if value else _FALSE), b""
+    if isinstance(value, str):
+        payload, kind = value.encode(), _STRING
+    elif isinstance(value, (int, float)):
+        payload, kind = _encode_number(value), _NUMBER
+    elif depth >= _MAX_DEPTH:
+        raise UnsupportedError(f"JSON nested more than {_MAX_DEPTH} levels deep")
+    elif isinstance(value, list):
+        payload, kind = _join(_ARRAY, len(value), [_encode(item, depth + 1) for item in value]), _CONTAINER
+    else:
+        members = sorted(((name.encode(), item) for name, item in value.items()), key=itemgetter(0))
+        parts = [(_STRING | len(name), name) for name, _ in members]
+        parts += [_encode(item, depth + 1) for _, item in members]
+        payload, kind = _join(_OBJECT, len(members), parts), _CONTAINER
+    if len(payload) > _LENGTH:
+        raise UnsupportedError(f"a part of the JSON document takes {len(payload)} bytes, more than {_LENGTH}")
+    return kind | len(payload), payload
+
+
+def _join(kind: int, count: int, parts: Sequence[tuple[int, bytes]]) -> bytes:
+    if count > _COUNT:
+        raise UnsupportedError(f"a JSON container has {count} elements, more than {_COUNT}")
+    head = struct.pack(f">{1 + len(parts)}I", kind | count, *(entry for entry, _ in parts))
+    return b"".join([head, *(payload for _, payload in parts)])
+
+
+def _encode_number(value: int | float) -> bytes:
+    if isinstance(value, float):
+        if math.isfinite(value):
+            return bytes([_FLOAT]) + _DOUBLE.pack(value)
+        return _NAN if value != value else _INFINITY if value > 0 else _NEGATIVE_INFINITY
+    if value == 0:
+        return _ZERO
+    signed = value < 0
+    bits = (~value).bit_length() + 1 if signed else value.bit_length()
+    width = next(width for width in _WIDTHS if bits <= 8 * width)
+    return bytes([_SIGNED if signed else _UNSIGNED]) + value.to_bytes(width, "big", signed=signed)
+
+
+# -- binary to text ----------------------------------------------------------------------------------------------
+
+
+def decode_array(documents: pa.LargeBinaryArray, where: str) -> pa.StringArray:
+    """Documents of a column as compact text, nulls staying nulls.
+
+    Parameters
+    ----------
+    documents
+        Documents in binary form.
+    where
+        Name of the column, for error messages.
+
+    Raises
+    ------
+    CorruptFileError
+        A document is malformed.
+    UnsupportedError
+        A document holds a value that JSON does not have, or is nested too deeply.
+    OversizeError
+        The text takes more than 2 GiB.
+    """
+    texts: list[str | None] = []
+    for row, document in enumerate(documents.to_pylist()):
+        try:
+            texts.append(None if document is None else decode_document(document))
+        except (CorruptFileError, UnsupportedError) as error:
+            raise type(error)(f"{where}, value {row} of a batch: {error}") from error
+    array = pa.array(texts, pa.string())
+    if isinstance(array, pa.ChunkedArray):
+        raise OversizeError(f"{where}: the JSON text of {len(documents)} values takes more than 2 GiB; read fewer rows")
+    return array
+
+
+def decode_document(document: bytes) -> str:
+    """The text of one document; no bytes at all are null, as are numbers that are not finite.
+
+    Raises
+    ------
+    CorruptFileError, UnsupportedError
+        As for `decode_array`.
+    """
+    if not document:
+        return "null"
+    try:
+        text, end = _text(document, 0, 0)
+    except struct.error as error:
+        raise CorruptFileError("a JSON container is longer than its document") from error
+    except UnicodeDecodeError as error:
+        raise CorruptFileError(f"a JSON string is not UTF-8: {error}") from error
+    if end != len(document):
+        raise CorruptFileError(f"a JSON document of {len(document)} bytes ends at {end}")
+    return text
+
+
+def _text(document: bytes, begin: int, depth: int) -> tuple[str, int]:
+    """Text of the container that begins at a byte, and the byte behind it."""
+    if depth > _MAX_DEPTH:
+        raise UnsupportedError(f"JSON nested more than {_MAX_DEPTH} levels deep")
+    (header,) = _WORD.unpack_from(document, begin)
+    kind, count = header & _CONTAINER_KINDS, header & _COUNT
+    if kind not in (_ARRAY, _OBJECT, _SCALAR) or (kind == _SCALAR and count):
+        raise CorruptFileError(f"JSON container with the header {header:#010x}")
+    number = 1 if kind == _SCALAR else count if kind == _ARRAY else 2 * count
+    if number > (len(document) - begin) // 4:
+        raise CorruptFileError(f"JSON container of {count} elements in {len(document) - begin} bytes")
+    entries = struct.unpack_from(f">{number}I", document, begin + 4)
+    at = begin + 4 * (1 + number)
+    parts = []
+    for entry in entries:
+        end = at + (entry & _LENGTH)
+        if end > len(document):
+            raise CorruptFileError(f"JSON value of {entry & _LENGTH} bytes at byte {at} of {len(document)}")
+        if entry & _ENTRY_KINDS == _STRING:
+            parts.append(encode_basestring(document[at:end].decode()))
+        else:
+            parts.append(_value(document, entry & _ENTRY_KINDS, at, end, depth))
+        at = end
+    if kind == _SCALAR:
+        return parts[0], at
+    if kind == _ARRAY:
+        return f"[{','.join(parts)}]", at
+    return "{" + ",".join(_members(entries, parts, count)) + "}", at
+
+
+def _members(entries: Sequence[int], parts: Sequence[str], count: int) -> Iterator[str]:
+    for entry, name, value in zip(entries, parts[:count], parts[count:], strict=False):
+        if entry & _ENTRY_KINDS != _STRING:
+            raise CorruptFileError("a key of a JSON object is no string")
+        yield f"{name}:{value}"
+
+
+def _value(document: bytes, kind: int, begin: int, end: int, depth: int) -> str:
+    if kind == _NUMBER:
+        return _number_text(document[begin:end])
+    if kind == _CONTAINER:
+        text, found = _text(document, begin, depth + 1)
+        if found != end:
+            raise CorruptFileError(f"nested JSON container of {end - begin} bytes ends at {found - begin}")
+        return text
+    if kind in _NAMES:
+        if begin != end:
+            raise CorruptFileError(f"JSON {_NAMES[kind]} with a payload of {end - begin} bytes")
+        return _NAMES[kind]
+    if kind == _EXTENSION:
+        raise UnsupportedError("a binary, date, timestamp or interval inside a JSON document")
+    raise CorruptFileError(f"JSON entry of unknown kind {kind:#010x}")
+
+
+_NAMES = {_NULL: "null", _FALSE: "false", _TRUE: "true"}
+
+
+def _number_text(payload: bytes) -> str:
+    if payload == _ZERO:
+        return "0"
+    if payload in (_NAN, _INFINITY, _NEGATIVE_INFINITY):
+        return "null"
+    tag, width = payload[0] if payload else None, len(payload) - 1
+    if tag in (_SIGNED, _UNSIGNED) and width in _WIDTHS:
+        return str(int.from_bytes(payload[1:], "big", signed=tag == _SIGNED))
+    if tag == _FLOAT and width == _DOUBLE.size:
+        return _float_text(_DOUBLE.unpack_from(payload, 1)[0])
+    if tag == _DECIMAL:
+        raise UnsupportedError("a decimal number inside a JSON document")
+    raise CorruptFileError(f"JSON number with the payload {payload[:_SHOWN].hex()}")
+
+
+def _float_text(value: float) -> str:
+    """Fewest digits that give the value; an exponent below 1e-5 and from 1e16 on."""
+    if not math.isfinite(value):
+        return "null"
+    text = repr(value)
+    if "e" not in text:
+        return text
+    mantissa, _, exponent = text.partition("e")
+    if exponent == "-05":
+        digits = mantissa.replace(".", "")
+        return digits.replace("-", "-0.0000") if digits.startswith("-") else f"0.0000{digits}"
+    return f"{mantissa}e{int(exponent):+d}"

@@ -1,0 +1,40 @@
+"""From a schema field and the columns of a 2.3 file to a column reader."""
+
+from __future__ import annotations
+
+from lance_dataset.file.column import ColumnReader
+from lance_dataset.file.v2_1 import decode
+from lance_dataset.file.v2_1.constant import ConstantPage
+from lance_dataset.file.v2_1.decode import Locate
+from lance_dataset.file.v2_1.fullzip import FullZipPage
+from lance_dataset.file.v2_1.layout import FullZipLayout, MiniBlockLayout
+from lance_dataset.file.v2_1.leaf import LevelPage
+from lance_dataset.file.v2_1.nesting import Branch
+from lance_dataset.file.v2_1.page import NestedPage, Page, PageGrammar
+from lance_dataset.file.v2_3.layout import PLANAR_LAYOUT, SparseLayout, parse_planar_layout
+from lance_dataset.file.v2_3.miniblock import PlanarMiniBlockPage
+from lance_dataset.file.v2_3.sparse import SparsePage
+from lance_dataset.schema import Field
+
+__all__ = ["PLANAR_PAGES", "open_column"]
+
+
+def _open_page(page: Page, branch: Branch) -> NestedPage:
+    layout = page.layout
+    if isinstance(layout, SparseLayout):
+        return SparsePage(page, layout, branch)
+    arguments = branch.leaf.storage_type, branch.rows_per_value
+    if isinstance(layout, MiniBlockLayout):
+        return LevelPage(PlanarMiniBlockPage(page, layout, *arguments), branch)
+    if isinstance(layout, FullZipLayout):
+        return LevelPage(FullZipPage(page, layout, *arguments), branch)
+    return LevelPage(ConstantPage(page, layout, *arguments), branch)
+
+
+#: Pages of 2.3 files.
+PLANAR_PAGES = PageGrammar("2.3", PLANAR_LAYOUT, parse_planar_layout, _open_page)
+
+
+def open_column(field: Field, locate: Locate, num_rows: int) -> ColumnReader:
+    """Open the columns of a field and of everything below it; see `v2_1.decode.open_column`."""
+    return decode.open_column(field, locate, num_rows, PLANAR_PAGES)

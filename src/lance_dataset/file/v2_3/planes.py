@@ -1,0 +1,127 @@
+"""Value planes of sparse pages: a value for each slot of the leaf, or for each valid one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from lance_dataset.errors import CorruptFileError
+from lance_dataset.file.v2_1.constant import ConstantPage
+from lance_dataset.file.v2_1.fullzip import FullZipPage
+from lance_dataset.file.v2_1.layout import FullZipLayout, MiniBlockLayout
+from lance_dataset.file.v2_1.page import LeafPage, Page
+from lance_dataset.file.v2_3.layout import DictionaryLayout, SparseValues
+from lance_dataset.file.v2_3.miniblock import PlanarMiniBlockPage
+from lance_dataset.file.v2_3.sequences import decode_integers, has_payload, integer_bits
+
+__all__ = ["ValuePlane", "is_packed_plane", "open_plane", "plane_buffers"]
+
+
+class ValuePlane(Protocol):
+    """Values without nulls, counted as `is_packed_plane` says."""
+
+    def read(self, start: int, stop: int) -> pa.Array:
+        """Values ``[start, stop)``."""
+
+    def take(self, index: NDArray[np.int64]) -> pa.Array:
+        """Values at `index`, in any order."""
+
+
+def is_packed_plane(layout: SparseValues) -> bool:
+    """Whether there are values for the valid slots alone."""
+    return isinstance(layout, FullZipLayout)
+
+
+def plane_buffers(layout: SparseValues) -> int:
+    """Page buffers of the plane; they come first."""
+    if isinstance(layout, MiniBlockLayout):
+        return 2 + (layout.dictionary is not None)
+    if isinstance(layout, FullZipLayout):
+        return 1 if layout.bits is not None else 2
+    if isinstance(layout, DictionaryLayout):
+        return has_payload(layout.indices) + plane_buffers(layout.items)
+    return 0
+
+
+def open_plane(page: Page, layout: SparseValues, count: int, value_type: pa.DataType) -> ValuePlane:
+    """What reads a plane.
+
+    Parameters
+    ----------
+    page
+        The page.
+    layout
+        Layout of the plane.
+    count
+        Number of values it must have.
+    value_type
+        Arrow type of the leaf.
+
+    Raises
+    ------
+    CorruptFileError
+        The plane does not fit the number or the type.
+    """
+    if isinstance(layout, DictionaryLayout):
+        return _DictionaryPlane(page, layout, count, value_type)
+    # A page of its own, with a row for each value.
+    page = replace(page, length=count, layout=layout, buffers=page.buffers[: plane_buffers(layout)])
+    if isinstance(layout, MiniBlockLayout):
+        return _PagePlane(PlanarMiniBlockPage(page, replace(layout, num_items=count), value_type, 1))
+    if isinstance(layout, FullZipLayout):
+        return _PagePlane(FullZipPage(page, layout, value_type, 1))
+    return _PagePlane(ConstantPage(page, layout, value_type, 1))
+
+
+class _PagePlane:
+    """Values stored as a page of 2.2 without lists and nulls stores them."""
+
+    def __init__(self, page: LeafPage) -> None:
+        self._page = page
+
+    def read(self, start: int, stop: int) -> pa.Array:
+        return self._page.read(start, stop).values
+
+    def take(self, index: NDArray[np.int64]) -> pa.Array:
+        return self._page.take(index).values
+
+
+class _DictionaryPlane:
+    """Wide values that repeat: distinct ones, zipped, and indices into them."""
+
+    def __init__(self, page: Page, layout: DictionaryLayout, count: int, value_type: pa.DataType) -> None:
+        self._page = page
+        self._layout = layout
+        self._count = count
+        self._size = layout.items.num_items
+        first = int(has_payload(layout.indices))
+        buffers = page.buffers[first : plane_buffers(layout)]
+        items = replace(page, length=self._size, layout=layout.items, buffers=buffers)
+        self._items = FullZipPage(items, layout.items, value_type, 1)
+
+    @cached_property
+    def _indices(self) -> NDArray[np.unsignedinteger]:
+        encoding = self._layout.indices
+        bits = integer_bits(encoding)
+        payload = self._page.read(0) if has_payload(encoding) else None
+        indices = np.frombuffer(decode_integers(encoding, payload, self._count, bits), f"u{bits // 8}", self._count)
+        if len(indices) and indices.max() >= self._size:
+            raise CorruptFileError(f"{self._page.where}: index {indices.max()} into {self._size} distinct values")
+        return indices
+
+    def read(self, start: int, stop: int) -> pa.Array:
+        return self._resolve(self._indices[start:stop])
+
+    def take(self, index: NDArray[np.int64]) -> pa.Array:
+        return self._resolve(self._indices[index])
+
+    def _resolve(self, indices: NDArray[np.unsignedinteger]) -> pa.Array:
+        distinct, places = np.unique(indices, return_inverse=True)
+        if len(distinct) == self._size:
+            return self._items.read(0, self._size).values.take(pa.array(places))
+        return self._items.take(distinct.astype(np.int64)).values.take(pa.array(places))

@@ -1,0 +1,221 @@
+"""Positions and counts of sparse layers, decoded as far as that takes no more room than they have bytes."""
+
+from __future__ import annotations
+
+import abc
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from lance_dataset.errors import CorruptFileError
+from lance_dataset.file.v2_1.compressive import Constant, Delta, Encoding, Range, Rle
+from lance_dataset.file.v2_3.layout import StoredSequence
+from lance_dataset.file.v2_3.sequences import decode_integers, has_payload, split_frame, split_runs
+
+__all__ = ["Counts", "ListedPositions", "Positions", "open_counts", "open_positions"]
+
+_BITS = 64
+#: Sums of that many are exact in 64 bits as long as no addend passes 2**40.
+_EXACT = 2**22
+
+
+class Positions(abc.ABC):
+    """Ascending positions of some of a layer's slots.
+
+    Attributes
+    ----------
+    length
+        How many they are.
+    """
+
+    length: int
+
+    @abc.abstractmethod
+    def find(self, slots: NDArray[np.int64]) -> NDArray[np.int64]:
+        """How many positions are before each of the slots."""
+
+    @abc.abstractmethod
+    def at(self, index: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Positions number ``index[i]``, each below `length`."""
+
+    def span(self, start: int, stop: int) -> tuple[int, int]:
+        """Numbers of the positions in slots ``[start, stop)``."""
+        first, last = self.find(np.array([start, stop])).tolist()
+        return first, last
+
+    def holds(self, slots: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+        """For each slot how many positions are before it, and whether it is one."""
+        index = self.find(slots)
+        if self.length == 0:
+            return index, np.zeros(len(slots), np.bool_)
+        return index, (index < self.length) & (self.at(np.minimum(index, self.length - 1)) == slots)
+
+
+class _Arithmetic(Positions):
+    """``start + i * step``; step is positive."""
+
+    def __init__(self, start: int, step: int, length: int) -> None:
+        self.length = length
+        self._start = start
+        self._step = step
+
+    def find(self, slots: NDArray[np.int64]) -> NDArray[np.int64]:
+        return np.clip(-((self._start - slots) // self._step), 0, self.length)
+
+    def at(self, index: NDArray[np.int64]) -> NDArray[np.int64]:
+        return index * self._step + self._start
+
+
+class ListedPositions(Positions):
+    """Any ascending positions."""
+
+    def __init__(self, positions: NDArray[np.int64]) -> None:
+        self.length = len(positions)
+        self._positions = positions
+
+    def find(self, slots: NDArray[np.int64]) -> NDArray[np.int64]:
+        """See `Positions.find`."""
+        return np.searchsorted(self._positions, slots)
+
+    def at(self, index: NDArray[np.int64]) -> NDArray[np.int64]:
+        """See `Positions.at`."""
+        return self._positions[index]
+
+
+def open_positions(stored: StoredSequence, payload: pa.Buffer | None, slots: int) -> Positions:
+    """Positions below `slots`, checked.
+
+    Raises
+    ------
+    CodecError, CorruptFileError
+        They do not ascend, leave the layer, or contradict their encoding.
+    UnsupportedError
+        An encoding that sequences do not have.
+    """
+    length, encoding = stored.length, _simplified(stored.encoding, stored.length)
+    if length > slots:
+        raise CorruptFileError(f"{length} positions in a layer of {slots} slots")
+    if isinstance(encoding, Constant) and length == 1:
+        encoding = Range(_BITS, _constant(encoding), 1)
+    if isinstance(encoding, Range):
+        start, step = encoding.start, encoding.step
+        if step == 0 or start + step * (length - 1) >= slots:
+            raise CorruptFileError(f"{length} positions from {start} on in steps of {step} in {slots} slots")
+        # A step that is never taken may be as large as the file likes.
+        return _Arithmetic(start, step if length > 1 else 1, length)
+    positions = _integers(encoding, payload, length)
+    if length and not (positions.view(np.uint64).max() < slots and (np.diff(positions) > 0).all()):
+        raise CorruptFileError(f"positions that do not ascend within {slots} slots")
+    return ListedPositions(positions)
+
+
+def _simplified(encoding: Encoding, length: int) -> Encoding:
+    """A constant or a range where that is what the encoding amounts to, as these need not be decoded."""
+    if isinstance(encoding, Delta) and length > 1 and isinstance(encoding.deltas, Constant):
+        step = _constant(encoding.deltas)
+        if step == 0:
+            return Constant(encoding.base.to_bytes(8, "little"))
+        return Range(_BITS, encoding.base, step)
+    if isinstance(encoding, Rle) and isinstance(encoding.values, Constant) and not has_payload(encoding.lengths):
+        return encoding.values
+    if isinstance(encoding, Constant) and length > 0:
+        _constant(encoding)
+    return encoding
+
+
+def _constant(encoding: Constant) -> int:
+    if encoding.value is None or len(encoding.value) * 8 != _BITS:
+        raise CorruptFileError(f"{encoding} in a sequence of 64-bit integers")
+    return int.from_bytes(encoding.value, "little")
+
+
+def _integers(encoding: Encoding, payload: pa.Buffer | None, length: int) -> NDArray[np.int64]:
+    return np.frombuffer(decode_integers(encoding, payload, length, _BITS), np.int64, length)
+
+
+class Counts(abc.ABC):
+    """Numbers of items of the lists that have any."""
+
+    @abc.abstractmethod
+    def at(self, index: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Items of lists number ``index[i]``."""
+
+    @abc.abstractmethod
+    def before(self, index: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Items of the first ``index[i]`` lists together."""
+
+
+class _Runs(Counts):
+    """Runs of equal counts."""
+
+    def __init__(self, counts: NDArray[np.int64], lengths: NDArray[np.int64]) -> None:
+        self._counts = counts
+        self._begins = np.concatenate([[0], np.cumsum(lengths)])
+        self._sums = np.concatenate([[0], np.cumsum(counts * lengths)])
+
+    def at(self, index: NDArray[np.int64]) -> NDArray[np.int64]:
+        return self._counts[self._run(index)]
+
+    def before(self, index: NDArray[np.int64]) -> NDArray[np.int64]:
+        run = self._run(index)
+        return self._sums[run] + (index - self._begins[run]) * self._counts[run]
+
+    def _run(self, index: NDArray[np.int64]) -> NDArray[np.int64]:
+        run = np.searchsorted(self._begins, index, side="right") - 1
+        return np.minimum(run, len(self._counts) - 1)
+
+
+class _ListedCounts(Counts):
+    """Any counts."""
+
+    def __init__(self, counts: NDArray[np.int64]) -> None:
+        self._ends = np.concatenate([[0], np.cumsum(counts)])
+
+    def at(self, index: NDArray[np.int64]) -> NDArray[np.int64]:
+        return self._ends[index + 1] - self._ends[index]
+
+    def before(self, index: NDArray[np.int64]) -> NDArray[np.int64]:
+        return self._ends[index]
+
+
+def open_counts(stored: StoredSequence, payload: pa.Buffer | None, total: int) -> Counts:
+    """Counts whose sum is `total`, checked.
+
+    Raises
+    ------
+    CodecError, CorruptFileError
+        One is 0, they have another sum, or contradict their encoding.
+    UnsupportedError
+        An encoding that sequences do not have.
+    """
+    length, encoding = stored.length, _simplified(stored.encoding, stored.length)
+    if isinstance(encoding, Constant) and length:
+        counts, lengths = np.array([_constant(encoding)], np.uint64), np.array([length], np.uint64)
+    elif isinstance(encoding, Rle) and length:
+        counts, lengths = _runs(encoding, payload, length)
+    else:
+        counts, lengths = _integers(encoding, payload, length).view(np.uint64), None
+    if length and not (counts.min() > 0 and counts.max() <= total):
+        raise CorruptFileError(f"lists of {counts.min()} to {counts.max()} items, {total} in all")
+    found = _sum(counts, lengths)
+    if found != total:
+        raise CorruptFileError(f"lists of {found} items together instead of {total}")
+    signed = counts.astype(np.int64)
+    return _ListedCounts(signed) if lengths is None else _Runs(signed, lengths.astype(np.int64))
+
+
+def _sum(counts: NDArray[np.uint64], lengths: NDArray[np.uint64] | None) -> int:
+    """The exact sum of counts up to 2**40 (times lengths up to 2**40)."""
+    if lengths is not None:
+        return sum(count * length for count, length in zip(counts.tolist(), lengths.tolist(), strict=True))
+    return sum(int(counts[at : at + _EXACT].sum()) for at in range(0, len(counts), _EXACT))
+
+
+def _runs(encoding: Rle, payload: pa.Buffer | None, length: int) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+    values, lengths, length_bits = split_runs(encoding, *split_frame(encoding, payload), length)
+    counts = np.frombuffer(values, np.uint64)
+    repeats = np.frombuffer(lengths, f"u{length_bits // 8}").astype(np.uint64)
+    if len(counts) != len(repeats) or not (repeats > 0).all() or int(repeats.sum()) != length:
+        raise CorruptFileError(f"runs that do not add up to {length} counts")
+    return counts, repeats

@@ -1,0 +1,200 @@
+"""Where the values of blob columns are: rows chosen in one of three ways to ranges of data files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from lance_dataset.errors import InvalidInputError, RowIndexError, UnsupportedError
+from lance_dataset.file.blob_fields import described_schema, is_described
+from lance_dataset.io.base import InputFile
+from lance_dataset.query.fragment_reader import FragmentReader
+from lance_dataset.query.projection import project
+from lance_dataset.query.table_reader import TableReader
+from lance_dataset.query.take import row_numbers, take_fragment_rows
+from lance_dataset.schema import Schema
+
+__all__ = ["BlobRange", "blob_range", "read_blob_values", "select_blobs"]
+
+_ROW_BITS = 32
+_READ_BYTES = 64 << 20
+
+
+@dataclass(frozen=True)
+class BlobRange:
+    """Bytes of a file.
+
+    Attributes
+    ----------
+    source
+        The file.
+    position, size
+        Begin and length in bytes.
+    """
+
+    source: InputFile
+    position: int
+    size: int
+
+    def part(self, offset: int, length: int) -> BlobRange:
+        """Bytes ``[offset, offset + length)`` of these.
+
+        Raises
+        ------
+        RowIndexError
+            A negative number.
+        InvalidInputError
+            The end is past the end of these.
+        """
+        if offset < 0 or length < 0:
+            raise RowIndexError(f"offset and length must not be negative, got {offset} and {length}")
+        if offset + length > self.size:
+            raise InvalidInputError(f"blob range end {offset + length} exceeds blob size {self.size}")
+        return BlobRange(self.source, self.position + offset, length)
+
+
+# -- which rows --------------------------------------------------------------------------------------------------
+
+
+def select_blobs(
+    reader: TableReader,
+    column: str,
+    *,
+    ids: Sequence[int] | pa.Array | None = None,
+    addresses: Sequence[int] | pa.Array | None = None,
+    indices: Sequence[int] | pa.Array | None = None,
+) -> tuple[list[int], list[BlobRange | None]]:
+    """Row addresses and values of rows, given in exactly one of three ways, in that order.
+
+    Parameters
+    ----------
+    column
+        Name of a blob column, dotted inside structs.
+    ids
+        Row ids.
+    addresses
+        Row addresses: fragment id and physical row offset.
+    indices
+        Row numbers among the live rows.
+
+    Returns
+    -------
+    list of int, list of BlobRange or None
+        None for nulls.
+
+    Raises
+    ------
+    FieldNotFoundError
+        There is no such column.
+    InvalidInputError
+        It is no blob column, rows are given in no way or in several, or there is no such row.
+    UnsupportedError
+        A row is deleted.
+    """
+    given = [rows for rows in (ids, addresses, indices) if rows is not None]
+    if len(given) != 1:
+        raise InvalidInputError("Exactly one of ids, indices, or addresses must be specified")
+    rows = row_numbers(given[0])
+    schema = described_schema(reader.manifest.schema)
+    leaf = schema.resolve(column)[-1]
+    if not is_described(leaf):
+        raise InvalidInputError(f"the column {column!r} is not a blob column")
+    if indices is not None:
+        rows = _addresses_of_numbers(reader, rows)
+    elif ids is not None:
+        rows = _addresses_of_ids(reader, rows)
+    return rows.tolist(), _find(reader, schema, column, leaf.id, rows)
+
+
+def _addresses_of_numbers(reader: TableReader, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    starts = reader.live_starts
+    if len(rows) and int(rows.max()) >= starts[-1]:
+        raise InvalidInputError(f"row number {int(rows.max())} is out of range: the dataset has {int(starts[-1])} rows")
+    owners = np.searchsorted(starts, rows, side="right") - 1
+    found = np.empty(len(rows), np.int64)
+    for position in np.unique(owners).tolist():
+        fragment, mine = reader.fragments[position], owners == position
+        found[mine] = fragment.physical(rows[mine] - starts[position]) + (fragment.fragment.id << _ROW_BITS)
+    return found
+
+
+def _addresses_of_ids(reader: TableReader, ids: NDArray[np.int64]) -> NDArray[np.int64]:
+    if all(fragment.fragment.row_ids is None for fragment in reader.fragments):
+        return ids
+    found = np.full(len(ids), -1, np.int64)
+    for fragment in reader.fragments:
+        live = np.setdiff1d(np.arange(fragment.physical_rows), fragment.deletions, assume_unique=True)
+        known = np.asarray(fragment.system_column("_rowid", live)).astype(np.int64)
+        order = np.argsort(known, kind="stable")
+        at = np.searchsorted(known, ids, sorter=order)
+        at = order[np.minimum(at, len(order) - 1)] if len(order) else np.zeros(len(ids), np.int64)
+        hit = known[at] == ids if len(known) else np.zeros(len(ids), bool)
+        found[hit] = live[at[hit]] + (fragment.fragment.id << _ROW_BITS)
+    if (found < 0).any():
+        raise InvalidInputError(f"there is no row with the id {int(ids[np.argmax(found < 0)])}")
+    return found
+
+
+# -- where their values are --------------------------------------------------------------------------------------
+
+
+def _find(
+    reader: TableReader, schema: Schema, column: str, field_id: int, addresses: NDArray[np.int64]
+) -> list[BlobRange | None]:
+    projection = project(schema, [column])
+    fragments = {fragment.fragment.id: fragment for fragment in reader.fragments}
+    found: list[BlobRange | None] = [None] * len(addresses)
+    owners = addresses >> _ROW_BITS
+    for fragment_id in np.unique(owners).tolist():
+        fragment = fragments.get(fragment_id)
+        places = np.flatnonzero(owners == fragment_id)
+        rows = addresses[places] & ((1 << _ROW_BITS) - 1)
+        if fragment is None or int(rows.max()) >= fragment.physical_rows:
+            raise InvalidInputError(f"there is no row with the address {int(addresses[places[np.argmax(rows)]])}")
+        deleted = np.isin(rows, fragment.deletions)
+        if deleted.any():
+            raise UnsupportedError(f"row {int(rows[np.argmax(deleted)])} of fragment {fragment_id} is deleted")
+        descriptions = take_fragment_rows(fragment, rows, projection, schema).column(0)
+        for place, description in zip(places.tolist(), descriptions.to_pylist(), strict=True):
+            found[place] = blob_range(fragment, field_id, description)
+    return found
+
+
+def blob_range(
+    fragment: FragmentReader, field_id: int, description: Mapping[str, int | None] | None
+) -> BlobRange | None:
+    """The range that a description of a blob field stands for; None for a null."""
+    source = fragment.source_of(field_id)
+    if source is None or description is None:
+        return None
+    position, size = description["position"], description["size"]
+    # an empty value somewhere is how 2.0 files spell a null
+    if position is None or size is None or (size == 0 and position):
+        return None
+    return BlobRange(source, position, size)
+
+
+def read_blob_values(blobs: Sequence[BlobRange | None]) -> list[bytes | None]:
+    """The bytes of each, those of one file read together."""
+    values: list[bytes | None] = [None if blob is None else b"" for blob in blobs]
+    files: dict[int, list[int]] = {}
+    for place, blob in enumerate(blobs):
+        if blob is not None and blob.size:
+            files.setdefault(id(blob.source), []).append(place)
+    for places in files.values():
+        for group in _groups(places, [blob.size if blob else 0 for blob in (blobs[place] for place in places)]):
+            wanted = [blob for blob in (blobs[place] for place in group) if blob is not None]
+            data = wanted[0].source.read_ranges([(blob.position, blob.size) for blob in wanted])
+            for place, content in zip(group, data, strict=True):
+                values[place] = content.to_pybytes()
+    return values
+
+
+def _groups(places: Sequence[int], sizes: Sequence[int]) -> list[list[int]]:
+    """Places whose sizes together are about as many bytes as are read at once."""
+    cuts = np.cumsum(sizes, dtype=np.int64) // _READ_BYTES
+    return [list(part) for part in np.split(np.array(places), np.flatnonzero(np.diff(cuts)) + 1)]
