@@ -30,15 +30,26 @@ if tuple(int(part) for part in Cython.__version__.split(".")[:2]) >= (3, 1):
     DIRECTIVES["freethreading_compatible"] = True
 
 
+def included(source: Path) -> set[Path]:
+    """Headers that a file includes, directly or through others."""
+    found: set[Path] = set()
+    for name in re.findall(r'(?:#include|cdef extern from) "([\w/]+\.h)"', source.read_text(encoding="utf-8")):
+        for header in (source.parent / name, CODEC_DIR / name):
+            if header.exists() and header not in found:
+                found |= {header} | included(header)
+    return found
+
+
 def codec_extensions() -> list[Extension]:
-    """One extension for each module of the codec core, rebuilt when any shared header or .pxd changes."""
-    shared = sorted(path.as_posix() for pattern in ("*.pxd", "**/*.h") for path in CODEC_DIR.glob(pattern))
+    """One extension for each module of the codec core, rebuilt when a header it includes or any .pxd changes."""
+    shared = sorted(CODEC_DIR.glob("*.pxd"))
+    declared = {header for path in shared for header in included(path)}
     return [
         Extension(
             f"lancecodec.{source.stem}",
             [source.as_posix()],
             include_dirs=[CODEC_DIR.as_posix()],
-            depends=shared,
+            depends=[path.as_posix() for path in sorted({*shared, *declared, *included(source)})],
         )
         for source in sorted(CODEC_DIR.glob("*.pyx"))
     ]

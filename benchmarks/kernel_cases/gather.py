@@ -46,6 +46,17 @@ def binary(shortest: int, longest: int, entries: int) -> Case:
     return Case(both, places.nbytes + out.nbytes)
 
 
+def short(shortest: int, longest: int, entries: int) -> Case:
+    """Strings behind a dictionary in one pass; the size is that of offsets and bytes."""
+    ends = np.concatenate([[0], np.cumsum(rng().integers(shortest, longest + 1, entries))]).astype(np.int32)
+    values, places = rng().integers(0, 256, int(ends[-1]), np.uint8), np.empty(4 * VALUES + 1, np.int32)
+    index = rng().integers(0, entries, 4 * VALUES, np.uint32)
+    table = gather.ShortEntries(values, ends, False)
+    out = np.zeros(table.room(len(index)), np.uint8)
+    size = places.nbytes + table.gather(index, 4, False, places, out)
+    return Case(lambda: table.gather(index, 4, False, places, out), size)
+
+
 def expand() -> Case:
     ends = np.concatenate([[0], np.cumsum(rng().integers(0, 16, VALUES))]).astype(np.int32)
     begins, out = rng().integers(0, VALUES, VALUES), np.empty(int(ends[-1]), np.int64)
@@ -68,6 +79,8 @@ CASES: dict[str, Callable[[], Case]] = {
     "gather.binary, 1 to 8 bytes": lambda: binary(1, 8, 1_000),
     "gather.binary, 5 to 20 bytes": lambda: binary(5, 20, 1_000),
     "gather.binary, 20 to 60 bytes": lambda: binary(20, 60, 1_000),
+    "gather.ShortEntries, 1 to 8 bytes": lambda: short(1, 8, 1_000),
+    "gather.ShortEntries, 5 to 20 bytes": lambda: short(5, 20, 1_000),
     "gather.variable": variable,
     "gather.expand_ranges": expand,
 }

@@ -90,6 +90,8 @@ class Field:
             return self._list_type()
         if self.logical_type.startswith("fixed_size_list:struct:"):
             return pa.list_(self._item().to_arrow(), fixed_list_length(self.logical_type))
+        if self.children:
+            raise CorruptFileError(f"field {self.name!r} of type {self.logical_type} cannot have child fields")
         return arrow_from_logical(self.logical_type)
 
     def _item(self) -> Field:

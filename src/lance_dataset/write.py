@@ -78,7 +78,7 @@ def write_dataset(
     data_cache_bytes, max_page_bytes
         When to cut a page.
     data_storage_version
-        File version of a new or overwritten dataset; this release writes ``2.0``.
+        File version of a new or overwritten dataset: ``2.0``, ``2.1``, ``2.2`` (the default) or ``2.3`` (unstable).
     enable_v2_manifest_paths, enable_stable_row_ids
         For new datasets: manifest naming, and row ids that survive moves.
     commit_message, transaction_properties

@@ -1,6 +1,6 @@
 """Full-zip pages: items of levels and values zipped together, and the index of their rows."""
 
-from libc.stdint cimport int64_t, uint8_t, uint64_t
+from libc.stdint cimport INT64_MAX, int64_t, uint8_t, uint64_t
 
 from lancecodec.buffers cimport ByteView, check_aligned, readable, writable
 from lancecodec.problems cimport LC_BAD_COUNT, LC_BAD_OFFSETS, fail, lc_bytes
@@ -288,7 +288,7 @@ def index_width(int64_t size, int64_t rows):
 cdef int check_index(ByteView index, int64_t width, int64_t first, int64_t size) except -1:
     if width not in (1, 2, 4, 8) or index.size % width:
         raise CodecError(f"{index.size} bytes are no entries of {width} bytes")
-    if first < 0 or size < 0:
+    if first < 0 or size < 0 or first > INT64_MAX - index.size:
         raise CodecError(f"an index from row {first} on, over {size} bytes")
     return 0
 

@@ -82,6 +82,56 @@ def binary(
     bytes more the last strings are copied as fast as the others, and those bytes may be overwritten.
     """
 
+#: Bytes of the longest string that `ShortEntries` takes.
+SHORT_ENTRY: int
+
+class ShortEntries:
+    """A dictionary of short strings, laid out for gathers in one pass.
+
+    Parameters
+    ----------
+    values, offsets, wide
+        The dictionary, as for `binary_offsets`; no entry may have more than `SHORT_ENTRY` bytes.
+
+    Attributes
+    ----------
+    longest
+        Bytes of the longest entry.
+
+    Raises
+    ------
+    CodecError
+        An entry is longer, or the offsets do not ascend within `values`.
+    """
+
+    longest: int
+
+    def __init__(self, values: Buffer, offsets: Buffer, wide: bool) -> None: ...
+    def room(self, length: int) -> int:
+        """Bytes that `gather` needs for the bytes of `length` values, whichever they are."""
+
+    def gather(
+        self, indices: Buffer, index_width: int, out_wide: bool, offsets: Buffer, out: Buffer, base: int = 0
+    ) -> int:
+        """Offsets and bytes of the strings behind n indices; returns the number of bytes.
+
+        Parameters
+        ----------
+        indices
+            n unsigned little-endian integers of `index_width` (1, 2, 4 or 8) bytes, all of which have an entry.
+        out_wide, offsets, base
+            Output for n + 1 offsets of 32 (or, `out_wide`, 64) bits, the first of which is `base`.
+        out
+            Output of at least ``room(n)`` bytes; those behind the last string may be overwritten.
+
+        Raises
+        ------
+        CodecError
+            An index has no entry, or a buffer is too small.
+        OffsetOverflowError
+            n of the longest entry would pass what the offsets hold: use `binary_offsets` and `binary`.
+        """
+
 def variable_offsets(
     value_offsets: NDArray[np.int64], indices: Buffer, index_width: int, out: NDArray[np.int64]
 ) -> int:

@@ -1,9 +1,10 @@
 """Gathers of values by index into buffers of the caller."""
 
-from libc.stdint cimport INT64_MAX, int64_t, uint8_t, uint64_t
+from cpython.mem cimport PyMem_Free, PyMem_Malloc
+from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint8_t, uint64_t
 
 from lancecodec.buffers cimport ByteView, check_aligned, readable, writable
-from lancecodec.problems cimport LC_BAD_INDEX, LC_OK, fail, lc_bytes
+from lancecodec.problems cimport LC_BAD_INDEX, LC_NO_SPACE, LC_OK, fail, lc_bytes
 
 from lancecodec.errors import CodecError
 
@@ -19,6 +20,17 @@ cdef extern from "kernels/gather_variable.h" nogil:
     int lc_gather_bytes(lc_bytes data, const uint8_t *offsets, int wide, int64_t num_entries, const uint8_t *codes,
                         int64_t code_width, int64_t n, const uint8_t *validity, int64_t bit, uint8_t *out, int64_t size,
                         int64_t *written)
+    int64_t LC_SHORT_ENTRY
+    ctypedef struct lc_short_entries:
+        const uint8_t *slots
+        const int32_t *lengths
+        int64_t step
+        int64_t count
+    int64_t lc_entry_longest(const uint8_t *offsets, int wide, int64_t num_entries)
+    int lc_short_entries_fill(lc_bytes data, const uint8_t *offsets, int wide, int64_t num_entries, int64_t step,
+                              uint8_t *slots, int32_t *lengths)
+    int lc_gather_short(const lc_short_entries *entries, const uint8_t *codes, int64_t code_width, int64_t n,
+                        int out_wide, int64_t base, uint8_t *ends, uint8_t *out, int64_t *written)
     uint64_t lc_code_at(const uint8_t *codes, int64_t code_width, int64_t i)
     int64_t lc_load_offset(const uint8_t *offsets, int wide, int64_t i)
     void lc_store_offset(uint8_t *offsets, int wide, int64_t i, int64_t value)
@@ -134,6 +146,68 @@ def binary(values, offsets, bint wide, indices, int index_width, out, validity=N
     if problem:
         codes.reject(problem, entries.count, f"bytes of {codes.n} gathered values")
     return written
+
+
+SHORT_ENTRY = LC_SHORT_ENTRY
+
+
+cdef class ShortEntries:
+    """A dictionary of short strings, laid out for gathers in one pass."""
+
+    cdef lc_short_entries entries
+    cdef void *memory
+    cdef readonly int64_t longest
+
+    def __cinit__(self, values, offsets, bint wide):
+        cdef _Entries source = _Entries(values, offsets, wide)
+        cdef lc_bytes data
+        cdef int64_t step
+        cdef int problem
+        self.longest = lc_entry_longest(source.offsets.data, wide, source.count)
+        if self.longest > LC_SHORT_ENTRY:
+            raise CodecError(f"an entry of {self.longest} bytes is longer than {LC_SHORT_ENTRY}")
+        step = 8 if self.longest <= 8 else 16 if self.longest <= 16 else 32
+        self.memory = PyMem_Malloc(source.count * (step + 4) + 1)
+        if self.memory == NULL:
+            raise MemoryError(f"{source.count} dictionary entries")
+        data.data, data.size = source.data.data, source.data.size
+        self.entries.step, self.entries.count = step, source.count
+        self.entries.slots = <uint8_t *>self.memory
+        self.entries.lengths = <int32_t *>(<uint8_t *>self.memory + source.count * step)
+        with nogil:
+            problem = lc_short_entries_fill(data, source.offsets.data, wide, source.count, step,
+                                            <uint8_t *>self.memory, <int32_t *>self.entries.lengths)
+        if problem:
+            fail(problem, f"{source.count} dictionary entries of {source.data.size} bytes")
+
+    def __dealloc__(self):
+        PyMem_Free(self.memory)
+
+    def room(self, int64_t length):
+        if length < 0 or length > 2**56:
+            raise CodecError(f"{length} values")
+        return length * self.longest + self.entries.step
+
+    def gather(self, indices, int index_width, bint out_wide, offsets, out, int64_t base=0):
+        cdef _Codes codes = _Codes(indices, index_width, None, 0)
+        cdef ByteView places = writable(offsets), target = writable(out)
+        cdef int64_t written = 0, size = 8 if out_wide else 4
+        cdef int problem
+        if places.size // size < codes.n + 1:
+            raise CodecError(f"output of {places.size} bytes is too small for {codes.n + 1} offsets of {size} bytes")
+        if target.size < self.room(codes.n):
+            raise CodecError(f"output of {target.size} bytes is too small for {codes.n} values of up to {self.longest}")
+        if base < 0 or base > (2**62 if out_wide else 2**31 - 1):
+            raise CodecError(f"offsets cannot start at {base}")
+        if codes.n * self.longest > (2**62 if out_wide else 2**31 - 1) - base:
+            fail(LC_NO_SPACE, f"{codes.n} values of up to {self.longest} bytes")
+        with nogil:
+            lc_store_offset(places.data, out_wide, 0, base)
+            problem = lc_gather_short(&self.entries, codes.view.data, codes.width, codes.n, out_wide, base,
+                                      places.data + size, target.data, &written)
+        if problem:
+            codes.reject(problem, self.entries.count, f"{codes.n} gathered values")
+        return written
 
 
 def variable_offsets(const int64_t[::1] value_offsets not None, indices, int index_width, int64_t[::1] out not None):

@@ -111,6 +111,12 @@ class VariableValues:
     def size(self, start: int, stop: int) -> int:
         """Bytes that values [start, stop) have together; several times as fast as decoding them."""
 
+    def estimate(self, start: int, stop: int) -> int:
+        """Bytes that `scan` most likely needs room for to write values [start, stop) in one call, from a few chunks.
+
+        Exact if the values are no FSST codes; otherwise a few percent above what they are likely to decode to.
+        """
+
     def scan(
         self, start: int, stop: int, wide: bool, offsets: Buffer, out: Buffer, base: int = 0, exact: bool = False
     ) -> tuple[int, int]:

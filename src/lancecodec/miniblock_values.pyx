@@ -60,6 +60,8 @@ cdef extern from "kernels/miniblock_variable.h" nogil:
                      uint8_t *out, int64_t capacity, int exact, int64_t *done, int64_t *total, int64_t *where)
     int lc_text_scan_size(const lc_chunks *chunks, const lc_text_codec *codec, int64_t a, int64_t b, int64_t *total,
                           int64_t *where)
+    int lc_text_scan_estimate(const lc_chunks *chunks, const lc_text_codec *codec, int64_t a, int64_t b, int64_t *total,
+                              int64_t *where)
     int lc_text_take_ends(const lc_chunks *chunks, const lc_text_codec *codec, const int64_t *items, int64_t n,
                           lc_ends *ends, int64_t *where)
     int lc_text_take_bytes(const lc_chunks *chunks, const lc_text_codec *codec, const int64_t *items, int64_t n,
@@ -309,6 +311,16 @@ cdef class VariableValues:
         self.chunks.check_range(start, stop)
         with nogil:
             problem = lc_text_scan_size(&self.chunks.chunks, &self.codec, start, stop, &total, &where)
+        if problem:
+            self.chunks.fail(problem, where, "variable-width values")
+        return total
+
+    def estimate(self, int64_t start, int64_t stop):
+        cdef int64_t total = 0, where = 0
+        cdef int problem
+        self.chunks.check_range(start, stop)
+        with nogil:
+            problem = lc_text_scan_estimate(&self.chunks.chunks, &self.codec, start, stop, &total, &where)
         if problem:
             self.chunks.fail(problem, where, "variable-width values")
         return total

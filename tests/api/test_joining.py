@@ -197,7 +197,7 @@ def test_files_without_a_recorded_size_are_measured(tmp_path: Path) -> None:
     sizeless = replace(fragment, files=tuple(replace(file, file_size_bytes=0) for file in fragment.files))
     Path(manifest.path).write_bytes(encode_manifest(replace(manifest, fragments=(sizeless,))))
     reader = lance_dataset.dataset(tmp_path / "d")._reader.fragments[0]
-    assert reader.bytes_per_row == ds._reader.fragments[0].bytes_per_row >= 8
+    assert reader.bytes_per_row == ds._reader.fragments[0].bytes_per_row > 0
 
 
 def test_columns_without_a_file_share_their_nulls() -> None:

@@ -268,3 +268,12 @@ def zipped_any(layout: ZipLayout, rep: list[int], dfn: list[int], values: list[b
     out = bytearray(size)
     layout.zip_items(len(rep), b"".join(values), out, offsets=places, wide=True, **streams)
     return bytes(out), rows, visible
+
+
+@pytest.mark.parametrize("first", [2**63 - 1, 2**63 - 8])
+def test_index_that_starts_after_the_last_row_there_can_be(first: int) -> None:
+    index, row = bytes(8), np.array([5])
+    with pytest.raises(CodecError, match=f"an index from row {first} on"):
+        fullzip.row_span(index, 1, first, first, 9, first)
+    with pytest.raises(CodecError, match=f"an index from row {first} on"):
+        fullzip.row_ranges(index, 1, row, 9, np.zeros(1, np.int64), np.zeros(1, np.int64), first)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lancecodec import CodecError, gather
+from lancecodec import CodecError, OffsetOverflowError, gather
 
 counts = st.one_of(st.integers(0, 40), st.integers(2040, 2060), st.integers(0, 5000))
 widths = st.sampled_from([1, 2, 3, 4, 5, 7, 8, 9, 12, 16, 17, 24, 31, 32, 33, 40, 64, 100])
@@ -251,3 +251,46 @@ def test_arrays_at_odd_addresses_are_refused() -> None:
 def test_integers_of_another_width_are_refused() -> None:
     with pytest.raises(ValueError, match="dtype"):
         gather.variable_offsets(np.arange(3, dtype=np.int32), b"\0", 1, np.empty(2, np.int64))
+
+
+@given(counts, st.integers(1, 300), st.integers(0, 32), index_widths, st.booleans(), st.booleans(), seeds)
+def test_short_entries(
+    count: int, entries: int, longest: int, index_width: int, wide: bool, out_wide: bool, seed: int
+) -> None:
+    rng = np.random.default_rng(seed)
+    skew, base = int(rng.integers(9)), int(rng.integers(100))
+    ends = np.cumsum([int(rng.integers(5)), *rng.integers(0, longest + 1, entries)])
+    values = rng.integers(0, 256, int(ends[-1]) + 3, np.uint8).tobytes()
+    indices = random_indices(rng, index_width, entries, count)
+    expected = [values[ends[i] : ends[i + 1]] for i in indices.astype(np.int64)]
+    offsets = ends.astype("<i8" if wide else "<i4")
+    short = gather.ShortEntries(ragged(values, skew), ragged(offsets.tobytes(), skew), wide)
+    assert short.longest == np.diff(ends).max()
+    places = np.zeros(len(indices) + 1, "<i8" if out_wide else "<i4")
+    out = bytearray(skew + short.room(len(indices)) + 1)
+    index_bytes = ragged(indices.tobytes(), skew)
+    target = memoryview(out)[skew:-1]
+    total = short.gather(index_bytes, index_width, out_wide, memoryview(places).cast("B"), target, base)
+    assert places.tolist() == np.cumsum([base, *map(len, expected)]).tolist()
+    assert bytes(target[:total]) == b"".join(expected)
+    assert out[-1] == 0
+
+
+def test_short_entries_refuse_what_does_not_fit() -> None:
+    offsets = np.array([0, 1, 3], np.int32)
+    short = gather.ShortEntries(b"abc", offsets, False)
+    room, places = bytearray(short.room(4)), bytearray(20)
+    with pytest.raises(CodecError, match="index 2 is outside 2 values"):
+        short.gather(bytes([0, 1, 2, 0]), 1, False, places, room)
+    with pytest.raises(CodecError, match="too small for 4 values"):
+        short.gather(bytes(4), 1, False, places, room[:-1])
+    with pytest.raises(CodecError, match="too small for 5 offsets"):
+        short.gather(bytes(4), 1, False, places[:-4], room)
+    with pytest.raises(OffsetOverflowError):
+        short.gather(bytes(4), 1, False, places, room, 2**31 - 8)
+    with pytest.raises(CodecError, match="longer than 32"):
+        gather.ShortEntries(bytes(40), np.array([0, 33], np.int32), False)
+    for broken in ([0, 2, 1], [0, 1, 4], [-1, 0, 1]):
+        with pytest.raises(CodecError):
+            gather.ShortEntries(b"abc", np.array(broken, np.int32), False)
+    assert gather.ShortEntries(b"", b"", False).gather(b"", 1, False, bytearray(4), bytearray(8)) == 0

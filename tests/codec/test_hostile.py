@@ -20,6 +20,6 @@ def test_only_ordinary_exceptions(module: str, seed: int) -> None:
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "PYTHONMALLOC": "debug"}
     command = [sys.executable, "-X", "faulthandler", str(SCRIPT), "--only", f"{module}."]
     run = subprocess.run(
-        [*command, "--seed", str(seed), "--calls", "3000"], env=environment, capture_output=True, text=True, check=False
+        [*command, "--seed", str(seed), "--calls", "2000"], env=environment, capture_output=True, text=True, check=False
     )
     assert run.returncode == 0, run.stderr

@@ -174,6 +174,9 @@ def test_variable(how: str, wide: bool, version: str) -> None:
         assert column.scan_bytes(start, stop, data) == size
         assert text(places - 1000, data) == strings[start:stop]
         assert once(column, start, stop, out_wide) == strings[start:stop]
+        room = np.zeros(column.estimate(start, stop), np.uint8)
+        assert column.scan(start, stop, out_wide, places, room) == (stop, size)
+        assert len(room) == size or table is not None
     items = rng.integers(0, 4000, 700)
     places = np.zeros(701, np.int64)
     size = column.take_offsets(items, True, places)
@@ -453,3 +456,16 @@ def test_limits_of_chunks() -> None:
             Assembly(counts, [(b"", [0] * len(counts))], False)
     with pytest.raises(CodecError, match="ends at 4"):
         Assembly([1], [(b"12345", [4])], False)
+
+
+def test_a_bit_without_a_bitmap_does_not_matter() -> None:
+    plan = Assembly([2, 1], [(bytes([1, 0, 1]), [2, 3])], True)
+    words_, data = np.zeros(plan.words_size, np.uint8), np.zeros(plan.chunks_size, np.uint8)
+    plan.write(words_, data)
+    column = FixedValues(Chunks(ChunkTable(words_, 3, len(data), True), data=data), values.FLAT, 8)
+    for bit in (0, 2**63 - 1):
+        out = np.zeros(6, np.uint8)
+        column.scan_dictionary(0, 3, b"abcd", 2, 2, out, bit=bit)
+        assert out.tobytes() == b"cdabcd"
+        column.take_dictionary(np.array([1, 0, 0]), b"abcd", 2, 2, out, bit=bit)
+        assert out.tobytes() == b"abcdcd"

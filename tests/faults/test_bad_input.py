@@ -309,13 +309,25 @@ def test_malformed_filter(uri: str, text: str, position: int) -> None:
 def test_types_that_cannot_be_stored(uri: str) -> None:
     for array in (
         pa.array([None], pa.month_day_nano_interval()),
-        pa.array([{"a": 1}, None]),
-        pa.array([[("a", 1)]], pa.map_(pa.string(), pa.int64())),
-        pa.array([[{"a": 1}]], pa.list_(pa.struct([("a", pa.int64())]), 1)),
+        pa.array([["a"]], pa.list_(pa.string(), 1)),
         pa.UnionArray.from_sparse(pa.array([0], pa.int8()), [pa.array([1])]),
     ):
         table = pa.table({"odd": array})
         fails(UnsupportedError, lambda table=table: lance.write_dataset(table, uri, mode="overwrite"), "'odd'")
+
+
+@pytest.mark.usefixtures("unchanged")
+def test_types_that_a_version_cannot_store(uri: str) -> None:
+    pairs = pa.array([[("a", 1)]], pa.map_(pa.string(), pa.int64()))
+    structs = pa.array([[{"a": 1}]], pa.list_(pa.struct([("a", pa.int64())]), 1))
+    cases = [("2.0", pa.array([{"a": 1}, None])), *((v, array) for v in ("2.0", "2.1") for array in (pairs, structs))]
+    for version, array in cases:
+        table = pa.table({"odd": array})
+
+        def write(table: pa.Table = table, version: str = version) -> None:
+            lance.write_dataset(table, uri, mode="overwrite", data_storage_version=version)
+
+        fails(UnsupportedError, write, "'odd'", version)
 
 
 @pytest.mark.usefixtures("unchanged")

@@ -65,10 +65,15 @@ def corpus_columns(version: str) -> dict[str, tuple[pa.Field, pa.Array]]:
     words = [None if i % 11 == 5 else f"wörd-{i % 7}" for i in rows]
     texts = [None if i % 11 == 5 else f"text é {i}" * (i % 5) for i in rows]
     lists = [None if i % 9 == 4 else [None if j == 3 else j + i for j in range(i % 6)] for i in rows]
+    wide = [
+        None if i % 9 == 4 else [None if j else bytes([i]) * 256 for j in range(i % 4 if i < 12 else 0)] for i in rows
+    ]
     structs = [None if i % 5 == 1 else {"x": i % 3, "y": texts[i]} for i in rows]
     vectors = [None if i % 8 == 1 else [i, None if i % 3 else 7] for i in rows]
     few = pa.dictionary(pa.int8(), pa.string())
     pair = pa.struct([("a", pa.int32()), ("b", pa.int16())])
+    nested = pa.large_list(pa.list_(pa.int16()))
+    row = pa.struct([("x", pa.int8()), ("y", pa.string())])
     columns = {
         "flat": _column([i * 10**15 for i in rows], pa.int64()),
         "bits": _column([i % 3 == 0 for i in rows], pa.bool_()),
@@ -87,12 +92,13 @@ def corpus_columns(version: str) -> dict[str, tuple[pa.Field, pa.Array]]:
         "bit vectors": _column([[True, None, False]] * _ROWS, pa.list_(pa.bool_(), 3)),
         "packed": _column([{"a": i, "b": -i} for i in rows], pair, packed="true"),
         "lists": _column(lists, pa.list_(pa.int16())),
-        "lists of lists": _column([[lists[i], []] if i % 4 else None for i in rows], pa.large_list(pa.list_(pa.int16()))),
-        "structs": _column(structs, pa.struct([("x", pa.int8()), ("y", pa.string())])),
-        "list of structs": _column([[s, s] for s in structs], pa.list_(pa.struct([("x", pa.int8()), ("y", pa.string())]))),
+        "lists of lists": _column([[lists[i], []] if i % 4 else None for i in rows], nested),
+        "structs": _column(structs, row),
+        "list of structs": _column([[s, s] for s in structs], pa.list_(row)),
         "full zip": _column(numbers, pa.int32(), structural_encoding="fullzip"),
         "full zip text": _column(texts, pa.string(), structural_encoding="fullzip"),
-        "full zip lists": _column(lists, pa.list_(pa.int16())),
+        "full zip lists": _column(wide, pa.list_(pa.binary(256))),
+        "full zip lists of texts": _column(wide, pa.large_list(pa.large_binary())),
         "full zip zstd": _column([t and t * 300 for t in texts], pa.binary(), compression="zstd"),
         "full zip vectors": _column(vectors, pa.list_(pa.int16(), 2), structural_encoding="fullzip"),
         "null vectors": _column([[None, None], None, [None, None]] * 50, pa.list_(pa.int16(), 2)),
@@ -105,13 +111,13 @@ def corpus_columns(version: str) -> dict[str, tuple[pa.Field, pa.Array]]:
         "blob": _column([None if i % 9 == 2 else b"x" * i for i in rows], pa.large_binary(), blob="true"),
     }
     columns["dictionary"] = (pa.field("c", few), columns["dictionary"][1].dictionary_encode().cast(few))
-    inner = pa.field("item", pa.int16(), metadata={"lance-encoding:structural-encoding": "fullzip"})
-    columns["full zip lists"] = (pa.field("c", pa.list_(inner)), columns["full zip lists"][1].cast(pa.list_(inner)))
     if version != "2.1":
         mixed = pa.struct([("a", pa.int32()), ("t", pa.string())])
         columns["packed texts"] = _column([{"a": i, "t": "x" * i} for i in rows], mixed, packed="true")
-        columns["maps"] = _column([None if i % 5 == 1 else [(str(i), i)] for i in rows], pa.map_(pa.string(), pa.int32()))
-        columns["structs of lists"] = _column([[{"x": i}, None] for i in rows], pa.list_(pa.struct([("x", pa.int32())]), 2))
+        entries = [None if i % 5 == 1 else [(str(i), i)] for i in rows]
+        columns["maps"] = _column(entries, pa.map_(pa.string(), pa.int32()))
+        pairs = pa.list_(pa.struct([("x", pa.int32())]), 2)
+        columns["pairs of structs"] = _column([[{"x": i}, None] for i in rows], pairs)
     return columns
 
 

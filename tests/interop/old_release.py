@@ -1,4 +1,4 @@
-"""Run by an old release of the reference: dumps or changes a dataset.  old_release.py COMMAND DATASET [FILE]."""
+"""Run by an old release of the reference: dumps or changes a dataset.  old_release.py COMMAND DATASET [FILE [VERSION]]."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ def dump(path: str, file: str) -> None:
             writer.write_table(rows)
 
 
-def write(path: str, file: str) -> None:
+def write(path: str, file: str, version: str) -> None:
     """Create the dataset of the rows of an Arrow IPC file, or append them."""
     # Arrow IPC aligns to 8 bytes, lance wants 16 for decimals.
     options = pa.ipc.IpcReadOptions(ensure_alignment=pa.lib.Alignment.At64Byte)
     table = pa.ipc.open_file(file, options=options).read_all()
-    lance.write_dataset(table, path, mode="append", data_storage_version="2.0")
+    lance.write_dataset(table, path, mode="append", data_storage_version=version)
 
 
 def delete(path: str, predicate: str) -> None:

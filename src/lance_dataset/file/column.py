@@ -13,8 +13,9 @@ from google.protobuf.message import Message
 from numpy.typing import NDArray
 
 from lance_dataset.errors import UnsupportedError
+from lance_dataset.file.kinds import is_binary_like
 
-__all__ = ["ColumnEncoder", "ColumnReader", "EncodedPage", "NullColumn", "OversizeError", "WriteBuffer"]
+__all__ = ["ColumnEncoder", "ColumnReader", "EncodedPage", "NullColumn", "OversizeError", "Part", "WriteBuffer"]
 
 #: Appends a buffer given in parts to the file outside any page; returns its (position, size).
 WriteBuffer: TypeAlias = "Callable[[Sequence[bytes | memoryview | pa.Buffer]], tuple[int, int]]"
@@ -25,6 +26,32 @@ _NULL_CHUNK_ROWS = 1 << 20
 
 class OversizeError(UnsupportedError):
     """The values asked for do not fit one Arrow array, whose 32-bit offsets end at 2 GiB; fewer of them may."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """Rows of a column that one thread should decode.
+
+    Attributes
+    ----------
+    start, stop
+        The rows.
+    cost
+        About how many nanoseconds of processor time they take; 0 where nothing is copied.
+    """
+
+    start: int
+    stop: int
+    cost: float
+
+
+def _row_cost(arrow_type: pa.DataType) -> float:
+    """About how many nanoseconds a value takes to decode."""
+    if pa.types.is_fixed_size_list(arrow_type):
+        return _row_cost(arrow_type.value_type)
+    if pa.types.is_nested(arrow_type):
+        return 2.0 + sum(_row_cost(arrow_type.field(number).type) for number in range(arrow_type.num_fields))
+    return 4.0 if is_binary_like(arrow_type) else 1.0
 
 
 class ColumnReader(abc.ABC):
@@ -48,6 +75,13 @@ class ColumnReader(abc.ABC):
     @abc.abstractmethod
     def read_chunks(self, start: int, stop: int) -> list[pa.Array]:
         """The same cut where that saves copies, in order; empty for an empty range."""
+
+    def parts(self, start: int, stop: int) -> list[Part]:
+        """Ranges that together are ``[start, stop)``, in order, to give to several threads.
+
+        Where a column cannot be cut without doing work twice, as by default, it is one part.
+        """
+        return [Part(start, stop, _row_cost(self.arrow_type) * (stop - start))] if start < stop else []
 
     @abc.abstractmethod
     def take(self, rows: NDArray[np.int64]) -> pa.Array:
@@ -101,7 +135,15 @@ class EncodedPage:
 
 
 class ColumnEncoder(abc.ABC):
-    """Turns the arrays of one top-level field into pages of the columns at and below it."""
+    """Turns the arrays of one top-level field into pages of the columns at and below it.
+
+    Attributes
+    ----------
+    is_independent
+        Whether `encode` touches nothing that anything else touches, so that it may run on any thread.
+    """
+
+    is_independent: bool = False
 
     @abc.abstractmethod
     def encode(self, arrays: Sequence[pa.Array]) -> Iterable[EncodedPage]:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-__all__ = ["is_binary_like", "is_text", "is_wide"]
+__all__ = ["is_binary_like", "is_empty_struct", "is_text", "is_wide"]
+
+_TEXT = frozenset(kind.id for kind in (pa.string(), pa.large_string()))
+_BINARY_LIKE = _TEXT | {pa.binary().id, pa.large_binary().id}
 
 
 def is_wide(arrow_type: pa.DataType) -> bool:
@@ -15,15 +18,14 @@ def is_wide(arrow_type: pa.DataType) -> bool:
 
 def is_binary_like(arrow_type: pa.DataType) -> bool:
     """String or binary, of either offset width."""
-    kinds = pa.types
-    return (
-        kinds.is_string(arrow_type)
-        or kinds.is_binary(arrow_type)
-        or kinds.is_large_string(arrow_type)
-        or kinds.is_large_binary(arrow_type)
-    )
+    return arrow_type.id in _BINARY_LIKE
 
 
 def is_text(arrow_type: pa.DataType) -> bool:
     """String of either offset width."""
-    return pa.types.is_string(arrow_type) or pa.types.is_large_string(arrow_type)
+    return arrow_type.id in _TEXT
+
+
+def is_empty_struct(arrow_type: pa.DataType) -> bool:
+    """Struct without a child."""
+    return pa.types.is_struct(arrow_type) and arrow_type.num_fields == 0

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import warnings
+
 from lance_dataset.errors import InvalidInputError, UnsupportedError
 
 __all__ = ["DEFAULT_VERSION", "READABLE_VERSIONS", "WRITABLE_VERSIONS", "manifest_pair", "resolve_version"]
 
-#: Version of new datasets. The reference writes 2.2 by default; this release writes 2.0 only.
-DEFAULT_VERSION = "2.0"
+#: Version of new datasets, as in the reference.
+DEFAULT_VERSION = "2.2"
 READABLE_VERSIONS = frozenset({"2.0", "2.1", "2.2", "2.3"})
-WRITABLE_VERSIONS = frozenset({"2.0", "2.1", "2.2"})
+WRITABLE_VERSIONS = frozenset({"2.0", "2.1", "2.2", "2.3"})
+_UNSTABLE_VERSION = "2.3"
 
 _ALIASES = {"0.3": "2.0", "legacy": "0.1", "stable": "2.2", "next": "2.3"}
 _KNOWN = ("0.1", "2.0", "2.1", "2.2", "2.3")
@@ -25,6 +28,11 @@ def resolve_version(name: str | None) -> str:
         No such version.
     UnsupportedError
         A version this release cannot write.
+
+    Warns
+    -----
+    UserWarning
+        The version is not stable yet.
     """
     if name is None:
         return DEFAULT_VERSION
@@ -33,7 +41,19 @@ def resolve_version(name: str | None) -> str:
         raise InvalidInputError(f"Unknown Lance storage version: {name}; known are {', '.join(_KNOWN)}")
     if version not in WRITABLE_VERSIONS:
         raise UnsupportedError(f"file version {version} cannot be written by this release; use '2.0'")
+    if version == _UNSTABLE_VERSION:
+        _warn_unstable(version)
     return version
+
+
+def _warn_unstable(version: str) -> None:
+    """Warn from this very line, so that Python shows it once, however many files are written."""
+    warnings.warn(
+        f"file version {version} is unstable: later releases may not be able to read files of it; "
+        "write it for experiments only, never for data that must last",
+        UserWarning,
+        stacklevel=1,
+    )
 
 
 def manifest_pair(version: str) -> tuple[int, int]:

@@ -10,11 +10,11 @@ from lance_dataset._proto import encodings_pb2, file2_pb2
 from lance_dataset.errors import InvalidInputError, SchemaError
 from lance_dataset.file.column import ColumnEncoder, EncodedPage
 from lance_dataset.file.container import ContainerWriter, pack_any
+from lance_dataset.file.encode_queue import EncodeQueue
 from lance_dataset.file.families import EncodingFamily, family_of
 from lance_dataset.file.versions import manifest_pair, resolve_version
 from lance_dataset.io.base import OutputFile
 from lance_dataset.schema import Field, Schema
-from lancecodec import CodecError
 
 __all__ = ["DataFileSummary", "DataFileWriter"]
 
@@ -50,7 +50,7 @@ class DataFileSummary:
 
 
 class DataFileWriter:
-    """Writes one data file as a stream; memory stays bounded by one page per column.
+    """Writes one data file as a stream; memory stays bounded by one page per column, and two per thread.
 
     Parameters
     ----------
@@ -85,6 +85,7 @@ class DataFileWriter:
         self._indices = family.column_indices(schema)
         self._columns = [file2_pb2.ColumnMetadata() for _ in self._indices]
         self._pending = self._make_pending(family)
+        self._queue = EncodeQueue(self._write_page)
         self.num_rows = 0
 
     def _make_pending(self, family: EncodingFamily) -> list[_PendingColumn]:
@@ -103,7 +104,7 @@ class DataFileWriter:
     @property
     def bytes_pending(self) -> int:
         """Bytes of arrays that wait for their page."""
-        return sum(column.bytes for column in self._pending)
+        return self._queue.bytes + sum(column.bytes for column in self._pending)
 
     def add_global_buffer(self, data: bytes) -> int:
         """Append a global buffer; returns its index, from 1 on."""
@@ -122,14 +123,12 @@ class DataFileWriter:
         if batch.num_rows == 0:
             return
         for column, array in zip(self._pending, batch.columns, strict=True):
-            if array.type != column.field.storage_type:
+            if array.type != column.type:
                 raise SchemaError(
-                    f"column {column.field.name!r}: the batch has type {array.type}, "
-                    f"the file {column.field.storage_type}"
+                    f"column {column.field.name!r}: the batch has type {array.type}, the file {column.type}"
                 )
             _check_valid(array, column.field.name)
-            for piece in _cut(array, self._page_bytes):
-                size = _held_bytes(piece)
+            for piece, size in _cut(array, self._page_bytes):
                 if column.bytes and column.bytes + size > self._page_bytes + self._page_bytes // 2:
                     self._flush(column)  # pieces of one array, each nearly a page, are not to be joined again
                 column.add(piece, size)
@@ -140,12 +139,8 @@ class DataFileWriter:
     def _flush(self, column: _PendingColumn) -> None:
         if not column.arrays:
             return
-        arrays, column.arrays, column.bytes = column.arrays, [], 0
-        try:
-            for page in column.encoder.encode(arrays):
-                self._write_page(page)
-        except CodecError as error:
-            raise SchemaError(f"column {column.field.name!r}: the data is no valid Arrow array: {error}") from error
+        arrays, size, column.arrays, column.bytes = column.arrays, column.bytes, [], 0
+        self._queue.encode(column.field.name, column.encoder, arrays, size)
 
     def _write_page(self, page: EncodedPage) -> None:
         ranges = [self._container.write_buffer(parts) for parts in page.buffers]
@@ -166,6 +161,8 @@ class DataFileWriter:
         """
         for column in self._pending:
             self._flush(column)
+        self._queue.finish()
+        for column in self._pending:
             for page in column.encoder.finish():
                 self._write_page(page)
         values = pack_any(encodings_pb2.ColumnEncoding(values={}))
@@ -186,6 +183,7 @@ class DataFileWriter:
 
     def abort(self) -> None:
         """Remove the unfinished file."""
+        self._queue.discard()
         self._output.abort()
 
 
@@ -194,6 +192,7 @@ class _PendingColumn:
 
     def __init__(self, field: Field, encoder: ColumnEncoder) -> None:
         self.field = field
+        self.type = field.storage_type
         self.encoder = encoder
         self.arrays: list[pa.Array] = []
         self.bytes = 0
@@ -203,9 +202,9 @@ class _PendingColumn:
         self.bytes += size
 
 
-def _held_bytes(array: pa.Array) -> int:
-    """Bytes of an array; a null column has none, yet its pages must be cut somewhere."""
-    return int(max(array.nbytes, len(array) // 8))
+def _held_bytes(array: pa.Array, size: int) -> int:
+    """Bytes of an array of that size; a null column has none, yet its pages must be cut somewhere."""
+    return max(size, len(array) // 8)
 
 
 def _check_valid(array: pa.Array, name: str) -> None:
@@ -225,11 +224,12 @@ def _page_target(data_cache_bytes: int | None, max_page_bytes: int | None, colum
     return min(target, max_page_bytes or _MAX_PAGE_BYTES, _PAGE_BYTES if data_cache_bytes is None else target)
 
 
-def _cut(array: pa.Array, target: int) -> list[pa.Array]:
-    """The array in pieces of about `target` bytes, at least one row each."""
+def _cut(array: pa.Array, target: int) -> list[tuple[pa.Array, int]]:
+    """The array in pieces of about `target` bytes, at least one row each, and what each holds."""
     size = array.nbytes
     if size <= target + target // 2 or len(array) < 2:
-        return [array]
-    pieces = min(-(-size // target), len(array))
-    rows = -(-len(array) // pieces)
-    return [array.slice(start, rows) for start in range(0, len(array), rows)]
+        return [(array, _held_bytes(array, size))]
+    count = min(-(-size // target), len(array))
+    rows = -(-len(array) // count)
+    pieces = [array.slice(start, rows) for start in range(0, len(array), rows)]
+    return [(piece, _held_bytes(piece, piece.nbytes)) for piece in pieces]

@@ -22,6 +22,8 @@ from lance_dataset.table.row_ids import RowIds, RowVersions
 
 __all__ = ["SYSTEM_COLUMNS", "FragmentReader"]
 
+_REMEMBERED = 1 << 14
+
 #: Columns that every dataset has besides its schema.
 SYSTEM_COLUMNS = {
     "_rowid": pa.field("_rowid", pa.uint64()),
@@ -57,6 +59,8 @@ class FragmentReader:
         self._locator = locator
         self._files: dict[tuple[int | None, str], FileMetadata] = {}
         self._columns: dict[tuple[int, ...], ColumnReader] = {}
+        # by identity of the field, which the entry keeps alive: walking it costs more than the lookup
+        self._by_identity: dict[int, tuple[Field, ColumnReader]] = {}
 
     # -- files ---------------------------------------------------------------------------------------------------
 
@@ -103,6 +107,11 @@ class FragmentReader:
         return None if owner is None else (self._open(owner[0]), owner[1])
 
     @cached_property
+    def is_mapped(self) -> bool:
+        """Whether reading costs no request; all files being stored alike, the first one tells."""
+        return not self.fragment.files or self._open(self.fragment.files[0]).source.mapped is not None
+
+    @cached_property
     def physical_rows(self) -> int:
         """Rows in the files, deleted ones included."""
         if self.fragment.physical_rows or not self.fragment.files:
@@ -134,6 +143,16 @@ class FragmentReader:
 
     def column(self, field: Field) -> ColumnReader:
         """Reader of a top-level field (or a pruning of one); kept for the next call."""
+        known = self._by_identity.get(id(field))
+        if known is not None and known[0] is field:
+            return known[1]
+        reader = self._column(field)
+        if len(self._by_identity) >= _REMEMBERED:
+            self._by_identity.clear()
+        self._by_identity[id(field)] = field, reader
+        return reader
+
+    def _column(self, field: Field) -> ColumnReader:
         key = tuple(node.id for node in field.walk())
         known = self._columns.get(key)
         if known is None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-from typing import TypeVar
+from contextlib import suppress
+from typing import NoReturn, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -42,20 +42,18 @@ class UnjoinableError(UnsupportedError):
         self.oversize = oversize
 
 
-@contextmanager
-def _joining(column: str, arrow_type: pa.DataType) -> Iterator[None]:
-    """Translate what Arrow and the codec say of arrays that cannot become one."""
-    try:
-        yield
-    except OversizeError as error:
+#: What Arrow and the codec raise for arrays that cannot become one.
+_JOINING_ERRORS = (OversizeError, pa.ArrowInvalid, pa.ArrowCapacityError)
+
+
+def _refuse(error: Exception, column: str, arrow_type: pa.DataType) -> NoReturn:
+    """Raise the same in words for users; the error itself if it is about something else."""
+    text = "" if isinstance(error, OversizeError) else str(error).lower()
+    if ("dictionar" in text and "combined" in text) or "larger index type" in text:
+        raise _unjoinable(column, arrow_type, oversize=False) from error
+    if isinstance(error, OversizeError | pa.ArrowCapacityError) or "overflow" in text:
         raise _unjoinable(column, arrow_type, oversize=True) from error
-    except (pa.ArrowInvalid, pa.ArrowCapacityError) as error:
-        text = str(error).lower()
-        if ("dictionar" in text and "combined" in text) or "larger index type" in text:
-            raise _unjoinable(column, arrow_type, oversize=False) from error
-        if "overflow" in text or isinstance(error, pa.ArrowCapacityError):
-            raise _unjoinable(column, arrow_type, oversize=True) from error
-        raise
+    raise error
 
 
 def _unjoinable(column: str, arrow_type: pa.DataType, *, oversize: bool) -> UnjoinableError:
@@ -79,8 +77,10 @@ def read_range(reader: ColumnReader, start: int, stop: int, column: str) -> pa.A
     UnjoinableError
         They do not fit one.
     """
-    with _joining(column, reader.arrow_type):
+    try:
         return reader.read(start, stop)
+    except _JOINING_ERRORS as error:
+        _refuse(error, column, reader.arrow_type)
 
 
 def read_chunks(reader: ColumnReader, column: str, start: int, stop: int) -> list[pa.Array]:
@@ -91,8 +91,10 @@ def read_chunks(reader: ColumnReader, column: str, start: int, stop: int) -> lis
     UnjoinableError
         A chunk of them does not fit one array.
     """
-    with _joining(column, reader.arrow_type):
+    try:
         return reader.read_chunks(start, stop)
+    except _JOINING_ERRORS as error:
+        _refuse(error, column, reader.arrow_type)
 
 
 def take_values(reader: ColumnReader, rows: NDArray[np.int64], column: str) -> pa.Array:
@@ -104,8 +106,10 @@ def take_values(reader: ColumnReader, rows: NDArray[np.int64], column: str) -> p
         They do not fit one.
     """
     try:
-        with _joining(column, reader.arrow_type):
+        try:
             return reader.take(rows)
+        except _JOINING_ERRORS as error:
+            _refuse(error, column, reader.arrow_type)
     except UnjoinableError as error:
         if error.oversize or len(rows) < 2:
             raise
@@ -140,7 +144,7 @@ def join_arrays(arrays: list[pa.Array], arrow_type: pa.DataType, column: str) ->
     UnjoinableError
         Even then they do not fit.
     """
-    with _joining(column, arrow_type):
+    try:
         try:
             return concat_arrays(arrays, arrow_type)
         except pa.ArrowInvalid:
@@ -152,6 +156,8 @@ def join_arrays(arrays: list[pa.Array], arrow_type: pa.DataType, column: str) ->
             if len(encoded.dictionary) > np.iinfo(arrow_type.index_type.to_pandas_dtype()).max + 1:
                 raise
         return pa.DictionaryArray.from_arrays(indices.cast(arrow_type.index_type), encoded.dictionary)
+    except _JOINING_ERRORS as error:
+        _refuse(error, column, arrow_type)
 
 
 def keep_rows(chunks: list[pa.Array], rows: NDArray[np.int64]) -> list[pa.Array]:

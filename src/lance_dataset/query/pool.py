@@ -27,19 +27,41 @@ def cpu_count() -> int:
     return os.cpu_count() or 1
 
 
-def map_parallel(function: Callable[[_Item], _Result], items: Sequence[_Item], *, parallel: bool) -> list[_Result]:
+def map_parallel(
+    function: Callable[[_Item], _Result],
+    items: Sequence[_Item],
+    *,
+    parallel: bool,
+    costs: Sequence[float] | None = None,
+) -> list[_Result]:
     """Results of `function` for every item, in order; on worker threads if `parallel` and there is something to gain.
 
-    `function` must not call this one.
+    `function` must not call this one. With `costs` (one per item, in any unit) expensive items start first and cheap
+    ones share a task.
     """
     workers = cpu_count() if parallel and len(items) > 1 else 1
     if workers < 2:
         return [function(item) for item in items]
     # a task costs as much as decoding a small column: few tasks, yet enough of them to even out big columns
-    size = -(-len(items) // (workers * 8))
-    slices = [items[start : start + size] for start in range(0, len(items), size)]
-    done = _shared_pool().map(lambda part: [function(item) for item in part], slices)
-    return [result for part in done for result in part]
+    tasks = _tasks([1.0] * len(items) if costs is None else costs, workers * 8)
+    results: dict[int, _Result] = {}
+    for done in _shared_pool().map(lambda task: [(number, function(items[number])) for number in task], tasks):
+        results.update(done)
+    return [results[number] for number in range(len(items))]
+
+
+def _tasks(costs: Sequence[float], count: int) -> list[list[int]]:
+    """Positions of the costs in about `count` tasks, the most expensive first."""
+    limit = sum(costs) / count
+    tasks: list[list[int]] = []
+    filled = limit
+    for number in sorted(range(len(costs)), key=costs.__getitem__, reverse=True):
+        if filled >= limit:
+            tasks.append([])
+            filled = 0.0
+        tasks[-1].append(number)
+        filled += costs[number]
+    return tasks
 
 
 def _shared_pool() -> ThreadPoolExecutor:

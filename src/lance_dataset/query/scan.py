@@ -11,6 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from lance_dataset.file.column import Part
+from lance_dataset.query.chunks import aligned_batches
 from lance_dataset.query.expr import BoundExpression, Filter
 from lance_dataset.query.fragment_reader import SYSTEM_COLUMNS, FragmentReader
 from lance_dataset.query.join import (
@@ -40,6 +42,11 @@ _MAX_BATCH_BYTES = 256 << 20
 _SPARSE = 0.25
 #: Columns of fewer bytes on average are decoded one after another: threads would only wait for the interpreter.
 _PARALLEL_BYTES = 256 << 10
+#: Nanoseconds of decoding, in all and per part of a column, from which on threads gain more than they cost.
+_PARALLEL_COST = 1e6
+_PARALLEL_TASK_COST = 2e4
+#: Nanoseconds that a value of a computed column takes.
+_DERIVED_COST = 10.0
 
 
 @dataclass(frozen=True)
@@ -102,9 +109,7 @@ def scan_table(reader: TableReader, request: ScanRequest) -> pa.Table:
     if request.order_by:
         return _sorted(reader, request)
     if request.filter is None and request.limit is None and request.offset == 0 and not request.include_deleted:
-        tables = [_whole_fragment(fragment, request, *bounds) for fragment, bounds in _fragments(reader, request)]
-        tables = [table for table in tables if table.num_rows]
-        return pa.concat_tables(tables) if tables else pa.Table.from_batches([empty_batch(request.projection.schema)])
+        return _whole(reader, request)
     return pa.Table.from_batches(_limited(reader, request), request.projection.schema)
 
 
@@ -152,30 +157,66 @@ def _selected(fragment: FragmentReader, request: ScanRequest, start: int, stop: 
     return bisected(select, start, stop)
 
 
-# -- whole fragments ---------------------------------------------------------------------------------------------
+# -- whole tables ------------------------------------------------------------------------------------------------
 
 
 def _worth_threads(fragment: FragmentReader, request: ScanRequest, rows: int) -> bool:
     return rows * fragment.bytes_per_row / max(len(request.schema.fields), 1) > _PARALLEL_BYTES
 
 
-def _whole_fragment(fragment: FragmentReader, request: ScanRequest, start: int, stop: int) -> pa.Table:
-    """All live rows; chunks as the file has them, so that what need not be copied is not."""
+def _whole(reader: TableReader, request: ScanRequest) -> pa.Table:
+    """All live rows; chunks as the files have them, so that what need not be copied is not."""
     schema = request.projection.schema
-    rows = fragment.live_rows(start, stop)
-    parallel = _worth_threads(fragment, request, stop - start)
-
-    def chunks(output: OutputColumn) -> pa.ChunkedArray:
-        if output.field is None:
-            picked = bisected(partial(_derived_range, fragment, output, request), start, stop)
-            return pa.chunked_array(list(picked), output.arrow.type)
-        reader, name = fragment.column(output.field), output.field.name
-        read = [piece for part in bisected(partial(read_chunks, reader, name), start, stop) for piece in part]
-        pieces = [_descend(piece, output.path) for piece in read]
-        return pa.chunked_array(pieces if rows is None else keep_rows(pieces, rows - start), output.arrow.type)
-
-    columns = map_parallel(chunks, request.projection.columns, parallel=parallel)
+    pieces = _decode(request, list(_fragments(reader, request)))
+    if not any(pieces):
+        return pa.Table.from_batches([empty_batch(schema)])
+    columns = [pa.chunked_array(found, field_.type) for found, field_ in zip(pieces, schema, strict=True)]
     return pa.Table.from_arrays(columns, schema=schema)
+
+
+def _decode(request: ScanRequest, ranges: Sequence[tuple[FragmentReader, tuple[int, int]]]) -> list[list[pa.Array]]:
+    """Chunks (none of them empty) of every output column: the live rows of some ranges of fragments."""
+    outputs = request.projection.columns
+    places = [(fragment, number, bounds) for fragment, bounds in ranges for number in range(len(outputs))]
+    waiting = any(not fragment.is_mapped and _worth_threads(fragment, request, b - a) for fragment, (a, b) in ranges)
+
+    def parts(place: tuple[FragmentReader, int, tuple[int, int]]) -> list[Part]:
+        fragment, number, bounds = place
+        return _parts(fragment, outputs[number], *bounds)
+
+    cut = map_parallel(parts, places, parallel=waiting)
+    tasks = [(place[0], place[1], part) for place, found in zip(places, cut, strict=True) for part in found]
+    costs = [part.cost for _, _, part in tasks]
+
+    def decode(task: tuple[FragmentReader, int, Part]) -> list[pa.Array]:
+        fragment, number, part = task
+        return _read_part(fragment, outputs[number], request, part.start, part.stop)
+
+    heavy = sum(costs) > max(_PARALLEL_COST, _PARALLEL_TASK_COST * len(tasks))
+    decoded = map_parallel(decode, tasks, parallel=waiting or heavy, costs=costs)
+    pieces: list[list[pa.Array]] = [[] for _ in outputs]
+    for (_, number, _), read in zip(tasks, decoded, strict=True):
+        pieces[number].extend(piece for piece in read if len(piece))
+    return pieces
+
+
+def _parts(fragment: FragmentReader, output: OutputColumn, start: int, stop: int) -> list[Part]:
+    if output.field is None:
+        return [Part(start, stop, _DERIVED_COST * (stop - start))] if start < stop else []
+    return fragment.column(output.field).parts(start, stop)
+
+
+def _read_part(
+    fragment: FragmentReader, output: OutputColumn, request: ScanRequest, start: int, stop: int
+) -> list[pa.Array]:
+    """The live rows of a part of a column, in chunks."""
+    if output.field is None:
+        return list(bisected(partial(_derived_range, fragment, output, request), start, stop))
+    reader, name = fragment.column(output.field), output.field.name
+    read = [piece for part in bisected(partial(read_chunks, reader, name), start, stop) for piece in part]
+    pieces = [_descend(piece, output.path) for piece in read]
+    rows = fragment.live_rows(start, stop)
+    return pieces if rows is None else keep_rows(pieces, rows - start)
 
 
 def _derived_range(
@@ -252,7 +293,7 @@ def _limited(reader: TableReader, request: ScanRequest) -> Iterator[pa.RecordBat
             skip -= fragment.num_rows
             continue
         for start, stop in _split(fragment, request, *bounds):
-            for batch in bisected(partial(_window, fragment, request), start, stop):
+            for batch in _window_batches(fragment, request, start, stop):
                 dropped = min(skip, batch.num_rows)
                 skip -= dropped
                 batch = batch.slice(dropped, left)
@@ -267,6 +308,14 @@ def _limited(reader: TableReader, request: ScanRequest) -> Iterator[pa.RecordBat
 def _counts_known(request: ScanRequest) -> bool:
     """Whether a fragment yields exactly its live rows."""
     return request.filter is None and request.row_range is None and not request.include_deleted
+
+
+def _window_batches(fragment: FragmentReader, request: ScanRequest, start: int, stop: int) -> Iterator[pa.RecordBatch]:
+    """The selected rows of a window, in batches to be cut into those asked for."""
+    if request.filter is not None or request.include_deleted or not request.projection.columns:
+        return bisected(partial(_window, fragment, request), start, stop)
+    pieces = _decode(request, [(fragment, (start, stop))])
+    return aligned_batches(pieces, request.projection.schema, request.batch_size)
 
 
 def _window(fragment: FragmentReader, request: ScanRequest, start: int, stop: int) -> pa.RecordBatch:

@@ -156,4 +156,88 @@ static int lc_gather_bytes(lc_bytes data, const uint8_t *offsets, int wide, int6
     return LC_OK;
 }
 
+/* Entries of at most LC_SHORT_ENTRY bytes, each in a slot of `step` bytes: offsets and bytes in one pass, by moves of
+ * constant size and without looking at how much room is left. */
+#define LC_SHORT_ENTRY 32
+
+typedef struct {
+    const uint8_t *slots;   /* count slots of `step` bytes */
+    const int32_t *lengths; /* of the entries */
+    int64_t step;           /* 8, 16 or 32 */
+    int64_t count;
+} lc_short_entries;
+
+/* Bytes of the longest entry; the offsets have been checked. */
+static int64_t lc_entry_longest(const uint8_t *offsets, int wide, int64_t num_entries) {
+    int64_t longest = 0;
+    for (int64_t i = 0; i < num_entries; i++) {
+        int64_t length = lc_load_offset(offsets, wide, i + 1) - lc_load_offset(offsets, wide, i);
+        longest = length > longest ? length : longest;
+    }
+    return longest;
+}
+
+/* Fills slots and lengths; LC_BAD_OFFSETS if an entry is longer than a slot or outside the data, as it may be where the
+ * offsets have changed since they were checked. */
+static int lc_short_entries_fill(lc_bytes data, const uint8_t *offsets, int wide, int64_t num_entries, int64_t step,
+                                 uint8_t *slots, int32_t *lengths) {
+    memset(slots, 0, (size_t)(num_entries * step));
+    for (int64_t i = 0; i < num_entries; i++) {
+        int64_t begin = lc_load_offset(offsets, wide, i), end = lc_load_offset(offsets, wide, i + 1);
+        if (begin < 0 || end < begin || end - begin > step || end > data.size) return LC_BAD_OFFSETS;
+        lengths[i] = (int32_t)(end - begin);
+        lc_copy_bytes(slots + i * step, data.data + begin, end - begin);
+    }
+    return LC_OK;
+}
+
+LC_INLINE int64_t lc_short_loop(const lc_short_entries *entries, const uint8_t *LC_RESTRICT codes, int64_t code_width,
+                                int64_t n, int64_t step, int out_wide, int64_t base, uint8_t *LC_RESTRICT ends,
+                                uint8_t *LC_RESTRICT out) {
+    const uint8_t *LC_RESTRICT slots = entries->slots;
+    const int32_t *LC_RESTRICT lengths = entries->lengths;
+    int64_t at = 0;
+    for (int64_t i = 0; i < n; i++) {
+        int64_t k = (int64_t)lc_code_at(codes, code_width, i);
+        memcpy(out + at, slots + k * step, (size_t)step);
+        at += lengths[k];
+        lc_store_offset(ends, out_wide, i, base + at);
+    }
+    return at;
+}
+
+LC_INLINE int64_t lc_short_codes(const lc_short_entries *entries, const uint8_t *codes, int64_t code_width, int64_t n,
+                                 int64_t step, int out_wide, int64_t base, uint8_t *ends, uint8_t *out) {
+    if (out_wide) return lc_short_loop(entries, codes, code_width, n, step, 1, base, ends, out);
+    switch (code_width) {
+        case 1: return lc_short_loop(entries, codes, 1, n, step, 0, base, ends, out);
+        case 2: return lc_short_loop(entries, codes, 2, n, step, 0, base, ends, out);
+        case 4: return lc_short_loop(entries, codes, 4, n, step, 0, base, ends, out);
+        default: return lc_short_loop(entries, codes, 8, n, step, 0, base, ends, out);
+    }
+}
+
+LC_CLONES static int64_t lc_short_block(const lc_short_entries *entries, const uint8_t *codes, int64_t code_width,
+                                        int64_t n, int out_wide, int64_t base, uint8_t *ends, uint8_t *out) {
+    if (entries->step == 8) return lc_short_codes(entries, codes, code_width, n, 8, out_wide, base, ends, out);
+    if (entries->step == 16) return lc_short_codes(entries, codes, code_width, n, 16, out_wide, base, ends, out);
+    return lc_short_codes(entries, codes, code_width, n, 32, out_wide, base, ends, out);
+}
+
+/* n END offsets, `base` before the first, and the bytes; *written = how many. The caller has checked that `out` has room
+ * for n of the longest entry and a step, and that the offsets do for as many bytes. */
+static int lc_gather_short(const lc_short_entries *entries, const uint8_t *codes, int64_t code_width, int64_t n,
+                           int out_wide, int64_t base, uint8_t *ends, uint8_t *out, int64_t *written) {
+    uint8_t scratch[8 * LC_GATHER_BLOCK];
+    *written = 0;
+    for (int64_t at = 0; at < n; at += LC_GATHER_BLOCK) {
+        int64_t count = n - at < LC_GATHER_BLOCK ? n - at : LC_GATHER_BLOCK;
+        int problem = lc_codes_block(codes + at * code_width, code_width, count, entries->count, NULL, 0, scratch);
+        if (problem) return problem;
+        *written += lc_short_block(entries, scratch, code_width, count, out_wide, base + *written,
+                                   ends + at * (out_wide ? 8 : 4), out + *written);
+    }
+    return LC_OK;
+}
+
 #endif

@@ -181,7 +181,7 @@ static int lc_indices_check(uint8_t *indices, int64_t bits, int64_t n, int64_t c
 LC_INLINE int lc_dictionary_gather(const lc_dictionary *dictionary, const uint8_t *indices, int64_t bits, int64_t n,
                                    const uint8_t *validity, int64_t at, uint8_t *out) {
     return lc_gather_fixed_nulls(dictionary->entries, dictionary->count, dictionary->width, indices, bits >> 3, n,
-                                 validity, at, out);
+                                 validity, validity ? at : 0, out);
 }
 
 /* Values [a, b) through a dictionary of fixed-width entries, chunk by chunk, so that the indices stay in the cache.
@@ -199,7 +199,7 @@ static int lc_dictionary_scan(const lc_chunks *chunks, const lc_value_codec *cod
         if (!problem) problem = lc_dictionary_gather(dictionary, indices, codec->bits, n, validity, at, out);
         if (problem) return problem;
         out += n * dictionary->width;
-        at += n;
+        if (validity) at += n;
     }
     return LC_OK;
 }

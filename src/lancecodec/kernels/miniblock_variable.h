@@ -146,8 +146,36 @@ static int lc_text_scan_size(const lc_chunks *chunks, const lc_text_codec *codec
     return LC_OK;
 }
 
-/* Offsets and bytes in one pass. Unless `exact` says that out has room for all values, it stops before a chunk whose values might not fit in what is left of out (each code byte
- * counted as the longest symbol); *done is the first value not written, *total the bytes written. */
+/* Chunks that an estimate looks at. */
+#define LC_TEXT_SAMPLES 16
+
+/* About how many bytes lc_text_scan needs room for to write values [a, b) without stopping early, by what some of their
+ * chunks, spread evenly, decode to; plain values have an exact size. */
+static int lc_text_scan_estimate(const lc_chunks *chunks, const lc_text_codec *codec, int64_t a, int64_t b,
+                                 int64_t *total, int64_t *where) {
+    const lc_chunk_table *table = &chunks->table;
+    int64_t decoded = 0, stored = 0, longest = 0;
+    if (a == b) return lc_text_scan_size(chunks, codec, a, b, total, where);
+    int64_t first = lc_chunk_find(table, a), count = lc_chunk_find(table, b - 1) + 1 - first;
+    int64_t samples = count < LC_TEXT_SAMPLES ? count : LC_TEXT_SAMPLES;
+    if (codec->table == NULL || !codec->table->compressed)
+        return lc_text_scan_size(chunks, codec, a, b, total, where);
+    for (int64_t i = 0; i < samples; i++) {
+        int64_t chunk = first + i * count / samples, bytes = table->starts[chunk + 1] - table->starts[chunk];
+        int64_t size = 0;
+        int problem = lc_text_scan_size(chunks, codec, table->firsts[chunk], table->firsts[chunk + 1], &size, where);
+        if (problem) return problem;
+        decoded += size, stored += bytes;
+        longest = bytes > longest ? bytes : longest;
+    }
+    double all = (double)(table->starts[first + count] - table->starts[first]);
+    *total = (int64_t)(all * ((double)decoded / (double)stored) * 1.03) + 8 * longest;
+    return LC_OK;
+}
+
+/* Offsets and bytes in one pass. Unless `exact` says that out has room for all values, it stops before a chunk whose
+ * values might not fit in what is left of out (each code byte counted as the longest symbol); *done is the first value
+ * not written, *total the bytes written. */
 static int lc_text_scan(const lc_chunks *chunks, const lc_text_codec *codec, int64_t a, int64_t b, lc_ends *ends,
                         uint8_t *out, int64_t capacity, int exact, int64_t *done, int64_t *total,
                         int64_t *where) {

@@ -32,6 +32,20 @@ def binary(c: Chaos) -> object:
     return gather.binary(data, offsets, wide, indices, index_width, c.out(min(total, 10**6)), nulls, bit)
 
 
+def short(c: Chaos) -> object:
+    """One pass, with codes that mostly have an entry."""
+    entries, data, offsets, wide = strings(c)
+    count, index_width, out_wide = c.size() % 3000, c.random.choice([1, 2, 4, 8]), c.random.random() < 0.5
+    codes = c.rng.integers(0, max(min(entries, 2 ** min(8 * index_width, 62)), 1), count)
+    if count and c.random.random() < 0.2:
+        codes[c.random.randrange(count)] = c.random.choice([entries, 2**31, -1])
+    table = gather.ShortEntries(data, offsets, wide)
+    indices = np.frombuffer(bytearray(codes.astype(f"<i{index_width}").tobytes()), np.uint8)
+    places = c.out((count + 1) * (8 if out_wide else 4))
+    base = 0 if c.random.random() < 0.8 else c.number()
+    return table.gather(indices, index_width, out_wide, places, c.out(table.room(count)), base)
+
+
 def variable(c: Chaos) -> object:
     count, index_width = c.size() % 500, c.random.choice([1, 2, 4, 8])
     ends, places = np.sort(c.integers(300)), np.sort(c.integers(9000, count + 1))
@@ -49,6 +63,7 @@ def expand(c: Chaos) -> object:
 TARGETS: dict[str, Callable[[Chaos], object]] = {
     "gather.fixed": fixed,
     "gather.binary": binary,
+    "gather.ShortEntries": short,
     "gather.variable": variable,
     "gather.expand_ranges": expand,
 }

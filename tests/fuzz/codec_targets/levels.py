@@ -27,9 +27,17 @@ def offsets(c: Chaos, slots: int) -> tuple[np.ndarray, bool, int]:
     values = np.cumsum(c.rng.integers(0, c.random.choice([1, 2, 6]), slots + 1)) + c.random.choice([0, 5])
     elements = int(values[-1])
     if c.random.random() < 0.03:
-        values[c.random.randrange(slots + 1)] = c.random.choice([-1, 2**40, -(2**63), 2**63 - 1, 2**31 - 1])
+        wrong = c.random.choice([-1, 2**40, -(2**63), 2**63 - 1, 2**31 - 1])
+        # 2^31 elements would be right at the end, and ask for gigabytes of levels
+        values[c.random.randrange(slots if wrong == 2**31 - 1 and slots else slots + 1)] = wrong
     with np.errstate(over="ignore"):
         return values.astype(np.int64 if wide else np.int32), wide, elements
+
+
+def small_or_too_large(c: Chaos) -> Any:
+    """Any number but those that would be right and ask for gigabytes of levels."""
+    number = c.number()
+    return 2**33 if isinstance(number, int) and 10**6 < number < 2**33 else number
 
 
 def page(c: Chaos) -> Levels:
@@ -46,11 +54,12 @@ def page(c: Chaos) -> Levels:
             layers.append((kind, *bitmap(c, slots)))
         else:
             dimension = c.random.choice([1, 2, 3])
-            layers.append((kind, dimension if c.random.random() < 0.97 else c.number(), *bitmap(c, slots)))
+            wrong = dimension if c.random.random() < 0.97 else small_or_too_large(c)
+            layers.append((kind, wrong, *bitmap(c, slots)))
             slots *= dimension
     layers.append(("item", *bitmap(c, slots)) if c.random.random() < 0.95 else ("null",))
     if c.random.random() < 0.02:
-        rows = c.number()
+        rows = small_or_too_large(c)
     built = build(rows, layers)
     if built.num_items > 10**6:  # nothing but rows without a bitmap: right, and too much to do for a fuzzer
         raise ValueError("too many rows")

@@ -116,6 +116,8 @@ def variable(c: Chaos) -> object:
     start, stop = sorted([c.number(sum(counts)), c.number(sum(counts))])
     width, items = 8 if out_wide else 4, c.integers(sum(counts))
     base = c.number(100)
+    if c.flag(0.1):
+        return column.estimate(start, stop)
     if c.flag(0.3):
         return column.scan(
             start, stop, out_wide, room(c, width * (stop - start + 1)), c.out(c.random.choice([50, 9000]))

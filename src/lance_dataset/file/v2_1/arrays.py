@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property, lru_cache
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from lance_dataset.errors import CorruptFileError
 from lance_dataset.file.buffers import allocate, bit_width
@@ -12,19 +15,22 @@ from lance_dataset.file.kinds import is_binary_like, is_text, is_wide
 from lancecodec import gather, packed, utf8
 
 __all__ = [
+    "BinaryDictionary",
     "FixedSizeListShape",
     "binary_array",
     "dictionary_array",
     "empty_array",
     "fixed_array",
-    "gather_binary",
     "packed_array",
     "value_bits",
 ]
 
 _GATHER_SLACK = 64
+#: Room for the longest entry, however often, is taken if it is at most so many times the average.
+_MAX_EXCESS = 4.0
 
 
+@lru_cache(maxsize=256)
 def value_bits(value_type: pa.DataType) -> int:
     """Bits of a value of a fixed-width type that is no list; 0 for every other type."""
     if pa.types.is_dictionary(value_type) or pa.types.is_nested(value_type) or is_binary_like(value_type):
@@ -61,23 +67,88 @@ def empty_array(value_type: pa.DataType) -> pa.Array:
     return pa.array([], value_type)
 
 
-def gather_binary(
-    items: pa.Array, indices: pa.Buffer, index_bits: int, length: int, validity: pa.Buffer | None
-) -> pa.Array:
-    """Strings behind a dictionary; with `validity`, the indices of nulls may be anything."""
-    wide = is_wide(items.type)
-    source_offsets, source = items.buffers()[1], items.buffers()[2]
-    width = 8 if wide else 4
-    if items.offset:
-        source_offsets = source_offsets.slice(items.offset * width)
-    source_offsets = source_offsets.slice(0, (len(items) + 1) * width)
-    offsets = allocate((length + 1) * width)
-    codes = indices.slice(0, length * index_bits // 8)
-    place = (source or b"", source_offsets, wide, codes, index_bits // 8)
-    total = gather.binary_offsets(*place, wide, offsets, 0, validity)
-    data = allocate(total + _GATHER_SLACK)
-    gather.binary(*place, data, validity)
-    return pa.Array.from_buffers(items.type, length, [None, offsets, data.slice(0, total)], 0)
+class BinaryDictionary:
+    """Strings or binaries that indices point to.
+
+    Parameters
+    ----------
+    items
+        The entries, none of them null.
+    """
+
+    def __init__(self, items: pa.Array) -> None:
+        self._type = items.type
+        self._wide = is_wide(items.type)
+        self._count = len(items)
+        width = 8 if self._wide else 4
+        self._offsets = items.buffers()[1].slice(items.offset * width, (len(items) + 1) * width)
+        self._data = items.buffers()[2] or pa.py_buffer(b"")
+
+    @cached_property
+    def _lengths(self) -> NDArray[np.int64]:
+        ends = np.frombuffer(self._offsets, np.int64 if self._wide else np.int32).astype(np.int64)
+        return ends[1:] - ends[:-1]
+
+    @cached_property
+    def _equal(self) -> tuple[pa.Buffer, int] | None:
+        """Bytes and width of the entries, if they all have the same length."""
+        width = int(self._lengths.max(initial=0))
+        if width == 0 or self._lengths.min() != width:
+            return None
+        first = int.from_bytes(self._offsets.slice(0, 8 if self._wide else 4).to_pybytes(), "little")
+        return self._data.slice(first, width * self._count), width
+
+    @cached_property
+    def _short(self) -> gather.ShortEntries | None:
+        """The entries, if they are all short."""
+        longest = int(self._lengths.max(initial=0))
+        if longest == 0 or longest > min(gather.SHORT_ENTRY, _MAX_EXCESS * max(float(self._lengths.mean()), 1.0)):
+            return None
+        return gather.ShortEntries(self._data, self._offsets, self._wide)
+
+    def resolve(self, indices: pa.Buffer, index_bits: int, length: int, validity: pa.Buffer | None) -> pa.Array:
+        """The values behind indices; with `validity`, the indices of nulls may be anything.
+
+        Raises
+        ------
+        CodecError
+            An index has no entry.
+        OffsetOverflowError
+            The values do not fit the offsets of their type.
+        """
+        codes = indices.slice(0, length * index_bits // 8)
+        if validity is None and length >= self._count:  # what prepares the fast ways looks at every entry
+            if self._equal is not None and self._fits(length, self._equal[1]):
+                return self._resolve_equal(*self._equal, codes, index_bits // 8, length)
+            if self._short is not None and self._fits(length, self._short.longest):
+                return self._resolve_short(self._short, codes, index_bits // 8, length)
+        offsets = allocate((length + 1) * (8 if self._wide else 4))
+        place = (self._data, self._offsets, self._wide, codes, index_bits // 8)
+        total = gather.binary_offsets(*place, self._wide, offsets, 0, validity)
+        data = allocate(total + _GATHER_SLACK)
+        gather.binary(*place, data, validity)
+        return self._array(length, offsets, data.slice(0, total))
+
+    def _fits(self, length: int, longest: int) -> bool:
+        return self._wide or length * longest < 2**31
+
+    def _resolve_equal(
+        self, entries: pa.Buffer, width: int, codes: pa.Buffer, index_width: int, length: int
+    ) -> pa.Array:
+        data = allocate(length * width)
+        gather.fixed(entries, width, codes, index_width, data)
+        end = length * width + 1
+        offsets = np.arange(0, end, width, dtype=np.int64 if self._wide else np.int32)
+        return self._array(length, pa.py_buffer(offsets), data)
+
+    def _resolve_short(self, short: gather.ShortEntries, codes: pa.Buffer, index_width: int, length: int) -> pa.Array:
+        offsets = allocate((length + 1) * (8 if self._wide else 4))
+        data = allocate(short.room(length))
+        total = short.gather(codes, index_width, self._wide, offsets, data)
+        return self._array(length, offsets, data.slice(0, total))
+
+    def _array(self, length: int, offsets: pa.Buffer, data: pa.Buffer) -> pa.Array:
+        return pa.Array.from_buffers(self._type, length, [None, offsets, data], 0)
 
 
 def packed_array(value_type: pa.StructType, widths: Sequence[int], rows: pa.Buffer, length: int) -> pa.Array:

@@ -10,7 +10,7 @@ from lance_dataset.errors import CorruptFileError
 from lance_dataset.file.blob_fields import DESCRIPTION
 from lance_dataset.file.blob_values import check_ranges, check_total, description_array, read_values
 from lance_dataset.file.v2_1.assemble import LeafValues
-from lance_dataset.file.v2_1.layout import BlobLayout, max_definition
+from lance_dataset.file.v2_1.layout import BlobLayout, ConstantLayout, list_depth, max_definition
 from lance_dataset.file.v2_1.nesting import Branch
 from lance_dataset.file.v2_1.page import LeafPage, Page
 from lance_dataset.schema import Field
@@ -45,6 +45,8 @@ class BlobPage(LeafPage):
         self._value_type = value_type
         self._described = pa.types.is_struct(value_type)
         self._levels = max_definition(layout.layers)
+        if isinstance(layout.inner, ConstantLayout) or list_depth(layout.inner.layers):
+            raise CorruptFileError(f"{page.where}: descriptions of blobs that are no page of positions and sizes")
         if max_definition(layout.inner.layers):
             raise CorruptFileError(f"{page.where}: descriptions of blobs that may be null themselves")
         if not self._described and not pa.types.is_large_binary(value_type):

@@ -23,6 +23,9 @@ __all__ = ["decode_dictionary", "decode_levels"]
 
 #: Bytes that a dictionary or a level stream may have decompressed, beside what its stored size allows.
 _MAX_BYTES = 1 << 31
+#: What packing to 0 bits may yield out of nothing, and bytes that a stored byte can become otherwise (runs of 255).
+_FREE_BYTES = 16 << 20
+_MAX_EXPANSION = 256
 
 
 def decode_dictionary(
@@ -67,7 +70,10 @@ def _decode_fixed(buffer: pa.Buffer, encoding: Encoding, count: int, bits: int, 
     stored = encoding.values if isinstance(encoding, Rle) else encoding
     if getattr(stored, "bits", None) != bits:
         raise CorruptFileError(f"{where}: a block of {encoding} does not hold values of {bits} bits")
-    out = allocate((count * bits + 7) // 8)
+    bytes_needed = (count * bits + 7) // 8
+    if bytes_needed > _FREE_BYTES + _MAX_EXPANSION * buffer.size:
+        raise CorruptFileError(f"{where}: {buffer.size} bytes claim to hold {count} values of {bits} bits")
+    out = allocate(bytes_needed)
     if isinstance(encoding, Flat):
         flat.decode(buffer, count, bits, out)
     elif isinstance(encoding, InlineBitpacking):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pyarrow as pa
 
 from lance_dataset.errors import UnsupportedError
@@ -11,15 +9,16 @@ from lance_dataset.file.kinds import is_binary_like, is_text
 from lance_dataset.file.options import EncodingOptions
 from lance_dataset.file.v2_1.arrays import value_bits
 from lance_dataset.file.v2_1.choose_binary import forced_fsst, fsst_candidate, plain_candidate
-from lance_dataset.file.v2_1.choose_dictionary import dictionary_of_strings, dictionary_of_words
+from lance_dataset.file.v2_1.choose_dictionary import Rival, dictionary_of_strings, dictionary_of_words
 from lance_dataset.file.v2_1.choose_fixed import cheapest, encode_bits, raw_chunks, word_candidates
 from lance_dataset.file.v2_1.dictionary_values import encode_dictionary_array
 from lance_dataset.file.v2_1.encoded import EncodedChunks
+from lance_dataset.file.v2_1.fsst_table import FsstTables
 from lance_dataset.file.v2_1.general_chunks import compressed, smallest_compressed
 from lance_dataset.file.v2_1.leaf_values import Strings, Words, strings_of, words_of
 from lance_dataset.file.v2_1.list_values import encode_lists, lists_of
 from lance_dataset.file.v2_1.packed_values import encode_packed, is_variable_packed
-from lance_dataset.file.v2_1.request import Candidate, Request, in_units
+from lance_dataset.file.v2_1.request import Candidate, Request
 from lance_dataset.schema import Field
 
 __all__ = ["WIDE_VALUE", "choose_chunks", "prefers_full_zip"]
@@ -40,6 +39,7 @@ def choose_chunks(
     version: str,
     max_values: int = 32768,
     alone: bool = False,
+    tables: FsstTables | None = None,
 ) -> EncodedChunks | None:
     """Encode the values of a mini-block page.
 
@@ -60,6 +60,8 @@ def choose_chunks(
         Most values of a chunk, a power of two.
     alone
         The page has no levels, so that plain values need no chunks and their headers do not count.
+    tables
+        FSST tables of the column's pages before; None for a column of one page.
 
     Returns
     -------
@@ -71,7 +73,7 @@ def choose_chunks(
     UnsupportedError
         A type, or nulls in a packed struct, that pages of chunks do not have.
     """
-    request = Request(options, version != "2.1", validity is not None, max_values, alone)
+    request = Request(options, version != "2.1", validity is not None, max_values, alone, tables or FsstTables())
     kind = values.type
     if pa.types.is_dictionary(kind):
         encoded: EncodedChunks | None = encode_dictionary_array(values, validity, field, request)
@@ -86,7 +88,7 @@ def choose_chunks(
     elif value_bits(kind) == 0:
         raise UnsupportedError(f"column {field.name!r}: values of type {kind} cannot be stored in chunks")
     else:
-        encoded = _choose_words(words_of(values, validity), request)
+        return _choose_words(words_of(values, validity), request)  # no chunk of words is too large
     return encoded if encoded is not None and request.fits(encoded) else None
 
 
@@ -119,7 +121,8 @@ def _words_prefer_dictionary(values: pa.Array, options: EncodingOptions, version
     request, words = Request(options, version != "2.1", False), words_of(values, None)
     if not (words.bits == 128 or (words.bits == 64 and request.large)):
         return False
-    return dictionary_of_words(words, int(_DICTIONARY_SHARE * words.count * words.width), request) is not None
+    rival = Rival(int(_DICTIONARY_SHARE * words.count * words.width))
+    return dictionary_of_words(words, rival, request) is not None
 
 
 def _strings_prefer_full_zip(values: pa.Array, options: EncodingOptions, version: str) -> bool:
@@ -129,7 +132,7 @@ def _strings_prefer_full_zip(values: pa.Array, options: EncodingOptions, version
     if options.structure != "fullzip" and strings.longest < WIDE_VALUE:
         return False
     request = Request(options, version != "2.1", False)
-    return dictionary_of_strings(strings, int(_DICTIONARY_SHARE * _raw_size(strings)), request) is None
+    return dictionary_of_strings(strings, Rival(int(_DICTIONARY_SHARE * _raw_size(strings))), request) is None
 
 
 def _raw_size(strings: Strings) -> int:
@@ -140,26 +143,26 @@ def _raw_size(strings: Strings) -> int:
 
 
 def _choose_words(words: Words, request: Request) -> EncodedChunks | None:
-    candidates = word_candidates(words, request)
+    candidates, runs = word_candidates(words, request)
     if not candidates:
         return None
-    plain = candidates[0].size
-    least = min(one.size for one in candidates)
-    indexed = _dictionary_of_words(words, least, request)
+    indexed = _dictionary_of_words(words, Rival(min(one.size for one in candidates), runs), request)
     if indexed is not None:
         candidates.append(indexed)
     best = cheapest(candidates, request)
     if request.options.compression in ("lz4", "zstd", "fsst"):
         best = smallest_compressed([best, *raw_chunks(words, request)], request)
-    return _explained(best, plain, "flat", request)
+    return best
 
 
-def _dictionary_of_words(words: Words, alternative: int, request: Request) -> Candidate | None:
+def _dictionary_of_words(words: Words, rival: Rival, request: Request) -> Candidate | None:
     usual = words.bits == 128 or (words.bits == 64 and request.large)
     if words.bits == 8 or (request.options.compression == "none" and not usual):
         return None
-    indexed = dictionary_of_words(words, alternative, request)
-    return indexed if indexed is not None and (usual or indexed.size < _UNUSUAL_SHARE * alternative) else None
+    if not usual:
+        rival = Rival(int(_UNUSUAL_SHARE * rival.size), rival.runs)
+    indexed = dictionary_of_words(words, rival, request)
+    return indexed if indexed is not None and (usual or indexed.size < rival.size) else None
 
 
 # -- strings -----------------------------------------------------------------------------------------------------
@@ -174,19 +177,11 @@ def _choose_strings(strings: Strings, text: bool, request: Request) -> EncodedCh
         wrapped = compressed(plain.encode(), request)
         first = Candidate(request.size(wrapped), lambda: wrapped)
     candidates = [first]
-    indexed = dictionary_of_strings(strings, first.size, request)
+    indexed = dictionary_of_strings(strings, Rival(first.size), request)
     if indexed is not None:
         candidates.append(indexed)
     if asked is None:
         coded = fsst_candidate(strings, text, plain.size, min(one.size for one in candidates), request)
         if coded is not None:
             candidates.append(coded)
-    return _explained(cheapest(candidates, request), _raw_size(strings), "plain", request)
-
-
-def _explained(encoded: EncodedChunks, plain: int, name: str, request: Request) -> EncodedChunks:
-    """With the sizes in its reason."""
-    size = request.size(encoded)
-    if encoded.reason in ("flat", "plain"):
-        return replace(encoded, reason=f"{encoded.reason}, {in_units(size)}: nothing else is smaller")
-    return replace(encoded, reason=f"{encoded.reason}: {in_units(size)} instead of {in_units(plain)} {name}")
+    return cheapest(candidates, request)

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from lance_dataset.file.buffers import allocate
 from lance_dataset.file.v2_1.compressive import Encoding, Flat, Fsst, Variable
 from lance_dataset.file.v2_1.encoded import Bytes, EncodedChunks
-from lance_dataset.file.v2_1.fsst_table import best_table, fsst_codes
+from lance_dataset.file.v2_1.fsst_table import fsst_codes
 from lance_dataset.file.v2_1.leaf_values import Strings
 from lance_dataset.file.v2_1.request import CHUNK_BYTES, Candidate, Request
 from lancecodec import fsst, variable
@@ -90,7 +90,7 @@ def fsst_candidate(strings: Strings, text: bool, plain: int, rival: int, request
     least = plain - strings.total + strings.total // _LONGEST_SYMBOL
     if strings.total < 2 * fsst.TABLE_SIZE or rival <= least + fsst.TABLE_SIZE:
         return None
-    table, ratio = best_table(strings)
+    table, ratio = request.tables.table_for(strings)
     if not fsst_worthwhile(strings, text, ratio):
         return None
     return Candidate(_fsst_size(strings, ratio, plain), lambda: _encode_fsst(strings, table, request))
@@ -98,7 +98,7 @@ def fsst_candidate(strings: Strings, text: bool, plain: int, rival: int, request
 
 def forced_fsst(strings: Strings, plain: int, request: Request) -> Candidate:
     """FSST because it was asked for, with strings as they are if compressing them would not pay."""
-    table, ratio = best_table(strings)
+    table, ratio = request.tables.table_for(strings)
     chosen = table if ratio < 1 else verbatim_table()
     return Candidate(_fsst_size(strings, min(ratio, 1.0), plain), lambda: _encode_fsst(strings, chosen, request))
 

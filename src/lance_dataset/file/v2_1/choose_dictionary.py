@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -19,24 +21,53 @@ from lance_dataset.file.v2_1.request import Candidate, Request
 from lancecodec import bitmap, bitpacking, dictionary, gather, general, variable
 from lancecodec.general import Scheme
 
-__all__ = ["dictionary_of_strings", "dictionary_of_words", "encode_indices", "fixed_entries", "string_entries"]
+__all__ = ["Rival", "dictionary_of_strings", "dictionary_of_words", "encode_indices", "fixed_entries", "string_entries"]
 
-#: As the reference: no dictionary for fewer values, for a sample of which more are distinct, or with more entries.
+#: As the reference: no dictionary for fewer values, or with more entries.
 _LEAST_VALUES = 100
-_MOST_DISTINCT = 0.98
 _MOST_ENTRIES = 100_000
+#: Least bytes of header and bit width of a chunk.
+_CHUNK_OVERHEAD = 16
+_SAMPLE = 4096
+_SAMPLE_BYTES = 1 << 20
+#: So many repeats that a sample is expected to have tell how many values are distinct well enough.
+_EXPECTED_REPEATS = 12
 _GATHER_SLACK = 64
 #: Numbers the distinct values: (codes, code width, positions of the first ones) -> (entries, their bytes) or None.
 _Build = Callable[[pa.Buffer, int, "NDArray[np.int64]"], "tuple[int, int] | None"]
+_Values = TypeVar("_Values", Words, Strings)
 
 
-def dictionary_of_words(words: Words, alternative: int, request: Request) -> Candidate | None:
-    """A dictionary of fixed-width values, if it can be smaller than `alternative` bytes."""
+@dataclass(frozen=True)
+class Rival:
+    """What a dictionary must be smaller than.
+
+    Attributes
+    ----------
+    size
+        Bytes.
+    runs
+        Least number of entries that run-length encoding has; 0 if it is not known.
+    """
+
+    size: int
+    runs: int = 0
+
+    def beats(self, count: int, entries: int) -> bool:
+        """Whether a dictionary of so many entries or more can hardly be smaller, even if entries are stored well."""
+        bits = (entries - 1).bit_length()
+        width = (bits + 7) // 8
+        packed = count * bits // 8 + count // bitpacking.BLOCK_VALUES * _CHUNK_OVERHEAD
+        return entries * width + min(packed, self.runs * width) >= self.size
+
+
+def dictionary_of_words(words: Words, rival: Rival, request: Request) -> Candidate | None:
+    """A dictionary of fixed-width values, if it can be smaller than its rival."""
     if words.count < _LEAST_VALUES or words.width > dictionary.MAX_WIDTH:
         return None
-    most = _most_entries(words.count, words.width, alternative, request)
-    distinct = _promises(dictionary.sample_fixed(words.buffer, words.width, words.validity), most, words)
-    if distinct is None:
+    most = _most_entries(words.count, words.width, rival.size, request)
+    distinct = _least_distinct(words, most, _sample_words)
+    if distinct > most or rival.beats(words.count, distinct):
         return None
 
     def build(codes: pa.Buffer, code_width: int, positions: NDArray[np.int64]) -> tuple[int, int] | None:
@@ -58,18 +89,18 @@ def dictionary_of_words(words: Words, alternative: int, request: Request) -> Can
     )
 
 
-def dictionary_of_strings(strings: Strings, alternative: int, request: Request) -> Candidate | None:
-    """A dictionary of strings or binaries, if it can be smaller than `alternative` bytes."""
+def dictionary_of_strings(strings: Strings, rival: Rival, request: Request) -> Candidate | None:
+    """A dictionary of strings or binaries, if it can be smaller than its rival."""
     if strings.count < _LEAST_VALUES:
         return None
-    most = _most_entries(strings.count, strings.offset_width, alternative, request)
+    most = _most_entries(strings.count, strings.offset_width, rival.size, request)
     place = (strings.data, strings.offsets, strings.wide)
-    distinct = _promises(dictionary.sample_variable(*place, strings.validity), most, strings)
-    if distinct is None:
+    distinct = _least_distinct(strings, most, _sample_strings)
+    if distinct > most:
         return None
 
     def build(codes: pa.Buffer, code_width: int, positions: NDArray[np.int64]) -> tuple[int, int] | None:
-        limit = 4 * alternative if request.large else alternative  # entries will be compressed
+        limit = 4 * rival.size if request.large else rival.size  # entries will be compressed
         return dictionary.build_variable(*place, codes, code_width, positions, strings.validity, 0, limit)
 
     built = _number(build, strings.count, most, distinct)
@@ -92,7 +123,7 @@ def dictionary_of_strings(strings: Strings, alternative: int, request: Request) 
 def encode_indices(indices: Words, entries: EncodedDictionary, request: Request) -> EncodedChunks:
     """Indices of a dictionary in chunks, compressed if that was asked for."""
     request = replace(request, alone=False)
-    encoded = cheapest(word_candidates(indices, request), request)
+    encoded = cheapest(word_candidates(indices, request)[0], request)
     if request.options.compression in ("lz4", "zstd"):
         encoded = smallest_compressed([encoded, *raw_chunks(indices, request)], request)
     return replace(encoded, dictionary=entries, reason=f"dictionary of {entries.size:,} entries, {encoded.reason}")
@@ -115,16 +146,51 @@ def _most_entries(count: int, entry_bytes: int, alternative: int, request: Reque
     return max(0, min(limit, alternative // entry_bytes))
 
 
-def _promises(sample: tuple[int, int], most: int, values: Words | Strings) -> int | None:
-    """How many entries there are at least, if it is worth a try to find them all."""
-    sampled, distinct = sample
-    if sampled == 0 or distinct > most:
-        return None
-    valid = values.count if values.validity is None else bitmap.count(values.validity, 0, values.count)
-    # With few valid values a dictionary pays by what it saves for the nulls.
-    if valid > most and distinct >= _MOST_DISTINCT * sampled:
-        return None
-    return distinct
+# -- how many values are distinct --------------------------------------------------------------------------------
+
+
+def _least_distinct(values: _Values, most: int, sample: Callable[[_Values, NDArray[np.int64]], int]) -> int:
+    """How many distinct valid values there almost certainly are at least, judged by a random sample.
+
+    A sample of s out of d equally frequent values has about s**2 / 2d - s**3 / 6d**2 repeats (the birthday problem);
+    if some are more frequent than others it has more.
+    """
+    size = min(_SAMPLE, int((2 * _EXPECTED_REPEATS * most) ** 0.5) + 1)
+    rows, valid = _random_rows(values.count, min(size, 1 + _SAMPLE_BYTES // values.mean_bytes)), values.count
+    if values.validity is not None:
+        valid = bitmap.count(values.validity, 0, valid)
+        octets = np.frombuffer(values.validity, np.uint8)
+        rows = rows[(octets[rows >> 3] >> (rows & 7).astype(np.uint8)) & 1 != 0]
+    sampled = len(rows)
+    distinct = sample(values, rows) if sampled else 0
+    repeats = sampled - distinct
+    repeats += 3 * int((repeats + 1) ** 0.5) + 1  # three standard deviations
+    if sampled == values.count or 4 * repeats > sampled:
+        return distinct
+    return min(valid, max(distinct, sampled**2 // (2 * repeats) - sampled // 3))
+
+
+@lru_cache(maxsize=8)
+def _random_rows(count: int, size: int) -> NDArray[np.int64]:
+    """Some of `count` rows; always the same ones, so that a page always comes out the same."""
+    if size >= count:
+        return np.arange(count)
+    rows: NDArray[np.int64] = np.random.default_rng(count).choice(count, size, replace=False, shuffle=False)
+    return np.sort(rows)
+
+
+def _sample_words(words: Words, rows: NDArray[np.int64]) -> int:
+    chosen = bytearray(len(rows) * words.width)
+    gather.fixed(words.buffer, words.width, rows.data, 8, chosen)
+    return dictionary.sample_fixed(chosen, words.width, blocks=1, size=len(rows))[1]
+
+
+def _sample_strings(strings: Strings, rows: NDArray[np.int64]) -> int:
+    place = (strings.data, strings.offsets, strings.wide, rows.data, 8)
+    offsets = bytearray((len(rows) + 1) * strings.offset_width)
+    chosen = bytearray(gather.binary_offsets(*place, strings.wide, offsets) + _GATHER_SLACK)
+    gather.binary(*place, chosen)
+    return dictionary.sample_variable(chosen, offsets, strings.wide, blocks=1, size=len(rows))[1]
 
 
 def _number(build: _Build, count: int, most: int, distinct: int) -> tuple[pa.Buffer, NDArray[np.int64]] | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
@@ -36,7 +38,7 @@ def cheapest(candidates: list[Candidate], request: Request) -> EncodedChunks:
         if best is not None and best_size <= candidate.size:
             break
         encoded = candidate.encode()
-        size = request.size(encoded)
+        size = candidate.size if candidate.exact else request.size(encoded)
         if best is None or size < best_size:
             best, best_size = encoded, size
     if best is None:
@@ -49,8 +51,12 @@ def cheapest(candidates: list[Candidate], request: Request) -> EncodedChunks:
 
 def flat_ends(count: int, per_chunk: int, width: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Values of each chunk, and the byte where it ends, of values of `width` bytes."""
-    ends = np.minimum(np.arange(1, -(-count // per_chunk) + 1, dtype=np.int64) * per_chunk, count)
-    return np.diff(ends, prepend=0), ends * width
+    chunks = -(-count // per_chunk)
+    ends = np.arange(width * per_chunk, width * per_chunk * (chunks + 1), width * per_chunk, np.int64)
+    counts = np.full(chunks, per_chunk, np.int64)
+    ends[-1:] = count * width
+    counts[-1:] = count - (chunks - 1) * per_chunk
+    return counts, ends
 
 
 def flat_chunks(buffer: Bytes, bits: int, count: int, per_chunk: int) -> EncodedChunks:
@@ -71,20 +77,40 @@ def encode_bits(values: pa.Buffer, bit: int, count: int, request: Request) -> En
 # -- words -------------------------------------------------------------------------------------------------------
 
 
-def word_candidates(words: Words, request: Request) -> list[Candidate]:
-    """Flat, and for words of 8 to 64 bits packing and runs where they are smaller; cheapest to decode first."""
+def word_candidates(words: Words, request: Request) -> tuple[list[Candidate], int]:
+    """Flat, and for words of 8 to 64 bits packing and runs where they are smaller; cheapest to decode first.
+
+    Also the least number of entries that run-length encoding can have; 0 where it is not known.
+    """
     per_chunk = request.flat_values(words.bits)
     if per_chunk == 0:
-        return []
+        return [], 0
     plain = Candidate(
         request.even_size(words.count, per_chunk, [words.bits]),
         lambda: flat_chunks(words.buffer, words.bits, words.count, per_chunk),
+        exact=True,
     )
     if words.bits not in _WORD_BITS or request.options.compression == "none" or words.count < 2:
-        return [plain]
+        return [plain], 0
     measured = _measure(words)
-    candidates = [_packed_candidate(measured, request), _run_candidate(measured, request)]
-    return [plain, *(one for one in candidates if one is not None and one.size < plain.size)]
+    candidates = [plain]
+    runs, rle_words, found = min(((found.rle_entries or 0, one, found) for one, found in measured), key=_first)
+    packed, packed_words = min(((found.inline_size or 0, one) for one, found in measured), key=_first)
+    if packed < plain.size:
+        _add_smaller(candidates, _packed_candidate(packed_words, packed, request))
+    if runs * (words.width + 1) < plain.size:
+        _add_smaller(candidates, _run_candidate(rle_words, found, request))
+    return candidates, runs
+
+
+def _first(one: tuple[Any, ...]) -> int:
+    return int(one[0])
+
+
+def _add_smaller(candidates: list[Candidate], candidate: Candidate | None) -> None:
+    """Add a candidate that is smaller than the first."""
+    if candidate is not None and candidate.size < candidates[0].size:
+        candidates.append(candidate)
 
 
 def _measure(words: Words) -> list[tuple[Words, FixedStatistics]]:
@@ -99,29 +125,24 @@ def _measure(words: Words) -> list[tuple[Words, FixedStatistics]]:
     return measured
 
 
-def _packed_candidate(measured: list[tuple[Words, FixedStatistics]], request: Request) -> Candidate | None:
+def _packed_candidate(words: Words, size: int, request: Request) -> Candidate | None:
     if request.max_values < _PACKED_VALUES:
         return None
-    words, found = min(measured, key=lambda one: one[1].inline_size or 0)
     chunks = -(-words.count // _PACKED_VALUES)
-    packed = (found.inline_size or 0) - chunks * words.width
+    packed = size - chunks * words.width
     last = words.count - (chunks - 1) * _PACKED_VALUES
     levels = (chunks - 1) * request.level_bytes(_PACKED_VALUES) + request.level_bytes(last)
-    return Candidate(chunks * (request.header(1) + 8) + packed + levels, lambda: _pack(words))
+    return Candidate(chunks * (request.header(1) + 8) + packed + levels, lambda: _pack(words), exact=True)
 
 
 def _pack(words: Words) -> EncodedChunks:
     counts, ends = flat_ends(words.count, _PACKED_VALUES, 1)
     out = allocate(bitpacking.inline_bound(words.count, words.bits))
     size = bitpacking.inline_encode(words.buffer, words.bits, out, ends)
-    widths = (np.diff(ends, prepend=0) - words.width) // 128
-    low, high = int(widths.min()), int(widths.max())
-    reason = f"bit packing to {low if low == high else f'{low}..{high}'} bits"
-    return EncodedChunks(InlineBitpacking(words.bits), counts, [(out.slice(0, size), ends)], 0, None, reason)
+    return EncodedChunks(InlineBitpacking(words.bits), counts, [(out.slice(0, size), ends)], 0, None, "bit packing")
 
 
-def _run_candidate(measured: list[tuple[Words, FixedStatistics]], request: Request) -> Candidate | None:
-    words, found = min(measured, key=lambda one: one[1].rle_entries or 0)
+def _run_candidate(words: Words, found: FixedStatistics, request: Request) -> Candidate | None:
     threshold = request.options.rle_threshold
     if threshold is not None and found.run_count >= threshold * words.count:
         return None

@@ -16,7 +16,7 @@ from lance_dataset.file.v2_1.arrays import value_bits
 from lance_dataset.file.v2_1.choose_binary import fsst_worthwhile, verbatim_table
 from lance_dataset.file.v2_1.compressive import Flat, Fsst, General, PackedField, Variable, VariablePackedStruct
 from lance_dataset.file.v2_1.encoded import EncodedItems
-from lance_dataset.file.v2_1.fsst_table import best_table, fsst_codes
+from lance_dataset.file.v2_1.fsst_table import FsstTables, fsst_codes
 from lance_dataset.file.v2_1.leaf_values import Strings, fixed_bytes, strings_of
 from lance_dataset.file.v2_1.list_values import lists_of, zip_lists
 from lance_dataset.file.v2_1.packed_values import check_children, is_variable_packed
@@ -38,7 +38,12 @@ _GENERAL_SHARE = 0.97
 
 
 def encode_items(
-    values: pa.Array, validity: pa.Buffer | None, field: Field, options: EncodingOptions, version: str
+    values: pa.Array,
+    validity: pa.Buffer | None,
+    field: Field,
+    options: EncodingOptions,
+    version: str,
+    tables: FsstTables | None = None,
 ) -> EncodedItems:
     """Encode the values of a full-zip page.
 
@@ -51,7 +56,7 @@ def encode_items(
     """
     kind = values.type
     if is_binary_like(kind):
-        return _encode_strings(strings_of(values, validity), is_text(kind), options)
+        return _encode_strings(strings_of(values, validity), is_text(kind), options, tables or FsstTables())
     if pa.types.is_fixed_size_list(kind):
         return zip_lists(lists_of(values, validity))
     if pa.types.is_struct(kind) and is_variable_packed(kind):
@@ -69,7 +74,7 @@ def encode_items(
 # -- strings -----------------------------------------------------------------------------------------------------
 
 
-def _encode_strings(strings: Strings, text: bool, options: EncodingOptions) -> EncodedItems:
+def _encode_strings(strings: Strings, text: bool, options: EncodingOptions, tables: FsstTables) -> EncodedItems:
     encoding = Variable(Flat(64 if strings.wide else 32))
     plain = EncodedItems(
         encoding,
@@ -87,14 +92,14 @@ def _encode_strings(strings: Strings, text: bool, options: EncodingOptions) -> E
         return _compress(plain, strings, options)
     if asked in ("lz4", "zstd"):
         return plain
-    return _as_codes(plain, strings, text, asked == "fsst")
+    return _as_codes(plain, strings, text, asked == "fsst", tables)
 
 
-def _as_codes(plain: EncodedItems, strings: Strings, text: bool, asked: bool) -> EncodedItems:
+def _as_codes(plain: EncodedItems, strings: Strings, text: bool, asked: bool, tables: FsstTables) -> EncodedItems:
     """FSST codes where they pay, or where they were asked for."""
     if not asked and strings.total < 2 * fsst.TABLE_SIZE:
         return plain
-    table, ratio = best_table(strings)
+    table, ratio = tables.table_for(strings)
     if asked and ratio >= 1:
         table = verbatim_table()
     elif not asked and not fsst_worthwhile(strings, text, ratio):

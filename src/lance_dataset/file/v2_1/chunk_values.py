@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import abc
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from lance_dataset.errors import CorruptFileError, UnsupportedError
-from lance_dataset.file.buffers import allocate
+from lance_dataset.file.buffers import allocate, octets
 from lance_dataset.file.kinds import is_binary_like, is_wide
 from lance_dataset.file.v2_1.arrays import (
+    BinaryDictionary,
     FixedSizeListShape,
     binary_array,
     dictionary_array,
     fixed_array,
-    gather_binary,
     packed_array,
     value_bits,
 )
@@ -31,11 +32,18 @@ from lance_dataset.file.v2_1.compressive import (
     Rle,
     Variable,
 )
-from lancecodec import CodecError, gather, miniblock_values
+from lancecodec import CodecError, OffsetOverflowError, gather, miniblock_values
 from lancecodec.miniblock import Chunks
 from lancecodec.miniblock_values import FixedValues, VariableValues
 
-__all__ = ["ChunkValues", "count_buffers", "open_values"]
+__all__ = ["ChunkValues", "count_buffers", "open_values", "stored_bits"]
+
+_BLOCK_VALUES = 1024
+_LONGEST_RUN = 255
+#: Most bytes behind 32-bit offsets.
+_MAX_NARROW = 2**31 - 1
+#: Up to so many strings a pass for their size costs less than room for the longest that codes may stand for.
+_FEW_VALUES = 1 << 15
 
 
 class ChunkValues(abc.ABC):
@@ -62,6 +70,27 @@ def count_buffers(encoding: Encoding) -> int:
         count += encoding.has_validity
         encoding = encoding.values
     return count
+
+
+def stored_bits(encoding: Encoding) -> list[float]:
+    """Bits that a value has at least in each value buffer of a chunk, as far as its encoding tells."""
+    if isinstance(encoding, Flat | ByteStreamSplit):
+        return [encoding.bits]
+    if isinstance(encoding, PackedStruct):
+        return [sum(encoding.bits)]
+    if isinstance(encoding, Variable | Fsst):
+        return [64 if (encoding.values if isinstance(encoding, Fsst) else encoding).wide else 32]
+    if isinstance(encoding, InlineBitpacking):
+        return [encoding.bits / _BLOCK_VALUES]  # a header per block
+    if isinstance(encoding, Rle) and isinstance(encoding.values, Flat):
+        return [encoding.values.bits / _LONGEST_RUN, 8 / _LONGEST_RUN]
+    bits: list[float] = []
+    count = 1
+    while isinstance(encoding, FixedSizeList):
+        count *= encoding.dimension
+        bits += [count] * encoding.has_validity
+        encoding = encoding.values
+    return [*bits, count * encoding.bits] if isinstance(encoding, Flat) else bits
 
 
 def open_values(
@@ -142,9 +171,27 @@ class _BinaryValues(ChunkValues):
 
     def scan(self, start: int, stop: int, validity: pa.Buffer | None = None) -> pa.Array:
         offsets = allocate((stop - start + 1) * (8 if self._wide else 4))
-        data = allocate(self._values.size(start, stop))
-        self._values.scan(start, stop, self._wide, offsets, data, exact=True)
+        if stop - start < _FEW_VALUES:
+            data = allocate(self._values.size(start, stop))
+            self._values.scan(start, stop, self._wide, offsets, data, exact=True)
+        else:
+            data = self._scan_once(start, stop, offsets)
         return binary_array(self._type, stop - start, offsets, data)
+
+    def _scan_once(self, start: int, stop: int, offsets: pa.Buffer) -> pa.Buffer:
+        """Offsets and bytes without a pass for the size: what is too much in the end is memory hardly ever touched."""
+        room = self._values.estimate(start, stop)
+        data = pa.allocate_buffer(room if self._wide else min(room, _MAX_NARROW), resizable=True)
+        done, size = self._values.scan(start, stop, self._wide, offsets, data)
+        if done < stop:
+            rest = self._values.size(done, stop)
+            if not self._wide and size + rest > _MAX_NARROW:
+                raise OffsetOverflowError("the values have more than 2**31 - 1 bytes")
+            data.resize(size + rest)
+            places = octets(offsets)[(done - start) * (8 if self._wide else 4) :]
+            self._values.scan(done, stop, self._wide, places, octets(data)[size:], size, exact=True)
+            size += rest
+        return data.slice(0, size)
 
     def take(self, items: NDArray[np.int64], validity: pa.Buffer | None = None) -> pa.Array:
         offsets = allocate((len(items) + 1) * (8 if self._wide else 4))
@@ -177,13 +224,19 @@ class _DictionaryValues(ChunkValues):
         self._values.take(items, indices)
         return self._resolve(indices, len(items), validity)
 
+    @cached_property
+    def _strings(self) -> BinaryDictionary:
+        return BinaryDictionary(self._dictionary)
+
     def _resolve(self, indices: pa.Buffer, length: int, validity: pa.Buffer | None) -> pa.Array:
         dictionary = self._dictionary
         if isinstance(self._type, pa.DictionaryType):
-            miniblock_values.check_indices(indices, self._bits, length, len(dictionary), validity)
+            # Stored indices have no sign, those of Arrow may have one.
+            most = 1 << (self._bits - pa.types.is_signed_integer(self._type.index_type))
+            miniblock_values.check_indices(indices, self._bits, length, min(len(dictionary), most), validity)
             return dictionary_array(self._type, indices, length, dictionary)
         if is_binary_like(self._type):
-            return gather_binary(dictionary, indices, self._bits, length, validity)
+            return self._strings.resolve(indices, self._bits, length, validity)
         if pa.types.is_fixed_size_list(self._type):
             miniblock_values.check_indices(indices, self._bits, length, len(dictionary), validity)
             return dictionary.take(pa.Array.from_buffers(f"uint{self._bits}", length, [None, indices]))

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from lance_dataset.errors import CorruptFileError
 from lance_dataset.file.buffers import allocate, bit_width
-from lance_dataset.file.kinds import is_binary_like, is_wide
+from lance_dataset.file.kinds import is_binary_like, is_empty_struct, is_wide
 from lance_dataset.file.v2_1.arrays import fixed_array, value_bits
 from lance_dataset.file.v2_1.assemble import LeafValues
 from lance_dataset.file.v2_1.blocks import decode_levels
@@ -23,12 +23,15 @@ from lance_dataset.file.v2_1.layout import (
     max_visible_definition,
 )
 from lance_dataset.file.v2_1.page import LeafPage, Page, expand_ranges
-from lancecodec import constant
+from lancecodec import OffsetOverflowError, constant
 
 __all__ = ["ConstantPage"]
 
 #: Nothing in a constant page grows with what it stands for; writers cut pages far below this.
 _MAX_BYTES = 1 << 30
+_MAX_PAGE_BYTES = 1 << 36
+#: What one array of strings can hold; longer ranges are read in pieces.
+_MAX_PIECE_BYTES = (1 << 31) - 1
 _LENGTH = struct.Struct("<I")
 
 
@@ -133,13 +136,19 @@ class ConstantPage(LeafPage):
 
     def _leaf(self, items: int, repetition: pa.Buffer | None, definition: pa.Buffer | None) -> LeafValues:
         if definition is None and len(self.page.buffers) == 0 and not self._inline:
-            # every row is null, which an empty struct (whose nulls do not count) and a column of nulls are too
-            definition = pa.py_buffer(np.ones(items, np.uint16))
+            return self._nulls(items)
         visible = items
         if definition is not None and self._depth:
             levels = np.frombuffer(definition, np.uint16)
             visible = int(np.count_nonzero(levels <= max_visible_definition(self.layers)))
         return LeafValues(self._values(visible), items, repetition, definition)
+
+    def _nulls(self, count: int) -> LeafValues:
+        """Every row is null; of structs without a child none is, though the page is the same."""
+        values = _placeholders(self._value_type, count, self.page.where)
+        if pa.types.is_null(self._value_type) or is_empty_struct(self._value_type):
+            return LeafValues(values, count)
+        return LeafValues(values, count, None, pa.py_buffer(np.ones(count, np.uint16)))
 
     # -- values --------------------------------------------------------------------------------------------------
 
@@ -151,7 +160,7 @@ class ConstantPage(LeafPage):
             offsets, data = scalar
             return self._repeat_binary(offsets, data, count)
         bits = value_bits(value_type)
-        self._check_size(count * bits // 8)
+        self._check_size(count, bits // 8)
         out = allocate((count * bits + 7) // 8)
         if bits == 1:
             constant.fill_bits(scalar, 1, count, out)
@@ -160,7 +169,7 @@ class ConstantPage(LeafPage):
         return fixed_array(value_type, count, out)
 
     def _repeat_binary(self, size: int, data: bytes, count: int) -> pa.Array:
-        self._check_size(count * (size + 8))
+        self._check_size(count, size)
         kind = np.int64 if is_wide(self._value_type) else np.int32
         offsets = pa.py_buffer((np.arange(count + 1, dtype=np.int64) * size).astype(kind))
         out = allocate(count * size)
@@ -168,9 +177,13 @@ class ConstantPage(LeafPage):
             constant.fill(data, count, out)
         return pa.Array.from_buffers(self._value_type, count, [None, offsets, out], 0)
 
-    def _check_size(self, size: int) -> None:
-        if size > _MAX_BYTES:
-            raise CorruptFileError(f"{self.page.where}: repeats one value to {size} bytes, more than a page can hold")
+    def _check_size(self, count: int, width: int) -> None:
+        if self.page.length * self._items_per_row * width > _MAX_PAGE_BYTES and count > 1:
+            raise CorruptFileError(
+                f"{self.page.where}: repeats a value of {width} bytes {self.page.length} times, more than a page can hold"
+            )
+        if count * width > _MAX_PIECE_BYTES:
+            raise OffsetOverflowError(f"{count} values of {width} bytes each")
 
     @cached_property
     def _scalar(self) -> bytes | tuple[int, bytes] | None:

@@ -9,7 +9,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from lance_dataset.errors import CorruptFileError, UnsupportedError
-from lance_dataset.file.column import ColumnReader, NullColumn
+from lance_dataset.file.column import ColumnReader, NullColumn, Part
 from lance_dataset.file.container import FileMetadata
 from lance_dataset.file.options import is_blob, is_blob_v2
 from lance_dataset.file.v2_1.leaf import LEVEL_PAGES, LeafColumn
@@ -106,6 +106,12 @@ class StructuralColumn(ColumnReader):
         starts = self._first.page_starts
         cuts = starts[(starts > start) & (starts < stop)].tolist()
         return [self.read(low, high) for low, high in zip([start, *cuts], [*cuts, stop], strict=True)]
+
+    def parts(self, start: int, stop: int) -> list[Part]:
+        """Those of the leaf that has most; pages of the others that lie across are read in pieces."""
+        leaves = [leaf.parts(start, stop) for leaf in self._leaves if leaf is not None]
+        cost = sum(part.cost for parts in leaves for part in parts) / max(stop - start, 1)
+        return [Part(part.start, part.stop, cost * (part.stop - part.start)) for part in max(leaves, key=len)]
 
     def take(self, rows: NDArray[np.int64]) -> pa.Array:
         """See `ColumnReader.take`."""

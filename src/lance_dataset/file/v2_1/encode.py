@@ -16,7 +16,8 @@ from lance_dataset.file.v2_1.choose_items import encode_items
 from lance_dataset.file.v2_1.compressive import FixedSizeList, Flat
 from lance_dataset.file.v2_1.constant_page import constant_page, empty_struct_page, has_width, null_page
 from lance_dataset.file.v2_1.encoded import EncodedChunks
-from lance_dataset.file.v2_1.full_zip_page import full_zip_page
+from lance_dataset.file.v2_1.fsst_table import FsstTables
+from lance_dataset.file.v2_1.full_zip_page import full_zip_page, plain_page
 from lance_dataset.file.v2_1.layout import to_page_layout
 from lance_dataset.file.v2_1.mini_block_page import ChunkLimitError, mini_block_page
 from lance_dataset.file.v2_1.nesting import Branch, branches
@@ -43,14 +44,25 @@ class StructuralEncoder(ColumnEncoder):
         "2.1" or "2.2".
     write_buffer
         Appends what lies outside of pages.
+    leaf_encoder
+        What encodes a leaf; `LeafEncoder` by default.
     """
 
-    def __init__(self, field: Field, first_column: int, version: str, write_buffer: WriteBuffer) -> None:
+    def __init__(
+        self,
+        field: Field,
+        first_column: int,
+        version: str,
+        write_buffer: WriteBuffer,
+        leaf_encoder: type[LeafEncoder] | None = None,
+    ) -> None:
         self._type = field.storage_type
+        open_leaf = leaf_encoder or LeafEncoder
         self._leaves = [
-            LeafEncoder(branch, field, first_column + number, version, write_buffer)
+            open_leaf(branch, field, first_column + number, version, write_buffer)
             for number, branch in enumerate(branches(field))
         ]
+        self.is_independent = not any(leaf.is_blob for leaf in self._leaves)
 
     def encode(self, arrays: Sequence[pa.Array]) -> Iterator[EncodedPage]:
         """See `ColumnEncoder.encode`."""
@@ -93,6 +105,8 @@ class LeafEncoder:
         self._options = encoding_options(branch.leaf)
         self._path = ".".join([*(nest.field.name for nest in branch.above), branch.leaf.name])
         self._is_empty_struct = branch.leaf.logical_type == "struct" and not branch.leaf.children
+        self._tables = FsstTables()
+        self.is_blob = is_blob(branch.leaf)
         self._rows = 0
 
     def encode(self, array: pa.Array) -> Iterator[EncodedPage]:
@@ -120,7 +134,7 @@ class LeafEncoder:
         levels = span.levels
         if self._is_empty_struct:
             return self._empty_structs(span)
-        if is_blob(self._branch.leaf):
+        if self.is_blob:
             return blob_page(span, self._write_buffer, self._compact)
         if span.num_valid == 0:
             return null_page(levels, self._compact)
@@ -144,7 +158,8 @@ class LeafEncoder:
         levels = span.levels
         if prefers_full_zip(span.values, field, options, version):
             return self._full_zip(span)
-        chunks = choose_chunks(span.values, span.validity, field, options, version)
+        alone = not levels.has_streams and options.structure is None
+        chunks = choose_chunks(span.values, span.validity, field, options, version, alone=alone, tables=self._tables)
         if chunks is None:
             if options.structure == "miniblock":
                 raise UnsupportedError(
@@ -152,21 +167,21 @@ class LeafEncoder:
                     "remove lance-encoding:structural-encoding"
                 )
             return self._full_zip(span)
-        if not levels.has_streams and options.structure is None and _is_plain(chunks):
-            return self._full_zip(span)
+        if alone and _is_plain(chunks):
+            return plain_page(levels, chunks)
         try:
             return mini_block_page(levels, chunks, self._compact)
         except ChunkLimitError:
             if self._compact:
                 raise
         # in 2.1 the levels of many values may be too large for a chunk
-        chunks = choose_chunks(span.values, span.validity, field, options, version, _FEW_VALUES)
+        chunks = choose_chunks(span.values, span.validity, field, options, version, _FEW_VALUES, tables=self._tables)
         if chunks is None:
             raise ChunkLimitError
         return mini_block_page(levels, chunks, self._compact)
 
     def _full_zip(self, span: Span) -> WrittenPage:
-        items = encode_items(span.values, span.validity, self._branch.leaf, self._options, self._version)
+        items = encode_items(span.values, span.validity, self._branch.leaf, self._options, self._version, self._tables)
         return full_zip_page(span.levels, items)
 
 

@@ -1,4 +1,4 @@
-"""The FSST table of a page: the best of several, each made from another stretch of its strings."""
+"""The FSST table of a column: the best of several, each made from another stretch of its strings, while it is good."""
 
 from __future__ import annotations
 
@@ -11,12 +11,14 @@ from lance_dataset.file.buffers import allocate
 from lance_dataset.file.v2_1.leaf_values import Strings
 from lancecodec import fsst
 
-__all__ = ["FsstCodes", "best_table", "fsst_codes"]
+__all__ = ["FsstCodes", "FsstTables", "fsst_codes"]
 
 #: A table is made from 16 KiB of strings and depends on which: tables from different places differ by several percent.
-#: One more for so many bytes of strings costs less than encoding them.
-_BYTES_PER_TABLE = 1 << 17
-_MOST_TABLES = 8
+#: One more for so many bytes of strings costs about half of what encoding them does.
+_BYTES_PER_TABLE = 1 << 20
+_MOST_TABLES = 4
+#: How much larger than those it was made for strings may become before a column gets another table.
+_WORSE = 1.005
 _TRIAL_STRETCHES = 8
 _TRIAL_BYTES = 1 << 14
 #: Strings longer than this on average would make the trials long.
@@ -40,17 +42,38 @@ def fsst_codes(strings: Strings, table: bytes) -> FsstCodes:
     return FsstCodes(offsets, out.slice(0, size))
 
 
-def best_table(strings: Strings) -> tuple[bytes, float]:
-    """A symbol table, and what share of their bytes the strings are expected to have with it."""
-    tables = 1
-    if strings.total < _LONG_STRING * strings.count:
+class FsstTables:
+    """The symbol tables of a column: pages share one as long as it does for them what it did for the first."""
+
+    def __init__(self) -> None:
+        self._table = b""
+        self._ratio = 0.0
+
+    def table_for(self, strings: Strings) -> tuple[bytes, float]:
+        """A symbol table, and what share of their bytes the strings are expected to have with it."""
+        if not _tried(strings):
+            return _build(strings, 0, strings.count)
+        trials = _trial_stretches(strings)
+        if self._table:
+            ratio = _trial(strings, self._table, trials)
+            if ratio <= self._ratio * _WORSE:
+                return self._table, ratio
         tables = min(_MOST_TABLES, max(1, strings.total // _BYTES_PER_TABLE))
-    built = [_build(strings, *stretch) for stretch in _stretches(strings.count, tables, strings.count // tables, 0)]
-    if tables == 1:
-        return built[0]
+        built = [_build(strings, *part)[0] for part in _stretches(strings.count, tables, strings.count // tables, 0)]
+        self._table, self._ratio = min(
+            ((table, _trial(strings, table, trials)) for table in built), key=lambda one: one[1]
+        )
+        return self._table, self._ratio
+
+
+def _tried(strings: Strings) -> bool:
+    """Whether a table can be tried with less than the strings take altogether."""
+    return 2 * _TRIAL_STRETCHES * _TRIAL_BYTES < strings.total < _LONG_STRING * strings.count
+
+
+def _trial_stretches(strings: Strings) -> list[tuple[int, int]]:
     size = max(1, _TRIAL_BYTES * strings.count // strings.total)
-    trials = list(_stretches(strings.count, _TRIAL_STRETCHES, size, strings.count // _TRIAL_STRETCHES // 2))
-    return min(((table, _trial(strings, table, trials)) for table, _ in built), key=lambda one: one[1])
+    return list(_stretches(strings.count, _TRIAL_STRETCHES, size, strings.count // _TRIAL_STRETCHES // 2))
 
 
 def _stretches(count: int, parts: int, size: int, shift: int) -> Iterator[tuple[int, int]]:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from lance_dataset.file.buffers import allocate
-from lance_dataset.file.v2_1.encoded import Bytes, EncodedItems
+from lance_dataset.file.v2_1.compressive import FixedSizeList, Flat
+from lance_dataset.file.v2_1.encoded import Bytes, EncodedChunks, EncodedItems
 from lance_dataset.file.v2_1.layout import FullZipLayout
 from lance_dataset.file.v2_1.page_levels import PageLevels
 from lance_dataset.file.v2_1.written import WrittenPage
 from lancecodec import levels as level_codec
 from lancecodec.fullzip import ZipLayout
 
-__all__ = ["full_zip_page"]
+__all__ = ["full_zip_page", "plain_page"]
 
 
 def full_zip_page(levels: PageLevels, items: EncodedItems) -> WrittenPage:
@@ -38,6 +39,27 @@ def full_zip_page(levels: PageLevels, items: EncodedItems) -> WrittenPage:
     if rep_bits == 0 and def_bits == 0 and items.width is not None:
         return WrittenPage(layout, [[items.values]], items.reason)  # nothing to zip them with
     return WrittenPage(layout, _zip(levels, items, rep_bits, def_bits), items.reason)
+
+
+def plain_page(levels: PageLevels, chunks: EncodedChunks) -> WrittenPage:
+    """A page without levels, all of whose chunks are values of whole bytes side by side."""
+    encoding, bits = chunks.encoding, 1
+    while isinstance(encoding, FixedSizeList):
+        bits *= encoding.dimension
+        encoding = encoding.values
+    if not isinstance(encoding, Flat):
+        raise ValueError(f"values encoded as {encoding} do not lie side by side")
+    layout = FullZipLayout(
+        values=chunks.encoding,
+        layers=levels.layers,
+        num_items=levels.num_items,
+        num_visible_items=levels.num_visible_items,
+        rep_bits=0,
+        def_bits=0,
+        bits=bits * encoding.bits,
+        length_bits=None,
+    )
+    return WrittenPage(layout, [[chunks.buffers[0][0]]], chunks.reason)
 
 
 def _definition_bits(definition: bytes | None) -> int:

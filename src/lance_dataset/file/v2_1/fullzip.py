@@ -93,19 +93,34 @@ class FullZipPage(LeafPage):
         index = self.page.read_range(1, start * width, (stop + 1) * width)
         begin, end = fullzip.row_span(index, width, start, stop, self.page.size_of(0), start)
         data = self.page.read_range(0, begin, end)
-        return self._unzip(data, np.array([0]), np.array([end - begin]), stop - start)
+        leaf = self._unzip(data, np.array([0]), np.array([end - begin]), stop - start)
+        declared = self._layout.num_items
+        if leaf.num_items > declared or (stop - start == self.page.length and leaf.num_items != declared):
+            raise CorruptFileError(f"{self.page.where}: {leaf.num_items} items in its rows, its layout has {declared}")
+        return leaf
 
     def take(self, rows: NDArray[np.int64]) -> LeafValues:
         """See `LeafPage.take`."""
         if not self._indexed:
             return self._take_items(expand_rows(rows, self._items_per_row))
         rows = expand_rows(rows, self._entries_per_row)
-        begins, ends = np.empty(len(rows), np.int64), np.empty(len(rows), np.int64)
-        fullzip.row_ranges(self.page.read(1), self._index_width, rows, self.page.size_of(0), begins, ends)
+        begins, ends = self._row_ranges(rows)
         if self.page.is_mapped:
             return self._unzip(self.page.read(0), begins, ends, len(rows))
         data, begins, ends = self._fetch(begins, ends)
         return self._unzip(data, begins, ends, len(rows))
+
+    def _row_ranges(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Where rows begin and end in the data; of an index that is not mapped, only their entries are read."""
+        width, count = self._index_width, len(rows)
+        index, numbers = None, rows
+        if not self.page.is_mapped and 2 * count < self.page.size_of(1) // width:
+            position = self.page.buffers[1][0]
+            parts = self.page.source.read_ranges([(position + row * width, 2 * width) for row in rows.tolist()])
+            index, numbers = pa.py_buffer(b"".join(parts)), np.arange(0, 2 * count, 2)
+        begins, ends = np.empty(count, np.int64), np.empty(count, np.int64)
+        fullzip.row_ranges(index or self.page.read(1), width, numbers, self.page.size_of(0), begins, ends)
+        return begins, ends
 
     def _fetch(
         self, begins: NDArray[np.int64], ends: NDArray[np.int64]

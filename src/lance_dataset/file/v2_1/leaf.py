@@ -6,6 +6,7 @@ from bisect import bisect_right
 from collections.abc import Callable
 from functools import cached_property
 from itertools import pairwise
+from math import ceil
 
 import numpy as np
 import pyarrow as pa
@@ -14,7 +15,8 @@ from numpy.typing import NDArray
 from lance_dataset.errors import CorruptFileError, UnsupportedError
 from lance_dataset.file.blob_fields import is_described
 from lance_dataset.file.buffers import concat_arrays
-from lance_dataset.file.column import ColumnReader, OversizeError
+from lance_dataset.file.column import ColumnReader, OversizeError, Part
+from lance_dataset.file.kinds import is_binary_like, is_empty_struct
 from lance_dataset.file.v2_1.assemble import assemble, check_layers
 from lance_dataset.file.v2_1.blob import DESCRIPTION_BRANCH, BlobPage
 from lance_dataset.file.v2_1.constant import ConstantPage
@@ -23,6 +25,7 @@ from lance_dataset.file.v2_1.layout import (
     PAGE_LAYOUT,
     BlobLayout,
     FullZipLayout,
+    Layer,
     Layout,
     MiniBlockLayout,
     parse_page_layout,
@@ -33,6 +36,10 @@ from lance_dataset.file.v2_1.page import LeafPage, NestedPage, Page, PageGrammar
 from lancecodec import CodecError, OffsetOverflowError
 
 __all__ = ["LEVEL_PAGES", "LeafColumn", "LevelPage"]
+
+#: Nanoseconds below which rows are not worth a task of their own, and above which a page is cut.
+_PART_COST = 5e5
+_MAX_PART_COST = 4e6
 
 
 class LeafColumn(ColumnReader):
@@ -89,6 +96,35 @@ class LeafColumn(ColumnReader):
             pieces.extend(self._read_page(number, start - page.start, end - page.start))
             start, number = end, number + 1
         return pieces
+
+    def parts(self, start: int, stop: int) -> list[Part]:
+        """Whole pages, as many together as make a task, or pieces of a page that make several."""
+        parts: list[Part] = []
+        number, first, cost = max(bisect_right(self._starts, start) - 1, 0), start, 0.0
+        while start < stop:
+            page = self._pages[number]
+            end = min(stop, page.start + page.length)
+            cost += self._cost(page) * (end - start) / page.length
+            if cost >= _PART_COST or end == stop:
+                parts.extend(_even_parts(first, end, cost))
+                first, cost = end, 0.0
+            start, number = end, number + 1
+        return parts
+
+    def _cost(self, page: Page) -> float:
+        """About how many nanoseconds a page takes to decode."""
+        layout = page.layout
+        if (
+            page.is_mapped
+            and isinstance(layout, FullZipLayout)
+            and layout.bits
+            and not layout.rep_bits + layout.def_bits
+        ):
+            return 0.0  # the values are used where they are
+        rows = page.length * self.branch.rows_per_value
+        if self.branch.above or is_binary_like(self.branch.leaf.storage_type):
+            return 3.0 * rows + sum(size for _, size in page.buffers)
+        return float(rows)
 
     def _read_page(self, number: int, first: int, end: int) -> list[pa.Array]:
         where = self._pages[number].where
@@ -158,6 +194,12 @@ class LeafColumn(ColumnReader):
             raise _placed(error, where) from error
 
 
+def _even_parts(start: int, stop: int, cost: float) -> list[Part]:
+    count = min(ceil(cost / _MAX_PART_COST), stop - start) if cost else 1
+    cuts = [start + (stop - start) * number // count for number in range(count + 1)]
+    return [Part(low, high, cost / count) for low, high in pairwise(cuts)]
+
+
 def _placed(error: CorruptFileError, where: str) -> CorruptFileError:
     """The error with its place, if it does not say it yet."""
     return error if where in str(error) else CorruptFileError(f"{where}: {error}")
@@ -175,17 +217,22 @@ class LevelPage:
     """
 
     def __init__(self, page: LeafPage, branch: Branch) -> None:
-        check_layers(page.layers, branch, page.page.where)
+        layers = page.layers
+        if is_empty_struct(branch.leaf.storage_type) and layers == (Layer.NULLABLE_ITEM,):
+            # One layer stands for all, none of which has nulls.
+            layers = (Layer.ALL_VALID_ITEM,) * (1 + len(branch.above))
+        check_layers(layers, branch, page.page.where)
         self._page = page
+        self._layers = layers
         self._branch = branch
 
     def read(self, start: int, stop: int) -> pa.Array:
         """See `NestedPage.read`."""
-        return assemble(self._page.read(start, stop), self._page.layers, self._branch)
+        return assemble(self._page.read(start, stop), self._layers, self._branch)
 
     def take(self, rows: NDArray[np.int64]) -> pa.Array:
         """See `NestedPage.take`."""
-        return assemble(self._page.take(rows), self._page.layers, self._branch)
+        return assemble(self._page.take(rows), self._layers, self._branch)
 
 
 def _open_page(page: Page, branch: Branch) -> LevelPage:

@@ -44,6 +44,11 @@ class Words:
         """Bytes of a value."""
         return self.bits // 8
 
+    @property
+    def mean_bytes(self) -> int:
+        """Bytes of a value on average, at least 1."""
+        return max(1, self.width)
+
     def filled_forward(self) -> Words:
         """Nulls replaced by the value before them, the first ones by the value behind them."""
         array = pc.fill_null_forward(self._as_integers())
@@ -92,6 +97,11 @@ class Strings:
     def offset_width(self) -> int:
         """Bytes of an offset."""
         return 8 if self.wide else 4
+
+    @property
+    def mean_bytes(self) -> int:
+        """Bytes of a value on average, at least 1."""
+        return self.total // self.count + 1
 
 
 def fixed_bytes(values: pa.Array, bits: int) -> pa.Buffer:

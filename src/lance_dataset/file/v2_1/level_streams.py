@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lance_dataset.file.v2_1.compressive import Encoding, Flat, OutOfLineBitpacking, Rle
+from lance_dataset.file.v2_1.request import steps
 from lancecodec import bitpacking, rle
 from lancecodec import levels as level_codec
 
@@ -53,7 +54,7 @@ def encode_levels(stream: bytes, ends: NDArray[np.int64], runs: bool) -> LevelSt
     runs
         Whether run-length encoding is allowed, as it is from 2.2 on.
     """
-    counts = np.diff(ends, prepend=0)
+    counts = steps(ends)
     width = level_codec.max_level(stream).bit_length()
     packed = _packed_sizes(counts, width)
     plain_size, packed_size = len(stream), int(packed.sum())

@@ -11,6 +11,7 @@ from lance_dataset.file.v2_1.encoded import Bytes, EncodedChunks
 from lance_dataset.file.v2_1.layout import MiniBlockLayout
 from lance_dataset.file.v2_1.level_streams import LevelStream, encode_levels
 from lance_dataset.file.v2_1.page_levels import PageLevels
+from lance_dataset.file.v2_1.request import steps
 from lance_dataset.file.v2_1.written import WrittenPage
 from lancecodec import levels as level_codec
 from lancecodec.miniblock_write import Assembly
@@ -54,7 +55,7 @@ def mini_block_page(levels: PageLevels, chunks: EncodedChunks, large: bool) -> W
         chunks.counts,
         chunks.buffers,
         large,
-        levels=np.diff(ends, prepend=0) if present else None,
+        levels=steps(ends) if present else None,
         level_streams=present,
         full=chunks.full,
     )
@@ -75,7 +76,7 @@ def _level_streams(levels: PageLevels, ends: NDArray[np.int64], largest: int, la
         raise ChunkLimitError
     streams = [None if stream is None else encode_levels(stream, ends, runs=large) for stream in raw]
     for stream in streams:
-        if stream is not None and int(np.diff(stream.ends, prepend=0).max()) > _MAX_STREAM_BYTES:
+        if stream is not None and int(steps(stream.ends).max()) > _MAX_STREAM_BYTES:
             raise ChunkLimitError
     return streams
 
@@ -86,7 +87,7 @@ def _check_small(chunks: EncodedChunks, streams: list[LevelStream]) -> None:
         return
     ends = [stream.ends for stream in streams] + [ends for _, ends in chunks.buffers]
     header = -(-2 * (1 + len(ends)) // 8) * 8
-    sizes = header + sum((np.diff(each, prepend=0) + 7) // 8 * 8 for each in ends)
+    sizes = header + sum((steps(each) + 7) // 8 * 8 for each in ends)
     if int(np.max(sizes)) > _SMALL_CHUNK_BYTES:
         raise ChunkLimitError
 

@@ -14,7 +14,7 @@ from lance_dataset.errors import CorruptFileError, UnsupportedError
 from lance_dataset.file.buffers import allocate
 from lance_dataset.file.v2_1.assemble import LeafValues
 from lance_dataset.file.v2_1.blocks import decode_dictionary
-from lance_dataset.file.v2_1.chunk_values import ChunkValues, count_buffers, open_values
+from lance_dataset.file.v2_1.chunk_values import ChunkValues, count_buffers, open_values, stored_bits
 from lance_dataset.file.v2_1.compressive import Encoding, Flat, General, InlineBitpacking, OutOfLineBitpacking, Rle
 from lance_dataset.file.v2_1.layout import MiniBlockLayout, list_depth, max_definition, max_visible_definition
 from lance_dataset.file.v2_1.page import LeafPage, Page, expand_ranges, expand_rows
@@ -61,6 +61,7 @@ class MiniBlockPage(LeafPage):
         self._items_per_row = items_per_row
         self._wrapped = isinstance(layout.values, General)
         self._encoding = layout.values.values if isinstance(layout.values, General) else layout.values
+        self._least_bits = stored_bits(self._encoding)
         self._depth = list_depth(layout.layers)
         self._max_visible = max_visible_definition(layout.layers)
         page.require_buffers(2 + (layout.dictionary is not None) + layout.indexed)
@@ -76,8 +77,12 @@ class MiniBlockPage(LeafPage):
 
     @cached_property
     def _table(self) -> ChunkTable:
-        layout = self._layout
-        return ChunkTable(self.page.read(0), layout.num_items, self.page.size_of(1), layout.large)
+        layout, size = self._layout, self.page.size_of(1)
+        # What is compressed can be checked once it is not.
+        least = sum(self._least_bits[int(self._wrapped) :])
+        if layout.num_items * least > 8 * size:
+            raise CorruptFileError(f"{layout.num_items} values of at least {least:g} bits in chunks of {size} bytes")
+        return ChunkTable(self.page.read(0), layout.num_items, size, layout.large)
 
     @cached_property
     def _index(self) -> RepetitionIndex:
@@ -102,7 +107,7 @@ class MiniBlockPage(LeafPage):
         """All chunks of a mapped page."""
         return self._open(self._chunks(self.page.read(1)))
 
-    @property
+    @cached_property
     def _at_hand(self) -> bool:
         """Whether no chunk needs to be loaded before it is decoded."""
         return self.page.is_mapped and not self._wrapped
@@ -145,10 +150,15 @@ class MiniBlockPage(LeafPage):
 
     def _decompress(self, chunks: Chunks, spans: Sequence[tuple[int, int]]) -> None:
         if isinstance(self._layout.values, General):
+            least, firsts = sum(self._least_bits[:1]), self._table.firsts
             for first, stop in spans:
                 for chunk in range(first, stop):
                     stored = chunks.stored(chunk)
-                    chunks.replace(chunk, general.decompress(self._layout.values.scheme, stored, max_size=_MAX_CHUNK))
+                    plain = general.decompress(self._layout.values.scheme, stored, max_size=_MAX_CHUNK)
+                    count = firsts[chunk + 1] - firsts[chunk]
+                    if count * least > 8 * len(plain):
+                        raise CorruptFileError(f"chunk {chunk}: {count} values in {len(plain)} bytes")
+                    chunks.replace(chunk, plain)
 
     # -- rows without lists --------------------------------------------------------------------------------------
 
@@ -172,7 +182,7 @@ class MiniBlockPage(LeafPage):
         if self._depth:
             return self._take_lists(rows)
         items = expand_rows(rows, self._items_per_row)
-        opened = self._load(self._chunks_of(items))
+        opened = self._whole if self._at_hand else self._load(self._chunks_of(items))
         definition = None
         if self._layout.definition is not None:
             definition = allocate(len(items) * 2)

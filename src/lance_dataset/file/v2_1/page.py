@@ -180,6 +180,8 @@ def open_pages(
     CorruptFileError, UnsupportedError
         With file, column and page in the message.
     """
+    if rows_per_value < 1:
+        raise CorruptFileError(f"{source.path}, column {metadata.index} ({name!r}): fixed-size lists of 0 structs")
     pages: list[Page] = []
     cache = PageCache()
     start = 0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 from lance_dataset.file.options import EncodingOptions
 from lance_dataset.file.v2_1.compressive import Flat, Fsst
 from lance_dataset.file.v2_1.encoded import EncodedChunks
+from lance_dataset.file.v2_1.fsst_table import FsstTables
 from lancecodec import flat
 
-__all__ = ["Candidate", "Request", "in_units", "round_up"]
+__all__ = ["Candidate", "Request", "in_units", "round_up", "steps"]
 
 #: Bytes of values in a chunk, unless more give fewer level blocks: large enough that headers do not count, small
 #: enough that one read of a random row is one disk access.
@@ -38,6 +39,13 @@ def in_units(size: int) -> str:
     return f"{size / 1000:,.0f} KB" if size < 10_000_000 else f"{size / 1e6:,.1f} MB"
 
 
+def steps(ends: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Sizes of parts that lie back to back, given where each ends."""
+    sizes = ends.copy()
+    sizes[1:] -= ends[:-1]
+    return sizes
+
+
 @dataclass(frozen=True)
 class Request:
     """The circumstances under which the values of a page are encoded.
@@ -54,6 +62,8 @@ class Request:
         Most values of a chunk, a power of two.
     alone
         Plain values of whole bytes need no chunks.
+    tables
+        FSST tables of the column.
     """
 
     options: EncodingOptions
@@ -61,6 +71,7 @@ class Request:
     nullable: bool
     max_values: int = 32768
     alone: bool = False
+    tables: FsstTables = field(default_factory=FsstTables)
 
     def header(self, buffers: int) -> int:
         """Bytes of a chunk's header, with its word."""
@@ -98,7 +109,7 @@ class Request:
         """Bytes of chunks of so many values whose buffers end there, and of their words."""
         total = len(counts) * self.header(len(ends))
         for places in ends:
-            total += int(_rounded(np.diff(places, prepend=0)).sum())
+            total += int(_rounded(steps(places)).sum())
         if self.nullable:
             blocks, rest = np.divmod(counts, _LEVEL_BLOCK)
             total += int((blocks * _BLOCK_BYTES + _rounded(np.minimum(2 * rest, _BLOCK_BYTES))).sum())
@@ -108,7 +119,7 @@ class Request:
         """Whether no chunk is too large for the file version, levels not counted."""
         if self.large or not len(encoded.counts):
             return True
-        sizes = sum(_rounded(np.diff(ends, prepend=0)) for _, ends in encoded.buffers)
+        sizes = sum(_rounded(steps(ends)) for _, ends in encoded.buffers)
         return int(np.max(sizes)) + self.header(len(encoded.buffers)) <= _SMALL_CHUNK_LIMIT
 
     def flat_values(self, bits: int, roomy: bool = False) -> int:
@@ -135,7 +146,10 @@ class Candidate:
         Bytes with chunk headers and level blocks, exact or nearly so.
     encode
         Does it; the reason is left to say how, without the sizes.
+    exact
+        Whether `size` is exactly what comes out.
     """
 
     size: int
     encode: Callable[[], EncodedChunks]
+    exact: bool = False

@@ -97,10 +97,8 @@ def _descend(branch: Branch, array: pa.Array) -> tuple[list[Any], pa.Array]:
             layers.append(("fixed_size_list", nest.dimension, validity, array.offset))
             array = array.values.slice(array.offset * nest.dimension, len(array) * nest.dimension)
         else:
-            if pa.types.is_map(array.type):
-                array = _as_list(array)
             layers.append(_list(array))
-            array = array.values
+            array = array.values  # of a map too: its entries
     return layers, array
 
 
@@ -119,13 +117,6 @@ def _list(array: pa.Array) -> tuple[Any, ...]:
         return ("list", _NO_LISTS, wide, None, 0)
     offsets = offsets.slice(array.offset * (8 if wide else 4))
     return ("list", offsets, wide, validity if array.null_count else None, array.offset)
-
-
-def _as_list(array: pa.MapArray) -> pa.ListArray:
-    """The map as a list of entries; unlike `keys` and `items`, a cast minds the offset of the entries."""
-    kind = array.type
-    entries = pa.struct([kind.key_field, kind.item_field])
-    return array.cast(pa.list_(pa.field("entries", entries, nullable=False)))
 
 
 def _check_required(branch: Branch, levels: level_builder.Levels, path: str) -> None:

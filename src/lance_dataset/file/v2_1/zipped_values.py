@@ -192,6 +192,8 @@ def _struct_values(
         if stored.bits is not None:
             if fixed_width(stored.value) != stored.bits // 8:
                 raise CorruptFileError(f"{where}: field {child.name!r} of {stored.bits} bits is {stored.value}")
+            # Refuses a width that is not the type's before there is memory for it.
+            fixed_values(stored.value, child.type, pa.py_buffer(b""), 0, f"{where}, field {child.name!r}")
             shapes.append((False, stored.bits // 8))
             outputs.append(allocate(length * stored.bits // 8))
         else:

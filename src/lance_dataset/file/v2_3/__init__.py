@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from lance_dataset.errors import UnsupportedError
 from lance_dataset.file.column import ColumnEncoder, WriteBuffer
 from lance_dataset.file.v2_1.columns import column_indices
+from lance_dataset.file.v2_3.check import check_schema
 from lance_dataset.file.v2_3.decode import open_column
-from lance_dataset.schema import Field, Schema
+from lance_dataset.file.v2_3.encode import PlanarEncoder
+from lance_dataset.schema import Field
 
 __all__ = ["check_schema", "column_indices", "open_column", "open_encoder"]
 
 
-def check_schema(schema: Schema, version: str) -> None:
-    """Refuse what files of the version cannot hold; see `EncodingFamily`."""
-    raise UnsupportedError(f"file version {version} cannot be written by this release")
-
-
 def open_encoder(field: Field, first_column: int, version: str, write_buffer: WriteBuffer) -> ColumnEncoder:
     """Encoder of a top-level field; see `EncodingFamily`."""
-    raise UnsupportedError(f"file version {version} cannot be written by this release")
+    return PlanarEncoder(field, first_column, version, write_buffer)

@@ -31,6 +31,8 @@ class PlanarMiniBlockPage(MiniBlockPage):
         self._rewriter: ChunkRewriter | None = open_rewriter(layout, page.where)
         plain = layout if self._rewriter is None else self._rewriter.plain
         super().__init__(page, plain, value_type, items_per_row)
+        if self._rewriter is not None:
+            self._least_bits = []  # those of the chunks as they will be, not as they are stored
 
     @property
     def _at_hand(self) -> bool:

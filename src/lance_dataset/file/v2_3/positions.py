@@ -100,6 +100,8 @@ def open_positions(stored: StoredSequence, payload: pa.Buffer | None, slots: int
         encoding = Range(_BITS, _constant(encoding), 1)
     if isinstance(encoding, Range):
         start, step = encoding.start, encoding.step
+        if length == 0:
+            return ListedPositions(np.empty(0, np.int64))
         if step == 0 or start + step * (length - 1) >= slots:
             raise CorruptFileError(f"{length} positions from {start} on in steps of {step} in {slots} slots")
         # A step that is never taken may be as large as the file likes.

@@ -9,6 +9,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from lance_dataset.errors import CorruptFileError
+from lance_dataset.file.kinds import is_empty_struct
 from lance_dataset.file.v2_1.assemble import with_validity_bitmap
 from lance_dataset.file.v2_1.layout import ConstantLayout, Layer
 from lance_dataset.file.v2_1.nesting import Branch, Nest
@@ -67,7 +68,7 @@ class SparsePage:
     @cached_property
     def _values(self) -> ValuePlane:
         layout, structure, value_type = self._layout.values, self._structure, self._branch.leaf.storage_type
-        if layout == _NO_VALUES and structure.num_values and not _is_empty_struct(value_type):
+        if layout == _NO_VALUES and structure.num_values and not is_empty_struct(value_type):
             raise CorruptFileError(f"{self._page.where}: {structure.num_values} valid values in a page without values")
         count = structure.num_values if is_packed_plane(layout) else structure.leaf_slots
         return open_plane(self._page, layout, count, value_type)
@@ -114,10 +115,6 @@ class SparsePage:
         else:
             values = self._values.take(where.before(slots.chosen if held is None else slots.chosen[held]))
         return values if held is None else _spread(values, held, leaf.nullable)
-
-
-def _is_empty_struct(value_type: pa.DataType) -> bool:
-    return pa.types.is_struct(value_type) and value_type.num_fields == 0
 
 
 def _valid(field: Field, layer: LayerSlots) -> NDArray[np.bool_] | None:

@@ -1,0 +1,67 @@
+"""Columns in chunks, cut differently each, as record batches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from lance_dataset.query.join import UnjoinableError, join_arrays
+
+__all__ = ["aligned_batches"]
+
+
+def aligned_batches(
+    columns: Sequence[Sequence[pa.Array]], schema: pa.Schema, batch_size: int
+) -> Iterator[pa.RecordBatch]:
+    """Rows of columns in chunks as batches whose lengths (the last one apart) are multiples of `batch_size`.
+
+    Only rows of batches that a chunk ends inside are copied. Where the chunks of such a batch cannot become one array,
+    it comes in several shorter ones.
+
+    Parameters
+    ----------
+    columns
+        Non-empty chunks of every column (there is at least one), all columns having the same number of rows.
+    """
+    starts = [np.cumsum([0, *(len(chunk) for chunk in chunks)]) for chunks in columns]
+    length = int(starts[0][-1])
+    inner = np.unique(np.concatenate([places[1:-1] for places in starts]))
+    crossed = np.unique(inner[inner % batch_size != 0] // batch_size) * batch_size
+    at_ends = inner[inner % batch_size == 0]
+    ends = np.unique(np.concatenate([[0, length], at_ends, crossed, np.minimum(crossed + batch_size, length)]))
+    for first, stop in pairwise(ends.tolist()):
+        try:
+            yield _batch(columns, starts, schema, first, stop)
+        except UnjoinableError:
+            cuts = [first, *inner[(inner > first) & (inner < stop)].tolist(), stop]
+            for low, high in pairwise(cuts):
+                yield _batch(columns, starts, schema, low, high)
+
+
+def _batch(
+    columns: Sequence[Sequence[pa.Array]],
+    starts: Sequence[NDArray[np.int64]],
+    schema: pa.Schema,
+    first: int,
+    stop: int,
+) -> pa.RecordBatch:
+    arrays = [
+        _range(chunks, places, first, stop, field)
+        for chunks, places, field in zip(columns, starts, schema, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _range(chunks: Sequence[pa.Array], starts: NDArray[np.int64], first: int, stop: int, field: pa.Field) -> pa.Array:
+    """Rows ``[first, stop)``, not copied if one chunk has them."""
+    low = int(np.searchsorted(starts, first, side="right")) - 1
+    pieces = []
+    while first < stop:
+        base, end = int(starts[low]), int(starts[low + 1])
+        pieces.append(chunks[low].slice(first - base, min(stop, end) - first))
+        first, low = end, low + 1
+    return join_arrays(pieces, field.type, field.name)
