@@ -15,6 +15,7 @@ from lance_dataset.errors import (
     DatasetNotFoundError,
     InvalidInputError,
     LanceError,
+    SchemaError,
 )
 from lance_dataset.file.blob_fields import check_table_blobs
 from lance_dataset.file.families import family_of
@@ -23,6 +24,7 @@ from lance_dataset.input import check_append_schema
 from lance_dataset.io.base import ObjectStore
 from lance_dataset.io.resolve import resolve
 from lance_dataset.operations import LanceOperation, Transaction, to_table_operation
+from lance_dataset.query.fragment_reader import SYSTEM_COLUMNS
 from lance_dataset.schema import Field, Schema
 from lance_dataset.session import Session
 from lance_dataset.table import transaction as table_transaction
@@ -87,6 +89,7 @@ class WriteTarget:
             return schema, version
         if existing is not None and version is None:
             version = existing.storage_version
+        _check_names(arrow)
         schema, version = Schema.from_arrow(arrow), resolve_version(version)
         family_of(version).check_schema(schema, version)
         check_table_blobs(schema, version)
@@ -104,7 +107,9 @@ class WriteTarget:
     ) -> Manifest:
         """Commit new fragments in the given mode; the first version is created if there is none."""
         existing = self.manifest
-        operation: table_transaction.Operation = table_transaction.Overwrite(schema, tuple(fragments))
+        operation: table_transaction.Operation = table_transaction.Overwrite(
+            schema, tuple(fragments), storage_version=version
+        )
         if existing is None:
             change = table_transaction.Transaction(0, operation, properties=properties)
             try:
@@ -218,3 +223,10 @@ def commit_operation(
         enable_stable_row_ids=enable_stable_row_ids,
         enable_v2_manifest_paths=enable_v2_manifest_paths,
     )
+
+
+def _check_names(arrow: pa.Schema) -> None:
+    """Refuse columns that the system columns of scans would hide."""
+    taken = [name for name in arrow.names if name in SYSTEM_COLUMNS]
+    if taken:
+        raise SchemaError(f"column name {taken[0]!r} is reserved for what scans compute; rename or drop the column")

@@ -17,7 +17,8 @@ import pytest
 from differential import Outcome, assert_same_outcome, build_table
 
 import lance_dataset
-from lance_dataset import LanceDataset, LanceOperation, Session
+from lance_dataset import LanceDataset, LanceOperation, Session, write_fragments
+from lance_dataset.query.fragment_reader import SYSTEM_COLUMNS
 
 TABLE = pa.table({"a": pa.array([1, 2, 3], pa.int64()), "b": ["x", None, "z"]})
 INPUTS: dict[str, Callable[[], Any]] = {
@@ -196,3 +197,26 @@ def test_append_while_another_writer_creates(tmp_path: Path, made: dict[str, Any
     assert dataset.to_table().to_pylist() == pa.table(made).to_pylist() + pa.table(given).to_pylist()
     dataset.drop(path)
     assert race(pa.table(made)).to_table().to_pylist() == pa.table(made).to_pylist() * 2
+
+
+@pytest.mark.parametrize("name", sorted(SYSTEM_COLUMNS))
+def test_names_of_system_columns_are_refused(tmp_path: Path, name: str) -> None:
+    table = pa.table({"x": [1], name: pa.array([7], pa.uint64())})
+    for write in (lance_dataset.write_dataset, write_fragments, lance.write_dataset):
+        with pytest.raises(OSError, match=f"{name}.* reserved"):
+            write(table, str(tmp_path / "d"))
+        assert not (tmp_path / "d" / "_versions").exists()
+    nested = pa.table({"s": pa.array([{name: 7}])})
+    assert lance_dataset.write_dataset(nested, tmp_path / "n").to_table() == nested
+
+
+@pytest.mark.parametrize("module", [lance_dataset, lance])
+def test_overwriting_with_no_rows_in_another_version(tmp_path: Path, module: Any) -> None:
+    path = str(tmp_path / "d")
+    module.write_dataset(TABLE, path)
+    module.write_dataset(TABLE.slice(0, 0), path, mode="overwrite", data_storage_version="2.0")
+    assert lance.dataset(path).data_storage_version == "2.0"
+    module.write_dataset(TABLE, path, mode="append")
+    for reader in (lance_dataset, lance):
+        assert reader.dataset(path).data_storage_version == "2.0"
+        assert reader.dataset(path).to_table() == TABLE

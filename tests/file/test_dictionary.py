@@ -12,8 +12,8 @@ import pytest
 
 import lance_dataset
 from lance_dataset.errors import SchemaError, UnsupportedError
-from lance_dataset.file.v2_0 import arrays
 from lance_dataset.file.cache import PageCache
+from lance_dataset.file.v2_0 import arrays
 
 rng = np.random.default_rng(0)
 
@@ -96,7 +96,7 @@ def test_a_dictionary_is_decoded_once(tmp_path: Path, counted: list[int], nulls:
     size, count = 5000, 60_000
     indices = pa.array(rng.integers(0, size, count), pa.int32(), mask=rng.random(count) < 0.1 if nulls else None)
     column = pa.DictionaryArray.from_arrays(indices, pa.array([f"item {item}" for item in range(size)]))
-    dataset = lance_dataset.write_dataset(pa.table({"d": column}), str(tmp_path / "d"))
+    dataset = lance_dataset.write_dataset(pa.table({"d": column}), str(tmp_path / "d"), data_storage_version="2.0")
     values = column.dictionary_decode().to_pylist()
     for rows in (np.arange(0, count, 2000), rng.integers(0, count, 50), np.array([count - 1, 0, 0])):
         taken = dataset.take(rows.tolist())["d"]

@@ -60,10 +60,14 @@ def test_an_error_on_a_thread_reaches_the_caller_and_leaves_no_file(
     batch = pa.RecordBatch.from_arrays([good, bad, good], schema=schema)
     path = tmp_path / "bad.lance"
     writer = LanceFileWriter(str(path), schema, version="2.2")
-    with pytest.raises(SchemaError, match="'b' is declared not nullable"):
+
+    def write() -> None:
         for _ in range(4):
             writer.write_batch(batch)
         writer.close()
+
+    with pytest.raises(SchemaError, match="'b' is declared not nullable"):
+        write()
     writer.abort()
     assert not path.exists()
 

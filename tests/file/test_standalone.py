@@ -341,7 +341,7 @@ def test_existing_file_is_replaced_but_not_by_a_bad_schema(tmp_path: Path) -> No
     path = tmp_path / "f.lance"
     _write(LanceFileWriter, path, pa.table({"a": [1]}))
     with pytest.raises(UnsupportedError, match="map"):
-        LanceFileWriter(path, pa.schema([("m", pa.map_(pa.string(), pa.int32()))]))
+        LanceFileWriter(path, pa.schema([("m", pa.map_(pa.string(), pa.int32()))]), version="2.1")
     assert LanceFileReader(path).num_rows() == 1
     _write(LanceFileWriter, path, pa.table({"a": [1, 2]}))
     assert LanceFileReader(path).num_rows() == 2
@@ -391,8 +391,9 @@ def test_writer_errors(tmp_path: Path) -> None:
     with pytest.raises(TypeError, match="dict"):
         LanceFileWriter(tmp_path / "f.lance").write_batch({"a": [1]})
     with pytest.raises(UnsupportedError, match="null structs"):
-        _write(LanceFileWriter, tmp_path / "f.lance", pa.table({"s": [{"x": 1}, None]}))
-    out = LanceFileWriter(tmp_path / "f.lance", data_cache_bytes=1)
+        with LanceFileWriter(tmp_path / "f.lance", version="2.0") as out:
+            out.write_batch(pa.table({"s": [{"x": 1}, None]}))
+    out = LanceFileWriter(tmp_path / "f.lance", data_cache_bytes=1, version="2.0")
     with pytest.raises(UnsupportedError, match="null structs"):
         out.write_batch(pa.table({"a": [1, 2], "s": [{"x": 1}, None]}))
     assert out.close() is None
@@ -437,4 +438,4 @@ def test_uris_and_version(nested_file: tuple[Path, pa.Table]) -> None:
     path, table = nested_file
     assert LanceFileReader(f"file://{path}").read_all().to_table().equals(table)
     assert LanceFileReader(str(path)).num_rows() == 10
-    assert stable_version() == "2.0"
+    assert stable_version() == "2.2"

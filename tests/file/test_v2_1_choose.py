@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from lance_dataset.errors import SchemaError, UnsupportedError
 from lance_dataset.file.buffers import bitmap_at_zero
 from lance_dataset.file.options import encoding_options
+from lance_dataset.file.v2_1 import choose_dictionary
 from lance_dataset.file.v2_1.blocks import decode_dictionary
 from lance_dataset.file.v2_1.choose import choose_chunks, prefers_full_zip
 from lance_dataset.file.v2_1.choose_items import encode_items
@@ -36,6 +37,8 @@ from lance_dataset.file.v2_1.compressive import (
 )
 from lance_dataset.file.v2_1.constant_values import constant_value
 from lance_dataset.file.v2_1.encoded import EncodedChunks, EncodedItems
+from lance_dataset.file.v2_1.fsst_table import FsstTables
+from lance_dataset.file.v2_1.leaf_values import Strings, strings_of, words_of
 from lance_dataset.file.v2_1.zipped_values import fixed_values, symbol_table, variable_values
 from lance_dataset.schema import Field, Schema
 from lancecodec import fsst, general
@@ -389,6 +392,46 @@ def test_dictionary_entries_that_are_not_used_are_left_out() -> None:
         encoded = _check(array, version)
         assert encoded.dictionary is not None
         assert encoded.dictionary.size == 2
+
+
+@pytest.mark.parametrize("distinct", [30, 900, 4000, 20_000, 70_000])
+@pytest.mark.parametrize("order", ["random", "sorted", "periodic"])
+def test_a_sample_tells_about_how_many_values_are_distinct(distinct: int, order: str) -> None:
+    count = 300_000
+    codes = _numbers().integers(0, distinct, count) if order == "random" else np.arange(count) % distinct
+    values = (np.sort(codes) if order == "sorted" else codes).astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    words = words_of(pa.array(values), None)
+    least = choose_dictionary._least_distinct(words, 100_000, choose_dictionary._sample_words)
+    assert min(distinct, 1000) * 0.7 < least <= 1.1 * distinct
+    text = strings_of(pa.array(values.astype(str)), None)
+    assert choose_dictionary._least_distinct(text, 100_000, choose_dictionary._sample_strings) == least
+
+
+@pytest.mark.parametrize("distinct", [3000, 40_000])
+def test_dictionaries_are_found_whatever_the_order(distinct: int) -> None:
+    values = (np.arange(200_000) % distinct).astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    for each in (values, np.sort(values), _numbers().permutation(values)):
+        chosen = _choose(pa.array(each), "2.2")
+        assert chosen.dictionary is not None or isinstance(chosen.encoding, Rle)
+        assert _choose(pa.array(each.astype(str)), "2.2").dictionary is not None
+
+
+# -- FSST tables -----------------------------------------------------------------------------------------------------
+
+
+def test_pages_share_a_table_until_it_is_no_longer_good() -> None:
+    def sentences(words: list[str], seed: int) -> Strings:
+        chosen = _numbers(seed).integers(0, len(words), (60_000, 3))
+        return strings_of(pa.array([" ".join(words[one] for one in row) for row in chosen.tolist()]), None)
+
+    tables = FsstTables()
+    english, numbers = ["furiously", "packages", "sleep", "deposits"], ["0481516", "2342", "31415", "271828"]
+    first, ratio = tables.table_for(sentences(english, 1))
+    assert tables.table_for(sentences(english, 2))[0] == first
+    other, other_ratio = tables.table_for(sentences(numbers, 3))
+    assert other != first
+    assert max(ratio, other_ratio) < 0.5
+    assert tables.table_for(sentences(numbers, 4))[0] == other
 
 
 # -- constant values -------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Run by an old release of the reference: dumps or changes a dataset.  old_release.py COMMAND DATASET [FILE [VERSION]]."""
+"""Run by an old release: reads or changes a dataset.  old_release.py COMMAND DATASET [FILE [VERSION]]."""
 
 from __future__ import annotations
 

@@ -12,10 +12,20 @@ from functools import lru_cache
 
 import numpy as np
 import pyarrow as pa
-from arrow_data import FLAT_TYPES, random_array
+from arrow_data import FLAT_TYPES, random_array, whole
 from hypothesis import strategies as st
 
-__all__ = ["VALUES", "Column", "Data", "column_array", "columns", "make_table", "random_column", "types"]
+__all__ = [
+    "VALUES",
+    "Column",
+    "Data",
+    "column_array",
+    "columns",
+    "for_reference",
+    "make_table",
+    "random_column",
+    "types",
+]
 
 #: Kinds of values; each makes other encodings pay.
 VALUES = ("random", "few", "runs", "constant", "narrow", "ascending", "long")
@@ -219,6 +229,19 @@ def make_table(drawn: Sequence[Column], rows: int, cuts: Sequence[int] = (), bef
         array = column_array(column, rows + before)
         arrays.append(pa.chunked_array([array.slice(before + low, high - low) for low, high in bounds], column.type))
     return pa.table(arrays, schema=pa.schema([column.field(f"c{index}") for index, column in enumerate(drawn)]))
+
+
+def for_reference(table: pa.Table) -> pa.Table:
+    """The same rows in a form that the writer of the reference takes.
+
+    It panics on slices, on lists that do not start at their first item, and on nested batches without rows.
+    """
+    pieces = []
+    for batch in table.to_batches():
+        if batch.num_rows:
+            taken = whole(pa.Table.from_batches([batch])).take(np.arange(batch.num_rows))
+            pieces.append(whole(taken))
+    return pa.concat_tables(pieces) if pieces else table.schema.empty_table()
 
 
 # -- hypothesis --------------------------------------------------------------------------------------------------

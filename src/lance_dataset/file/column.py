@@ -15,7 +15,16 @@ from numpy.typing import NDArray
 from lance_dataset.errors import UnsupportedError
 from lance_dataset.file.kinds import is_binary_like
 
-__all__ = ["ColumnEncoder", "ColumnReader", "EncodedPage", "NullColumn", "OversizeError", "Part", "WriteBuffer"]
+__all__ = [
+    "ColumnEncoder",
+    "ColumnReader",
+    "DictionaryOverflowError",
+    "EncodedPage",
+    "NullColumn",
+    "OversizeError",
+    "Part",
+    "WriteBuffer",
+]
 
 #: Appends a buffer given in parts to the file outside any page; returns its (position, size).
 WriteBuffer: TypeAlias = "Callable[[Sequence[bytes | memoryview | pa.Buffer]], tuple[int, int]]"
@@ -52,6 +61,10 @@ def _row_cost(arrow_type: pa.DataType) -> float:
     if pa.types.is_nested(arrow_type):
         return 2.0 + sum(_row_cost(arrow_type.field(number).type) for number in range(arrow_type.num_fields))
     return 4.0 if is_binary_like(arrow_type) else 1.0
+
+
+class DictionaryOverflowError(UnsupportedError):
+    """The rows asked for have more distinct values than their index type tells apart; fewer of them may not."""
 
 
 class ColumnReader(abc.ABC):

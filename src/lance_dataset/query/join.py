@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from lance_dataset.errors import UnsupportedError
 from lance_dataset.file.buffers import concat_arrays
-from lance_dataset.file.column import ColumnReader, OversizeError
+from lance_dataset.file.column import ColumnReader, DictionaryOverflowError, OversizeError
 
 __all__ = [
     "UnjoinableError",
@@ -43,13 +43,14 @@ class UnjoinableError(UnsupportedError):
 
 
 #: What Arrow and the codec raise for arrays that cannot become one.
-_JOINING_ERRORS = (OversizeError, pa.ArrowInvalid, pa.ArrowCapacityError)
+_JOINING_ERRORS = (OversizeError, DictionaryOverflowError, pa.ArrowInvalid, pa.ArrowCapacityError)
 
 
 def _refuse(error: Exception, column: str, arrow_type: pa.DataType) -> NoReturn:
     """Raise the same in words for users; the error itself if it is about something else."""
     text = "" if isinstance(error, OversizeError) else str(error).lower()
-    if ("dictionar" in text and "combined" in text) or "larger index type" in text:
+    in_arrow = ("dictionar" in text and "combined" in text) or "larger index type" in text
+    if isinstance(error, DictionaryOverflowError) or in_arrow:
         raise _unjoinable(column, arrow_type, oversize=False) from error
     if isinstance(error, OversizeError | pa.ArrowCapacityError) or "overflow" in text:
         raise _unjoinable(column, arrow_type, oversize=True) from error

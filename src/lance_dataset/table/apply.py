@@ -154,7 +154,7 @@ def _overwrite(base: Manifest, operation: Overwrite) -> Manifest:
         base,
         schema=schema,
         fragments=added,
-        storage_version=versions.pop() if versions else base.storage_version,
+        storage_version=versions.pop() if versions else operation.storage_version or base.storage_version,
         next_row_id=next_row_id,
         config={**base.config, **operation.config_upserts},
         max_allocated_field_id=max_allocated,

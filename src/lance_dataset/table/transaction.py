@@ -109,12 +109,16 @@ class Overwrite:
         Settings to add to the config.
     initial_bases
         Base paths of a new table.
+    storage_version
+        File version of the table when there are no new files that would tell it; by default it stays as it is. Not part
+        of the stored transaction.
     """
 
     schema: Schema
     fragments: tuple[Fragment, ...] = ()
     config_upserts: Mapping[str, str] = field(default_factory=dict)
     initial_bases: tuple[BasePath, ...] = ()
+    storage_version: str | None = field(default=None, compare=False)
 
     @property
     def name(self) -> str:

@@ -29,8 +29,9 @@ _MOST_ENTRIES = 100_000
 #: Least bytes of header and bit width of a chunk.
 _CHUNK_OVERHEAD = 16
 _SAMPLE = 4096
+_SAMPLED_PART = 64
 _SAMPLE_BYTES = 1 << 20
-#: So many repeats that a sample is expected to have tell how many values are distinct well enough.
+#: So many repeats, if no dictionary would pay, tell so well enough; large pages can afford more.
 _EXPECTED_REPEATS = 12
 _GATHER_SLACK = 64
 #: Numbers the distinct values: (codes, code width, positions of the first ones) -> (entries, their bytes) or None.
@@ -155,7 +156,7 @@ def _least_distinct(values: _Values, most: int, sample: Callable[[_Values, NDArr
     A sample of s out of d equally frequent values has about s**2 / 2d - s**3 / 6d**2 repeats (the birthday problem);
     if some are more frequent than others it has more.
     """
-    size = min(_SAMPLE, int((2 * _EXPECTED_REPEATS * most) ** 0.5) + 1)
+    size = min(_SAMPLE, max(int((2 * _EXPECTED_REPEATS * most) ** 0.5), values.count // _SAMPLED_PART) + 1)
     rows, valid = _random_rows(values.count, min(size, 1 + _SAMPLE_BYTES // values.mean_bytes)), values.count
     if values.validity is not None:
         valid = bitmap.count(values.validity, 0, valid)

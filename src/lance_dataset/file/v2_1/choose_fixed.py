@@ -52,7 +52,7 @@ def cheapest(candidates: list[Candidate], request: Request) -> EncodedChunks:
 def flat_ends(count: int, per_chunk: int, width: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Values of each chunk, and the byte where it ends, of values of `width` bytes."""
     chunks = -(-count // per_chunk)
-    ends = np.arange(width * per_chunk, width * per_chunk * (chunks + 1), width * per_chunk, np.int64)
+    ends = np.arange(width * per_chunk, width * per_chunk * (chunks + 1), width * per_chunk, dtype=np.int64)
     counts = np.full(chunks, per_chunk, np.int64)
     ends[-1:] = count * width
     counts[-1:] = count - (chunks - 1) * per_chunk

@@ -29,7 +29,8 @@ __all__ = ["ConstantPage"]
 
 #: Nothing in a constant page grows with what it stands for; writers cut pages far below this.
 _MAX_BYTES = 1 << 30
-_MAX_PAGE_BYTES = 1 << 36
+_MAX_PAGE_BYTES = 1 << 34
+_MAX_NULL_BYTES = 1 << 34
 #: What one array of strings can hold; longer ranges are read in pieces.
 _MAX_PIECE_BYTES = (1 << 31) - 1
 _LENGTH = struct.Struct("<I")
@@ -169,7 +170,7 @@ class ConstantPage(LeafPage):
         return fixed_array(value_type, count, out)
 
     def _repeat_binary(self, size: int, data: bytes, count: int) -> pa.Array:
-        self._check_size(count, size)
+        self._check_size(count, size + 8)
         kind = np.int64 if is_wide(self._value_type) else np.int32
         offsets = pa.py_buffer((np.arange(count + 1, dtype=np.int64) * size).astype(kind))
         out = allocate(count * size)
@@ -180,7 +181,8 @@ class ConstantPage(LeafPage):
     def _check_size(self, count: int, width: int) -> None:
         if self.page.length * self._items_per_row * width > _MAX_PAGE_BYTES and count > 1:
             raise CorruptFileError(
-                f"{self.page.where}: repeats a value of {width} bytes {self.page.length} times, more than a page can hold"
+                f"{self.page.where}: repeats a value of {width} bytes {self.page.length} times, "
+                "more than a page can hold"
             )
         if count * width > _MAX_PIECE_BYTES:
             raise OffsetOverflowError(f"{count} values of {width} bytes each")
@@ -253,8 +255,10 @@ def _placeholders(value_type: pa.DataType, count: int, where: str) -> pa.Array:
     if pa.types.is_null(value_type):
         return pa.nulls(count)
     size = 8 if is_binary_like(value_type) else _placeholder_bytes(value_type)
-    if count * size > _MAX_BYTES:
+    if count * size > _MAX_NULL_BYTES:
         raise CorruptFileError(f"{where}: claims {count} nulls of type {value_type}, more than a page can hold")
+    if count * size > _MAX_BYTES and count > 1:
+        raise OffsetOverflowError(f"{count} nulls of type {value_type}")  # so that they are read in pieces
     nulls = pa.nulls(count, value_type)
     return _unmasked(nulls)
 

@@ -113,13 +113,14 @@ class FullZipPage(LeafPage):
     def _row_ranges(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Where rows begin and end in the data; of an index that is not mapped, only their entries are read."""
         width, count = self._index_width, len(rows)
-        index, numbers = None, rows
-        if not self.page.is_mapped and 2 * count < self.page.size_of(1) // width:
+        if self.page.is_mapped or 2 * count >= self.page.size_of(1) // width:
+            index, numbers = self.page.read(1), rows
+        else:
             position = self.page.buffers[1][0]
             parts = self.page.source.read_ranges([(position + row * width, 2 * width) for row in rows.tolist()])
             index, numbers = pa.py_buffer(b"".join(parts)), np.arange(0, 2 * count, 2)
         begins, ends = np.empty(count, np.int64), np.empty(count, np.int64)
-        fullzip.row_ranges(index or self.page.read(1), width, numbers, self.page.size_of(0), begins, ends)
+        fullzip.row_ranges(index, width, numbers, self.page.size_of(0), begins, ends)
         return begins, ends
 
     def _fetch(

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from lance_dataset.errors import CorruptFileError, UnsupportedError
 from lance_dataset.file.blob_fields import is_described
 from lance_dataset.file.buffers import concat_arrays
-from lance_dataset.file.column import ColumnReader, OversizeError, Part
+from lance_dataset.file.column import ColumnReader, DictionaryOverflowError, OversizeError, Part
 from lance_dataset.file.kinds import is_binary_like, is_empty_struct
 from lance_dataset.file.v2_1.assemble import assemble, check_layers
 from lance_dataset.file.v2_1.blob import DESCRIPTION_BRANCH, BlobPage
@@ -145,8 +145,10 @@ class LeafColumn(ColumnReader):
             return concat_arrays(pieces, self.branch.arrow_type)
         except pa.ArrowInvalid as error:
             if not pa.types.is_dictionary(self.branch.leaf.storage_type):
+                if "overflow" in str(error):
+                    raise OversizeError(f"{self.where}: {error}") from error
                 raise
-            raise UnsupportedError(
+            raise DictionaryOverflowError(
                 f"{self.where}: the rows have more distinct values than the index type of "
                 f"{self.branch.leaf.storage_type} tells apart; read fewer rows at once"
             ) from error
