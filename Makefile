@@ -98,6 +98,8 @@ bench: $(VENV)/.stamp-bench $(VENV)/.stamp-ext ## Side by side with pylance, Par
 fuzz: $(VENV)/.stamp-ext ## Random calls of the codec core with sanitizers, and libFuzzer on its kernels (needs clang; PYTHON_ONLY=1 leaves it out)
 	$(BIN)/python scripts/fuzz_codec.py --sanitize $(ARGS)
 	$(if $(PYTHON_ONLY),,$(BIN)/python scripts/fuzz_kernels.py)
+	$(BIN)/python tests/fuzz/fuzz_pages.py --cases 20000
+	HYPOTHESIS_PROFILE=long $(BIN)/python -m pytest -q tests/interop/test_structural.py
 
 .PHONY: portability
 portability: $(VENV)/.stamp-venv ## Compile and run the kernels with gcc and clang, and for aarch64 where that is possible

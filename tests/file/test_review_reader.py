@@ -20,8 +20,8 @@ from lance_dataset.file.column import OversizeError
 from lance_dataset.file.reader import DataFileReader
 from lance_dataset.file.standalone import LanceFileReader, LanceFileWriter
 from lance_dataset.file.v2_1.compressive import Range
-from lance_dataset.file.v2_1.leaf import LEVEL_PAGES, LeafColumn
 from lance_dataset.file.v2_1.nesting import branches
+from lance_dataset.file.v2_1.read.leaf import LEVEL_PAGES, LeafColumn
 from lance_dataset.file.v2_3.layout import StoredSequence
 from lance_dataset.file.v2_3.positions import open_positions
 from lance_dataset.io.local import LocalStore

@@ -16,11 +16,6 @@ from hypothesis import strategies as st
 from lance_dataset.errors import SchemaError, UnsupportedError
 from lance_dataset.file.buffers import bitmap_at_zero
 from lance_dataset.file.options import encoding_options
-from lance_dataset.file.v2_1 import choose_dictionary
-from lance_dataset.file.v2_1.blocks import decode_dictionary
-from lance_dataset.file.v2_1.choose import choose_chunks, prefers_full_zip
-from lance_dataset.file.v2_1.choose_items import encode_items
-from lance_dataset.file.v2_1.chunk_values import count_buffers, open_values
 from lance_dataset.file.v2_1.compressive import (
     ByteStreamSplit,
     Constant,
@@ -35,11 +30,16 @@ from lance_dataset.file.v2_1.compressive import (
     parse_encoding,
     to_message,
 )
-from lance_dataset.file.v2_1.constant_values import constant_value
-from lance_dataset.file.v2_1.encoded import EncodedChunks, EncodedItems
-from lance_dataset.file.v2_1.fsst_table import FsstTables
-from lance_dataset.file.v2_1.leaf_values import Strings, strings_of, words_of
-from lance_dataset.file.v2_1.zipped_values import fixed_values, symbol_table, variable_values
+from lance_dataset.file.v2_1.read.blocks import decode_dictionary
+from lance_dataset.file.v2_1.read.chunk_values import count_buffers, open_values
+from lance_dataset.file.v2_1.read.zipped_values import fixed_values, symbol_table, variable_values
+from lance_dataset.file.v2_1.write import choose_dictionary
+from lance_dataset.file.v2_1.write.choose import choose_chunks, prefers_full_zip
+from lance_dataset.file.v2_1.write.choose_items import encode_items
+from lance_dataset.file.v2_1.write.constant_values import constant_value
+from lance_dataset.file.v2_1.write.encoded import EncodedChunks, EncodedItems
+from lance_dataset.file.v2_1.write.fsst_table import FsstTables
+from lance_dataset.file.v2_1.write.leaf_values import Strings, strings_of, words_of
 from lance_dataset.schema import Field, Schema
 from lancecodec import fsst, general
 from lancecodec.miniblock import Chunks, ChunkTable

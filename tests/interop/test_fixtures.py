@@ -28,7 +28,7 @@ def expected(release: Path) -> pa.Table:
 
 def test_there_are_fixtures() -> None:
     later = [f"pylance-{release}-{version}" for release in ("1.0.0", "14.0.2") for version in ("2.0", "2.1", "2.2")]
-    assert ["pylance-0.15.0-v2", "pylance-0.20.0-2.0", *later] == RELEASES
+    assert ["pylance-0.15.0-v2", "pylance-0.20.0-2.0", *later, "pylance-14.0.2-2.3"] == RELEASES
 
 
 def test_full_scan(release: Path, expected: pa.Table) -> None:

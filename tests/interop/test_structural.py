@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from random_arrow import Column, columns, for_reference, make_table
 from table_equality import assert_same
 
+import lance_dataset
 import lance_dataset.file.standalone as ours
 
 #: Two versions, three ways: 2,400 cases at the least.
@@ -143,3 +144,15 @@ def test_round_trip(way: str, version: str) -> None:
             check_file(reader, path, table, seed)
 
     run()
+
+
+@pytest.mark.filterwarnings("ignore:file version 2.3 is unstable")
+@pytest.mark.parametrize("version", ["2.1", "2.2", "2.3"])
+def test_repeated_vectors(tmp_path: Path, version: str) -> None:
+    """The reference keeps few distinct vectors as a dictionary in 2.3."""
+    kind = pa.list_(pa.float32(), 4)
+    table = pa.table({"v": pa.array([[float(row % 2000)] * 4 for row in range(4000)], kind)})
+    lance.write_dataset(table, tmp_path / "t", data_storage_version=version)
+    dataset = lance_dataset.dataset(tmp_path / "t")
+    assert dataset.to_table() == table
+    assert dataset.take([3999, 0, 7]) == table.take([3999, 0, 7])

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from lance_dataset.errors import CorruptFileError
 from lance_dataset.file.v2_1.layout import MiniBlockLayout
-from lance_dataset.file.v2_1.page import Page
+from lance_dataset.file.v2_1.read.page import Page
 from lancecodec import CodecError
 from lancecodec.miniblock import ChunkTable
 

@@ -23,9 +23,9 @@ from lance_dataset.file.v2_0.arrays import read_page
 from lance_dataset.file.v2_0.columns import column_indices as indices_2_0
 from lance_dataset.file.v2_0.page import open_pages as open_trees
 from lance_dataset.file.v2_1.columns import column_indices as indices_2_1
-from lance_dataset.file.v2_1.leaf import LEVEL_PAGES, LeafColumn
 from lance_dataset.file.v2_1.nesting import Branch, branches
-from lance_dataset.file.v2_1.page import PageGrammar, open_pages
+from lance_dataset.file.v2_1.read.leaf import LEVEL_PAGES, LeafColumn
+from lance_dataset.file.v2_1.read.page import PageGrammar, open_pages
 from lance_dataset.file.v2_3.decode import PLANAR_PAGES
 from lance_dataset.file.v2_3.layout import SparseLayout
 from lance_dataset.schema import Field, Schema

@@ -11,7 +11,7 @@ from lance_dataset.file.explain.report import StoredBuffer
 from lance_dataset.file.explain.structural import describe_values, named_buffers
 from lance_dataset.file.v2_1.layout import ConstantLayout, MiniBlockLayout
 from lance_dataset.file.v2_1.nesting import Branch
-from lance_dataset.file.v2_1.page import Page
+from lance_dataset.file.v2_1.read.page import Page
 from lance_dataset.file.v2_3.layout import (
     DictionaryLayout,
     SparseFixedSizeList,

@@ -16,8 +16,6 @@ from lance_dataset.file.explain.report import StoredBuffer
 from lance_dataset.file.explain.table import size_text
 from lance_dataset.file.kinds import is_binary_like
 from lance_dataset.file.v2_1 import compressive as ce
-from lance_dataset.file.v2_1.blob import DESCRIPTION_BRANCH
-from lance_dataset.file.v2_1.blocks import decode_levels
 from lance_dataset.file.v2_1.layout import (
     BlobLayout,
     ConstantLayout,
@@ -26,7 +24,9 @@ from lance_dataset.file.v2_1.layout import (
     max_visible_definition,
 )
 from lance_dataset.file.v2_1.nesting import Branch
-from lance_dataset.file.v2_1.page import Page
+from lance_dataset.file.v2_1.read.blob import DESCRIPTION_BRANCH
+from lance_dataset.file.v2_1.read.blocks import decode_levels
+from lance_dataset.file.v2_1.read.page import Page
 from lancecodec import CodecError
 from lancecodec import levels as level_codec
 

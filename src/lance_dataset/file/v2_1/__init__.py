@@ -5,8 +5,8 @@ from __future__ import annotations
 from lance_dataset.file.column import ColumnEncoder, WriteBuffer
 from lance_dataset.file.v2_1.check import check_schema
 from lance_dataset.file.v2_1.columns import column_indices
-from lance_dataset.file.v2_1.decode import open_column
-from lance_dataset.file.v2_1.encode import StructuralEncoder
+from lance_dataset.file.v2_1.read.decode import open_column
+from lance_dataset.file.v2_1.write.encode import StructuralEncoder
 from lance_dataset.schema import Field
 
 __all__ = ["check_schema", "column_indices", "open_column", "open_encoder"]

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pyarrow as pa
 
 from lance_dataset.errors import CorruptFileError
-from lance_dataset.file.v2_1 import blocks
-from lance_dataset.file.v2_1.arrays import fixed_array, value_bits
 from lance_dataset.file.v2_1.compressive import Encoding, FixedSizeList, Flat, General, Variable
-from lance_dataset.file.v2_1.zipped_values import fixed_values, fixed_width
+from lance_dataset.file.v2_1.read import blocks
+from lance_dataset.file.v2_1.read.arrays import fixed_array, value_bits
+from lance_dataset.file.v2_1.read.zipped_values import fixed_values, fixed_width
 from lance_dataset.file.v2_3.sequences import decode_integers
 from lancecodec import general
 

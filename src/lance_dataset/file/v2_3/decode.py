@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from lance_dataset.file.column import ColumnReader
-from lance_dataset.file.v2_1 import decode
-from lance_dataset.file.v2_1.constant import ConstantPage
-from lance_dataset.file.v2_1.decode import Locate
-from lance_dataset.file.v2_1.fullzip import FullZipPage
 from lance_dataset.file.v2_1.layout import FullZipLayout, MiniBlockLayout
-from lance_dataset.file.v2_1.leaf import LevelPage
 from lance_dataset.file.v2_1.nesting import Branch
-from lance_dataset.file.v2_1.page import NestedPage, Page, PageGrammar
+from lance_dataset.file.v2_1.read import decode
+from lance_dataset.file.v2_1.read.constant import ConstantPage
+from lance_dataset.file.v2_1.read.decode import Locate
+from lance_dataset.file.v2_1.read.fullzip import FullZipPage
+from lance_dataset.file.v2_1.read.leaf import LevelPage
+from lance_dataset.file.v2_1.read.page import NestedPage, Page, PageGrammar
 from lance_dataset.file.v2_3.layout import PLANAR_LAYOUT, SparseLayout, parse_planar_layout
 from lance_dataset.file.v2_3.miniblock import PlanarMiniBlockPage
 from lance_dataset.file.v2_3.sparse import SparsePage

@@ -10,13 +10,13 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from lance_dataset.file.column import EncodedPage, WriteBuffer
-from lance_dataset.file.v2_1.choose import choose_chunks, prefers_full_zip
-from lance_dataset.file.v2_1.choose_items import encode_items
-from lance_dataset.file.v2_1.constant_values import constant_value
-from lance_dataset.file.v2_1.encode import LeafEncoder, StructuralEncoder
 from lance_dataset.file.v2_1.layout import ConstantLayout
-from lance_dataset.file.v2_1.mini_block_page import ChunkLimitError
-from lance_dataset.file.v2_1.span import Span, leaf_span
+from lance_dataset.file.v2_1.write.choose import choose_chunks, prefers_full_zip
+from lance_dataset.file.v2_1.write.choose_items import encode_items
+from lance_dataset.file.v2_1.write.constant_values import constant_value
+from lance_dataset.file.v2_1.write.encode import LeafEncoder, StructuralEncoder
+from lance_dataset.file.v2_1.write.mini_block_page import ChunkLimitError
+from lance_dataset.file.v2_1.write.span import Span, leaf_span
 from lance_dataset.file.v2_3.messages import to_planar_layout
 from lance_dataset.file.v2_3.sparse_layers import sparse_layers
 from lance_dataset.file.v2_3.sparse_page import (

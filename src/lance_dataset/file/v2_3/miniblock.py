@@ -12,8 +12,8 @@ import numpy as np
 import pyarrow as pa
 
 from lance_dataset.file.v2_1.layout import MiniBlockLayout
-from lance_dataset.file.v2_1.miniblock import MiniBlockPage, OpenedChunks
-from lance_dataset.file.v2_1.page import Page
+from lance_dataset.file.v2_1.read.miniblock import MiniBlockPage, OpenedChunks
+from lance_dataset.file.v2_1.read.page import Page
 from lance_dataset.file.v2_3.blocks import decode_dictionary
 from lance_dataset.file.v2_3.rewrite import ChunkRewriter, open_rewriter
 from lancecodec.miniblock import ChunkTable

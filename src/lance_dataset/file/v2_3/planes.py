@@ -11,10 +11,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from lance_dataset.errors import CorruptFileError
-from lance_dataset.file.v2_1.constant import ConstantPage
-from lance_dataset.file.v2_1.fullzip import FullZipPage
 from lance_dataset.file.v2_1.layout import FullZipLayout, MiniBlockLayout
-from lance_dataset.file.v2_1.page import LeafPage, Page
+from lance_dataset.file.v2_1.read.constant import ConstantPage
+from lance_dataset.file.v2_1.read.fullzip import FullZipPage
+from lance_dataset.file.v2_1.read.page import LeafPage, Page
 from lance_dataset.file.v2_3.layout import DictionaryLayout, SparseValues
 from lance_dataset.file.v2_3.miniblock import PlanarMiniBlockPage
 from lance_dataset.file.v2_3.sequences import decode_integers, has_payload, integer_bits

@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from lance_dataset.errors import CorruptFileError
 from lance_dataset.file.kinds import is_empty_struct
-from lance_dataset.file.v2_1.assemble import with_validity_bitmap
 from lance_dataset.file.v2_1.layout import ConstantLayout, Layer
 from lance_dataset.file.v2_1.nesting import Branch, Nest
-from lance_dataset.file.v2_1.page import Page
+from lance_dataset.file.v2_1.read.assemble import with_validity_bitmap
+from lance_dataset.file.v2_1.read.page import Page
 from lance_dataset.file.v2_3.layout import SparseLayout
 from lance_dataset.file.v2_3.planes import ValuePlane, is_packed_plane, open_plane, plane_buffers
 from lance_dataset.file.v2_3.sequences import has_payload

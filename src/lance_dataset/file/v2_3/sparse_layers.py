@@ -13,7 +13,7 @@ from lance_dataset.file.buffers import allocate
 from lance_dataset.file.v2_1.compressive import Constant, Delta, Encoding, Flat, OutOfLineBitpacking, Range
 from lance_dataset.file.v2_1.layout import Layer
 from lance_dataset.file.v2_1.nesting import Branch, Nest
-from lance_dataset.file.v2_1.page_levels import PageLevels
+from lance_dataset.file.v2_1.write.page_levels import PageLevels
 from lance_dataset.file.v2_3.layout import (
     SparseFixedSizeList,
     SparseLayer,

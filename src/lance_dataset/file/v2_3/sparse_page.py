@@ -8,12 +8,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from lance_dataset.file.v2_1.encoded import Bytes, EncodedChunks, EncodedItems
-from lance_dataset.file.v2_1.full_zip_page import full_zip_page
 from lance_dataset.file.v2_1.layout import ConstantLayout, Layer
-from lance_dataset.file.v2_1.mini_block_page import mini_block_page
-from lance_dataset.file.v2_1.page_levels import PageLevels
-from lance_dataset.file.v2_1.written import WrittenPage
+from lance_dataset.file.v2_1.write.encoded import Bytes, EncodedChunks, EncodedItems
+from lance_dataset.file.v2_1.write.full_zip_page import full_zip_page
+from lance_dataset.file.v2_1.write.mini_block_page import mini_block_page
+from lance_dataset.file.v2_1.write.page_levels import PageLevels
+from lance_dataset.file.v2_1.write.written import WrittenPage
 from lance_dataset.file.v2_3.layout import PlanarLayout, SparseLayout
 from lance_dataset.file.v2_3.sparse_layers import SparseLayers
 

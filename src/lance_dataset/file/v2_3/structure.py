@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from lance_dataset.errors import CorruptFileError
 from lance_dataset.file.v2_1.nesting import Branch
-from lance_dataset.file.v2_1.page import expand_ranges
+from lance_dataset.file.v2_1.read.page import expand_ranges
 from lance_dataset.file.v2_3.layout import (
     SparseFixedSizeList,
     SparseLayer,

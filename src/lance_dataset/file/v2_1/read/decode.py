@@ -1,0 +1,121 @@
+"""From a schema field and the columns of a 2.1 (or 2.2) file to a column reader."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from lance_dataset.errors import CorruptFileError, UnsupportedError
+from lance_dataset.file.column import ColumnReader, NullColumn, Part
+from lance_dataset.file.container import FileMetadata
+from lance_dataset.file.options import is_blob, is_blob_v2
+from lance_dataset.file.v2_1.nesting import Branch, branches, merge_branches
+from lance_dataset.file.v2_1.read.leaf import LEVEL_PAGES, LeafColumn
+from lance_dataset.file.v2_1.read.page import PageGrammar, open_pages
+from lance_dataset.schema import Field
+
+__all__ = ["Locate", "open_column"]
+
+#: Finds the file and the column index that hold a field; None if no file does.
+Locate = Callable[[Field], "tuple[FileMetadata, int] | None"]
+
+
+def open_column(field: Field, locate: Locate, num_rows: int, grammar: PageGrammar = LEVEL_PAGES) -> ColumnReader:
+    """Open the columns of a field and of everything below it.
+
+    Parameters
+    ----------
+    field
+        A field of the (projected) schema.
+    locate
+        Where each leaf is stored.
+    num_rows
+        Number of values the field must have.
+    grammar
+        How the pages of the file version are described.
+
+    Raises
+    ------
+    CorruptFileError
+        A column does not fit its field, or has another number of rows.
+    UnsupportedError
+        A feature this release does not read.
+    """
+    leaves = [_open_leaf(branch, locate, num_rows, grammar) for branch in branches(field)]
+    if all(leaf is None for leaf in leaves):
+        return NullColumn(field.storage_type, num_rows)
+    if len(leaves) == 1 and leaves[0] is not None and not leaves[0].branch.above:
+        return leaves[0]
+    return StructuralColumn(field, leaves, num_rows)
+
+
+def _open_leaf(branch: Branch, locate: Locate, num_rows: int, grammar: PageGrammar) -> LeafColumn | None:
+    found = locate(branch.leaf)
+    if found is None:
+        return None
+    metadata, index = found
+    column = metadata.column(index)
+    where = f"{metadata.source.path}, column {index} ({branch.leaf.name!r})"
+    if column.kind != "values":
+        raise UnsupportedError(f"{where}: column encoding {column.kind!r} cannot be read by this release")
+    if is_blob_v2(branch.leaf):
+        raise UnsupportedError(f"{where}: blob columns of version 2 cannot be read by this release")
+    if is_blob(branch.leaf) and any(nest.kind != "struct" for nest in branch.above):
+        raise UnsupportedError(f"{where}: a blob column inside a list, whose lengths no file keeps")
+    pages = open_pages(metadata.source, column, branch.leaf.name, branch.rows_per_value, grammar)
+    leaf = LeafColumn(pages, branch, where, grammar.open_page)
+    if leaf.num_rows != num_rows:
+        raise CorruptFileError(f"{where}: has {leaf.num_rows} rows instead of {num_rows}")
+    return leaf
+
+
+class StructuralColumn(ColumnReader):
+    """A field whose leaves know all of its structure.
+
+    Parameters
+    ----------
+    field
+        The field.
+    leaves
+        The column of each of its leaves, None for one that no file holds.
+    num_rows
+        Number of values.
+    """
+
+    def __init__(self, field: Field, leaves: Sequence[LeafColumn | None], num_rows: int) -> None:
+        self.arrow_type = field.storage_type
+        self.num_rows = num_rows
+        self._field = field
+        self._leaves = leaves
+        self._first = next(leaf for leaf in leaves if leaf is not None)
+
+    def read(self, start: int, stop: int) -> pa.Array:
+        """See `ColumnReader.read`."""
+        arrays = [None if leaf is None else leaf.read(start, stop) for leaf in self._leaves]
+        return self._merge(arrays, stop - start)
+
+    def read_chunks(self, start: int, stop: int) -> list[pa.Array]:
+        """One array per page, of the first leaf where there are several."""
+        if len(self._leaves) == 1:
+            return [self._merge([piece], len(piece)) for piece in self._first.read_chunks(start, stop)]
+        if start == stop:
+            return []
+        starts = self._first.page_starts
+        cuts = starts[(starts > start) & (starts < stop)].tolist()
+        return [self.read(low, high) for low, high in zip([start, *cuts], [*cuts, stop], strict=True)]
+
+    def parts(self, start: int, stop: int) -> list[Part]:
+        """Those of the leaf that has most; pages of the others that lie across are read in pieces."""
+        leaves = [leaf.parts(start, stop) for leaf in self._leaves if leaf is not None]
+        cost = sum(part.cost for parts in leaves for part in parts) / max(stop - start, 1)
+        return [Part(part.start, part.stop, cost * (part.stop - part.start)) for part in max(leaves, key=len)]
+
+    def take(self, rows: NDArray[np.int64]) -> pa.Array:
+        """See `ColumnReader.take`."""
+        return self._merge([None if leaf is None else leaf.take(rows) for leaf in self._leaves], len(rows))
+
+    def _merge(self, arrays: list[pa.Array | None], length: int) -> pa.Array:
+        return merge_branches(self._field, arrays, length, self._first.where)

@@ -1,0 +1,261 @@
+"""Leaf columns of 2.1 and later files: pages of any layout, read as branches."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable
+from functools import cached_property
+from itertools import pairwise
+from math import ceil
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from lance_dataset.errors import CorruptFileError, UnsupportedError
+from lance_dataset.file.blob_fields import is_described
+from lance_dataset.file.buffers import concat_arrays
+from lance_dataset.file.column import ColumnReader, DictionaryOverflowError, OversizeError, Part
+from lance_dataset.file.kinds import is_binary_like, is_empty_struct
+from lance_dataset.file.v2_1.layout import (
+    PAGE_LAYOUT,
+    BlobLayout,
+    FullZipLayout,
+    Layer,
+    Layout,
+    MiniBlockLayout,
+    parse_page_layout,
+)
+from lance_dataset.file.v2_1.nesting import Branch
+from lance_dataset.file.v2_1.read.assemble import assemble, check_layers
+from lance_dataset.file.v2_1.read.blob import DESCRIPTION_BRANCH, BlobPage
+from lance_dataset.file.v2_1.read.constant import ConstantPage
+from lance_dataset.file.v2_1.read.fullzip import FullZipPage
+from lance_dataset.file.v2_1.read.miniblock import MiniBlockPage
+from lance_dataset.file.v2_1.read.page import LeafPage, NestedPage, Page, PageGrammar
+from lancecodec import CodecError, OffsetOverflowError
+
+__all__ = ["LEVEL_PAGES", "LeafColumn", "LevelPage"]
+
+#: Nanoseconds below which rows are not worth a task of their own, and above which a page is cut.
+_PART_COST = 5e5
+_MAX_PART_COST = 4e6
+
+
+class LeafColumn(ColumnReader):
+    """One column of a file as nested arrays with this leaf alone.
+
+    Parameters
+    ----------
+    pages
+        Non-empty pages in row order.
+    branch
+        The leaf and what is above it.
+    where
+        File and column, for error messages.
+    open_page
+        See `PageGrammar`.
+    """
+
+    def __init__(
+        self, pages: list[Page], branch: Branch, where: str, open_page: Callable[[Page, Branch], NestedPage]
+    ) -> None:
+        self.branch = branch
+        self.arrow_type = branch.arrow_type
+        self.num_rows = pages[-1].start + pages[-1].length if pages else 0
+        self._pages = pages
+        self._starts = [page.start for page in pages]
+        self.where = where
+        self._open_page = open_page
+        self._opened: dict[int, NestedPage] = {}
+
+    @cached_property
+    def page_starts(self) -> NDArray[np.int64]:
+        """First row of each page, then the number of rows."""
+        return np.array([*self._starts, self.num_rows], np.int64)
+
+    def _open(self, number: int) -> NestedPage:
+        opened = self._opened.get(number)
+        if opened is None:
+            opened = self._opened[number] = self._open_page(self._pages[number], self.branch)
+        return opened
+
+    # -- ranges --------------------------------------------------------------------------------------------------
+
+    def read(self, start: int, stop: int) -> pa.Array:
+        """See `ColumnReader.read`."""
+        return self._join(self.read_chunks(start, stop))
+
+    def read_chunks(self, start: int, stop: int) -> list[pa.Array]:
+        """An array per page (more where 32-bit offsets do not suffice)."""
+        pieces: list[pa.Array] = []
+        number = max(bisect_right(self._starts, start) - 1, 0)
+        while start < stop:
+            page = self._pages[number]
+            end = min(stop, page.start + page.length)
+            pieces.extend(self._read_page(number, start - page.start, end - page.start))
+            start, number = end, number + 1
+        return pieces
+
+    def parts(self, start: int, stop: int) -> list[Part]:
+        """Whole pages, as many together as make a task, or pieces of a page that make several."""
+        parts: list[Part] = []
+        number, first, cost = max(bisect_right(self._starts, start) - 1, 0), start, 0.0
+        while start < stop:
+            page = self._pages[number]
+            end = min(stop, page.start + page.length)
+            cost += self._cost(page) * (end - start) / page.length
+            if cost >= _PART_COST or end == stop:
+                parts.extend(_even_parts(first, end, cost))
+                first, cost = end, 0.0
+            start, number = end, number + 1
+        return parts
+
+    def _cost(self, page: Page) -> float:
+        """About how many nanoseconds a page takes to decode."""
+        layout = page.layout
+        if (
+            page.is_mapped
+            and isinstance(layout, FullZipLayout)
+            and layout.bits
+            and not layout.rep_bits + layout.def_bits
+        ):
+            return 0.0  # the values are used where they are
+        rows = page.length * self.branch.rows_per_value
+        if self.branch.above or is_binary_like(self.branch.leaf.storage_type):
+            return 3.0 * rows + sum(size for _, size in page.buffers)
+        return float(rows)
+
+    def _read_page(self, number: int, first: int, end: int) -> list[pa.Array]:
+        where = self._pages[number].where
+        try:
+            return [self._open(number).read(first, end)]
+        except OffsetOverflowError as error:
+            if end - first == 1:
+                raise CorruptFileError(f"{where}: one value has more than 2**31 - 1 bytes or items") from error
+            middle = (first + end) // 2
+            return [*self._read_page(number, first, middle), *self._read_page(number, middle, end)]
+        except CodecError as error:
+            raise CorruptFileError(f"{where}: {error}") from error
+        except CorruptFileError as error:
+            raise _placed(error, where) from error
+
+    def _join(self, pieces: list[pa.Array]) -> pa.Array:
+        try:
+            return concat_arrays(pieces, self.branch.arrow_type)
+        except pa.ArrowInvalid as error:
+            if not pa.types.is_dictionary(self.branch.leaf.storage_type):
+                if "overflow" in str(error):
+                    raise OversizeError(f"{self.where}: {error}") from error
+                raise
+            raise DictionaryOverflowError(
+                f"{self.where}: the rows have more distinct values than the index type of "
+                f"{self.branch.leaf.storage_type} tells apart; read fewer rows at once"
+            ) from error
+
+    # -- random access -------------------------------------------------------------------------------------------
+
+    def take(self, rows: NDArray[np.int64]) -> pa.Array:
+        """See `ColumnReader.take`."""
+        if len(rows) == 0:
+            return self._join([])
+        if len(self._pages) == 1:
+            return self._take_page(0, rows)
+        if len(rows) == 1:
+            number = bisect_right(self._starts, rows[0]) - 1
+            return self._take_page(number, rows - self._starts[number])
+        numbers = np.searchsorted(self.page_starts, rows, side="right") - 1
+        first = int(numbers[0])
+        if (numbers == first).all():
+            return self._take_page(first, rows - self._starts[first])
+        if (np.diff(numbers) >= 0).all():
+            return self._take_ascending(numbers, rows)
+        order = np.argsort(numbers, kind="stable")
+        back = np.empty(len(rows), np.int64)
+        back[order] = np.arange(len(rows))
+        return self._take_ascending(numbers[order], rows[order]).take(pa.array(back))
+
+    def _take_ascending(self, numbers: NDArray[np.int64], rows: NDArray[np.int64]) -> pa.Array:
+        """Rows whose page numbers ascend."""
+        cuts = [0, *(np.flatnonzero(np.diff(numbers)) + 1).tolist(), len(rows)]
+        pieces = []
+        for low, high in pairwise(cuts):
+            number = int(numbers[low])
+            pieces.append(self._take_page(number, rows[low:high] - self._starts[number]))
+        return self._join(pieces)
+
+    def _take_page(self, number: int, rows: NDArray[np.int64]) -> pa.Array:
+        where = self._pages[number].where
+        try:
+            return self._open(number).take(rows)
+        except OffsetOverflowError as error:
+            raise OversizeError(f"{where}: {error}") from error
+        except CodecError as error:
+            raise CorruptFileError(f"{where}: {error}") from error
+        except CorruptFileError as error:
+            raise _placed(error, where) from error
+
+
+def _even_parts(start: int, stop: int, cost: float) -> list[Part]:
+    count = min(ceil(cost / _MAX_PART_COST), stop - start) if cost else 1
+    cuts = [start + (stop - start) * number // count for number in range(count + 1)]
+    return [Part(low, high, cost / count) for low, high in pairwise(cuts)]
+
+
+def _placed(error: CorruptFileError, where: str) -> CorruptFileError:
+    """The error with its place, if it does not say it yet."""
+    return error if where in str(error) else CorruptFileError(f"{where}: {error}")
+
+
+class LevelPage:
+    """A page whose structure is in levels, as nested arrays; see `NestedPage`.
+
+    Parameters
+    ----------
+    page
+        Its values and levels.
+    branch
+        The leaf and what is above it.
+    """
+
+    def __init__(self, page: LeafPage, branch: Branch) -> None:
+        layers = page.layers
+        if is_empty_struct(branch.leaf.storage_type) and layers == (Layer.NULLABLE_ITEM,):
+            # One layer stands for all, none of which has nulls.
+            layers = (Layer.ALL_VALID_ITEM,) * (1 + len(branch.above))
+        check_layers(layers, branch, page.page.where)
+        self._page = page
+        self._layers = layers
+        self._branch = branch
+
+    def read(self, start: int, stop: int) -> pa.Array:
+        """See `NestedPage.read`."""
+        return assemble(self._page.read(start, stop), self._layers, self._branch)
+
+    def take(self, rows: NDArray[np.int64]) -> pa.Array:
+        """See `NestedPage.take`."""
+        return assemble(self._page.take(rows), self._layers, self._branch)
+
+
+def _open_page(page: Page, branch: Branch) -> LevelPage:
+    return LevelPage(_leaf_page(page, page.layout, branch), branch)
+
+
+def _leaf_page(page: Page, layout: Layout, branch: Branch) -> LeafPage:
+    arguments = branch.leaf.storage_type, branch.rows_per_value
+    if isinstance(layout, BlobLayout):
+        return BlobPage(page, layout, _leaf_page(page, layout.inner, DESCRIPTION_BRANCH), branch.leaf.storage_type)
+    if is_described(branch.leaf):
+        raise UnsupportedError(
+            f"{page.where}: the values lie in the column itself, so there are no descriptions of them; "
+            'read them with blob_handling="all_binary"'
+        )
+    if isinstance(layout, MiniBlockLayout):
+        return MiniBlockPage(page, layout, *arguments)
+    if isinstance(layout, FullZipLayout):
+        return FullZipPage(page, layout, *arguments)
+    return ConstantPage(page, layout, *arguments)
+
+
+#: Pages of 2.1 and 2.2 files.
+LEVEL_PAGES = PageGrammar("2.1 or 2.2", PAGE_LAYOUT, parse_page_layout, _open_page)

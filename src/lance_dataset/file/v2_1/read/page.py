@@ -1,0 +1,209 @@
+"""A page of a 2.1 (or later) column: where its buffers are, its layout, and what every layout offers."""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from lance_dataset.errors import CorruptFileError, UnsupportedError
+from lance_dataset.file.cache import PageCache
+from lance_dataset.file.container import ColumnMetadata
+from lance_dataset.file.v2_1.layout import Layer
+from lance_dataset.file.v2_1.nesting import Branch
+from lance_dataset.file.v2_1.read.assemble import LeafValues
+from lance_dataset.io.base import InputFile
+from lancecodec import gather
+
+__all__ = ["LeafPage", "NestedPage", "Page", "PageGrammar", "expand_ranges", "expand_rows", "open_pages"]
+
+#: Far more than any writer puts into a column, and small enough that sums and products stay 64 bits wide.
+_MAX_ROWS = 2**40
+#: Page descriptor of pre-releases of 2.1, which no later release reads.
+_UNSTABLE_LAYOUT = "lance.encodings.PageLayout"
+
+
+@dataclass(frozen=True)
+class Page:
+    """One page, bound to its file.
+
+    Attributes
+    ----------
+    source
+        The file.
+    where
+        File, column and page, for error messages.
+    start
+        Rows of the column before this page.
+    length
+        Number of rows.
+    layout
+        Its descriptor, as the grammar of the file version parses it.
+    buffers
+        (position, size) of its buffers.
+    cache
+        Decoded parts of the column's pages.
+    """
+
+    source: InputFile
+    where: str
+    start: int
+    length: int
+    layout: Any
+    buffers: Sequence[tuple[int, int]]
+    cache: PageCache = field(default_factory=PageCache, repr=False, compare=False)
+
+    def require_buffers(self, count: int) -> None:
+        """Refuse a page with another number of buffers."""
+        if len(self.buffers) != count:
+            raise CorruptFileError(f"{self.where}: has {len(self.buffers)} buffers, its layout needs {count}")
+
+    def size_of(self, buffer: int) -> int:
+        """Size of a buffer in bytes."""
+        return self.buffers[buffer][1]
+
+    def read(self, buffer: int) -> pa.Buffer:
+        """A whole buffer."""
+        return self.source.read(*self.buffers[buffer])
+
+    def read_range(self, buffer: int, start: int, stop: int) -> pa.Buffer:
+        """Bytes ``[start, stop)`` of a buffer, which must lie inside it."""
+        position, size = self.buffers[buffer]
+        if not 0 <= start <= stop <= size:
+            raise CorruptFileError(f"{self.where}: bytes {start} to {stop} of buffer {buffer} of {size} bytes")
+        return self.source.read(position + start, stop - start)
+
+    @property
+    def is_mapped(self) -> bool:
+        """Whether reading costs neither a request nor a copy."""
+        return self.source.mapped is not None
+
+
+class LeafPage(abc.ABC):
+    """Rows of one page as values of the leaf and their levels.
+
+    Attributes
+    ----------
+    page
+        The page.
+    layers
+        Its layers, inner-most first.
+    """
+
+    page: Page
+    layers: tuple[Layer, ...]
+
+    @abc.abstractmethod
+    def read(self, start: int, stop: int) -> LeafValues:
+        """Rows ``[start, stop)`` of the page.
+
+        Raises
+        ------
+        CodecError, CorruptFileError
+            The content contradicts the layout (a CodecError without saying where).
+        """
+
+    @abc.abstractmethod
+    def take(self, rows: NDArray[np.int64]) -> LeafValues:
+        """Rows at `rows` (in range, any order, repeats allowed), in that order."""
+
+
+class NestedPage(Protocol):
+    """Rows of one page as nested arrays of their branch.
+
+    Both methods raise CodecError or CorruptFileError (perhaps without saying where) if the content contradicts the
+    layout.
+    """
+
+    def read(self, start: int, stop: int) -> pa.Array:
+        """Rows ``[start, stop)`` of the page."""
+
+    def take(self, rows: NDArray[np.int64]) -> pa.Array:
+        """Rows at `rows` (in range, any order, repeats allowed), in that order."""
+
+
+@dataclass(frozen=True)
+class PageGrammar:
+    """How the pages of some file versions are described.
+
+    Attributes
+    ----------
+    versions
+        Those versions, for error messages.
+    type_name
+        Protobuf name of the descriptor.
+    parse
+        Serialized descriptor -> layout; raises CorruptFileError or UnsupportedError without saying where.
+    open_page
+        What reads a page as a branch.
+    """
+
+    versions: str
+    type_name: str
+    parse: Callable[[bytes], Any]
+    open_page: Callable[[Page, Branch], NestedPage]
+
+
+def expand_rows(rows: NDArray[np.int64], count: int) -> NDArray[np.int64]:
+    """Positions of `count` values for each row."""
+    if count == 1:
+        return rows
+    return (rows[:, None] * count + np.arange(count)).reshape(-1)
+
+
+def expand_ranges(begins: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArray[np.int64]:
+    """``begins[i], begins[i] + 1, ...``, `counts[i]` of them, for each i."""
+    offsets = np.zeros(len(begins) + 1, np.int64)
+    np.cumsum(counts, out=offsets[1:])
+    out = np.empty(int(offsets[-1]), np.int64)
+    gather.expand_ranges(begins, offsets.data, True, out)
+    return out
+
+
+def open_pages(
+    source: InputFile, metadata: ColumnMetadata, name: str, rows_per_value: int, grammar: PageGrammar
+) -> list[Page]:
+    """Bind the pages of a column to their file; pages without rows are left out.
+
+    Parameters
+    ----------
+    rows_per_value
+        What the lengths of pages are multiples of: the product of the dimensions of fixed-size lists above the leaf.
+
+    Raises
+    ------
+    CorruptFileError, UnsupportedError
+        With file, column and page in the message.
+    """
+    if rows_per_value < 1:
+        raise CorruptFileError(f"{source.path}, column {metadata.index} ({name!r}): fixed-size lists of 0 structs")
+    pages: list[Page] = []
+    cache = PageCache()
+    start = 0
+    for number, stored in enumerate(metadata.pages):
+        where = f"{source.path}, column {metadata.index} ({name!r}), page {number}"
+        if stored.type_name == _UNSTABLE_LAYOUT:
+            raise UnsupportedError(
+                f"{where}: was written by a release of pylance from before file version 2.1 was stable (0.2x), in a "
+                "layout of its own; read it with that release and write the data again"
+            )
+        if stored.type_name != grammar.type_name:
+            raise CorruptFileError(
+                f"{where}: layout {stored.type_name!r} does not belong into a {grammar.versions} file"
+            )
+        try:
+            layout = grammar.parse(stored.encoding)
+        except (CorruptFileError, UnsupportedError) as error:
+            raise type(error)(f"{where}: {error}") from error
+        if stored.length > _MAX_ROWS - start or stored.length % rows_per_value:
+            raise CorruptFileError(f"{where}: claims {stored.length} values, {rows_per_value} per row")
+        if stored.length:
+            length = stored.length // rows_per_value
+            pages.append(Page(source, where, start, length, layout, stored.buffers, cache))
+            start += length
+    return pages
