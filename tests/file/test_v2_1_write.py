@@ -16,6 +16,7 @@ from lance_page import Page, read_pages
 from nested_data import nested_array, nested_tables
 from table_equality import assert_same
 
+import lance_dataset
 from lance_dataset.errors import InvalidInputError, SchemaError, UnsupportedError
 from lance_dataset.file import LanceFileReader
 from lance_dataset.file.writer import DataFileWriter
@@ -382,3 +383,12 @@ def test_null_structs_without_children(tmp_path: Path) -> None:
         kind = pa.struct([]) if number == 0 else pa.struct([pa.field("e", pa.struct([]))])
         with pytest.raises(UnsupportedError, match="without a child"):
             write(tmp_path / f"{number}.lance", column(pa.array(array, kind)), "2.2")
+
+
+def test_leaves_follow_the_structural_encoding_of_their_column(tmp_path: Path) -> None:
+    metadata = {"lance-encoding:structural-encoding": "fullzip"}
+    schema = pa.schema([pa.field("l", pa.list_(pa.int32()), metadata=metadata)])
+    table = pa.table({"l": [[1, 2], None, [3]] * 100}, schema=schema)
+    dataset = lance_dataset.write_dataset(table, tmp_path / "d")
+    assert [page.layout for page in dataset.explain_encodings()] == ["full-zip"]
+    assert lance.dataset(str(tmp_path / "d")).to_table().equals(table)

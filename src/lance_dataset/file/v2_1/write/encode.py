@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import pyarrow as pa
 
 from lance_dataset.errors import UnsupportedError
 from lance_dataset.file.buffers import concat_arrays
 from lance_dataset.file.column import ColumnEncoder, EncodedPage, WriteBuffer
-from lance_dataset.file.options import encoding_options, is_blob
+from lance_dataset.file.options import EncodingOptions, encoding_options, is_blob
 from lance_dataset.file.v2_1.compressive import FixedSizeList, Flat
 from lance_dataset.file.v2_1.layout import to_page_layout
 from lance_dataset.file.v2_1.nesting import Branch, branches
@@ -102,7 +103,7 @@ class LeafEncoder:
         self._version = version
         self._write_buffer = write_buffer
         self._compact = version != "2.1"
-        self._options = encoding_options(branch.leaf)
+        self._options = _options(branch.leaf, top)
         self._path = ".".join([*(nest.field.name for nest in branch.above), branch.leaf.name])
         self._is_empty_struct = branch.leaf.logical_type == "struct" and not branch.leaf.children
         self._tables = FsstTables()
@@ -183,6 +184,14 @@ class LeafEncoder:
     def _full_zip(self, span: Span) -> WrittenPage:
         items = encode_items(span.values, span.validity, self._branch.leaf, self._options, self._version, self._tables)
         return full_zip_page(span.levels, items)
+
+
+def _options(leaf: Field, top: Field) -> EncodingOptions:
+    """Options of a leaf; like the reference, all leaves of a column follow its structural encoding."""
+    options = encoding_options(leaf)
+    if options.structure is not None or leaf is top:
+        return options
+    return replace(options, structure=encoding_options(top).structure)
 
 
 def _is_plain(chunks: EncodedChunks) -> bool:
