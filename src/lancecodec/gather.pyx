@@ -163,7 +163,10 @@ cdef class ShortEntries:
         cdef lc_bytes data
         cdef int64_t step
         cdef int problem
-        self.longest = lc_entry_longest(source.offsets.data, wide, source.count)
+        cdef int64_t longest
+        with nogil:
+            longest = lc_entry_longest(source.offsets.data, wide, source.count)
+        self.longest = longest
         if self.longest > LC_SHORT_ENTRY:
             raise CodecError(f"an entry of {self.longest} bytes is longer than {LC_SHORT_ENTRY}")
         step = 8 if self.longest <= 8 else 16 if self.longest <= 16 else 32

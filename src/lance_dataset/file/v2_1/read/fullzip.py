@@ -94,6 +94,7 @@ class FullZipPage(LeafPage):
         begin, end = fullzip.row_span(index, width, start, stop, self.page.size_of(0), start)
         data = self.page.read_range(0, begin, end)
         leaf = self._unzip(data, np.array([0]), np.array([end - begin]), stop - start)
+        self.page.discard_range(0, begin, end)
         declared = self._layout.num_items
         if leaf.num_items > declared or (stop - start == self.page.length and leaf.num_items != declared):
             raise CorruptFileError(f"{self.page.where}: {leaf.num_items} items in its rows, its layout has {declared}")
@@ -145,6 +146,7 @@ class FullZipPage(LeafPage):
         data = self.page.read_range(0, first * size, last * size)
         values, definition = allocate(count * width), allocate(count * 2)
         self._zip.scan_fixed(data, 0, count, values, definition)
+        self.page.discard_range(0, first * size, last * size)
         return LeafValues(self._fixed(values, count), count, None, definition)
 
     def _take_items(self, items: NDArray[np.int64]) -> LeafValues:

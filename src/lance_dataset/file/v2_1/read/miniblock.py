@@ -175,7 +175,15 @@ class MiniBlockPage(LeafPage):
             definition = allocate((firsts[last] - firsts[first]) * 2)
             opened.levels.scan(first, last, None, definition)
             definition = definition.slice((low - firsts[first]) * 2, (high - low) * 2)
-        return LeafValues(self._values(opened, definition, low, high), high - low, None, definition)
+        values = self._values(opened, definition, low, high)
+        self._discard(first, last)
+        return LeafValues(values, high - low, None, definition)
+
+    def _discard(self, first: int, last: int) -> None:
+        """Let go of chunks that a scan is done with."""
+        if self._at_hand:
+            starts = self._table.starts
+            self.page.discard_range(1, starts[first], starts[last])
 
     def take(self, rows: NDArray[np.int64]) -> LeafValues:
         """See `LeafPage.take`."""
@@ -237,7 +245,9 @@ class MiniBlockPage(LeafPage):
         repetition = repetition.slice(begin * 2, (end - begin) * 2)
         if definition is not None:
             definition = definition.slice(begin * 2, (end - begin) * 2)
-        return LeafValues(self._values(opened, definition, low, high), end - begin, repetition, definition)
+        values = self._values(opened, definition, low, high)
+        self._discard(first, last)
+        return LeafValues(values, end - begin, repetition, definition)
 
     def _visible(self, definition: pa.Buffer | None, start: int, stop: int) -> int:
         """How many of some items own a value."""

@@ -24,6 +24,7 @@ __all__ = ["LeafPage", "NestedPage", "Page", "PageGrammar", "expand_ranges", "ex
 
 #: Far more than any writer puts into a column, and small enough that sums and products stay 64 bits wide.
 _MAX_ROWS = 2**40
+_DISCARD_BYTES = 1 << 20
 #: Page descriptor of pre-releases of 2.1, which no later release reads.
 _UNSTABLE_LAYOUT = "lance.encodings.PageLayout"
 
@@ -77,6 +78,11 @@ class Page:
         if not 0 <= start <= stop <= size:
             raise CorruptFileError(f"{self.where}: bytes {start} to {stop} of buffer {buffer} of {size} bytes")
         return self.source.read(position + start, stop - start)
+
+    def discard_range(self, buffer: int, start: int, stop: int) -> None:
+        """Let go of bytes that were decoded into something else, where they are enough to matter."""
+        if stop - start >= _DISCARD_BYTES:
+            self.source.discard(self.buffers[buffer][0] + start, stop - start)
 
     @property
     def is_mapped(self) -> bool:
