@@ -38,10 +38,10 @@ def test_write_and_scan(tmp_path: Path, kind: str) -> None:
     for mmap in ("1", "0"):
         peak, size = measure("scan", uri, LANCE_MMAP=mmap)
         # levels of nested columns are decoded beside the values
-        assert peak <= (1.4 if kind == "nested" else 1.2) * size + 20 * MB, f"mmap {mmap}"
+        assert peak <= (1.6 if kind == "nested" else 1.3) * size + 20 * MB, f"mmap {mmap}"
     # without a mapping only what is being worked on is in memory; that is a page of each column
     peak, size = measure("batches", uri, LANCE_MMAP="0")
-    assert peak <= (1.6 if kind == "wide" else 1.1) * size
+    assert peak <= {"wide": 1.6, "nested": 2.3}.get(kind, 1.1) * size
 
 
 @pytest.mark.slow
@@ -52,4 +52,5 @@ def test_one_giant_row(tmp_path: Path) -> None:
     assert peak <= 3.2 * 200 * MB
     peak, size = measure("scan", uri, LANCE_MMAP="0")
     assert size >= 200 * MB
-    assert peak <= 1.2 * size
+    # as stored, decompressed, and the array
+    assert peak <= 3.2 * size
