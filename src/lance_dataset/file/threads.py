@@ -27,7 +27,7 @@ def shared_pool() -> ThreadPoolExecutor:
     global _pool
     with _lock:
         if _pool is None:
-            _pool = ThreadPoolExecutor(cpu_count(), thread_name_prefix="lance-encode")
+            _pool = ThreadPoolExecutor(cpu_count(), thread_name_prefix="lance")
         return _pool
 
 

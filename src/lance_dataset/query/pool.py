@@ -1,30 +1,16 @@
-"""The one pool of worker threads that decoding shares."""
+"""Work of a scan spread over the threads that the process shares."""
 
 from __future__ import annotations
 
-import os
-import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
-__all__ = ["cpu_count", "map_parallel"]
+from lance_dataset.file.threads import cpu_count, shared_pool
+
+__all__ = ["map_parallel"]
 
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
-
-_pool: ThreadPoolExecutor | None = None
-_lock = threading.Lock()
-
-
-def cpu_count() -> int:
-    """Processors this process may use; `LANCE_CPU_THREADS` overrides."""
-    configured = os.environ.get("LANCE_CPU_THREADS", "")
-    if configured.isdigit() and int(configured) > 0:
-        return int(configured)
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def map_parallel(
@@ -45,7 +31,7 @@ def map_parallel(
     # a task costs as much as decoding a small column: few tasks, yet enough of them to even out big columns
     tasks = _tasks([1.0] * len(items) if costs is None else costs, workers * 8)
     results: dict[int, _Result] = {}
-    for done in _shared_pool().map(lambda task: [(number, function(items[number])) for number in task], tasks):
+    for done in shared_pool().map(lambda task: [(number, function(items[number])) for number in task], tasks):
         results.update(done)
     return [results[number] for number in range(len(items))]
 
@@ -62,21 +48,3 @@ def _tasks(costs: Sequence[float], count: int) -> list[list[int]]:
         tasks[-1].append(number)
         filled += costs[number]
     return tasks
-
-
-def _shared_pool() -> ThreadPoolExecutor:
-    global _pool
-    with _lock:
-        if _pool is None:
-            _pool = ThreadPoolExecutor(cpu_count(), thread_name_prefix="lance-decode")
-        return _pool
-
-
-def _forget_pool() -> None:
-    """A forked child has none of its parent's threads."""
-    global _pool, _lock
-    _pool, _lock = None, threading.Lock()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_pool)
