@@ -21,7 +21,7 @@ LINTED := src tests benchmarks demo scripts setup.py
 
 .PHONY: help
 help: ## This list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 # ---- environment -----------------------------------------------------------------------------------------------------
 
@@ -100,6 +100,10 @@ fuzz: $(VENV)/.stamp-ext ## Random calls of the codec core with sanitizers, and 
 	$(if $(PYTHON_ONLY),,$(BIN)/python scripts/fuzz_kernels.py)
 	$(BIN)/python tests/fuzz/fuzz_pages.py --cases 20000
 	HYPOTHESIS_PROFILE=long $(BIN)/python -m pytest -q tests/interop/test_structural.py
+
+.PHONY: compatibility
+compatibility: $(VENV)/.stamp-ext ## Run 17 releases of pylance against this package and write docs/compatibility.md (20 minutes)
+	$(BIN)/python scripts/compatibility.py $(ARGS)
 
 .PHONY: portability
 portability: $(VENV)/.stamp-venv ## Compile and run the kernels with gcc and clang, and for aarch64 where that is possible

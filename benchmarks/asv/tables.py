@@ -10,7 +10,7 @@ from data import DATASETS
 
 #: Small enough for a suite of minutes; `benchmarks/compare.py` measures at full size.
 ROWS = {"mixed": 500_000, "vectors": 50_000, "wide": 5_000, "lineitem": 400_000}
-VERSIONS = ("2.0", "2.1", "2.2")
+VERSIONS = ("legacy", "2.0", "2.1", "2.2")
 
 
 @dataclass(frozen=True)

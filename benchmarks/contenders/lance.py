@@ -69,7 +69,7 @@ class Lance(Contender):
 #: (distribution, module)
 OURS = ("lance-dataset", "lance_dataset")
 REFERENCE = ("pylance", "lance")
-VERSIONS = ("2.0", "2.1", "2.2")
+VERSIONS = ("legacy", "2.0", "2.1", "2.2")
 
 
 def lance_contenders(version: str) -> tuple[Contender, ...]:

@@ -24,24 +24,26 @@ from lance_dataset.fragment import LanceFragment
 from lance_dataset.io.base import ObjectStore
 from lance_dataset.io.resolve import resolve
 from lance_dataset.operations import LanceOperation, Transaction, from_table_transaction
+from lance_dataset.optimize import DatasetOptimizer
+from lance_dataset.query.blob_table import open_table
 from lance_dataset.query.delete import commit_delete, plan_delete
 from lance_dataset.query.expr import compile_filter
 from lance_dataset.query.projection import Projection, full_schema, project_structs
-from lance_dataset.query.table_reader import TableReader
 from lance_dataset.query.take import row_numbers, take_rows
 from lance_dataset.scannable import ScannableDataset, scan_method
 from lance_dataset.scanner import ColumnOrdering, LanceScanner, ScannerBuilder
 from lance_dataset.session import Session
 from lance_dataset.table import transaction as table_transaction
 from lance_dataset.table.commit import commit_transaction
-from lance_dataset.table.manifest import Manifest, read_manifest
+from lance_dataset.table.manifest import Manifest
+from lance_dataset.table.migration import migrate_names
 from lance_dataset.table.paths import FileLocator
 from lance_dataset.table.versions import (
     find_latest,
     latest_version,
     list_versions,
-    locate_version,
     read_named,
+    read_version,
     version_as_of,
     version_info,
 )
@@ -99,13 +101,13 @@ class LanceDataset(BlobAccess, ScannableDataset, TableVersion):
     def _load(self, version: int | None) -> Manifest:
         if version is None:
             return read_named(self._store, self._root, latest_version(self._store, self._root))
-        return read_manifest(self._store, locate_version(self._store, self._root, version))
+        return read_version(self._store, self._root, version)
 
     def _show(self, manifest: Manifest) -> None:
         """Make this handle show a version."""
         self._manifest = manifest
         locator = FileLocator(self._store, self._root, manifest.base_paths, self._storage_options, self._session)
-        self._reader = TableReader(locator, manifest)
+        self._reader = open_table(locator, manifest)
         self._projections: dict[tuple[str, ...] | None, Projection] = {}
         self._scanned_schema = described_schema(manifest.schema)
 
@@ -189,6 +191,22 @@ class LanceDataset(BlobAccess, ScannableDataset, TableVersion):
         operation = table_transaction.Restore(self.version)
         change = table_transaction.Transaction(self.latest_version, operation)
         self._show(commit_transaction(self._store, self._root, change, read_manifest=self._manifest))
+
+    def migrate_manifest_paths_v2(self) -> None:
+        """Rename all manifests to the names that new datasets have, which list the newest version first.
+
+        Nothing else changes, and a dataset that has such names stays as it is. Readers may go on; writers should not be
+        at work meanwhile. An interrupted run leaves a dataset that can be read, and another run finishes it. Releases
+        of pylance before 0.18 cannot read the dataset any more.
+
+        Raises
+        ------
+        CorruptFileError
+            A version is there under both names with different content.
+        UnsupportedError
+            The dataset needs a feature that this release cannot keep up.
+        """
+        migrate_names(self._store, self._root)
 
     # -- reading -------------------------------------------------------------------------------------------------
 
@@ -441,6 +459,11 @@ class LanceDataset(BlobAccess, ScannableDataset, TableVersion):
                 continue
             self._show(manifest)
             return {"num_deleted_rows": plan.num_rows}
+
+    @property
+    def optimize(self) -> DatasetOptimizer:
+        """Maintenance: compaction."""
+        return DatasetOptimizer(self)
 
     def truncate_table(self) -> None:
         """Delete all rows, keep the schema."""

@@ -34,6 +34,7 @@ from lance_dataset.target import WriteTarget
 from lance_dataset.writer import (
     DEFAULT_MAX_BYTES_PER_FILE,
     DEFAULT_MAX_ROWS_PER_FILE,
+    DEFAULT_MAX_ROWS_PER_GROUP,
     WriteOptions,
     remove_data_files,
     write_fragment_files,
@@ -248,7 +249,7 @@ class LanceFragment(ScannableFragment):
         data: Any,
         fragment_id: int | None = None,
         schema: pa.Schema | None = None,
-        max_rows_per_group: int = 1024,
+        max_rows_per_group: int = DEFAULT_MAX_ROWS_PER_GROUP,
         progress: Any = None,
         mode: str = "append",
         *,
@@ -272,6 +273,7 @@ class LanceFragment(ScannableFragment):
             schema,
             mode=mode,
             max_rows_per_file=2**62,
+            max_rows_per_group=max_rows_per_group,
             max_bytes_per_file=2**62,
             progress=progress,
             data_storage_version=data_storage_version,
@@ -297,7 +299,7 @@ def write_fragments(
     return_transaction: bool = False,
     mode: str = "append",
     max_rows_per_file: int = DEFAULT_MAX_ROWS_PER_FILE,
-    max_rows_per_group: int = 1024,
+    max_rows_per_group: int = DEFAULT_MAX_ROWS_PER_GROUP,
     max_bytes_per_file: int = DEFAULT_MAX_BYTES_PER_FILE,
     data_cache_bytes: int | None = None,
     max_page_bytes: int | None = None,
@@ -356,8 +358,10 @@ def write_fragments(
     target = WriteTarget.find(dataset_uri, storage_options, session)
     arrow, batches = as_batches(data, schema)
     lance_schema, version = target.plan(arrow, mode, data_storage_version)
-    options = WriteOptions(version, max_rows_per_file, max_bytes_per_file, data_cache_bytes, max_page_bytes)
-    fragments = write_fragment_files(target.store, target.root, lance_schema, batches, options)
+    options = WriteOptions(
+        version, max_rows_per_file, max_bytes_per_file, data_cache_bytes, max_page_bytes, max_rows_per_group
+    )
+    fragments, lance_schema = write_fragment_files(target.store, target.root, lance_schema, batches, options)
     metadata = [FragmentMetadata.from_fragment(fragment) for fragment in fragments]
     if not return_transaction:
         return metadata

@@ -375,7 +375,7 @@ class ScannerBuilder:
         return self._set("use_scalar_index", use_scalar_index)
 
     def use_stats(self, use_stats: bool = True) -> ScannerBuilder:
-        """Let filters use statistics."""
+        """Let filters skip what the statistics of legacy files exclude, as they do unless told otherwise."""
         return self._set("use_stats", use_stats)
 
     def to_scanner(self) -> LanceScanner:
@@ -457,6 +457,7 @@ def resolve_request(reader: TableReader, schema: Schema, options: Mapping[str, A
         row_range=options.get("row_range"),
         order_by=tuple(_ordering(schema, key) for key in options.get("order_by", ())),
         include_deleted=include_deleted,
+        use_statistics=bool(options.get("use_stats", True)),
     )
 
 

@@ -58,6 +58,8 @@ class Field:
         1-based position in the unenforced clustering key, 0 when not part of it.
     dictionary
         (offset, length) of dictionary values kept in a manifest by 0.1 datasets, else None.
+    dictionary_values
+        Those values, where they are known.
     """
 
     name: str
@@ -70,6 +72,7 @@ class Field:
     primary_key_position: int = 0
     clustering_key_position: int = 0
     dictionary: tuple[int, int] | None = None
+    dictionary_values: pa.Array | None = field(default=None, compare=False, repr=False)
 
     def walk(self) -> Iterator[Field]:
         """The field itself and all below it, parents first."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,8 +30,16 @@ from lance_dataset.schema import Field, Schema
 from lance_dataset.session import Session
 from lance_dataset.table import transaction as table_transaction
 from lance_dataset.table.commit import commit_transaction, create_table
-from lance_dataset.table.fragment import Fragment
+from lance_dataset.table.fragment import LEGACY_VERSION, Fragment
+from lance_dataset.table.legacy_dictionaries import (
+    check_dictionaries,
+    is_extension,
+    replaced_fields,
+    with_file_dictionaries,
+    without_dictionaries,
+)
 from lance_dataset.table.manifest import Manifest
+from lance_dataset.table.paths import FileLocator
 from lance_dataset.table.versions import latest_version, list_versions, read_latest, read_named
 
 if TYPE_CHECKING:
@@ -39,6 +48,7 @@ if TYPE_CHECKING:
 __all__ = ["WriteTarget", "commit_operation", "commit_properties", "stored_columns"]
 
 _COMMIT_MESSAGE = "__lance_commit_message"
+_RETRIES = 20
 
 
 class WriteTarget:
@@ -84,7 +94,8 @@ class WriteTarget:
                     f"the dataset stores data in version {existing.storage_version}; appending in version {version} "
                     "is not supported"
                 )
-            schema, version = stored_columns(existing.schema, arrow), resolve_version(existing.storage_version)
+            whole = without_dictionaries(existing.schema) if _lacks_dictionaries(existing) else existing.schema
+            schema, version = stored_columns(whole, arrow), resolve_version(existing.storage_version)
             check_table_blobs(schema, version)
             return schema, version
         if existing is not None and version is None:
@@ -128,10 +139,15 @@ class WriteTarget:
                 existing = self.manifest = read_named(self.store, self.root, latest_version(self.store, self.root))
                 if mode == "append":
                     self._check_made_alike(existing, schema, version)
-        if mode == "append":
+        retries = _RETRIES
+        if mode == "append" and _lacks_dictionaries(existing):
+            # An append cannot bring dictionaries along; this replaces the version that has no rows, and no later one.
+            retries, filled = 0, replaced_fields(existing.schema, schema)
+            operation = table_transaction.Overwrite(filled, tuple(fragments), storage_version=version)
+        elif mode == "append":
             operation = table_transaction.Append(tuple(fragments))
         change = table_transaction.Transaction(existing.version, operation, properties=properties)
-        return commit_transaction(self.store, self.root, change, read_manifest=existing)
+        return commit_transaction(self.store, self.root, change, read_manifest=existing, max_retries=retries)
 
     def _check_made_alike(self, existing: Manifest, schema: Schema, version: str) -> None:
         """Whether files written for a new dataset fit into the one that somebody else created meanwhile."""
@@ -142,6 +158,14 @@ class WriteTarget:
                 f"another order of them or another storage version ({existing.storage_version}); append the data again",
                 retryable=True,
             )
+        dictionaries = {node.id: node.dictionary_values for node in existing.schema.walk()}
+        for node in schema.walk():
+            if not is_extension(dictionaries[node.id], node.dictionary_values):
+                raise CommitConflictError(
+                    f"{self.store.uri(self.root)}: another writer created the dataset meanwhile, with another "
+                    f"dictionary of {node.name!r}; append the data again",
+                    retryable=True,
+                )
 
     def holds(self, fragments: Sequence[Fragment]) -> bool:
         """Whether a version made since `find` has files of these fragments; True where that cannot be found out.
@@ -157,6 +181,13 @@ class WriteTarget:
             return any(file.path in ours for made in manifests for each in made.fragments for file in each.files)
         except (LanceError, OSError):
             return True
+
+
+def _lacks_dictionaries(manifest: Manifest) -> bool:
+    """Whether dictionaries of a legacy table are still to come, with its first rows."""
+    if manifest.storage_version != LEGACY_VERSION or manifest.fragments:
+        return False
+    return any(len(node.dictionary_values or ()) == 0 for node in manifest.schema.walk() if node.dictionary is not None)
 
 
 def _columns(schema: Schema) -> set[tuple[str, int, str]]:
@@ -202,7 +233,7 @@ def commit_operation(
         read_version = operation.read_version if read_version is None else read_version
         identity = {"uuid": operation.uuid}
         operation = operation.operation
-    stored = to_table_operation(operation)
+    stored = _with_dictionaries(to_table_operation(operation), target)
     if read_version is None:
         if not isinstance(stored, table_transaction.Overwrite | table_transaction.Restore):
             raise InvalidInputError(f"committing {stored.name} needs read_version, the version it was computed against")
@@ -223,6 +254,19 @@ def commit_operation(
         enable_stable_row_ids=enable_stable_row_ids,
         enable_v2_manifest_paths=enable_v2_manifest_paths,
     )
+
+
+def _with_dictionaries(operation: table_transaction.Operation, target: WriteTarget) -> table_transaction.Operation:
+    """The operation with the dictionaries of its legacy files, or a check of them."""
+    manifest = target.manifest
+    if isinstance(operation, table_transaction.Overwrite):
+        locator = FileLocator(target.store, target.root, operation.initial_bases)
+        schema = with_file_dictionaries(operation.schema, operation.fragments, locator, manifest)
+        return replace(operation, schema=schema)
+    if isinstance(operation, table_transaction.Append) and manifest is not None:
+        locator = FileLocator(target.store, target.root, manifest.base_paths)
+        check_dictionaries(manifest.schema, operation.fragments, locator)
+    return operation
 
 
 def _check_names(arrow: pa.Schema) -> None:

@@ -17,6 +17,7 @@ from lance_dataset.target import WriteTarget, commit_properties
 from lance_dataset.writer import (
     DEFAULT_MAX_BYTES_PER_FILE,
     DEFAULT_MAX_ROWS_PER_FILE,
+    DEFAULT_MAX_ROWS_PER_GROUP,
     WriteOptions,
     remove_data_files,
     write_fragment_files,
@@ -34,7 +35,7 @@ def write_dataset(
     mode: str = "create",
     *,
     max_rows_per_file: int = DEFAULT_MAX_ROWS_PER_FILE,
-    max_rows_per_group: int = 1024,
+    max_rows_per_group: int = DEFAULT_MAX_ROWS_PER_GROUP,
     max_bytes_per_file: int = DEFAULT_MAX_BYTES_PER_FILE,
     data_cache_bytes: int | None = None,
     max_page_bytes: int | None = None,
@@ -75,10 +76,13 @@ def write_dataset(
         ``create`` (the dataset must not exist), ``append`` or ``overwrite`` (both create it if needed).
     max_rows_per_file, max_bytes_per_file
         When to start a new file and fragment.
+    max_rows_per_group
+        Rows of the batches that legacy files consist of; later versions have none.
     data_cache_bytes, max_page_bytes
         When to cut a page.
     data_storage_version
-        File version of a new or overwritten dataset: ``2.0``, ``2.1``, ``2.2`` (the default) or ``2.3`` (unstable).
+        File version of a new or overwritten dataset: ``legacy`` (``0.1``), ``2.0``, ``2.1``, ``2.2`` (the default) or
+        ``2.3`` (unstable).
     enable_v2_manifest_paths, enable_stable_row_ids
         For new datasets: manifest naming, and row ids that survive moves.
     commit_message, transaction_properties
@@ -97,6 +101,11 @@ def write_dataset(
         ``append``, and the data does not fit the dataset.
     UnsupportedError
         A type that the file version cannot hold, or an option of a later release.
+
+    Warns
+    -----
+    UserWarning
+        Legacy files lose nulls, but those of strings, binaries and their dictionaries.
     """
     refuse(
         "write_dataset",
@@ -122,8 +131,10 @@ def write_dataset(
     arrow, batches = as_batches(data_obj, schema)
     properties = commit_properties(transaction_properties, commit_message)
     lance_schema, version = target.plan(arrow, mode, data_storage_version)
-    options = WriteOptions(version, max_rows_per_file, max_bytes_per_file, data_cache_bytes, max_page_bytes)
-    fragments = write_fragment_files(target.store, target.root, lance_schema, batches, options)
+    options = WriteOptions(
+        version, max_rows_per_file, max_bytes_per_file, data_cache_bytes, max_page_bytes, max_rows_per_group
+    )
+    fragments, lance_schema = write_fragment_files(target.store, target.root, lance_schema, batches, options)
     try:
         manifest = target.commit(
             mode, lance_schema, fragments, version, properties, enable_v2_manifest_paths, enable_stable_row_ids

@@ -10,17 +10,19 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from lance_dataset.errors import InvalidInputError
-from lance_dataset.file.writer import DataFileSummary, DataFileWriter
+from lance_dataset.file.summary import DataFileSummary
+from lance_dataset.file.writer import DataFileWriter, LegacyFileWriter, LegacyWrite, open_writer
 from lance_dataset.input import storage_batch
 from lance_dataset.io.base import ObjectStore
 from lance_dataset.schema import Schema
-from lance_dataset.table.fragment import DataFile, Fragment
+from lance_dataset.table.fragment import LEGACY_VERSION, DataFile, Fragment
 from lance_dataset.table.paths import DATA_FOLDER
 
 __all__ = ["WriteOptions", "new_file_name", "remove_data_files", "write_fragment_files"]
 
 DEFAULT_MAX_ROWS_PER_FILE = 1024 * 1024
 DEFAULT_MAX_BYTES_PER_FILE = 90 * 1024**3
+DEFAULT_MAX_ROWS_PER_GROUP = 1024
 
 
 @dataclass(frozen=True)
@@ -35,6 +37,8 @@ class WriteOptions:
         A file is finished when it reaches either; bytes are checked after each batch.
     data_cache_bytes, max_page_bytes
         See `DataFileWriter`.
+    max_rows_per_group
+        Rows of the batches that legacy (0.1) files consist of.
     """
 
     version: str
@@ -42,9 +46,10 @@ class WriteOptions:
     max_bytes_per_file: int = DEFAULT_MAX_BYTES_PER_FILE
     data_cache_bytes: int | None = None
     max_page_bytes: int | None = None
+    max_rows_per_group: int = DEFAULT_MAX_ROWS_PER_GROUP
 
     def __post_init__(self) -> None:
-        for name in ("max_rows_per_file", "max_bytes_per_file"):
+        for name in ("max_rows_per_file", "max_bytes_per_file", "max_rows_per_group"):
             value = getattr(self, name)
             if value < 1:
                 raise InvalidInputError(f"{name} must be at least 1, not {value}")
@@ -58,7 +63,7 @@ def new_file_name() -> str:
 
 def write_fragment_files(
     store: ObjectStore, root: str, schema: Schema, batches: Iterable[pa.RecordBatch], options: WriteOptions
-) -> list[Fragment]:
+) -> tuple[list[Fragment], Schema]:
     """Write batches into new data files; nothing refers to them until a commit does.
 
     Parameters
@@ -74,14 +79,16 @@ def write_fragment_files(
 
     Returns
     -------
-    list of Fragment
+    fragments : list of Fragment
         One per file, with id 0 ("to be given at commit"). If anything fails, all files are removed again.
+    schema : Schema
+        The schema to commit: that of the data, for legacy (0.1) tables with the dictionaries that the data made.
     """
     rolling = _RollingWriter(store, root, schema, options)
     try:
         for batch in batches:
             rolling.write(storage_batch(batch, schema))
-        return rolling.finish()
+        return rolling.finish(), rolling.schema
     except BaseException:
         rolling.abort()
         raise
@@ -106,9 +113,15 @@ class _RollingWriter:
         self._finished: list[Fragment] = []
         # Files are synced in the background while the next one is encoded.
         self._closer = ThreadPoolExecutor(1, thread_name_prefix="lance-sync")
-        self._closing: list[tuple[DataFileWriter, Future[None]]] = []
-        self._writer: DataFileWriter | None = None
+        self._closing: list[tuple[DataFileWriter | LegacyFileWriter, Future[None]]] = []
+        self._writer: DataFileWriter | LegacyFileWriter | None = None
         self._name = ""
+        self._legacy = LegacyWrite(schema) if options.version == LEGACY_VERSION else None
+
+    @property
+    def schema(self) -> Schema:
+        """The schema as the table has to store it."""
+        return self._schema if self._legacy is None else self._legacy.with_values(self._schema)
 
     def write(self, batch: pa.RecordBatch) -> None:
         while batch.num_rows:
@@ -120,17 +133,19 @@ class _RollingWriter:
             if full or writer.num_rows >= self._options.max_rows_per_file:
                 self._finish_file()
 
-    def _start(self) -> DataFileWriter:
+    def _start(self) -> DataFileWriter | LegacyFileWriter:
         self._name = new_file_name()
         output = self._store.open_output(f"{self._root}/{DATA_FOLDER}/{self._name}")
         options = self._options
         try:
-            self._writer = DataFileWriter(
+            self._writer = open_writer(
                 output,
                 self._schema,
                 options.version,
                 data_cache_bytes=options.data_cache_bytes,
                 max_page_bytes=options.max_page_bytes,
+                max_rows_per_group=min(options.max_rows_per_group, options.max_rows_per_file),
+                legacy=self._legacy,
             )
         except BaseException:
             output.abort()

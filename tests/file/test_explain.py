@@ -404,3 +404,34 @@ def test_damaged_files_raise_our_errors_only(tmp_path: Path, version: str) -> No
             except LanceError:
                 refused += 1
     assert refused
+
+
+def test_legacy_files(tmp_path: Path) -> None:
+    """Each batch is told as a page; deep or not, nothing is compressed."""
+    table = pa.table(
+        {
+            "i": pa.array(range(10), pa.int64()),
+            "s": [f"text {i}" for i in range(10)],
+            "l": [[i] * (i % 3) for i in range(10)],
+            "d": pa.array(["a", "b"] * 5).dictionary_encode(),
+            "x": [{"a": i, "n": None} for i in range(10)],
+        }
+    )
+    dataset = lance_dataset.write_dataset(table, tmp_path / "t", data_storage_version="legacy", max_rows_per_group=4)
+    for deep in (False, True):
+        pages = list(dataset.explain_encodings(deep=deep))
+        assert [(page.rows, page.first_row) for page in pages if page.column == "i"] == [(4, 0), (4, 4), (2, 8)]
+        assert {page.layout for page in pages} == {"batch"}
+        encodings = {page.column: page.encoding for page in pages}
+        assert encodings == {
+            "i": "plain",
+            "s": "binary",
+            "l": "list",
+            "l.item": "plain",
+            "d": "dictionary",
+            "x.a": "plain",
+            "x.n": "null",
+        }
+        stored = sum(page.value_bytes for page in pages if page.column == "s")
+        assert stored == sum(len(text) for text in table["s"].to_pylist()) + (4 + 4 + 2 + 3) * 8
+    assert "plain" in str(dataset.explain_encodings(["i"]))

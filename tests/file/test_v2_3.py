@@ -650,9 +650,9 @@ def test_lying_descriptors(tmp_path: Path, edit: str, little_memory: None) -> No
         assert "bad.lance" in str(outcome)
 
 
-def test_a_page_of_2_2_does_not_belong_here(tmp_path: Path) -> None:
+def test_a_page_of_2_0_does_not_belong_here(tmp_path: Path) -> None:
     parts = take_apart_file(write(tmp_path / "good.lance", [pa.array([1, None])]))
-    parts.set_encoding(0, pb.PlanarLayout(), name="lance.encodings21.PageLayout")
+    parts.set_encoding(0, pb.PlanarLayout(), name="lance.encodings.PageLayout")
     (tmp_path / "bad.lance").write_bytes(parts.assemble())
     with pytest.raises(CorruptFileError, match="PageLayout"):
         open_file(tmp_path / "bad.lance")

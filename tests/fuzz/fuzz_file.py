@@ -11,37 +11,25 @@ limited memory, so that a crash or a forged length is a result and not the end o
 
 from __future__ import annotations
 
-import argparse
-import faulthandler
-import os
 import random
-import resource
 import shutil
-import signal
-import subprocess
 import sys
-import tempfile
-import traceback
-from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
+sys.path.insert(0, str(Path(__file__).resolve().parent))
 
+import fuzz_runner
 import pyarrow as pa
 from file_surgery import FOOTER, FileParts, problem, take_apart
+from fuzz_damage import INTERESTING, damage_bytes, mutate, number
 from google.protobuf import any_pb2
-from google.protobuf.descriptor import FieldDescriptor
-from google.protobuf.message import DecodeError, Message
+from google.protobuf.message import DecodeError
+from page_cases import CASES
 
 import lance_dataset as lance
 from lance_dataset._proto import encodings21_pb2, encodings_pb2
 from lance_dataset.file.standalone import LanceFileReader
-
-#: Beyond what the process has already; the corpus files are a few KiB.
-MEMORY = 512 << 20
-SECONDS = 10
-INTERESTING = (0, 1, 2, 7, 8, 63, 64, 127, 128, 255, 2**16, 2**31 - 1, 2**31, 2**32 - 1, 2**40, 2**56, 2**63, 2**64 - 1)
 
 
 def corpus_tables() -> dict[str, pa.Table]:
@@ -77,11 +65,16 @@ def corpus_tables() -> dict[str, pa.Table]:
 
 
 def write_corpus(folder: Path, version: str = "2.0") -> None:
-    """Datasets written by the reference, one fragment each."""
+    """Datasets written by the reference, one fragment each; and for 2.0 files of every encoding made by hand."""
     import lance as reference
 
     for name, table in corpus_tables().items():
         reference.write_dataset(table, str(folder / name), data_storage_version=version)
+    if version == "2.0":
+        for name, page in CASES.items():
+            data = folder / name.replace("/", " ") / "data"
+            data.mkdir(parents=True)
+            page.write(data / "a.lance")
 
 
 # -- damage ------------------------------------------------------------------------------------------------------
@@ -89,36 +82,8 @@ def write_corpus(folder: Path, version: str = "2.0") -> None:
 
 def damage(content: bytes, chance: random.Random) -> bytes:
     """One damaged variant of a file."""
-    return chance.choice((_flip, _flip, _truncate, _insert, _remove, _footer, _message, _message, _message, _message))(
-        content, chance
-    )
-
-
-def _place(content: bytes, chance: random.Random) -> int:
-    """A position; half of them in the last KiB, where the metadata is."""
-    low = max(len(content) - 1024, 0) if chance.random() < 0.5 else 0
-    return chance.randrange(low, len(content))
-
-
-def _flip(content: bytes, chance: random.Random) -> bytes:
-    changed = bytearray(content)
-    for _ in range(chance.choice((1, 1, 2, 8))):
-        changed[_place(content, chance)] = chance.choice((0, 0xFF, 0x80, chance.randrange(256)))
-    return bytes(changed)
-
-
-def _truncate(content: bytes, chance: random.Random) -> bytes:
-    return content[: _place(content, chance)]
-
-
-def _insert(content: bytes, chance: random.Random) -> bytes:
-    at = _place(content, chance)
-    return content[:at] + chance.randbytes(chance.choice((1, 8, 64))) + content[at:]
-
-
-def _remove(content: bytes, chance: random.Random) -> bytes:
-    at = _place(content, chance)
-    return content[:at] + content[at + chance.choice((1, 8, 64)) :]
+    ways = (damage_bytes, damage_bytes, _footer, _message, _message, _message, _buffer, _buffer)
+    return chance.choice(ways)(content, chance)
 
 
 def _footer(content: bytes, chance: random.Random) -> bytes:
@@ -137,9 +102,9 @@ def _message(content: bytes, chance: random.Random) -> bytes:
         pages = parts.columns[column].pages
         kind = chance.randrange(4)
         if kind == 0:
-            _mutate(parts.descriptor, chance)
+            mutate(parts.descriptor, chance)
         elif kind == 1:
-            _mutate(parts.columns[column], chance)
+            mutate(parts.columns[column], chance)
         elif kind == 2 and len(parts.columns) > 1:
             parts.columns[column].CopyFrom(chance.choice(parts.columns))
         elif pages:
@@ -172,7 +137,7 @@ def _mutate_encoding(parts: FileParts, column: int, page: int, chance: random.Ra
             encoding.dictionary.indices.CopyFrom(inner)
             encoding.dictionary.num_dictionary_items = chance.choice((0, 1, 5, 2**32 - 1))
     else:
-        _mutate(encoding, chance)
+        mutate(encoding, chance)
     parts.set_encoding(column, encoding, page)
 
 
@@ -183,75 +148,30 @@ def _mutate_layout(parts: FileParts, column: int, page: int, chance: random.Rand
         layout = encodings21_pb2.PageLayout.FromString(wrapped.value)
     except DecodeError:  # an earlier step broke it
         return
-    _mutate(layout, chance)
+    mutate(layout, chance)
     parts.set_encoding(column, layout, page)
 
 
-def _leaves(message: Message) -> Iterator[tuple[Message, FieldDescriptor]]:
-    for descriptor, value in message.ListFields():
-        if descriptor.type != FieldDescriptor.TYPE_MESSAGE:
-            yield message, descriptor
-        elif descriptor.message_type.GetOptions().map_entry:
-            continue
-        elif isinstance(value, Message):
-            yield from _leaves(value)
-        else:
-            for item in value:
-                yield from _leaves(item)
-
-
-def _mutate(message: Message, chance: random.Random) -> None:
-    leaves = list(_leaves(message))
-    if not leaves:
-        return
-    owner, descriptor = chance.choice(leaves)
-    if chance.random() < 0.1:
-        owner.ClearField(descriptor.name)
-        return
-    value = getattr(owner, descriptor.name)
-    many = not isinstance(value, (int, str, bytes, float, bool))
-    old = value[0] if many else value
-    if isinstance(old, str):
-        new: object = chance.choice((*_LOGICAL_TYPES, old[:-1], ""))
-    elif isinstance(old, bytes):
-        new = _flip(old, chance) if old else b"\xff"
-    elif isinstance(old, bool):
-        new = not old
-    else:
-        new = chance.choice((*INTERESTING, old + 1, old - 1, -1))
-    try:
-        if many:
-            value[chance.randrange(len(value))] = new
-        else:
-            setattr(owner, descriptor.name, new)
-    except (ValueError, TypeError):  # out of the range of the field
-        owner.ClearField(descriptor.name)
-
-
-_LOGICAL_TYPES = (
-    "int8",
-    "int64",
-    "bool",
-    "string",
-    "large_binary",
-    "null",
-    "struct",
-    "list",
-    "large_list.struct",
-    "map",
-    "json",
-    "blob",
-    "fixed_size_list:int32:2",
-    "fixed_size_list:int8:0",
-    "fixed_size_list:struct:2",
-    "fixed_size_list:int64:2147483647",
-    "fixed_size_binary:0",
-    "fixed_size_binary:2147483647",
-    "dict:string:int8:false",
-    "dict:int8:string:false",
-    "decimal:128:99:2",
-    "timestamp:us:Nowhere/Zone",
-)
+def _buffer(content: bytes, chance: random.Random) -> bytes:
+    """Another number in a buffer of a page, or a buffer that is cut short."""
+    parts = take_apart(content)
+    stored = [
+        (column, page, index)
+        for column, metadata in enumerate(parts.columns)
+        for page, description in enumerate(metadata.pages)
+        for index in range(len(description.buffer_sizes))
+    ]
+    if not stored:
+        return content
+    column, page, index = chance.choice(stored)
+    description = parts.columns[column].pages[page]
+    start, size = description.buffer_offsets[index], description.buffer_sizes[index]
+    held = content[start : start + size]
+    width = chance.choice([width for width in (0, 1, 2, 4, 8) if width <= size])
+    at = chance.randrange(size // width) * width if width else chance.randrange(size + 1)
+    changed = number(int.from_bytes(held[at : at + width], "little"), 8 * width, chance).to_bytes(width, "little")
+    parts.replace_buffer(column, index, held[:at] + changed + held[at + width :] if width else held[:at], page)
+    return parts.assemble()
 
 
 # -- reading -----------------------------------------------------------------------------------------------------
@@ -259,112 +179,65 @@ _LOGICAL_TYPES = (
 
 def read_file(path: Path) -> None:
     """Read a file in every way; results must be valid Arrow data."""
-    rows = [0, 149, 3, 3, 77]
+    options = {"mmap": "false"}
     for read in (
-        lambda reader: reader.read_all().to_table().validate(full=True),
-        lambda reader: [batch.validate(full=True) for batch in reader.read_all(batch_size=32).to_batches()],
-        lambda reader: reader.take_rows(rows).to_table().validate(full=True),
+        lambda reader: check(reader.read_all().to_table()),
+        lambda reader: [check(batch) for batch in reader.read_all(batch_size=32).to_batches()],
+        lambda reader: check(reader.take_rows(_some_rows(reader.num_rows())).to_table()),
         lambda reader: (reader.metadata(), reader.file_statistics()),
+        lambda reader: str(reader.explain_encodings(deep=True)),
     ):
-        said = problem(lambda read=read: read(LanceFileReader(str(path))))
-        assert said is None or path.name in said or " row" in said, f"an error that does not name the file: {said}"
+        for arguments in ((), (options,)):
+            said = problem(lambda read=read, arguments=arguments: read(LanceFileReader(str(path), *arguments)))
+            assert said is None or path.name in said or " row" in said, f"an error that does not name the file: {said}"
+
+
+def check(data: pa.Table | pa.RecordBatch) -> None:
+    """Refuse what is no valid Arrow data; values out of the range of their type are data all the same."""
+    try:
+        data.validate(full=True)
+    except pa.ArrowInvalid as error:
+        if not any(words in str(error) for words in _OUT_OF_RANGE):
+            raise
+
+
+_OUT_OF_RANGE = ("does not fit in precision", "is not within the acceptable range", "whole number of days")
+
+
+def _some_rows(count: int) -> list[int]:
+    return [0, count - 1, count // 50, count // 50, count // 2] if count else []
 
 
 def read_dataset(path: Path) -> None:
     """The same through a dataset whose data file is damaged."""
     for read in (
-        lambda dataset: dataset.to_table().validate(full=True),
-        lambda dataset: [batch.validate(full=True) for batch in dataset.to_batches(batch_size=40)],
-        lambda dataset: dataset.take([0, 149, 3, 3, 77]).validate(full=True),
-        lambda dataset: dataset.to_table(filter=f"{dataset.schema.names[0]} is not null").validate(full=True),
+        lambda dataset: check(dataset.to_table()),
+        lambda dataset: [check(batch) for batch in dataset.to_batches(batch_size=40)],
+        lambda dataset: check(dataset.take([0, 149, 3, 3, 77])),
+        lambda dataset: check(dataset.to_table(filter=f"{dataset.schema.names[0]} is not null")),
         lambda dataset: dataset.count_rows(f"{dataset.schema.names[0]} is null"),
     ):
         said = problem(lambda read=read: read(lance.dataset(str(path))))
         assert said is None or ".lance" in said or " row" in said, f"an error that does not name the file: {said}"
 
 
-def run_child(corpus: Path, seed: int, first: int, last: int) -> None:
-    """Cases ``[first, last)``; the number of each is printed before it runs."""
-    faulthandler.enable()
-    used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
-    resource.setrlimit(resource.RLIMIT_AS, (used + MEMORY, used + MEMORY))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-
-    def late(*_: object) -> None:
-        raise TimeoutError(f"more than {SECONDS} s")
-
-    signal.signal(signal.SIGALRM, late)
-    names = sorted(path.name for path in corpus.iterdir())
-    with tempfile.TemporaryDirectory() as scratch:
-        for number in range(first, last):
-            chance = random.Random(f"{seed}/{number}")
-            name = names[number % len(names)]
-            os.write(1, b"case %d %s\n" % (number, name.encode()))
-            folder = Path(scratch, str(number))
-            shutil.copytree(corpus / name, folder)
-            [file] = (folder / "data").iterdir()
-            content = file.read_bytes()
-            changed = damage(content, chance)
-            file.write_bytes(changed)
-            signal.alarm(SECONDS)
-            try:
-                read_file(file)
-                if len(changed) == len(content):
-                    read_dataset(folder)
-            except BaseException as error:
-                trace = [f"{frame.filename}:{frame.lineno}" for frame in traceback.extract_tb(error.__traceback__)[-4:]]
-                os.write(1, f"failed {number} {error!r} at {' '.join(trace)}\n".encode(errors="replace"))
-                if isinstance(error, KeyboardInterrupt):
-                    raise
-            finally:
-                signal.alarm(0)
-            shutil.rmtree(folder)
+def case(entry: Path, chance: random.Random, scratch: Path) -> None:
+    """Damage a file of the corpus and read it."""
+    folder = scratch / "t.lance"
+    shutil.copytree(entry, folder)
+    [file] = (folder / "data").iterdir()
+    content = file.read_bytes()
+    changed = damage(content, chance)
+    file.write_bytes(changed)
+    read_file(file)
+    if len(changed) == len(content) and (folder / "_versions").exists():
+        read_dataset(folder)
 
 
 def run(seed: int, first: int, last: int, corpus: Path) -> list[str]:
     """Run cases in children; the failures."""
-    failures: list[str] = []
-    number = first
-    while number < last:
-        command = [sys.executable, __file__, "--child", str(corpus), "--seed", str(seed)]
-        command += ["--first", str(number), "--cases", str(last - number)]
-        done = subprocess.run(command, capture_output=True, text=True, check=False, errors="replace")
-        lines = done.stdout.splitlines()
-        failures += [line for line in lines if line.startswith("failed")]
-        started = [line for line in lines if line.startswith("case")]
-        reached = int(started[-1].split()[1]) if started else number
-        if done.returncode:
-            failures.append(f"crashed ({done.returncode}) {started[-1] if started else '-'}\n{done.stderr[-3000:]}")
-        number = reached + 1
-    return failures
-
-
-def main() -> int:
-    """Command line."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--first", type=int, default=0)
-    parser.add_argument("--cases", type=int, default=2000)
-    parser.add_argument("--only", type=int)
-    parser.add_argument("--version", default="2.0")
-    parser.add_argument("--child", type=Path)
-    given = parser.parse_args()
-    if given.only is not None:
-        given.first, given.cases = given.only, 1
-    if given.child:
-        run_child(given.child, given.seed, given.first, given.first + given.cases)
-        return 0
-    with tempfile.TemporaryDirectory() as folder:
-        write_corpus(Path(folder), given.version)
-        failures = run(given.seed, given.first, given.first + given.cases, Path(folder))
-    kinds = Counter(failure.splitlines()[0].partition(" ")[2].partition(" ")[2][:90] for failure in failures)
-    for failure in failures[:10]:
-        print(failure)
-    for kind, times in kinds.most_common():
-        print(times, kind)
-    print(f"{given.cases} cases, {len(failures)} failures")
-    return 1 if failures else 0
+    return fuzz_runner.run(__file__, corpus, seed, first, last)
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    raise SystemExit(fuzz_runner.main(__file__, __doc__, write_corpus, case, ("2.0", "2.1", "2.2", "2.3")))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import sys
 
 import lance
@@ -23,11 +24,20 @@ def dump(path: str, file: str) -> None:
 
 
 def write(path: str, file: str, version: str) -> None:
-    """Create the dataset of the rows of an Arrow IPC file, or append them."""
-    # Arrow IPC aligns to 8 bytes, lance wants 16 for decimals.
-    options = pa.ipc.IpcReadOptions(ensure_alignment=pa.lib.Alignment.At64Byte)
-    table = pa.ipc.open_file(file, options=options).read_all()
-    lance.write_dataset(table, path, mode="append", data_storage_version=version)
+    """Create the dataset of the batches of an Arrow IPC file, or append them."""
+    source = pa.ipc.open_file(file)
+    # Not slices of a table: releases before 0.16 wrote other rows than those of sliced structs.
+    batches = [source.get_batch(number) for number in range(source.num_record_batches)]
+    if "data_storage_version" in inspect.signature(lance.write_dataset).parameters:
+        options = {"data_storage_version": version}
+    elif version == "legacy":
+        options = {}  # all that this release writes
+    else:
+        raise ValueError(f"this release does not write file version {version}")
+    if version == "legacy":
+        options["max_rows_per_group"] = 50
+    rows = pa.RecordBatchReader.from_batches(source.schema, batches)
+    lance.write_dataset(rows, path, mode="append", **options)
 
 
 def delete(path: str, predicate: str) -> None:

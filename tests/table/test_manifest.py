@@ -50,7 +50,7 @@ def test_golden() -> None:
     assert len(GOLDEN) == 135
     manifest = decode_manifest(GOLDEN, "m")
     assert manifest.version == 1
-    assert manifest.num_rows == 3
+    assert manifest.num_rows is None  # nobody signed the manifest, so its row counts are not to be trusted
     assert manifest.storage_version == "2.2"
     assert manifest.schema.names == ["a"]
     (fragment,) = manifest.fragments
@@ -146,6 +146,7 @@ def test_unknown_features(bit: int) -> None:
 )
 def test_contradictions(change, error) -> None:  # type: ignore[no-untyped-def]
     message = table_pb2.Manifest.FromString(GOLDEN[4:-16])
+    message.writer_version.library, message.writer_version.version = "lance", "14.0.2"
     change(message)
     with pytest.raises(error):
         decode_manifest(wrapped(message), "m")
@@ -235,9 +236,6 @@ def test_versions(tmp_path: Path) -> None:
         with pytest.raises(VersionNotFoundError):
             locate_version(store, root, version)
     assert locate_version(store, root, 2**63 + 1).endswith("d9223372036854775809.manifest")
-    store.put(f"{root}/_versions/9.manifest", edited(version=9))
-    with pytest.raises(CorruptFileError, match="multiple manifest naming schemes"):
-        list_versions(store, root)
 
 
 def test_name_and_content_must_agree(tmp_path: Path) -> None:

@@ -189,8 +189,12 @@ class Constant(_message.Message):
     value: bytes
     def __init__(self, value: _Optional[bytes] = ...) -> None: ...
 
+class Draft(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
 class ArrayEncoding(_message.Message):
-    __slots__ = ("flat", "nullable", "fixed_size_list", "list", "struct", "binary", "dictionary", "fsst", "packed_struct", "bitpacked", "fixed_size_binary", "bitpacked_for_non_neg", "constant")
+    __slots__ = ("flat", "nullable", "fixed_size_list", "list", "struct", "binary", "dictionary", "fsst", "packed_struct", "bitpacked", "fixed_size_binary", "bitpacked_for_non_neg", "constant", "inline_bitpacking", "out_of_line_bitpacking", "variable", "packed_struct_fixed_width_mini_block", "block", "rle", "general_mini_block", "byte_stream_split")
     FLAT_FIELD_NUMBER: _ClassVar[int]
     NULLABLE_FIELD_NUMBER: _ClassVar[int]
     FIXED_SIZE_LIST_FIELD_NUMBER: _ClassVar[int]
@@ -204,6 +208,14 @@ class ArrayEncoding(_message.Message):
     FIXED_SIZE_BINARY_FIELD_NUMBER: _ClassVar[int]
     BITPACKED_FOR_NON_NEG_FIELD_NUMBER: _ClassVar[int]
     CONSTANT_FIELD_NUMBER: _ClassVar[int]
+    INLINE_BITPACKING_FIELD_NUMBER: _ClassVar[int]
+    OUT_OF_LINE_BITPACKING_FIELD_NUMBER: _ClassVar[int]
+    VARIABLE_FIELD_NUMBER: _ClassVar[int]
+    PACKED_STRUCT_FIXED_WIDTH_MINI_BLOCK_FIELD_NUMBER: _ClassVar[int]
+    BLOCK_FIELD_NUMBER: _ClassVar[int]
+    RLE_FIELD_NUMBER: _ClassVar[int]
+    GENERAL_MINI_BLOCK_FIELD_NUMBER: _ClassVar[int]
+    BYTE_STREAM_SPLIT_FIELD_NUMBER: _ClassVar[int]
     flat: Flat
     nullable: Nullable
     fixed_size_list: FixedSizeList
@@ -217,4 +229,12 @@ class ArrayEncoding(_message.Message):
     fixed_size_binary: FixedSizeBinary
     bitpacked_for_non_neg: BitpackedForNonNeg
     constant: Constant
-    def __init__(self, flat: _Optional[_Union[Flat, _Mapping]] = ..., nullable: _Optional[_Union[Nullable, _Mapping]] = ..., fixed_size_list: _Optional[_Union[FixedSizeList, _Mapping]] = ..., list: _Optional[_Union[List, _Mapping]] = ..., struct: _Optional[_Union[SimpleStruct, _Mapping]] = ..., binary: _Optional[_Union[Binary, _Mapping]] = ..., dictionary: _Optional[_Union[Dictionary, _Mapping]] = ..., fsst: _Optional[_Union[Fsst, _Mapping]] = ..., packed_struct: _Optional[_Union[PackedStruct, _Mapping]] = ..., bitpacked: _Optional[_Union[Bitpacked, _Mapping]] = ..., fixed_size_binary: _Optional[_Union[FixedSizeBinary, _Mapping]] = ..., bitpacked_for_non_neg: _Optional[_Union[BitpackedForNonNeg, _Mapping]] = ..., constant: _Optional[_Union[Constant, _Mapping]] = ...) -> None: ...
+    inline_bitpacking: Draft
+    out_of_line_bitpacking: Draft
+    variable: Draft
+    packed_struct_fixed_width_mini_block: Draft
+    block: Draft
+    rle: Draft
+    general_mini_block: Draft
+    byte_stream_split: Draft
+    def __init__(self, flat: _Optional[_Union[Flat, _Mapping]] = ..., nullable: _Optional[_Union[Nullable, _Mapping]] = ..., fixed_size_list: _Optional[_Union[FixedSizeList, _Mapping]] = ..., list: _Optional[_Union[List, _Mapping]] = ..., struct: _Optional[_Union[SimpleStruct, _Mapping]] = ..., binary: _Optional[_Union[Binary, _Mapping]] = ..., dictionary: _Optional[_Union[Dictionary, _Mapping]] = ..., fsst: _Optional[_Union[Fsst, _Mapping]] = ..., packed_struct: _Optional[_Union[PackedStruct, _Mapping]] = ..., bitpacked: _Optional[_Union[Bitpacked, _Mapping]] = ..., fixed_size_binary: _Optional[_Union[FixedSizeBinary, _Mapping]] = ..., bitpacked_for_non_neg: _Optional[_Union[BitpackedForNonNeg, _Mapping]] = ..., constant: _Optional[_Union[Constant, _Mapping]] = ..., inline_bitpacking: _Optional[_Union[Draft, _Mapping]] = ..., out_of_line_bitpacking: _Optional[_Union[Draft, _Mapping]] = ..., variable: _Optional[_Union[Draft, _Mapping]] = ..., packed_struct_fixed_width_mini_block: _Optional[_Union[Draft, _Mapping]] = ..., block: _Optional[_Union[Draft, _Mapping]] = ..., rle: _Optional[_Union[Draft, _Mapping]] = ..., general_mini_block: _Optional[_Union[Draft, _Mapping]] = ..., byte_stream_split: _Optional[_Union[Draft, _Mapping]] = ...) -> None: ...

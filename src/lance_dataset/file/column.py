@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import abc
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from lance_dataset.errors import UnsupportedError
 from lance_dataset.file.kinds import is_binary_like
+from lance_dataset.file.zones import Zones
 
 __all__ = [
     "ColumnEncoder",
@@ -100,6 +101,16 @@ class ColumnReader(abc.ABC):
     def take(self, rows: NDArray[np.int64]) -> pa.Array:
         """Values at `rows` (in range, any order, repeats allowed), in that order."""
 
+    def zones(self, path: Sequence[str] = ()) -> Zones | None:
+        """What is known of ranges of rows without reading them, None if nothing is.
+
+        Parameters
+        ----------
+        path
+            Names from this column, a struct, down to the one meant.
+        """
+        return None
+
 
 class NullColumn(ColumnReader):
     """A column that no file of the fragment holds: nulls throughout."""
@@ -120,6 +131,13 @@ class NullColumn(ColumnReader):
     def take(self, rows: NDArray[np.int64]) -> pa.Array:
         """Nulls."""
         return pa.nulls(len(rows), self.arrow_type)
+
+    def zones(self, path: Sequence[str] = ()) -> Zones | None:
+        """One zone of nulls; fields of null structs are null too."""
+        bounds, sure = pa.nulls(1, self.arrow_type), np.ones(1, bool)
+        for name in path:
+            bounds = bounds.field(name)
+        return Zones(np.array([0, self.num_rows]), bounds, bounds, sure, ~sure, ~sure)
 
 
 @dataclass(frozen=True)
@@ -178,3 +196,7 @@ class ColumnEncoder(abc.ABC):
     def finish(self) -> Iterator[EncodedPage]:
         """Pages that are due at the end of the file."""
         return iter(())
+
+    def column_encodings(self) -> Mapping[int, Message]:
+        """The encodings of columns, by index in the file, that are not plain values."""
+        return {}

@@ -68,7 +68,7 @@ class ColumnMetadata:
     index
         Position of the column in the file.
     kind
-        Which column encoding it has: ``values``, ``blob`` or ``zone_index``.
+        Which column encoding it has: ``values`` or ``blob``.
     buffers
         (position, size) in bytes of each column buffer.
     pages
@@ -186,6 +186,8 @@ class FileMetadata:
         if type_name != _COLUMN_ENCODING_URL:
             raise CorruptFileError(f"{where}: column encoding of unknown type {type_name!r}")
         column = _parse(encodings_pb2.ColumnEncoding, encoding, where)
+        while column.WhichOneof("column_encoding") == "zone_index":  # statistics, which nothing here needs
+            column = column.zone_index.inner
         pages = []
         for number, page in enumerate(stored.pages):
             at = f"{where}, page {number}"
@@ -219,7 +221,7 @@ def _version_name(path: str, major: int, minor: int) -> str:
     if version is not None:
         return version
     if (major, minor) in _LEGACY_VERSIONS:
-        raise UnsupportedError(f"{path}: file version 0.1 (legacy) cannot be read by this release")
+        raise UnsupportedError(f"{path}: file version 0.1 (legacy) has another container")
     raise UnsupportedError(f"{path}: unknown Lance file version {major}.{minor}; a newer release may read it")
 
 

@@ -10,7 +10,15 @@ from typing import TypeVar
 from lance_dataset.errors import InvalidInputError
 from lance_dataset.schema import EXTENSION_NAME, Field
 
-__all__ = ["EncodingOptions", "encoding_options", "is_blob", "is_blob_v2", "is_packed"]
+__all__ = [
+    "BinaryCompression",
+    "EncodingOptions",
+    "binary_compression",
+    "encoding_options",
+    "is_blob",
+    "is_blob_v2",
+    "is_packed",
+]
 
 _PREFIX = "lance-encoding:"
 _COMPRESSIONS = ("lz4", "zstd", "fsst", "none")
@@ -103,6 +111,35 @@ def encoding_options(field: Field) -> EncodingOptions:
 
 
 _DEFAULTS = EncodingOptions()
+
+
+@dataclass(frozen=True)
+class BinaryCompression:
+    """How 2.0 files are asked to store strings and binaries: "lz4", "zstd" (perhaps of a level) or "fsst"."""
+
+    scheme: str
+    level: int | None = None
+
+
+def binary_compression(field: Field) -> BinaryCompression | None:
+    """The compression that a field of a 2.0 file asks for, if any; it says nothing for other types than binary ones.
+
+    As in the reference, what is not known is left out of account in 2.0 (with a warning).
+    """
+    given = field.metadata.get(_PREFIX + "compression")
+    if given is None or given == b"none":
+        return None
+    scheme = given.decode(errors="replace")
+    if scheme not in _COMPRESSIONS:
+        warnings.warn(
+            f"column {field.name!r}: {_PREFIX}compression is {scheme!r}, which is ignored; known are "
+            f"{', '.join(_COMPRESSIONS)}",
+            stacklevel=2,
+        )
+        return None
+    given_level = field.metadata.get(_PREFIX + "compression-level")
+    options = {} if given_level is None else {"compression-level": given_level}
+    return BinaryCompression(scheme, _Reader(field.name, options).number("compression-level", int))
 
 
 def _positive(text: str) -> int:

@@ -2,37 +2,58 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import struct
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias
 
 from lance_dataset.errors import CorruptFileError, UnsupportedError
 from lance_dataset.file.column import ColumnReader, NullColumn
-from lance_dataset.file.container import FileMetadata
-from lance_dataset.file.families import family_of
-from lance_dataset.file.versions import READABLE_VERSIONS
+from lance_dataset.file.container import MAGIC, FileMetadata
+from lance_dataset.file.families import family_of, stored_indices
+from lance_dataset.file.v0_1.container import LEGACY_PAIRS, LegacyFile
 from lance_dataset.io.base import InputFile
 from lance_dataset.schema import Field, Schema
 
-__all__ = ["DataFileReader", "open_fragment_column", "open_metadata"]
+__all__ = ["DataFile", "DataFileReader", "open_fragment_column", "open_metadata"]
 
 
-def open_metadata(source: InputFile) -> FileMetadata:
+#: A data file of any version, opened.
+DataFile: TypeAlias = FileMetadata | LegacyFile
+
+_VERSION_AND_MAGIC = struct.Struct("<HH4s")
+
+
+def open_metadata(source: InputFile, fields: Sequence[int] = (), *, legacy: bool | None = None) -> DataFile:
     """Read the end of a data file.
+
+    Parameters
+    ----------
+    source
+        The file.
+    fields
+        Field ids that a manifest lists for it, which legacy files do not say themselves; none for a file by itself.
+    legacy
+        Whether it is a legacy file; None to look.
 
     Raises
     ------
     CorruptFileError, UnsupportedError
         Not a Lance file, or one of a version this release does not read.
     """
-    metadata = FileMetadata(source)
-    if metadata.version not in READABLE_VERSIONS:
-        raise UnsupportedError(
-            f"{source.path}: file version {metadata.version} cannot be read by this release; write the data again with "
-            'data_storage_version="2.0"'
-        )
-    return metadata
+    if legacy is None:
+        legacy = _is_legacy(source)
+    return LegacyFile(source, fields) if legacy else FileMetadata(source)
 
 
-def open_fragment_column(field: Field, stored: Mapping[int, tuple[FileMetadata, int]], num_rows: int) -> ColumnReader:
+def _is_legacy(source: InputFile) -> bool:
+    size = _VERSION_AND_MAGIC.size
+    if source.size < size:
+        return False
+    major, minor, magic = _VERSION_AND_MAGIC.unpack(bytes(source.read(source.size - size, size)))
+    return magic == MAGIC and (major, minor) in LEGACY_PAIRS
+
+
+def open_fragment_column(field: Field, stored: Mapping[int, tuple[DataFile, int]], num_rows: int) -> ColumnReader:
     """Open a top-level field over the data files of a fragment.
 
     Parameters
@@ -70,13 +91,12 @@ class DataFileReader:
         self.metadata = open_metadata(source)
         self.schema: Schema = self.metadata.schema
         self.num_rows = self.metadata.num_rows
-        indices = family_of(self.metadata.version).column_indices(self.schema)
-        if len(indices) > self.metadata.num_columns:
+        indices = stored_indices(self.metadata)
+        if isinstance(self.metadata, FileMetadata) and len(indices) > self.metadata.num_columns:
             raise CorruptFileError(
                 f"{source.path}: the schema needs {len(indices)} columns, the file has {self.metadata.num_columns}"
             )
         self._stored = {field_id: (self.metadata, index) for field_id, index in indices}
-        self._columns: dict[str, ColumnReader] = {}
 
     def column(self, field: Field) -> ColumnReader:
         """Reader of a top-level field (or a pruning of one) of the file's schema."""

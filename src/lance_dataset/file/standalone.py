@@ -13,11 +13,13 @@ from numpy.typing import NDArray
 
 from lance_dataset.errors import InvalidInputError, RowIndexError, UnsupportedError
 from lance_dataset.file.column import ColumnReader
+from lance_dataset.file.container import FileMetadata
 from lance_dataset.file.explain import EncodingReport, columns_of_file, explain_columns, select_columns
 from lance_dataset.file.extensions import with_extensions
 from lance_dataset.file.inspect import LanceFileMetadata, LanceFileStatistics, describe, statistics
 from lance_dataset.file.reader import DataFileReader
 from lance_dataset.file.storage import storage_batch
+from lance_dataset.file.v0_1.container import LegacyFile
 from lance_dataset.file.versions import DEFAULT_VERSION, resolve_version
 from lance_dataset.file.writer import DataFileWriter
 from lance_dataset.io.resolve import resolve
@@ -192,12 +194,21 @@ class LanceFileReader:
         return ReaderResults(schema.file_arrow, num_rows, batch_size, read_batch)
 
     def metadata(self) -> LanceFileMetadata:
-        """Everything the end of the file says about it."""
-        return describe(self._reader.metadata)
+        """Everything the end of the file says about it; UnsupportedError for a legacy (0.1) file."""
+        return describe(self._container())
 
     def file_statistics(self) -> LanceFileStatistics:
-        """Pages and bytes per column."""
-        return statistics(self._reader.metadata)
+        """Pages and bytes per column; UnsupportedError for a legacy (0.1) file."""
+        return statistics(self._container())
+
+    def _container(self) -> FileMetadata:
+        metadata = self._reader.metadata
+        if isinstance(metadata, LegacyFile):
+            raise UnsupportedError(
+                f"{metadata.source.path}: legacy (0.1) files have no columns of pages; explain_encodings shows their "
+                "batches"
+            )
+        return metadata
 
     def explain_encodings(self, columns: Sequence[str] | None = None, *, deep: bool = False) -> EncodingReport:
         """What is stored page by page: layout, encoding, sizes, and why.
@@ -235,7 +246,7 @@ class LanceFileReader:
         InvalidInputError
             There is no such buffer.
         """
-        metadata = self._reader.metadata
+        metadata = self._container()
         if index < 0:
             raise RowIndexError(f"the number of a global buffer must not be negative, got {index}")
         if index >= len(metadata.global_buffers):

@@ -10,8 +10,8 @@ __all__ = ["DEFAULT_VERSION", "READABLE_VERSIONS", "WRITABLE_VERSIONS", "manifes
 
 #: Version of new datasets, as in the reference.
 DEFAULT_VERSION = "2.2"
-READABLE_VERSIONS = frozenset({"2.0", "2.1", "2.2", "2.3"})
-WRITABLE_VERSIONS = frozenset({"2.0", "2.1", "2.2", "2.3"})
+READABLE_VERSIONS = frozenset({"0.1", "2.0", "2.1", "2.2", "2.3"})
+WRITABLE_VERSIONS = frozenset({"0.1", "2.0", "2.1", "2.2", "2.3"})
 _UNSTABLE_VERSION = "2.3"
 
 _ALIASES = {"0.3": "2.0", "legacy": "0.1", "stable": "2.2", "next": "2.3"}

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import pyarrow as pa
 
 from lance_dataset._proto import encodings_pb2, file2_pb2
@@ -11,12 +9,17 @@ from lance_dataset.errors import InvalidInputError, SchemaError
 from lance_dataset.file.column import ColumnEncoder, EncodedPage
 from lance_dataset.file.container import ContainerWriter, pack_any
 from lance_dataset.file.encode_queue import EncodeQueue
-from lance_dataset.file.families import EncodingFamily, family_of
+from lance_dataset.file.families import PagedFamily, paged_family_of
+from lance_dataset.file.summary import DataFileSummary
+from lance_dataset.file.v0_1.write.shared import LegacyWrite
+from lance_dataset.file.v0_1.write.writer import LegacyFileWriter
 from lance_dataset.file.versions import manifest_pair, resolve_version
 from lance_dataset.io.base import OutputFile
 from lance_dataset.schema import Field, Schema
 
-__all__ = ["DataFileSummary", "DataFileWriter"]
+__all__ = ["DataFileSummary", "DataFileWriter", "LegacyFileWriter", "LegacyWrite", "open_writer"]
+
+_LEGACY = "0.1"
 
 _PAGE_BYTES = 8 << 20
 #: What all columns together may hold back by default, so that very wide tables stay bounded too.
@@ -25,28 +28,39 @@ _MIN_PAGE_BYTES = 64 << 10
 _MAX_PAGE_BYTES = 32 << 20
 
 
-@dataclass(frozen=True)
-class DataFileSummary:
-    """What a manifest records of a finished data file.
+def open_writer(
+    output: OutputFile,
+    schema: Schema,
+    version: str | None = None,
+    *,
+    data_cache_bytes: int | None = None,
+    max_page_bytes: int | None = None,
+    max_rows_per_group: int = 1024,
+    legacy: LegacyWrite | None = None,
+) -> DataFileWriter | LegacyFileWriter:
+    """Start a data file of any version.
 
-    Attributes
+    Parameters
     ----------
-    num_rows
-        Rows written.
-    size
-        Size of the file in bytes.
-    fields, column_indices
-        Field ids and the columns that hold them, in parallel.
-    major, minor
-        Version pair as manifests spell it.
+    output
+        The new file.
+    schema
+        Schema with field ids.
+    version
+        File version.
+    data_cache_bytes, max_page_bytes
+        See `DataFileWriter`; legacy (0.1) files have a page per batch, whatever its size.
+    max_rows_per_group
+        Rows of the batches of legacy files; later versions have none.
+    legacy
+        The write that a legacy file is part of.
     """
-
-    num_rows: int
-    size: int
-    fields: tuple[int, ...]
-    column_indices: tuple[int, ...]
-    major: int
-    minor: int
+    version = resolve_version(version)
+    if version == _LEGACY:
+        return LegacyFileWriter(
+            output, schema, max_rows_per_group=max_rows_per_group, data_cache_bytes=data_cache_bytes, write=legacy
+        )
+    return DataFileWriter(output, schema, version, data_cache_bytes=data_cache_bytes, max_page_bytes=max_page_bytes)
 
 
 class DataFileWriter:
@@ -59,7 +73,7 @@ class DataFileWriter:
     schema
         Schema with field ids.
     version
-        File version.
+        File version, 2.0 or later.
     data_cache_bytes
         Bytes held back by all columns together before pages are cut; by default 8 MiB a column, 64 MiB in all.
     max_page_bytes
@@ -76,7 +90,7 @@ class DataFileWriter:
         max_page_bytes: int | None = None,
     ) -> None:
         self.version = resolve_version(version)
-        family = family_of(self.version)
+        family = paged_family_of(self.version)
         family.check_schema(schema, self.version)
         self.schema = schema
         self._output = output
@@ -88,7 +102,7 @@ class DataFileWriter:
         self._queue = EncodeQueue(self._write_page)
         self.num_rows = 0
 
-    def _make_pending(self, family: EncodingFamily) -> list[_PendingColumn]:
+    def _make_pending(self, family: PagedFamily) -> list[_PendingColumn]:
         pending, index = [], 0
         for top in self.schema.fields:
             encoder = family.open_encoder(top, index, self.version, self._container.write_buffer)
@@ -168,6 +182,9 @@ class DataFileWriter:
         values = pack_any(encodings_pb2.ColumnEncoding(values={}))
         for stored in self._columns:
             stored.encoding.CopyFrom(values)
+        for column in self._pending:
+            for index, encoding in column.encoder.column_encodings().items():
+                self._columns[index].encoding.CopyFrom(pack_any(encoding))
         schema = self.schema
         if schema_metadata:
             schema = Schema(schema.fields, {**schema.metadata, **schema_metadata})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
 
 import numpy as np
@@ -10,13 +11,14 @@ from numpy.typing import NDArray
 
 from lance_dataset.errors import CorruptFileError, UnsupportedError
 from lance_dataset.file.column import ColumnReader
-from lance_dataset.file.container import MAX_ROWS, FileMetadata
+from lance_dataset.file.container import MAX_ROWS
+from lance_dataset.file.reader import DataFile as OpenFile
 from lance_dataset.file.reader import open_fragment_column, open_metadata
 from lance_dataset.file.versions import READABLE_VERSIONS
 from lance_dataset.io.base import InputFile
 from lance_dataset.schema import Field
 from lance_dataset.table.deletions import read_deletions
-from lance_dataset.table.fragment import DataFile, Fragment, Lineage, Spilled
+from lance_dataset.table.fragment import LEGACY_VERSION, DataFile, Fragment, Lineage, Spilled
 from lance_dataset.table.paths import FileLocator
 from lance_dataset.table.row_ids import RowIds, RowVersions
 
@@ -45,9 +47,17 @@ class FragmentReader:
         The fragment.
     previous
         The reader of the fragment before this one in scan order, None for the first.
+    elsewhere
+        Opens a column that no file of the fragment holds, given the row ids; None says that it is null.
     """
 
-    def __init__(self, locator: FileLocator, fragment: Fragment, previous: FragmentReader | None = None) -> None:
+    def __init__(
+        self,
+        locator: FileLocator,
+        fragment: Fragment,
+        previous: FragmentReader | None = None,
+        elsewhere: Callable[[Field, NDArray[np.uint64]], ColumnReader | None] | None = None,
+    ) -> None:
         if fragment.physical_rows > MAX_ROWS:
             raise CorruptFileError(f"the manifest claims {fragment.physical_rows} rows for fragment {fragment.id}")
         if fragment.physical_rows and not fragment.files:
@@ -57,19 +67,25 @@ class FragmentReader:
         self.fragment = fragment
         self._previous = previous
         self._locator = locator
-        self._files: dict[tuple[int | None, str], FileMetadata] = {}
+        self._elsewhere = elsewhere
+        self._files: dict[tuple[int | None, str], OpenFile] = {}
         self._columns: dict[tuple[int, ...], ColumnReader] = {}
         # by identity of the field, which the entry keeps alive: walking it costs more than the lookup
         self._by_identity: dict[int, tuple[Field, ColumnReader]] = {}
 
     # -- files ---------------------------------------------------------------------------------------------------
 
-    def _open(self, file: DataFile) -> FileMetadata:
+    def _open(self, file: DataFile) -> OpenFile:
         key = file.base_id, file.path
         known = self._files.get(key)
         if known is None:
             store, path = self._locator.data_file(file)
-            known = self._files[key] = open_metadata(store.open_input(path, file.file_size_bytes or None))
+            legacy = file.storage_version == LEGACY_VERSION
+            # releases around 1.0 recorded sizes of legacy files that are wrong
+            size = None if legacy else file.file_size_bytes or None
+            opened = open_metadata(store.open_input(path, size), file.fields, legacy=legacy)
+            # of several threads the first one decides: all parts of a column have to be of the same open file
+            known = self._files.setdefault(key, opened)
         return known
 
     @cached_property
@@ -78,7 +94,7 @@ class FragmentReader:
         owners = {}
         for file in self.fragment.files:
             self._check_file(file)
-            for field_id, index in zip(file.fields, file.column_indices, strict=True):
+            for field_id, index in file.columns:
                 if field_id >= 0 and index >= 0:
                     owners[field_id] = (file, index)
         return owners
@@ -90,7 +106,7 @@ class FragmentReader:
                 f"data file {file.path!r} of fragment {self.fragment.id} has file version {file.storage_version}, "
                 f"which this release cannot read; it reads {', '.join(sorted(READABLE_VERSIONS))}"
             )
-        if len(file.fields) != len(file.column_indices):
+        if file.storage_version != LEGACY_VERSION and len(file.fields) != len(file.column_indices):
             raise CorruptFileError(
                 f"data file {file.path!r} of fragment {self.fragment.id}: the manifest lists {len(file.fields)} fields "
                 f"and {len(file.column_indices)} column indices"
@@ -101,7 +117,7 @@ class FragmentReader:
         owner = self._owners.get(field_id)
         return None if owner is None else self._open(owner[0]).source
 
-    def stored(self, field_id: int) -> tuple[FileMetadata, int] | None:
+    def stored(self, field_id: int) -> tuple[OpenFile, int] | None:
         """The data file and the column in it that hold a field, None if no file does."""
         owner = self._owners.get(field_id)
         return None if owner is None else (self._open(owner[0]), owner[1])
@@ -172,9 +188,13 @@ class FragmentReader:
         if not stored and self.fragment.files:
             # nulls throughout, but as many as the files have rows
             self._open_checked(self.fragment.files[0])
+            if self._elsewhere is not None and self._row_ids is not None:
+                found = self._elsewhere(field, self._row_ids)
+                if found is not None:
+                    return found
         return open_fragment_column(field, stored, self.physical_rows)
 
-    def _open_checked(self, file: DataFile) -> FileMetadata:
+    def _open_checked(self, file: DataFile) -> OpenFile:
         metadata = self._open(file)
         if metadata.num_rows != self.physical_rows:
             raise CorruptFileError(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -12,34 +12,27 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from lance_dataset.file.column import Part
+from lance_dataset.file.zones import Zones
 from lance_dataset.query.chunks import aligned_batches
-from lance_dataset.query.expr import BoundExpression, Filter
-from lance_dataset.query.fragment_reader import SYSTEM_COLUMNS, FragmentReader
-from lance_dataset.query.join import (
-    bisected,
-    join_arrays,
-    keep_rows,
-    read_chunks,
-    read_range,
-    take_chunked,
-    take_values,
-)
+from lance_dataset.query.fragment_reader import FragmentReader
+from lance_dataset.query.join import bisected, join_arrays, keep_rows, read_chunks, take_chunked
 from lance_dataset.query.pool import map_parallel
 from lance_dataset.query.projection import OutputColumn, Projection
+from lance_dataset.query.prune import Pruner, RowRanges
+from lance_dataset.query.request import DEFAULT_BATCH_SIZE, Ordering, ScanRequest
+from lance_dataset.query.selection import Selection, computed_values, select, stored_values
 from lance_dataset.query.shapes import empty_batch, rows_only, rows_only_table
 from lance_dataset.query.table_reader import TableReader
-from lance_dataset.schema import Field, Schema
 
 __all__ = ["DEFAULT_BATCH_SIZE", "Ordering", "ScanRequest", "count", "matching_rows", "scan_batches", "scan_table"]
 
-DEFAULT_BATCH_SIZE = 8192
 #: Rows are decoded in windows of about this size, then sliced into batches.
 _WINDOW_BYTES = 16 << 20
 _MAX_WINDOW_ROWS = 1 << 20
 #: Rows of more than this together are more than one batch, whatever the batch size.
 _MAX_BATCH_BYTES = 256 << 20
-#: Below this share of selected rows the other columns are fetched row by row.
-_SPARSE = 0.25
+#: Ranges that may have matches are read together with what parts them, if that is less than this.
+_GAP_BYTES = 256 << 10
 #: Columns of fewer bytes on average are decoded one after another: threads would only wait for the interpreter.
 _PARALLEL_BYTES = 256 << 10
 #: Nanoseconds of decoding, in all and per part of a column, from which on threads gain more than they cost.
@@ -47,56 +40,6 @@ _PARALLEL_COST = 1e6
 _PARALLEL_TASK_COST = 2e4
 #: Nanoseconds that a value of a computed column takes.
 _DERIVED_COST = 10.0
-
-
-@dataclass(frozen=True)
-class Ordering:
-    """One sort key."""
-
-    column: str
-    ascending: bool = True
-    nulls_first: bool = False
-
-
-@dataclass(frozen=True)
-class ScanRequest:
-    """A scan, resolved against the schema.
-
-    Attributes
-    ----------
-    schema
-        Schema of the dataset.
-    projection
-        Output columns.
-    filter
-        Rows to keep; None for all.
-    limit, offset
-        Applied after filter and ordering.
-    batch_size
-        Most rows of a batch.
-    strict_batch_size
-        Whether every batch but the last has exactly `batch_size` rows.
-    fragments
-        Positions of the fragments to read, in order; None for all.
-    row_range
-        Physical row offsets ``[start, stop)`` inside each fragment; None for all.
-    order_by
-        Sort keys; empty for storage order.
-    include_deleted
-        Whether deleted rows come too, with a null `_rowid`.
-    """
-
-    schema: Schema
-    projection: Projection
-    filter: Filter | None = None
-    limit: int | None = None
-    offset: int = 0
-    batch_size: int = DEFAULT_BATCH_SIZE
-    strict_batch_size: bool = False
-    fragments: tuple[int, ...] | None = None
-    row_range: tuple[int, int] | None = None
-    order_by: tuple[Ordering, ...] = field(default=())
-    include_deleted: bool = False
 
 
 # -- entry points ------------------------------------------------------------------------------------------------
@@ -132,11 +75,11 @@ def count(reader: TableReader, request: ScanRequest) -> int:
     if request.filter is None and request.row_range is None and not request.include_deleted:
         total = sum(fragment.num_rows for fragment, _ in _fragments(reader, request))
     else:
+        pruner = _pruner(request)
         total = sum(
-            len(rows)
+            selection.num_rows
             for fragment, bounds in _fragments(reader, request)
-            for start, stop in _split(fragment, request, *bounds)
-            for rows in _selected(fragment, request, start, stop)
+            for selection in _selections(fragment, request, pruner, *bounds)
         )
     total = max(total - request.offset, 0)
     return total if request.limit is None else min(total, request.limit)
@@ -144,17 +87,38 @@ def count(reader: TableReader, request: ScanRequest) -> int:
 
 def matching_rows(fragment: FragmentReader, request: ScanRequest) -> NDArray[np.int64]:
     """Physical offsets of the rows of a fragment that a request selects, ascending."""
-    windows = _split(fragment, request, 0, fragment.physical_rows)
-    selected = [rows for start, stop in windows for rows in _selected(fragment, request, start, stop)]
-    return np.concatenate([np.empty(0, np.int64), *selected])
+    selections = _selections(fragment, request, _pruner(request), 0, fragment.physical_rows)
+    return np.concatenate([np.empty(0, np.int64), *(selection.rows for selection in selections)])
 
 
-def _selected(fragment: FragmentReader, request: ScanRequest, start: int, stop: int) -> Iterator[NDArray[np.int64]]:
-    def select(first: int, end: int) -> NDArray[np.int64]:
-        rows, _ = _select(fragment, request, first, end)
-        return np.arange(first, end) if rows is None else rows
+def _selections(
+    fragment: FragmentReader, request: ScanRequest, pruner: Pruner | None, start: int, stop: int
+) -> Iterator[Selection]:
+    """The selected rows among physical rows ``[start, stop)``, window by window."""
+    possible = _possible(fragment, request, pruner)
 
-    return bisected(select, start, stop)
+    def selected(first: int, end: int) -> Selection:
+        return select(fragment, request, possible, first, end)[0]
+
+    for first, end in _split(fragment, request, start, stop):
+        yield from bisected(selected, first, end)
+
+
+def _pruner(request: ScanRequest) -> Pruner | None:
+    return Pruner.of(request.filter) if request.use_statistics else None
+
+
+def _possible(fragment: FragmentReader, request: ScanRequest, pruner: Pruner | None) -> RowRanges | None:
+    """The rows that the statistics of a fragment do not exclude, None for all."""
+    if pruner is None:
+        return None
+
+    def zones(path: tuple[str, ...]) -> Zones | None:
+        if path[0] not in request.schema.names:
+            return None
+        return fragment.column(request.schema.top_level(path[0])).zones(path[1:])
+
+    return pruner.ranges(zones, fragment.physical_rows, gap=int(_GAP_BYTES / fragment.bytes_per_row))
 
 
 # -- whole tables ------------------------------------------------------------------------------------------------
@@ -222,33 +186,7 @@ def _read_part(
 def _derived_range(
     fragment: FragmentReader, output: OutputColumn, request: ScanRequest, start: int, stop: int
 ) -> pa.Array:
-    return _derived(fragment, output, request, start, stop, fragment.live_rows(start, stop))
-
-
-def _derived(
-    fragment: FragmentReader,
-    output: OutputColumn,
-    request: ScanRequest,
-    start: int,
-    stop: int,
-    rows: NDArray[np.int64] | None,
-) -> pa.Array:
-    """A system column or a computed one."""
-    selected = np.arange(start, stop) if rows is None else rows
-    if output.system is not None:
-        return _system(fragment, output.system, request, selected)
-    assert output.expression is not None
-    batch = _read_inputs(fragment, output.expression, request, start, stop)
-    if rows is not None:
-        batch = batch.take(pa.array(rows - start))
-    return output.expression.evaluate(batch)
-
-
-def _system(fragment: FragmentReader, name: str, request: ScanRequest, rows: NDArray[np.int64]) -> pa.Array:
-    values = fragment.system_column(name, rows)
-    if request.include_deleted and name in ("_rowid", "_rowaddr"):
-        return pc.if_else(pa.array(~np.isin(rows, fragment.deletions)), values, None)
-    return values
+    return computed_values(fragment, output, request, Selection.live(fragment, request, ((start, stop),)))
 
 
 def _descend(array: pa.Array, path: Sequence[str]) -> pa.Array:
@@ -286,14 +224,16 @@ def _split(fragment: FragmentReader, request: ScanRequest, start: int, stop: int
 def _limited(reader: TableReader, request: ScanRequest) -> Iterator[pa.RecordBatch]:
     """Non-empty windows after offset and limit; reading stops with the last row needed."""
     skip, left = request.offset, request.limit
+    pruner = _pruner(request)
     for fragment, bounds in _fragments(reader, request):
         if left == 0:
             return
         if skip and _counts_known(request) and skip >= fragment.num_rows:
             skip -= fragment.num_rows
             continue
+        possible = _possible(fragment, request, pruner)
         for start, stop in _split(fragment, request, *bounds):
-            for batch in _window_batches(fragment, request, start, stop):
+            for batch in _window_batches(fragment, request, possible, start, stop):
                 dropped = min(skip, batch.num_rows)
                 skip -= dropped
                 batch = batch.slice(dropped, left)
@@ -310,93 +250,36 @@ def _counts_known(request: ScanRequest) -> bool:
     return request.filter is None and request.row_range is None and not request.include_deleted
 
 
-def _window_batches(fragment: FragmentReader, request: ScanRequest, start: int, stop: int) -> Iterator[pa.RecordBatch]:
+def _window_batches(
+    fragment: FragmentReader, request: ScanRequest, possible: RowRanges | None, start: int, stop: int
+) -> Iterator[pa.RecordBatch]:
     """The selected rows of a window, in batches to be cut into those asked for."""
     if request.filter is not None or request.include_deleted or not request.projection.columns:
-        return bisected(partial(_window, fragment, request), start, stop)
+        return bisected(partial(_window, fragment, request, possible), start, stop)
     pieces = _decode(request, [(fragment, (start, stop))])
     return aligned_batches(pieces, request.projection.schema, request.batch_size)
 
 
-def _window(fragment: FragmentReader, request: ScanRequest, start: int, stop: int) -> pa.RecordBatch:
+def _window(
+    fragment: FragmentReader, request: ScanRequest, possible: RowRanges | None, start: int, stop: int
+) -> pa.RecordBatch:
     """The selected rows among physical rows ``[start, stop)``."""
     schema = request.projection.schema
-    rows, known = _select(fragment, request, start, stop)
-    length = stop - start if rows is None else len(rows)
-    if length == 0:
-        return empty_batch(request.projection.schema)
+    selection, known = select(fragment, request, possible, start, stop)
+    if selection.num_rows == 0:
+        return empty_batch(schema)
     if not request.projection.columns:
-        return rows_only(length, schema)
-    parallel = _worth_threads(fragment, request, stop - start)
+        return rows_only(selection.num_rows, schema)
 
     def values(output: OutputColumn) -> pa.Array:
         if output.field is None:
-            return _derived(fragment, output, request, start, stop, rows)
-        whole = known.get(output.field.name) if output.field is request.schema.top_level(output.field.name) else None
-        return _descend(_pick(fragment, output.field, start, stop, rows, whole), output.path)
+            return computed_values(fragment, output, request, selection)
+        same = output.field is request.schema.top_level(output.field.name)
+        return _descend(stored_values(fragment, output.field, selection, known if same else {}), output.path)
 
+    parallel = _worth_threads(fragment, request, selection.width)
     columns = map_parallel(values, request.projection.columns, parallel=parallel)
     return pa.RecordBatch.from_arrays(columns, schema=schema)
-
-
-def _select(
-    fragment: FragmentReader, request: ScanRequest, start: int, stop: int
-) -> tuple[NDArray[np.int64] | None, dict[str, pa.Array]]:
-    """Physical rows to keep (None: all), and the whole columns that were read to find out."""
-    rows = None if request.include_deleted else fragment.live_rows(start, stop)
-    if request.filter is None:
-        return rows, {}
-    batch = _read_inputs(fragment, request.filter, request, start, stop)
-    known = dict(zip(batch.schema.names, batch.columns, strict=True))
-    try:
-        keep = np.asarray(request.filter.mask(batch))
-    except (pa.ArrowException, ArithmeticError, ValueError):
-        if rows is None:
-            raise
-        # the culprit may be a deleted row, which nobody may see
-        live = np.asarray(request.filter.mask(batch.take(pa.array(rows - start))))
-        return rows[live], known
-    if rows is not None:
-        rows = rows[keep[rows - start]]
-    elif not keep.all():
-        rows = np.flatnonzero(keep) + start
-    return rows, known
-
-
-def _read_inputs(
-    fragment: FragmentReader, bound: BoundExpression, request: ScanRequest, start: int, stop: int
-) -> pa.RecordBatch:
-    """The columns an expression reads, deleted rows included."""
-    schema = request.schema
-    fields, arrays = [], []
-    for name in bound.columns:
-        if name in schema.names:
-            field_ = schema.top_level(name)
-            fields.append(field_.to_arrow())
-            arrays.append(read_range(fragment.column(field_), start, stop, name))
-        else:
-            fields.append(SYSTEM_COLUMNS[name])
-            arrays.append(_system(fragment, name, request, np.arange(start, stop)))
-    if not fields:
-        return rows_only(stop - start, pa.schema([]))
-    return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
-
-
-def _pick(
-    fragment: FragmentReader,
-    column: Field,
-    start: int,
-    stop: int,
-    rows: NDArray[np.int64] | None,
-    whole: pa.Array | None,
-) -> pa.Array:
-    """The selected rows of a column, out of `whole` if the window of it was read already."""
-    reader = fragment.column(column)
-    if rows is not None and whole is None and len(rows) < _SPARSE * (stop - start):
-        return take_values(reader, rows, column.name)
-    if whole is None:
-        whole = read_range(reader, start, stop, column.name)
-    return whole if rows is None else whole.take(pa.array(rows - start))
 
 
 # -- shapes ------------------------------------------------------------------------------------------------------

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lance_dataset.file.column import ColumnReader
 from lance_dataset.query.fragment_reader import FragmentReader
+from lance_dataset.schema import Field
 from lance_dataset.table.manifest import Manifest
 from lance_dataset.table.paths import FileLocator
 
@@ -24,18 +26,26 @@ class TableReader:
         Finds the files.
     manifest
         The version.
+    elsewhere
+        See `FragmentReader`.
     """
 
-    def __init__(self, locator: FileLocator, manifest: Manifest) -> None:
+    def __init__(
+        self,
+        locator: FileLocator,
+        manifest: Manifest,
+        elsewhere: Callable[[Field, NDArray[np.uint64]], ColumnReader | None] | None = None,
+    ) -> None:
         self.locator = locator
         self.manifest = manifest
+        self.elsewhere = elsewhere
 
     @cached_property
     def fragments(self) -> Sequence[FragmentReader]:
         """One reader per fragment, in scan order."""
         readers: list[FragmentReader] = []
         for fragment in self.manifest.fragments:
-            readers.append(FragmentReader(self.locator, fragment, readers[-1] if readers else None))
+            readers.append(FragmentReader(self.locator, fragment, readers[-1] if readers else None, self.elsewhere))
         return readers
 
     @cached_property

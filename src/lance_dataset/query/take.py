@@ -88,6 +88,7 @@ def take_fragment_rows(
     fragment: FragmentReader, rows: NDArray[np.int64], projection: Projection, schema: Schema
 ) -> pa.RecordBatch:
     """Rows by physical offset in a fragment, deleted ones included."""
+    rows = rows.view()  # an object of this call, by which columns know what they found out for each other
     arrays = [_take_column(fragment, output, rows, schema) for output in projection.columns]
     return pa.RecordBatch.from_arrays(arrays, schema=projection.schema)
 

@@ -6,17 +6,33 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from lance_dataset._proto import table_pb2
+from lance_dataset._version import __version__
 from lance_dataset.errors import InvalidInputError, UnsupportedError
+from lance_dataset.file.v0_1.dictionaries import with_dictionaries, write_dictionaries
 from lance_dataset.file.versions import DEFAULT_VERSION
 from lance_dataset.schema import Field, Schema
-from lance_dataset.table.checks import check_manifest
+from lance_dataset.table.checks import check_manifest, is_mixture
+from lance_dataset.table.completion import Completion
+from lance_dataset.table.field_repair import with_unique_fields
 from lance_dataset.table.flags import STICKY, Feature, check_readable, check_writable
 from lance_dataset.table.fragment import LEGACY_VERSION, DataFile, Fragment, Spilled
-from lance_dataset.table.manifest import BasePath, Manifest
-from lance_dataset.table.messages import parse_message
+from lance_dataset.table.indices import (
+    check_not_indexed,
+    has_covering_index,
+    has_reliable_coverage,
+    signature_for_unreliable_coverage,
+)
+from lance_dataset.table.manifest import BasePath, Manifest, WriterVersion
 from lance_dataset.table.row_ids import RowIds, RowVersions
-from lance_dataset.table.transaction import Append, Delete, Operation, Overwrite, Restore
+from lance_dataset.table.transaction import (
+    Append,
+    Delete,
+    Operation,
+    Overwrite,
+    ReserveFragments,
+    Restore,
+    Rewrite,
+)
 
 __all__ = ["first_manifest", "next_manifest"]
 
@@ -48,8 +64,10 @@ def first_manifest(operation: Overwrite, *, storage_version: str | None, stable_
     return _finished(_overwrite(base, operation), base)
 
 
-def next_manifest(base: Manifest, operation: Operation, restored: Manifest | None = None) -> Manifest:
-    """The version after `base`, without time, writer and transaction.
+def next_manifest(
+    base: Manifest, operation: Operation, restored: Manifest | None = None, *, complete: Completion | None = None
+) -> Manifest:
+    """The version after `base`, without time and transaction; signed only where the usual signature would mislead.
 
     Parameters
     ----------
@@ -59,6 +77,8 @@ def next_manifest(base: Manifest, operation: Operation, restored: Manifest | Non
         What to change.
     restored
         For a `Restore`, the version to restore.
+    complete
+        Fills in row counts and file sizes that fragments lack; None leaves them as they are.
 
     Raises
     ------
@@ -68,40 +88,88 @@ def next_manifest(base: Manifest, operation: Operation, restored: Manifest | Non
         The table needs a feature this release cannot keep up, or the kind of operation cannot be applied.
     """
     check_writable(base.writer_flags, base.path)
-    trusted = base if base.writer_version is not None else _without_counts(base)
     if isinstance(operation, Append):
-        changed = _append(trusted, operation.fragments)
+        changed = _append(base, operation.fragments)
     elif isinstance(operation, Delete):
-        changed = _delete(trusted, operation)
+        changed = _delete(base, operation)
     elif isinstance(operation, Overwrite):
-        changed = _overwrite(trusted, operation)
+        changed = _overwrite(base, operation)
     elif isinstance(operation, Restore) and restored is not None:
-        changed = _restore(trusted, restored)
+        changed = _restore(base, restored)
+    elif isinstance(operation, Rewrite):
+        changed = _rewrite(base, operation)
+    elif isinstance(operation, ReserveFragments):
+        changed = _reserve(base, operation.num_fragments)
     else:
         raise UnsupportedError(f"this release cannot commit a {operation.name} transaction")
-    return _finished(changed, base)
+    return _finished(changed, base, complete)
 
 
-def _finished(changed: Manifest, base: Manifest) -> Manifest:
+def _finished(changed: Manifest, base: Manifest, complete: Completion | None = None) -> Manifest:
     """Fill in what every operation has in common, and check the result as a reader would."""
+    highest = _highest_id(base.max_fragment_id, changed.max_fragment_id, (*base.fragments, *changed.fragments))
     fragments = tuple(sorted(changed.fragments, key=lambda fragment: fragment.id))
+    if complete is not None:
+        fragments = complete(fragments, changed.base_paths)
     manifest = replace(
         changed,
         version=base.version + 1,
         fragments=fragments,
-        max_fragment_id=_highest_id(base.max_fragment_id, changed.max_fragment_id, fragments),
+        max_fragment_id=highest,
+        index_section=changed.index_section or None,  # 0.5 wrote empty lists
         path="",
         file_size=0,
         tag="",
         transaction_file="",  # named, and the name checked, when the version is published
         inline_transaction=None,
+        writer_version=_signature(changed),
     )
-    manifest = _with_flags(manifest, base)
+    manifest = with_unique_fields(_with_storage_version(manifest))
+    manifest = _with_flags(_with_dictionaries(manifest), base)
     where = f"new version {manifest.version}"
     check_readable(manifest.reader_flags, manifest.writer_flags, manifest.max_allocated_field_id, where)
     base_ids = {path.id for path in manifest.base_paths}
-    check_manifest(fragments, base_ids, manifest.reader_flags, manifest.storage_version, "", where)
+    check_manifest(manifest.fragments, base_ids, manifest.reader_flags, manifest.storage_version, "", where)
     return manifest
+
+
+def _signature(changed: Manifest) -> WriterVersion | None:
+    """Signature that differs from the usual one; `changed` still has that of the version its indices are from."""
+    if has_reliable_coverage(changed):
+        return None
+    return signature_for_unreliable_coverage(__version__)
+
+
+def _with_storage_version(manifest: Manifest) -> Manifest:
+    """The manifest with the storage version of its files, if it claims 0.1; refuses a mixture with later ones."""
+    found = frozenset[str]().union(*(fragment.storage_versions for fragment in manifest.fragments))
+    if is_mixture(found):
+        raise UnsupportedError(
+            f"the dataset would keep files of storage version 0.1 beside {sorted(found - {LEGACY_VERSION})}, which "
+            "release 0.16 mixed by mistake; it can be read, but not be changed like this: overwrite it, restore a "
+            "version from before, or compact it into one version with optimize.compact_files(data_storage_version=...)"
+        )
+    if manifest.storage_version != LEGACY_VERSION or not found or LEGACY_VERSION in found:
+        return manifest
+    return replace(manifest, storage_version=max(found))
+
+
+def _with_dictionaries(manifest: Manifest) -> Manifest:
+    """The manifest with the dictionary values of a 0.1 table at its head, as it will be read back."""
+    if manifest.storage_version == LEGACY_VERSION:
+        blocks, schema = write_dictionaries(manifest.schema, 0)
+        head = b"".join(blocks)
+        return replace(manifest, schema=with_dictionaries(schema, head, "new manifest"), legacy_head=head)
+    if any(node.dictionary_values is not None for node in manifest.schema.walk()):
+        # Later files keep their dictionaries themselves.
+        fields = tuple(_without_dictionary(top) for top in manifest.schema.fields)
+        return replace(manifest, schema=replace(manifest.schema, fields=fields), legacy_head=b"")
+    return manifest
+
+
+def _without_dictionary(node: Field) -> Field:
+    children = tuple(_without_dictionary(child) for child in node.children)
+    return replace(node, children=children, dictionary=None, dictionary_values=None)
 
 
 # -- operations ------------------------------------------------------------------------------------------------------
@@ -176,11 +244,41 @@ def _restore(base: Manifest, old: Manifest) -> Manifest:
         )
     allocated = [mark for mark in (base.max_allocated_field_id, old.max_allocated_field_id) if mark is not None]
     return replace(
-        old if old.writer_version is not None else _without_counts(old),
+        old,
         max_fragment_id=_highest_id(base.max_fragment_id, old.max_fragment_id, (*base.fragments, *old.fragments)),
         next_row_id=max(base.next_row_id, old.next_row_id),
         max_allocated_field_id=max(allocated) if allocated else None,
     )
+
+
+def _rewrite(base: Manifest, operation: Rewrite) -> Manifest:
+    going = operation.old_ids
+    missing = going.difference(fragment.id for fragment in base.fragments)
+    if missing:
+        raise InvalidInputError(
+            f"fragments {sorted(missing)} are not part of version {base.version}, so nothing can replace them"
+        )
+    if base.uses_stable_row_ids and any(
+        fragment.row_ids is None for group in operation.groups for fragment in group.new_fragments
+    ):
+        raise InvalidInputError(
+            "a rewritten fragment has no row ids; with stable row ids it must have those of its rows"
+        )
+    check_not_indexed(base, going)
+    added, next_row_id = _new_fragments(
+        base, [fragment for group in operation.groups for fragment in group.new_fragments]
+    )
+    kept = tuple(fragment for fragment in base.fragments if fragment.id not in going)
+    if operation.storage_version is None:
+        _check_versions(base.storage_version, (*kept, *base.fragments), added)
+    _check_ids([fragment.id for fragment in (*kept, *added)])
+    storage_version = operation.storage_version or base.storage_version
+    return replace(base, fragments=(*kept, *added), next_row_id=next_row_id, storage_version=storage_version)
+
+
+def _reserve(base: Manifest, count: int) -> Manifest:
+    highest = _highest_id(base.max_fragment_id, None, base.fragments)
+    return replace(base, max_fragment_id=(highest or 0) + count)
 
 
 # -- parts -----------------------------------------------------------------------------------------------------------
@@ -255,16 +353,6 @@ def _check_versions(storage_version: str, present: Sequence[Fragment], added: Se
         )
 
 
-def _without_counts(manifest: Manifest) -> Manifest:
-    """The manifest with all row counts unknown: releases that did not sign their manifests wrote wrong ones."""
-    fragments = []
-    for fragment in manifest.fragments:
-        deletions = fragment.deletion_file
-        unsure = replace(deletions, num_deleted_rows=0) if deletions is not None else None
-        fragments.append(replace(fragment, physical_rows=0, deletion_file=unsure))
-    return replace(manifest, fragments=tuple(fragments))
-
-
 def _numbered_bases(bases: Sequence[BasePath]) -> tuple[BasePath, ...]:
     """Base paths with an id for those that have none (0)."""
     numbered = []
@@ -307,7 +395,7 @@ def _with_flags(manifest: Manifest, base: Manifest) -> Manifest:
         both |= Feature.STABLE_ROW_IDS
     if manifest.base_paths:
         both |= Feature.BASE_PATHS
-    if _has_covering_index(manifest):
+    if has_covering_index(manifest):
         both |= Feature.COVERED_INDEX
     if _is_mixed(manifest):
         both |= Feature.MIXED_FILE_VERSIONS
@@ -330,10 +418,3 @@ def _is_mixed(manifest: Manifest) -> bool:
     if manifest.storage_version != LEGACY_VERSION:
         versions.add(manifest.storage_version)
     return len(versions) > 1
-
-
-def _has_covering_index(manifest: Manifest) -> bool:
-    if not manifest.index_section:
-        return False
-    section = parse_message(table_pb2.IndexSection, manifest.index_section, f"{manifest.path}: index section")
-    return any(index.covering_fields for index in section.indices)

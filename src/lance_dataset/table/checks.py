@@ -11,9 +11,7 @@ from lance_dataset.io.paths import safe_join
 from lance_dataset.table.flags import Feature
 from lance_dataset.table.fragment import LEGACY_VERSION, DataFile, Fragment, file_version_numbers
 
-__all__ = ["check_fields", "check_fragments", "check_manifest"]
-
-_TOMBSTONE = -2
+__all__ = ["check_fields", "check_fragments", "check_manifest", "is_mixture"]
 
 
 def check_fields(fields: Iterable[file_pb2.Field], where: str) -> None:
@@ -99,7 +97,7 @@ def _check_file(file: DataFile, base_ids: Set[int], what: str) -> None:
     if file.base_id is not None and file.base_id not in base_ids:
         raise CorruptFileError(f"{what}: {file.path!r} lies in base path {file.base_id}, which is not listed")
     if file.storage_version == LEGACY_VERSION:
-        live = [field_id for field_id in file.fields if field_id != _TOMBSTONE]
+        live = [field_id for field_id in file.fields if field_id >= 0]
         if any(later <= earlier for earlier, later in pairwise(live)):
             raise CorruptFileError(f"{what}: the field ids of {file.path!r} are not ascending: {list(file.fields)}")
         return
@@ -113,19 +111,44 @@ def _check_file(file: DataFile, base_ids: Set[int], what: str) -> None:
 
 
 def check_file_versions(
-    fragments: Iterable[Fragment], storage_version: str, *, mixed_allowed: bool, where: str
+    fragments: Sequence[Fragment], storage_version: str, *, mixed_allowed: bool, where: str
 ) -> None:
     """Check that the data files go together.
 
-    Files of 0.1 never mix with later ones; later ones mix only where `mixed_allowed`.
+    Later versions mix only where `mixed_allowed`. Files of 0.1 mix with later ones only in tables that call themselves
+    0.1, as release 0.16 left some, and never in one fragment.
     """
-    found = {file.storage_version for fragment in fragments for file in fragment.files}
-    # Some releases wrote 2.x files into tables that call themselves 0.1.
-    expected = found | ({storage_version} if storage_version != LEGACY_VERSION else set())
-    if LEGACY_VERSION in found and len(expected) > 1:
-        raise CorruptFileError(f"{where}: files of storage version 0.1 are mixed with {sorted(expected)[1:]}")
-    if len(expected) > 1 and not mixed_allowed:
+    found: set[str] = set()
+    for fragment in fragments:
+        versions = fragment.storage_versions
+        if is_mixture(versions):
+            raise CorruptFileError(
+                f"{where}: fragment {fragment.id} has files of the storage versions {sorted(versions)}; those of 0.1 "
+                "never go together with later ones"
+            )
+        found |= versions
+    if storage_version != LEGACY_VERSION:
+        found.add(storage_version)
+        if is_mixture(found):
+            raise CorruptFileError(
+                f"{where}: has files of storage version 0.1, but calls itself a table of {storage_version}"
+            )
+    later = found - {LEGACY_VERSION}
+    if len(later) > 1 and not mixed_allowed and not _are_from_0_16(fragments, storage_version):
         raise CorruptFileError(
-            f"{where}: files of the storage versions {sorted(found)} in a table of {storage_version} without the "
+            f"{where}: files of the storage versions {sorted(later)} in a table of {storage_version} without the "
             "feature for mixed versions"
         )
+
+
+def _are_from_0_16(fragments: Sequence[Fragment], storage_version: str) -> bool:
+    """Whether it is release 0.16 that listed the files: all of them as (0, 3), though they and the table say 2.1."""
+    files = (file for fragment in fragments for file in fragment.files)
+    return storage_version == "2.1" and all(
+        (file.file_major_version, file.file_minor_version) == (0, 3) for file in files
+    )
+
+
+def is_mixture(storage_versions: Set[str]) -> bool:
+    """Whether 0.1 is among the versions beside a later one."""
+    return LEGACY_VERSION in storage_versions and len(storage_versions) > 1

@@ -19,15 +19,17 @@ from lance_dataset.errors import (
 )
 from lance_dataset.io.base import ObjectStore
 from lance_dataset.table.apply import first_manifest, next_manifest
+from lance_dataset.table.completion import FragmentCompletion
 from lance_dataset.table.conflicts import check_conflict
-from lance_dataset.table.fragment import Fragment
+from lance_dataset.table.fragment import LEGACY_VERSION, Fragment
+from lance_dataset.table.latest_copy import adopt_latest_copy, update_latest_copy
 from lance_dataset.table.leftovers import remove_superseded, remove_uncommitted
-from lance_dataset.table.manifest import Manifest, WriterVersion, encode_manifest, read_commit_id, read_manifest
-from lance_dataset.table.naming import VERSIONS_FOLDER, ManifestName, Naming
+from lance_dataset.table.manifest import Manifest, WriterVersion, encode_manifest, read_commit_id
+from lance_dataset.table.naming import VERSIONS_FOLDER, ManifestName, Naming, manifest_path, named_path
 from lance_dataset.table.paths import FileLocator
 from lance_dataset.table.rebase import AffectedRows, rebase_delete
 from lance_dataset.table.transaction import Delete, Operation, Overwrite, Restore, Transaction, read_transaction
-from lance_dataset.table.versions import find_latest, locate_version, manifest_path
+from lance_dataset.table.versions import find_latest, find_latest_to_follow, read_named, read_version
 
 __all__ = ["WRITER_VERSION", "commit_transaction", "create_table"]
 
@@ -158,19 +160,23 @@ def _commit(
     strict = max_retries == 0 and isinstance(transaction.operation, Overwrite)
     known = read_manifest
     backoff = _Backoff()
+    complete = FragmentCompletion(store, root)
     for _ in range(max(max_retries, 1)):
-        latest = find_latest(store, root)
+        latest = find_latest_to_follow(store, root)
         if latest is None:
             raise DatasetNotFoundError(f"Dataset at path {store.uri(root)} was not found")
+        if latest.naming is Naming.LATEST_COPY:
+            latest = adopt_latest_copy(store, root, latest)
         if known is not None:
             _check_not_replaced(store, root, known, latest)
         if strict and latest.version != transaction.read_version:
             break
-        base = known if known is not None and known.version == latest.version else _read(store, root, latest)
+        base = known if known is not None and known.version == latest.version else read_named(store, root, latest)
         given = transaction.operation
         transaction = _rebased(store, root, transaction, base, affected_rows)
         rewritten += _rewritten(given, transaction.operation)
-        manifest = next_manifest(base, transaction.operation, _restored(store, root, transaction))
+        restored = _restored(store, root, transaction)
+        manifest = next_manifest(base, transaction.operation, restored, complete=complete)
         try:
             return _publish(store, root, manifest, transaction, latest.naming)
         except AlreadyExistsError:
@@ -183,13 +189,9 @@ def _commit(
     )
 
 
-def _read(store: ObjectStore, root: str, name: ManifestName) -> Manifest:
-    return read_manifest(store, f"{root}/{VERSIONS_FOLDER}/{name.name}")
-
-
 def _check_not_replaced(store: ObjectStore, root: str, known: Manifest, latest: ManifestName) -> None:
     """Refuse a manifest that is not of this table: somebody may have dropped the table and made another."""
-    current = f"{root}/{VERSIONS_FOLDER}/{latest.name}" if known.version == latest.version else known.path
+    current = named_path(root, latest) if known.version == latest.version else known.path
     try:
         same = known.version <= latest.version and read_commit_id(store, current) == known.commit_id
     except MissingFileError:
@@ -206,7 +208,7 @@ def _check_not_replaced(store: ObjectStore, root: str, known: Manifest, latest: 
 def _restored(store: ObjectStore, root: str, transaction: Transaction) -> Manifest | None:
     if not isinstance(transaction.operation, Restore):
         return None
-    return read_manifest(store, locate_version(store, root, transaction.operation.version))
+    return read_version(store, root, transaction.operation.version)
 
 
 def _rebased(
@@ -240,7 +242,7 @@ def _rewritten(before: Operation, after: Operation) -> list[Fragment]:
 def _committed(store: ObjectStore, root: str, version: int, base: Manifest) -> Transaction:
     """The transaction of a version."""
     try:
-        manifest = base if version == base.version else read_manifest(store, locate_version(store, root, version))
+        manifest = base if version == base.version else read_version(store, root, version)
         transaction = read_transaction(store, root, manifest)
     except (VersionNotFoundError, MissingFileError):
         transaction = None
@@ -268,7 +270,7 @@ def _publish(store: ObjectStore, root: str, manifest: Manifest, transaction: Tra
         tag=transaction.tag,
         transaction_file=transaction.file_name,
         inline_transaction=encoded,
-        writer_version=WRITER_VERSION,
+        writer_version=manifest.writer_version or WRITER_VERSION,
     )
     content = encode_manifest(signed)
     path = manifest_path(root, signed.version, naming)
@@ -285,6 +287,8 @@ def _publish(store: ObjectStore, root: str, manifest: Manifest, transaction: Tra
             store.delete(transaction_path)
         raise
     _write_hint(store, root, signed.version)
+    if naming is Naming.V1 and signed.storage_version == LEGACY_VERSION:
+        update_latest_copy(store, root, signed.version, content)
     return replace(signed, path=path, file_size=len(content))
 
 

@@ -11,7 +11,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from lance_dataset.errors import CommitConflictError
-from lance_dataset.table.transaction import UNKNOWN, Delete, Foreign, Operation, Overwrite, Transaction
+from lance_dataset.table.indices import coverage
+from lance_dataset.table.transaction import UNKNOWN, Delete, Foreign, Operation, Overwrite, Rewrite, Transaction
 
 __all__ = ["Verdict", "check_conflict", "touched_fragments"]
 
@@ -99,15 +100,14 @@ def touched_fragments(operation: Operation) -> frozenset[int]:
         return frozenset(fragment.id for fragment in operation.updated_fragments) | frozenset(
             operation.deleted_fragment_ids
         )
+    if isinstance(operation, Rewrite):
+        return operation.old_ids
     if not isinstance(operation, Foreign):
         return frozenset()
     message: Any = operation.message
     if operation.name == "Update":
         updated = {fragment.id for fragment in message.updated_fragments}
         return frozenset(updated.union(message.removed_fragment_ids))
-    if operation.name == "Rewrite":
-        groups = [message.old_fragments, *(group.old_fragments for group in message.groups)]
-        return frozenset(fragment.id for group in groups for fragment in group)
     if operation.name == "DataReplacement":
         return frozenset(replacement.fragment_id for replacement in message.replacements)
     if operation.name == "DataOverlay":
@@ -171,6 +171,25 @@ def _config_keys(update: Foreign) -> set[str]:
     return {*message.upsert_values, *message.delete_keys, *new_style}
 
 
+def _adds_fragments(ours: Rewrite, _theirs: Operation) -> Verdict:
+    """New fragments are of the storage version that an upgrade of the table leaves."""
+    return Verdict.COMPATIBLE if ours.storage_version is None else Verdict.RETRYABLE
+
+
+def _same_fragments_or_added(ours: Rewrite, theirs: Operation) -> Verdict:
+    return Verdict.RETRYABLE if ours.storage_version is not None else _same_fragments(ours, theirs)
+
+
+def _indexed_fragments(ours: Rewrite, theirs: Foreign) -> Verdict:
+    """New indices must not cover what is rewritten; those that do not say what they cover may."""
+    message: Any = theirs.message
+    for index in message.new_indices:
+        covered = coverage(index)
+        if covered is None or not ours.old_ids.isdisjoint(covered):
+            return Verdict.RETRYABLE
+    return Verdict.COMPATIBLE
+
+
 def _changes_schema_metadata(_ours: Operation, theirs: Foreign) -> Verdict:
     message: Any = theirs.message
     updates = [message.schema_metadata_updates, *message.field_metadata_updates.values()]
@@ -232,4 +251,18 @@ _RULES: Mapping[str, Mapping[str, Rule]] = {
         "UpdateConfig": _changes_schema_metadata,
         "UpdateMemWalState": _NO,
     },
+    "Rewrite": {
+        **_NEVER,
+        "Append": _adds_fragments,
+        "Delete": _same_fragments,
+        "Update": _same_fragments_or_added,
+        "Overwrite": _NO,
+        "CreateIndex": _indexed_fragments,
+        "Rewrite": _same_fragments_or_added,
+        "Merge": _RETRY,
+        "Restore": _NO,
+        "DataReplacement": _same_fragments,
+        "DataOverlay": _same_fragments,
+    },
+    "ReserveFragments": {**_NEVER, "Overwrite": _NO, "Restore": _NO},
 }

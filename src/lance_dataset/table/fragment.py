@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from lance_dataset._proto import table_pb2
@@ -122,7 +122,20 @@ class DataFile:
     @property
     def storage_version(self) -> str:
         """Storage version of the file, such as ``"2.1"``; raises UnsupportedError for unknown numbers."""
-        return storage_version_of(self.file_major_version, self.file_minor_version, f"data file {self.path!r}")
+        major, minor = self.file_major_version, self.file_minor_version
+        return _STORAGE_VERSIONS.get((major, minor)) or storage_version_of(major, minor, f"data file {self.path!r}")
+
+    @property
+    def is_legacy(self) -> bool:
+        """Whether the file is from before 2.0; such a file numbers its columns by field id."""
+        return self.storage_version == LEGACY_VERSION
+
+    @property
+    def columns(self) -> Iterator[tuple[int, int]]:
+        """(field id, column index) pairs; in 0.1 files, which know no columns, the index of a field is its id."""
+        if self.is_legacy:
+            return zip(self.fields, self.fields, strict=True)
+        return zip(self.fields, self.column_indices, strict=True)
 
     @classmethod
     def from_proto(cls, message: table_pb2.DataFile) -> DataFile:
@@ -247,6 +260,11 @@ class Fragment:
         if deleted is None or self.physical_rows == 0:
             return None
         return self.physical_rows - deleted
+
+    @property
+    def storage_versions(self) -> frozenset[str]:
+        """Storage versions of the data files."""
+        return frozenset(file.storage_version for file in self.files)
 
     @classmethod
     def from_proto(cls, message: table_pb2.DataFragment, where: str = "fragment") -> Fragment:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import datetime as dt
 import struct
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from lance_dataset._proto import table_pb2
 from lance_dataset.errors import CorruptFileError
+from lance_dataset.file.v0_1.dictionaries import with_dictionaries
 from lance_dataset.file.versions import DEFAULT_VERSION
 from lance_dataset.io.base import ObjectStore
 from lance_dataset.schema import Schema
@@ -90,7 +91,8 @@ class Manifest:
     fragments
         Fragments in scan order.
     storage_version
-        Storage version of new data files (``"2.1"``).
+        Storage version of new data files (``"2.1"``). Where a manifest does not say, that of its files; and also where
+        it says 0.1 although all its files are of a later one, a mistake of release 0.16.
     timestamp_nanos
         Time of the commit, nanoseconds since the epoch.
     reader_flags, writer_flags
@@ -120,7 +122,7 @@ class Manifest:
     inline_transaction
         Serialized transaction, None when it is only in a file.
     legacy_head
-        Dictionary values that manifests of 0.1 tables start with.
+        Dictionary values that manifests of 0.1 tables start with; `Field.dictionary` of the schema refers to it.
     path, file_size
         Where the manifest was read from or written to, and its size.
     """
@@ -247,15 +249,18 @@ def decode_manifest(data: bytes, path: str) -> Manifest:
     max_allocated = message.max_allocated_field_id if message.HasField("max_allocated_field_id") else None
     check_readable(message.reader_feature_flags, message.writer_feature_flags, max_allocated, path)
     check_fields(message.fields, path)
+    fragments = _fragments(message, path)
+    storage_version = _storage_version(message, fragments, path)
     schema = Schema.from_proto(message.fields, message.schema_metadata, where=path)
-    fragments = tuple(Fragment.from_proto(fragment, path) for fragment in message.fragments)
+    if storage_version == LEGACY_VERSION:
+        schema = with_dictionaries(schema, data, path, empty_is_null=not _is_from_0_4(message))
     index_position = message.index_section if message.HasField("index_section") else None
     transaction_position = _transaction_position(message)
     manifest = Manifest(
         version=message.version,
         schema=schema,
         fragments=fragments,
-        storage_version=_storage_version(message, fragments),
+        storage_version=storage_version,
         timestamp_nanos=_timestamp_nanos(message),
         reader_flags=message.reader_feature_flags,
         writer_flags=message.writer_feature_flags,
@@ -393,12 +398,36 @@ def _legacy_head(data: bytes, schema: Schema, positions: list[int | None]) -> by
     return data[: min(position for position in positions if position is not None)]
 
 
-def _storage_version(message: table_pb2.Manifest, fragments: tuple[Fragment, ...]) -> str:
-    if message.HasField("data_format"):
-        return message.data_format.version
-    for fragment in fragments:
-        for file in fragment.files:
-            return file.storage_version
+def _fragments(message: table_pb2.Manifest, path: str) -> tuple[Fragment, ...]:
+    """The fragments; without their row counts if the release did not sign the manifest: it wrote wrong ones."""
+    fragments = tuple(Fragment.from_proto(fragment, path) for fragment in message.fragments)
+    return fragments if message.HasField("writer_version") else tuple(map(_without_counts, fragments))
+
+
+def _without_counts(fragment: Fragment) -> Fragment:
+    deletions = fragment.deletion_file
+    unsure = replace(deletions, num_deleted_rows=0) if deletions is not None else None
+    return replace(fragment, physical_rows=0, deletion_file=unsure)
+
+
+def _is_from_0_4(message: table_pb2.Manifest) -> bool:
+    """Whether a manifest has nothing that releases after 0.4 write."""
+    flags = message.reader_feature_flags or message.writer_feature_flags
+    later = ("max_fragment_id", "writer_version", "data_format")
+    return not (flags or message.transaction_file or any(message.HasField(name) for name in later))
+
+
+def _storage_version(message: table_pb2.Manifest, fragments: tuple[Fragment, ...], path: str) -> str:
+    stated = message.data_format.version if message.HasField("data_format") else None
+    if stated is not None and stated != LEGACY_VERSION:
+        return stated
+    found = frozenset[str]().union(*(fragment.storage_versions for fragment in fragments))
+    if stated is not None:
+        return next(iter(found)) if len(found) == 1 else stated
+    if len(found) > 1:
+        raise CorruptFileError(f"{path}: states no storage version, and its files have several: {sorted(found)}")
+    if found:
+        return next(iter(found))
     return "2.0" if message.writer_feature_flags & Feature.V2_FORMAT else LEGACY_VERSION
 
 

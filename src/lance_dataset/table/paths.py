@@ -74,6 +74,10 @@ class FileLocator:
         """Store and path of a transaction file."""
         return self._store, safe_join(f"{self._root}/{TRANSACTIONS_FOLDER}", name, what="transaction file")
 
+    def inner_table(self, name: str) -> tuple[ObjectStore, str]:
+        """Store and root of a table that lies in a folder of this one."""
+        return self._store, f"{self._root}/{name}"
+
     def _folder(self, base_id: int | None, name: str) -> tuple[ObjectStore, str]:
         if base_id is None:
             return self._store, f"{self._root}/{name}"

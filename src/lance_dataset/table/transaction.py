@@ -25,7 +25,10 @@ __all__ = [
     "Foreign",
     "Operation",
     "Overwrite",
+    "ReserveFragments",
     "Restore",
+    "Rewrite",
+    "RewriteGroup",
     "Transaction",
     "read_transaction",
 ]
@@ -145,6 +148,70 @@ class Restore:
 
 
 @dataclass(frozen=True)
+class RewriteGroup:
+    """Fragments, and those that have the same live rows in the same order.
+
+    Attributes
+    ----------
+    old_fragments
+        Fragments that go.
+    new_fragments
+        Fragments that take their place; with id 0 they get their ids at commit.
+    """
+
+    old_fragments: tuple[Fragment, ...]
+    new_fragments: tuple[Fragment, ...]
+
+
+@dataclass(frozen=True)
+class Rewrite:
+    """Fragments are replaced by others with the same rows: compaction.
+
+    Attributes
+    ----------
+    groups
+        What replaces what.
+    rewritten_indices
+        Serialized messages about indices that were adapted, carried along.
+    storage_version
+        File version of the table from now on, when all its files are rewritten in another one; by default it stays as
+        it is. Not part of the stored transaction.
+    """
+
+    groups: tuple[RewriteGroup, ...]
+    rewritten_indices: tuple[bytes, ...] = ()
+    storage_version: str | None = field(default=None, compare=False)
+
+    @property
+    def name(self) -> str:
+        """Name of the kind of operation."""
+        return "Rewrite"
+
+    @property
+    def old_ids(self) -> frozenset[int]:
+        """Ids of the fragments that go."""
+        return frozenset(fragment.id for group in self.groups for fragment in group.old_fragments)
+
+
+@dataclass(frozen=True)
+class ReserveFragments:
+    """Fragment ids are set aside for fragments that a later change brings.
+
+    Attributes
+    ----------
+    num_fragments
+        How many.
+    """
+
+    num_fragments: int
+
+    @property
+    def name(self) -> str:
+        """Name of the kind of operation."""
+        return "ReserveFragments"
+
+
+@dataclass(frozen=True)
 class Foreign:
     """An operation of another writer that this release takes into account but does not apply.
 
@@ -160,7 +227,7 @@ class Foreign:
     message: Message | None = field(repr=False)
 
 
-Operation = Append | Delete | Overwrite | Restore | Foreign
+Operation = Append | Delete | Overwrite | Restore | Rewrite | ReserveFragments | Foreign
 
 
 @dataclass(frozen=True)
@@ -280,6 +347,10 @@ def _decode_operation(message: transaction_pb2.Transaction, where: str) -> Opera
         return _decode_overwrite(message.overwrite, where)
     if kind == "restore":
         return Restore(message.restore.version)
+    if kind == "rewrite":
+        return _decode_rewrite(message.rewrite, where)
+    if kind == "reserve_fragments":
+        return ReserveFragments(message.reserve_fragments.num_fragments)
     if kind is None:
         return Foreign(UNKNOWN, None)
     return Foreign(_NAMES[kind], getattr(message, kind))
@@ -299,6 +370,14 @@ def _decode_overwrite(message: transaction_pb2.Transaction.Overwrite, where: str
     )
 
 
+def _decode_rewrite(message: transaction_pb2.Transaction.Rewrite, where: str) -> Rewrite:
+    given = [(group.old_fragments, group.new_fragments) for group in message.groups]
+    if message.old_fragments or message.new_fragments:  # up to 0.7 there was one group, not listed as such
+        given.insert(0, (message.old_fragments, message.new_fragments))
+    groups = tuple(RewriteGroup(_fragments(old, where), _fragments(new, where)) for old, new in given)
+    return Rewrite(groups, tuple(index.SerializeToString() for index in message.rewritten_indices))
+
+
 def _encode_operation(operation: Operation, message: transaction_pb2.Transaction) -> None:
     if isinstance(operation, Append):
         message.append.SetInParent()
@@ -313,6 +392,11 @@ def _encode_operation(operation: Operation, message: transaction_pb2.Transaction
     elif isinstance(operation, Restore):
         message.restore.SetInParent()
         message.restore.version = operation.version
+    elif isinstance(operation, Rewrite):
+        _encode_rewrite(operation, message.rewrite)
+    elif isinstance(operation, ReserveFragments):
+        message.reserve_fragments.SetInParent()
+        message.reserve_fragments.num_fragments = operation.num_fragments
     elif operation.message is not None:
         kind = next(kind for kind, name in _NAMES.items() if name == operation.name)
         getattr(message, kind).CopyFrom(operation.message)
@@ -329,3 +413,13 @@ def _encode_overwrite(operation: Overwrite, message: transaction_pb2.Transaction
     for name, setting in operation.config_upserts.items():
         message.config_upsert_values[name] = setting
     message.initial_bases.extend(base.to_proto() for base in operation.initial_bases)
+
+
+def _encode_rewrite(operation: Rewrite, message: transaction_pb2.Transaction.Rewrite) -> None:
+    message.SetInParent()
+    for group in operation.groups:
+        added = message.groups.add()
+        added.old_fragments.extend(fragment.to_proto() for fragment in group.old_fragments)
+        added.new_fragments.extend(fragment.to_proto() for fragment in group.new_fragments)
+    for index in operation.rewritten_indices:
+        message.rewritten_indices.add().MergeFromString(index)

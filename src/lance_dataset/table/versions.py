@@ -5,34 +5,49 @@ from __future__ import annotations
 import datetime as dt
 from typing import Any
 
-from lance_dataset.errors import CorruptFileError, DatasetNotFoundError, VersionNotFoundError
+from lance_dataset.errors import (
+    CorruptFileError,
+    DatasetNotFoundError,
+    MissingFileError,
+    UnsupportedError,
+    VersionNotFoundError,
+)
 from lance_dataset.io.base import ObjectStore
 from lance_dataset.table.manifest import Manifest, read_manifest
 from lance_dataset.table.naming import (
+    LATEST_COPY,
     VERSIONS_FOLDER,
     ManifestName,
     Naming,
     is_detached,
-    manifest_name,
+    latest_copy_path,
+    manifest_path,
+    named_path,
     parse_manifest_name,
 )
 
 __all__ = [
     "find_latest",
+    "find_latest_to_follow",
     "latest_version",
+    "list_manifests",
     "list_versions",
     "locate_version",
-    "manifest_path",
     "read_latest",
     "read_named",
+    "read_version",
     "version_as_of",
     "version_info",
 ]
 
 
-def manifest_path(root: str, version: int, naming: Naming) -> str:
-    """Path of the manifest of a version."""
-    return f"{root}/{VERSIONS_FOLDER}/{manifest_name(version, naming)}"
+def list_manifests(store: ObjectStore, root: str) -> list[ManifestName]:
+    """Names of all numbered manifests by version; a version has two while a migration of names is under way."""
+    names = (parse_manifest_name(name) for name in store.list_names(f"{root}/{VERSIONS_FOLDER}"))
+    return sorted(
+        (name for name in names if name is not None and name.naming is not Naming.DETACHED),
+        key=lambda name: (name.version, name.naming.value),
+    )
 
 
 def list_versions(store: ObjectStore, root: str) -> list[ManifestName]:
@@ -41,24 +56,60 @@ def list_versions(store: ObjectStore, root: str) -> list[ManifestName]:
     Raises
     ------
     CorruptFileError
-        The manifests are named in different ways.
+        A version is there under two names with different content.
     """
-    names = (parse_manifest_name(name) for name in store.list_names(f"{root}/{VERSIONS_FOLDER}"))
-    found = sorted(
-        (name for name in names if name is not None and name.naming is not Naming.DETACHED),
-        key=lambda name: name.version,
-    )
-    if len({name.naming for name in found}) > 1:
+    return _versions(store, root, list_manifests(store, root))
+
+
+def _versions(store: ObjectStore, root: str, names: list[ManifestName]) -> list[ManifestName]:
+    """One name for each version: the new one where a migration left both."""
+    found: dict[int, ManifestName] = {}
+    for name in names:
+        if name.version in found:
+            _check_same(store, root, name.version)
+        found[name.version] = name
+    if not found and store.exists(latest_copy_path(root)):
+        manifest = read_manifest(store, latest_copy_path(root))
+        return [ManifestName(LATEST_COPY, manifest.version, Naming.LATEST_COPY)]
+    return list(found.values())
+
+
+def _check_same(store: ObjectStore, root: str, version: int) -> None:
+    """Compare the two manifests of a version; one that is gone by now was the same."""
+    paths = [manifest_path(root, version, naming) for naming in (Naming.V1, Naming.V2)]
+    try:
+        contents = {store.read(path) for path in paths}
+    except MissingFileError:
+        return
+    if len(contents) > 1:
         raise CorruptFileError(
-            f"{store.uri(root)}: Found multiple manifest naming schemes in {VERSIONS_FOLDER!r}; a migration between "
-            "them was interrupted, run it again"
+            f"{store.uri(root)}: version {version} is there twice with different content, as {paths[0]} and as "
+            f"{paths[1]}; move the one away that is not part of this dataset"
         )
-    return found
 
 
 def find_latest(store: ObjectStore, root: str) -> ManifestName | None:
     """The newest version, None when there is no table."""
     versions = list_versions(store, root)
+    return versions[-1] if versions else None
+
+
+def find_latest_to_follow(store: ObjectStore, root: str) -> ManifestName | None:
+    """The newest version, to commit another one behind it; None when there is no table.
+
+    Raises
+    ------
+    UnsupportedError
+        The manifests are named in different ways, so there is no name for the next one that every reader would find.
+    """
+    names = list_manifests(store, root)
+    if len({name.naming for name in names}) > 1:
+        raise UnsupportedError(
+            f"{store.uri(root)}: Found multiple manifest naming schemes in {VERSIONS_FOLDER!r}, so nothing can be "
+            "committed: a migration was interrupted, or another program went on with the old names; run "
+            "migrate_manifest_paths_v2() to finish it"
+        )
+    versions = _versions(store, root, names)
     return versions[-1] if versions else None
 
 
@@ -78,7 +129,14 @@ def latest_version(store: ObjectStore, root: str) -> ManifestName:
 
 def read_named(store: ObjectStore, root: str, name: ManifestName) -> Manifest:
     """The manifest of a listed version."""
-    return read_manifest(store, f"{root}/{VERSIONS_FOLDER}/{name.name}")
+    try:
+        return read_manifest(store, named_path(root, name))
+    except MissingFileError:
+        if name.naming is Naming.V1:
+            renamed = manifest_path(root, name.version, Naming.V2)
+            if store.exists(renamed):  # by a migration, since the listing
+                return read_manifest(store, renamed)
+        raise
 
 
 def read_latest(store: ObjectStore, root: str) -> Manifest | None:
@@ -96,19 +154,31 @@ def locate_version(store: ObjectStore, root: str, version: int) -> str:
         There is no table.
     VersionNotFoundError
         The table does not have the version.
+    CorruptFileError
+        It is there under two names with different content.
     """
-    if is_detached(version):
-        candidates = [manifest_path(root, version, Naming.DETACHED)]
-    else:
-        candidates = [manifest_path(root, version, Naming.V2), manifest_path(root, version, Naming.V1)]
+    schemes = (Naming.DETACHED,) if is_detached(version) else (Naming.V2, Naming.V1)
     if 0 <= version < 1 << 64:
-        for path in candidates:
-            if store.exists(path):
-                return path
+        paths = [manifest_path(root, version, naming) for naming in schemes]
+        there = [path for path in paths if store.exists(path)]
+        if len(there) > 1:
+            _check_same(store, root, version)
+        if there:
+            return there[0]
     latest = latest_version(store, root)
+    if latest.naming is Naming.LATEST_COPY and latest.version == version:
+        return latest_copy_path(root)
     raise VersionNotFoundError(
         f"Dataset at path {store.uri(root)} was not found in version {version}; the latest version is {latest.version}"
     )
+
+
+def read_version(store: ObjectStore, root: str, version: int) -> Manifest:
+    """The manifest of a version by its number, detached ones included; raises what `locate_version` raises."""
+    try:
+        return read_manifest(store, locate_version(store, root, version))
+    except MissingFileError:  # renamed by a migration between the two steps
+        return read_manifest(store, locate_version(store, root, version))
 
 
 def version_as_of(store: ObjectStore, root: str, moment: dt.datetime) -> Manifest:

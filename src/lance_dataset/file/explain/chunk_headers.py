@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from lance_dataset.errors import CorruptFileError
 from lance_dataset.file.v2_1.layout import MiniBlockLayout
+from lance_dataset.file.v2_1.pre.layout import PreLayout
 from lance_dataset.file.v2_1.read.page import Page
 from lancecodec import CodecError
 from lancecodec.miniblock import ChunkTable
@@ -16,6 +17,8 @@ from lancecodec.miniblock import ChunkTable
 __all__ = ["ChunkSizes", "read_chunk_sizes"]
 
 _MOST_BUFFERS = 1000
+#: Of chunks from before 2.1 was stable.
+_EARLY_HEADER = np.dtype([("repetition", "<u2"), ("definition", "<u2"), ("values", "<u2", (1,))])
 
 
 @dataclass(frozen=True)
@@ -55,7 +58,8 @@ def read_chunk_sizes(page: Page, layout: MiniBlockLayout, num_items: int) -> Chu
     starts = np.asarray(table.starts)
     if layout.num_buffers > _MOST_BUFFERS:
         raise CorruptFileError(f"{page.where}: chunks with {layout.num_buffers} value buffers")
-    header = _header_type(layout)
+    early = isinstance(page.layout, PreLayout) and page.layout.early_chunks
+    header = _EARLY_HEADER if early else _header_type(layout)
     if (np.diff(starts) < header.itemsize).any():
         raise CorruptFileError(f"{page.where}: a chunk is smaller than its header of {header.itemsize} bytes")
     headers = _read_headers(page, starts[:-1], header)

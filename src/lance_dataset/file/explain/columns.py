@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lance_dataset.errors import CorruptFileError, InvalidInputError, UnsupportedError
+from lance_dataset.errors import InvalidInputError, UnsupportedError
 from lance_dataset.file.blob_fields import described
 from lance_dataset.file.container import FileMetadata
+from lance_dataset.file.explain.batches import describe_batches
 from lance_dataset.file.explain.facts import Facts
 from lance_dataset.file.explain.measure import Measured, leaf_array, measure
 from lance_dataset.file.explain.report import Alternative, EncodingReport, PageEncoding
@@ -18,22 +20,29 @@ from lance_dataset.file.explain.sparse import describe_sparse
 from lance_dataset.file.explain.structural import describe_page
 from lance_dataset.file.explain.table import size_text
 from lance_dataset.file.explain.trees import describe_tree
+from lance_dataset.file.families import stored_indices
 from lance_dataset.file.options import is_blob
-from lance_dataset.file.v2_0.arrays import read_page
-from lance_dataset.file.v2_0.columns import column_indices as indices_2_0
-from lance_dataset.file.v2_0.page import open_pages as open_trees
-from lance_dataset.file.v2_1.columns import column_indices as indices_2_1
+from lance_dataset.file.v0_1.container import LegacyFile
+from lance_dataset.file.v0_1.read.open import open_node
+from lance_dataset.file.v0_1.read.spans import Spans
+from lance_dataset.file.v2_0.decode import open_values
 from lance_dataset.file.v2_1.nesting import Branch, branches
+from lance_dataset.file.v2_1.pre import PRE_PAGES
+from lance_dataset.file.v2_1.pre.array_pages import file_has_array_pages
 from lance_dataset.file.v2_1.read.leaf import LEVEL_PAGES, LeafColumn
-from lance_dataset.file.v2_1.read.page import PageGrammar, open_pages
+from lance_dataset.file.v2_1.read.page import PageGrammar, open_pages, with_older_pages
 from lance_dataset.file.v2_3.decode import PLANAR_PAGES
 from lance_dataset.file.v2_3.layout import SparseLayout
+from lance_dataset.file.v2_3.pre import PRE_PAGES as EARLIER_PAGES
 from lance_dataset.schema import Field, Schema
-from lancecodec import CodecError
 
 __all__ = ["StoredColumn", "columns_of_file", "explain_columns", "select_columns", "stored_columns"]
 
-_GRAMMARS: dict[str, PageGrammar] = {"2.1": LEVEL_PAGES, "2.2": LEVEL_PAGES, "2.3": PLANAR_PAGES}
+_GRAMMARS: dict[str, PageGrammar] = {
+    "2.1": with_older_pages(LEVEL_PAGES, PRE_PAGES),
+    "2.2": LEVEL_PAGES,
+    "2.3": with_older_pages(PLANAR_PAGES, EARLIER_PAGES),
+}
 _OPTION_PREFIX = "lance-encoding:"
 
 
@@ -55,7 +64,7 @@ class StoredColumn:
 
     path: str
     branch: Branch
-    metadata: FileMetadata
+    metadata: FileMetadata | LegacyFile
     index: int
     fragment_id: int | None = None
 
@@ -76,7 +85,9 @@ def select_columns(schema: Schema, columns: Sequence[str] | None) -> Schema:
 
 
 def stored_columns(
-    schema: Schema, locate: Callable[[int], tuple[FileMetadata, int] | None], fragment_id: int | None = None
+    schema: Schema,
+    locate: Callable[[int], tuple[FileMetadata | LegacyFile, int] | None],
+    fragment_id: int | None = None,
 ) -> Iterator[StoredColumn]:
     """The columns that hold the fields of a schema; `locate` gives file and column of a field id."""
     for top in schema.fields:
@@ -86,7 +97,7 @@ def stored_columns(
             if found is None:
                 continue
             metadata, index = found
-            if metadata.version not in _GRAMMARS:
+            if _grammar(metadata) is None:
                 yield StoredColumn(path, Branch(field), metadata, index, fragment_id)
             elif field.id in leaves:
                 yield StoredColumn(path, leaves[field.id], metadata, index, fragment_id)
@@ -99,10 +110,9 @@ def _walk(field: Field, above: str) -> Iterator[tuple[str, Field]]:
         yield from _walk(child, f"{path}.")
 
 
-def columns_of_file(metadata: FileMetadata, schema: Schema) -> list[StoredColumn]:
+def columns_of_file(metadata: FileMetadata | LegacyFile, schema: Schema) -> list[StoredColumn]:
     """The columns of one file that hold a schema, which is the file's own or a projection of it."""
-    indices = indices_2_1 if metadata.version in _GRAMMARS else indices_2_0
-    owned = dict(indices(metadata.schema))
+    owned = dict(stored_indices(metadata))
     return list(stored_columns(schema, lambda field_id: (metadata, owned[field_id]) if field_id in owned else None))
 
 
@@ -124,16 +134,51 @@ def explain_columns(columns: Iterable[StoredColumn], deep: bool = False) -> Enco
     """
     pages: list[PageEncoding] = []
     for column in columns:
-        structural = column.metadata.version in _GRAMMARS
-        pages.extend(_structural(column, deep) if structural else _trees(column, deep))
+        pages.extend(_pages(column, deep))
     return EncodingReport(pages)
 
 
 # -- file versions -----------------------------------------------------------------------------------------------
 
 
-def _structural(column: StoredColumn, deep: bool) -> Iterator[PageEncoding]:
-    metadata, grammar = column.metadata, _GRAMMARS[column.metadata.version]
+def _pages(column: StoredColumn, deep: bool) -> Iterator[PageEncoding]:
+    metadata = column.metadata
+    if isinstance(metadata, LegacyFile):
+        return _batches(column, metadata, deep)
+    grammar = _grammar(metadata)
+    return _trees(column, metadata, deep) if grammar is None else _structural(column, metadata, grammar, deep)
+
+
+def _grammar(metadata: FileMetadata | LegacyFile) -> PageGrammar | None:
+    """How the pages of a file are described; None where they are trees, or batches."""
+    if isinstance(metadata, LegacyFile) or file_has_array_pages(metadata):
+        return None
+    return _GRAMMARS.get(metadata.version)
+
+
+def _batches(column: StoredColumn, file: LegacyFile, deep: bool) -> Iterator[PageEncoding]:
+    field = column.branch.leaf
+    where = f"{file.source.path}, column {field.name!r}"
+    node = open_node(field, file.pages, where) if deep and _has_values(field) else None
+    start = 0
+    for number, facts in enumerate(describe_batches(file, field, where)):
+        measured = None
+        if node is not None and facts.values:
+            batch, first, count = (np.array([value]) for value in (number, 0, facts.values))
+            page = Spans(batch, first, count, facts.values, is_range=True)
+            measured = measure([node.read(page)])
+        yield _page(column, number, start, facts.values, facts, measured)
+        start += facts.values
+
+
+def _has_values(field: Field) -> bool:
+    """Whether a node of a legacy file has values, rather than the structure of those below it."""
+    return field.logical_type.removesuffix(".struct") not in ("list", "large_list", "struct")
+
+
+def _structural(
+    column: StoredColumn, metadata: FileMetadata, grammar: PageGrammar, deep: bool
+) -> Iterator[PageEncoding]:
     stored = metadata.column(column.index)
     branch = column.branch
     pages = open_pages(metadata.source, stored, branch.leaf.name, branch.rows_per_value, grammar)
@@ -157,34 +202,30 @@ def _blob_sizes(descriptions: Sequence[pa.Array]) -> Measured:
     return Measured(nulls, None, (), f"the values have {size_text(size)}")
 
 
-def _trees(column: StoredColumn, deep: bool) -> Iterator[PageEncoding]:
-    metadata, field = column.metadata, column.branch.leaf
+def _trees(column: StoredColumn, metadata: FileMetadata, deep: bool) -> Iterator[PageEncoding]:
+    field = column.branch.leaf
     stored = metadata.column(column.index)
     start = 0
     for number, page in enumerate(stored.pages):
         where = f"{metadata.source.path}, column {column.index} ({field.name!r}), page {number}"
         facts = describe_tree(page, field, where)
-        measured = _measure_tree(column, number, start) if deep and _has_values(field) and page.length else None
+        measured = _measure_tree(column, metadata, start, page.length) if deep and page.length else None
         yield _page(column, number, start, page.length, facts, measured)
         start += page.length
 
 
-def _has_values(field: Field) -> bool:
-    """Whether a column of a 2.0 file has values, rather than the structure of those below it."""
-    return field.logical_type.removesuffix(".struct") not in ("list", "large_list", "struct")
-
-
-def _measure_tree(column: StoredColumn, number: int, start: int) -> Measured | None:
-    metadata, field = column.metadata, column.branch.leaf
+def _measure_tree(column: StoredColumn, metadata: FileMetadata, start: int, length: int) -> Measured | None:
+    """None of columns without values of their own: they are the structure of those below."""
+    field = column.branch.leaf
+    blob = metadata.column(column.index).kind == "blob"
     try:
-        pages = open_trees(metadata.source, metadata.column(column.index), field.name)
+        reader = open_values(described(field) if blob else field, metadata, column.index)
     except UnsupportedError:  # describe_tree has said so
         return None
-    page = next(page for page in pages if page.start == start and page.length)
-    try:
-        return measure([read_page(page, field.storage_type, 0, page.length)])
-    except CodecError as error:
-        raise CorruptFileError(f"{page.where}: {error}") from error
+    if reader is None:
+        return None
+    array = reader.read(start, start + length)
+    return _blob_sizes([array]) if blob else measure([array])
 
 
 # -- one page ----------------------------------------------------------------------------------------------------

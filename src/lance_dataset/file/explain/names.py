@@ -66,7 +66,21 @@ def node_text(node: nodes.Node) -> str:
     if isinstance(node, nodes.FixedSizeList):
         return f"fixed-size list {node.dimension}({node_text(node.items)})"
     if isinstance(node, nodes.Binary):
-        return f"{node.data.scheme}(binary)" if node.data.scheme else "binary"
+        return f"{_scheme(node.data)}(binary)" if _scheme(node.data) else "binary"
     if isinstance(node, nodes.Dictionary):
         return f"dictionary({node_text(node.indices)}; {node.size:,} {node_text(node.items)})"
+    if isinstance(node, nodes.Fsst):
+        return f"fsst({node_text(node.codes)})"
+    if isinstance(node, nodes.FixedSizeBinary):
+        return f"fixed-size binary {node.width}"
+    if isinstance(node, (nodes.Bitpacked, nodes.BitpackedBlocks)):
+        return f"bit packing {node.width} of {node.bits}"
+    if isinstance(node, nodes.PackedStruct):
+        return f"packed struct({', '.join(f'flat {bits}' if bits else 'unknown' for bits in node.bits)})"
     return "list" if isinstance(node, nodes.List) else "struct"
+
+
+def _scheme(node: nodes.Fixed | None) -> str:
+    if isinstance(node, (nodes.Bitpacked, nodes.BitpackedBlocks)):
+        return node_text(node)
+    return "" if node is None else node.scheme

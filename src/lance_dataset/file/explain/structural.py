@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from lance_dataset.errors import CorruptFileError
+from lance_dataset.errors import CorruptFileError, UnsupportedError
 from lance_dataset.file.explain.chunk_headers import ChunkSizes, read_chunk_sizes
 from lance_dataset.file.explain.facts import Facts, plain_size
 from lance_dataset.file.explain.names import encoding_text
@@ -24,9 +24,12 @@ from lance_dataset.file.v2_1.layout import (
     max_visible_definition,
 )
 from lance_dataset.file.v2_1.nesting import Branch
+from lance_dataset.file.v2_1.pre.layout import PreLayout
+from lance_dataset.file.v2_1.pre.miniblock import early_dictionary_size
 from lance_dataset.file.v2_1.read.blob import DESCRIPTION_BRANCH
 from lance_dataset.file.v2_1.read.blocks import decode_levels
 from lance_dataset.file.v2_1.read.page import Page
+from lance_dataset.file.v2_3.pre.layout import EarlierSparseLayout
 from lancecodec import CodecError
 from lancecodec import levels as level_codec
 
@@ -43,11 +46,28 @@ def describe_page(page: Page, branch: Branch) -> Facts:
     ------
     CorruptFileError
         The page contradicts its layout.
+    UnsupportedError
+        A sparse page of old releases.
     """
     layout = page.layout
     if isinstance(layout, BlobLayout):
         return _blob(page, layout)
-    return describe_values(page, layout, branch.leaf.storage_type, branch.rows_per_value * page.length)
+    values = branch.rows_per_value * page.length
+    if isinstance(layout, EarlierSparseLayout):
+        raise UnsupportedError(f"{page.where}: sparse pages of pylance 10 to 13 can be read, but are not explained")
+    if isinstance(layout, PreLayout):
+        layout = _as_stable(page, layout, values)
+    return describe_values(page, layout, branch.leaf.storage_type, values)
+
+
+def _as_stable(page: Page, stored: PreLayout, values: int) -> MiniBlockLayout | FullZipLayout | ConstantLayout:
+    """The layout of 2.1 for a page from before that was stable."""
+    layout = stored.with_items(values)
+    if not isinstance(layout, MiniBlockLayout) or layout.dictionary is None or not stored.early_chunks:
+        return layout
+    if len(page.buffers) < 3:
+        raise CorruptFileError(f"{page.where}: has {len(page.buffers)} buffers, chunks and a dictionary need 3")
+    return replace(layout, dictionary_size=early_dictionary_size(layout, page.read(2), page.where))
 
 
 def describe_values(

@@ -18,13 +18,18 @@ from lance_dataset.file.v2_0.nodes import (
     Binary,
     BufferRef,
     Dictionary,
+    Fixed,
+    FixedSizeBinary,
     FixedSizeList,
     Flat,
+    Fsst,
     List,
     Node,
     Nullable,
+    PackedStruct,
     SimpleStruct,
     parse_page_encoding,
+    unwrapped,
 )
 from lance_dataset.schema import Field
 
@@ -54,7 +59,7 @@ def describe_tree(page: PageMetadata, field: Field, where: str) -> Facts:
     )
     validity = sum(buffer.size for buffer in buffers if buffer.name.endswith("validity"))
     stored = sum(buffer.size for buffer in buffers)
-    entries = _inner(node)
+    entries = unwrapped(node)
     plain = _plain(node, field, page)
     return Facts(
         layout="array",
@@ -81,15 +86,8 @@ def _unread(page: PageMetadata, error: str) -> Facts:
     return Facts("array", message.WhichOneof("array_encoding") or "unknown", page.length, buffers, error)
 
 
-def _inner(node: Node | None) -> Node | None:
-    """The node below wrappers for nulls."""
-    while isinstance(node, Nullable):
-        node = node.values
-    return node
-
-
 def _named(node: Node | None, prefix: str) -> Iterator[tuple[BufferRef, str]]:
-    if isinstance(node, Flat):
+    if isinstance(node, Fixed):
         yield node.buffer, f"{prefix}values"
     elif isinstance(node, Nullable):
         if node.validity is not None:
@@ -98,17 +96,25 @@ def _named(node: Node | None, prefix: str) -> Iterator[tuple[BufferRef, str]]:
     elif isinstance(node, FixedSizeList):
         yield from _named(node.items, f"{prefix}items' ")
     elif isinstance(node, Binary):
-        yield node.ends.buffer, f"{prefix}ends"
+        if node.ends is not None:
+            yield node.ends.buffer, f"{prefix}ends"
+        if node.data is not None:
+            yield node.data.buffer, f"{prefix}bytes"
+    elif isinstance(node, FixedSizeBinary):
         yield node.data.buffer, f"{prefix}bytes"
+    elif isinstance(node, Fsst):
+        yield from _named(node.codes, f"{prefix}codes' ")
+    elif isinstance(node, PackedStruct):
+        yield node.buffer, f"{prefix}rows"
     elif isinstance(node, Dictionary):
         yield from _named(node.indices, f"{prefix}indices' ")
         yield from _named(node.items, f"{prefix}entries' ")
-    elif isinstance(node, List):
+    elif isinstance(node, List) and node.ends is not None:
         yield node.ends.buffer, f"{prefix}ends"
 
 
 def _plain(node: Node, field: Field, page: PageMetadata) -> int | None:
-    inner = _inner(node)
+    inner = unwrapped(node)
     if isinstance(inner, SimpleStruct):
         return 0
     if isinstance(inner, List):
@@ -116,23 +122,33 @@ def _plain(node: Node, field: Field, page: PageMetadata) -> int | None:
     data = None
     if inner is None:
         data = 0
-    elif isinstance(inner, Binary) and not inner.data.scheme and not inner.data.buffer.column:
-        number = inner.data.buffer.index
-        data = page.buffers[number][1] if number < len(page.buffers) else None
+    elif isinstance(inner, Binary):
+        data = _size(inner.data, page)
+    elif isinstance(inner, FixedSizeBinary):
+        data = page.length * inner.width
     return plain_size(field.storage_type, page.length, data)
 
 
+def _size(data: Fixed | None, page: PageMetadata) -> int | None:
+    """Bytes of values that are stored as they are, as far as the page tells."""
+    if data is None:
+        return 0
+    if not isinstance(data, Flat) or data.scheme or data.buffer.owner != "page":
+        return None
+    return page.buffers[data.buffer.index][1] if data.buffer.index < len(page.buffers) else None
+
+
 def _is_plain(node: Node) -> bool:
-    inner = _inner(node)
+    inner = unwrapped(node)
     if isinstance(inner, Flat):
         return not inner.scheme
-    if isinstance(inner, Binary):
-        return not inner.data.scheme
-    return isinstance(inner, List) or (isinstance(inner, FixedSizeList) and _is_plain(inner.items))
+    if isinstance(inner, (Binary, FixedSizeBinary)):
+        return inner.data is None or _is_plain(inner.data)
+    return isinstance(inner, (List, PackedStruct)) or (isinstance(inner, FixedSizeList) and _is_plain(inner.items))
 
 
 def _why(node: Node, length: int, stored: int, plain: int | None) -> str:
-    inner = _inner(node)
+    inner = unwrapped(node)
     if isinstance(inner, SimpleStruct):
         return "the header of a struct, which has no data of its own"
     if inner is None:
@@ -143,6 +159,8 @@ def _why(node: Node, length: int, stored: int, plain: int | None) -> str:
         each = f"{length / inner.size:,.1f} values each" if inner.size else "none used"
         instead = "" if plain is None else f" instead of {size_text(plain)} plain"
         return f"{inner.size:,} entries for {length:,} values ({each}): {size_text(stored)}{instead}"
+    if isinstance(inner, PackedStruct):
+        return f"{length:,} rows side by side, as the field metadata asked: {size_text(stored)}"
     if not _is_plain(node):
         return f"compressed as its field metadata asked: {size_text(stored)}"
     return f"{length:,} values as they are, 2.0 has nothing smaller for them: {size_text(stored)}"

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from lance_dataset.file.column import ColumnEncoder, WriteBuffer
-from lance_dataset.file.v2_0 import encode
-from lance_dataset.file.v2_0.columns import column_indices
+from lance_dataset.file.v2_0 import check
+from lance_dataset.file.v2_0.columns import column_indices, stored_indices
 from lance_dataset.file.v2_0.decode import open_column
+from lance_dataset.file.v2_0.encode import StructuredEncoder
 from lance_dataset.schema import Field, Schema
 
-__all__ = ["check_schema", "column_indices", "open_column", "open_encoder"]
+__all__ = ["check_schema", "column_indices", "open_column", "open_encoder", "stored_indices"]
 
 
 def check_schema(schema: Schema, version: str) -> None:
     """Refuse what 2.0 cannot hold; see `EncodingFamily`."""
-    encode.check_schema(schema)
+    check.check_schema(schema)
 
 
 def open_encoder(field: Field, first_column: int, version: str, write_buffer: WriteBuffer) -> ColumnEncoder:
     """Encoder of a top-level field; see `EncodingFamily`."""
-    return encode.StructuredEncoder(field, first_column)
+    return StructuredEncoder(field, first_column, write_buffer)

@@ -14,14 +14,10 @@ from lance_dataset.errors import CorruptFileError, UnsupportedError
 from lance_dataset.file.buffers import allocate, bit_width, concat_arrays
 from lance_dataset.file.column import ColumnReader, OversizeError
 from lance_dataset.file.kinds import is_binary_like, is_wide
-from lance_dataset.file.v2_0.arrays import (
-    check_nulls_fit,
-    has_nothing_but_nulls,
-    read_page,
-    take_dictionary,
-)
-from lance_dataset.file.v2_0.nodes import Binary, Dictionary, FixedSizeList, Flat, Node, Nullable, plain_flat
+from lance_dataset.file.v2_0.arrays import check_nulls_fit, has_nothing_but_nulls, read_page
+from lance_dataset.file.v2_0.nodes import Binary, Dictionary, Fixed, FixedSizeList, Flat, Node, Nullable, plain_fixed
 from lance_dataset.file.v2_0.page import Page
+from lance_dataset.file.v2_0.take import ends_table, nested_array, take_page
 from lancecodec import CodecError, OffsetOverflowError, utf8
 from lancecodec.pages import EndsPages, FixedPages
 
@@ -29,9 +25,6 @@ if TYPE_CHECKING:
     from lancecodec.pages import EndsTable
 
 __all__ = ["LeafColumn", "page_ranges"]
-
-#: Rows of one page closer than this are read as one range where the file is not mapped.
-_COALESCE_ROWS = 1024
 
 
 def page_ranges(pages: list[Page], starts: list[int], start: int, stop: int) -> list[tuple[Page, int, int]]:
@@ -147,7 +140,7 @@ class LeafColumn(ColumnReader):
             validity = None
         if not pa.types.is_fixed_size_list(self.arrow_type):
             return pa.Array.from_buffers(self.arrow_type, count, [validity, values], null_count=nulls)
-        return _nest(self.arrow_type, count, validity, values)
+        return nested_array(self.arrow_type, count, validity, values)
 
     def _take_binary(self, pages: EndsPages, rows: NDArray[np.int64]) -> pa.Array:
         count, wide = len(rows), is_wide(self.arrow_type)
@@ -161,29 +154,17 @@ class LeafColumn(ColumnReader):
         return pa.Array.from_buffers(self.arrow_type, count, buffers, null_count=nulls)
 
     def _take_ranges(self, rows: NDArray[np.int64]) -> pa.Array:
-        """Page by page, read ranges around the asked rows, then pick: compressed pages, files that are not mapped."""
+        """Page by page: other encodings, and files that are not mapped."""
         distinct, back = np.unique(rows, return_inverse=True)
         pieces = []
         cuts = np.searchsorted(distinct, self._page_starts)
-        for page, low, high in zip(self._pages, cuts[:-1], cuts[1:], strict=True):
-            if low < high:
-                pieces.append(self._take_page(page, distinct[low:high] - page.start))
+        for number in np.flatnonzero(np.diff(cuts)).tolist():
+            page = self._pages[number]
+            inside = distinct[cuts[number] : cuts[number + 1]] - page.start
+            pieces.append(take_page(page, self.arrow_type, inside))
+            self._check_nulls(pieces[-1])
         gathered = self._join(pieces)
         return gathered if len(rows) == 0 else gathered.take(pa.array(back.reshape(-1)))
-
-    def _take_page(self, page: Page, rows: NDArray[np.int64]) -> pa.Array:
-        """Ascending distinct `rows` of one page."""
-        groups = np.split(rows, np.flatnonzero(np.diff(rows) > _COALESCE_ROWS) + 1)
-        runs = [(int(group[0]), int(group[-1]) + 1) for group in groups]
-        if isinstance(page.node, Dictionary) and pa.types.is_dictionary(self.arrow_type):
-            array = take_dictionary(page, page.node, self.arrow_type, runs, rows)
-            self._check_nulls(array)
-            return array
-        pieces = []
-        for group, (first, end) in zip(groups, runs, strict=True):
-            run = concat_arrays(self._read_page(page, first, end), self.arrow_type)
-            pieces.append(run if len(run) == len(group) else run.take(pa.array(group - first)))
-        return concat_arrays(pieces, self.arrow_type)
 
     # -- the compiled page tables, built once per open file ------------------------------------------------------
 
@@ -247,7 +228,8 @@ def _flattened_bits(arrow_type: pa.DataType) -> int:
 
 def _fixed_shape(node: Node, arrow_type: pa.DataType) -> tuple[Flat | None, Flat | None, int] | None:
     """(values, validity, values per row) of a page that stores its rows as plain fixed-width values, else None."""
-    validity, values = None, node
+    validity: Fixed | None = None
+    values: Node = node
     if isinstance(node, Nullable):
         if node.values is None:
             return None, None, 1
@@ -258,45 +240,30 @@ def _fixed_shape(node: Node, arrow_type: pa.DataType) -> tuple[Flat | None, Flat
             return None
         count *= values.dimension
         arrow_type = arrow_type.value_type
-        values = plain_flat(values.items) or values.items
+        values = plain_fixed(values.items) or values.items
         if isinstance(values, Nullable) and values.validity is None and values.values is not None:
             values = values.values
-    if not isinstance(values, Flat) or values.scheme or (validity is not None and validity.scheme):
+    if not isinstance(values, Flat) or values.scheme or not isinstance(validity, (Flat, type(None))):
         return None
     return (values, validity, count) if values.bits == _flattened_bits(arrow_type) else None
 
 
 def _binary_table(page: Page) -> EndsTable | None:
-    """The page as `EndsPages` takes it, or None if it is compressed or wrapped."""
+    """The page as `EndsPages` takes it, or None if it is packed, compressed or wrapped."""
     node = page.node
     if isinstance(node, Binary):
-        return _ends_table(page, node, page.length, None)
+        return ends_table(page, node, page.length) if _is_in_place(node) else None
     if not isinstance(node, Dictionary):
         return None
-    codes = plain_flat(node.indices)
+    codes = plain_fixed(node.indices)
     items = node.items
-    if codes is None or codes.bits != 8 or codes.scheme or not isinstance(items, Binary):
+    if not isinstance(codes, Flat) or codes.bits != 8 or codes.scheme or not isinstance(items, Binary):
         return None
-    return _ends_table(page, items, node.size, page.read_flat(codes, 0, page.length, page.length))
-
-
-def _ends_table(page: Page, node: Binary, count: int, codes: pa.Buffer | None) -> EndsTable | None:
-    if node.ends.scheme or node.data.scheme:
+    if not _is_in_place(items):
         return None
-    position, size = page.locate(node.data.buffer)
-    if node.adjustment == 0 and count:
-        raise CorruptFileError(f"{page.where}: the null adjustment is 0")
-    limit = max(min(size, node.adjustment - 1), 0)
-    ends = page.read_flat(node.ends, 0, count, count)
-    return ends, node.adjustment, limit, 0, page.source.read(position, size), codes, count
+    return ends_table(page, items, node.size, page.read_flat(codes, 0, page.length, page.length))
 
 
-def _nest(arrow_type: pa.DataType, count: int, validity: pa.Buffer | None, values: pa.Buffer) -> pa.Array:
-    """Rebuild a (nested) fixed-size list over its flattened values."""
-    item_type = arrow_type.value_type
-    items = count * arrow_type.list_size
-    if pa.types.is_fixed_size_list(item_type):
-        child = _nest(item_type, items, None, values)
-    else:
-        child = pa.Array.from_buffers(item_type, items, [None, values])
-    return pa.Array.from_buffers(arrow_type, count, [validity], children=[child])
+def _is_in_place(node: Binary) -> bool:
+    """Whether values are looked up where they are."""
+    return all(part is None or (isinstance(part, Flat) and not part.scheme) for part in (node.ends, node.data))

@@ -14,8 +14,9 @@ from lance_dataset.file.buffers import allocate, concat_arrays
 from lance_dataset.file.column import ColumnReader, OversizeError
 from lance_dataset.file.kinds import is_wide
 from lance_dataset.file.v2_0.leaf import page_ranges
-from lance_dataset.file.v2_0.nodes import List, Nullable
+from lance_dataset.file.v2_0.nodes import Fixed, List, Nullable
 from lance_dataset.file.v2_0.page import Page
+from lance_dataset.file.v2_0.values import discard_values, read_values
 from lancecodec import CodecError, OffsetOverflowError, gather
 from lancecodec import offsets as offset_codec
 from lancecodec.pages import EndsPages
@@ -95,6 +96,13 @@ def list_node(page: Page) -> List:
     return node
 
 
+def list_ends(page: Page, node: List) -> Fixed:
+    """The ends of a page that has lists."""
+    if node.ends is None:
+        raise CorruptFileError(f"{page.where}: lists without ends")
+    return node.ends
+
+
 def _check_last(page: Page, node: List, last: int) -> None:
     if last != node.num_items:
         raise CorruptFileError(f"{page.where}: the last list ends at item {last} of {node.num_items}")
@@ -147,7 +155,8 @@ class ListColumn(ColumnReader):
     def _read_page(self, page: Page, start: int, stop: int) -> list[pa.Array]:
         node, length = list_node(page), stop - start
         before = max(start - 1, 0)
-        ends = page.read_flat(node.ends, before, stop, page.length)
+        ends_node = list_ends(page, node)
+        ends = read_values(page, ends_node, before, stop, page.length)
         offsets, validity = allocate((length + 1) * (8 if self._wide else 4)), allocate((length + 7) // 8)
         try:
             first, last, nulls = offset_codec.decode(
@@ -167,7 +176,7 @@ class ListColumn(ColumnReader):
             return [*self._read_page(page, start, middle), *self._read_page(page, middle, stop)]
         except CodecError as error:
             raise CorruptFileError(f"{page.where}: {error}") from error
-        page.discard_flat(node.ends, before, stop)
+        discard_values(page, ends_node, before, stop)
         if stop == page.length:
             _check_last(page, node, last)
         base = self._bases[page.start]
@@ -203,7 +212,7 @@ class ListColumn(ColumnReader):
         tables: list[EndsTable | None] = []
         for page in self._pages:
             node = list_node(page)
-            ends = page.read_flat(node.ends, 0, page.length, page.length)
+            ends = read_values(page, list_ends(page, node), 0, page.length, page.length)
             if node.adjustment:
                 _check_last(page, node, int.from_bytes(ends[-8:].to_pybytes(), "little") % node.adjustment)
             tables.append((ends, node.adjustment, node.num_items, self._bases[page.start], None, None, 0))

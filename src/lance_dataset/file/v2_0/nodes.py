@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, TypeAlias
@@ -11,20 +11,31 @@ from google.protobuf.message import DecodeError
 
 from lance_dataset._proto import encodings_pb2
 from lance_dataset.errors import CorruptFileError, UnsupportedError
+from lancecodec import CodecError
+from lancecodec.fsst import SymbolTable
 
 __all__ = [
     "PAGE_ENCODING",
     "Binary",
+    "Bitpacked",
+    "BitpackedBlocks",
     "BufferRef",
     "Dictionary",
+    "Fixed",
+    "FixedSizeBinary",
     "FixedSizeList",
     "Flat",
+    "Fsst",
     "List",
     "Node",
     "Nullable",
+    "PackedStruct",
     "SimpleStruct",
+    "buffer_refs",
     "parse_page_encoding",
-    "plain_flat",
+    "plain_fixed",
+    "symbol_table",
+    "unwrapped",
 ]
 
 #: Protobuf name of the page encoding message of 2.0 files.
@@ -32,14 +43,16 @@ PAGE_ENCODING = "lance.encodings.ArrayEncoding"
 
 _MAX_DEPTH = 64
 _SCHEMES = frozenset({"", "none", "zstd", "lz4"})
+_INTEGER_BITS = (8, 16, 32, 64)
+_MAX_BITS = 2**40
 
 
 @dataclass(frozen=True)
 class BufferRef:
-    """A page buffer (or, if `column` is set, a column buffer) by index."""
+    """A buffer by index, among those of its `owner`: "page", "column" or "file"."""
 
     index: int
-    column: bool = False
+    owner: str = "page"
 
 
 @dataclass(frozen=True)
@@ -52,11 +65,33 @@ class Flat:
 
 
 @dataclass(frozen=True)
+class Bitpacked:
+    """Values of `bits` bits stored in `width` bits each, one after another; the highest is a sign if `signed`."""
+
+    bits: int
+    width: int
+    signed: bool
+    buffer: BufferRef
+
+
+@dataclass(frozen=True)
+class BitpackedBlocks:
+    """Values of `bits` bits stored in `width` bits each, in transposed blocks of 1024."""
+
+    bits: int
+    width: int
+    buffer: BufferRef
+
+
+Fixed: TypeAlias = Flat | Bitpacked | BitpackedBlocks
+
+
+@dataclass(frozen=True)
 class Nullable:
     """Values with validity; `values` is None when all are null, `validity` None when none is."""
 
     values: Node | None
-    validity: Flat | None = None
+    validity: Fixed | None = None
 
 
 @dataclass(frozen=True)
@@ -69,11 +104,35 @@ class FixedSizeList:
 
 @dataclass(frozen=True)
 class Binary:
-    """Value ends (u64, a null has `adjustment` added) and the bytes of all values."""
+    """Value ends (u64, a null has `adjustment` added) and the bytes of all values.
 
-    ends: Flat
-    data: Flat
+    `ends` is None where there are no values, `data` where these have no bytes: some releases encode nothing as nulls.
+    """
+
+    ends: Fixed | None
+    data: Fixed | None
     adjustment: int
+
+
+@dataclass(frozen=True)
+class FixedSizeBinary:
+    """Strings or binaries of `width` bytes each, stored as values of that many bytes or of one."""
+
+    data: Fixed
+    width: int
+
+    @property
+    def per_value(self) -> int:
+        """Stored values for each string."""
+        return 8 * self.width // self.data.bits
+
+
+@dataclass(frozen=True)
+class Fsst:
+    """Strings or binaries whose bytes are codes for the symbols of a table."""
+
+    codes: Node
+    table: bytes
 
 
 @dataclass(frozen=True)
@@ -87,9 +146,9 @@ class Dictionary:
 
 @dataclass(frozen=True)
 class List:
-    """List ends, relative to the page; the items are the next column."""
+    """List ends, relative to the page; the items are the next column. `ends` is None where there are no lists."""
 
-    ends: Flat
+    ends: Fixed | None
     adjustment: int
     num_items: int
 
@@ -99,7 +158,28 @@ class SimpleStruct:
     """The header of a struct column: no data."""
 
 
-Node: TypeAlias = Flat | Nullable | FixedSizeList | Binary | Dictionary | List | SimpleStruct
+@dataclass(frozen=True)
+class PackedStruct:
+    """Rows of a struct side by side; `bits` is the width of each child as far as the page tells, else 0."""
+
+    bits: tuple[int, ...]
+    buffer: BufferRef
+
+
+Node: TypeAlias = (
+    Flat
+    | Bitpacked
+    | BitpackedBlocks
+    | Nullable
+    | FixedSizeList
+    | Binary
+    | FixedSizeBinary
+    | Fsst
+    | Dictionary
+    | List
+    | SimpleStruct
+    | PackedStruct
+)
 
 
 @lru_cache(maxsize=8192)
@@ -111,7 +191,7 @@ def parse_page_encoding(encoding: bytes) -> Node:
     CorruptFileError
         The message is broken or describes something impossible. The caller adds where.
     UnsupportedError
-        An encoding this release does not read.
+        An encoding that no release wrote into a page of this kind.
     """
     try:
         message = encodings_pb2.ArrayEncoding.FromString(encoding)
@@ -128,20 +208,45 @@ def _parse(message: encodings_pb2.ArrayEncoding, depth: int) -> Node:
         raise CorruptFileError("page encoding is empty or of a kind this format does not have")
     parser = _PARSERS.get(kind)
     if parser is None:
-        raise UnsupportedError(f"page encoding {kind!r} cannot be read by this release")
+        raise UnsupportedError(f"page encoding {kind!r} cannot be read: no release wrote it into pages of version 2.0")
     return parser(getattr(message, kind), depth + 1)
 
 
 def _parse_flat(message: encodings_pb2.Flat, depth: int) -> Flat:
     bits, scheme = message.bits_per_value, message.compression.scheme
-    if bits != 1 and (bits % 8 or bits > 2**40):
+    if bits == 1:
+        return Flat(bits, _buffer(message.buffer))  # bitmaps are never compressed, whatever is said
+    if bits % 8 or bits > _MAX_BITS:
         raise CorruptFileError(f"flat encoding with {bits} bits per value")
     if scheme not in _SCHEMES:
         raise UnsupportedError(f"compression scheme {scheme!r} is unknown")
-    if message.buffer.buffer_type == encodings_pb2.Buffer.file:
-        raise UnsupportedError("page buffers in global buffers are not supported; no release writes them")
-    column = message.buffer.buffer_type == encodings_pb2.Buffer.column
-    return Flat(bits, BufferRef(message.buffer.buffer_index, column), "" if scheme == "none" else scheme)
+    return Flat(bits, _buffer(message.buffer), "" if scheme == "none" else scheme)
+
+
+def _buffer(message: encodings_pb2.Buffer) -> BufferRef:
+    owners = {
+        encodings_pb2.Buffer.page: "page",
+        encodings_pb2.Buffer.column: "column",
+        encodings_pb2.Buffer.file: "file",
+    }
+    owner = owners.get(message.buffer_type)
+    if owner is None:
+        raise CorruptFileError(f"a buffer of unknown type {message.buffer_type}")
+    return BufferRef(message.buffer_index, owner)
+
+
+def _parse_bitpacked(message: encodings_pb2.Bitpacked, depth: int) -> Bitpacked:
+    bits, width = message.uncompressed_bits_per_value, message.compressed_bits_per_value
+    if bits not in _INTEGER_BITS or not 1 <= width <= bits:
+        raise CorruptFileError(f"values of {bits} bits packed into {width}")
+    return Bitpacked(bits, width, message.signed, _buffer(message.buffer))
+
+
+def _parse_blocks(message: encodings_pb2.BitpackedForNonNeg, depth: int) -> BitpackedBlocks:
+    bits, width = message.uncompressed_bits_per_value, message.compressed_bits_per_value
+    if bits not in _INTEGER_BITS or width > bits:
+        raise CorruptFileError(f"values of {bits} bits packed into {width}")
+    return BitpackedBlocks(bits, width, _buffer(message.buffer))
 
 
 def _parse_nullable(message: encodings_pb2.Nullable, depth: int) -> Nullable:
@@ -149,8 +254,8 @@ def _parse_nullable(message: encodings_pb2.Nullable, depth: int) -> Nullable:
     if kind == "no_nulls":
         return Nullable(_parse(message.no_nulls.values, depth))
     if kind == "some_nulls":
-        validity = _parse(message.some_nulls.validity, depth)
-        if not isinstance(validity, Flat) or validity.bits != 1:
+        validity = plain_fixed(_parse(message.some_nulls.validity, depth))
+        if validity is None or validity.bits != 1:
             raise CorruptFileError("validity is not a bitmap")
         return Nullable(_parse(message.some_nulls.values, depth), validity)
     if kind == "all_nulls":
@@ -163,40 +268,127 @@ def _parse_fixed_size_list(message: encodings_pb2.FixedSizeList, depth: int) -> 
 
 
 def _parse_binary(message: encodings_pb2.Binary, depth: int) -> Binary:
-    ends = _required_flat(_parse(message.indices, depth), 64, "binary indices")
-    data = _required_flat(_parse(message.bytes, depth), 8, "binary bytes")
+    ends = _required_fixed(_parse(message.indices, depth), 64, "binary indices")
+    data = _required_fixed(_parse(message.bytes, depth), 8, "binary bytes")
     return Binary(ends, data, message.null_adjustment)
 
 
+def _parse_fixed_size_binary(message: encodings_pb2.FixedSizeBinary, depth: int) -> Node:
+    width = message.byte_width
+    node = _parse(message.bytes, depth)
+    data = plain_fixed(node)
+    if data is None:
+        if unwrapped(node) is None:
+            return Nullable(None)
+        raise CorruptFileError("bytes of fixed-size binary values are not values without nulls")
+    if data.bits not in (8, 8 * width):
+        raise CorruptFileError(f"binary values of {width} bytes stored as values of {data.bits} bits")
+    if isinstance(data, Flat):  # the same bytes, whatever they are called
+        data = Flat(8, data.buffer, data.scheme)
+    return FixedSizeBinary(data, width)
+
+
+def _parse_fsst(message: encodings_pb2.Fsst, depth: int) -> Fsst:
+    table = bytes(message.symbol_table)
+    symbol_table(table)
+    return Fsst(_parse(message.binary, depth), table)
+
+
+@lru_cache(maxsize=256)
+def symbol_table(table: bytes) -> SymbolTable:
+    """The symbols of a page.
+
+    Raises
+    ------
+    CorruptFileError
+        The bytes are no symbol table.
+    """
+    try:
+        return SymbolTable(table)
+    except CodecError as error:
+        raise CorruptFileError(f"broken FSST symbol table: {error}") from error
+
+
 def _parse_dictionary(message: encodings_pb2.Dictionary, depth: int) -> Dictionary:
-    return Dictionary(_parse(message.indices, depth), _parse(message.items, depth), message.num_dictionary_items)
+    items = _parse(message.items, depth)
+    if isinstance(unwrapped(items), Dictionary):
+        raise CorruptFileError("the items of a dictionary are a dictionary themselves")
+    return Dictionary(_parse(message.indices, depth), items, message.num_dictionary_items)
 
 
 def _parse_list(message: encodings_pb2.List, depth: int) -> List:
-    ends = _required_flat(_parse(message.offsets, depth), 64, "list offsets")
+    ends = _required_fixed(_parse(message.offsets, depth), 64, "list offsets")
     return List(ends, message.null_offset_adjustment, message.num_items)
 
 
-def _required_flat(node: Node, bits: int, what: str) -> Flat:
-    flat = plain_flat(node)
-    if flat is None or flat.bits != bits:
+def _parse_packed_struct(message: encodings_pb2.PackedStruct, depth: int) -> PackedStruct:
+    bits = tuple(_row_bits(_parse(child, depth)) for child in message.inner)
+    return PackedStruct(bits, _buffer(message.buffer))
+
+
+def _row_bits(node: Node | None) -> int:
+    """Width of a child of a packed struct, 0 if the page does not tell."""
+    inner = unwrapped(node)
+    if isinstance(inner, FixedSizeList):
+        return inner.dimension * _row_bits(inner.items)
+    return inner.bits if isinstance(inner, Flat) else 0
+
+
+def _required_fixed(node: Node, bits: int, what: str) -> Fixed | None:
+    """Fixed-width values without nulls, or None for nothing but nulls."""
+    fixed = plain_fixed(node)
+    if fixed is None and unwrapped(node) is None:
+        return None
+    if fixed is None or fixed.bits != bits:
         raise CorruptFileError(f"{what} are not {bits}-bit values without nulls")
-    return flat
+    return fixed
 
 
-def plain_flat(node: Node | None) -> Flat | None:
-    """The flat encoding under wrappers that say "no nulls"; None if it is anything else."""
+def plain_fixed(node: Node | None) -> Fixed | None:
+    """The fixed-width values under wrappers that say "no nulls"; None if it is anything else."""
     while isinstance(node, Nullable) and node.validity is None:
         node = node.values
-    return node if isinstance(node, Flat) else None
+    return node if isinstance(node, Fixed) else None
+
+
+def unwrapped(node: Node | None) -> Node | None:
+    """The node below wrappers for nulls; None if there is nothing but nulls."""
+    while isinstance(node, Nullable):
+        node = node.values
+    return node
+
+
+def buffer_refs(node: Node | None) -> Iterator[BufferRef]:
+    """The buffers of a tree that its length is a multiple of: those of dictionary items are left out."""
+    if isinstance(node, Nullable):
+        yield from buffer_refs(node.validity)
+        yield from buffer_refs(node.values)
+    elif isinstance(node, (Binary, List)):
+        yield from buffer_refs(node.ends)
+        yield from buffer_refs(node.data if isinstance(node, Binary) else None)
+    elif isinstance(node, FixedSizeList):
+        yield from buffer_refs(node.items)
+    elif isinstance(node, FixedSizeBinary):
+        yield from buffer_refs(node.data)
+    elif isinstance(node, Fsst):
+        yield from buffer_refs(node.codes)
+    elif isinstance(node, Dictionary):
+        yield from buffer_refs(node.indices)
+    elif node is not None and not isinstance(node, SimpleStruct):
+        yield node.buffer
 
 
 _PARSERS: dict[str, Callable[[Any, int], Node]] = {
     "flat": _parse_flat,
+    "bitpacked": _parse_bitpacked,
+    "bitpacked_for_non_neg": _parse_blocks,
     "nullable": _parse_nullable,
     "fixed_size_list": _parse_fixed_size_list,
     "binary": _parse_binary,
+    "fixed_size_binary": _parse_fixed_size_binary,
+    "fsst": _parse_fsst,
     "dictionary": _parse_dictionary,
     "list": _parse_list,
     "struct": lambda message, depth: SimpleStruct(),
+    "packed_struct": _parse_packed_struct,
 }

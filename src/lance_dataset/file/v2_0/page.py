@@ -9,16 +9,23 @@ import pyarrow as pa
 
 from lance_dataset.errors import CorruptFileError, UnsupportedError
 from lance_dataset.file.cache import PageCache
-from lance_dataset.file.container import ColumnMetadata
+from lance_dataset.file.container import ColumnMetadata, PageMetadata
 from lance_dataset.file.v2_0.compression import decompress
-from lance_dataset.file.v2_0.nodes import PAGE_ENCODING, BufferRef, Flat, Node, parse_page_encoding
+from lance_dataset.file.v2_0.nodes import (
+    PAGE_ENCODING,
+    BufferRef,
+    Flat,
+    Node,
+    buffer_refs,
+    parse_page_encoding,
+    unwrapped,
+)
 from lance_dataset.io.base import InputFile
 
-__all__ = ["Page", "open_pages"]
+__all__ = ["Page", "first_node", "open_pages", "page_node"]
 
 #: Far more than any writer puts into a column, and small enough that sums and products stay 64 bits wide.
 _MAX_ROWS = 2**40
-_DISCARD_BYTES = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -37,7 +44,7 @@ class Page:
         Number of values.
     node
         The encoding tree.
-    buffers, column_buffers
+    buffers, column_buffers, file_buffers
         (position, size) of the buffers the tree may refer to.
     cache
         Decoded parts of the column's pages.
@@ -49,15 +56,25 @@ class Page:
     length: int
     node: Node
     buffers: Sequence[tuple[int, int]]
-    column_buffers: Sequence[tuple[int, int]]
+    column_buffers: Sequence[tuple[int, int]] = ()
+    file_buffers: Sequence[tuple[int, int]] = ()
     cache: PageCache = field(default_factory=PageCache, repr=False, compare=False)
 
     def locate(self, ref: BufferRef) -> tuple[int, int]:
         """(position, size) of a buffer."""
-        buffers = self.column_buffers if ref.column else self.buffers
-        if ref.index >= len(buffers):
-            raise CorruptFileError(f"{self.where}: names buffer {ref.index} of {len(buffers)}")
-        return buffers[ref.index]
+        owned = {"page": self.buffers, "column": self.column_buffers, "file": self.file_buffers}[ref.owner]
+        if ref.index >= len(owned):
+            raise CorruptFileError(f"{self.where}: names {ref.owner} buffer {ref.index} of {len(owned)}")
+        return owned[ref.index]
+
+    def read_part(self, ref: BufferRef, first: int, last: int, values: int) -> pa.Buffer:
+        """Bytes ``[first, last)`` of a buffer that must reach that far to hold `values` values."""
+        position, size = self.locate(ref)
+        if last > size:
+            raise CorruptFileError(
+                f"{self.where}: buffer {ref.index} has {size} bytes, its {values} values need {last}"
+            )
+        return self.source.read(position + first, last - first)
 
     def read_flat(self, flat: Flat, start: int, stop: int, total: int) -> pa.Buffer:
         """Bytes of values ``[start, stop)`` of a flat node; for bitmaps `start` must be a multiple of 8.
@@ -73,18 +90,7 @@ class Page:
             if last > data.size:
                 raise CorruptFileError(f"{self.where}: decompressed buffer has {data.size} bytes, {last} are needed")
             return data.slice(first, last - first)
-        position, size = self.locate(flat.buffer)
-        if last > size:
-            raise CorruptFileError(
-                f"{self.where}: buffer {flat.buffer.index} has {size} bytes, its {stop} values need {last}"
-            )
-        return self.source.read(position + first, last - first)
-
-    def discard_flat(self, flat: Flat, start: int, stop: int) -> None:
-        """Let go of a range that was decoded into something else, where it is large enough to matter."""
-        first, last = start * flat.bits // 8, stop * flat.bits // 8
-        if not flat.scheme and last - first >= _DISCARD_BYTES:
-            self.source.discard(self.locate(flat.buffer)[0] + first, last - first)
+        return self.read_part(flat.buffer, first, last, stop)
 
     def decompress(self, flat: Flat, size: int, exact: bool = True) -> pa.Buffer:
         """The content of a compressed flat buffer: `size` bytes, or unless `exact` no more than these."""
@@ -97,8 +103,15 @@ class Page:
         return self.cache.get((position, stored, flat.scheme, size, exact), make, lambda content: content.size)
 
 
-def open_pages(source: InputFile, metadata: ColumnMetadata, name: str) -> list[Page]:
+def open_pages(
+    source: InputFile, metadata: ColumnMetadata, name: str, file_buffers: Sequence[tuple[int, int]] = ()
+) -> list[Page]:
     """Bind the pages of a column to their file; pages without values are left out.
+
+    Parameters
+    ----------
+    file_buffers
+        (position, size) of the global buffers of the file.
 
     Raises
     ------
@@ -107,18 +120,46 @@ def open_pages(source: InputFile, metadata: ColumnMetadata, name: str) -> list[P
     """
     pages: list[Page] = []
     cache = PageCache()
-    start = 0
+    start = shared = 0
     for number, stored in enumerate(metadata.pages):
         where = f"{source.path}, column {metadata.index} ({name!r}), page {number}"
-        if stored.type_name != PAGE_ENCODING:
-            raise CorruptFileError(f"{where}: encoding {stored.type_name!r} does not belong into a 2.0 file")
-        try:
-            node = parse_page_encoding(stored.encoding)
-        except (CorruptFileError, UnsupportedError) as error:
-            raise type(error)(f"{where}: {error}") from error
+        node = page_node(stored, where)
         if stored.length > _MAX_ROWS - start:
             raise CorruptFileError(f"{where}: claims {stored.length} values")
         if stored.length:
-            pages.append(Page(source, where, start, stored.length, node, stored.buffers, metadata.buffers, cache))
+            page = Page(
+                source, where, start, stored.length, node, stored.buffers, metadata.buffers, file_buffers, cache
+            )
+            shared += sum(page.locate(ref)[1] for ref in buffer_refs(node) if ref.owner != "page")
+            if shared > source.size:  # as of page buffers, else a few bytes decode to any number of values
+                raise CorruptFileError(f"{where}: its pages share more bytes than the {source.size} of the file")
+            pages.append(page)
         start += stored.length
     return pages
+
+
+def page_node(stored: PageMetadata, where: str) -> Node:
+    """The encoding tree of a page.
+
+    Raises
+    ------
+    CorruptFileError, UnsupportedError
+        With `where` in the message.
+    """
+    if stored.type_name != PAGE_ENCODING:
+        raise CorruptFileError(f"{where}: encoding {stored.type_name!r} does not belong into a 2.0 file")
+    try:
+        return parse_page_encoding(stored.encoding)
+    except (CorruptFileError, UnsupportedError) as error:
+        raise type(error)(f"{where}: {error}") from error
+
+
+def first_node(metadata: ColumnMetadata, where: str) -> Node | None:
+    """The tree of a column's first page below wrappers for nulls; None if it has no page or nothing but nulls.
+
+    Raises
+    ------
+    CorruptFileError, UnsupportedError
+        With `where` in the message.
+    """
+    return unwrapped(page_node(metadata.pages[0], f"{where}, page 0")) if metadata.pages else None

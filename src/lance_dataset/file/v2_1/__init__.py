@@ -2,16 +2,42 @@
 
 from __future__ import annotations
 
-from lance_dataset.file.column import ColumnEncoder, WriteBuffer
+from lance_dataset.file import v2_0
+from lance_dataset.file.column import ColumnEncoder, ColumnReader, WriteBuffer
+from lance_dataset.file.container import FileMetadata
 from lance_dataset.file.v2_1.check import check_schema
 from lance_dataset.file.v2_1.columns import column_indices
-from lance_dataset.file.v2_1.read.decode import open_column
+from lance_dataset.file.v2_1.pre import PRE_PAGES
+from lance_dataset.file.v2_1.pre.array_pages import field_has_array_pages, file_has_array_pages
+from lance_dataset.file.v2_1.read import decode
+from lance_dataset.file.v2_1.read.decode import Locate
+from lance_dataset.file.v2_1.read.leaf import LEVEL_PAGES
+from lance_dataset.file.v2_1.read.page import with_older_pages
 from lance_dataset.file.v2_1.write.encode import StructuralEncoder
-from lance_dataset.schema import Field
+from lance_dataset.schema import Field, Schema
 
-__all__ = ["check_schema", "column_indices", "open_column", "open_encoder"]
+__all__ = ["check_schema", "column_indices", "open_column", "open_encoder", "stored_indices"]
+
+#: What a file of 2.1 may have, and one of 2.2.
+_PAGES_2_1 = with_older_pages(LEVEL_PAGES, PRE_PAGES)
+_PAGES_2_2 = LEVEL_PAGES
+
+
+def open_column(field: Field, locate: Locate, num_rows: int) -> ColumnReader:
+    """Open the columns of a field and of everything below it; see `decode.open_column`."""
+    if field_has_array_pages(field, locate):
+        return v2_0.open_column(field, locate, num_rows)
+    found = (locate(node) for node in field.walk())
+    first = next((metadata for metadata, _ in filter(None, found)), None)
+    older = first is not None and first.version == "2.1"
+    return decode.open_column(field, locate, num_rows, _PAGES_2_1 if older else _PAGES_2_2)
+
+
+def stored_indices(schema: Schema, metadata: FileMetadata) -> list[tuple[int, int]]:
+    """(field id, column index) of the fields of a file by itself."""
+    return v2_0.stored_indices(schema, metadata) if file_has_array_pages(metadata) else column_indices(schema)
 
 
 def open_encoder(field: Field, first_column: int, version: str, write_buffer: WriteBuffer) -> ColumnEncoder:
-    """Encoder of a top-level field; see `EncodingFamily`."""
+    """Encoder of a top-level field whose columns start at `first_column`."""
     return StructuralEncoder(field, first_column, version, write_buffer)

@@ -1,22 +1,18 @@
-"""From a schema field and the columns of a 2.3 file to a column reader."""
+"""Pages of 2.3 files as nested arrays of their branch."""
 
 from __future__ import annotations
 
-from lance_dataset.file.column import ColumnReader
 from lance_dataset.file.v2_1.layout import FullZipLayout, MiniBlockLayout
 from lance_dataset.file.v2_1.nesting import Branch
-from lance_dataset.file.v2_1.read import decode
 from lance_dataset.file.v2_1.read.constant import ConstantPage
-from lance_dataset.file.v2_1.read.decode import Locate
 from lance_dataset.file.v2_1.read.fullzip import FullZipPage
 from lance_dataset.file.v2_1.read.leaf import LevelPage
 from lance_dataset.file.v2_1.read.page import NestedPage, Page, PageGrammar
 from lance_dataset.file.v2_3.layout import PLANAR_LAYOUT, SparseLayout, parse_planar_layout
 from lance_dataset.file.v2_3.miniblock import PlanarMiniBlockPage
 from lance_dataset.file.v2_3.sparse import SparsePage
-from lance_dataset.schema import Field
 
-__all__ = ["PLANAR_PAGES", "open_column"]
+__all__ = ["PLANAR_PAGES"]
 
 
 def _open_page(page: Page, branch: Branch) -> NestedPage:
@@ -33,8 +29,3 @@ def _open_page(page: Page, branch: Branch) -> NestedPage:
 
 #: Pages of 2.3 files.
 PLANAR_PAGES = PageGrammar("2.3", PLANAR_LAYOUT, parse_planar_layout, _open_page)
-
-
-def open_column(field: Field, locate: Locate, num_rows: int) -> ColumnReader:
-    """Open the columns of a field and of everything below it; see `v2_1.decode.open_column`."""
-    return decode.open_column(field, locate, num_rows, PLANAR_PAGES)

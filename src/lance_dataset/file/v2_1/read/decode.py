@@ -14,6 +14,7 @@ from lance_dataset.file.container import FileMetadata
 from lance_dataset.file.options import is_blob, is_blob_v2
 from lance_dataset.file.v2_1.nesting import Branch, branches, merge_branches
 from lance_dataset.file.v2_1.read.leaf import LEVEL_PAGES, LeafColumn
+from lance_dataset.file.v2_1.read.packed import PrunedColumn, with_packed_children
 from lance_dataset.file.v2_1.read.page import PageGrammar, open_pages
 from lance_dataset.schema import Field
 
@@ -44,6 +45,14 @@ def open_column(field: Field, locate: Locate, num_rows: int, grammar: PageGramma
     UnsupportedError
         A feature this release does not read.
     """
+    found = (locate(node) for node in field.walk())
+    file = next((metadata for metadata, _ in filter(None, found)), None)
+    stored = with_packed_children(field, file)
+    column = _open_whole(stored, locate, num_rows, grammar)
+    return column if stored is field else PrunedColumn(column, stored, field)
+
+
+def _open_whole(field: Field, locate: Locate, num_rows: int, grammar: PageGrammar) -> ColumnReader:
     leaves = [_open_leaf(branch, locate, num_rows, grammar) for branch in branches(field)]
     if all(leaf is None for leaf in leaves):
         return NullColumn(field.storage_type, num_rows)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -20,13 +20,20 @@ from lance_dataset.file.v2_1.read.assemble import LeafValues
 from lance_dataset.io.base import InputFile
 from lancecodec import gather
 
-__all__ = ["LeafPage", "NestedPage", "Page", "PageGrammar", "expand_ranges", "expand_rows", "open_pages"]
+__all__ = [
+    "LeafPage",
+    "NestedPage",
+    "Page",
+    "PageGrammar",
+    "expand_ranges",
+    "expand_rows",
+    "open_pages",
+    "with_older_pages",
+]
 
 #: Far more than any writer puts into a column, and small enough that sums and products stay 64 bits wide.
 _MAX_ROWS = 2**40
 _DISCARD_BYTES = 1 << 20
-#: Page descriptor of pre-releases of 2.1, which no later release reads.
-_UNSTABLE_LAYOUT = "lance.encodings.PageLayout"
 
 
 @dataclass(frozen=True)
@@ -49,6 +56,8 @@ class Page:
         (position, size) of its buffers.
     cache
         Decoded parts of the column's pages.
+    grammar
+        That grammar.
     """
 
     source: InputFile
@@ -58,6 +67,7 @@ class Page:
     layout: Any
     buffers: Sequence[tuple[int, int]]
     cache: PageCache = field(default_factory=PageCache, repr=False, compare=False)
+    grammar: PageGrammar | None = field(default=None, repr=False, compare=False)
 
     def require_buffers(self, count: int) -> None:
         """Refuse a page with another number of buffers."""
@@ -147,12 +157,30 @@ class PageGrammar:
         Serialized descriptor -> layout; raises CorruptFileError or UnsupportedError without saying where.
     open_page
         What reads a page as a branch.
+    older
+        Grammars of pages that files of these versions have if releases wrote them that had the version before it was
+        stable.
     """
 
     versions: str
     type_name: str
     parse: Callable[[bytes], Any]
     open_page: Callable[[Page, Branch], NestedPage]
+    older: tuple[PageGrammar, ...] = ()
+
+    def of(self, type_name: str) -> PageGrammar | None:
+        """The grammar of a descriptor, this one or an older one."""
+        return next((grammar for grammar in (self, *self.older) if grammar.type_name == type_name), None)
+
+
+def with_older_pages(grammar: PageGrammar, *older: PageGrammar) -> PageGrammar:
+    """The grammar for files whose pages may also be described as in `older`, each page by itself."""
+
+    def open_page(page: Page, branch: Branch) -> NestedPage:
+        own = next((other for other in older if other is page.grammar), grammar)
+        return own.open_page(page, branch)
+
+    return replace(grammar, open_page=open_page, older=older)
 
 
 def expand_rows(rows: NDArray[np.int64], count: int) -> NDArray[np.int64]:
@@ -193,23 +221,19 @@ def open_pages(
     start = 0
     for number, stored in enumerate(metadata.pages):
         where = f"{source.path}, column {metadata.index} ({name!r}), page {number}"
-        if stored.type_name == _UNSTABLE_LAYOUT:
-            raise UnsupportedError(
-                f"{where}: was written by a release of pylance from before file version 2.1 was stable (0.2x), in a "
-                "layout of its own; read it with that release and write the data again"
-            )
-        if stored.type_name != grammar.type_name:
+        own = grammar.of(stored.type_name)
+        if own is None:
             raise CorruptFileError(
                 f"{where}: layout {stored.type_name!r} does not belong into a {grammar.versions} file"
             )
         try:
-            layout = grammar.parse(stored.encoding)
+            layout = own.parse(stored.encoding)
         except (CorruptFileError, UnsupportedError) as error:
             raise type(error)(f"{where}: {error}") from error
         if stored.length > _MAX_ROWS - start or stored.length % rows_per_value:
             raise CorruptFileError(f"{where}: claims {stored.length} values, {rows_per_value} per row")
         if stored.length:
             length = stored.length // rows_per_value
-            pages.append(Page(source, where, start, length, layout, stored.buffers, cache))
+            pages.append(Page(source, where, start, length, layout, stored.buffers, cache, own))
             start += length
     return pages

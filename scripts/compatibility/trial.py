@@ -1,0 +1,172 @@
+"""What two sides read of one dataset, and what that amounts to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from legacy_loss import WRONG, losses
+from table_equality import assert_same
+
+__all__ = ["FILTERED", "MARKS", "STEP", "Outcome", "Reading", "judge_ours", "judge_theirs", "read_back", "true_reading"]
+
+#: What cells of the tables show.
+MARKS = {
+    "same": "=",
+    "lossy": "≈",
+    "right": "+",
+    "none": "–",
+    "unreadable": "∅",
+    "unknown": "·",
+    "refused": "✗",
+    "differs": "≠",
+    "broken": "!",
+}
+_PARTS = ("scan", "take", "filter")
+#: A take asks for every so many-th row, from the last one on.
+STEP = 7
+#: A filtered scan asks for rows whose `id` is from the first on and below the second.
+FILTERED = (20, 50)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A mark (a key of `MARKS`) and, where it needs one, the reason."""
+
+    mark: str
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What one side read of a dataset: the tables of a scan, a take and a filtered scan, or their errors."""
+
+    tables: Mapping[str, pa.Table] = field(default_factory=dict)
+    errors: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def message(self) -> str:
+        return next(iter(self.errors.values()), "")
+
+    def problem(self, truth: Reading) -> str:
+        """What it does not read as another one does; empty if there is nothing."""
+        for part in _PARTS:
+            if part in self.errors:
+                return f"{part} fails: {self.errors[part]}"
+        wrong = [part for part in _PARTS if not _same(self.tables[part], truth.tables[part])]
+        return f"{' and '.join(wrong)} differ{'s' * (len(wrong) == 1)}" if wrong else ""
+
+    def consistent(self) -> Reading:
+        """The reading that takes and filters the rows of its own scan."""
+        return _derived(self.tables["scan"])
+
+
+def read_back(result: Mapping[str, Any], out: Path) -> Reading:
+    """The result of a `read` task that stored tables at `out`."""
+    if "error" in result:
+        return Reading({}, {part: str(result["error"]) for part in _PARTS})
+    tables, errors = {}, dict(result["errors"])
+    for part in _PARTS:
+        if part in errors:
+            continue
+        # Not by its path, which would map the file: the next reading is stored there.
+        table = pa.ipc.open_stream(Path(f"{out}.{part}").read_bytes()).read_all()
+        try:
+            table.validate(full=True)
+        except pa.ArrowException as error:
+            errors[part] = f"Arrow data that is not valid: {error}"
+        else:
+            tables[part] = table
+    return Reading(tables, errors)
+
+
+def true_reading(rows: pa.Table, deleted: tuple[int, int]) -> Reading:
+    """The reading of somebody who returns what was written, without the deleted ids."""
+    number = rows["id"]
+    gone = pc.and_(pc.greater_equal(number, deleted[0]), pc.less(number, deleted[1]))
+    return _derived(rows.filter(pc.invert(gone)))
+
+
+def _derived(scan: pa.Table) -> Reading:
+    """A scan, and what a take and a filter of its rows have to give."""
+    number = scan["id"]
+    chosen = pc.and_(pc.greater_equal(number, FILTERED[0]), pc.less(number, FILTERED[1]))
+    # Slices instead of a take: Arrow does not take from chunks whose dictionaries do not fit into one.
+    taken = pa.concat_tables([scan.slice(0, 0), *(scan.slice(row, 1) for row in range(scan.num_rows)[::-STEP])])
+    return Reading({"scan": scan, "take": taken, "filter": scan.filter(chosen)})
+
+
+def _same(left: pa.Table, right: pa.Table) -> bool:
+    try:
+        assert_same(left, right)
+    except AssertionError:
+        return False
+    return True
+
+
+def _loss(read: pa.Table, written: pa.Table) -> str:
+    """In what a table read differs from what was written."""
+    if read["value"].type != written["value"].type:
+        return f"comes back as {read['value'].type}"
+    return ", ".join(sorted(losses(read, written)))
+
+
+def _holds(reading: Reading, truth: Reading) -> bool:
+    """Whether a reading is what was written but for what legacy files lose, takes and filters included."""
+    lost = losses(reading.tables["scan"], truth.tables["scan"])
+    return WRONG not in lost and not reading.problem(reading.consistent())
+
+
+def judge_theirs(refusal: str, theirs: Reading, ours: Reading, truth: Reading) -> Outcome:
+    """What becomes of a dataset that a release wrote, or refused to write (the message)."""
+    if refusal:
+        return Outcome("none", refusal)
+    problem = ours.problem(truth)
+    if problem and "scan" in ours.errors:
+        mark = "unreadable" if "scan" in theirs.errors else "refused"
+        return Outcome(mark, ours.message)
+    if not theirs.errors and not ours.problem(theirs):
+        return Outcome("lossy", _loss(ours.tables["scan"], truth.tables["scan"])) if problem else Outcome("same")
+    if not problem or (not ours.errors and _holds(ours, truth)):
+        return Outcome("right", f"its own {theirs.problem(ours)}")
+    return Outcome("differs", f"{problem}; its own {theirs.problem(truth) or 'reading is right'}")
+
+
+def judge_ours(refusal: str, theirs: Reading, ours: Reading, truth: Reading, own: Outcome) -> Outcome:
+    """What becomes of a dataset that we wrote, or refused to write (the message).
+
+    Parameters
+    ----------
+    own
+        What became of the release's own dataset of the same rows.
+
+    Returns
+    -------
+    Outcome
+        Refusals and differences may be due to the release alone: see whether it reads what the reference writes.
+    """
+    if refusal:
+        return Outcome("none", refusal)
+    if ours.errors:
+        return Outcome("broken", ours.message)
+    if not theirs.errors and not ours.problem(theirs):
+        if not ours.problem(truth):
+            return Outcome("same")
+        return Outcome("lossy", _loss(ours.tables["scan"], truth.tables["scan"]))
+    problem = theirs.problem(ours)
+    if not theirs.errors and _holds(theirs, truth):
+        sides = {"it": theirs, "we": ours}
+        lost = [
+            f"{side}: {_loss(read.tables['scan'], truth.tables['scan']) or 'nothing is lost'}"
+            for side, read in sides.items()
+        ]
+        return Outcome("lossy", f"read differently; {', '.join(lost)}")
+    if own.mark == "none":
+        return Outcome("unknown", problem)
+    if own.mark == "unreadable" or (own.mark in ("right", "differs") and "its own" in own.reason):
+        return Outcome("right", f"its {problem}, as with its own files")
+    return Outcome("refused" if "scan" in theirs.errors else "differs", problem)

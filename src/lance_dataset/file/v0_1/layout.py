@@ -1,0 +1,64 @@
+"""What page the values of a field have in a legacy (0.1) file."""
+
+from __future__ import annotations
+
+from enum import Enum, auto
+
+import pyarrow as pa
+
+from lance_dataset.errors import UnsupportedError
+from lance_dataset.file.buffers import bit_width
+from lance_dataset.file.kinds import is_binary_like
+from lance_dataset.schema import Field
+
+__all__ = ["PageKind", "bits_per_row", "page_kind"]
+
+
+class PageKind(Enum):
+    """Kinds of pages."""
+
+    #: Structs: no page, the children have theirs.
+    NONE = auto()
+    #: Nulls: a page without bytes.
+    NULL = auto()
+    #: Values of a fixed number of bits back to back; fixed-size lists are their items.
+    FIXED = auto()
+    #: Indices into the values that a manifest holds, stored as `FIXED`.
+    DICTIONARY = auto()
+    #: Bytes of the values, then 64-bit offsets that count from the start of the file.
+    BINARY = auto()
+    #: Offsets into the page of the items, one more than there are lists.
+    LIST = auto()
+
+
+def page_kind(field: Field) -> PageKind:
+    """The kind of page of a field.
+
+    Raises
+    ------
+    UnsupportedError
+        A type that legacy files cannot hold.
+    """
+    if field.logical_type == "struct":
+        return PageKind.NONE
+    if field.logical_type.removesuffix(".struct") in ("list", "large_list"):
+        return PageKind.LIST
+    arrow_type = field.storage_type
+    if pa.types.is_null(arrow_type):
+        return PageKind.NULL
+    if pa.types.is_dictionary(arrow_type):
+        return PageKind.DICTIONARY
+    if is_binary_like(arrow_type):
+        return PageKind.BINARY
+    try:
+        bits_per_row(arrow_type)
+    except ValueError as error:
+        raise UnsupportedError(f"field {field.name!r}: legacy (0.1) files cannot hold {arrow_type}") from error
+    return PageKind.FIXED
+
+
+def bits_per_row(arrow_type: pa.DataType) -> int:
+    """Bits of a value of a `PageKind.FIXED` field; ValueError for other types."""
+    if pa.types.is_fixed_size_list(arrow_type):
+        return arrow_type.list_size * bits_per_row(arrow_type.value_type)
+    return bit_width(arrow_type)

@@ -1,0 +1,1 @@
+"""Reading the columns of legacy (0.1) files."""

@@ -1,0 +1,401 @@
+"""Values of legacy pages as Arrow arrays: one kind of node for each kind of page, structs and lists above others."""
+
+from __future__ import annotations
+
+import abc
+from dataclasses import dataclass
+from typing import NamedTuple, NoReturn
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from lance_dataset.errors import CorruptFileError
+from lance_dataset.file.buffers import allocate
+from lance_dataset.file.column import OversizeError
+from lance_dataset.file.kinds import is_text, is_wide
+from lance_dataset.file.v0_1.container import PageTable
+from lance_dataset.file.v0_1.read.spans import Spans, fetch
+from lance_dataset.io.base import InputFile
+from lancecodec import CodecError, OffsetOverflowError, utf8
+from lancecodec import spans as kernels
+
+__all__ = [
+    "BinaryNode",
+    "BlobNode",
+    "DictionaryNode",
+    "FixedNode",
+    "ListNode",
+    "Node",
+    "NullNode",
+    "Pages",
+    "StructNode",
+]
+
+
+@dataclass(frozen=True)
+class Pages:
+    """The pages of one field.
+
+    Attributes
+    ----------
+    source
+        The file.
+    positions, lengths
+        First byte and number of values of the page of each batch.
+    batch_offsets
+        First row of each batch, and the number of rows.
+    where
+        File and field, for error messages.
+    """
+
+    source: InputFile
+    positions: NDArray[np.int64]
+    lengths: NDArray[np.int64]
+    batch_offsets: NDArray[np.int64]
+    where: str
+
+    @classmethod
+    def of(cls, table: PageTable, field_id: int, where: str) -> Pages:
+        """Look them up."""
+        positions, lengths = table.cells(field_id)
+        return cls(table.source, positions, lengths, table.batch_offsets, where)
+
+    def by_row(self, bits: int, extra: int = 0) -> kernels.BatchPages | None:
+        """Compiled access to values of some bits by row, `extra` of which no row has; None for files not mapped."""
+        mapped = self.source.mapped
+        if mapped is None or (bits % 8 and bits != 1) or bits > 8 * mapped.size:
+            return None
+        lengths = np.maximum(self.lengths - extra, 0) if extra else self.lengths
+        try:
+            return kernels.BatchPages(mapped, self.batch_offsets, self.positions, lengths, bits)
+        except CodecError as error:
+            self.fail(error)
+
+    def check_size(self, bits: int) -> None:
+        """Refuse pages that cannot be all in the file: they would decode to many times its size."""
+        room = 8 * self.source.size
+        if bits and (int(self.lengths.max(initial=0)) > room or int(self.lengths.sum()) > room // bits):
+            raise CorruptFileError(
+                f"{self.where}: its pages claim {self.lengths.sum()} values of {bits} bits, more than the file has"
+            )
+
+    def check(self, spans: Spans, extra: int = 0) -> None:
+        """Refuse spans beyond the end of their page, which holds `extra` values more than rows."""
+        needed = spans.starts + spans.counts
+        short = needed > self.lengths[spans.batches] - extra
+        if short.any():
+            span = int(short.argmax())
+            batch = int(spans.batches[span])
+            raise CorruptFileError(
+                f"{self.where}, batch {batch}: the page has {self.lengths[batch]} values, but {needed[span] + extra} "
+                "are needed"
+            )
+
+    def check_bytes(self, starts: NDArray[np.int64], sizes: NDArray[np.int64], spans: Spans) -> None:
+        """Refuse bytes of values outside the file, and more of them than it has, unless rows were asked for twice."""
+        size = self.source.size
+        outside = starts > size - sizes
+        if outside.any():
+            span = int(outside.argmax())
+            raise CorruptFileError(
+                f"{self.where}, batch {spans.batches[span]}: {sizes[span]} bytes of values from byte {starts[span]} on "
+                f"are not within the {size} bytes of the file"
+            )
+        total = int(sizes.sum())
+        if total > size and total > size * spans.most_repeats():
+            raise CorruptFileError(f"{self.where}: its values claim more bytes than the {size} of the file")
+
+    def fail(self, error: CodecError) -> NoReturn:
+        """Raise what a kernel found, in words for users."""
+        if isinstance(error, OffsetOverflowError):
+            raise OversizeError(f"{self.where}: {error}") from error
+        raise CorruptFileError(f"{self.where}: {error}") from error
+
+
+class Node(abc.ABC):
+    """Values of a field with everything below it."""
+
+    @abc.abstractmethod
+    def read(self, spans: Spans) -> pa.Array:
+        """The values of some spans."""
+
+
+@dataclass(frozen=True)
+class NullNode(Node):
+    """Nulls, of which pages have no bytes."""
+
+    pages: Pages
+
+    def read(self, spans: Spans) -> pa.Array:
+        """See `Node.read`."""
+        self.pages.check(spans)
+        return pa.nulls(spans.total)
+
+
+class FixedNode(Node):
+    """Values of fixed width, fixed-size lists of them included; all valid.
+
+    Parameters
+    ----------
+    pages
+        Where they are.
+    arrow_type
+        Their type.
+    bits
+        Bits of a value, those of all items of a list.
+    """
+
+    def __init__(self, pages: Pages, arrow_type: pa.DataType, bits: int) -> None:
+        self._pages = pages
+        self._type = arrow_type
+        self._bits = bits
+        self._by_row = pages.by_row(bits)
+        self._is_list = pa.types.is_fixed_size_list(arrow_type)
+
+    def read(self, spans: Spans) -> pa.Array:
+        """See `Node.read`."""
+        by_row, rows = self._by_row, spans.rows
+        if by_row is None or rows is None:
+            self._pages.check(spans)  # what the allocation relies on
+        out = allocate((spans.total * self._bits + 7) // 8)
+        try:
+            if by_row is not None and rows is not None:
+                by_row.take(rows, out)
+            elif out.size:
+                self._copy(spans, out)
+        except CodecError as error:
+            self._pages.fail(error)
+        if self._is_list:
+            return over_values(self._type, spans.total, out)
+        return pa.Array.from_buffers(self._type, spans.total, [None, out], 0)
+
+    def _copy(self, spans: Spans, out: pa.Buffer) -> None:
+        pages, bits = self._pages, self._bits
+        starts = pages.positions[spans.batches]
+        if bits % 8 == 0:
+            width = bits // 8
+            source, starts = fetch(pages.source, starts + spans.starts * width, spans.counts * width)
+            kernels.fixed(source, starts, spans.counts, width, out)
+            return
+        first = spans.starts * bits
+        end = first + spans.counts * bits
+        source, begins = fetch(pages.source, starts + first // 8, -(-end // 8) - first // 8)
+        kernels.bits(source, begins * 8 + first % 8, spans.counts * bits, out)
+
+
+def over_values(arrow_type: pa.DataType, count: int, values: pa.Buffer) -> pa.Array:
+    """An array without nulls over values of fixed width, (nested) fixed-size lists over their flattened items."""
+    if not pa.types.is_fixed_size_list(arrow_type):
+        return pa.Array.from_buffers(arrow_type, count, [None, values])
+    items = over_values(arrow_type.value_type, count * arrow_type.list_size, values)
+    return pa.Array.from_buffers(arrow_type, count, [None], children=[items])
+
+
+class BinaryNode(Node):
+    """Strings and binaries. In a nullable field a value without bytes is null.
+
+    Parameters
+    ----------
+    pages
+        Where their offsets are, which are positions in the file.
+    arrow_type
+        Their type.
+    nullable
+        Whether the field is.
+    """
+
+    def __init__(self, pages: Pages, arrow_type: pa.DataType, nullable: bool) -> None:
+        self._pages = pages
+        self._type = arrow_type
+        self._nullable = nullable
+        self._wide = is_wide(arrow_type)
+        self._is_text = is_text(arrow_type)
+        self._offsets = _Offsets(pages, stored_wide=True, wide=self._wide)
+
+    def read(self, spans: Spans) -> pa.Array:
+        """See `Node.read`."""
+        wide, count, pages = self._wide, spans.total, self._pages
+        ends = self._offsets.read(spans)
+        pages.check_bytes(ends.starts, ends.sizes, spans)
+        values = allocate(ends.total)
+        validity, nulls = None, 0
+        try:
+            source, starts = fetch(pages.source, ends.starts, ends.sizes)
+            kernels.fixed(source, starts, ends.sizes, 1, values)
+            if self._is_text:
+                utf8.validate(values, ends.offsets, wide)
+            if self._nullable:
+                validity = allocate((count + 7) // 8)
+                nulls = kernels.empties(ends.offsets, wide, count, validity)
+        except CodecError as error:
+            pages.fail(error)
+        buffers = [validity if nulls else None, ends.offsets, values]
+        return pa.Array.from_buffers(self._type, count, buffers, nulls)
+
+
+class BlobNode(Node):
+    """Descriptions of binaries: where in the file each value starts, and its length. Null where the value would be.
+
+    Parameters
+    ----------
+    pages
+        Where their offsets are, which are positions in the file.
+    arrow_type
+        Type of a description, a struct of two uint64.
+    nullable
+        Whether the field is.
+    """
+
+    def __init__(self, pages: Pages, arrow_type: pa.DataType, nullable: bool) -> None:
+        self._pages = pages
+        self._type = arrow_type
+        self._nullable = nullable
+        self._offsets = _Offsets(pages, stored_wide=True, wide=True)
+
+    def read(self, spans: Spans) -> pa.Array:
+        """See `Node.read`."""
+        count = spans.total
+        ends = self._offsets.read(spans)
+        self._pages.check_bytes(ends.starts, ends.sizes, spans)
+        offsets = np.frombuffer(ends.offsets, np.int64)
+        skipped = ends.starts - (np.cumsum(ends.sizes) - ends.sizes)  # file bytes before the values of each span
+        places = offsets[:-1] + np.repeat(skipped, spans.counts)
+        children = [pa.array(values.astype(np.uint64)) for values in (places, np.diff(offsets))]
+        validity, nulls = None, 0
+        if self._nullable:
+            validity = allocate((count + 7) // 8)
+            nulls = kernels.empties(ends.offsets, True, count, validity)
+        buffers = [validity if nulls else None]
+        return pa.Array.from_buffers(self._type, count, buffers, nulls, children=children)
+
+
+class ListNode(Node):
+    """Lists, none of them null.
+
+    Parameters
+    ----------
+    pages
+        Where their offsets are, which count from the start of the page of items of the same batch.
+    arrow_type
+        Their type.
+    items
+        The items.
+    """
+
+    def __init__(self, pages: Pages, arrow_type: pa.DataType, items: Node) -> None:
+        self._type = arrow_type
+        self._items = items
+        wide = is_wide(arrow_type)
+        self._offsets = _Offsets(pages, stored_wide=wide, wide=wide, extra=1)
+
+    def read(self, spans: Spans) -> pa.Array:
+        """See `Node.read`."""
+        ends = self._offsets.read(spans)
+        items = self._items.read(spans.items(ends.starts, ends.sizes, ends.total))
+        return pa.Array.from_buffers(self._type, spans.total, [None, ends.offsets], 0, children=[items])
+
+
+@dataclass(frozen=True)
+class StructNode(Node):
+    """Structs, none of them null.
+
+    Attributes
+    ----------
+    arrow_type
+        Their type.
+    children
+        Their fields.
+    """
+
+    arrow_type: pa.DataType
+    children: tuple[Node, ...]
+
+    def read(self, spans: Spans) -> pa.Array:
+        """See `Node.read`."""
+        arrays = [child.read(spans) for child in self.children]
+        return pa.Array.from_buffers(self.arrow_type, spans.total, [None], 0, children=arrays)
+
+
+@dataclass(frozen=True)
+class DictionaryNode(Node):
+    """Indices into the dictionary of the field.
+
+    Attributes
+    ----------
+    indices
+        The indices.
+    values
+        The dictionary.
+    where
+        File and field, for error messages.
+    """
+
+    indices: FixedNode
+    values: pa.Array
+    where: str
+
+    def read(self, spans: Spans) -> pa.Array:
+        """See `Node.read`; of a dictionary without values nothing but nulls can have been written."""
+        indices = self.indices.read(spans)
+        numbers = np.asarray(indices)
+        if len(numbers) and (numbers.min() < 0 or numbers.max() >= max(len(self.values), 1)):
+            wrong = numbers[(numbers < 0) | (numbers >= len(self.values))][0]
+            raise CorruptFileError(f"{self.where}: index {wrong} into a dictionary of {len(self.values)} values")
+        if len(self.values) == 0:
+            indices = pa.nulls(len(indices), indices.type)
+        return pa.DictionaryArray.from_arrays(indices, self.values, safe=False)  # checked above
+
+
+class _Ends(NamedTuple):
+    """Offsets of values, from 0 on; per span the first stored offset and the distance to the last; all distances."""
+
+    offsets: pa.Buffer
+    starts: NDArray[np.int64]
+    sizes: NDArray[np.int64]
+    total: int
+
+
+class _Offsets:
+    """The stored offsets of strings or lists, of which a page of lists counts one more than it has lists."""
+
+    def __init__(self, pages: Pages, *, stored_wide: bool, wide: bool, extra: int = 0) -> None:
+        self._pages = pages
+        self._stored_wide = stored_wide
+        self._wide = wide
+        self._extra = extra
+        self._by_row = pages.by_row(64 if stored_wide else 32, extra)
+
+    def read(self, spans: Spans) -> _Ends:
+        """Join those of some spans."""
+        pages = self._pages
+        starts, sizes = np.empty(spans.length, np.int64), np.empty(spans.length, np.int64)
+        try:
+            source, positions = self._find(spans)
+            offsets = allocate((spans.total + 1) * (8 if self._wide else 4))
+            total = kernels.offsets(
+                source, positions, spans.counts, self._stored_wide, self._wide, offsets, starts, sizes
+            )
+        except OffsetOverflowError as error:
+            if self._stored_wide:  # unless the offsets lie, of course
+                large = allocate((spans.total + 1) * 8)
+                try:
+                    kernels.offsets(source, positions, spans.counts, True, True, large, starts, sizes)
+                except CodecError as lie:
+                    pages.fail(lie)
+                pages.check_bytes(starts, sizes, spans)
+            pages.fail(error)
+        except CodecError as error:
+            pages.fail(error)
+        return _Ends(offsets, starts, sizes, total)
+
+    def _find(self, spans: Spans) -> tuple[pa.Buffer, NDArray[np.int64]]:
+        """A buffer with the offsets of each span, and where they start in it."""
+        pages, width = self._pages, 8 if self._stored_wide else 4
+        if spans.rows is not None and self._by_row is not None and pages.source.mapped is not None:
+            positions = np.empty(spans.length, np.int64)
+            self._by_row.locate(spans.rows, positions)
+            return pages.source.mapped, positions
+        pages.check(spans, self._extra)
+        positions = pages.positions[spans.batches] + spans.starts * width
+        return fetch(pages.source, positions, (spans.counts + 1) * width)

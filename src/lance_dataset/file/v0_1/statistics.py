@@ -1,0 +1,124 @@
+"""Statistics of legacy files: a small legacy table with a row per batch, as zones."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from lance_dataset.file.kinds import is_binary_like
+from lance_dataset.file.v0_1.container import LegacyFile
+from lance_dataset.file.v0_1.read.open import open_node
+from lance_dataset.file.v0_1.read.spans import Spans
+from lance_dataset.file.zones import Zones
+from lance_dataset.schema import Field, Schema
+
+__all__ = ["read_zones", "zones_from_statistics"]
+
+_NAMES = ("null_count", "min_value", "max_value")
+
+
+def read_zones(file: LegacyFile, field: Field) -> Zones | None:
+    """What the statistics of a file say of a field outside of lists: a zone per batch.
+
+    Returns
+    -------
+    Zones or None
+        None where they say nothing, or nothing that fits the field.
+
+    Raises
+    ------
+    CorruptFileError
+        The statistics lie outside the file, or their pages are broken.
+    """
+    found = _statistics_field(file, field.id)
+    if found is None or file.statistics_pages is None:
+        return None
+    members = {child.name: child for child in found.children}
+    wanted = dict(zip(_NAMES, (pa.int64(), field.storage_type, field.storage_type), strict=True))
+    if any(name not in members or not members[name].storage_type.equals(wanted[name]) for name in _NAMES):
+        return None
+    count, where = file.num_batches, f"{file.source.path}, statistics of field {field.id}"
+    everything = Spans.of_range(np.array([0, count], np.int64), 0, count)
+    arrays = []
+    for name in _NAMES:
+        _, lengths = file.statistics_pages.cells(members[name].id)
+        if lengths[0] < count:
+            return None
+        arrays.append(open_node(members[name], file.statistics_pages, where).read(everything))
+    _, page_lengths = file.pages.cells(field.id)
+    return zones_from_statistics(field, file.batch_offsets, *arrays, overlong=page_lengths > file.batch_rows)
+
+
+def _statistics_field(file: LegacyFile, field_id: int) -> Field | None:
+    """The struct named after a data field; None if there is none, or more than one."""
+    found = file.statistics_fields.get(field_id, [])
+    return Schema.from_proto(found[0], {}, where=file.source.path).fields[0] if len(found) == 1 else None
+
+
+def zones_from_statistics(
+    field: Field,
+    batch_offsets: NDArray[np.int64],
+    null_count: pa.Array,
+    minimum: pa.Array,
+    maximum: pa.Array,
+    *,
+    overlong: NDArray[np.bool_] | None = None,
+) -> Zones | None:
+    """Statistics of the batches of a field as zones of the values that a scan returns.
+
+    Nulls of types of fixed width are lost in legacy files: their slots hold bytes of which statistics know nothing, so
+    the bounds of a batch that had any are unknown, and no batch has nulls. Text and binary values without bytes are
+    null in nullable fields, so only a batch without nulls whose minimum has bytes has none. NaN does not count in
+    bounds.
+
+    Parameters
+    ----------
+    field
+        The data field.
+    batch_offsets
+        int64[n + 1], first row of each batch and the number of rows.
+    null_count, minimum, maximum
+        int64 and twice the type of the field, n values each.
+    overlong
+        bool[n], whether the page of the batch has more values than the batch has rows: releases before 0.16 wrote the
+        children of sliced structs so, whose rows are not those the statistics are about.
+
+    Returns
+    -------
+    Zones or None
+        None if the arrays do not fit the field.
+    """
+    count, arrow_type = len(batch_offsets) - 1, field.storage_type
+    if not (null_count.type.equals(pa.int64()) and minimum.type.equals(arrow_type) and maximum.type.equals(arrow_type)):
+        return None
+    if not len(null_count) == len(minimum) == len(maximum) == count or pa.types.is_nested(arrow_type):
+        return None
+    rows = np.diff(batch_offsets)
+    nulls = np.asarray(null_count.fill_null(-1))
+    unknown = (nulls < 0) | (nulls > rows)
+    if overlong is not None:
+        unknown |= overlong
+    if is_binary_like(arrow_type):
+        may_be_null = field.nullable & (unknown | (nulls > 0) | ~_has_bytes(minimum))
+        unknown |= (nulls > 0) & (not field.nullable)
+        may_be_valid = unknown | (nulls < rows)
+    else:
+        may_be_null, may_be_valid = np.zeros(count, bool), np.ones(count, bool)
+        unknown |= nulls > 0
+    low, high = (_where_known(bound, unknown) for bound in (minimum, maximum))
+    may_be_nan = np.full(count, bool(pa.types.is_floating(arrow_type)))
+    return Zones(batch_offsets, low, high, may_be_null, may_be_valid, may_be_nan)
+
+
+def _has_bytes(bounds: pa.Array) -> NDArray[np.bool_]:
+    """Whether text or binary bounds are neither null nor empty."""
+    return np.asarray(pc.greater(pc.binary_length(bounds), 0).fill_null(False))
+
+
+def _where_known(bounds: pa.Array, unknown: NDArray[np.bool_]) -> pa.Array:
+    """The bounds, null where they are unknown."""
+    if not unknown.any():
+        return bounds
+    return pc.if_else(pa.array(unknown), pa.scalar(None, bounds.type), bounds)

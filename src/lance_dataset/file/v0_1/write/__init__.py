@@ -1,0 +1,1 @@
+"""Writing legacy (0.1) files."""

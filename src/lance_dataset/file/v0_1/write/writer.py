@@ -1,0 +1,240 @@
+"""Writing a legacy (0.1) file: rows are gathered until they fill some batches, which are appended page by page."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from lance_dataset.errors import InvalidInputError, SchemaError
+from lance_dataset.file.buffers import concat_arrays
+from lance_dataset.file.summary import DataFileSummary
+from lance_dataset.file.threads import cpu_count, shared_pool
+from lance_dataset.file.v0_1.layout import PageKind, page_kind
+from lance_dataset.file.v0_1.write.check import check_schema
+from lance_dataset.file.v0_1.write.pages import FieldPages, Leaf, field_pages, write_pages
+from lance_dataset.file.v0_1.write.shared import LegacyWrite
+from lance_dataset.file.v0_1.write.statistics import Statistics
+from lance_dataset.file.v0_1.write.trailer import write_trailer
+from lance_dataset.io.base import OutputFile
+from lance_dataset.schema import Schema
+
+__all__ = ["LegacyFileWriter"]
+
+_VERSION = "0.1"
+_MANIFEST_PAIR = (0, 2)
+_MAX_ROWS = 2**31 - 1
+#: Batches are written some at a time, about so many bytes, to share the work that is done per column.
+_BLOCK_BYTES = 8 << 20
+_BLOCK_BATCHES = 4096
+#: Less than this is not worth a thread.
+_LEAST_BYTES = 1 << 20
+
+
+class LegacyFileWriter:
+    """Writes one legacy file as a stream; memory stays bounded by a batch, or by 8 MiB where batches are smaller.
+
+    Parameters
+    ----------
+    output
+        The new file; closed by `finish`, removed by `abort`.
+    schema
+        Schema with field ids.
+    max_rows_per_group
+        Rows of each batch but the last of the file, which may have fewer.
+    data_cache_bytes
+        Bytes held back before batches are written.
+    write
+        The write that the file is part of; by default the file is a write of its own.
+
+    Raises
+    ------
+    UnsupportedError
+        A type that legacy files cannot hold.
+    """
+
+    def __init__(
+        self,
+        output: OutputFile,
+        schema: Schema,
+        *,
+        max_rows_per_group: int = 1024,
+        data_cache_bytes: int | None = None,
+        write: LegacyWrite | None = None,
+    ) -> None:
+        if max_rows_per_group < 1:
+            raise InvalidInputError(f"max_rows_per_group must be at least 1, not {max_rows_per_group}")
+        if data_cache_bytes is not None and data_cache_bytes <= 0:
+            raise InvalidInputError(f"data_cache_bytes must be positive, not {data_cache_bytes}")
+        check_schema(schema, _VERSION)
+        self.version = _VERSION
+        self.schema = schema
+        self.num_rows = 0
+        self._output = output
+        self._group = max_rows_per_group
+        self._block_bytes = data_cache_bytes or _BLOCK_BYTES
+        self._write = write or LegacyWrite(schema)
+        self._types = [top.storage_type for top in schema.fields]
+        self._statistics = Statistics(schema)
+        self._waiting: deque[list[pa.Array]] = deque()
+        self._waiting_rows = 0
+        self._waiting_bytes = 0
+        self._batches: list[int] = []
+        self._cells: list[NDArray[np.int64]] = []
+
+    @property
+    def bytes_written(self) -> int:
+        """Bytes of the file so far, rows held back not counted."""
+        return self._output.tell()
+
+    @property
+    def bytes_pending(self) -> int:
+        """Bytes of arrays that wait for their batch to fill."""
+        return self._waiting_bytes
+
+    def write_batch(self, batch: pa.RecordBatch) -> None:
+        """Append the rows of a batch whose columns are those of the schema, in order, as storage types.
+
+        Raises
+        ------
+        SchemaError
+            A column cannot be stored as declared; the file is then unusable: call `abort`.
+        InvalidInputError
+            More rows than a file can hold.
+
+        Warns
+        -----
+        UserWarning
+            Nulls are lost.
+        """
+        if batch.num_columns != len(self._types):
+            raise SchemaError(f"the batch has {batch.num_columns} columns, the file {len(self._types)}")
+        if batch.num_rows == 0:
+            return
+        if self.num_rows + batch.num_rows > _MAX_ROWS:
+            raise InvalidInputError(f"a legacy (0.1) file holds at most {_MAX_ROWS} rows; lower max_rows_per_file")
+        arrays = []
+        for top, kind, array in zip(self.schema.fields, self._types, batch.columns, strict=True):
+            if array.type != kind:
+                raise SchemaError(f"column {top.name!r}: the batch has type {array.type}, the file {kind}")
+            _check_valid(array, top.name)
+            arrays.append(self._write.coded(top, array))
+        self.num_rows += batch.num_rows
+        self._waiting.append(arrays)
+        self._waiting_rows += batch.num_rows
+        # Arrow counts the values of dictionaries too, which are not written with the rows.
+        self._waiting_bytes += sum(array.nbytes for array in arrays) if self._write.has_dictionaries else batch.nbytes
+        if self._waiting_bytes >= self._block_bytes or self._waiting_rows >= _BLOCK_BATCHES * self._group:
+            self._write_full_batches()
+
+    def _write_full_batches(self) -> None:
+        if self._waiting_rows < self._group:
+            return
+        per_batch = max(self._waiting_bytes * self._group // max(self._waiting_rows, 1), 1)
+        at_once = min(max(self._block_bytes // per_batch, 1), _BLOCK_BATCHES)
+        while self._waiting_rows >= self._group:
+            batches = min(at_once, self._waiting_rows // self._group)
+            self._write_block(self._take(batches * self._group), batches, self._group)
+        self._waiting_bytes = sum(array.nbytes for arrays in self._waiting for array in arrays)
+
+    def _take(self, rows: int) -> list[pa.Array]:
+        """The first rows that wait, in one array per column."""
+        pieces: list[list[pa.Array]] = []
+        self._waiting_rows -= rows
+        while rows:
+            arrays = self._waiting.popleft()
+            length = len(arrays[0])
+            if length > rows:
+                self._waiting.appendleft([array.slice(rows) for array in arrays])
+                arrays = [array.slice(0, rows) for array in arrays]
+                length = rows
+            pieces.append(arrays)
+            rows -= length
+        if len(pieces) == 1:
+            return pieces[0]
+        try:
+            return [concat_arrays(list(column), column[0].type) for column in zip(*pieces, strict=True)]
+        except pa.ArrowInvalid as error:
+            raise InvalidInputError(
+                f"{self._group} rows are too many for one batch: {error}; lower max_rows_per_group"
+            ) from error
+
+    def _write_block(self, arrays: list[pa.Array], batches: int, rows: int) -> None:
+        """Append batches of equal size."""
+        bounds = np.arange(batches + 1, dtype=np.int64) * rows
+        leaves: list[Leaf] = []
+        pages: list[FieldPages] = []
+        for top, array in zip(self.schema.fields, arrays, strict=True):
+            pages += field_pages(top, top.name, array, bounds, self._write.warn, leaves)
+        with _beside(lambda: self._statistics.add(leaves, rows), sum(int(page.sizes.sum()) for page in pages)):
+            self._cells.append(write_pages(self._output, pages))
+        self._batches += [rows] * batches
+
+    def finish(self, schema_metadata: dict[str, bytes] | None = None, *, close: bool = True) -> DataFileSummary:
+        """Write what is held back, and what stands behind the pages.
+
+        Parameters
+        ----------
+        schema_metadata
+            Added to the metadata of the schema.
+        close
+            Close the file, after which it is complete and durable; else `close` must be called.
+        """
+        self._write_full_batches()
+        if self._waiting_rows:
+            rows = self._waiting_rows
+            self._write_block(self._take(rows), 1, rows)
+        self._waiting_bytes = 0
+        schema = self._write.with_values(self.schema)
+        if schema_metadata:
+            schema = Schema(schema.fields, {**schema.metadata, **schema_metadata})
+        offsets = np.cumsum([0, *self._batches], dtype=np.int64).tolist()
+        write_trailer(self._output, schema, offsets, self._page_table(), self._statistics)
+        if close:
+            self.close()
+        fields = tuple(sorted(node.id for node in schema.walk()))
+        return DataFileSummary(self.num_rows, self._output.tell(), fields, (), *_MANIFEST_PAIR)
+
+    def _page_table(self) -> NDArray[np.int64]:
+        """Cells [field id - smallest id, batch, 2], up to the largest id with a page; zeros where there is none."""
+        with_page = [node.id for node in self.schema.walk() if page_kind(node) is not PageKind.NONE]
+        first = min((node.id for node in self.schema.walk()), default=0)
+        table = np.zeros((max(with_page, default=first - 1) + 1 - first, len(self._batches), 2), np.int64)
+        if self._cells:
+            table[np.array(with_page) - first] = np.concatenate(self._cells, axis=1)
+        return table
+
+    def close(self) -> None:
+        """Wait until the finished file is on the disk."""
+        self._output.close()
+
+    def abort(self) -> None:
+        """Remove the unfinished file."""
+        self._waiting.clear()
+        self._output.abort()
+
+
+@contextmanager
+def _beside(task: Callable[[], None], size: int) -> Iterator[None]:
+    """Do a task on another thread while the body runs, if there is so much data that it pays; else before."""
+    if size < _LEAST_BYTES or cpu_count() < 2:
+        task()
+        yield
+        return
+    running = shared_pool().submit(task)
+    try:
+        yield
+    finally:
+        running.result()
+
+
+def _check_valid(array: pa.Array, name: str) -> None:
+    """Refuse arrays whose buffers are too short for what they claim; takes no time, whatever their size."""
+    try:
+        array.validate()
+    except pa.ArrowInvalid as error:
+        raise SchemaError(f"column {name!r}: the data is no valid Arrow array: {error}") from error

@@ -1,0 +1,108 @@
+"""Pages behind a dictionary of their own: dictionary-typed columns, and strings whose writer chose to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from lance_dataset.errors import CorruptFileError
+from lance_dataset.file.kinds import is_binary_like, is_wide
+from lance_dataset.file.v2_0.nodes import Dictionary, Fixed, Node, unwrapped
+from lance_dataset.file.v2_0.page import Page
+from lancecodec import OffsetOverflowError
+
+__all__ = ["index_type", "over_items", "trimmed"]
+
+#: Reads values ``[start, stop)`` of a node of `total` values: (page, node, total, type, start, stop).
+ReadNode: TypeAlias = "Callable[[Page, Node, int, pa.DataType, int, int], pa.Array]"
+
+_INDEX_TYPES = {8: pa.uint8(), 16: pa.uint16(), 32: pa.uint32(), 64: pa.uint64()}
+
+
+def index_type(page: Page, node: Dictionary, arrow_type: pa.DataType) -> pa.DataType:
+    """Type of the indices of a page.
+
+    Raises
+    ------
+    CorruptFileError
+        Values of the type cannot be stored so.
+    """
+    if pa.types.is_dictionary(arrow_type):
+        return arrow_type.index_type
+    stored = unwrapped(node.indices)
+    if stored is None:
+        return pa.uint8()
+    known = _INDEX_TYPES.get(stored.bits) if isinstance(stored, Fixed) else None
+    if known is None or not is_binary_like(arrow_type):
+        raise CorruptFileError(f"{page.where}: a dictionary of these indices does not fit the type {arrow_type}")
+    return known
+
+
+def over_items(page: Page, node: Dictionary, arrow_type: pa.DataType, indices: pa.Array, read: ReadNode) -> pa.Array:
+    """Values of a page from their indices; `read` gives the items, which are decoded once for all ranges."""
+    is_typed = pa.types.is_dictionary(arrow_type)
+    item_type = arrow_type.value_type if is_typed else arrow_type
+    items = page.cache.get(
+        (page.start, item_type),
+        lambda: read(page, node.items, node.size, item_type, 0, node.size),
+        lambda items: items.nbytes,
+    )
+    return _typed(page, arrow_type, indices, items) if is_typed else _strings(page, arrow_type, indices, items)
+
+
+def _strings(page: Page, arrow_type: pa.DataType, indices: pa.Array, items: pa.Array) -> pa.Array:
+    """The writer's optimisation of string columns: index 0 is null, k is item k - 1."""
+    codes = np.asarray(pc.fill_null(indices, 0) if indices.null_count else indices)
+    if len(codes) and int(codes.max()) > len(items):
+        raise CorruptFileError(f"{page.where}: dictionary index {int(codes.max())} of {len(items)} items")
+    valid = codes > 0
+    if not is_wide(arrow_type):
+        _check_total(items, codes)
+    zero_based = pa.array(codes - codes.dtype.type(1), mask=None if valid.all() else ~valid)
+    return items.take(zero_based)
+
+
+def _check_total(items: pa.Array, codes: NDArray[np.unsignedinteger]) -> None:
+    """Refuse to put more bytes together than 32-bit offsets reach."""
+    lengths = np.asarray(pc.fill_null(pc.binary_length(items), 0), np.int64)
+    uses = np.bincount(codes.astype(np.int64, copy=False), minlength=len(items) + 1)[1:]
+    if int(lengths @ uses) > np.iinfo(np.int32).max:
+        raise OffsetOverflowError("the values of the range have more than 2**31 - 1 bytes")
+
+
+def _typed(page: Page, arrow_type: pa.DictionaryType, indices: pa.Array, items: pa.Array) -> pa.Array:
+    """A dictionary-typed column: plain indices; a null is a null item or (0.16) a null index."""
+    if len(indices) - indices.null_count:
+        bounds = pc.min_max(indices).as_py()
+        if bounds["min"] < 0 or bounds["max"] >= len(items):
+            raise CorruptFileError(f"{page.where}: dictionary index outside its {len(items)} items")
+    if items.null_count:
+        target, items = page.cache.get(
+            (page.start, arrow_type, "valid"),
+            lambda: _without_null_items(items, arrow_type.index_type),
+            lambda pair: pair[0].nbytes + pair[1].nbytes,
+        )
+        indices = target.take(indices)
+    return pa.DictionaryArray.from_arrays(indices, items, ordered=arrow_type.ordered, safe=False)
+
+
+def _without_null_items(items: pa.Array, index_type: pa.DataType) -> tuple[pa.Array, pa.Array]:
+    """For each item its index among those that are not null (null for a null one), and these."""
+    valid = np.asarray(items.is_valid())
+    renumber = np.cumsum(valid) - 1
+    return pa.array(renumber, mask=~valid).cast(index_type), items.filter(pa.array(valid))
+
+
+def trimmed(array: pa.DictionaryArray) -> pa.DictionaryArray:
+    """The same values over a dictionary that is not greater than of use."""
+    if len(array) >= len(array.dictionary):
+        return array
+    kind = array.type
+    used = pa.array(np.unique(np.asarray(array.indices.drop_null())), kind.index_type)  # keeps their order
+    indices = pc.index_in(array.indices, used).cast(kind.index_type)
+    return pa.DictionaryArray.from_arrays(indices, array.dictionary.take(used), ordered=kind.ordered, safe=False)

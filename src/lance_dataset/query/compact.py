@@ -1,0 +1,259 @@
+"""Compaction: which fragments to write anew together, and what their rows carry along."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from lance_dataset.errors import UnsupportedError
+from lance_dataset.query.fragment_reader import FragmentReader
+from lance_dataset.query.table_reader import TableReader
+from lance_dataset.schema import Schema
+from lance_dataset.table.checks import is_mixture
+from lance_dataset.table.fragment import LEGACY_VERSION, Fragment
+from lance_dataset.table.indices import check_not_indexed
+from lance_dataset.table.manifest import Manifest
+from lance_dataset.table.row_ids import RowIds, RowVersions
+
+__all__ = ["CompactionPlan", "Limits", "Task", "plan_compaction", "with_lineage"]
+
+#: Types whose nulls legacy files hold: as empty values, or because there is nothing else.
+_NULLS_IN_LEGACY = frozenset({"null", "string", "large_string", "binary", "large_binary", "json"})
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What to compact.
+
+    Attributes
+    ----------
+    target_rows
+        Fragments with fewer physical rows are joined with their neighbours.
+    max_deleted
+        A fragment of which a larger fraction is deleted is written anew; None to leave deletions alone.
+    max_fragments, max_rows, max_bytes
+        Most fragments, live rows and bytes of data files to read in all; None for any number.
+    excluded
+        Ids of fragments to leave alone, and not to join others across.
+    """
+
+    target_rows: int
+    max_deleted: float | None
+    max_fragments: int | None = None
+    max_rows: int | None = None
+    max_bytes: int | None = None
+    excluded: Collection[int] = frozenset()
+
+
+@dataclass(frozen=True)
+class Task:
+    """Neighbouring fragments that are written anew together.
+
+    Attributes
+    ----------
+    positions
+        Their positions in the version.
+    fragments
+        Their readers.
+    num_rows
+        Live rows.
+    """
+
+    positions: tuple[int, ...]
+    fragments: tuple[FragmentReader, ...]
+
+    @property
+    def num_rows(self) -> int:
+        """Live rows of all fragments."""
+        return sum(fragment.num_rows for fragment in self.fragments)
+
+    @property
+    def num_bytes(self) -> int:
+        """Size of the data files."""
+        return sum(file.file_size_bytes for reader in self.fragments for file in reader.fragment.files)
+
+    def part_sizes(self, target_rows: int) -> list[int]:
+        """Rows of each new fragment: even parts, as many as can have the target."""
+        parts = max(1, self.num_rows // target_rows) if target_rows else 1
+        size, larger = divmod(self.num_rows, parts)
+        return [size + 1] * larger + [size] * (parts - larger)
+
+
+@dataclass(frozen=True)
+class CompactionPlan:
+    """What a compaction does.
+
+    Attributes
+    ----------
+    tasks
+        Which fragments become which.
+    version
+        File version of the new fragments.
+    storage_version
+        Storage version that the table gets, None if it keeps its own.
+    """
+
+    tasks: tuple[Task, ...]
+    version: str
+    storage_version: str | None
+
+
+def plan_compaction(reader: TableReader, limits: Limits, version: str | None) -> CompactionPlan:
+    """Choose fragments.
+
+    Parameters
+    ----------
+    reader
+        The version to compact.
+    limits
+        What to choose.
+    version
+        File version of the new fragments, None for that of the table. If it is one of 2.x and the table has files of
+        0.1, which do not mix, all fragments are chosen, and the table gets that version.
+
+    Raises
+    ------
+    UnsupportedError
+        An index covers a chosen fragment, 0.1 cannot hold the data, or files of 0.1 and 2.x would be mixed.
+    """
+    manifest = reader.manifest
+    if manifest.blob_dataset_version:
+        raise UnsupportedError(
+            "the dataset keeps blobs in a separate one, as releases around 0.20 did; it cannot be compacted"
+        )
+    version = version or manifest.storage_version
+    present = {file.storage_version for fragment in manifest.fragments for file in fragment.files}
+    upgrade = is_mixture(present | {version, manifest.storage_version})
+    if upgrade:
+        _check_upgrade(manifest, version, limits)
+    tasks = tuple(_tasks(reader, limits, everything=upgrade))
+    if not upgrade:
+        tasks = _limited(tasks, limits)
+    check_not_indexed(manifest, {fragment.fragment.id for task in tasks for fragment in task.fragments})
+    if version == LEGACY_VERSION:
+        _check_missing(manifest.schema, tasks)
+    return CompactionPlan(tasks, version, version if upgrade else None)
+
+
+def _check_upgrade(manifest: Manifest, version: str, limits: Limits) -> None:
+    if version == LEGACY_VERSION:
+        raise UnsupportedError(
+            f"Cannot write data files in version {version} to a dataset with default version "
+            f"{manifest.storage_version}: V1 and V2 storage versions cannot be mixed; write the data into a new dataset"
+        )
+    partial = (limits.max_fragments, limits.max_rows, limits.max_bytes)
+    if limits.excluded or any(limit is not None for limit in partial):
+        raise UnsupportedError(
+            f"from storage version 0.1 to {version} all fragments have to be written at once, as the versions do not "
+            "mix: leave out excluded_fragment_ids and the limits on the source"
+        )
+
+
+def _check_missing(schema: Schema, tasks: Sequence[Task]) -> None:
+    """Refuse to write nulls out that legacy files cannot hold: those of a column that a fragment does not have."""
+    needed = [node for node in schema.walk() if node.logical_type not in _NULLS_IN_LEGACY]
+    for reader in (reader for task in tasks for reader in task.fragments):
+        held = {field_id for file in reader.fragment.files for field_id, _ in file.columns}
+        missing = next((node for node in needed if node.id not in held), None)
+        if missing is not None:
+            raise UnsupportedError(
+                f"fragment {reader.fragment.id} lacks the column {missing.name!r}, so its values there are null; files "
+                "of storage version 0.1 cannot hold such nulls: compact with data_storage_version='2.0' or later"
+            )
+
+
+def _tasks(reader: TableReader, limits: Limits, *, everything: bool) -> Iterator[Task]:
+    """Runs of neighbouring candidates, cut to the target size."""
+    run: list[tuple[int, FragmentReader]] = []
+    worth_it = False
+    for position, fragment in enumerate(reader.fragments):
+        alone = everything or _has_deletions_to_drop(fragment, limits)
+        chosen = alone or fragment.physical_rows < limits.target_rows
+        if not chosen or fragment.fragment.id in limits.excluded:
+            yield from _cut(run, limits) if worth_it else ()
+            run, worth_it = [], False
+            continue
+        run.append((position, fragment))
+        worth_it = worth_it or alone or len(run) > 1
+    yield from _cut(run, limits) if worth_it else ()
+
+
+def _has_deletions_to_drop(fragment: FragmentReader, limits: Limits) -> bool:
+    if limits.max_deleted is None or fragment.fragment.deletion_file is None:
+        return False
+    deleted = fragment.physical_rows - fragment.num_rows
+    return deleted / max(fragment.physical_rows, 1) > limits.max_deleted
+
+
+def _cut(run: Sequence[tuple[int, FragmentReader]], limits: Limits) -> Iterator[Task]:
+    """Tasks of at least the target number of live rows each, the rest with the last."""
+    left = sum(fragment.num_rows for _, fragment in run)
+    part: list[tuple[int, FragmentReader]] = []
+    rows = 0
+    for position, fragment in run:
+        part.append((position, fragment))
+        rows += fragment.num_rows
+        left -= fragment.num_rows
+        if rows >= limits.target_rows and left >= limits.target_rows:
+            yield _task(part)
+            part, rows = [], 0
+    if part:
+        yield _task(part)
+
+
+def _task(part: Sequence[tuple[int, FragmentReader]]) -> Task:
+    return Task(tuple(position for position, _ in part), tuple(fragment for _, fragment in part))
+
+
+def _limited(tasks: Sequence[Task], limits: Limits) -> tuple[Task, ...]:
+    """The first tasks that together stay within the limits on the source."""
+    kept: list[Task] = []
+    fragments = rows = size = 0
+    for task in tasks:
+        fragments += len(task.fragments)
+        rows += task.num_rows
+        size += task.num_bytes
+        used = ((fragments, limits.max_fragments), (rows, limits.max_rows), (size, limits.max_bytes))
+        if any(limit is not None and amount > limit for amount, limit in used):
+            break
+        kept.append(task)
+    return tuple(kept)
+
+
+def with_lineage(task: Task, written: Sequence[Fragment], manifest: Manifest) -> tuple[Fragment, ...]:
+    """The new fragments of a task with the row ids and versions that their rows had.
+
+    Parameters
+    ----------
+    task
+        The old fragments.
+    written
+        The new ones, which hold the same live rows in the same order.
+    manifest
+        The version of the old ones.
+    """
+    if not manifest.uses_stable_row_ids:
+        return tuple(written)
+    live = [np.setdiff1d(np.arange(reader.physical_rows), reader.deletions) for reader in task.fragments]
+    ids, created, updated = (
+        np.concatenate(
+            [reader.system_column(name, rows).to_numpy() for reader, rows in zip(task.fragments, live, strict=True)]
+        )
+        for name in ("_rowid", "_row_created_at_version", "_row_last_updated_at_version")
+    )
+    fragments = []
+    start = 0
+    for fragment in written:
+        part = slice(start, start + fragment.physical_rows)
+        start = part.stop
+        fragments.append(
+            replace(
+                fragment,
+                row_ids=RowIds.from_values(ids[part]).encode(),
+                created_at_versions=RowVersions.from_values(created[part]).encode(),
+                last_updated_at_versions=RowVersions.from_values(updated[part]).encode(),
+            )
+        )
+    return tuple(fragments)

@@ -1,0 +1,153 @@
+"""The dictionaries of legacy (0.1) fragments that were written elsewhere and are about to be committed.
+
+A legacy table has one array of values per dictionary field, in its manifest. Each data file carries a copy of those it
+was written with: that is where they are found when only the fragments are at hand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import pyarrow as pa
+
+from lance_dataset.errors import SchemaError
+from lance_dataset.file.v0_1.container import LegacyFile
+from lance_dataset.file.v0_1.dictionaries import empty_as_null
+from lance_dataset.schema import Field, Schema
+from lance_dataset.table.fragment import LEGACY_VERSION, DataFile, Fragment
+from lance_dataset.table.manifest import Manifest
+from lance_dataset.table.paths import FileLocator
+
+__all__ = ["check_dictionaries", "is_extension", "replaced_fields", "with_file_dictionaries", "without_dictionaries"]
+
+
+def with_file_dictionaries(
+    schema: Schema, fragments: Sequence[Fragment], locator: FileLocator, manifest: Manifest | None
+) -> Schema:
+    """The schema of a legacy overwrite with the dictionaries of the new files.
+
+    Parameters
+    ----------
+    schema
+        Schema of the new version.
+    fragments
+        All its fragments.
+    locator
+        Finds their files.
+    manifest
+        The version that is overwritten, if any.
+
+    Returns
+    -------
+    Schema
+        The same schema, if the table is not a legacy one, or has no dictionary fields.
+
+    Raises
+    ------
+    SchemaError
+        Files were written with different dictionaries.
+    """
+    if not _dictionary_fields(schema):
+        return schema
+    found: dict[int, tuple[pa.Array, str]] = {}
+    for file, held in _file_dictionaries(fragments, locator):
+        for field_id, values in held.items():
+            longest, path = found.get(field_id, (values, file.path))
+            if not is_extension(longest, values) and not is_extension(values, longest):
+                raise SchemaError(
+                    f"field {field_id}: the data files {path!r} and {file.path!r} were written with different "
+                    "dictionaries, but a legacy (0.1) table has one per field; write all data in one call, or append "
+                    "it, or use a later data_storage_version"
+                )
+            found[field_id] = (longest, path) if len(longest) >= len(values) else (values, file.path)
+    stays_legacy = manifest is not None and manifest.storage_version == LEGACY_VERSION and not fragments
+    return schema if not (found or stays_legacy) else _filled(schema, {key: value for key, (value, _) in found.items()})
+
+
+def check_dictionaries(schema: Schema, fragments: Sequence[Fragment], locator: FileLocator) -> None:
+    """Check that legacy fragments to be appended use the dictionaries of the table.
+
+    Parameters
+    ----------
+    schema
+        Schema of the table, with its dictionaries.
+    fragments
+        The new fragments.
+    locator
+        Finds their files.
+
+    Raises
+    ------
+    SchemaError
+        A file was written with another dictionary.
+    """
+    known = _dictionary_fields(schema)
+    if not known:
+        return
+    for file, held in _file_dictionaries(fragments, locator):
+        for field_id, values in held.items():
+            field = known.get(field_id)
+            if field is not None and not is_extension(field.dictionary_values, values):
+                raise SchemaError(
+                    f"column {field.name!r}: data file {file.path!r} was written with another dictionary than that of "
+                    "the table, which cannot change in a legacy (0.1) table; write the fragments in mode 'append'"
+                )
+
+
+def is_extension(longer: pa.Array | None, values: pa.Array | None) -> bool:
+    """Whether a dictionary starts with the values of another, so that indices into that one hold for both."""
+    if longer is None or values is None:
+        return longer is values
+    if longer.type != values.type or len(longer) < len(values):
+        return False
+    return empty_as_null(longer.slice(0, len(values))).equals(empty_as_null(values))
+
+
+def without_dictionaries(schema: Schema) -> Schema:
+    """The schema with dictionaries that are still to be found out."""
+
+    def cleared(node: Field) -> Field:
+        return replace(node, children=tuple(cleared(child) for child in node.children), dictionary_values=None)
+
+    return Schema(tuple(cleared(top) for top in schema.fields), schema.metadata)
+
+
+def replaced_fields(schema: Schema, written: Schema) -> Schema:
+    """The schema with those top-level fields that were written, dictionaries included, in place of its own."""
+    by_id = {top.id: top for top in written.fields}
+    return Schema(tuple(by_id.get(top.id, top) for top in schema.fields), schema.metadata)
+
+
+def _dictionary_fields(schema: Schema) -> dict[int, Field]:
+    return {node.id: node for node in schema.walk() if pa.types.is_dictionary(node.storage_type)}
+
+
+def _file_dictionaries(
+    fragments: Sequence[Fragment], locator: FileLocator
+) -> Iterator[tuple[DataFile, dict[int, pa.Array]]]:
+    """Values by field id of the dictionaries of each legacy file that has any."""
+    for fragment in fragments:
+        for file in fragment.files:
+            if not file.is_legacy:
+                continue
+            store, path = locator.data_file(file)
+            source = store.open_input(path)  # sizes of legacy files are wrong in manifests of some releases
+            try:
+                fields = _dictionary_fields(LegacyFile(source, file.fields).schema)
+            finally:
+                source.close()
+            yield file, {field_id: node.dictionary_values for field_id, node in fields.items()}
+
+
+def _filled(schema: Schema, values: dict[int, pa.Array]) -> Schema:
+    """The schema with dictionaries, empty ones where no file has the field."""
+
+    def filled(node: Field) -> Field:
+        children = tuple(filled(child) for child in node.children)
+        if not pa.types.is_dictionary(node.storage_type):
+            return replace(node, children=children)
+        known = values.get(node.id)
+        return replace(node, dictionary_values=pa.array([], node.storage_type.value_type) if known is None else known)
+
+    return Schema(tuple(filled(top) for top in schema.fields), schema.metadata)

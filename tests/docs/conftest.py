@@ -1,0 +1,8 @@
+"""Lets tests import what makes the pages."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+sys.path.append(str(Path(__file__).parents[2] / "scripts"))

@@ -1,0 +1,91 @@
+"""Taking a legacy (0.1) file apart and putting it together again with other numbers in it."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+
+from lance_dataset._proto import file_pb2, table_pb2
+from lance_dataset.schema import Field
+
+__all__ = ["CELL", "LegacyParts", "offsets_width", "take_apart_legacy"]
+
+_FOOTER = struct.Struct("<qhh4s")
+CELL = struct.Struct("<qq")
+
+
+@dataclass
+class LegacyParts:
+    """A legacy file in pieces; change them, then `assemble`.
+
+    Attributes
+    ----------
+    body
+        Everything before the metadata; positions in the file are positions in it.
+    metadata
+        What the footer points at.
+    minor
+        Minor version of the footer.
+    base
+        Field id that the page table starts with.
+    """
+
+    body: bytearray
+    metadata: file_pb2.Metadata
+    minor: int
+    base: int
+
+    @property
+    def num_batches(self) -> int:
+        """Batches of the file."""
+        return max(len(self.metadata.batch_offsets) - 1, 0)
+
+    def cell_at(self, field_id: int, batch: int) -> int:
+        """Where the page table has the cell of a page."""
+        return self.metadata.page_table_position + ((field_id - self.base) * self.num_batches + batch) * CELL.size
+
+    def cell(self, field_id: int, batch: int) -> tuple[int, int]:
+        """Position and length of a page."""
+        position, length = CELL.unpack_from(self.body, self.cell_at(field_id, batch))
+        return position, length
+
+    def statistics_cell_at(self, field_id: int) -> int:
+        """Where the page table of the statistics has the cell of a field."""
+        return self.metadata.statistics.page_table_position + field_id * CELL.size
+
+    def manifest(self) -> table_pb2.Manifest | None:
+        """The embedded manifest."""
+        at = self.metadata.manifest_position
+        if at == 0:
+            return None
+        (size,) = struct.unpack_from("<I", self.body, at)
+        return table_pb2.Manifest.FromString(bytes(self.body[at + 4 : at + 4 + size]))
+
+    def set_manifest(self, manifest: table_pb2.Manifest) -> None:
+        """Embed another manifest."""
+        self.metadata.manifest_position = len(self.body)
+        self.body += _framed(manifest.SerializeToString())
+
+    def assemble(self) -> bytes:
+        """The bytes of the file."""
+        metadata = _framed(self.metadata.SerializeToString())
+        return bytes(self.body) + metadata + _FOOTER.pack(len(self.body), 0, self.minor, b"LANC")
+
+
+def take_apart_legacy(content: bytes, base: int) -> LegacyParts:
+    """The pieces of a valid file whose page table starts with field `base`."""
+    position, _, minor, _ = _FOOTER.unpack(content[-_FOOTER.size :])
+    (size,) = struct.unpack_from("<I", content, position)
+    metadata = file_pb2.Metadata.FromString(content[position + 4 : position + 4 + size])
+    return LegacyParts(bytearray(content[:position]), metadata, minor, base)
+
+
+def offsets_width(field: Field) -> int:
+    """Bytes of an offset in the page of a field; 0 for pages without offsets."""
+    if field.logical_type.removesuffix(".struct") in ("list", "large_list"):
+        return 8 if field.logical_type.startswith("large") else 4
+    return 8 if field.logical_type in ("string", "binary", "large_string", "large_binary", "json") else 0
+
+
+def _framed(message: bytes) -> bytes:
+    return struct.pack("<I", len(message)) + message
