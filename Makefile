@@ -99,6 +99,9 @@ fuzz: $(VENV)/.stamp-ext ## Random calls of the codec core with sanitizers, and 
 	$(BIN)/python scripts/fuzz_codec.py --sanitize $(ARGS)
 	$(if $(PYTHON_ONLY),,$(BIN)/python scripts/fuzz_kernels.py)
 	$(BIN)/python tests/fuzz/fuzz_pages.py --cases 20000
+	$(BIN)/python tests/fuzz/fuzz_file.py --cases 5000
+	$(BIN)/python tests/fuzz/fuzz_file_v0_1.py --cases 5000
+	$(BIN)/python tests/fuzz/fuzz_manifest.py --cases 5000
 	HYPOTHESIS_PROFILE=long $(BIN)/python -m pytest -q tests/interop/test_structural.py
 
 .PHONY: compatibility

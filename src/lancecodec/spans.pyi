@@ -132,7 +132,7 @@ class BatchPages:
         """
 
     def take(self, rows: NDArray[np.int64], out: Buffer) -> None:
-        """Values of some rows, one after another.
+        """Values of some rows, one after another; unused bits of the last byte become 0.
 
         Raises
         ------

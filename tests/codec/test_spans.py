@@ -406,7 +406,7 @@ def test_bits_of_batches(sizes: list[int], count: int) -> None:
     if not starts[-1]:
         return
     rows = rng.integers(0, starts[-1], count)
-    out = bytearray((count + 7) // 8)
+    out = bytearray(b"\xff" * ((count + 7) // 8))
     pages.take(rows, out)
     expected = np.concatenate(bits)[rows]
     assert bytes(out) == np.packbits(expected, bitorder="little").tobytes()

@@ -298,3 +298,13 @@ def test_lists_of_bytes_that_are_nulls(tmp_path: Path) -> None:
     path = write_columns(tmp_path / "a.lance", pa.schema([pa.field("a", pa.string())]), columns, 3)
     with pytest.raises(CorruptFileError, match="declared not nullable"):
         file.LanceFileReader(path).read_all().to_table()
+
+
+def test_dictionary_of_nulls_in_a_column_of_numbers(tmp_path: Path) -> None:
+    """Only strings may lie behind a dictionary without the column being one."""
+    path = tmp_path / "bad.lance"
+    numbers = struct.pack("<3i", 1, 2, 3)
+    encoding = ap.dictionary(ap.all_nulls(), ap.no_nulls(ap.flat(32)), 3)
+    ap.write_page(path, pa.field("a", pa.int32()), encoding, [numbers], 3)
+    with pytest.raises(CorruptFileError, match="does not fit the type int32"):
+        file.LanceFileReader(path).read_all().to_table()

@@ -366,7 +366,8 @@ DAMAGES: tuple[Callable[[Original, random.Random], Harm | None], ...] = (*_DAMAG
 def predicates(name: str, kind: pa.DataType) -> list[str]:
     """Filters on a column, those that statistics can decide and those that they cannot."""
     found = [f"`{name}` is null", f"`{name}` is not null"]
-    if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
+    decimal = pa.types.is_decimal(kind) and kind.scale >= 0  # Arrow compares no others
+    if pa.types.is_integer(kind) or pa.types.is_floating(kind) or decimal:
         found += [f"`{name}` > 3", f"`{name}` = 0", f"`{name}` > 100 or `{name}` in (1, 2)"]
     elif pa.types.is_string(kind) or pa.types.is_large_string(kind):
         found += [f"`{name}` >= 'b'", f"`{name}` = 'null'", f"`{name}` like 'x%'"]
@@ -388,7 +389,8 @@ def outcome(read: Callable[[], pa.Table], expected: pa.Table | None, where: str,
     said = problem(lambda: tables.append(read()))
     if said is not None:
         assert not sound, f"refused, though unharmed: {said}"
-        assert ".lance" in said or " row" in said or where in said, f"an error that does not say where: {said}"
+        known = ".lance" in said or " row" in said or where in said or "the file has no columns" in said
+        assert known, f"an error that does not say where: {said}"
         return
     check(tables[0])
     if expected is not None:

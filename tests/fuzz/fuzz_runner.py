@@ -126,6 +126,6 @@ def main(script: str, doc: str, write_corpus: Callable[..., None], case: Case, v
     for failure in failures:
         kinds.setdefault(_PLACES.sub("", failure.splitlines()[0].partition("] ")[2])[:120], []).append(failure)
     for examples in sorted(kinds.values(), key=len, reverse=True):
-        print(len(examples), "times:", *examples[:3], sep="\n    ")
+        print(f"{len(examples)} times:", *examples[:3], sep="\n    ")
     print(f"{given.cases} cases, {len(failures)} failures")
     return 1 if failures else 0

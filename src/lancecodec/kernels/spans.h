@@ -393,7 +393,7 @@ static inline int lc_batches_locate(const lc_batch_pages *pages, const int64_t *
     return LC_SPANS_OK;
 }
 
-/* Values of `width` bytes, or single bits, of n rows; `out` has room for them. */
+/* Values of `width` bytes, or single bits, of n rows; `out` has room for them. Unused bits of its last byte become 0. */
 static inline int lc_batches_take(lc_bytes src, const lc_batch_pages *pages, const int64_t *rows, int64_t n,
                                   uint8_t *out, int64_t *bad) {
     int64_t positions[LC_SPANS_BLOCK];
@@ -414,6 +414,7 @@ static inline int lc_batches_take(lc_bytes src, const lc_batch_pages *pages, con
         *bad = k + taken;
         if (taken < count) return LC_SPANS_OUTSIDE;
     }
+    if (pages->scale == 8 && (n & 7)) out[n >> 3] &= (uint8_t)lc_low_mask(n & 7);
     return LC_SPANS_OK;
 }
 

@@ -225,7 +225,8 @@ def _measure_tree(column: StoredColumn, metadata: FileMetadata, start: int, leng
     if reader is None:
         return None
     array = reader.read(start, start + length)
-    return _blob_sizes([array]) if blob else measure([array])
+    # a field that does not say that it is a blob reads as its values
+    return _blob_sizes([array]) if blob and pa.types.is_struct(array.type) else measure([array])
 
 
 # -- one page ----------------------------------------------------------------------------------------------------

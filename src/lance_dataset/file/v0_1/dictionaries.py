@@ -132,7 +132,7 @@ def _read_binary(
 ) -> pa.Array:
     stored = _range(source, offset, length, (length + 1) * _OFFSET, where)
     positions = np.asarray(as_integers(stored, np.int64, length + 1), np.int64)
-    if positions[0] < 0 or positions[-1] > source.size or bool((np.diff(positions) < 0).any()):
+    if positions[0] < 0 or positions[-1] > source.size or bool((positions[1:] < positions[:-1]).any()):
         raise CorruptFileError(f"{where}: the offsets of its values descend, or lead out of the file")
     size = int(positions[-1] - positions[0])
     wide = is_wide(value_type)

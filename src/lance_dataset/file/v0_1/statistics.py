@@ -7,12 +7,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from lance_dataset.errors import CorruptFileError
 from lance_dataset.file.kinds import is_binary_like
 from lance_dataset.file.v0_1.container import LegacyFile
 from lance_dataset.file.v0_1.read.open import open_node
-from lance_dataset.file.v0_1.read.spans import Spans
+from lance_dataset.file.v0_1.read.spans import Spans, fetch
 from lance_dataset.file.zones import Zones
 from lance_dataset.schema import Field, Schema
+from lancecodec import CodecError
+from lancecodec import spans as kernels
 
 __all__ = ["read_zones", "zones_from_statistics"]
 
@@ -48,13 +51,32 @@ def read_zones(file: LegacyFile, field: Field) -> Zones | None:
             return None
         arrays.append(open_node(members[name], file.statistics_pages, where).read(everything))
     _, page_lengths = file.pages.cells(field.id)
-    return zones_from_statistics(field, file.batch_offsets, *arrays, overlong=page_lengths > file.batch_rows)
+    have_bytes = _have_bytes(file, field, arrays[0]) if is_binary_like(field.storage_type) else None
+    overlong = page_lengths > file.batch_rows
+    return zones_from_statistics(field, file.batch_offsets, *arrays, overlong=overlong, have_bytes=have_bytes)
 
 
 def _statistics_field(file: LegacyFile, field_id: int) -> Field | None:
     """The struct named after a data field; None if there is none, or more than one."""
     found = file.statistics_fields.get(field_id, [])
-    return Schema.from_proto(found[0], {}, where=file.source.path).fields[0] if len(found) == 1 else None
+    described = Schema.from_proto(found[0], {}, where=file.source.path).fields if len(found) == 1 else ()
+    return described[0] if len(described) == 1 else None
+
+
+def _have_bytes(file: LegacyFile, field: Field, null_count: pa.Array) -> NDArray[np.bool_]:
+    """Whether texts or binaries of a batch may have bytes: not if all were null and the page has none."""
+    found = np.ones(file.num_batches, bool)
+    batches = np.flatnonzero((np.asarray(null_count.fill_null(-1)) == file.batch_rows) & (file.batch_rows > 0))
+    firsts = file.pages.cells(field.id)[0][batches]
+    places = np.concatenate([firsts, firsts + file.batch_rows[batches] * 8])
+    ends = np.empty(len(places), np.int64)
+    try:
+        source, positions = fetch(file.source, places, np.full(len(places), 8))
+        kernels.fixed(source, positions, np.ones(len(places), np.int64), 8, ends.data)
+    except CodecError as error:
+        raise CorruptFileError(f"{file.source.path}, column {field.name!r}: {error}") from error
+    found[batches] = ends[: len(batches)] != ends[len(batches) :]
+    return found
 
 
 def zones_from_statistics(
@@ -65,13 +87,15 @@ def zones_from_statistics(
     maximum: pa.Array,
     *,
     overlong: NDArray[np.bool_] | None = None,
+    have_bytes: NDArray[np.bool_] | None = None,
 ) -> Zones | None:
     """Statistics of the batches of a field as zones of the values that a scan returns.
 
     Nulls of types of fixed width are lost in legacy files: their slots hold bytes of which statistics know nothing, so
     the bounds of a batch that had any are unknown, and no batch has nulls. Text and binary values without bytes are
-    null in nullable fields, so only a batch without nulls whose minimum has bytes has none. NaN does not count in
-    bounds.
+    null in nullable fields, so only a batch without nulls whose minimum has bytes has none; and a null is read as a
+    value where the writer left bytes under it, as releases did, so that the bounds are unknown here too. NaN does not
+    count in bounds.
 
     Parameters
     ----------
@@ -84,6 +108,8 @@ def zones_from_statistics(
     overlong
         bool[n], whether the page of the batch has more values than the batch has rows: releases before 0.16 wrote the
         children of sliced structs so, whose rows are not those the statistics are about.
+    have_bytes
+        bool[n], for text and binaries: whether any value of the batch may have bytes; None for unknown.
 
     Returns
     -------
@@ -102,11 +128,10 @@ def zones_from_statistics(
         unknown |= overlong
     if is_binary_like(arrow_type):
         may_be_null = field.nullable & (unknown | (nulls > 0) | ~_has_bytes(minimum))
-        unknown |= (nulls > 0) & (not field.nullable)
-        may_be_valid = unknown | (nulls < rows)
+        may_be_valid = np.ones(count, bool) if have_bytes is None or not field.nullable else have_bytes
     else:
         may_be_null, may_be_valid = np.zeros(count, bool), np.ones(count, bool)
-        unknown |= nulls > 0
+    unknown |= nulls > 0
     low, high = (_where_known(bound, unknown) for bound in (minimum, maximum))
     may_be_nan = np.full(count, bool(pa.types.is_floating(arrow_type)))
     return Zones(batch_offsets, low, high, may_be_null, may_be_valid, may_be_nan)

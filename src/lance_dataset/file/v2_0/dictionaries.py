@@ -35,9 +35,9 @@ def index_type(page: Page, node: Dictionary, arrow_type: pa.DataType) -> pa.Data
     if pa.types.is_dictionary(arrow_type):
         return arrow_type.index_type
     stored = unwrapped(node.indices)
-    if stored is None:
-        return pa.uint8()
     known = _INDEX_TYPES.get(stored.bits) if isinstance(stored, Fixed) else None
+    if stored is None:  # nothing but nulls
+        known = pa.uint8()
     if known is None or not is_binary_like(arrow_type):
         raise CorruptFileError(f"{page.where}: a dictionary of these indices does not fit the type {arrow_type}")
     return known

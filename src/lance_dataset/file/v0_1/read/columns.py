@@ -25,6 +25,8 @@ Locate: TypeAlias = Callable[[Field], "tuple[LegacyFile, int] | None"]
 
 #: Rows of a part: enough to be worth a thread, few enough to share a column among several.
 _PART_ROWS = 1 << 18
+#: Takes of more rows keep nothing for other columns, which gain little by it.
+_SHARED_ROWS = 1 << 12
 
 
 def open_column(field: Field, locate: Locate, num_rows: int) -> ColumnReader:
@@ -108,7 +110,8 @@ class LegacyColumn(ColumnReader):
         if known is not None and known[0] is rows:
             return known[1]
         spans = RowSpans(self._file.batch_offsets, rows)
-        self._file.last_take = rows, spans
+        if len(rows) <= _SHARED_ROWS:
+            self._file.last_take = rows, spans
         return spans
 
     def zones(self, path: Sequence[str] = ()) -> Zones | None:

@@ -15,7 +15,7 @@ from lance_dataset.file.buffers import allocate
 from lance_dataset.file.column import OversizeError
 from lance_dataset.file.kinds import is_text, is_wide
 from lance_dataset.file.v0_1.container import PageTable
-from lance_dataset.file.v0_1.read.spans import Spans, fetch
+from lance_dataset.file.v0_1.read.spans import Spans, fetch, release
 from lance_dataset.io.base import InputFile
 from lancecodec import CodecError, OffsetOverflowError, utf8
 from lancecodec import spans as kernels
@@ -31,6 +31,10 @@ __all__ = [
     "Pages",
     "StructNode",
 ]
+
+
+#: Bits of values of which rows are found without asking first whether their pages have them.
+_NARROW = 8 << 10
 
 
 @dataclass(frozen=True)
@@ -130,7 +134,7 @@ class NullNode(Node):
     def read(self, spans: Spans) -> pa.Array:
         """See `Node.read`."""
         self.pages.check(spans)
-        return pa.nulls(spans.total)
+        return pa.Array.from_buffers(pa.null(), spans.total, [None])  # pa.nulls would allocate a bitmap
 
 
 class FixedNode(Node):
@@ -156,7 +160,7 @@ class FixedNode(Node):
     def read(self, spans: Spans) -> pa.Array:
         """See `Node.read`."""
         by_row, rows = self._by_row, spans.rows
-        if by_row is None or rows is None:
+        if by_row is None or rows is None or self._bits > _NARROW:
             self._pages.check(spans)  # what the allocation relies on
         out = allocate((spans.total * self._bits + 7) // 8)
         try:
@@ -175,8 +179,11 @@ class FixedNode(Node):
         starts = pages.positions[spans.batches]
         if bits % 8 == 0:
             width = bits // 8
-            source, starts = fetch(pages.source, starts + spans.starts * width, spans.counts * width)
+            places, sizes = starts + spans.starts * width, spans.counts * width
+            source, starts = fetch(pages.source, places, sizes)
             kernels.fixed(source, starts, spans.counts, width, out)
+            if spans.is_range:
+                release(pages.source, places, sizes)
             return
         first = spans.starts * bits
         end = first + spans.counts * bits
@@ -223,6 +230,8 @@ class BinaryNode(Node):
         try:
             source, starts = fetch(pages.source, ends.starts, ends.sizes)
             kernels.fixed(source, starts, ends.sizes, 1, values)
+            if spans.is_range:
+                release(pages.source, ends.starts, ends.sizes)
             if self._is_text:
                 utf8.validate(values, ends.offsets, wide)
             if self._nullable:

@@ -12,7 +12,10 @@ from numpy.typing import NDArray
 from lance_dataset.file.buffers import allocate, octets
 from lance_dataset.io.base import InputFile
 
-__all__ = ["RowSpans", "Spans", "fetch"]
+__all__ = ["RowSpans", "Spans", "fetch", "release"]
+
+#: Fewer bytes are not worth a system call.
+_RELEASE_BYTES = 256 << 10
 
 
 class Spans:
@@ -129,6 +132,18 @@ def fetch(
         return mapped, positions
     ranges = [(start, size) for start, size in zip(positions.tolist(), sizes.tolist(), strict=True) if size]
     return _joined(source.read_ranges(ranges)), np.cumsum(sizes) - sizes
+
+
+def release(source: InputFile, positions: NDArray[np.int64], sizes: NDArray[np.int64]) -> None:
+    """Let go of ranges of a mapped file that were copied: those that are large, or all between them if that is most."""
+    if source.mapped is None or len(sizes) == 0:
+        return
+    first, size = int(positions[0]), int(positions[-1] + sizes[-1] - positions[0])
+    if _RELEASE_BYTES <= size <= 2 * int(sizes.sum()):
+        source.discard(first, size)
+        return
+    for place in np.flatnonzero(sizes >= _RELEASE_BYTES).tolist():
+        source.discard(int(positions[place]), int(sizes[place]))
 
 
 def _joined(parts: Sequence[pa.Buffer]) -> pa.Buffer:

@@ -39,9 +39,11 @@ class GrowingDictionary:
         self._value_type: pa.DataType = dictionary.value_type
         self._has_empty = is_binary_like(self._value_type)
         self._empty = pa.scalar(("" if is_text(self._value_type) else b"") if self._has_empty else 0, self._value_type)
-        self._frozen = field.dictionary_values is not None
+        known = field.dictionary_values
+        self._frozen = known is not None
         self._nullable = field.nullable
-        known = field.dictionary_values if self._frozen else pa.array([], self._value_type)
+        if known is None:
+            known = pa.array([], self._value_type)
         self._pieces = [self._plain(known)]
         self._count = len(known)
         self._codes: dict[bytes | int, int] | None = None
@@ -166,8 +168,8 @@ class GrowingDictionary:
             for place, key in enumerate(self._keys(values), first):
                 self._codes.setdefault(key, place)
 
-    def _keys(self, values: pa.Array) -> list[bytes] | list[int]:
-        keys: list[bytes] | list[int] = (values.cast(pa.large_binary()) if self._has_empty else values).to_pylist()
+    def _keys(self, values: pa.Array) -> list[bytes | int]:
+        keys: list[bytes | int] = (values.cast(pa.large_binary()) if self._has_empty else values).to_pylist()
         return keys
 
     def _append(self, new: pa.Array, path: str) -> None:
