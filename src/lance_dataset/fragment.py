@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from lance_dataset.arguments import check_arrow_options, refuse
 from lance_dataset.errors import InvalidInputError, RowIndexError
 from lance_dataset.file.explain import EncodingReport, explain_columns, select_columns, stored_columns
+from lance_dataset.file.versions import asked_version
 from lance_dataset.fragment_metadata import (
     DataFile,
     DeletionFile,
@@ -353,8 +354,7 @@ def write_fragments(
         namespace_client=namespace_client,
         table_id=table_id,
     )
-    if use_legacy_format:
-        data_storage_version = data_storage_version or "legacy"
+    data_storage_version = asked_version(data_storage_version, use_legacy_format)
     target = WriteTarget.find(dataset_uri, storage_options, session)
     arrow, batches = as_batches(data, schema)
     lance_schema, version = target.plan(arrow, mode, data_storage_version)

@@ -125,7 +125,7 @@ class DatasetOptimizer:
         UnsupportedError
             An index covers a fragment that would be written anew; or the file version cannot hold the data.
         CommitConflictError
-            Another writer changed the same fragments meanwhile; nothing is changed then.
+            Another writer changed the same fragments or their columns meanwhile; nothing is changed then.
         InvalidInputError
             An option is out of range.
         """

@@ -11,6 +11,7 @@ import pyarrow as pa
 from lance_dataset.arguments import refuse
 from lance_dataset.dataset import LanceDataset
 from lance_dataset.errors import AlreadyExistsError, InvalidInputError
+from lance_dataset.file.versions import asked_version
 from lance_dataset.input import as_batches
 from lance_dataset.session import Session
 from lance_dataset.target import WriteTarget, commit_properties
@@ -123,8 +124,7 @@ def write_dataset(
         raise InvalidInputError(f"Invalid mode {mode!r}; use 'create', 'append' or 'overwrite'")
     if uri is None:
         raise InvalidInputError("write_dataset needs a path or URI")
-    if use_legacy_format:
-        data_storage_version = data_storage_version or "legacy"
+    data_storage_version = asked_version(data_storage_version, use_legacy_format)
     target = WriteTarget.find(uri, storage_options, session)
     if mode == "create" and target.manifest is not None:
         raise AlreadyExistsError(f"Dataset already exists: {target.store.uri(target.root)}")

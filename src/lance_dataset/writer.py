@@ -126,12 +126,18 @@ class _RollingWriter:
     def write(self, batch: pa.RecordBatch) -> None:
         while batch.num_rows:
             writer = self._writer or self._start()
-            part = batch.slice(0, self._options.max_rows_per_file - writer.num_rows)
+            part = batch.slice(0, min(self._options.max_rows_per_file - writer.num_rows, self._part_rows(batch)))
             batch = batch.slice(part.num_rows)
             writer.write_batch(part)
             full = writer.bytes_written + writer.bytes_pending >= self._options.max_bytes_per_file
             if full or writer.num_rows >= self._options.max_rows_per_file:
                 self._finish_file()
+
+    def _part_rows(self, batch: pa.RecordBatch) -> int:
+        """Rows to be written before the size of the file is looked at: of a legacy file as many as a batch of it."""
+        options = self._options
+        large = options.version == LEGACY_VERSION and batch.nbytes > options.max_bytes_per_file
+        return options.max_rows_per_group if large else batch.num_rows
 
     def _start(self) -> DataFileWriter | LegacyFileWriter:
         self._name = new_file_name()

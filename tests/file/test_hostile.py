@@ -696,7 +696,7 @@ def test_more_than_the_page_has_room_for_is_not_decompressed(tmp_path: Path, sch
 @pytest.mark.parametrize("content", [_zeros(1 << 30, sized=False), _zeros(1 << 30, sized=True)])
 def test_text_is_decompressed_up_to_its_last_end(tmp_path: Path, content: bytes) -> None:
     def edit(encoding: pb.ArrayEncoding) -> None:
-        encoding.binary.bytes.flat.compression.scheme = "zstd"
+        encoding.binary.bytes.nullable.no_nulls.values.flat.compression.scheme = "zstd"
         encoding.binary.null_adjustment = 1 << 40
 
     parts = write(tmp_path, TEXT)

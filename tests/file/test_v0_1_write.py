@@ -394,10 +394,10 @@ def test_what_is_lost_is_told_once(tmp_path: Path) -> None:
     texts = sorted(str(warning.message) for warning in caught)
     assert len(texts) == 3
     assert texts[0].startswith("column 'a' holds nulls")
-    assert texts[0].endswith("zeros")
+    assert "zeros" in texts[0]
     assert texts[1].startswith("column 's' holds nulls")
     assert texts[2].startswith("column 's.t' holds empty values")
-    assert texts[2].endswith("as null")
+    assert "as null" in texts[2]
 
 
 @pytest.mark.filterwarnings("error")

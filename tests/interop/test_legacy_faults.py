@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
+import struct
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -13,10 +16,11 @@ from legacy_model import as_legacy, encode_legacy
 from table_equality import assert_same
 
 import lance_dataset
+from lance_dataset._proto import table_pb2
 from lance_dataset.io.resolve import resolve
 from lance_dataset.schema import Schema
 from lance_dataset.table.fragment import DataFile, Fragment
-from lance_dataset.table.manifest import Manifest, encode_manifest
+from lance_dataset.table.manifest import Manifest, encode_manifest, read_manifest
 
 
 def written_by_reference(table: pa.Table, path: Path, **options: object) -> lance_dataset.LanceDataset:
@@ -114,3 +118,41 @@ def test_blob_column(tmp_path: Path) -> None:
     described = dataset.to_table()["b"].to_pylist()
     assert [value and value["size"] for value in described] == [3, None, None, 5]
     assert dataset.scanner(blob_handling="all_binary").to_table()["b"].to_pylist() == [b"abc", None, None, b"defgh"]
+
+
+def test_empty_values_of_0_4(tmp_path: Path) -> None:
+    """0.4 told empty dictionary values from nulls. A commit makes a table of later releases of it, and says so."""
+    fixture = Path(__file__).parent.parent / "fixtures" / "datasets" / "pylance-0.4.21-default" / "dict.lance"
+    shutil.copytree(fixture, tmp_path / "t")
+    before = lance_dataset.dataset(tmp_path / "t").to_table()["dict"].to_pylist()
+    assert "" in before
+    with pytest.warns(UserWarning, match=r"column 'dict'.*release 0\.4.*compact_files"):
+        lance_dataset.dataset(tmp_path / "t").delete("id = 0")
+    after = lance_dataset.dataset(tmp_path / "t").to_table()["dict"].to_pylist()
+    assert after == [value or None for value in before[1:]]
+
+
+def test_files_of_both_kinds_without_a_version(tmp_path: Path) -> None:
+    """0.15 appends its own files to a table of 2.0 and drops the version from the manifest."""
+    table = pa.table({"a": [1, 2, 3]})
+    path = tmp_path / "t"
+    lance_dataset.write_dataset(table, path, data_storage_version="2.0", enable_v2_manifest_paths=False)
+    lance_dataset.write_dataset(table, tmp_path / "other", data_storage_version="legacy")
+    store, root = resolve(str(path))
+    [old] = read_manifest(store, f"{root}/_versions/1.manifest").fragments
+    [new] = lance_dataset.dataset(tmp_path / "other")._manifest.fragments
+    shutil.copy(tmp_path / "other" / "data" / new.files[0].path, path / "data")
+    mixed = Manifest(2, Schema.from_arrow(table.schema), (old, replace(new, id=1)), "2.0", max_fragment_id=1)
+    message = table_pb2.Manifest.FromString(encode_manifest(mixed)[4:-16])
+    message.ClearField("data_format")
+    content = message.SerializeToString()
+    store.put(
+        f"{root}/_versions/2.manifest",
+        struct.pack("<I", len(content)) + content + struct.pack("<qHH4s", 0, 0, 1, b"LANC"),
+    )
+    dataset = lance_dataset.dataset(path)
+    assert dataset.to_table()["a"].to_pylist() == [1, 2, 3, 1, 2, 3]
+    with pytest.raises(lance_dataset.errors.LanceError, match=r"0\.1"):
+        lance_dataset.write_dataset(table, path, mode="append")
+    dataset.optimize.compact_files(data_storage_version="2.2")
+    assert lance.dataset(str(path)).to_table()["a"].to_pylist() == [1, 2, 3, 1, 2, 3]

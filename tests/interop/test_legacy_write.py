@@ -309,3 +309,33 @@ def test_json_columns(tmp_path: Path) -> None:
     write(pa.table({"j": values}), path)
     for module in (lance, lance_dataset):
         assert module.dataset(path).to_table()["j"].to_pylist() == ['{"a":[1,2]}', None, "3"]
+
+
+def test_use_legacy_format(tmp_path: Path) -> None:
+    """The older parameter wins if it is true, and asks for the default version if it is false."""
+    table = pa.table({"a": [1, 2, 3]})
+    for module in (lance_dataset, lance):
+        path = str(tmp_path / module.__name__)
+        module.write_dataset(table, path, use_legacy_format=True, data_storage_version="2.0")
+        assert module.dataset(path).data_storage_version == "0.1"
+        with pytest.raises((OSError, ValueError)):
+            module.write_dataset(table, path, mode="append", use_legacy_format=False)
+        module.write_dataset(table, path, mode="overwrite", use_legacy_format=False)
+        assert module.dataset(path).data_storage_version == "2.2"
+
+
+def test_files_are_cut_by_bytes_between_batches(tmp_path: Path) -> None:
+    table = pa.table({"a": range(20_000), "b": range(20_000)})
+    path = str(tmp_path / "t")
+    lance_dataset.write_dataset(table, path, data_storage_version="legacy", max_bytes_per_file=100_000)
+    fragments = lance_dataset.dataset(path).get_fragments()
+    assert [fragment.count_rows() for fragment in fragments] == [7 * 1024, 7 * 1024, 20_000 - 14 * 1024]
+    assert lance.dataset(path).to_table() == table
+
+
+def test_warnings_come_from_the_caller(tmp_path: Path) -> None:
+    """So that Python shows them once for each place of a program that loses something."""
+    table = pa.table({"a": pa.array([1, None])})
+    with pytest.warns(UserWarning, match=r"column 'a' holds nulls.*later data_storage_version") as caught:
+        lance_dataset.write_dataset(table, str(tmp_path / "t"), data_storage_version="legacy")
+    assert caught[0].filename == __file__

@@ -312,6 +312,10 @@ class LanceFileWriter:
         _refuse_namespace(namespace_client, table_id)
         self._store, self._path = resolve(path, storage_options)
         self._version = resolve_version(version)
+        if self._version == LegacyFile.version:
+            raise UnsupportedError(
+                "single files of version 0.1 (legacy) are only read; write_dataset writes datasets of them"
+            )
         self._data_cache_bytes = data_cache_bytes
         self._max_page_bytes = max_page_bytes
         self._metadata: dict[str, bytes] = {}

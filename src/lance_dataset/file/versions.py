@@ -6,7 +6,14 @@ import warnings
 
 from lance_dataset.errors import InvalidInputError, UnsupportedError
 
-__all__ = ["DEFAULT_VERSION", "READABLE_VERSIONS", "WRITABLE_VERSIONS", "manifest_pair", "resolve_version"]
+__all__ = [
+    "DEFAULT_VERSION",
+    "READABLE_VERSIONS",
+    "WRITABLE_VERSIONS",
+    "asked_version",
+    "manifest_pair",
+    "resolve_version",
+]
 
 #: Version of new datasets, as in the reference.
 DEFAULT_VERSION = "2.2"
@@ -36,14 +43,22 @@ def resolve_version(name: str | None) -> str:
     """
     if name is None:
         return DEFAULT_VERSION
-    version = _ALIASES.get(name, name)
+    version = _ALIASES.get(name.lower(), name)
     if version not in _KNOWN:
-        raise InvalidInputError(f"Unknown Lance storage version: {name}; known are {', '.join(_KNOWN)}")
+        known = ", ".join([*_KNOWN, *sorted(_ALIASES)])
+        raise InvalidInputError(f"Unknown Lance storage version: {name}; known are {known}")
     if version not in WRITABLE_VERSIONS:
         raise UnsupportedError(f"file version {version} cannot be written by this release; use '2.0'")
     if version == _UNSTABLE_VERSION:
         _warn_unstable(version)
     return version
+
+
+def asked_version(name: str | None, use_legacy_format: bool | None) -> str | None:
+    """What a user asked for, who may also have used the older parameter `use_legacy_format`, which wins if true."""
+    if use_legacy_format:
+        return "legacy"
+    return DEFAULT_VERSION if name is None and use_legacy_format is not None else name
 
 
 def _warn_unstable(version: str) -> None:

@@ -13,7 +13,7 @@ from lance_dataset.query.table_reader import TableReader
 from lance_dataset.schema import Schema
 from lance_dataset.table.checks import is_mixture
 from lance_dataset.table.fragment import LEGACY_VERSION, Fragment
-from lance_dataset.table.indices import check_not_indexed
+from lance_dataset.table.indices import check_not_indexed, covering_indices
 from lance_dataset.table.manifest import Manifest
 from lance_dataset.table.row_ids import RowIds, RowVersions
 
@@ -72,7 +72,7 @@ class Task:
     @property
     def num_bytes(self) -> int:
         """Size of the data files."""
-        return sum(file.file_size_bytes for reader in self.fragments for file in reader.fragment.files)
+        return sum(reader.num_bytes for reader in self.fragments)
 
     def part_sizes(self, target_rows: int) -> list[int]:
         """Rows of each new fragment: even parts, as many as can have the target."""
@@ -165,18 +165,22 @@ def _check_missing(schema: Schema, tasks: Sequence[Task]) -> None:
 
 
 def _tasks(reader: TableReader, limits: Limits, *, everything: bool) -> Iterator[Task]:
-    """Runs of neighbouring candidates, cut to the target size."""
+    """Runs of neighbouring candidates that the same indices cover, cut to the target size."""
     run: list[tuple[int, FragmentReader]] = []
     worth_it = False
+    indices: frozenset[int] | None = None
+    covering = covering_indices(reader.manifest)
     for position, fragment in enumerate(reader.fragments):
         alone = everything or _has_deletions_to_drop(fragment, limits)
-        chosen = alone or fragment.physical_rows < limits.target_rows
-        if not chosen or fragment.fragment.id in limits.excluded:
+        small = fragment.physical_rows < limits.target_rows
+        chosen = (alone or small) and fragment.fragment.id not in limits.excluded
+        found = covering(fragment.fragment.id) if chosen else None
+        if found != indices:
             yield from _cut(run, limits) if worth_it else ()
-            run, worth_it = [], False
-            continue
-        run.append((position, fragment))
-        worth_it = worth_it or alone or len(run) > 1
+            run, worth_it, indices = [], False, found
+        if chosen:
+            run.append((position, fragment))
+            worth_it = worth_it or alone or len(run) > 1
     yield from _cut(run, limits) if worth_it else ()
 
 
@@ -214,7 +218,7 @@ def _limited(tasks: Sequence[Task], limits: Limits) -> tuple[Task, ...]:
     for task in tasks:
         fragments += len(task.fragments)
         rows += task.num_rows
-        size += task.num_bytes
+        size += task.num_bytes if limits.max_bytes is not None else 0
         used = ((fragments, limits.max_fragments), (rows, limits.max_rows), (size, limits.max_bytes))
         if any(limit is not None and amount > limit for amount, limit in used):
             break

@@ -154,8 +154,12 @@ class FragmentReader:
     @property
     def bytes_per_row(self) -> float:
         """Estimate of the stored size of a row, for sizing reads."""
-        total = sum(file.file_size_bytes or self._open(file).source.size for file in self.fragment.files)
-        return max(total / max(self.physical_rows, 1), 1.0)
+        return max(self.num_bytes / max(self.physical_rows, 1), 1.0)
+
+    @property
+    def num_bytes(self) -> int:
+        """Size of the data files, which are opened where the manifest does not say it."""
+        return sum(file.file_size_bytes or self._open(file).source.size for file in self.fragment.files)
 
     def column(self, field: Field) -> ColumnReader:
         """Reader of a top-level field (or a pruning of one); kept for the next call."""

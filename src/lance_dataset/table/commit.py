@@ -20,7 +20,7 @@ from lance_dataset.errors import (
 from lance_dataset.io.base import ObjectStore
 from lance_dataset.table.apply import first_manifest, next_manifest
 from lance_dataset.table.completion import FragmentCompletion
-from lance_dataset.table.conflicts import check_conflict
+from lance_dataset.table.conflicts import check_columns_kept, check_conflict
 from lance_dataset.table.fragment import LEGACY_VERSION, Fragment
 from lance_dataset.table.latest_copy import adopt_latest_copy, update_latest_copy
 from lance_dataset.table.leftovers import remove_superseded, remove_uncommitted
@@ -28,7 +28,16 @@ from lance_dataset.table.manifest import Manifest, WriterVersion, encode_manifes
 from lance_dataset.table.naming import VERSIONS_FOLDER, ManifestName, Naming, manifest_path, named_path
 from lance_dataset.table.paths import FileLocator
 from lance_dataset.table.rebase import AffectedRows, rebase_delete
-from lance_dataset.table.transaction import Delete, Operation, Overwrite, Restore, Transaction, read_transaction
+from lance_dataset.table.transaction import (
+    Append,
+    Delete,
+    Operation,
+    Overwrite,
+    Restore,
+    Rewrite,
+    Transaction,
+    read_transaction,
+)
 from lance_dataset.table.versions import find_latest, find_latest_to_follow, read_named, read_version
 
 __all__ = ["WRITER_VERSION", "commit_transaction", "create_table"]
@@ -166,15 +175,17 @@ def _commit(
         if latest is None:
             raise DatasetNotFoundError(f"Dataset at path {store.uri(root)} was not found")
         if latest.naming is Naming.LATEST_COPY:
-            latest = adopt_latest_copy(store, root, latest)
+            latest = adopt_latest_copy(store, root)
         if known is not None:
             _check_not_replaced(store, root, known, latest)
         if strict and latest.version != transaction.read_version:
             break
         base = known if known is not None and known.version == latest.version else read_named(store, root, latest)
-        given = transaction.operation
-        transaction = _rebased(store, root, transaction, base, affected_rows)
-        rewritten += _rewritten(given, transaction.operation)
+        given = transaction
+        transaction = _rebased(store, root, given, base, affected_rows)
+        rewritten += _rewritten(given.operation, transaction.operation)
+        if given.read_version < base.version:
+            _check_columns(store, root, given, base, read_manifest)
         restored = _restored(store, root, transaction)
         manifest = next_manifest(base, transaction.operation, restored, complete=complete)
         try:
@@ -230,6 +241,21 @@ def _rebased(
     if marked and isinstance(operation, Delete) and affected_rows is not None:
         operation = rebase_delete(store, root, operation, marked, base, affected_rows)
     return replace(transaction, read_version=base.version, operation=operation)
+
+
+def _check_columns(
+    store: ObjectStore, root: str, transaction: Transaction, base: Manifest, read_manifest: Manifest | None
+) -> None:
+    """Check new files against changes of the schema since they were written."""
+    if not isinstance(transaction.operation, Append | Rewrite):
+        return
+    read = read_manifest
+    if read is None or read.version != transaction.read_version:
+        try:
+            read = read_version(store, root, transaction.read_version)
+        except (VersionNotFoundError, MissingFileError):  # removed; then only transactions can tell
+            return
+    check_columns_kept(transaction.operation, read.schema, base.schema, base.version)
 
 
 def _rewritten(before: Operation, after: Operation) -> list[Fragment]:

@@ -7,14 +7,24 @@ of ours is supported when it has a row.
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from lance_dataset.errors import CommitConflictError
+from lance_dataset.schema import Schema
 from lance_dataset.table.indices import coverage
-from lance_dataset.table.transaction import UNKNOWN, Delete, Foreign, Operation, Overwrite, Rewrite, Transaction
+from lance_dataset.table.transaction import (
+    UNKNOWN,
+    Append,
+    Delete,
+    Foreign,
+    Operation,
+    Overwrite,
+    Rewrite,
+    Transaction,
+)
 
-__all__ = ["Verdict", "check_conflict", "touched_fragments"]
+__all__ = ["Verdict", "check_columns_kept", "check_conflict", "retryable_conflict", "touched_fragments"]
 
 
 class Verdict(enum.Enum):
@@ -78,6 +88,55 @@ def retryable_conflict(ours: str, theirs: str, version: int) -> CommitConflictEr
         f"transaction {theirs} at version {version}. Please retry.",
         retryable=True,
     )
+
+
+def check_columns_kept(operation: Operation, read: Schema, latest: Schema, version: int) -> None:
+    """Check that the columns of new files are still those that the table means by their field ids.
+
+    A change of a column's type gives it another id, and so does a repair of repeated ids; the id of a dropped column
+    may go to another one. The rules above let new files pass, but their values would read as null, or as another type.
+
+    Parameters
+    ----------
+    operation
+        Our operation.
+    read, latest
+        Schemas of the version it was computed against and of the newest one.
+    version
+        The newest version.
+
+    Raises
+    ------
+    CommitConflictError
+        The files have to be written again.
+    """
+    written = set(_written_fields(operation))
+    before = {node.id: node for node in read.walk()}
+    now = {node.id: node for node in latest.walk()}
+    gone = [field_id for field_id in before.keys() & written if field_id not in now]
+    moved = gone if now.keys() - before.keys() else []
+    kept = now.keys() & before.keys() & written
+    reused = [field_id for field_id in kept if now[field_id].logical_type != before[field_id].logical_type]
+    if moved or reused:
+        names = sorted({before[field_id].name for field_id in (*moved, *reused)})
+        raise CommitConflictError(
+            f"Retryable commit conflict for version {version}: columns were changed in the meantime, and the new files "
+            f"of this {operation.name} still have the fields {names} as they were. Please write them again.",
+            retryable=True,
+        )
+
+
+def _written_fields(operation: Operation) -> Iterator[int]:
+    """Field ids in the files that an operation adds to the columns there are."""
+    if isinstance(operation, Append):
+        added = operation.fragments
+    elif isinstance(operation, Rewrite):
+        added = tuple(fragment for group in operation.groups for fragment in group.new_fragments)
+    else:
+        return
+    for fragment in added:
+        for file in fragment.files:
+            yield from file.fields
 
 
 def _verdict(ours: Operation, theirs: Operation) -> Verdict:

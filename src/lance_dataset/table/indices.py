@@ -14,6 +14,7 @@ from lance_dataset.table.roaring import decode_bitmap
 __all__ = [
     "check_not_indexed",
     "coverage",
+    "covering_indices",
     "has_covering_index",
     "has_reliable_coverage",
     "parse_indices",
@@ -66,6 +67,18 @@ def coverage(index: table_pb2.IndexMetadata) -> frozenset[int] | None:
     if not index.fragment_bitmap:
         return None
     return frozenset(decode_bitmap(index.fragment_bitmap, _MAX_FRAGMENTS, f"index {index.name!r}").tolist())
+
+
+def covering_indices(manifest: Manifest) -> Callable[[int], frozenset[int]]:
+    """Function from the id of a fragment to the positions of the indices that cover it, or may."""
+    reliable = has_reliable_coverage(manifest)
+    indices = [index for index in parse_indices(manifest.index_section) if index.name != _MEMORY_INDEX]
+    covered = [coverage(index) if reliable else None for index in indices]
+
+    def covering(fragment_id: int) -> frozenset[int]:
+        return frozenset(position for position, ids in enumerate(covered) if ids is None or fragment_id in ids)
+
+    return covering
 
 
 def check_not_indexed(manifest: Manifest, fragment_ids: Collection[int]) -> None:

@@ -7,7 +7,7 @@ from contextlib import suppress
 
 from lance_dataset.errors import AlreadyExistsError, LanceError, MissingFileError
 from lance_dataset.io.base import ObjectStore
-from lance_dataset.table.manifest import read_manifest
+from lance_dataset.table.manifest import decode_manifest, read_manifest
 from lance_dataset.table.naming import ManifestName, Naming, latest_copy_path, manifest_name, manifest_path, named_path
 from lance_dataset.table.versions import find_latest
 
@@ -49,12 +49,25 @@ def _is_newer(store: ObjectStore, path: str, version: int) -> bool:
         return False
 
 
-def adopt_latest_copy(store: ObjectStore, root: str, latest: ManifestName) -> ManifestName:
-    """Give a table that consists of the copy only a numbered manifest, so that another one can follow."""
-    path = manifest_path(root, latest.version, Naming.V1)
+def adopt_latest_copy(store: ObjectStore, root: str) -> ManifestName:
+    """Give a table that consists of the copy only a numbered manifest, so that another one can follow.
+
+    Parameters
+    ----------
+    store, root
+        The table.
+
+    Returns
+    -------
+    ManifestName
+        The numbered manifest. Its version is that of the copy now: another writer may have replaced it meanwhile.
+    """
+    copy = latest_copy_path(root)
+    content = store.read(copy)
+    version = decode_manifest(content, copy).version
     with suppress(AlreadyExistsError):  # another writer does the same
-        store.put_if_absent(path, store.read(latest_copy_path(root)))
-    return ManifestName(manifest_name(latest.version, Naming.V1), latest.version, Naming.V1)
+        store.put_if_absent(manifest_path(root, version, Naming.V1), content)
+    return ManifestName(manifest_name(version, Naming.V1), version, Naming.V1)
 
 
 def remove_latest_copy(store: ObjectStore, root: str) -> None:

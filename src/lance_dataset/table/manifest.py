@@ -424,6 +424,10 @@ def _storage_version(message: table_pb2.Manifest, fragments: tuple[Fragment, ...
     found = frozenset[str]().union(*(fragment.storage_versions for fragment in fragments))
     if stated is not None:
         return next(iter(found)) if len(found) == 1 else stated
+    if len(found) > 1 and LEGACY_VERSION in found:
+        return (
+            LEGACY_VERSION  # an old release appended its own files to a table of 2.x, and dropped what it did not know
+        )
     if len(found) > 1:
         raise CorruptFileError(f"{path}: states no storage version, and its files have several: {sorted(found)}")
     if found:

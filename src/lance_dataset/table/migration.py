@@ -19,7 +19,7 @@ def migrate_names(store: ObjectStore, root: str) -> None:
 
     Every version has a name at any time: a manifest first gets its new name, then loses the old one. The newest comes
     first, so that whoever takes the first new name for the latest version is right. What an interrupted run left is
-    finished by the next one; on a table with V2 names nothing happens.
+    finished by the next one; on a table that is migrated already nothing happens.
 
     Parameters
     ----------
@@ -41,12 +41,11 @@ def migrate_names(store: ObjectStore, root: str) -> None:
         raise DatasetNotFoundError(f"Dataset at path {store.uri(root)} was not found")
     check_writable(read_named(store, root, latest).writer_flags, store.uri(named_path(root, latest)))
     if latest.naming is Naming.LATEST_COPY:
-        adopt_latest_copy(store, root, latest)
+        adopt_latest_copy(store, root)
     old = [name for name in list_manifests(store, root) if name.naming is Naming.V1]
     for name in reversed(old):
         _rename(store, root, name)
-    if old:
-        remove_latest_copy(store, root)
+    remove_latest_copy(store, root)  # even if nothing was renamed: an interrupted run may have left it
 
 
 def _rename(store: ObjectStore, root: str, name: ManifestName) -> None:

@@ -7,6 +7,7 @@ one.
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -183,12 +184,25 @@ def write_dictionaries(schema: Schema, position: int) -> tuple[list[bytes], Sche
         A dictionary field whose values are not known.
     UnsupportedError
         Dictionary values of a type that no reader of legacy tables knows.
+
+    Warns
+    -----
+    UserWarning
+        Empty values, which only 0.4 tells from nulls.
     """
     blocks: list[bytes] = []
     places: dict[int, tuple[int, int]] = {}
     nodes = [node for node in schema.walk() if pa.types.is_dictionary(node.storage_type)]
     for node in sorted(nodes, key=lambda node: node.id):
         values = _known_values(node)
+        if is_binary_like(values.type) and not empty_as_null(values).equals(values):
+            warnings.warn(
+                f"column {node.name!r}: the dictionary of this table was written by release 0.4, which read its empty "
+                "values as such; from this commit on they are null, as for all later releases. An upgrade with "
+                'optimize.compact_files(data_storage_version="2.2") keeps them',
+                UserWarning,
+                stacklevel=2,
+            )
         content, offsets = _encode_values(values, position)
         places[node.id] = (position + len(content), len(values)) if offsets else (position, len(values))
         blocks.append(content + offsets)

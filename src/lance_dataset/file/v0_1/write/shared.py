@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from dataclasses import replace
 
@@ -54,7 +55,8 @@ class LegacyWrite:
         """Warn that data is lost, once per column and way."""
         if (path, lost) not in self._warned:
             self._warned.add((path, lost))
-            warnings.warn(f"column {path!r} {lost}", UserWarning, stacklevel=2)
+            text = f"column {path!r} {lost}; a later data_storage_version keeps all that legacy files lose"
+            warnings.warn(text, UserWarning, stacklevel=_callers_level())
 
     def with_values(self, schema: Schema) -> Schema:
         """The schema with the dictionaries as they are now."""
@@ -106,6 +108,14 @@ class LegacyWrite:
         kind = pa.large_list(field) if offsets.dtype == np.int64 else pa.list_(field)
         buffers = [_validity(array), pa.py_buffer(np.ascontiguousarray(offsets))]
         return pa.Array.from_buffers(kind, len(array), buffers, array.null_count, 0, [below])
+
+
+def _callers_level() -> int:
+    """Stack level of the code that called the package, so that Python shows the warning once for each such place."""
+    frame, level = sys._getframe(1), 1
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("lance_dataset"):
+        frame, level = frame.f_back, level + 1
+    return level
 
 
 def _is_usual_item(item: Field) -> bool:
