@@ -399,3 +399,29 @@ def test_random_damage(tmp_path: Path) -> None:
                     reader.take_rows(range(reader.num_rows())).to_table()
             except LanceError:
                 continue
+
+
+@pytest.mark.parametrize("mapped", ["true", "false"])
+@pytest.mark.parametrize("gap", [0, 1, 4])
+def test_large_pages_stay_where_they_are(tmp_path: Path, gap: int, mapped: str) -> None:
+    """Pages of wide values of a mapped file are not copied, unless they lie at odd addresses."""
+    rng = np.random.default_rng(0)
+    values = rng.random(300 * 2000).astype(np.float32)
+    table = pa.table(
+        {"v": pa.FixedSizeListArray.from_arrays(values, 2000), "b": pa.array([b"x" * 4000] * 300, pa.binary(4000))}
+    )
+    schema = Schema.from_arrow(table.schema)
+    sizes = [140, 0, 140, 20]
+    content = encode_legacy(schema, batches_of(table, sizes), LegacyOptions(gap=gap))
+    store, root = resolve(str(tmp_path / "t"))
+    write_dataset(store, root, schema, [((0, 1), content)], 300)
+    dataset = lance.dataset(tmp_path / "t", storage_options={"mmap": mapped})
+    before = pa.total_allocated_bytes()
+    found = dataset.to_table()
+    if mapped == "true" and gap != 1:
+        assert found["v"].num_chunks == 3
+        assert pa.total_allocated_bytes() - before < 100_000
+    assert_same(found, table)
+    check_dataset(dataset, table)
+    assert_same(dataset.to_table(filter="b IS NOT NULL", offset=130, limit=40), table.slice(130, 40))
+    dataset.delete("false")

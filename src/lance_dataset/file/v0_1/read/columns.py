@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from lance_dataset.errors import CorruptFileError
 from lance_dataset.file.column import ColumnReader, NullColumn, Part
 from lance_dataset.file.v0_1.container import LegacyFile
+from lance_dataset.file.v0_1.read.nodes import FixedNode
 from lance_dataset.file.v0_1.read.open import open_node
 from lance_dataset.file.v0_1.read.spans import RowSpans, Spans
 from lance_dataset.file.v0_1.statistics import read_zones
@@ -89,8 +90,12 @@ class LegacyColumn(ColumnReader):
         return self._node.read(Spans.of_range(self._file.batch_offsets, start, stop))
 
     def read_chunks(self, start: int, stop: int) -> list[pa.Array]:
-        """One array: pages are so short that they are joined."""
-        return [self.read(start, stop)] if start < stop else []
+        """One array: pages are so short that they are joined. Only large ones are left where they are."""
+        if start == stop:
+            return []
+        spans = Spans.of_range(self._file.batch_offsets, start, stop)
+        views = self._node.views(spans) if isinstance(self._node, FixedNode) else None
+        return [self._node.read(spans)] if views is None else views
 
     def parts(self, start: int, stop: int) -> list[Part]:
         """Ranges of many batches; see `ColumnReader.parts`."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import abc
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple, NoReturn
 
 import numpy as np
@@ -11,7 +12,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from lance_dataset.errors import CorruptFileError
-from lance_dataset.file.buffers import allocate
+from lance_dataset.file.buffers import allocate, bit_width
 from lance_dataset.file.column import OversizeError
 from lance_dataset.file.kinds import is_text, is_wide
 from lance_dataset.file.v0_1.container import PageTable
@@ -35,6 +36,8 @@ __all__ = [
 
 #: Bits of values of which rows are found without asking first whether their pages have them.
 _NARROW = 8 << 10
+#: Bytes of a page on average from which on pages are arrays of their own rather than copied into one.
+_VIEW_BYTES = 256 << 10
 
 
 @dataclass(frozen=True)
@@ -173,6 +176,28 @@ class FixedNode(Node):
         if self._is_list:
             return over_values(self._type, spans.total, out)
         return pa.Array.from_buffers(self._type, spans.total, [None, out], 0)
+
+    def views(self, spans: Spans) -> list[pa.Array] | None:
+        """The values of each span as it lies in a mapped file; None where spans are short or at odd addresses."""
+        source, width = self._pages.source, self._bits // 8
+        if source.mapped is None or self._bits % 8 or spans.total * width < _VIEW_BYTES * len(spans.counts):
+            return None
+        self._pages.check(spans)
+        places = self._pages.positions[spans.batches] + spans.starts * width
+        if (places % self._alignment).any():
+            return None
+        counts = spans.counts.tolist()
+        pieces = [source.read(place, count * width) for place, count in zip(places.tolist(), counts, strict=True)]
+        return [over_values(self._type, count, piece) for piece, count in zip(pieces, counts, strict=True)]
+
+    @cached_property
+    def _alignment(self) -> int:
+        """What Arrow asks of the address of values."""
+        kind = self._type
+        while pa.types.is_fixed_size_list(kind):
+            kind = kind.value_type
+        width = bit_width(kind) // 8
+        return 1 if pa.types.is_fixed_size_binary(kind) else min(width & -width, 8) or 1
 
     def _copy(self, spans: Spans, out: pa.Buffer) -> None:
         pages, bits = self._pages, self._bits
