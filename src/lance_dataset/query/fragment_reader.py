@@ -251,7 +251,7 @@ class FragmentReader:
         return pa.array(RowVersions.decode(data, self.physical_rows, f"fragment {fragment.id}").to_numpy()[rows])
 
     def _addresses(self, rows: NDArray[np.int64]) -> NDArray[np.uint64]:
-        return (rows + (self.fragment.id << 32)).astype(np.uint64)
+        return rows.astype(np.uint64) + np.uint64(self.fragment.id << 32)
 
     def _live_offsets(self, rows: NDArray[np.int64]) -> NDArray[np.uint64]:
         return (self.live_start + rows - np.searchsorted(self.deletions, rows)).astype(np.uint64)

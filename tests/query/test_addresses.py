@@ -1,0 +1,29 @@
+"""Row addresses: 32 bits of fragment id, 32 of row."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import lance_dataset as lance
+from lance_dataset.io.resolve import resolve
+from lance_dataset.table.manifest import encode_manifest, read_manifest
+from lance_dataset.table.versions import locate_version
+
+
+@pytest.mark.parametrize("fragment_id", [0, 2**31 - 1, 2**31, 2**32 - 1])
+def test_large_fragment_ids(tmp_path: Path, fragment_id: int) -> None:
+    """Addresses have no sign."""
+    path = tmp_path / "t"
+    lance.write_dataset(pa.table({"a": [1, 2, 3]}), path)
+    store, root = resolve(str(path))
+    name = locate_version(store, root, 1)
+    manifest = read_manifest(store, name)
+    moved = replace(manifest, fragments=(replace(manifest.fragments[0], id=fragment_id),), max_fragment_id=fragment_id)
+    store.put(name, encode_manifest(moved))
+    found = lance.dataset(path).to_table(with_row_id=True, with_row_address=True, filter="a > 1")
+    assert found["_rowid"].to_pylist() == [(fragment_id << 32) + 1, (fragment_id << 32) + 2]
+    assert found["_rowaddr"].equals(found["_rowid"])
