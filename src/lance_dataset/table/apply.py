@@ -146,8 +146,9 @@ def _with_storage_version(manifest: Manifest) -> Manifest:
     if is_mixture(found):
         raise UnsupportedError(
             f"the dataset would keep files of storage version 0.1 beside {sorted(found - {LEGACY_VERSION})}, which "
-            "release 0.16 mixed by mistake; it can be read, but not be changed like this: overwrite it, restore a "
-            "version from before, or compact it into one version with optimize.compact_files(data_storage_version=...)"
+            "old releases (0.15, 0.16) mixed by mistake; it can be read, but not be changed like this: overwrite it, "
+            "restore a version from before, or compact it into one version with "
+            "optimize.compact_files(data_storage_version=...)"
         )
     if manifest.storage_version != LEGACY_VERSION or not found or LEGACY_VERSION in found:
         return manifest
