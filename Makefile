@@ -104,6 +104,12 @@ fuzz: $(VENV)/.stamp-ext ## Random calls of the codec core with sanitizers, and 
 	$(BIN)/python tests/fuzz/fuzz_manifest.py --cases 5000
 	HYPOTHESIS_PROFILE=long $(BIN)/python -m pytest -q tests/interop/test_structural.py
 
+.PHONY: stress
+stress: $(VENV)/.stamp-ext ## 16 processes beside pylance on one dataset, every crash point, long random histories (30 minutes)
+	$(BIN)/python scripts/stress.py $(ARGS)
+	LANCE_STRESS=1 $(BIN)/python -m pytest -q --timeout=1800 tests/faults/test_crash.py tests/faults/test_faulty_store.py
+	HYPOTHESIS_PROFILE=long $(BIN)/python -m pytest -q --timeout=1800 tests/interop/test_two_handles.py
+
 .PHONY: compatibility
 compatibility: $(VENV)/.stamp-ext ## Run 17 releases of pylance against this package and write docs/compatibility.md (20 minutes)
 	$(BIN)/python scripts/compatibility.py $(ARGS)

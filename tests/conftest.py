@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 
 from hypothesis import HealthCheck, settings
+from s3_server import s3_server  # noqa: F401 - a fixture
 
 _CHECKS_OFF = [HealthCheck.too_slow, HealthCheck.data_too_large]
 

@@ -10,14 +10,23 @@ import numpy as np
 
 from lance_dataset.errors import InvalidInputError, UnsupportedError, VersionNotFoundError
 
-__all__ = ["check_arrow_options", "check_count", "moment_of", "refuse", "version_number"]
+__all__ = [
+    "check_arrow_options",
+    "check_count",
+    "check_duration",
+    "check_order",
+    "check_texts",
+    "moment_of",
+    "refuse",
+    "version_number",
+]
 
 
 def version_number(version: object) -> int:
-    """A version number given by a user; tags and branches are refused."""
+    """A version number given by a user, where tags and branches do not do."""
     if isinstance(version, bool) or not isinstance(version, int | np.integer):
         if isinstance(version, str | tuple):
-            raise UnsupportedError(f"{version!r}: tags and branches are not supported by this release; use a number")
+            raise InvalidInputError(f"give a version number, not {version!r}; tags.get_version has that of a tag")
         raise InvalidInputError(f"a version is a number, not {version!r}")
     if version < 0:
         raise VersionNotFoundError(f"version {version} does not exist; versions count from 1")
@@ -25,7 +34,7 @@ def version_number(version: object) -> int:
 
 
 def moment_of(asof: object) -> dt.datetime:
-    """The time meant by a datetime, a date or ISO text."""
+    """The time meant by a datetime (one of pandas too), a date or ISO text."""
     if isinstance(asof, str):
         try:
             # Python 3.10 does not know the Z of UTC
@@ -33,10 +42,20 @@ def moment_of(asof: object) -> dt.datetime:
         except ValueError as error:
             raise InvalidInputError(f"asof {asof!r} is no ISO date or time, such as '2026-01-31 12:00:00'") from error
     if isinstance(asof, dt.datetime):
-        return asof
+        return _plain_datetime(asof)
     if isinstance(asof, dt.date):
         return dt.datetime(asof.year, asof.month, asof.day)
     raise InvalidInputError(f"asof must be a datetime, a date or ISO text, not {type(asof).__name__}")
+
+
+def _plain_datetime(moment: dt.datetime) -> dt.datetime:
+    """Without the peculiarities of a Timestamp of pandas: a naive one has no ``astimezone``, and NaT is no time."""
+    if type(moment) is dt.datetime:
+        return moment
+    if moment != moment:
+        raise InvalidInputError(f"asof {moment!r} is no time")
+    date, time = (moment.year, moment.month, moment.day), (moment.hour, moment.minute, moment.second)
+    return dt.datetime(*date, *time, moment.microsecond, moment.tzinfo, fold=moment.fold)
 
 
 def check_count(name: str, value: object) -> None:
@@ -45,6 +64,28 @@ def check_count(name: str, value: object) -> None:
         raise TypeError(f"{name} must be an integer, not {type(value).__name__}")
     if value < 0:
         raise InvalidInputError(f"{name.capitalize()} must be non-negative")
+
+
+def check_duration(name: str, value: object) -> None:
+    """Refuse what is no timedelta."""
+    if not isinstance(value, dt.timedelta):
+        raise TypeError(f"{name} must be a datetime.timedelta, not {type(value).__name__}")
+
+
+def check_order(order: object) -> str:
+    """``asc`` or ``desc``, the default."""
+    if order is None:
+        return "desc"
+    if order not in ("asc", "desc"):
+        raise InvalidInputError(f"Invalid sort order {order!r}. Valid values are: asc, desc")
+    return str(order)
+
+
+def check_texts(name: str, values: object) -> dict[str, str]:
+    """A mapping of text to text."""
+    if not isinstance(values, Mapping) or not all(isinstance(text, str) for pair in values.items() for text in pair):
+        raise TypeError(f"{name} must be a dictionary whose keys and values are text, not {values!r}")
+    return dict(values)
 
 
 def check_arrow_options(options: Mapping[str, Any]) -> None:

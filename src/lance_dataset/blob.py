@@ -16,7 +16,7 @@ from lance_dataset.file.blob_fields import is_described
 from lance_dataset.query.blobs import BlobRange, blob_range, read_blob_values, select_blobs
 from lance_dataset.query.fragment_reader import FragmentReader
 from lance_dataset.query.projection import OutputColumn
-from lance_dataset.query.table_reader import TableReader
+from lance_dataset.query.table_reader import ROW_BITS, TableReader
 from lance_dataset.schema import Field
 
 __all__ = ["DEFAULT_BLOB_BUFFER_SIZE", "BlobAccess", "BlobFile", "blob_file_columns"]
@@ -279,14 +279,15 @@ def blob_file_columns(
     dict
         By position of the column: for each row a `BlobFile`, or a dictionary with such inside, or None.
     """
-    fragments = {fragment.fragment.id: fragment for fragment in reader.fragments}
-    owners = [fragments[owner] for owner in (addresses >> np.uint64(32)).tolist()]
+    numbers = (addresses >> np.uint64(ROW_BITS)).tolist()
+    fragments = {number: reader.fragment(number) for number in set(numbers)}
+    owners = [fragments[number] for number in numbers]
     columns = {}
     for number, output in enumerate(outputs):
         if any(is_described(node) for node in output.below) and output.leaf is not None:
             values = table.column(number).to_pylist()
             columns[number] = [
-                _with_files(value, output.leaf, owner) for value, owner in zip(values, owners, strict=True)
+                _with_files(value, output.leaf, owner) for value, owner in zip(values, owners, strict=True) if owner
             ]
     return columns
 

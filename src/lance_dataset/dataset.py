@@ -3,52 +3,65 @@
 from __future__ import annotations
 
 import datetime as dt
+import importlib
 import os
 import random
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
-from types import NoneType
 from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lance_dataset.arguments import check_arrow_options, check_count, moment_of, refuse, version_number
+from lance_dataset.arguments import check_arrow_options, check_count, check_duration, moment_of, refuse, version_number
 from lance_dataset.blob import BlobAccess
-from lance_dataset.errors import CommitConflictError, DatasetNotFoundError, InvalidInputError, UnsupportedError
+from lance_dataset.committing import Committing
+from lance_dataset.errors import (
+    CommitConflictError,
+    DatasetNotFoundError,
+    InvalidInputError,
+    MissingFileError,
+    UnsupportedError,
+)
 from lance_dataset.file.blob_fields import described_schema
 from lance_dataset.file.explain import EncodingReport
 from lance_dataset.fragment import LanceFragment
-from lance_dataset.io.base import ObjectStore
+from lance_dataset.io.base import CommitLock, ObjectStore
 from lance_dataset.io.resolve import resolve
-from lance_dataset.operations import LanceOperation, Transaction, from_table_transaction
+from lance_dataset.maintenance import Maintained
 from lance_dataset.optimize import DatasetOptimizer
 from lance_dataset.query.blob_table import open_table
 from lance_dataset.query.delete import commit_delete, plan_delete
 from lance_dataset.query.expr import compile_filter
-from lance_dataset.query.projection import Projection, full_schema, project_structs
+from lance_dataset.query.projection import Projection, full_schema
 from lance_dataset.query.take import row_numbers, take_rows
+from lance_dataset.references import Referenced, open_reference
+from lance_dataset.row_access import RowAccess
 from lance_dataset.scannable import ScannableDataset, scan_method
 from lance_dataset.scanner import ColumnOrdering, LanceScanner, ScannerBuilder
 from lance_dataset.session import Session
-from lance_dataset.table import transaction as table_transaction
-from lance_dataset.table.commit import commit_transaction
+from lance_dataset.settings import Configured
+from lance_dataset.table import operations as table_operations
+from lance_dataset.table.commit.loop import commit_transaction
+from lance_dataset.table.commit.protocol import drop_table, with_commit_lock
 from lance_dataset.table.manifest import Manifest
-from lance_dataset.table.migration import migrate_names
+from lance_dataset.table.old_tables.migration import migrate_names
 from lance_dataset.table.paths import FileLocator
+from lance_dataset.table.transaction import Transaction
 from lance_dataset.table.versions import (
     find_latest,
     latest_version,
     list_versions,
     read_named,
+    read_newest,
     read_version,
     version_as_of,
     version_info,
 )
 from lance_dataset.table_version import TableVersion
-from lance_dataset.target import WriteTarget, commit_operation
 
 __all__ = ["LanceDataset", "dataset"]
 
@@ -56,7 +69,9 @@ Columns: TypeAlias = "Sequence[str] | Mapping[str, str] | None"
 Predicate: TypeAlias = "str | pc.Expression"
 
 
-class LanceDataset(BlobAccess, ScannableDataset, TableVersion):
+class LanceDataset(
+    BlobAccess, RowAccess, Referenced, Configured, Maintained, Committing, ScannableDataset, TableVersion
+):
     """One version of a dataset. Open it with `lance_dataset.dataset`.
 
     Parameters
@@ -64,13 +79,16 @@ class LanceDataset(BlobAccess, ScannableDataset, TableVersion):
     uri
         Path or URI.
     version
-        Version number; None for the newest.
+        Version number, tag, or pair of branch and version; None for the newest version.
     storage_options
         Options of the store.
     default_scan_options
         Keywords that every scan starts from.
     session
         Shared between datasets; owns ``memory://`` data.
+    commit_lock
+        Called with the number of a version that is about to be committed, returns a context in which no other process
+        commits it. Only for stores that cannot create an object only if it is absent.
 
     Raises
     ------
@@ -83,11 +101,12 @@ class LanceDataset(BlobAccess, ScannableDataset, TableVersion):
     def __init__(
         self,
         uri: str | Path,
-        version: int | None = None,
+        version: int | str | tuple[str | None, int | None] | None = None,
         *,
         storage_options: Mapping[str, str] | None = None,
         default_scan_options: Mapping[str, Any] | None = None,
         session: Session | None = None,
+        commit_lock: CommitLock | None = None,
         _manifest: Manifest | None = None,
         _store: tuple[ObjectStore, str] | None = None,
     ) -> None:
@@ -95,35 +114,40 @@ class LanceDataset(BlobAccess, ScannableDataset, TableVersion):
         self._storage_options = dict(storage_options or {})
         self._default_scan_options = dict(default_scan_options or {})
         self._session = session or Session()
-        self._store, self._root = _store or resolve(self._uri, self._storage_options, self._session)
+        store, self._root = _store or resolve(self._uri, self._storage_options, self._session)
+        self._store = with_commit_lock(store, commit_lock)
+        if isinstance(version, str | tuple):
+            self._uri, self._root, _manifest = open_reference(self._store, self._root, self._uri, version)
+            version = None
         self._show(_manifest if _manifest is not None else self._load(version))
 
     def _load(self, version: int | None) -> Manifest:
         if version is None:
-            return read_named(self._store, self._root, latest_version(self._store, self._root))
+            return read_newest(self._store, self._root)
         return read_version(self._store, self._root, version)
 
     def _show(self, manifest: Manifest) -> None:
         """Make this handle show a version."""
         self._manifest = manifest
         locator = FileLocator(self._store, self._root, manifest.base_paths, self._storage_options, self._session)
-        self._reader = open_table(locator, manifest)
+        self._reader = open_table(locator, manifest, getattr(self, "_reader", None))
         self._projections: dict[tuple[str, ...] | None, Projection] = {}
         self._scanned_schema = described_schema(manifest.schema)
 
-    def _at(self, manifest: Manifest) -> LanceDataset:
-        """Another handle on the same dataset."""
+    def _at(self, manifest: Manifest, uri: str | None = None, root: str | None = None) -> LanceDataset:
+        """Another handle on the same dataset, on another branch of it where `uri` and `root` say so."""
         return LanceDataset(
-            self._uri,
+            uri or self._uri,
             storage_options=self._storage_options,
             default_scan_options=self._default_scan_options,
             session=self._session,
             _manifest=manifest,
-            _store=(self._store, self._root),
+            _store=(self._store, root or self._root),
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _reopen, (self._uri, self.version, self._storage_options, self._default_scan_options)
+        options = (self._storage_options, self._default_scan_options, self._store.commit_lock)
+        return _reopen, (self._uri, self.version, *options)
 
     def __repr__(self) -> str:
         return f"LanceDataset({self._uri!r}, version={self.version})"
@@ -135,7 +159,7 @@ class LanceDataset(BlobAccess, ScannableDataset, TableVersion):
 
     @property
     def uri(self) -> str:
-        """Location the dataset was opened with."""
+        """Location of the dataset, as it was opened; that of the branch, if a version of one is open."""
         return self._uri
 
     @property
@@ -163,22 +187,15 @@ class LanceDataset(BlobAccess, ScannableDataset, TableVersion):
 
     def versions(self) -> list[dict[str, Any]]:
         """All versions, oldest first: dictionaries with version, timestamp (naive local time) and metadata."""
-        names = list_versions(self._store, self._root)
-        return [version_info(read_named(self._store, self._root, name)) for name in names]
+        found = []
+        for name in list_versions(self._store, self._root):
+            with suppress(MissingFileError):  # cleaned up since the listing
+                found.append(version_info(read_named(self._store, self._root, name)))
+        return found
 
     def version_refs(self) -> list[dict[str, int]]:
         """Numbers of all versions, oldest first, without opening them."""
         return [{"version": name.version} for name in list_versions(self._store, self._root)]
-
-    def checkout_version(self, version: int) -> LanceDataset:
-        """A new handle on a version.
-
-        Raises
-        ------
-        VersionNotFoundError
-            There is no such version.
-        """
-        return self._at(self._load(version_number(version)))
 
     def checkout_latest(self) -> None:
         """Move this handle to the newest version, in place."""
@@ -188,8 +205,8 @@ class LanceDataset(BlobAccess, ScannableDataset, TableVersion):
 
     def restore(self) -> None:
         """Commit the version this handle shows as the newest one."""
-        operation = table_transaction.Restore(self.version)
-        change = table_transaction.Transaction(self.latest_version, operation)
+        operation = table_operations.Restore(self.version)
+        change = Transaction(self.latest_version, operation)
         self._show(commit_transaction(self._store, self._root, change, read_manifest=self._manifest))
 
     def migrate_manifest_paths_v2(self) -> None:
@@ -317,15 +334,6 @@ class LanceDataset(BlobAccess, ScannableDataset, TableVersion):
         projection = self._take_projection(columns)
         return projection.for_user(take_rows(self._reader, row_numbers(indices), projection, self._scanned_schema))
 
-    def _take_projection(self, columns: Columns) -> Projection:
-        if not isinstance(columns, list | tuple | NoneType):
-            return project_structs(self._scanned_schema, columns)
-        key = None if columns is None else tuple(columns)
-        known = self._projections.get(key)
-        if known is None:
-            known = self._projections[key] = project_structs(self._scanned_schema, columns)
-        return known
-
     def slice(self, start: int, end: int, columns: Columns = None) -> pa.Table:
         """Rows ``[start, end)`` by number."""
         check_count("start", start)
@@ -354,7 +362,7 @@ class LanceDataset(BlobAccess, ScannableDataset, TableVersion):
         """All fragments, in scan order."""
         if filter is not None:
             raise UnsupportedError("get_fragments: a filter is not supported")
-        return [LanceFragment(self, reader.fragment.id) for reader in self._reader.fragments]
+        return [LanceFragment(self, fragment_id) for fragment_id in self.fragment_ids()]
 
     def get_fragment(self, fragment_id: int) -> LanceFragment | None:
         """The fragment of that id, None if there is none."""
@@ -408,7 +416,7 @@ class LanceDataset(BlobAccess, ScannableDataset, TableVersion):
         """Write data into this dataset (append by default) and move this handle to the new version."""
         from lance_dataset.write import write_dataset
 
-        write_dataset(data, self, mode=mode, **kwargs)
+        self._show(write_dataset(data, self, mode=mode, **kwargs)._manifest)
 
     def delete(
         self,
@@ -441,6 +449,7 @@ class LanceDataset(BlobAccess, ScannableDataset, TableVersion):
             The dataset was replaced by another, or retries did not help.
         """
         check_count("conflict_retries", conflict_retries)
+        check_duration("retry_timeout", retry_timeout)
         deadline = time.monotonic() + retry_timeout.total_seconds()
         handle = self
         retries = conflict_retries
@@ -470,78 +479,6 @@ class LanceDataset(BlobAccess, ScannableDataset, TableVersion):
         self.delete("true")
 
     @staticmethod
-    def commit(
-        base_uri: str | Path | LanceDataset,
-        operation: LanceOperation.BaseOperation | Transaction,
-        read_version: int | None = None,
-        commit_lock: Any = None,
-        storage_options: Mapping[str, str] | None = None,
-        enable_v2_manifest_paths: bool | None = None,
-        detached: bool | None = False,
-        max_retries: int = 20,
-        *,
-        commit_message: str | None = None,
-        enable_stable_row_ids: bool | None = None,
-        namespace_client: Any = None,
-        table_id: Any = None,
-        namespace_client_managed_versioning: bool = False,
-        base_store_params: Any = None,
-        commit_timeout: dt.timedelta | None = dt.timedelta(seconds=1800),
-        session: Session | None = None,
-    ) -> LanceDataset:
-        """Commit an operation whose files are written: the driver's half of a distributed write.
-
-        Parameters
-        ----------
-        operation
-            A `LanceOperation`, or a `Transaction` that holds one.
-        read_version
-            Version the operation was computed against; may be left out for Overwrite and Restore.
-
-        Returns
-        -------
-        LanceDataset
-            A handle on the new version.
-
-        Raises
-        ------
-        CommitConflictError
-            Another writer's change does not go together with this one.
-        InvalidInputError
-            `read_version` is missing.
-        UnsupportedError
-            An operation that this release cannot commit.
-        """
-        refuse(
-            "commit",
-            commit_lock=commit_lock,
-            detached=detached or None,
-            namespace_client=namespace_client,
-            table_id=table_id,
-            namespace_client_managed_versioning=namespace_client_managed_versioning or None,
-            base_store_params=base_store_params,
-        )
-        target = WriteTarget.find(base_uri, storage_options, session)
-        manifest = commit_operation(
-            target,
-            operation,
-            read_version,
-            enable_v2_manifest_paths=enable_v2_manifest_paths is not False,
-            max_retries=max_retries,
-            commit_message=commit_message,
-            enable_stable_row_ids=bool(enable_stable_row_ids),
-        )
-        if isinstance(base_uri, LanceDataset):
-            return base_uri._at(manifest)
-        return LanceDataset(
-            base_uri,
-            storage_options=storage_options,
-            session=target.session,
-            _manifest=manifest,
-            _store=(target.store, target.root),
-        )
-
-    @staticmethod
     def drop(
         base_uri: str | Path,
         storage_options: Mapping[str, str] | None = None,
@@ -559,21 +496,15 @@ class LanceDataset(BlobAccess, ScannableDataset, TableVersion):
             if ignore_not_found:
                 return
             raise DatasetNotFoundError(f"Dataset at path {store.uri(root)} was not found")
-        store.delete_tree(root)
-
-    def read_transaction(self, version: int) -> Transaction | None:
-        """The transaction that made a version, None if it is not known."""
-        manifest = self._load(version_number(version))
-        found = table_transaction.read_transaction(self._store, self._root, manifest)
-        return None if found is None else from_table_transaction(found)
+        drop_table(store, root)
 
 
 def dataset(
     uri: str | Path | None = None,
-    version: int | None = None,
+    version: int | str | tuple[str | None, int | None] | None = None,
     asof: dt.datetime | dt.date | str | None = None,
     block_size: int | None = None,
-    commit_lock: Any = None,
+    commit_lock: CommitLock | None = None,
     index_cache_size: int | None = None,
     storage_options: Mapping[str, str] | None = None,
     default_scan_options: Mapping[str, Any] | None = None,
@@ -592,13 +523,19 @@ def dataset(
     uri
         Path or URI.
     version
-        Version number; None for the newest.
+        Version number, name of a tag, or a pair of branch (None: the main one) and version (None: the newest); None for
+        the newest version.
     asof
         Open the newest version committed before this time (a datetime, a date, or ISO text; local time if naive).
     storage_options
-        Options of the store: ``mmap`` and ``local_fsync`` for local files.
+        Options of the store: ``mmap`` and ``local_fsync`` for local files; for any store ``manifest_store_url`` (a URL
+        of SQLAlchemy such as ``sqlite:////shared/manifests.db``) and ``manifest_store_table``: then that database lists
+        the manifests.
     default_scan_options
         Keywords that every scan starts from.
+    commit_lock
+        Called with the number of a version that is about to be committed, returns a context in which no other process
+        commits it: what a store needs that cannot create an object only if it is absent. The handle keeps it.
     block_size, index_cache_size, metadata_cache_size_bytes, index_cache_size_bytes, read_params
         Accepted for compatibility; they tune caches this implementation does not have.
 
@@ -609,7 +546,6 @@ def dataset(
     """
     refuse(
         "dataset",
-        commit_lock=commit_lock,
         namespace_client=namespace_client,
         table_id=table_id,
         base_store_params=base_store_params,
@@ -622,23 +558,52 @@ def dataset(
         "storage_options": storage_options,
         "default_scan_options": default_scan_options,
         "session": session,
+        "commit_lock": commit_lock,
     }
     if asof is None:
-        return LanceDataset(uri, None if version is None else version_number(version), **options)
+        plain = version is None or isinstance(version, str | tuple)
+        return LanceDataset(uri, version if plain else version_number(version), **options)
     options["session"] = session or Session()
     store, root = resolve(os.fspath(uri), storage_options, options["session"])
     return LanceDataset(uri, **options, _manifest=version_as_of(store, root, moment_of(asof)), _store=(store, root))
 
 
 def _reopen(
-    uri: str, version: int, storage_options: Mapping[str, str], default_scan_options: Mapping[str, Any]
+    uri: str,
+    version: int,
+    storage_options: Mapping[str, str],
+    default_scan_options: Mapping[str, Any],
+    commit_lock: CommitLock | None = None,
 ) -> LanceDataset:
-    return LanceDataset(uri, version, storage_options=storage_options, default_scan_options=default_scan_options)
+    return LanceDataset(
+        uri,
+        version,
+        storage_options=storage_options,
+        default_scan_options=default_scan_options,
+        commit_lock=commit_lock,
+    )
+
+
+#: What the module of this name has in the reference besides, and where it is here.
+_ELSEWHERE = {
+    "write_dataset": "write",
+    "Branches": "branches",
+    "BulkCommitResult": "committing",
+    "Index": "index_record",
+    "IndexFile": "index_record",
+    "LanceOperation": "operations",
+    "Transaction": "operations",
+    "AutoCleanupConfig": "settings",
+    "DatasetBasePath": "settings",
+    "DataStatistics": "statistics",
+    "DatasetStats": "statistics",
+    "FieldStatistics": "statistics",
+    "LanceStats": "statistics",
+    "Tags": "tags",
+}
 
 
 def __getattr__(name: str) -> Any:
-    if name == "write_dataset":  # part of this module in the reference
-        from lance_dataset.write import write_dataset
-
-        return write_dataset
+    if name in _ELSEWHERE:
+        return getattr(importlib.import_module(f"lance_dataset.{_ELSEWHERE[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

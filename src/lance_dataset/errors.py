@@ -19,8 +19,11 @@ __all__ = [
     "InvalidInputError",
     "LanceError",
     "MissingFileError",
+    "ReferenceExistsError",
     "RowIndexError",
     "SchemaError",
+    "StorageError",
+    "StoragePermissionError",
     "UnsupportedError",
     "VersionNotFoundError",
     "nearest_name_hint",
@@ -43,7 +46,7 @@ class VersionNotFoundError(LanceError, FileNotFoundError, ValueError):
     """The dataset exists but the asked version (or time, or reference) does not."""
 
 
-class MissingFileError(LanceError, FileNotFoundError):
+class MissingFileError(LanceError, FileNotFoundError, ValueError):
     """A file that the dataset refers to is not in the store."""
 
 
@@ -51,11 +54,15 @@ class AlreadyExistsError(LanceError, FileExistsError):
     """The dataset, or the object to create, exists already."""
 
 
+class ReferenceExistsError(AlreadyExistsError, ValueError):
+    """The tag or branch to create exists already."""
+
+
 class CorruptFileError(LanceError, ValueError, OSError):
     """Bytes of a file contradict the format; the message names file, column, page and what is wrong."""
 
 
-class UnsupportedError(LanceError, NotImplementedError, ValueError):
+class UnsupportedError(LanceError, NotImplementedError, ValueError, OSError):
     """Valid, but not something this release can do: a feature flag, an encoding, a type, a parameter."""
 
 
@@ -93,6 +100,14 @@ class FilterError(LanceError, ValueError, OSError):
 
 class RowIndexError(LanceError, IndexError, OverflowError, OSError):
     """A row number outside the dataset or fragment."""
+
+
+class StorageError(LanceError, OSError, ValueError):
+    """A cloud store refused or failed a request; the message says which, and what can be done."""
+
+
+class StoragePermissionError(StorageError, PermissionError):
+    """A cloud store does not accept the credentials, or they do not allow what was tried."""
 
 
 class CommitConflictError(LanceError, OSError):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,8 +31,10 @@ from lance_dataset.query.take import row_numbers, take_fragment_rows
 from lance_dataset.scannable import ScannableFragment, scan_method
 from lance_dataset.scanner import ColumnOrdering, LanceScanner, ScannerBuilder
 from lance_dataset.session import Session
+from lance_dataset.settings import DatasetBasePath
 from lance_dataset.table.paths import deletion_name
 from lance_dataset.target import WriteTarget
+from lance_dataset.target_bases import data_folders, registered_bases
 from lance_dataset.writer import (
     DEFAULT_MAX_BYTES_PER_FILE,
     DEFAULT_MAX_ROWS_PER_FILE,
@@ -79,11 +82,16 @@ class LanceFragment(ScannableFragment):
         self._dataset = dataset
         if fragment_id is None:
             raise InvalidInputError("a fragment needs its id")
-        for reader in dataset._reader.fragments:
-            if reader.fragment.id == fragment_id:
-                self._reader: FragmentReader = reader
-                return
-        raise InvalidInputError(f"version {dataset.version} has no fragment {fragment_id}")
+        position = dataset._manifest.fragment_list.position(fragment_id)
+        if position is None:
+            raise InvalidInputError(f"version {dataset.version} has no fragment {fragment_id}")
+        self._table_reader = dataset._reader  # of this version: the dataset may go on to another one
+        self._position = position
+        self._fragment_id = int(fragment_id)
+
+    @cached_property
+    def _reader(self) -> FragmentReader:
+        return self._table_reader.fragments[self._position]
 
     def __repr__(self) -> str:
         names = [file.path for file in self._reader.fragment.files]
@@ -95,7 +103,7 @@ class LanceFragment(ScannableFragment):
     @property
     def fragment_id(self) -> int:
         """Id of the fragment."""
-        return self._reader.fragment.id
+        return self._fragment_id
 
     @property
     def metadata(self) -> FragmentMetadata:
@@ -309,9 +317,9 @@ def write_fragments(
     use_legacy_format: bool | None = None,
     storage_options: Mapping[str, str] | None = None,
     enable_stable_row_ids: bool = False,
-    target_bases: Any = None,
+    target_bases: Sequence[str] | None = None,
     target_all_bases: bool | None = None,
-    initial_bases: Any = None,
+    initial_bases: Sequence[DatasetBasePath] | None = None,
     base_store_params: Any = None,
     external_blob_mode: str = "reference",
     allow_external_blob_outside_bases: bool = False,
@@ -331,6 +339,10 @@ def write_fragments(
         Return a `Transaction` to commit instead of the fragments.
     mode
         ``append``, ``create`` or ``overwrite``.
+    target_bases, target_all_bases
+        As of `write_dataset`: the base paths that data files go to in turn.
+    initial_bases
+        Base paths of a dataset that is to be created.
 
     Returns
     -------
@@ -347,26 +359,26 @@ def write_fragments(
     refuse(
         "write_fragments",
         progress=progress,
-        target_bases=target_bases,
-        target_all_bases=target_all_bases,
-        initial_bases=initial_bases,
         base_store_params=base_store_params,
         namespace_client=namespace_client,
         table_id=table_id,
     )
     data_storage_version = asked_version(data_storage_version, use_legacy_format)
-    target = WriteTarget.find(dataset_uri, storage_options, session)
+    target = WriteTarget.find(dataset_uri, storage_options, session, as_shown=True)
+    target.new_bases = registered_bases(target, mode, initial_bases)
+    folders = data_folders(target, target_bases, target_all_bases, storage_options)
     arrow, batches = as_batches(data, schema)
     lance_schema, version = target.plan(arrow, mode, data_storage_version)
     options = WriteOptions(
         version, max_rows_per_file, max_bytes_per_file, data_cache_bytes, max_page_bytes, max_rows_per_group
     )
-    fragments, lance_schema = write_fragment_files(target.store, target.root, lance_schema, batches, options)
+    fragments, lance_schema = write_fragment_files(target.store, target.root, lance_schema, batches, options, folders)
     metadata = [FragmentMetadata.from_fragment(fragment) for fragment in fragments]
     if not return_transaction:
         return metadata
     if target.manifest is None:
-        return Transaction(0, LanceOperation.Overwrite(lance_schema.arrow, metadata))
+        bases = [DatasetBasePath.from_table(base) for base in target.new_bases] or None
+        return Transaction(0, LanceOperation.Overwrite(lance_schema.arrow, metadata, initial_bases=bases))
     if mode == "append":
         return Transaction(target.manifest.version, LanceOperation.Append(metadata))
     return Transaction(target.manifest.version, LanceOperation.Overwrite(lance_schema.arrow, metadata))

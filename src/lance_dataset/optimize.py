@@ -17,10 +17,12 @@ from lance_dataset.query.compact import CompactionPlan, Limits, Task, plan_compa
 from lance_dataset.query.request import DEFAULT_BATCH_SIZE
 from lance_dataset.scanner import LanceScanner, resolve_request
 from lance_dataset.schema import Schema
-from lance_dataset.table.commit import commit_transaction
+from lance_dataset.settings import AutoCleanupConfig, auto_cleanup_keys, auto_cleanup_settings
+from lance_dataset.table.commit.loop import commit_transaction
 from lance_dataset.table.flags import check_writable
 from lance_dataset.table.fragment import Fragment
-from lance_dataset.table.transaction import Rewrite, RewriteGroup, Transaction
+from lance_dataset.table.operations import Rewrite, RewriteGroup
+from lance_dataset.table.transaction import Transaction
 from lance_dataset.target import WriteTarget
 from lance_dataset.writer import (
     DEFAULT_MAX_BYTES_PER_FILE,
@@ -64,6 +66,27 @@ class DatasetOptimizer:
 
     def __init__(self, dataset: LanceDataset) -> None:
         self._dataset = dataset
+
+    def enable_auto_cleanup(self, auto_cleanup_config: AutoCleanupConfig, **kwargs: Any) -> None:
+        """Make the dataset remove old versions by itself, after every so many commits.
+
+        Parameters
+        ----------
+        auto_cleanup_config
+            ``interval`` in versions and ``older_than_seconds``, the age of the versions that go.
+
+        Raises
+        ------
+        InvalidInputError, TypeError
+            One of the two is missing or has a value it cannot have.
+        """
+        _no_options("enable_auto_cleanup", kwargs)
+        self._dataset.update_config(dict(auto_cleanup_settings(auto_cleanup_config, complete=True)))
+
+    def disable_auto_cleanup(self, **kwargs: Any) -> None:
+        """Stop removing old versions by itself."""
+        _no_options("disable_auto_cleanup", kwargs)
+        self._dataset.delete_config_keys(auto_cleanup_keys())
 
     def compact_files(
         self,
@@ -131,6 +154,11 @@ class DatasetOptimizer:
         """
         given = {name: value for name, value in locals().items() if name != "self" and value is not None}
         return _compact(self._dataset, _Options({**_configured(self._dataset.config()), **given}))
+
+
+def _no_options(call: str, options: Mapping[str, Any]) -> None:
+    if options:
+        raise TypeError(f"{call} got unknown options: {', '.join(options)}; other settings are set with update_config")
 
 
 class _Options:

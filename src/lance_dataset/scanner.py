@@ -472,15 +472,15 @@ def _batch_size(reader: TableReader, options: Mapping[str, Any]) -> int:
 def _fragment_positions(reader: TableReader, fragments: Sequence[LanceFragment] | None) -> tuple[int, ...] | None:
     if fragments is None:
         return None
-    known = {fragment.fragment.id: position for position, fragment in enumerate(reader.fragments)}
     positions = []
     for fragment in fragments:
         fragment_id = getattr(fragment, "fragment_id", getattr(fragment, "id", None))
         if fragment_id is None:
             raise TypeError(f"fragments must be a list of LanceFragment, not of {type(fragment).__name__}")
-        if fragment_id not in known:
+        position = reader.manifest.fragment_list.position(fragment_id)
+        if position is None:
             raise InvalidInputError(f"fragment {fragment_id} is not part of version {reader.manifest.version}")
-        positions.append(known[fragment_id])
+        positions.append(position)
     return tuple(positions)
 
 

@@ -23,12 +23,20 @@ from lance_dataset.types import (
     user_schema,
 )
 
-__all__ = ["EXTENSION_METADATA", "EXTENSION_NAME", "Field", "Schema"]
+__all__ = [
+    "CLUSTERING_KEY_POSITION",
+    "EXTENSION_METADATA",
+    "EXTENSION_NAME",
+    "PRIMARY_KEY",
+    "PRIMARY_KEY_POSITION",
+    "Field",
+    "Schema",
+]
 
 _FIELD_ID = "lance:field_id"
-_PRIMARY_KEY = "lance-schema:unenforced-primary-key"
-_PRIMARY_KEY_POSITION = "lance-schema:unenforced-primary-key:position"
-_CLUSTERING_KEY_POSITION = "lance-schema:unenforced-clustering-key:position"
+PRIMARY_KEY = "lance-schema:unenforced-primary-key"
+PRIMARY_KEY_POSITION = "lance-schema:unenforced-primary-key:position"
+CLUSTERING_KEY_POSITION = "lance-schema:unenforced-clustering-key:position"
 
 _MAX_DEPTH = 128
 _UNASSIGNED = -1
@@ -189,6 +197,12 @@ class Schema:
     def has_extensions(self) -> bool:
         """Whether any field carries an Arrow extension name."""
         return any(EXTENSION_NAME in node.metadata or node.logical_type == "json" for node in self.walk())
+
+    def anew(self) -> Schema:
+        """The same schema for another reader, by whose time other extension types may be registered."""
+        made = replace(self)
+        vars(made)["storage_arrow"] = self.storage_arrow
+        return made
 
     # -- protobuf ------------------------------------------------------------------------------------------------
 
@@ -353,7 +367,7 @@ def _field_from_arrow(arrow: pa.Field, path: str, level: int = 0) -> Field:
     else:
         logical_type = logical_from_arrow(arrow_type, path)
     field_id = int(metadata.pop(_FIELD_ID, b"-1"))
-    position = _key_position(metadata, _PRIMARY_KEY_POSITION, path)
+    position = _key_position(metadata, PRIMARY_KEY_POSITION, path)
     return Field(
         name=arrow.name,
         id=field_id,
@@ -363,9 +377,9 @@ def _field_from_arrow(arrow: pa.Field, path: str, level: int = 0) -> Field:
         children=tuple(
             _field_from_arrow(child, f"{path}.{child.name}", level + 1) for child in _arrow_children(arrow_type)
         ),
-        primary_key=position > 0 or metadata.get(_PRIMARY_KEY, b"").lower() in (b"true", b"1", b"yes"),
+        primary_key=position > 0 or metadata.get(PRIMARY_KEY, b"").lower() in (b"true", b"1", b"yes"),
         primary_key_position=position,
-        clustering_key_position=_key_position(metadata, _CLUSTERING_KEY_POSITION, path),
+        clustering_key_position=_key_position(metadata, CLUSTERING_KEY_POSITION, path),
     )
 
 

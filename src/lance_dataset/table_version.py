@@ -61,4 +61,4 @@ class TableVersion:
 
     def fragment_ids(self) -> list[int]:
         """Ids of the fragments, in scan order."""
-        return [fragment.id for fragment in self._manifest.fragments]
+        return self._manifest.fragment_list.ids.tolist()

@@ -6,14 +6,13 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from lance_dataset.errors import (
     AlreadyExistsError,
     CommitConflictError,
-    DatasetNotFoundError,
     InvalidInputError,
     LanceError,
     SchemaError,
@@ -22,33 +21,29 @@ from lance_dataset.file.blob_fields import check_table_blobs
 from lance_dataset.file.families import family_of
 from lance_dataset.file.versions import resolve_version
 from lance_dataset.input import check_append_schema
-from lance_dataset.io.base import ObjectStore
+from lance_dataset.io.base import CommitLock, ObjectStore
 from lance_dataset.io.resolve import resolve
-from lance_dataset.operations import LanceOperation, Transaction, to_table_operation
 from lance_dataset.query.fragment_reader import SYSTEM_COLUMNS
 from lance_dataset.schema import Field, Schema
 from lance_dataset.session import Session
-from lance_dataset.table import transaction as table_transaction
-from lance_dataset.table.commit import commit_transaction, create_table
+from lance_dataset.table import operations as table_operations
+from lance_dataset.table.commit.backoff import Backoff
+from lance_dataset.table.commit.loop import commit_transaction, create_table
+from lance_dataset.table.commit.protocol import with_commit_lock
 from lance_dataset.table.fragment import LEGACY_VERSION, Fragment
-from lance_dataset.table.legacy_dictionaries import (
-    check_dictionaries,
+from lance_dataset.table.manifest import BasePath, Manifest
+from lance_dataset.table.old_tables.legacy_dictionaries import (
     is_extension,
     replaced_fields,
-    with_file_dictionaries,
     without_dictionaries,
 )
-from lance_dataset.table.manifest import Manifest
-from lance_dataset.table.paths import FileLocator
-from lance_dataset.table.versions import latest_version, list_versions, read_latest, read_named
+from lance_dataset.table.transaction import Transaction as TableTransaction
+from lance_dataset.table.versions import latest_version, list_versions, read_latest, read_named, read_newest
 
 if TYPE_CHECKING:
     from lance_dataset.dataset import LanceDataset
 
-__all__ = ["WriteTarget", "commit_operation", "commit_properties", "stored_columns"]
-
-_COMMIT_MESSAGE = "__lance_commit_message"
-_RETRIES = 20
+__all__ = ["WriteTarget", "stored_columns"]
 
 
 class WriteTarget:
@@ -62,6 +57,12 @@ class WriteTarget:
         Session of the handles on it.
     manifest
         Newest version, None if there is no dataset yet.
+    shown
+        The version that the given handle shows, None without a handle.
+    new_config
+        Config of a dataset that `commit` creates; one that is there already keeps its own.
+    new_bases
+        Base paths of a dataset that `commit` creates.
     """
 
     def __init__(self, store: ObjectStore, root: str, session: Session, manifest: Manifest | None) -> None:
@@ -69,6 +70,9 @@ class WriteTarget:
         self.root = root
         self.session = session
         self.manifest = manifest
+        self.shown: Manifest | None = None
+        self.new_config: Mapping[str, str] = {}
+        self.new_bases: tuple[BasePath, ...] = ()
 
     @classmethod
     def find(
@@ -76,12 +80,35 @@ class WriteTarget:
         uri: str | Path | LanceDataset,
         storage_options: Mapping[str, str] | None,
         session: Session | None,
+        commit_lock: CommitLock | None = None,
+        *,
+        as_shown: bool = False,
     ) -> WriteTarget:
-        """Look at what is at a location."""
+        """Look at what is at a location.
+
+        Parameters
+        ----------
+        as_shown
+            A write through a handle starts from the version it shows, not from the newest one: what others did since
+            then counts as done at the same time.
+
+        Raises
+        ------
+        TypeError
+            Neither a location nor a dataset.
+        """
+        from lance_dataset.dataset import LanceDataset
+
+        if isinstance(uri, LanceDataset):
+            manifest = uri._manifest if as_shown else uri._load(None)
+            target = cls(with_commit_lock(uri._store, commit_lock), uri._root, uri._session, manifest)
+            target.shown = uri._manifest
+            return target
         if not isinstance(uri, str | os.PathLike):
-            return cls(uri._store, uri._root, uri._session, uri._load(None))
+            raise TypeError(f"a dataset is given by a path, a URI or a LanceDataset, not {type(uri).__name__}")
         owner = session or Session()
         store, root = resolve(os.fspath(uri), storage_options, owner)
+        store = with_commit_lock(store, commit_lock)
         return cls(store, root, owner, read_latest(store, root))
 
     def plan(self, arrow: pa.Schema, mode: str, version: str | None) -> tuple[Schema, str]:
@@ -89,13 +116,15 @@ class WriteTarget:
         existing = self.manifest
         if mode == "append" and existing is not None:
             check_append_schema(arrow, existing.schema)
-            if version is not None and resolve_version(version) != existing.storage_version:
+            chosen = resolve_version(existing.storage_version if version is None else version)
+            if (chosen == LEGACY_VERSION) != (existing.storage_version == LEGACY_VERSION):
                 raise InvalidInputError(
-                    f"the dataset stores data in version {existing.storage_version}; appending in version {version} "
-                    "is not supported"
+                    f"the dataset stores data in version {existing.storage_version}; data of version {chosen} cannot "
+                    "be appended, as version 0.1 never mixes with later ones"
                 )
             whole = without_dictionaries(existing.schema) if _lacks_dictionaries(existing) else existing.schema
-            schema, version = stored_columns(whole, arrow), resolve_version(existing.storage_version)
+            schema, version = stored_columns(whole, arrow), chosen
+            family_of(version).check_schema(schema, version)
             check_table_blobs(schema, version)
             return schema, version
         if existing is not None and version is None:
@@ -118,11 +147,10 @@ class WriteTarget:
     ) -> Manifest:
         """Commit new fragments in the given mode; the first version is created if there is none."""
         existing = self.manifest
-        operation: table_transaction.Operation = table_transaction.Overwrite(
-            schema, tuple(fragments), storage_version=version
-        )
+        overwrite = table_operations.Overwrite(schema, tuple(fragments), storage_version=version)
         if existing is None:
-            change = table_transaction.Transaction(0, operation, properties=properties)
+            first = replace(overwrite, config_upserts=self.new_config, initial_bases=self.new_bases)
+            change = TableTransaction(0, first, properties=properties)
             try:
                 return create_table(
                     self.store,
@@ -135,19 +163,43 @@ class WriteTarget:
             except AlreadyExistsError:
                 if mode == "create":
                     raise
-                # Somebody created the dataset meanwhile: append to it or overwrite it after all.
-                existing = self.manifest = read_named(self.store, self.root, latest_version(self.store, self.root))
-                if mode == "append":
-                    self._check_made_alike(existing, schema, version)
-        retries = _RETRIES
+                return self._follow_creation(mode, overwrite, properties)
+        return self._follow(existing, mode, overwrite, properties)
+
+    def _follow(
+        self, existing: Manifest, mode: str, overwrite: table_operations.Overwrite, properties: Mapping[str, str]
+    ) -> Manifest:
+        """Commit on top of a dataset that is there."""
+        retries: int | None = None
+        operation: table_operations.Operation = overwrite
         if mode == "append" and _lacks_dictionaries(existing):
             # An append cannot bring dictionaries along; this replaces the version that has no rows, and no later one.
-            retries, filled = 0, replaced_fields(existing.schema, schema)
-            operation = table_transaction.Overwrite(filled, tuple(fragments), storage_version=version)
+            retries, operation = 0, replace(overwrite, schema=replaced_fields(existing.schema, overwrite.schema))
         elif mode == "append":
-            operation = table_transaction.Append(tuple(fragments))
-        change = table_transaction.Transaction(existing.version, operation, properties=properties)
+            operation = table_operations.Append(overwrite.fragments)
+        change = TableTransaction(existing.version, operation, properties=properties)
         return commit_transaction(self.store, self.root, change, read_manifest=existing, max_retries=retries)
+
+    def _follow_creation(
+        self, mode: str, overwrite: table_operations.Overwrite, properties: Mapping[str, str]
+    ) -> Manifest:
+        """Commit on top of what others created since we looked, and perhaps replaced: our data depend on none of it."""
+        backoff = Backoff()
+        while backoff.start():
+            newest = self.manifest = read_newest(self.store, self.root)
+            if mode == "append":
+                self._check_made_alike(newest, overwrite.schema, overwrite.storage_version or newest.storage_version)
+            try:
+                return self._follow(newest, mode, overwrite, properties)
+            except CommitConflictError:
+                if latest_version(self.store, self.root).version == newest.version:
+                    raise
+                backoff.sleep()
+        raise CommitConflictError(
+            f"{self.store.uri(self.root)}: other writers replaced the new dataset {backoff.lost} times meanwhile; try "
+            "again when fewer of them are at work",
+            retryable=True,
+        )
 
     def _check_made_alike(self, existing: Manifest, schema: Schema, version: str) -> None:
         """Whether files written for a new dataset fit into the one that somebody else created meanwhile."""
@@ -205,68 +257,6 @@ def stored_columns(existing: Schema, given: pa.Schema) -> Schema:
     """The columns of an appended file: a column that the data lacks is left out, and so reads as null."""
     names = set(given.names)
     return Schema(tuple(top for top in existing.fields if top.name in names), existing.metadata)
-
-
-def commit_properties(given: Mapping[str, str] | None, message: str | None) -> dict[str, str]:
-    """Transaction properties, the commit message among them."""
-    properties = dict(given or {})
-    if message is not None:
-        properties[_COMMIT_MESSAGE] = message
-    return properties
-
-
-def commit_operation(
-    target: WriteTarget,
-    operation: LanceOperation.BaseOperation | Transaction,
-    read_version: int | None,
-    *,
-    enable_v2_manifest_paths: bool,
-    max_retries: int,
-    commit_message: str | None,
-    enable_stable_row_ids: bool,
-) -> Manifest:
-    """Commit a public operation, see `LanceDataset.commit`."""
-    given: Mapping[str, str] | None = None
-    identity: dict[str, Any] = {}
-    if isinstance(operation, Transaction):
-        given = operation.transaction_properties
-        read_version = operation.read_version if read_version is None else read_version
-        identity = {"uuid": operation.uuid}
-        operation = operation.operation
-    stored = _with_dictionaries(to_table_operation(operation), target)
-    if read_version is None:
-        if not isinstance(stored, table_transaction.Overwrite | table_transaction.Restore):
-            raise InvalidInputError(f"committing {stored.name} needs read_version, the version it was computed against")
-        read_version = target.manifest.version if target.manifest is not None else 0
-    properties = commit_properties(given, commit_message)
-    change = table_transaction.Transaction(read_version, stored, properties=properties, **identity)
-    if target.manifest is not None:
-        return commit_transaction(
-            target.store, target.root, change, read_manifest=target.manifest, max_retries=max_retries
-        )
-    if not isinstance(stored, table_transaction.Overwrite):
-        raise DatasetNotFoundError(f"Dataset at path {target.store.uri(target.root)} was not found")
-    return create_table(
-        target.store,
-        target.root,
-        change,
-        storage_version=None if stored.fragments else resolve_version(None),
-        enable_stable_row_ids=enable_stable_row_ids,
-        enable_v2_manifest_paths=enable_v2_manifest_paths,
-    )
-
-
-def _with_dictionaries(operation: table_transaction.Operation, target: WriteTarget) -> table_transaction.Operation:
-    """The operation with the dictionaries of its legacy files, or a check of them."""
-    manifest = target.manifest
-    if isinstance(operation, table_transaction.Overwrite):
-        locator = FileLocator(target.store, target.root, operation.initial_bases)
-        schema = with_file_dictionaries(operation.schema, operation.fragments, locator, manifest)
-        return replace(operation, schema=schema)
-    if isinstance(operation, table_transaction.Append) and manifest is not None:
-        locator = FileLocator(target.store, target.root, manifest.base_paths)
-        check_dictionaries(manifest.schema, operation.fragments, locator)
-    return operation
 
 
 def _check_names(arrow: pa.Schema) -> None:

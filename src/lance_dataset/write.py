@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
 from lance_dataset.arguments import refuse
+from lance_dataset.committing import commit_properties
 from lance_dataset.dataset import LanceDataset
 from lance_dataset.errors import AlreadyExistsError, InvalidInputError
 from lance_dataset.file.versions import asked_version
 from lance_dataset.input import as_batches
+from lance_dataset.io.base import CommitLock
 from lance_dataset.session import Session
-from lance_dataset.target import WriteTarget, commit_properties
+from lance_dataset.settings import AutoCleanupConfig, DatasetBasePath, auto_cleanup_settings
+from lance_dataset.target import WriteTarget
+from lance_dataset.target_bases import data_folders, registered_bases
 from lance_dataset.writer import (
     DEFAULT_MAX_BYTES_PER_FILE,
     DEFAULT_MAX_ROWS_PER_FILE,
@@ -40,18 +44,18 @@ def write_dataset(
     max_bytes_per_file: int = DEFAULT_MAX_BYTES_PER_FILE,
     data_cache_bytes: int | None = None,
     max_page_bytes: int | None = None,
-    commit_lock: Any = None,
+    commit_lock: CommitLock | None = None,
     progress: Any = None,
     storage_options: Mapping[str, str] | None = None,
     data_storage_version: str | None = None,
     use_legacy_format: bool | None = None,
     enable_v2_manifest_paths: bool = True,
     enable_stable_row_ids: bool = False,
-    auto_cleanup_options: Any = None,
+    auto_cleanup_options: AutoCleanupConfig | None = None,
     commit_message: str | None = None,
     transaction_properties: Mapping[str, str] | None = None,
-    initial_bases: Any = None,
-    target_bases: Any = None,
+    initial_bases: Sequence[DatasetBasePath] | None = None,
+    target_bases: Sequence[str] | None = None,
     target_all_bases: bool | None = None,
     base_store_params: Any = None,
     external_blob_mode: str = "reference",
@@ -70,7 +74,7 @@ def write_dataset(
         polars DataFrame; dict of columns; list of dicts; an iterable of RecordBatch (with `schema`); anything with
         ``__arrow_c_stream__``.
     uri
-        Path, URI, or an open dataset (which then moves to the new version).
+        Path, URI, or an open dataset, which stays on its version (`LanceDataset.insert` moves it).
     schema
         Schema of the data; required for iterables.
     mode
@@ -86,8 +90,21 @@ def write_dataset(
         ``2.3`` (unstable).
     enable_v2_manifest_paths, enable_stable_row_ids
         For new datasets: manifest naming, and row ids that survive moves.
+    commit_lock
+        Called with the number of the version that is about to be committed, returns a context that is held meanwhile,
+        see `lance_dataset.dataset`.
+    auto_cleanup_options
+        For new datasets: remove old versions after every ``interval`` commits (20 by default) that are older than
+        ``older_than_seconds`` (two weeks by default).
     commit_message, transaction_properties
         Stored in the transaction.
+    initial_bases
+        For new datasets: other places that may hold files of the dataset.
+    target_bases
+        Names or paths of the base paths that new files go to, one after the other in turn; the location of the
+        dataset means the dataset itself.
+    target_all_bases
+        Let new files go to all base paths in turn, with the dataset itself (True) or without it (False).
 
     Returns
     -------
@@ -110,12 +127,7 @@ def write_dataset(
     """
     refuse(
         "write_dataset",
-        commit_lock=commit_lock,
         progress=progress,
-        auto_cleanup_options=auto_cleanup_options,
-        initial_bases=initial_bases,
-        target_bases=target_bases,
-        target_all_bases=target_all_bases,
         base_store_params=base_store_params,
         namespace_client=namespace_client,
         table_id=table_id,
@@ -125,27 +137,32 @@ def write_dataset(
     if uri is None:
         raise InvalidInputError("write_dataset needs a path or URI")
     data_storage_version = asked_version(data_storage_version, use_legacy_format)
-    target = WriteTarget.find(uri, storage_options, session)
+    target = WriteTarget.find(uri, storage_options, session, commit_lock, as_shown=True)
+    if auto_cleanup_options is not None:
+        target.new_config = auto_cleanup_settings(auto_cleanup_options)
     if mode == "create" and target.manifest is not None:
         raise AlreadyExistsError(f"Dataset already exists: {target.store.uri(target.root)}")
+    target.new_bases = registered_bases(target, mode, initial_bases)
+    if target.new_bases:
+        mode = "create"  # A dataset that others create meanwhile lacks the base paths of the new files.
+    folders = data_folders(target, target_bases, target_all_bases, storage_options)
     arrow, batches = as_batches(data_obj, schema)
     properties = commit_properties(transaction_properties, commit_message)
     lance_schema, version = target.plan(arrow, mode, data_storage_version)
     options = WriteOptions(
         version, max_rows_per_file, max_bytes_per_file, data_cache_bytes, max_page_bytes, max_rows_per_group
     )
-    fragments, lance_schema = write_fragment_files(target.store, target.root, lance_schema, batches, options)
+    fragments, lance_schema = write_fragment_files(target.store, target.root, lance_schema, batches, options, folders)
     try:
         manifest = target.commit(
             mode, lance_schema, fragments, version, properties, enable_v2_manifest_paths, enable_stable_row_ids
         )
     except BaseException:
         if not target.holds(fragments):
-            remove_data_files(target.store, target.root, fragments)
+            remove_data_files(target.store, target.root, fragments, folders)
         raise
     if isinstance(uri, LanceDataset):
-        uri._show(manifest)
-        return uri
+        return uri._at(manifest)
     return LanceDataset(
         uri,
         storage_options=storage_options,

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections import deque
+from collections.abc import Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import cycle
 
 import pyarrow as pa
 
@@ -18,11 +20,13 @@ from lance_dataset.schema import Schema
 from lance_dataset.table.fragment import LEGACY_VERSION, DataFile, Fragment
 from lance_dataset.table.paths import DATA_FOLDER
 
-__all__ = ["WriteOptions", "new_file_name", "remove_data_files", "write_fragment_files"]
+__all__ = ["DataFolder", "WriteOptions", "new_file_name", "remove_data_files", "write_fragment_files"]
 
 DEFAULT_MAX_ROWS_PER_FILE = 1024 * 1024
 DEFAULT_MAX_BYTES_PER_FILE = 90 * 1024**3
 DEFAULT_MAX_ROWS_PER_GROUP = 1024
+#: Finished files that wait for the disk; each is an open file with its buffers.
+_MAX_CLOSING = 4
 
 
 @dataclass(frozen=True)
@@ -61,8 +65,30 @@ def new_file_name() -> str:
     return "".join(f"{byte:08b}" for byte in unique[:3]) + unique[3:].hex() + ".lance"
 
 
+@dataclass(frozen=True)
+class DataFolder:
+    """A folder that new data files go to.
+
+    Attributes
+    ----------
+    store, path
+        The folder.
+    base_id
+        Base path it belongs to, None for the table itself.
+    """
+
+    store: ObjectStore
+    path: str
+    base_id: int | None = None
+
+
 def write_fragment_files(
-    store: ObjectStore, root: str, schema: Schema, batches: Iterable[pa.RecordBatch], options: WriteOptions
+    store: ObjectStore,
+    root: str,
+    schema: Schema,
+    batches: Iterable[pa.RecordBatch],
+    options: WriteOptions,
+    folders: Sequence[DataFolder] = (),
 ) -> tuple[list[Fragment], Schema]:
     """Write batches into new data files; nothing refers to them until a commit does.
 
@@ -76,6 +102,8 @@ def write_fragment_files(
         Batches that fit the schema.
     options
         How files are cut.
+    folders
+        Where the files go, one after the other in turn; nothing for the table itself.
 
     Returns
     -------
@@ -84,7 +112,7 @@ def write_fragment_files(
     schema : Schema
         The schema to commit: that of the data, for legacy (0.1) tables with the dictionaries that the data made.
     """
-    rolling = _RollingWriter(store, root, schema, options)
+    rolling = _RollingWriter(folders or [DataFolder(store, f"{root}/{DATA_FOLDER}")], schema, options)
     try:
         for batch in batches:
             rolling.write(storage_batch(batch, schema))
@@ -94,26 +122,36 @@ def write_fragment_files(
         raise
 
 
-def remove_data_files(store: ObjectStore, root: str, fragments: Iterable[Fragment]) -> None:
+def remove_data_files(
+    store: ObjectStore, root: str, fragments: Iterable[Fragment], folders: Sequence[DataFolder] = ()
+) -> None:
     """Remove the data files of fragments that were never committed."""
+    _remove(fragments, folders or [DataFolder(store, f"{root}/{DATA_FOLDER}")])
+
+
+def _remove(fragments: Iterable[Fragment], folders: Sequence[DataFolder]) -> None:
+    places = {folder.base_id: folder for folder in folders}
     for fragment in fragments:
         for file in fragment.files:
-            if file.base_id is None:
-                store.delete(f"{root}/{DATA_FOLDER}/{file.path}")
+            place = places.get(file.base_id)
+            if place is not None:
+                place.store.delete(f"{place.path}/{file.path}")
 
 
 class _RollingWriter:
     """Starts a new data file whenever the open one is full."""
 
-    def __init__(self, store: ObjectStore, root: str, schema: Schema, options: WriteOptions) -> None:
-        self._store = store
-        self._root = root
+    def __init__(self, folders: Sequence[DataFolder], schema: Schema, options: WriteOptions) -> None:
+        self._folders = folders
+        self._in_turn = cycle(folders)
+        self._folder = folders[0]
         self._schema = schema
         self._options = options
         self._finished: list[Fragment] = []
         # Files are synced in the background while the next one is encoded.
         self._closer = ThreadPoolExecutor(1, thread_name_prefix="lance-sync")
-        self._closing: list[tuple[DataFileWriter | LegacyFileWriter, Future[None]]] = []
+        self._closing: deque[Future[None]] = deque()
+        self._unclosed: deque[DataFileWriter | LegacyFileWriter] = deque()  # finished, in the order of `_closing`
         self._writer: DataFileWriter | LegacyFileWriter | None = None
         self._name = ""
         self._legacy = LegacyWrite(schema) if options.version == LEGACY_VERSION else None
@@ -131,7 +169,9 @@ class _RollingWriter:
             writer.write_batch(part)
             full = writer.bytes_written + writer.bytes_pending >= self._options.max_bytes_per_file
             if full or writer.num_rows >= self._options.max_rows_per_file:
-                self._finish_file()
+                self._closing.append(self._closer.submit(self._finished_file(writer).close))
+                while len(self._closing) > _MAX_CLOSING:
+                    self._wait()
 
     def _part_rows(self, batch: pa.RecordBatch) -> int:
         """Rows to be written before the size of the file is looked at: of a legacy file as many as a batch of it."""
@@ -141,7 +181,8 @@ class _RollingWriter:
 
     def _start(self) -> DataFileWriter | LegacyFileWriter:
         self._name = new_file_name()
-        output = self._store.open_output(f"{self._root}/{DATA_FOLDER}/{self._name}")
+        self._folder = next(self._in_turn)
+        output = self._folder.store.open_output(f"{self._folder.path}/{self._name}")
         options = self._options
         try:
             self._writer = open_writer(
@@ -158,31 +199,38 @@ class _RollingWriter:
             raise
         return self._writer
 
-    def _finish_file(self) -> None:
-        if self._writer is not None:
-            summary = self._writer.finish(close=False)
-            self._finished.append(_fragment(self._name, summary))
-            self._closing.append((self._writer, self._closer.submit(self._writer.close)))
-            self._writer = None
+    def _finished_file(self, writer: DataFileWriter | LegacyFileWriter) -> DataFileWriter | LegacyFileWriter:
+        """Write the end of the open file, which is then left to be closed."""
+        summary = writer.finish(close=False)
+        self._finished.append(_fragment(self._name, summary, self._folder.base_id))
+        self._unclosed.append(writer)
+        self._writer = None
+        return writer
 
     def finish(self) -> list[Fragment]:
-        self._finish_file()
-        for _, closed in self._closing:
-            closed.result()
+        if self._writer is not None:
+            self._finished_file(self._writer).close()
+        while self._closing:
+            self._wait()
         self._closer.shutdown()
         return self._finished
 
+    def _wait(self) -> None:
+        """Wait until the file that has been closing for longest is on the disk."""
+        self._closing.popleft().result()
+        self._unclosed.popleft()
+
     def abort(self) -> None:
         self._closer.shutdown(wait=True, cancel_futures=True)
-        for writer, _ in self._closing:
+        for writer in self._unclosed:
             writer.abort()
         if self._writer is not None:
             self._writer.abort()
             self._writer = None
-        remove_data_files(self._store, self._root, self._finished)
+        _remove(self._finished, self._folders)
 
 
-def _fragment(name: str, summary: DataFileSummary) -> Fragment:
+def _fragment(name: str, summary: DataFileSummary, base_id: int | None) -> Fragment:
     file = DataFile(
         path=name,
         fields=summary.fields,
@@ -190,5 +238,6 @@ def _fragment(name: str, summary: DataFileSummary) -> Fragment:
         file_major_version=summary.major,
         file_minor_version=summary.minor,
         file_size_bytes=summary.size,
+        base_id=base_id,
     )
     return Fragment(id=0, files=(file,), physical_rows=summary.num_rows)

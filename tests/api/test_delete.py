@@ -100,6 +100,9 @@ def test_retries(tmp_path: Path) -> None:
     dataset = lance_dataset.write_dataset(pa.table({"a": [1, 2]}), tmp_path / "d")
     with pytest.raises(lance_dataset.errors.InvalidInputError, match="non-negative"):
         dataset.delete("a = 1", conflict_retries=-1)
+    for timeout in (None, 5, "x"):
+        with pytest.raises(TypeError, match="retry_timeout must be a datetime"):
+            dataset.delete("a = 1", retry_timeout=timeout)  # type: ignore[arg-type]
     assert dataset.delete("a = 1", conflict_retries=0) == {"num_deleted_rows": 1}
 
 

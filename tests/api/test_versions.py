@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import datetime as dt
 import importlib
+import shutil
+from pathlib import Path
+from types import ModuleType
 from typing import Any
 
+import lance
+import pandas as pd
 import pyarrow as pa
 import pytest
 from differential import Call, check_call
+
+import lance_dataset
 
 
 def t(*args: Any, **options: Any) -> Call:
@@ -85,7 +92,6 @@ CALLS: dict[str, Call] = {
 DIFFERENT = [
     "asof_aware",
     "co_neg",
-    "co_str",
     "open_asof_date",
     "open_asof_late",
     "open_asof_ver",
@@ -102,3 +108,42 @@ def test_timestamps(both: tuple[Any, Any]) -> None:
     """Naive local times, to the microsecond, which the reference rounds."""
     for ours, theirs in zip(both[0].versions(), both[1].versions(), strict=True):
         assert abs(ours["timestamp"] - theirs["timestamp"]) <= dt.timedelta(microseconds=1)
+
+
+def test_asof_of_pandas(both: tuple[Any, Any]) -> None:
+    """Timestamps as datetimes; those with a time zone too, which the reference refuses."""
+    for lib, ds in zip((lance_dataset, lance), both, strict=True):
+        times = [info["timestamp"] for info in ds.versions()]
+        for version, moment in enumerate(times[1:], 1):
+            naive = pd.Timestamp(moment)
+            assert lib.dataset(ds.uri, asof=naive).version == lib.dataset(ds.uri, asof=moment).version == version
+            assert lib.dataset(ds.uri, asof=naive + pd.Timedelta(1, "us")).version == version + 1
+        with pytest.raises(ValueError, match="NaT"):
+            lib.dataset(ds.uri, asof=pd.NaT)
+    uri = both[0].uri
+    for version, moment in enumerate([info["timestamp"] for info in both[0].versions()][1:], 1):
+        for zone in ("UTC", "Asia/Tokyo", None):
+            aware = pd.Timestamp(moment.astimezone()).tz_convert(zone or moment.astimezone().tzinfo)
+            assert lance_dataset.dataset(uri, asof=aware).version == version
+
+
+@pytest.mark.parametrize("writer", [lance_dataset, lance], ids=["ours", "reference"])
+def test_errors_that_handlers_for_the_reference_catch(writer: ModuleType, tmp_path: Path) -> None:
+    made = writer.write_dataset(pa.table({"a": [1]}), tmp_path / "t")
+    with pytest.raises(ValueError):
+        writer.dataset("foo://bar")
+    shutil.rmtree(tmp_path / "t" / "data")
+    with pytest.raises((ValueError, OSError)) as caught:
+        made.to_table()
+    builtin = {each for each in caught.type.__mro__ if each.__module__ == "builtins"}
+    assert builtin <= set(lance_dataset.errors.MissingFileError.__mro__)
+
+
+def test_errors_of_more_than_one_kind() -> None:
+    errors = lance_dataset.errors
+    for error, kinds in (
+        (errors.MissingFileError("what"), (errors.LanceError, FileNotFoundError, ValueError)),
+        (errors.UnsupportedError("what"), (errors.LanceError, NotImplementedError, ValueError, OSError)),
+    ):
+        assert str(error) == "what"
+        assert all(isinstance(error, kind) for kind in kinds)

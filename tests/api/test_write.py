@@ -220,3 +220,53 @@ def test_overwriting_with_no_rows_in_another_version(tmp_path: Path, module: Any
     for reader in (lance_dataset, lance):
         assert reader.dataset(path).data_storage_version == "2.0"
         assert reader.dataset(path).to_table() == TABLE
+
+
+def _write_elsewhere(mode: str) -> Callable[[Any, str], object]:
+    return lambda lib, uri: lib.write_dataset(TABLE, uri, mode=mode)
+
+
+MEANWHILE: dict[str, Callable[[Any, str], object]] = {
+    "append": _write_elsewhere("append"),
+    "overwrite": _write_elsewhere("overwrite"),
+    "delete": lambda lib, uri: lib.dataset(uri).delete("a > 1"),
+    "restore": lambda lib, uri: lib.dataset(uri).restore(),
+}
+
+
+@pytest.mark.parametrize("mode", ["append", "overwrite"])
+@pytest.mark.parametrize("meanwhile", MEANWHILE)
+def test_writes_through_a_handle_start_from_its_version(tmp_path: Path, meanwhile: str, mode: str) -> None:
+    """What others did since counts as done at the same time, as in the reference."""
+    outcomes = []
+    for lib in (lance, lance_dataset):
+        uri = f"{tmp_path}/{lib.__name__}"
+        handle = lib.write_dataset(TABLE, uri)
+        MEANWHILE[meanwhile](lib, uri)
+        try:
+            handle.insert(TABLE, mode=mode)
+        except OSError as error:
+            outcomes.append(("refused", "Retryable" in str(error), lib.dataset(uri).count_rows()))
+            continue
+        outcomes.append(("written", handle.version, lib.dataset(uri).count_rows()))
+    assert outcomes[0] == outcomes[1]
+
+
+def test_nothing_is_appended_to_a_detached_version(tmp_path: Path) -> None:
+    uri = f"{tmp_path}/t"
+    lance_dataset.write_dataset(TABLE, uri)
+    operation = LanceOperation.Append(write_fragments(TABLE, uri))
+    detached = LanceDataset.commit(uri, operation, read_version=1, detached=True)
+    with pytest.raises(ValueError, match="detached"):
+        detached.insert(TABLE)
+    assert lance_dataset.dataset(uri).version == 1
+    assert len(os.listdir(f"{uri}/data")) == 2
+
+
+@pytest.mark.parametrize("lib", [lance, lance_dataset], ids=["reference", "ours"])
+def test_a_handle_stays_when_it_is_written_to(tmp_path: Path, lib: Any) -> None:
+    handle = lib.write_dataset(TABLE, f"{tmp_path}/t")
+    made = lib.write_dataset(TABLE, handle, mode="append")
+    assert (made.version, handle.version, handle.count_rows()) == (2, 1, 3)
+    made.insert(TABLE)
+    assert (made.version, made.count_rows()) == (3, 9)

@@ -8,15 +8,22 @@ itself and gets a process of its own.
 from __future__ import annotations
 
 import ast
+import functools
 import importlib
+import importlib.util
+import inspect
+import itertools
 import os
+import pkgutil
 import re
 import shlex
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 ROOT = Path(__file__).parents[2]
@@ -151,21 +158,162 @@ def test_links_lead_somewhere(document: str) -> None:
     assert missing == []
 
 
-@pytest.mark.parametrize("name", ["LanceDataset", "LanceFragment", "ScannerBuilder"])
-def test_the_guide_lists_what_is_missing(name: str) -> None:
-    import lance_dataset
+@pytest.mark.parametrize("document", ["docs/architecture.md", "docs/format.md"])
+def test_paths_lead_somewhere(document: str) -> None:
+    text = (ROOT / document).read_text(encoding="utf-8")
+    named = set(re.findall(r"`([\w./]+(?:\.(?:py|pyx|h|md|toml|proto)|/))`", text))
+    assert [name for name in sorted(named) if not any(ROOT.glob(name)) and not any(ROOT.glob(f"src/**/{name}"))] == []
 
-    module = importlib.import_module("lance.fragment" if name == "LanceFragment" else "lance.dataset")
-    reference = getattr(module, name)
-    missing = {found for found in dir(reference) if not found.startswith("_")} - set(dir(getattr(lance_dataset, name)))
-    rows: set[str] = set()
+
+GUIDE = (ROOT / "docs/guide.md").read_text(encoding="utf-8")
+REFERENCE = {"LanceFragment": "lance.fragment", "DatasetOptimizer": "lance.dataset", "Session": "lance"}
+OURS = {
+    "DatasetOptimizer": "lance_dataset.optimize",
+    "LanceStats": "lance_dataset.statistics",
+    "Tags": "lance_dataset.tags",
+    "Branches": "lance_dataset.branches",
+}
+CLASSES = [
+    "LanceDataset", "LanceFragment", "LanceScanner", "ScannerBuilder", "LanceOperation", "Transaction",
+    "DatasetOptimizer", "LanceStats", "Tags", "Branches", "Session",
+]  # fmt: skip
+
+
+def names_in(cell: str) -> set[str]:
+    return set(re.findall(r"`([\w.]+)`", cell))
+
+
+def table_rows(heading: str) -> list[list[str]]:
+    """The cells of the first table behind some words of the guide, without its head."""
+    lines = GUIDE.partition(heading)[2].splitlines()
+    start = next(number for number, line in enumerate(lines) if line.startswith("|"))
+    rows = itertools.takewhile(lambda line: line.startswith("|"), lines[start + 2 :])
+    return [[cell.strip() for cell in row.strip("|").split("|")] for row in rows]
+
+
+def said_to_be_missing(of: str) -> set[str]:
+    found: set[str] = set()
     top = ""
-    text = (ROOT / "docs/guide.md").read_text(encoding="utf-8").partition("These do not exist")[2]
-    for row in re.findall(r"^\| (`\w+`.*|\.\.\. .*) \| (.*) \|$", text, re.MULTILINE):
-        top = top if row[0].startswith("...") else row[0].split("`")[1]
-        if top == name:
-            rows.update(re.findall(r"`(\w+)`", row[1]))
-    assert rows == missing
+    for first, names in table_rows("These do not exist"):
+        top = top if first.startswith("...") else first.split("`")[1]
+        if top == of:
+            found.update(names_in(names))
+    return found
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_the_guide_lists_what_classes_lack(name: str) -> None:
+    reference = getattr(importlib.import_module(REFERENCE.get(name, "lance.dataset")), name)
+    ours = getattr(importlib.import_module(OURS.get(name, "lance_dataset")), name)
+    missing = {found for found in dir(reference) if not found.startswith("_")} - set(dir(ours))
+    assert said_to_be_missing(name) == missing
+
+
+@pytest.mark.parametrize("name", ["lance", "lance.file", "lance.fragment", "lance.optimize", "lance.schema"])
+def test_the_guide_lists_what_modules_lack(name: str) -> None:
+    reference = importlib.import_module(name)
+    ours = importlib.import_module(name.replace("lance", "lance_dataset"))
+    made_there = {key for key, value in vars(reference).items() if getattr(value, "__module__", "") == name}
+    offered = set(reference.__all__) - {"__version__"} if name == "lance" else made_there
+    missing = {found for found in offered if not found.startswith("_")} - set(dir(ours))
+    assert said_to_be_missing(name) == missing
+
+
+def test_the_guide_lists_missing_modules() -> None:
+    import lance
+
+    internal = {"conftest", "debug", "dependencies", "lance"}
+    theirs = {module.name for module in pkgutil.iter_modules(lance.__path__) if not module.name.startswith("_")}
+    missing = {name for name in theirs - internal if not importlib.util.find_spec(f"lance_dataset.{name}")}
+    assert names_in(GUIDE.partition("Nor do the modules")[2]) == missing
+
+
+def test_the_guide_lists_refused_parameters(tmp_path: Path) -> None:
+    import lance_dataset as lance
+
+    def found_refused(call: Callable[..., object]) -> Iterator[str]:
+        given = {"uri", "data_obj", "dataset_uri", "base_uri", "operation", "dest", "transactions", "data"}
+        for name, parameter in inspect.signature(call).parameters.items():
+            if name in given or parameter.kind in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL):
+                continue
+            try:
+                call(**{name: object()})
+            except lance.errors.UnsupportedError as error:
+                if re.search(r"is not supported( by this release)?$", str(error)):
+                    yield name
+            except Exception:  # no object is a value that they take
+                continue
+
+    uri = str(tmp_path / "x.lance")
+    table = pa.table({"a": [1]})
+    ds = lance.write_dataset(table, uri)
+    append = lance.LanceOperation.Append([])
+    calls: dict[str, Callable[..., object]] = {
+        "dataset": functools.partial(lance.dataset, uri),
+        "write_dataset": functools.partial(lance.write_dataset, table, str(tmp_path / "y.lance")),
+        "write_fragments": functools.partial(lance.write_fragments, table, uri),
+        "LanceDataset.commit": functools.partial(ds.commit, uri, append),
+        "LanceDataset.commit_batch": functools.partial(ds.commit_batch, uri, [lance.Transaction(1, append)]),
+        "LanceDataset.get_fragments": ds.get_fragments,
+        "LanceDataset.scanner": ds.scanner,
+    }
+    said = {names_in(call).pop(): names_in(names) for call, names in table_rows("These parameters raise")}
+    assert said == {name: set(found_refused(call)) for name, call in calls.items()}
+
+
+def test_the_guide_says_what_goes_together(tmp_path: Path) -> None:
+    """Every pair of its table, on handles that were opened before the other change was committed."""
+    import lance_dataset as lance
+
+    table = pa.table({"a": [1, 2, 3, 4]})
+
+    def low_level(make: Callable[[lance.LanceDataset], object]) -> Callable[[lance.LanceDataset], object]:
+        return lambda ds: lance.LanceDataset.commit(ds, make(ds), read_version=ds.version)
+
+    append = low_level(lambda ds: lance.LanceOperation.Append(lance.write_fragments(table, ds)))
+    overwrite = low_level(lambda ds: lance.LanceOperation.Overwrite(table.schema, lance.write_fragments(table, ds)))
+    restore = low_level(lambda ds: lance.LanceOperation.Restore(1))
+    changes: dict[str, Callable[[lance.LanceDataset], object]] = {
+        "append": append,
+        "delete": lambda ds: ds.delete("a = 1", conflict_retries=0),
+        "compact": lambda ds: ds.optimize.compact_files(),
+        "overwrite": overwrite,
+        "restore": restore,
+        "set key": lambda ds: ds.update_config({"key": "ours"}),
+    }
+    others: dict[str, Callable[[lance.LanceDataset], object]] = {
+        "append": append,
+        "delete other rows": lambda ds: ds.delete("a = 2"),
+        "delete same rows": lambda ds: ds.delete("a < 3"),
+        "compact": lambda ds: ds.optimize.compact_files(),
+        "overwrite": overwrite,
+        "restore": restore,
+        "set other key": lambda ds: ds.update_config({"other": "theirs"}),
+        "set same key": lambda ds: ds.update_config({"key": "theirs"}),
+    }
+
+    def outcome(change: Callable[..., object], other: Callable[..., object], uri: str) -> str:
+        lance.write_dataset(table, uri, max_rows_per_file=2)
+        ours, theirs = lance.dataset(uri), lance.dataset(uri)
+        other(theirs)
+        try:
+            change(ours)
+        except lance.errors.CommitConflictError as error:
+            return "again" if error.retryable else "no"
+        return "yes"
+
+    head = GUIDE.partition("What goes together")[2].partition("\n| |")[2].splitlines()[0].strip("|").split("|")
+    columns = [column.strip() for column in head]
+    said = {
+        (row[0], column): mark
+        for row in table_rows("What goes together")
+        for column, mark in zip(columns, row[1:], strict=True)
+    }
+    pairs = itertools.product(changes.items(), others.items())
+    assert said == {
+        (mine, yours): outcome(change, other, str(tmp_path / f"{number}.lance"))
+        for number, ((mine, change), (yours, other)) in enumerate(pairs)
+    }
 
 
 def test_readme_stays_short() -> None:

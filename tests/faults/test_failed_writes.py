@@ -15,7 +15,7 @@ import pytest
 
 import lance_dataset as lance
 from lance_dataset.errors import CorruptFileError, SchemaError, UnsupportedError
-from lance_dataset.table import commit
+from lance_dataset.table.commit import publish
 
 SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False), pa.field("text", pa.string())])
 MODES = ("append", "overwrite")
@@ -238,7 +238,7 @@ def test_interrupted_just_after_the_commit(
         signal.raise_signal(signal.SIGINT)
 
     target = uri if mode != "create" else str(tmp_path / "new.lance")
-    monkeypatch.setattr(commit, "_write_hint", interrupted)
+    monkeypatch.setattr(publish, "_write_hint", interrupted)
     with pytest.raises(KeyboardInterrupt):
         lance.write_dataset(pa.Table.from_batches([batch(5000)]), target, mode=mode)
     dataset = lance.dataset(target)
@@ -253,7 +253,7 @@ def test_interrupted_just_before_the_commit(uri: str, mode: str, monkeypatch: py
         signal.raise_signal(signal.SIGINT)
 
     with monkeypatch.context() as patch:
-        patch.setattr(commit, "manifest_path", interrupted)
+        patch.setattr(publish, "manifest_path", interrupted)
         with pytest.raises(KeyboardInterrupt):
             lance.write_dataset(pa.Table.from_batches([batch(5000)]), uri, mode=mode)
 
@@ -267,7 +267,7 @@ def test_delete_interrupted_just_after_the_commit(uri: str, monkeypatch: pytest.
     behind = lance.dataset(uri)
     lance.dataset(uri).delete("id = 1")
     with monkeypatch.context() as patch:
-        patch.setattr(commit, "_write_hint", interrupted)
+        patch.setattr(publish, "_write_hint", interrupted)
         with pytest.raises(KeyboardInterrupt):
             behind.delete("id = 2")
         with pytest.raises(KeyboardInterrupt):
@@ -284,7 +284,7 @@ def test_delete_interrupted_just_before_the_commit(uri: str, monkeypatch: pytest
         signal.raise_signal(signal.SIGINT)
 
     with monkeypatch.context() as patch:
-        patch.setattr(commit, "manifest_path", interrupted)
+        patch.setattr(publish, "manifest_path", interrupted)
         with pytest.raises(KeyboardInterrupt):
             lance.dataset(uri).delete("id = 2")
 

@@ -161,7 +161,7 @@ def test_appended_dictionaries_are_mapped_to_that_of_the_dataset(tmp_path: Path)
     path = tmp_path / "data.lance"
     lance.write_dataset(pa.table({"d": dictionary(["x", "", "y"])}), path, data_storage_version="legacy")
     dataset = lance_dataset.dataset(path)
-    lance_dataset.write_dataset(pa.table({"d": dictionary(["y", None, "x"])}), dataset, mode="append")
+    dataset.insert(pa.table({"d": dictionary(["y", None, "x"])}))
     expected = ["x", None, "y", "y", None, "x"]
     for module in (lance, lance_dataset):
         assert module.dataset(path).to_table()["d"].to_pylist() == expected

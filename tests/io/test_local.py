@@ -128,6 +128,13 @@ def test_abort_leaves_nothing(store: ObjectStore, tmp_path: Path) -> None:
     assert list(store.list(f"{tmp_path}/x")) == []
 
 
+def test_put_hint(store: ObjectStore, tmp_path: Path) -> None:
+    path = f"{tmp_path}/folder/hint"
+    for content in (b"12345", b"123456789", b"7", b""):
+        store.put_hint(path, content)
+        assert store.read(path) == content
+
+
 def test_put_if_absent(store: ObjectStore, tmp_path: Path) -> None:
     path = f"{tmp_path}/new/file"
     store.put_if_absent(path, b"1")
@@ -256,3 +263,39 @@ def test_merged_ranges_cover_everything_once(ranges: list[tuple[int, int]], gap:
             assert request.offset <= start
             assert start + size <= request.offset + request.length
         assert request.length <= limit or len(request.members) == 1
+
+
+def test_trees_that_cannot_be_listed_are_not_empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "a/b").mkdir(parents=True)
+    (tmp_path / "a/b/file").write_bytes(b"x")
+    scandir = os.scandir
+
+    def refuse(path: str) -> object:
+        if str(path).endswith("b"):
+            raise PermissionError(13, "refused", str(path))
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", refuse)
+    with pytest.raises(PermissionError):
+        list(LocalStore().list_tree(str(tmp_path)))
+    assert list(LocalStore().list_tree(f"{tmp_path}/nothing")) == []
+
+
+def test_a_tree_goes_although_a_file_vanishes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "tree"
+    for number in range(5):
+        (folder / f"{number}").mkdir(parents=True)
+        (folder / f"{number}/file").write_bytes(b"x")
+    unlink, vanished = os.unlink, []
+
+    def race(path: str, **options: int) -> None:
+        unlink(path, **options)
+        if not vanished:
+            vanished.append(path)
+            raise FileNotFoundError(path)
+
+    monkeypatch.setattr(os, "unlink", race)
+    LocalStore().delete_tree(str(folder))
+    assert vanished
+    assert not folder.exists()
+    LocalStore().delete_tree(str(folder))

@@ -38,12 +38,12 @@ def test_memory_belongs_to_the_session() -> None:
     assert resolve("memory://a/b")[0] is not resolve("memory://a/b")[0]
 
 
-@pytest.mark.parametrize("uri", ["s3://bucket/x", "gs://b/x", "az://c/x", "foo://x"])
+@pytest.mark.parametrize("uri", ["foo://x", "ftp://host/x", "https://host/x"])
 def test_other_schemes(uri: str) -> None:
     with pytest.raises(ValueError, match="No object store provider found for scheme") as caught:
         resolve(uri)
     assert isinstance(caught.value, UnsupportedError)
-    assert ("no cloud stores" in str(caught.value)) == (not uri.startswith("foo"))
+    assert "'s3://...'" in str(caught.value)
 
 
 @pytest.mark.parametrize("uri", ["", "a\0b", "file://host/x", "file:///a%00b"])
@@ -69,16 +69,17 @@ def test_fsync_can_be_switched_off(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     def write_all(folder: str, options: dict[str, str]) -> int:
         calls.clear()
         store, root = resolve(f"{tmp_path}/{folder}", options)
-        store.put(f"{root}/a", b"x")
-        store.put_if_absent(f"{root}/b", b"x")
-        output = store.open_output(f"{root}/c")
+        store.put(f"{root}/a{len(options)}", b"x")
+        store.put_if_absent(f"{root}/b{len(options)}", b"x")
+        output = store.open_output(f"{root}/c{len(options)}")
         output.write(b"x")
         output.close()
         return len(calls)
 
     assert write_all("off", {"local_fsync": "false"}) == 0
-    # Three files, the folder after each, and the folder that holds the new folder.
-    assert write_all("on", {}) == 7
+    # Three files and the folder after each; the first time also the folders that hold the new one.
+    assert write_all("on", {}) >= 7
+    assert write_all("on", {"mmap": "false"}) == 6
 
 
 @pytest.mark.parametrize("path", ["", "/abs", "../x", "a/../../x", "a//b", "./a", "a/.", "a\\b", "a\0b", "a/"])

@@ -27,3 +27,19 @@ def test_large_fragment_ids(tmp_path: Path, fragment_id: int) -> None:
     found = lance.dataset(path).to_table(with_row_id=True, with_row_address=True, filter="a > 1")
     assert found["_rowid"].to_pylist() == [(fragment_id << 32) + 1, (fragment_id << 32) + 2]
     assert found["_rowaddr"].equals(found["_rowid"])
+
+
+@pytest.mark.parametrize(
+    ("offset", "limit"), [(0, 2), (9, 2), (10, 2), (11, None), (57, 5), (59, 1), (60, 1), (99, None)]
+)
+def test_an_offset_skips_fragments_without_opening_them(tmp_path: Path, offset: int, limit: int | None) -> None:
+    dataset = lance.write_dataset(pa.table({"a": range(80)}), tmp_path / "t", max_rows_per_file=10)
+    dataset.delete("a % 4 = 1")
+    live = [number for number in range(80) if number % 4 != 1]
+    dataset = lance.dataset(tmp_path / "t")
+    assert dataset.to_table(offset=offset, limit=limit)["a"].to_pylist() == live[offset:][:limit]
+    first = tmp_path / "t" / "data" / dataset.get_fragments()[0].data_files()[0].path
+    first.unlink()
+    reopened = lance.dataset(tmp_path / "t")
+    if offset >= 8:  # live rows of the first fragment
+        assert reopened.to_table(offset=offset, limit=limit)["a"].to_pylist() == live[offset:][:limit]

@@ -13,7 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lance_dataset
-from lance_dataset.file import threads as workers
+from lance_dataset.file.threads import cpu_count
+from lance_dataset.io.threads import SharedPool
+from lance_dataset.query import pool
 from lance_dataset.query.chunks import aligned_batches
 from lance_dataset.query.pool import map_parallel
 
@@ -52,7 +54,7 @@ def stored(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 @pytest.fixture(params=["1", "3"])
 def threads(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.setenv("LANCE_CPU_THREADS", request.param)
-    monkeypatch.setattr(workers, "_pool", None)
+    monkeypatch.setattr(pool, "shared_pool", SharedPool("test", cpu_count))
     return request.param
 
 

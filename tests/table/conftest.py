@@ -6,10 +6,11 @@ import pyarrow as pa
 
 from lance_dataset.io.base import ObjectStore
 from lance_dataset.schema import Schema
-from lance_dataset.table.commit import create_table
+from lance_dataset.table.commit.loop import create_table
 from lance_dataset.table.fragment import DataFile, Fragment
 from lance_dataset.table.manifest import Manifest
-from lance_dataset.table.transaction import Overwrite, Transaction
+from lance_dataset.table.operations import Overwrite
+from lance_dataset.table.transaction import Transaction
 
 SCHEMA = Schema.from_arrow(pa.schema([pa.field("a", pa.int64())]))
 

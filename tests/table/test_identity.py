@@ -16,10 +16,11 @@ from lance_dataset.file.versions import DEFAULT_VERSION
 from lance_dataset.io.base import ObjectStore
 from lance_dataset.io.local import LocalStore
 from lance_dataset.io.memory import MemoryStore
-from lance_dataset.table.commit import commit_transaction, create_table
+from lance_dataset.table.commit.loop import commit_transaction, create_table
 from lance_dataset.table.manifest import Manifest
+from lance_dataset.table.operations import Append, Overwrite, Restore
 from lance_dataset.table.paths import TRANSACTIONS_FOLDER
-from lance_dataset.table.transaction import Append, Overwrite, Restore, Transaction
+from lance_dataset.table.transaction import Transaction
 from lance_dataset.table.versions import list_versions, read_latest, read_named
 
 from .conftest import SCHEMA, create, fragment

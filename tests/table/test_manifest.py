@@ -1,24 +1,32 @@
 from __future__ import annotations
 
+import copy
 import datetime as dt
+import pickle
 import struct
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from wire import Fixed, field
 
 from lance_dataset._proto import table_pb2
 from lance_dataset.errors import (
     CorruptFileError,
     DatasetNotFoundError,
+    InvalidInputError,
     LanceError,
     UnsupportedError,
     VersionNotFoundError,
 )
 from lance_dataset.io.local import LocalStore
 from lance_dataset.io.memory import MemoryStore
-from lance_dataset.table.manifest import decode_manifest, encode_manifest, read_manifest
+from lance_dataset.table.apply.numbering import new_fragments
+from lance_dataset.table.flags import Feature
+from lance_dataset.table.fragment import DataFile, Fragment
+from lance_dataset.table.manifest import Manifest, WriterVersion, decode_manifest, encode_manifest, read_manifest
 from lance_dataset.table.naming import Naming, manifest_name, parse_manifest_name
 from lance_dataset.table.transaction import Transaction
 from lance_dataset.table.versions import latest_version, list_versions, locate_version, version_as_of
@@ -82,7 +90,7 @@ def test_sections_are_found() -> None:
 
 
 def parse_overwrite(manifest):  # type: ignore[no-untyped-def]
-    from lance_dataset.table.transaction import Overwrite
+    from lance_dataset.table.operations import Overwrite
 
     return Overwrite(manifest.schema, manifest.fragments)
 
@@ -137,7 +145,12 @@ def test_unknown_features(bit: int) -> None:
         (lambda m: setattr(m.data_format, "version", "stable"), UnsupportedError),
         (lambda m: setattr(m.fragments[0].deletion_file, "num_deleted_rows", 4), CorruptFileError),
         (lambda m: setattr(m.fragments[0].deletion_file, "file_type", 7), UnsupportedError),
+        (lambda m: setattr(m.fragments[0].deletion_file, "file_type", -1), UnsupportedError),
         (lambda m: setattr(m.fragments[0].deletion_file, "base_id", 1), CorruptFileError),
+        (lambda m: m.fragments[0].MergeFromString(field(3, [(7, 2**64 - 1)])), CorruptFileError),
+        (lambda m: setattr(m.fragments[0].deletion_file, "base_id", 2**32 - 1), CorruptFileError),
+        (lambda m: setattr(m.fragments[0].files[0], "base_id", 2**32 - 1), CorruptFileError),
+        (lambda m: setattr(m, "reader_feature_flags", 2), CorruptFileError),  # stable row ids
         (lambda m: setattr(m.fields[0], "id", -1), CorruptFileError),
         (lambda m: setattr(m.fields[0], "parent_id", 5), CorruptFileError),
         (lambda m: m.fields.add().CopyFrom(m.fields[0]), CorruptFileError),
@@ -150,6 +163,53 @@ def test_contradictions(change, error) -> None:  # type: ignore[no-untyped-def]
     change(message)
     with pytest.raises(error):
         decode_manifest(wrapped(message), "m")
+
+
+@pytest.mark.parametrize(
+    ("more", "error"),
+    [
+        (field(2, [(1, b"x"), (4, 2), (5, 2), (7, 2**64 - 1)]), CorruptFileError),  # a base path of -1
+        (field(5, 7), CorruptFileError),  # row ids that are none
+        (field(5, Fixed(b"12345678")), CorruptFileError),
+        (field(3, [(1, 2**64 - 1)]), UnsupportedError),
+    ],
+)
+def test_numbers_of_more_bits_and_other_kinds(more: bytes, error: type[Exception]) -> None:
+    message = table_pb2.Manifest.FromString(GOLDEN[4:-16])
+    message.writer_version.library, message.writer_version.version = "lance", "14.0.2"
+    fragment = message.fragments[0].SerializeToString()
+    if error is CorruptFileError and more[0] >> 3 == 5:
+        message.reader_feature_flags = message.writer_feature_flags = int(Feature.STABLE_ROW_IDS)
+    message.ClearField("fragments")
+    encoded = message.SerializeToString() + field(2, fragment + more)
+    with pytest.raises(error):
+        decode_manifest(struct.pack("<I", len(encoded)) + encoded + GOLDEN[-16:], "m")
+
+
+def _signed(*fragments: Fragment, **changes: object) -> Manifest:
+    manifest = decode_manifest(GOLDEN, "m")
+    return replace(manifest, fragments=fragments, writer_version=WriterVersion("lance", "14.0.2"), **changes)
+
+
+def test_more_rows_than_64_bits_count() -> None:
+    made = _signed(*(Fragment(i, (), physical_rows=2**62) for i in range(3)))
+    assert decode_manifest(encode_manifest(made), "m").num_rows == 3 * 2**62
+
+
+def test_no_row_ids_left() -> None:
+    flags = int(Feature.STABLE_ROW_IDS)
+    base = _signed(reader_flags=flags, writer_flags=flags, next_row_id=2**64 - 5)
+    files = (DataFile("a", (0,), (0,), 2, 2),)
+    (added,), next_row_id = new_fragments(base, [Fragment(0, files, physical_rows=4)])
+    assert next_row_id == 2**64 - 1
+    assert added.row_ids is not None
+    with pytest.raises(InvalidInputError, match="row ids"):
+        new_fragments(base, [Fragment(0, files, physical_rows=5)])
+
+
+def test_pickled_and_copied() -> None:
+    made = decode_manifest(GOLDEN, "m")
+    assert pickle.loads(pickle.dumps(made)) == copy.deepcopy(made) == made
 
 
 def _samples() -> list[bytes]:

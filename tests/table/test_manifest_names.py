@@ -19,12 +19,13 @@ from lance_dataset.errors import (
 from lance_dataset.io.base import ObjectStore
 from lance_dataset.io.local import LocalStore
 from lance_dataset.io.memory import MemoryStore
-from lance_dataset.table.commit import commit_transaction, create_table
-from lance_dataset.table.latest_copy import update_latest_copy
+from lance_dataset.table.commit.loop import commit_transaction, create_table
 from lance_dataset.table.manifest import Manifest, encode_manifest, read_manifest
-from lance_dataset.table.migration import migrate_names
 from lance_dataset.table.naming import LATEST_COPY, Naming, manifest_name, manifest_path
-from lance_dataset.table.transaction import Append, Overwrite, Restore, Transaction, read_transaction
+from lance_dataset.table.old_tables.latest_copy import update_latest_copy
+from lance_dataset.table.old_tables.migration import migrate_names
+from lance_dataset.table.operations import Append, Overwrite, Restore
+from lance_dataset.table.transaction import Transaction, read_transaction
 from lance_dataset.table.versions import (
     find_latest,
     latest_version,

@@ -17,11 +17,18 @@ from lance.commit import CommitConflictError as LanceConflict
 
 from lance_dataset.errors import CommitConflictError
 from lance_dataset.io.local import LocalStore
-from lance_dataset.table.commit import commit_transaction, create_table
+from lance_dataset.table.commit.loop import commit_transaction, create_table
 from lance_dataset.table.deletions import read_deletions, write_deletions
 from lance_dataset.table.manifest import Manifest, read_manifest
+from lance_dataset.table.operations import (
+    Append,
+    Delete,
+    Operation,
+    Overwrite,
+    Restore,
+)
 from lance_dataset.table.paths import FileLocator
-from lance_dataset.table.transaction import Append, Delete, Operation, Overwrite, Restore, Transaction, read_transaction
+from lance_dataset.table.transaction import Transaction, read_transaction
 from lance_dataset.table.versions import latest_version, locate_version
 
 STORE = LocalStore(fsync=False)

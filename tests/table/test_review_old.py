@@ -16,11 +16,12 @@ import pytest
 import lance_dataset as lance
 from lance_dataset.errors import CommitConflictError, UnsupportedError
 from lance_dataset.io.memory import MemoryStore
-from lance_dataset.table.commit import commit_transaction, create_table
+from lance_dataset.table.commit.loop import commit_transaction, create_table
 from lance_dataset.table.manifest import encode_manifest, read_manifest
-from lance_dataset.table.migration import migrate_names
 from lance_dataset.table.naming import LATEST_COPY, Naming, manifest_name
-from lance_dataset.table.transaction import Append, Overwrite, Transaction
+from lance_dataset.table.old_tables.migration import migrate_names
+from lance_dataset.table.operations import Append, Overwrite
+from lance_dataset.table.transaction import Transaction
 from lance_dataset.table.versions import find_latest, list_versions
 
 from .conftest import SCHEMA, fragment

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import os
-import threading
-from concurrent.futures import ThreadPoolExecutor
+
+from lance_dataset.io.threads import SharedPool
 
 __all__ = ["cpu_count", "shared_pool"]
-
-_pool: ThreadPoolExecutor | None = None
-_lock = threading.Lock()
 
 
 def cpu_count() -> int:
@@ -22,20 +19,5 @@ def cpu_count() -> int:
     return os.cpu_count() or 1
 
 
-def shared_pool() -> ThreadPoolExecutor:
-    """A pool of a thread per processor; work given to it must not wait for other work given to it."""
-    global _pool
-    with _lock:
-        if _pool is None:
-            _pool = ThreadPoolExecutor(cpu_count(), thread_name_prefix="lance")
-        return _pool
-
-
-def _forget_pool() -> None:
-    """A forked child has none of its parent's threads."""
-    global _pool, _lock
-    _pool, _lock = None, threading.Lock()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_pool)
+#: A pool of a thread per processor; work given to it must not wait for other work given to it.
+shared_pool = SharedPool("lance", cpu_count)

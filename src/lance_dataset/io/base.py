@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import abc
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
 
-__all__ = ["InputFile", "ObjectInfo", "ObjectStore", "OutputFile"]
+if TYPE_CHECKING:
+    from lance_dataset.io.external.base import ExternalManifests
+
+__all__ = ["CommitLock", "InputFile", "ObjectInfo", "ObjectStore", "OutputFile"]
+
+#: What a user gives where the store cannot create an object only if it is absent.
+CommitLock = Callable[[int], AbstractContextManager[Any]]
 
 
 @dataclass(frozen=True)
@@ -94,6 +101,10 @@ class ObjectStore(abc.ABC):
 
     #: Whether listings come in the order of the names.
     lists_in_order = False
+    #: Says which manifest is which version, where the objects alone do not.
+    external_manifests: ExternalManifests | None = None
+    #: Called with a version number, returns a context in which no other process commits that version.
+    commit_lock: CommitLock | None = None
 
     @abc.abstractmethod
     def open_input(self, path: str, size: int | None = None) -> InputFile:
@@ -138,6 +149,20 @@ class ObjectStore(abc.ABC):
             The object exists.
         """
 
+    def put_spare(self, path: str, data: bytes) -> None:
+        """Write a small object that repeats what another one holds, unless it exists.
+
+        As `put_if_absent`, but a power failure may take it where lasting costs time, or leave it empty.
+        """
+        self.put_if_absent(path, data)
+
+    def put_hint(self, path: str, data: bytes) -> None:
+        """Write a small object that nobody relies on, replacing an existing one, as cheaply as possible.
+
+        It need not last, and a reader may see it half written.
+        """
+        self.put(path, data, durable=False)
+
     @abc.abstractmethod
     def list(self, prefix: str) -> Iterator[ObjectInfo]:
         """Objects directly under the folder `prefix` (not deeper), in any order; empty if there is no such folder."""
@@ -145,6 +170,10 @@ class ObjectStore(abc.ABC):
     def list_names(self, prefix: str) -> Iterator[str]:
         """Names of what lies directly under the folder `prefix`; may be cheaper than `list`, may name folders too."""
         return (info.name for info in self.list(prefix))
+
+    @abc.abstractmethod
+    def list_tree(self, prefix: str) -> Iterator[ObjectInfo]:
+        """Objects below the folder `prefix` at any depth, in any order; empty if there is no such folder."""
 
     @abc.abstractmethod
     def exists(self, path: str) -> bool:
@@ -157,6 +186,24 @@ class ObjectStore(abc.ABC):
     @abc.abstractmethod
     def delete_tree(self, prefix: str) -> None:
         """Remove every object below the folder `prefix`, and the folder."""
+
+    def sync(self, prefix: str) -> None:
+        """Make the removals of objects directly under the folder `prefix` outlast a power failure.
+
+        `delete` alone does not on a local disk, where syncing takes a step of its own: what must be gone before
+        something else is done needs this in between. Elsewhere it does nothing.
+        """
+        return
+
+    def copy(self, source: str, target: str) -> None:
+        """Copy an object inside the store; a target that exists is replaced, at once and durably.
+
+        Raises
+        ------
+        MissingFileError
+            There is no such object.
+        """
+        self.put(target, self.read(source))
 
     @abc.abstractmethod
     def uri(self, path: str) -> str:

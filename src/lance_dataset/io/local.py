@@ -13,6 +13,8 @@ from contextlib import suppress
 
 from lance_dataset.errors import CorruptFileError, InvalidInputError, MissingFileError
 from lance_dataset.io.base import InputFile, ObjectInfo, ObjectStore, OutputFile
+from lance_dataset.io.durable import forget_folders, sync_folder
+from lance_dataset.io.local_copy import publish_copy
 from lance_dataset.io.local_input import MappedInput, PlainInput
 from lance_dataset.io.local_output import LocalOutput
 from lance_dataset.io.local_publish import publish, publish_new
@@ -72,6 +74,23 @@ class LocalStore(ObjectStore):
     def put_if_absent(self, path: str, data: bytes) -> None:
         publish_new(_checked(path), data, durable=self._fsync)
 
+    def put_spare(self, path: str, data: bytes) -> None:
+        publish_new(_checked(path), data, durable=False)
+
+    def put_hint(self, path: str, data: bytes) -> None:
+        # In place: file systems that guard against lost data write a file out when another is renamed over it.
+        try:
+            descriptor = os.open(_checked(path), os.O_WRONLY | _BINARY | getattr(os, "O_NOFOLLOW", 0))
+        except FileNotFoundError:
+            self.put(path, data, durable=False)
+            return
+        try:
+            os.write(descriptor, data)
+            if os.fstat(descriptor).st_size != len(data):
+                os.ftruncate(descriptor, len(data))
+        finally:
+            os.close(descriptor)
+
     def list(self, prefix: str) -> Iterator[ObjectInfo]:
         folder = _checked(prefix).rstrip("/")
         try:
@@ -92,6 +111,16 @@ class LocalStore(ObjectStore):
         except (FileNotFoundError, NotADirectoryError):
             return iter(())
 
+    def list_tree(self, prefix: str) -> Iterator[ObjectInfo]:
+        for folder, _, names in os.walk(_checked(prefix).rstrip("/") or "/", onerror=_unless_missing):
+            for name in names:
+                path = os.path.join(folder, name).replace(os.sep, "/")
+                # A file may vanish between the listing and the look at it.
+                with suppress(FileNotFoundError):
+                    status = os.stat(path)
+                    if stat.S_ISREG(status.st_mode):
+                        yield ObjectInfo(path, status.st_size, status.st_mtime)
+
     def exists(self, path: str) -> bool:
         return os.path.isfile(_checked(path))
 
@@ -100,11 +129,31 @@ class LocalStore(ObjectStore):
             os.unlink(_checked(path))
 
     def delete_tree(self, prefix: str) -> None:
-        with suppress(FileNotFoundError):
-            shutil.rmtree(_checked(prefix).rstrip("/"))
+        folder = _checked(prefix).rstrip("/")
+        # What vanishes meanwhile must not end the removal of all else.
+        shutil.rmtree(folder, onerror=lambda _function, _path, failure: _unless_missing(failure[1]))
+        forget_folders(folder)
+        if self._fsync:
+            with suppress(FileNotFoundError):
+                sync_folder(os.path.dirname(folder))
+
+    def sync(self, prefix: str) -> None:
+        if self._fsync:
+            with suppress(FileNotFoundError, NotADirectoryError):
+                sync_folder(_checked(prefix).rstrip("/"))
+
+    def copy(self, source: str, target: str) -> None:
+        descriptor, _ = _open_regular(source)
+        publish_copy(descriptor, _checked(target), durable=self._fsync)
 
     def uri(self, path: str) -> str:
         return path
+
+
+def _unless_missing(error: BaseException) -> None:
+    """What a walk through folders does with an error: what is not there (any more) is none."""
+    if not isinstance(error, FileNotFoundError | NotADirectoryError):
+        raise error
 
 
 def _checked(path: str) -> str:

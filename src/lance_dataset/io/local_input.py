@@ -5,15 +5,14 @@ from __future__ import annotations
 import mmap
 import os
 import sys
-import threading
 import time
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 
 import pyarrow as pa
 
 from lance_dataset.errors import CorruptFileError, InvalidInputError
 from lance_dataset.io.ranges import MergedRange, merge_ranges, split_merged
+from lance_dataset.io.threads import SharedPool
 
 __all__ = ["MappedInput", "PlainInput"]
 
@@ -199,23 +198,4 @@ def _check_range(path: str, size: int, offset: int, length: int) -> None:
         raise CorruptFileError(f"{path}: bytes {offset} to {offset + length} lie outside the {size} bytes it has")
 
 
-_pool: ThreadPoolExecutor | None = None
-_pool_lock = threading.Lock()
-
-
-def _read_pool() -> ThreadPoolExecutor:
-    global _pool
-    with _pool_lock:
-        if _pool is None:
-            _pool = ThreadPoolExecutor(_PARALLEL_READS, thread_name_prefix="lance-read")
-        return _pool
-
-
-def _forget_pool() -> None:
-    """A forked child has none of its parent's threads (and maybe a lock one of them held)."""
-    global _pool, _pool_lock
-    _pool, _pool_lock = None, threading.Lock()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_pool)
+_read_pool = SharedPool("lance-read", lambda: _PARALLEL_READS)

@@ -11,7 +11,7 @@ from contextlib import suppress
 import pyarrow as pa
 
 from lance_dataset.errors import AlreadyExistsError, InvalidInputError
-from lance_dataset.io.durable import make_folders, sync_folder, sync_folders
+from lance_dataset.io.durable import make_folders, settle_folder
 
 __all__ = ["LocalOutput"]
 
@@ -46,7 +46,6 @@ class LocalOutput:
         self._pending_size = 0
         self._written = 0
         self._started = 0
-        self._created: list[str] = []
         self._descriptor = self._create()
 
     def _create(self) -> int:
@@ -55,7 +54,7 @@ class LocalOutput:
             try:
                 return os.open(self._path, flags, 0o666)
             except FileNotFoundError:
-                self._created = make_folders(os.path.dirname(self._path))
+                make_folders(os.path.dirname(self._path))
                 return os.open(self._path, flags, 0o666)
         except FileExistsError as error:
             raise AlreadyExistsError(f"{self._path} exists already") from error
@@ -98,8 +97,7 @@ class LocalOutput:
         descriptor, self._descriptor = self._descriptor, -1
         os.close(descriptor)
         if self._durable:
-            sync_folders(self._created)
-            sync_folder(os.path.dirname(self._path))
+            settle_folder(os.path.dirname(self._path))
 
     def abort(self) -> None:
         """Drop the file."""

@@ -9,7 +9,7 @@ import uuid
 from contextlib import suppress
 
 from lance_dataset.errors import AlreadyExistsError, UnsupportedError
-from lance_dataset.io.durable import make_folders, sync_folder, sync_folders
+from lance_dataset.io.durable import make_folders, settle_folder
 
 __all__ = ["publish", "publish_new"]
 
@@ -28,7 +28,7 @@ def publish(path: str, data: bytes, *, durable: bool) -> None:
         _remove(temporary)
         raise
     if durable:
-        sync_folder(os.path.dirname(path))
+        settle_folder(os.path.dirname(path))
 
 
 def publish_new(path: str, data: bytes, *, durable: bool) -> None:
@@ -47,18 +47,17 @@ def publish_new(path: str, data: bytes, *, durable: bool) -> None:
     finally:
         _remove(temporary)
     if durable:
-        sync_folder(os.path.dirname(path))
+        settle_folder(os.path.dirname(path))
 
 
 def _write_temporary(path: str, data: bytes, *, durable: bool) -> str:
     folder = os.path.dirname(path)
     temporary = f"{folder}/.tmp_{uuid.uuid4().hex}"
-    created: list[str] = []
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
     try:
         descriptor = os.open(temporary, flags, 0o666)
     except FileNotFoundError:
-        created = make_folders(folder)
+        make_folders(folder)
         descriptor = os.open(temporary, flags, 0o666)
     try:
         try:
@@ -69,8 +68,6 @@ def _write_temporary(path: str, data: bytes, *, durable: bool) -> str:
                 os.fsync(descriptor)
         finally:
             os.close(descriptor)
-        if durable:
-            sync_folders(created)
     except BaseException:
         _remove(temporary)
         raise

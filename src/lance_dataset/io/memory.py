@@ -59,11 +59,15 @@ class MemoryStore(ObjectStore):
 
     def list(self, prefix: str) -> Iterator[ObjectInfo]:
         start = prefix.rstrip("/") + "/"
+        return (info for info in self.list_tree(prefix) if "/" not in info.path[len(start) :])
+
+    def list_tree(self, prefix: str) -> Iterator[ObjectInfo]:
+        start = prefix.rstrip("/") + "/"
         with self._lock:
             found = [
                 ObjectInfo(path, len(content), modified)
                 for path, (content, modified) in self._objects.items()
-                if path.startswith(start) and "/" not in path[len(start) :]
+                if path.startswith(start)
             ]
         return iter(sorted(found, key=lambda info: info.path))
 

@@ -11,6 +11,7 @@ from urllib.parse import unquote
 
 from lance_dataset.errors import InvalidInputError, UnsupportedError
 from lance_dataset.io.base import ObjectStore
+from lance_dataset.io.external.options import with_manifests, without_manifests
 from lance_dataset.io.local import LocalStore
 from lance_dataset.io.memory import MemoryStore
 from lance_dataset.io.paths import safe_join
@@ -20,7 +21,7 @@ __all__ = ["resolve", "safe_join"]
 # A single letter before the colon is a drive.
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://")
 _LOCAL_SCHEMES = frozenset({"file", "file-object-store"})
-_CLOUD_SCHEMES = frozenset({"s3", "s3+ddb", "gs", "az", "abfss", "http", "https"})
+_CLOUD_SCHEMES = frozenset({"s3", "gs", "az", "abfss"})
 _TRUE = frozenset({"true", "1", "yes", "on"})
 _FALSE = frozenset({"false", "0", "no", "off"})
 
@@ -39,7 +40,9 @@ def resolve(
         A plain path (made absolute; ``~`` is the home directory), a ``file://`` URI, or ``memory://name``.
     storage_options
         For local files: ``mmap`` (``"false"`` for plain reads instead of memory mapping) and ``local_fsync``
-        (``"false"`` to skip syncing files and directories). Other keys are ignored.
+        (``"false"`` to skip syncing files and directories). For any store: ``manifest_store_url`` (a URL of SQLAlchemy)
+        and ``manifest_store_table``, where the manifests of its datasets are listed in an SQL database. Other keys are
+        ignored.
     session
         Owner of ``memory://`` data: the same object finds the same data again. Without one every call makes a store
         of its own.
@@ -53,7 +56,7 @@ def resolve(
     Raises
     ------
     UnsupportedError
-        No store for the scheme of the URI.
+        No store for the scheme of the URI, or the package it needs is not installed.
     InvalidInputError
         An empty location, a NUL in it, or an option with an impossible value.
     """
@@ -62,22 +65,45 @@ def resolve(
         raise InvalidInputError(f"a location must be text or a path of text, not {text!r}")
     if not text or "\0" in text:
         raise InvalidInputError(f"{text!r} is no location of a dataset: it is empty or contains a NUL character")
+    location, manifests = without_manifests(text, storage_options or {})
+    store, root = _without_manifests(location, storage_options, session)
+    return with_manifests(store, manifests), root
+
+
+def _without_manifests(
+    text: str, storage_options: Mapping[str, str] | None, session: object | None
+) -> tuple[ObjectStore, str]:
     match = _SCHEME.match(text)
     scheme = match.group(1).lower() if match else "file"
     rest = text[match.end() :] if match else text
     if scheme == "memory":
         return _memory_store(session), "/" + rest.strip("/")
+    if scheme in _CLOUD_SCHEMES:
+        return _cloud_store(text, storage_options)
     if scheme not in _LOCAL_SCHEMES:
         raise UnsupportedError(_unknown_scheme(scheme))
     path = _file_uri_path(text, rest) if match else rest
     return _local_store(storage_options or {}), _absolute(path)
 
 
+def _cloud_store(uri: str, options: Mapping[str, str] | None) -> tuple[ObjectStore, str]:
+    try:
+        from lance_dataset.io.cloud import open_cloud
+    except ModuleNotFoundError as error:
+        if error.name != "obstore":
+            raise
+        raise UnsupportedError(
+            f"{uri!r} lies in a cloud store, which needs the package obstore: pip install lance-dataset[cloud]"
+        ) from error
+    return open_cloud(uri, options)
+
+
 def _unknown_scheme(scheme: str) -> str:
-    message = f"No object store provider found for scheme {scheme!r}"
-    if scheme in _CLOUD_SCHEMES:
-        return f"{message}: this release has no cloud stores; copy the dataset to a local path"
-    return f"{message}: use a plain path, 'file://...' or 'memory://...'"
+    known = ", ".join(f"'{each}://...'" for each in sorted(_CLOUD_SCHEMES))
+    return (
+        f"No object store provider found for scheme {scheme!r}: use a plain path, 'file://...', 'memory://...' or a "
+        f"cloud store ({known})"
+    )
 
 
 def _file_uri_path(uri: str, rest: str) -> str:

@@ -28,16 +28,22 @@ BLOB_TABLE = "_blobs"
 _STORAGE_CLASS = "lance-schema:storage-class"
 
 
-def open_table(locator: FileLocator, manifest: Manifest) -> TableReader:
-    """A version of a table, with the blob columns that lie in its second table if it has one."""
+def open_table(locator: FileLocator, manifest: Manifest, previous: TableReader | None = None) -> TableReader:
+    """A version of a table, with the blob columns that lie in its second table if it has one.
+
+    Parameters
+    ----------
+    locator, manifest, previous
+        See `TableReader`.
+    """
     if not manifest.blob_dataset_version:
-        return TableReader(locator, manifest)
+        return TableReader(locator, manifest, previous=previous)
     blobs = BlobTable(locator, manifest.blob_dataset_version)
 
     def elsewhere(field: Field, row_ids: NDArray[np.uint64]) -> ColumnReader | None:
         return blobs.column(field, row_ids) if field.metadata.get(_STORAGE_CLASS) == b"blob" else None
 
-    return TableReader(locator, manifest, elsewhere)
+    return TableReader(locator, manifest, elsewhere, previous)
 
 
 class BlobTable:

@@ -14,13 +14,12 @@ from lance_dataset.file.blob_fields import described_schema, is_described
 from lance_dataset.io.base import InputFile
 from lance_dataset.query.fragment_reader import FragmentReader
 from lance_dataset.query.projection import project
-from lance_dataset.query.table_reader import TableReader
-from lance_dataset.query.take import row_numbers, take_fragment_rows
+from lance_dataset.query.table_reader import ROW_BITS, TableReader, grouped
+from lance_dataset.query.take import row_ids, row_numbers, take_fragment_rows
 from lance_dataset.schema import Schema
 
 __all__ = ["BlobRange", "blob_range", "read_blob_values", "select_blobs"]
 
-_ROW_BITS = 32
 _READ_BYTES = 64 << 20
 
 
@@ -98,66 +97,54 @@ def select_blobs(
     given = [rows for rows in (ids, addresses, indices) if rows is not None]
     if len(given) != 1:
         raise InvalidInputError("Exactly one of ids, indices, or addresses must be specified")
-    rows = row_numbers(given[0])
+    rows = row_ids(given[0])
     schema = described_schema(reader.manifest.schema)
     leaf = schema.resolve(column)[-1]
     if not is_described(leaf):
         raise InvalidInputError(f"the column {column!r} is not a blob column")
     if indices is not None:
-        rows = _addresses_of_numbers(reader, rows)
+        rows = _addresses_of_numbers(reader, row_numbers(indices))
     elif ids is not None:
         rows = _addresses_of_ids(reader, rows)
     return rows.tolist(), _find(reader, schema, column, leaf.id, rows)
 
 
-def _addresses_of_numbers(reader: TableReader, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-    starts = reader.live_starts
-    if len(rows) and int(rows.max()) >= starts[-1]:
-        raise InvalidInputError(f"row number {int(rows.max())} is out of range: the dataset has {int(starts[-1])} rows")
-    owners = np.searchsorted(starts, rows, side="right") - 1
-    found = np.empty(len(rows), np.int64)
-    for position in np.unique(owners).tolist():
-        fragment, mine = reader.fragments[position], owners == position
-        found[mine] = fragment.physical(rows[mine] - starts[position]) + (fragment.fragment.id << _ROW_BITS)
-    return found
+def _addresses_of_numbers(reader: TableReader, rows: NDArray[np.int64]) -> NDArray[np.uint64]:
+    try:
+        return reader.addresses_of_numbers(rows)
+    except RowIndexError as error:
+        raise InvalidInputError(str(error)) from error
 
 
-def _addresses_of_ids(reader: TableReader, ids: NDArray[np.int64]) -> NDArray[np.int64]:
-    if all(fragment.fragment.row_ids is None for fragment in reader.fragments):
+def _addresses_of_ids(reader: TableReader, ids: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    if not reader.manifest.uses_stable_row_ids:
         return ids
-    found = np.full(len(ids), -1, np.int64)
-    for fragment in reader.fragments:
-        live = np.setdiff1d(np.arange(fragment.physical_rows), fragment.deletions, assume_unique=True)
-        known = np.asarray(fragment.system_column("_rowid", live)).astype(np.int64)
-        order = np.argsort(known, kind="stable")
-        at = np.searchsorted(known, ids, sorter=order)
-        at = order[np.minimum(at, len(order) - 1)] if len(order) else np.zeros(len(ids), np.int64)
-        hit = known[at] == ids if len(known) else np.zeros(len(ids), bool)
-        found[hit] = live[at[hit]] + (fragment.fragment.id << _ROW_BITS)
-    if (found < 0).any():
-        raise InvalidInputError(f"there is no row with the id {int(ids[np.argmax(found < 0)])}")
-    return found
+    addresses, found = reader.addresses_of_ids(ids)
+    if not found.all():
+        raise InvalidInputError(f"there is no row with the id {int(ids[np.argmin(found)])}")
+    return addresses
 
 
 # -- where their values are --------------------------------------------------------------------------------------
 
 
 def _find(
-    reader: TableReader, schema: Schema, column: str, field_id: int, addresses: NDArray[np.int64]
+    reader: TableReader, schema: Schema, column: str, field_id: int, addresses: NDArray[np.uint64]
 ) -> list[BlobRange | None]:
+    try:
+        reader.check_addresses(addresses)
+    except RowIndexError as error:
+        raise InvalidInputError(str(error)) from error
+    live = reader.is_live(addresses)
+    if not live.all():
+        fragment_id, row = divmod(int(addresses[np.argmin(live)]), 1 << ROW_BITS)
+        raise UnsupportedError(f"row {row} of fragment {fragment_id} is deleted")
     projection = project(schema, [column])
-    fragments = {fragment.fragment.id: fragment for fragment in reader.fragments}
     found: list[BlobRange | None] = [None] * len(addresses)
-    owners = addresses >> _ROW_BITS
-    for fragment_id in np.unique(owners).tolist():
-        fragment = fragments.get(fragment_id)
-        places = np.flatnonzero(owners == fragment_id)
-        rows = addresses[places] & ((1 << _ROW_BITS) - 1)
-        if fragment is None or int(rows.max()) >= fragment.physical_rows:
-            raise InvalidInputError(f"there is no row with the address {int(addresses[places[np.argmax(rows)]])}")
-        deleted = np.isin(rows, fragment.deletions)
-        if deleted.any():
-            raise UnsupportedError(f"row {int(rows[np.argmax(deleted)])} of fragment {fragment_id} is deleted")
+    for fragment_id, places in grouped(addresses >> np.uint64(ROW_BITS)):
+        fragment = reader.fragment(fragment_id)
+        assert fragment is not None  # as was checked
+        rows = (addresses[places] & np.uint64((1 << ROW_BITS) - 1)).astype(np.int64)
         descriptions = take_fragment_rows(fragment, rows, projection, schema).column(0)
         for place, description in zip(places.tolist(), descriptions.to_pylist(), strict=True):
             found[place] = blob_range(fragment, field_id, description)

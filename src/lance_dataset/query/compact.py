@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
+from operator import attrgetter
 
-import numpy as np
-
-from lance_dataset.errors import UnsupportedError
+from lance_dataset.errors import CorruptFileError, UnsupportedError
 from lance_dataset.query.fragment_reader import FragmentReader
 from lance_dataset.query.table_reader import TableReader
 from lance_dataset.schema import Schema
 from lance_dataset.table.checks import is_mixture
 from lance_dataset.table.fragment import LEGACY_VERSION, Fragment
-from lance_dataset.table.indices import check_not_indexed, covering_indices
+from lance_dataset.table.indices.coverage import check_not_indexed, covering_indices
+from lance_dataset.table.lineage.row_ids import RowIds
+from lance_dataset.table.lineage.row_versions import RowVersions
 from lance_dataset.table.manifest import Manifest
-from lance_dataset.table.row_ids import RowIds, RowVersions
 
 __all__ = ["CompactionPlan", "Limits", "Task", "plan_compaction", "with_lineage"]
 
@@ -124,7 +124,7 @@ def plan_compaction(reader: TableReader, limits: Limits, version: str | None) ->
             "the dataset keeps blobs in a separate one, as releases around 0.20 did; it cannot be compacted"
         )
     version = version or manifest.storage_version
-    present = {file.storage_version for fragment in manifest.fragments for file in fragment.files}
+    present = manifest.fragment_list.columns.storage_versions
     upgrade = is_mixture(present | {version, manifest.storage_version})
     if upgrade:
         _check_upgrade(manifest, version, limits)
@@ -240,24 +240,28 @@ def with_lineage(task: Task, written: Sequence[Fragment], manifest: Manifest) ->
     """
     if not manifest.uses_stable_row_ids:
         return tuple(written)
-    live = [np.setdiff1d(np.arange(reader.physical_rows), reader.deletions) for reader in task.fragments]
-    ids, created, updated = (
-        np.concatenate(
-            [reader.system_column(name, rows).to_numpy() for reader, rows in zip(task.fragments, live, strict=True)]
-        )
-        for name in ("_rowid", "_row_created_at_version", "_row_last_updated_at_version")
+    ids = RowIds.concatenated(_row_ids(reader).without(reader.deletions) for reader in task.fragments)
+    created, updated = (
+        RowVersions.concatenated(versions(reader).without(reader.deletions) for reader in task.fragments)
+        for versions in (attrgetter("created_versions"), attrgetter("updated_versions"))
     )
     fragments = []
     start = 0
     for fragment in written:
-        part = slice(start, start + fragment.physical_rows)
-        start = part.stop
+        stop = start + fragment.physical_rows
         fragments.append(
             replace(
                 fragment,
-                row_ids=RowIds.from_values(ids[part]).encode(),
-                created_at_versions=RowVersions.from_values(created[part]).encode(),
-                last_updated_at_versions=RowVersions.from_values(updated[part]).encode(),
+                row_ids=ids.slice(start, stop).encode(),
+                created_at_versions=created.slice(start, stop).encode(),
+                last_updated_at_versions=updated.slice(start, stop).encode(),
             )
         )
+        start = stop
     return tuple(fragments)
+
+
+def _row_ids(reader: FragmentReader) -> RowIds:
+    if reader.row_ids is None:
+        raise CorruptFileError(f"fragment {reader.fragment.id} has no row ids, but the table has stable ones")
+    return reader.row_ids

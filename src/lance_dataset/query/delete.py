@@ -7,21 +7,24 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from lance_dataset.errors import CommitConflictError
 from lance_dataset.file.blob_fields import described_schema
 from lance_dataset.io.base import ObjectStore
 from lance_dataset.query.expr import Filter
 from lance_dataset.query.fragment_reader import FragmentReader
 from lance_dataset.query.projection import Projection, full_schema
+from lance_dataset.query.row_pruning import narrowed
 from lance_dataset.query.scan import ScanRequest, matching_rows
 from lance_dataset.query.table_reader import TableReader
 from lance_dataset.schema import Schema
-from lance_dataset.table.commit import commit_transaction
+from lance_dataset.table.commit.leftovers import fragments_in, remove_superseded, remove_uncommitted
+from lance_dataset.table.commit.loop import commit_transaction
 from lance_dataset.table.deletions import write_deletions
 from lance_dataset.table.flags import check_writable
 from lance_dataset.table.fragment import Fragment
-from lance_dataset.table.leftovers import remove_superseded, remove_uncommitted
 from lance_dataset.table.manifest import Manifest
-from lance_dataset.table.transaction import Delete, Transaction
+from lance_dataset.table.operations import Delete
+from lance_dataset.table.transaction import Transaction
 
 __all__ = ["DeletePlan", "commit_delete", "delete_offsets", "delete_where", "plan_delete"]
 
@@ -50,7 +53,9 @@ def plan_delete(store: ObjectStore, root: str, reader: TableReader, predicate: F
     check_writable(reader.manifest.writer_flags, reader.manifest.path)
     schema, version = described_schema(reader.manifest.schema), reader.manifest.version
     # First find all rows: reading can fail, and no deletion file shall be there then.
-    hits = [(fragment, delete_where(fragment, predicate, schema)) for fragment in reader.fragments]
+    request = narrowed(reader, _request(predicate, schema))
+    positions = range(len(reader.fragments)) if request.fragments is None else request.fragments
+    hits = [(reader.fragments[position], matching_rows(reader.fragments[position], request)) for position in positions]
     updated: list[Fragment] = []
     removed: list[int] = []
     affected = {}
@@ -83,17 +88,26 @@ def commit_delete(store: ObjectStore, root: str, base: Manifest, plan: DeletePla
     change = Transaction(base.version, plan.operation)
     try:
         made = commit_transaction(store, root, change, read_manifest=base, affected_rows=plan.affected_rows)
+    except CommitConflictError as error:
+        if error.retryable:  # so it is no version, and nobody knows of the files
+            remove_superseded(store, root, written, kept=())
+        else:
+            remove_uncommitted(store, root, written, base.version)
+        raise
     except BaseException:
         remove_uncommitted(store, root, written, base.version)
         raise
-    remove_superseded(store, root, written, made.fragments)
+    remove_superseded(store, root, written, fragments_in(made, written))
     return made
 
 
 def delete_where(fragment: FragmentReader, predicate: Filter, schema: Schema) -> NDArray[np.int64]:
     """Physical offsets of the live rows a predicate holds for, ascending."""
-    request = ScanRequest(schema, Projection((), full_schema(schema)), filter=predicate)
-    return matching_rows(fragment, request)
+    return matching_rows(fragment, _request(predicate, schema))
+
+
+def _request(predicate: Filter, schema: Schema) -> ScanRequest:
+    return ScanRequest(schema, Projection((), full_schema(schema)), filter=predicate)
 
 
 def delete_offsets(

@@ -19,8 +19,9 @@ from lance_dataset.io.base import InputFile
 from lance_dataset.schema import Field
 from lance_dataset.table.deletions import read_deletions
 from lance_dataset.table.fragment import LEGACY_VERSION, DataFile, Fragment, Lineage, Spilled
+from lance_dataset.table.lineage.row_ids import RowIds
+from lance_dataset.table.lineage.row_versions import RowVersions
 from lance_dataset.table.paths import FileLocator
-from lance_dataset.table.row_ids import RowIds, RowVersions
 
 __all__ = ["SYSTEM_COLUMNS", "FragmentReader"]
 
@@ -35,6 +36,9 @@ SYSTEM_COLUMNS = {
     "_row_last_updated_at_version": pa.field("_row_last_updated_at_version", pa.uint64()),
 }
 
+#: Ids of the hidden fields that hold row lineage.
+_HIDDEN = {"_rowid": -3, "_row_created_at_version": -4, "_row_last_updated_at_version": -5}
+
 
 class FragmentReader:
     """An open fragment. Files are opened when a column needs them and stay open.
@@ -45,8 +49,8 @@ class FragmentReader:
         Finds the files.
     fragment
         The fragment.
-    previous
-        The reader of the fragment before this one in scan order, None for the first.
+    before
+        Number of live rows of all fragments before this one in scan order, or the reader of the one before.
     elsewhere
         Opens a column that no file of the fragment holds, given the row ids; None says that it is null.
     """
@@ -55,7 +59,7 @@ class FragmentReader:
         self,
         locator: FileLocator,
         fragment: Fragment,
-        previous: FragmentReader | None = None,
+        before: int | FragmentReader = 0,
         elsewhere: Callable[[Field, NDArray[np.uint64]], ColumnReader | None] | None = None,
     ) -> None:
         if fragment.physical_rows > MAX_ROWS:
@@ -65,7 +69,7 @@ class FragmentReader:
                 f"the manifest claims {fragment.physical_rows} rows for fragment {fragment.id}, which has no data file"
             )
         self.fragment = fragment
-        self._previous = previous
+        self._before = before
         self._locator = locator
         self._elsewhere = elsewhere
         self._files: dict[tuple[int | None, str], OpenFile] = {}
@@ -143,13 +147,11 @@ class FragmentReader:
     @cached_property
     def live_start(self) -> int:
         """Live rows of all fragments before this one."""
-        total, before = 0, self._previous
-        while before is not None:
+        total, before = 0, self._before
+        while isinstance(before, FragmentReader):
             total += before.num_rows
-            if "live_start" in vars(before):
-                return total + before.live_start
-            before = before._previous
-        return total
+            before = before.live_start if "live_start" in vars(before) else before._before
+        return total + before
 
     @property
     def bytes_per_row(self) -> float:
@@ -192,8 +194,8 @@ class FragmentReader:
         if not stored and self.fragment.files:
             # nulls throughout, but as many as the files have rows
             self._open_checked(self.fragment.files[0])
-            if self._elsewhere is not None and self._row_ids is not None:
-                found = self._elsewhere(field, self._row_ids)
+            if self._elsewhere is not None and self.row_ids is not None:
+                found = self._elsewhere(field, self.row_ids.to_numpy())
                 if found is not None:
                     return found
         return open_fragment_column(field, stored, self.physical_rows)
@@ -226,6 +228,14 @@ class FragmentReader:
         keep[self.deletions[low:high] - start] = False
         return np.flatnonzero(keep) + start
 
+    def is_live(self, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Whether there are rows at these offsets that are not deleted."""
+        live = rows < self.physical_rows
+        if len(self.deletions):
+            at = np.searchsorted(self.deletions, rows)
+            live &= self.deletions[np.minimum(at, len(self.deletions) - 1)] != rows
+        return live
+
     def physical(self, live: NDArray[np.int64]) -> NDArray[np.int64]:
         """Physical offsets of live row numbers of this fragment."""
         if self.fragment.deletion_file is None:
@@ -237,35 +247,73 @@ class FragmentReader:
 
     def system_column(self, name: str, rows: NDArray[np.int64]) -> pa.Array:
         """Values of a system column at physical offsets."""
-        if name == "_rowaddr":
-            return pa.array(self._addresses(rows))
-        if name == "_rowid":
-            ids = self._row_ids
-            return pa.array(self._addresses(rows) if ids is None else ids[rows])
+        if name == "_rowid" and self.row_ids is not None:
+            return pa.array(self.row_ids.take(rows))
+        if name in ("_rowid", "_rowaddr"):
+            return pa.array(self.addresses(rows))
         if name == "_rowoffset":
             return pa.array(self._live_offsets(rows))
-        created = name == "_row_created_at_version"
-        fragment = self.fragment
-        lineage = fragment.created_at_versions if created else fragment.last_updated_at_versions
-        data = self._lineage(lineage, name)
-        return pa.array(RowVersions.decode(data, self.physical_rows, f"fragment {fragment.id}").to_numpy()[rows])
+        versions = self.created_versions if name == "_row_created_at_version" else self.updated_versions
+        return pa.array(versions.take(rows))
 
-    def _addresses(self, rows: NDArray[np.int64]) -> NDArray[np.uint64]:
+    def addresses(self, rows: NDArray[np.int64]) -> NDArray[np.uint64]:
+        """Row addresses of physical offsets."""
         return rows.astype(np.uint64) + np.uint64(self.fragment.id << 32)
 
     def _live_offsets(self, rows: NDArray[np.int64]) -> NDArray[np.uint64]:
         return (self.live_start + rows - np.searchsorted(self.deletions, rows)).astype(np.uint64)
 
+    # -- row lineage ---------------------------------------------------------------------------------------------
+
     @cached_property
-    def _row_ids(self) -> NDArray[np.uint64] | None:
-        data = self._lineage(self.fragment.row_ids, "_rowid")
+    def row_ids(self) -> RowIds | None:
+        """Stable ids of the physical rows, None if the table has none.
+
+        Raises
+        ------
+        CorruptFileError
+            They contradict the format, or are not as many as the rows.
+        """
+        data = self.fragment.row_ids
         if data is None:
             return None
-        return RowIds.decode(data, self.physical_rows, f"fragment {self.fragment.id}").to_numpy()
+        if isinstance(data, Spilled):
+            return RowIds.from_values(self._hidden_column("_rowid"))
+        return RowIds.decode(data, self.physical_rows, self._where)
 
-    def _lineage(self, lineage: Lineage, name: str) -> bytes | None:
-        if isinstance(lineage, Spilled):
-            raise UnsupportedError(
-                f"fragment {self.fragment.id} keeps {name} in a hidden column, which this release does not read"
-            )
-        return lineage
+    @cached_property
+    def created_versions(self) -> RowVersions:
+        """Versions that created the physical rows; raises as `row_ids`."""
+        return self._versions("_row_created_at_version", self.fragment.created_at_versions)
+
+    @cached_property
+    def updated_versions(self) -> RowVersions:
+        """Versions that last changed the physical rows; raises as `row_ids`."""
+        return self._versions("_row_last_updated_at_version", self.fragment.last_updated_at_versions)
+
+    def _versions(self, name: str, data: Lineage) -> RowVersions:
+        if isinstance(data, Spilled):
+            return RowVersions.from_values(self._hidden_column(name))
+        return RowVersions.decode(data, self.physical_rows, self._where)
+
+    @property
+    def _where(self) -> str:
+        return f"fragment {self.fragment.id}"
+
+    def _hidden_column(self, name: str) -> NDArray[np.uint64]:
+        """Lineage that is kept as a column of one of the data files."""
+        field_id = _HIDDEN[name]
+        for file in self.fragment.files:
+            self._check_file(file)
+        held = [(file, index) for file in self.fragment.files for found, index in file.columns if found == field_id]
+        if len(held) != 1:
+            raise CorruptFileError(f"{self._where}: {name} should be a column of one data file, not of {len(held)}")
+        file, index = held[0]
+        if index < 0 or file.is_legacy:
+            raise CorruptFileError(f"{self._where}: data file {file.path!r} has no column for {name}")
+        field = Field(name, field_id, "uint64", nullable=False)
+        column = open_fragment_column(field, {field_id: (self._open_checked(file), index)}, self.physical_rows)
+        values = column.read(0, self.physical_rows)
+        if values.null_count:
+            raise CorruptFileError(f"{self._where}: {name} in data file {file.path!r} has nulls")
+        return values.to_numpy()

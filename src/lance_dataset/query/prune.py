@@ -69,7 +69,7 @@ from lance_dataset.query.intervals import (
     values_of,
 )
 
-__all__ = ["Pruner", "RowRanges", "may_match"]
+__all__ = ["Pruner", "RowRanges", "may_fail", "may_match"]
 
 Path: TypeAlias = "tuple[str, ...]"
 
@@ -108,6 +108,18 @@ class RowRanges:
         starts = np.maximum(self.starts[first:last], start)
         stops = np.minimum(self.stops[first:last], stop)
         return list(zip(starts.tolist(), stops.tolist(), strict=True))
+
+    def intersection(self, other: RowRanges) -> RowRanges:
+        """The rows that are in both."""
+        both = [piece for start, stop in self.within(0, 1 << 62) for piece in other.within(start, stop)]
+        cuts = np.array(both, np.int64).reshape(-1, 2)
+        return RowRanges(cuts[:, 0], cuts[:, 1])
+
+    @staticmethod
+    def of_rows(rows: NDArray[np.int64]) -> RowRanges:
+        """Ranges of some rows, which are ascending."""
+        apart = rows[1:] - rows[:-1] > 1
+        return RowRanges(rows[np.append(True, apart)[: len(rows)]], rows[np.append(apart, True)[: len(rows)]] + 1)
 
     @staticmethod
     def of(bounds: NDArray[np.int64], chosen: NDArray[np.bool_], gap: int) -> RowRanges:
@@ -256,7 +268,7 @@ class _Analysis:
 
     def values(self, node: Expression) -> Values:
         if _is_opaque(node):
-            return unknown_values(node.type, self._count, fails=_may_fail(node))
+            return unknown_values(node.type, self._count, fails=may_fail(node))
         if isinstance(node, Column):
             known = self._columns.get(node.path)
             if known is None or not known.minimum.type.equals(node.type):
@@ -327,7 +339,7 @@ def _is_opaque(node: Expression) -> bool:
 def _analysed(node: Expression) -> Iterator[Expression | None]:
     """The nodes that statistics can tell something about; None for one that may raise an error in any row."""
     if _is_opaque(node):
-        if _may_fail(node):
+        if may_fail(node):
             yield None
         return
     yield node
@@ -370,7 +382,7 @@ def _constant_text(node: Expression) -> str | None:
     return text if isinstance(text, str) else None
 
 
-def _may_fail(node: Expression) -> bool:
+def may_fail(node: Expression) -> bool:
     """Whether computing a node may raise an error for some values of the columns."""
     return any(_may_fail_itself(part) for part in walk(node))
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from lance_dataset.query.expr import Filter
 from lance_dataset.query.projection import Projection
+from lance_dataset.query.prune import RowRanges
 from lance_dataset.schema import Schema
 
 __all__ = ["DEFAULT_BATCH_SIZE", "Ordering", "ScanRequest"]
@@ -48,6 +50,9 @@ class ScanRequest:
         Sort keys; empty for storage order.
     include_deleted
         Whether deleted rows come too, with a null `_rowid`.
+    rows
+        By fragment id, the physical rows outside of which the filter keeps none; None where that is not known. Then
+        `fragments` are those in it.
     use_statistics
         Whether rows that statistics exclude may be left unread; what is returned is the same either way.
     """
@@ -63,4 +68,5 @@ class ScanRequest:
     row_range: tuple[int, int] | None = None
     order_by: tuple[Ordering, ...] = field(default=())
     include_deleted: bool = False
+    rows: Mapping[int, RowRanges] | None = None
     use_statistics: bool = True

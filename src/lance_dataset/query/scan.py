@@ -20,6 +20,7 @@ from lance_dataset.query.pool import map_parallel
 from lance_dataset.query.projection import OutputColumn, Projection
 from lance_dataset.query.prune import Pruner, RowRanges
 from lance_dataset.query.request import DEFAULT_BATCH_SIZE, Ordering, ScanRequest
+from lance_dataset.query.row_pruning import narrowed
 from lance_dataset.query.selection import Selection, computed_values, select, stored_values
 from lance_dataset.query.shapes import empty_batch, rows_only, rows_only_table
 from lance_dataset.query.table_reader import TableReader
@@ -47,6 +48,7 @@ _DERIVED_COST = 10.0
 
 def scan_table(reader: TableReader, request: ScanRequest) -> pa.Table:
     """Run a scan and collect it."""
+    request = narrowed(reader, request)
     if not request.projection.columns:
         return rows_only_table(count(reader, request), request.projection.schema)
     if request.order_by:
@@ -58,6 +60,7 @@ def scan_table(reader: TableReader, request: ScanRequest) -> pa.Table:
 
 def scan_batches(reader: TableReader, request: ScanRequest) -> Iterator[pa.RecordBatch]:
     """Run a scan as a stream of non-empty batches of at most `batch_size` rows."""
+    request = narrowed(reader, request)
     if request.order_by and request.projection.columns:
         pieces: Iterator[pa.RecordBatch] = iter(_sorted(reader, request).to_batches())
     else:
@@ -72,6 +75,7 @@ def scan_batches(reader: TableReader, request: ScanRequest) -> Iterator[pa.Recor
 
 def count(reader: TableReader, request: ScanRequest) -> int:
     """Number of rows a scan would return."""
+    request = narrowed(reader, request)
     if request.filter is None and request.row_range is None and not request.include_deleted:
         total = sum(fragment.num_rows for fragment, _ in _fragments(reader, request))
     else:
@@ -109,16 +113,18 @@ def _pruner(request: ScanRequest) -> Pruner | None:
 
 
 def _possible(fragment: FragmentReader, request: ScanRequest, pruner: Pruner | None) -> RowRanges | None:
-    """The rows that the statistics of a fragment do not exclude, None for all."""
+    """The rows that neither what a filter names nor the statistics of a fragment exclude, None for all."""
+    named = None if request.rows is None else request.rows[fragment.fragment.id]
     if pruner is None:
-        return None
+        return named
 
     def zones(path: tuple[str, ...]) -> Zones | None:
         if path[0] not in request.schema.names:
             return None
         return fragment.column(request.schema.top_level(path[0])).zones(path[1:])
 
-    return pruner.ranges(zones, fragment.physical_rows, gap=int(_GAP_BYTES / fragment.bytes_per_row))
+    found = pruner.ranges(zones, fragment.physical_rows, gap=int(_GAP_BYTES / fragment.bytes_per_row))
+    return named if found is None else found if named is None else found.intersection(named)
 
 
 # -- whole tables ------------------------------------------------------------------------------------------------
@@ -225,6 +231,14 @@ def _limited(reader: TableReader, request: ScanRequest) -> Iterator[pa.RecordBat
     """Non-empty windows after offset and limit; reading stops with the last row needed."""
     skip, left = request.offset, request.limit
     pruner = _pruner(request)
+    if skip and request.fragments is None and _counts_known(request):
+        # no fragment before the first one that is needed is looked at
+        starts = reader.live_starts
+        position = int(np.searchsorted(starts, skip, side="right")) - 1
+        if position >= len(reader.fragments):
+            return
+        skip -= int(starts[position])
+        request = replace(request, fragments=tuple(range(position, len(reader.fragments))))
     for fragment, bounds in _fragments(reader, request):
         if left == 0:
             return

@@ -25,6 +25,8 @@ __all__ = ["Selection", "computed_values", "select", "stored_values"]
 
 #: Below this share of selected rows the other columns are fetched row by row.
 _SPARSE = 0.25
+#: Up to so many ranges are always read one by one.
+_FEW_RANGES = 8
 
 
 @dataclass(frozen=True)
@@ -46,6 +48,11 @@ class Selection:
     def width(self) -> int:
         """Rows of all ranges."""
         return sum(stop - start for start, stop in self.ranges)
+
+    @property
+    def is_scattered(self) -> bool:
+        """Whether the ranges are many and small, as those of rows that a filter names."""
+        return len(self.ranges) > _FEW_RANGES and self.width < _SPARSE * (self.ranges[-1][1] - self.ranges[0][0])
 
     @property
     def num_rows(self) -> int:
@@ -182,5 +189,7 @@ def _read_inputs(
 
 
 def _read_ranges(reader: ColumnReader, selection: Selection, column: str) -> pa.Array:
+    if selection.is_scattered:
+        return take_values(reader, selection.candidates, column)
     arrays = [read_range(reader, start, stop, column) for start, stop in selection.ranges]
     return arrays[0] if len(arrays) == 1 else join_arrays(arrays, reader.arrow_type, column)

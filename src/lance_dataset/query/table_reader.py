@@ -1,20 +1,34 @@
-"""Reading one version of a table: its fragments and the numbering of its rows."""
+"""Reading one version of a table: its fragments, and the ways to say which row is meant."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import cached_property
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from itertools import pairwise
+from typing import overload
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lance_dataset.errors import CorruptFileError, RowIndexError
 from lance_dataset.file.column import ColumnReader
 from lance_dataset.query.fragment_reader import FragmentReader
 from lance_dataset.schema import Field
+from lance_dataset.table.fragment import DeletionFile, Fragment, Spilled
+from lance_dataset.table.fragment_list import FragmentList
+from lance_dataset.table.lineage.plain_ids import PlainIds, plain_ids
+from lance_dataset.table.lineage.row_index import IndexedFragment, RowIdIndex
 from lance_dataset.table.manifest import Manifest
 from lance_dataset.table.paths import FileLocator
 
-__all__ = ["TableReader"]
+__all__ = ["ROW_BITS", "TableReader", "grouped"]
+
+#: Bits of a row address that are the offset in the fragment.
+ROW_BITS = 32
+_OFFSETS = np.uint64((1 << ROW_BITS) - 1)
+
+Elsewhere = Callable[[Field, NDArray[np.uint64]], ColumnReader | None]
 
 
 class TableReader:
@@ -28,33 +42,260 @@ class TableReader:
         The version.
     elsewhere
         See `FragmentReader`.
+    previous
+        Reader of another version of the table, whose index of row ids may serve in part.
     """
 
     def __init__(
         self,
         locator: FileLocator,
         manifest: Manifest,
-        elsewhere: Callable[[Field, NDArray[np.uint64]], ColumnReader | None] | None = None,
+        elsewhere: Elsewhere | None = None,
+        previous: TableReader | None = None,
     ) -> None:
         self.locator = locator
         self.manifest = manifest
         self.elsewhere = elsewhere
+        self._indexed: _Indexed | None = None
+        self._earlier: _Indexed | None = None if previous is None else previous._indexed or previous._earlier
 
     @cached_property
     def fragments(self) -> Sequence[FragmentReader]:
         """One reader per fragment, in scan order."""
-        readers: list[FragmentReader] = []
-        for fragment in self.manifest.fragments:
-            readers.append(FragmentReader(self.locator, fragment, readers[-1] if readers else None, self.elsewhere))
-        return readers
+        return _Fragments(self.locator, self.manifest, self.elsewhere)
 
     @cached_property
     def live_starts(self) -> NDArray[np.int64]:
         """Number of live rows before each fragment, then the total."""
-        counts = [reader.num_rows for reader in self.fragments]
+        counts = self.manifest.fragment_list.columns.num_rows.copy()
+        for position in np.flatnonzero(counts < 0).tolist():
+            counts[position] = self.fragments[position].num_rows
         return np.concatenate([np.zeros(1, np.int64), np.cumsum(counts, dtype=np.int64)])
 
     @property
     def num_rows(self) -> int:
         """Live rows of the version."""
         return int(self.live_starts[-1])
+
+    def fragment(self, fragment_id: int) -> FragmentReader | None:
+        """The reader of the fragment of that id, None if there is none."""
+        position = self.manifest.fragment_list.position(fragment_id)
+        return None if position is None else self.fragments[position]
+
+    # -- which rows ----------------------------------------------------------------------------------------------
+
+    def addresses_of_numbers(self, numbers: NDArray[np.int64]) -> NDArray[np.uint64]:
+        """Addresses of rows by their number among the live ones; RowIndexError for one that is too large."""
+        starts = self.live_starts
+        if len(numbers) and int(numbers.max()) >= starts[-1]:
+            raise RowIndexError(
+                f"row number {int(numbers.max())} is out of range: the dataset has {int(starts[-1])} rows"
+            )
+        owners = np.searchsorted(starts, numbers, side="right") - 1
+        found = np.empty(len(numbers), np.uint64)
+        for position, mine in grouped(owners):
+            fragment = self.fragments[position]
+            found[mine] = fragment.addresses(fragment.physical(numbers[mine] - starts[position]))
+        return found
+
+    def addresses_of_ids(
+        self, ids: NDArray[np.uint64], *, ignore_deletions: bool = False
+    ) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
+        """Addresses of rows by their id.
+
+        Parameters
+        ----------
+        ids
+            Values of `_rowid`: stable row ids where the table has such, otherwise addresses.
+        ignore_deletions
+            Whether the caller knows the rows to live, so that deletion files matter only where several rows had an id.
+
+        Returns
+        -------
+        addresses : uint64[n]
+            Where the rows are.
+        found : bool[n]
+            Whether there is such a row that is not deleted.
+
+        Raises
+        ------
+        RowIndexError
+            An address is outside the table.
+        CorruptFileError
+            The row ids of the table contradict each other.
+        """
+        if not self.manifest.uses_stable_row_ids:
+            self.check_addresses(ids)
+            return ids, np.ones(len(ids), bool) if ignore_deletions else self.is_live(ids)
+        index = self.row_id_index
+        if not ignore_deletions:
+            return index.find(ids, self.is_live)
+        sure = index.candidates(ids) == 1
+        addresses, found = np.zeros(len(ids), np.uint64), np.zeros(len(ids), bool)
+        addresses[sure], found[sure] = index.find(ids[sure], lambda at: np.ones(len(at), bool))
+        addresses[~sure], found[~sure] = index.find(ids[~sure], self.is_live)
+        return addresses, found
+
+    def check_addresses(self, addresses: NDArray[np.uint64]) -> None:
+        """Raise RowIndexError for an address that no row of the version has, deleted or not."""
+        for fragment_id, mine in grouped(addresses >> np.uint64(ROW_BITS)):
+            fragment = self.fragment(fragment_id)
+            if fragment is None:
+                raise RowIndexError(
+                    f"row address {int(addresses[mine][0])} belongs to fragment {fragment_id}, which is not part of "
+                    f"version {self.manifest.version}"
+                )
+            highest = int((addresses[mine] & _OFFSETS).max())
+            if highest >= fragment.physical_rows:
+                raise RowIndexError(
+                    f"row address {(fragment_id << ROW_BITS) + highest} is out of range: fragment {fragment_id} has "
+                    f"{fragment.physical_rows} physical rows"
+                )
+
+    def is_live(self, addresses: NDArray[np.uint64]) -> NDArray[np.bool_]:
+        """Whether there are rows of these addresses that are not deleted."""
+        live = np.zeros(len(addresses), bool)
+        for fragment_id, mine in grouped(addresses >> np.uint64(ROW_BITS)):
+            fragment = self.fragment(fragment_id)
+            if fragment is not None:
+                live[mine] = fragment.is_live((addresses[mine] & _OFFSETS).astype(np.int64))
+        return live
+
+    # -- stable row ids ------------------------------------------------------------------------------------------
+
+    @property
+    def row_id_index(self) -> RowIdIndex:
+        """Finds rows by stable id; made when it is first asked for, from that of `previous` where that is possible.
+
+        Raises
+        ------
+        CorruptFileError
+            Row ids contradict the format or each other.
+        """
+        if self._indexed is None:
+            self._indexed, self._earlier = self._index(self._earlier), None
+        return self._indexed.index
+
+    def _index(self, earlier: _Indexed | None) -> _Indexed:
+        fragments = self.manifest.fragment_list
+        plain = plain_ids(fragments)
+        other_ids = np.setdiff1d(fragments.ids, plain.fragment_ids)
+        others = {fragment_id: _lineage(fragments.find(fragment_id)) for fragment_id in other_ids.tolist()}
+        if earlier is not None and earlier.serves(plain, others, fragments):
+            new = ~np.isin(plain.fragment_ids, earlier.plain.fragment_ids)
+            added = plain.where(new)
+            if added.apart.all():
+                more = map(self._for_index, others.keys() - earlier.others.keys())
+                extended = earlier.index.extended(more, added)
+                if extended is not None:
+                    return _Indexed.of(plain, others, extended, fragments)
+        rest = [*others, *plain.fragment_ids[~plain.apart].tolist()]
+        index = RowIdIndex.build(map(self._for_index, rest), plain.where(plain.apart))
+        return _Indexed.of(plain, others, index, fragments)
+
+    def _for_index(self, fragment_id: int) -> IndexedFragment:
+        reader = self.fragment(fragment_id)
+        if reader is None or reader.row_ids is None:
+            raise CorruptFileError(f"fragment {fragment_id} has no row ids, but the table has stable ones")
+        return IndexedFragment(fragment_id, reader.row_ids, partial(getattr, reader, "deletions"))
+
+
+@dataclass(frozen=True, eq=False)
+class _Indexed:
+    """An index, and what it was made from.
+
+    Attributes
+    ----------
+    plain
+        The fragments of consecutive ids.
+    others
+        What the ids of other fragments were read from, by fragment id.
+    deletions
+        Deletion files of the fragments of which the index leaves deleted rows out.
+    """
+
+    plain: PlainIds
+    others: Mapping[int, object]
+    deletions: Mapping[int, DeletionFile | None]
+    index: RowIdIndex
+
+    @classmethod
+    def of(cls, plain: PlainIds, others: Mapping[int, object], index: RowIdIndex, fragments: FragmentList) -> _Indexed:
+        """What to keep of an index of these fragments."""
+        return cls(plain, others, {each: _deletion_file(fragments, each) for each in index.trimmed}, index)
+
+    def serves(self, plain: PlainIds, others: Mapping[int, object], fragments: FragmentList) -> bool:
+        """Whether a version has all these fragments, and no rows that the index leaves out."""
+        return (
+            plain.holds(self.plain)
+            and all(others.get(known) == value for known, value in self.others.items())
+            and all(_deletion_file(fragments, each) == file for each, file in self.deletions.items())
+        )
+
+
+def _deletion_file(fragments: FragmentList, fragment_id: int) -> DeletionFile | None:
+    found = fragments.find(fragment_id)
+    return None if found is None else found.deletion_file
+
+
+def _lineage(fragment: Fragment | None) -> object:
+    if fragment is None:
+        return None
+    return fragment.files if isinstance(fragment.row_ids, Spilled) else fragment.row_ids
+
+
+class _Fragments(Sequence[FragmentReader]):
+    """The readers of the fragments of a version, each made when it is asked for and then kept."""
+
+    def __init__(self, locator: FileLocator, manifest: Manifest, elsewhere: Elsewhere | None) -> None:
+        self._locator = locator
+        self._fragments = manifest.fragment_list
+        self._elsewhere = elsewhere
+        self._known: dict[int, FragmentReader] = {}
+
+    def __len__(self) -> int:
+        return len(self._fragments)
+
+    @overload
+    def __getitem__(self, position: int) -> FragmentReader: ...
+    @overload
+    def __getitem__(self, position: slice) -> Sequence[FragmentReader]: ...
+    def __getitem__(self, position: int | slice) -> FragmentReader | Sequence[FragmentReader]:
+        if isinstance(position, slice):
+            return [self[index] for index in range(*position.indices(len(self)))]
+        index = range(len(self))[position]
+        known = self._known.get(index)
+        if known is not None:
+            return known
+        # each one leads to the one before it only where the manifest does not say how many rows come before
+        for uncounted in range(self._counted, index):
+            self._add(uncounted)
+        return self._add(index)
+
+    def _add(self, index: int) -> FragmentReader:
+        known = self._known.get(index)
+        if known is None:
+            before = int(self._starts[index]) if index <= self._counted else self._known[index - 1]
+            made = FragmentReader(self._locator, self._fragments[index], before, self._elsewhere)
+            # of several threads the first one decides, so that files are opened once
+            known = self._known.setdefault(index, made)
+        return known
+
+    @cached_property
+    def _starts(self) -> NDArray[np.int64]:
+        return np.concatenate([np.zeros(1, np.int64), np.cumsum(self._fragments.columns.num_rows)])
+
+    @cached_property
+    def _counted(self) -> int:
+        """Number of fragments before the first one whose rows the manifest does not count."""
+        unknown = np.flatnonzero(self._fragments.columns.num_rows < 0)
+        return int(unknown[0]) if len(unknown) else len(self)
+
+
+def grouped(owners: NDArray[np.integer]) -> Iterator[tuple[int, NDArray[np.int64]]]:
+    """The distinct values of an array, ascending, and for each the positions that have it, ascending."""
+    order = np.argsort(owners, kind="stable")
+    values = owners[order]
+    begins = np.flatnonzero(np.append(True, values[1:] != values[:-1])[: len(values)])
+    for begin, end in pairwise([*begins.tolist(), len(values)]):
+        yield int(values[begin]), order[begin:end]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -13,10 +13,12 @@ from lance_dataset.query.fragment_reader import FragmentReader
 from lance_dataset.query.join import join_arrays, take_values
 from lance_dataset.query.projection import OutputColumn, Projection
 from lance_dataset.query.shapes import empty_batch, rows_only
-from lance_dataset.query.table_reader import TableReader
+from lance_dataset.query.table_reader import ROW_BITS, TableReader, grouped
 from lance_dataset.schema import Schema
 
-__all__ = ["row_numbers", "take_fragment_rows", "take_rows"]
+__all__ = ["row_ids", "row_numbers", "take_addresses", "take_fragment_rows", "take_row_ids", "take_rows"]
+
+_OFFSETS = np.uint64((1 << ROW_BITS) - 1)
 
 
 def row_numbers(indices: Sequence[int] | NDArray[np.integer] | pa.Array) -> NDArray[np.int64]:
@@ -29,22 +31,44 @@ def row_numbers(indices: Sequence[int] | NDArray[np.integer] | pa.Array) -> NDAr
     TypeError
         Something that is no integer.
     """
-    if isinstance(indices, pa.Array | pa.ChunkedArray):
-        indices = indices.to_numpy(zero_copy_only=False) if isinstance(indices, pa.Array) else indices.to_numpy()
-    array = np.asarray(indices)
+    array = _integers(indices, "row number")
+    if array.dtype.kind == "u" and len(array) and int(array.max()) > np.iinfo(np.int64).max:
+        raise RowIndexError(f"row number {int(array.max())} is out of range")
+    return np.ascontiguousarray(array, np.int64)
+
+
+def row_ids(ids: Sequence[int] | NDArray[np.integer] | pa.Array) -> NDArray[np.uint64]:
+    """Row ids or row addresses as a uint64 array.
+
+    Raises
+    ------
+    RowIndexError
+        A negative number, or one past 2**64.
+    TypeError
+        Something that is no integer.
+    """
+    return np.ascontiguousarray(_integers(ids, "row id"), np.uint64)
+
+
+def _integers(values: Sequence[int] | NDArray[np.integer] | pa.Array, what: str) -> NDArray[np.integer]:
+    """Numbers as a flat array of integers, none of them negative."""
+    if isinstance(values, pa.Array | pa.ChunkedArray):
+        if values.null_count:
+            raise TypeError(f"a {what} is null")
+        values = values.to_numpy(zero_copy_only=False) if isinstance(values, pa.Array) else values.to_numpy()
+    array = np.asarray(values)
     if array.ndim == 1 and array.size == 0:
         return np.empty(0, np.int64)
-    if array.ndim == 1 and array.dtype.kind in "Of" and all(isinstance(index, int) for index in indices):
-        raise RowIndexError(f"row number {max(indices, key=abs)} is out of range")
+    if array.ndim == 1 and array.dtype.kind in "Of" and all(isinstance(value, int) for value in values):
+        if min(values) >= 0 and max(values) < 1 << 64:  # smaller and larger than 2**63: no type of Numpy's choice
+            return np.array(values, np.uint64)
+        raise RowIndexError(f"{what} {max(values, key=abs)} is out of range")
     if array.dtype.kind not in "iu" or array.ndim != 1:
-        raise TypeError(f"row numbers must be a flat list of integers, not {array.dtype} of shape {array.shape}")
-    if array.dtype.kind == "u" and int(array.max()) > np.iinfo(np.int64).max:
-        raise RowIndexError(f"row number {int(array.max())} is out of range")
-    rows = np.ascontiguousarray(array, np.int64)
-    lowest = rows.min()
+        raise TypeError(f"{what}s must be a flat list of integers, not {array.dtype} of shape {array.shape}")
+    lowest = array.min()
     if lowest < 0:
-        raise RowIndexError(f"row number {int(lowest)} is negative; rows count from 0")
-    return rows
+        raise RowIndexError(f"{what} {int(lowest)} is negative; {what}s count from 0")
+    return array
 
 
 def take_rows(reader: TableReader, rows: NDArray[np.int64], projection: Projection, schema: Schema) -> pa.RecordBatch:
@@ -68,19 +92,75 @@ def take_rows(reader: TableReader, rows: NDArray[np.int64], projection: Projecti
     if len(reader.fragments) == 1:
         fragment = reader.fragments[0]
         return take_fragment_rows(fragment, fragment.physical(rows), projection, schema)
-    owners = np.searchsorted(starts, rows, side="right") - 1
-    order = np.argsort(owners, kind="stable")
-    pieces = []
-    for position in np.unique(owners).tolist():
+
+    def piece(position: int, mine: NDArray[np.int64]) -> pa.RecordBatch:
         fragment = reader.fragments[position]
-        live = rows[owners == position] - starts[position]
-        pieces.append(take_fragment_rows(fragment, fragment.physical(live), projection, schema))
+        return take_fragment_rows(fragment, fragment.physical(rows[mine] - starts[position]), projection, schema)
+
+    owners = np.searchsorted(starts, rows, side="right") - 1
+    return _by_fragment(owners, piece, projection)
+
+
+def take_row_ids(
+    reader: TableReader,
+    ids: NDArray[np.uint64],
+    projection: Projection,
+    schema: Schema,
+    *,
+    ignore_deletions: bool = False,
+) -> pa.RecordBatch:
+    """Rows by their id; ids of rows that are deleted or were never there give none.
+
+    Parameters
+    ----------
+    ids
+        Values of `_rowid`: stable row ids where the table has such, otherwise addresses. Any order, repeats allowed.
+    ignore_deletions
+        See `TableReader.addresses_of_ids`.
+
+    Raises
+    ------
+    RowIndexError
+        An address is outside the table.
+    """
+    addresses, found = reader.addresses_of_ids(ids, ignore_deletions=ignore_deletions)
+    return take_addresses(reader, addresses[found], projection, schema)
+
+
+def take_addresses(
+    reader: TableReader, addresses: NDArray[np.uint64], projection: Projection, schema: Schema
+) -> pa.RecordBatch:
+    """Rows by their address, deleted ones included; RowIndexError for one outside the table.
+
+    Parameters
+    ----------
+    addresses
+        Any order, repeats allowed.
+    """
+    reader.check_addresses(addresses)
+    if not projection.columns:
+        return rows_only(len(addresses), projection.schema)
+
+    def piece(fragment_id: int, mine: NDArray[np.int64]) -> pa.RecordBatch:
+        fragment = reader.fragment(fragment_id)
+        assert fragment is not None  # as was checked
+        return take_fragment_rows(fragment, (addresses[mine] & _OFFSETS).astype(np.int64), projection, schema)
+
+    return _by_fragment(addresses >> np.uint64(ROW_BITS), piece, projection)
+
+
+def _by_fragment(
+    owners: NDArray[np.integer], piece: Callable[[int, NDArray[np.int64]], pa.RecordBatch], projection: Projection
+) -> pa.RecordBatch:
+    """Rows in the order asked, taken fragment by fragment."""
+    groups = list(grouped(owners))
+    pieces = [piece(owner, mine) for owner, mine in groups]
     if len(pieces) == 1:
         return pieces[0]
     if not pieces:
         return empty_batch(projection.schema)
-    back = np.empty(len(rows), np.int64)
-    back[order] = np.arange(len(rows))
+    back = np.empty(len(owners), np.int64)
+    back[np.concatenate([mine for _, mine in groups])] = np.arange(len(owners))
     return _gathered(pieces, back)
 
 

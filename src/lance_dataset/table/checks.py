@@ -2,16 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Iterable, Set
+from functools import partial
 from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
 
 from lance_dataset._proto import file_pb2
 from lance_dataset.errors import CorruptFileError, UnsupportedError
 from lance_dataset.io.paths import safe_join
 from lance_dataset.table.flags import Feature
-from lance_dataset.table.fragment import LEGACY_VERSION, DataFile, Fragment, file_version_numbers
+from lance_dataset.table.fragment import (
+    LEGACY_VERSION,
+    DataFile,
+    DeletionFileType,
+    Fragment,
+    file_version_numbers,
+    known_storage_version,
+    storage_version_of,
+)
+from lance_dataset.table.fragment_list import FragmentList
 
-__all__ = ["check_fields", "check_fragments", "check_manifest", "is_mixture"]
+__all__ = ["check_fields", "check_known_versions", "check_manifest", "is_mixture"]
+
+#: Files up to (0, 2) are of storage version 0.1, see `FragmentColumns.file_versions`.
+_FIRST_VERSION_2 = 3
 
 
 def check_fields(fields: Iterable[file_pb2.Field], where: str) -> None:
@@ -21,15 +37,35 @@ def check_fields(fields: Iterable[file_pb2.Field], where: str) -> None:
             raise CorruptFileError(f"{where}: field {message.name!r} has the id {message.id}, ids start at 0")
 
 
+def check_known_versions(fragments: FragmentList, where: str) -> None:
+    """Refuse data files of versions that this release has never heard of.
+
+    Raises
+    ------
+    UnsupportedError
+        Naming the version.
+    """
+    columns = fragments.columns
+    for major, minor in columns.distinct_versions:
+        if known_storage_version(major, minor) is None:
+            owner = columns.file_owners[columns.file_versions == major << 32 | minor][0]
+            storage_version_of(major, minor, f"{where}: fragment {columns.ids[owner]}")
+
+
 def check_manifest(
-    fragments: Sequence[Fragment],
+    fragments: FragmentList,
     base_ids: Set[int],
     reader_flags: int,
     storage_version: str,
     transaction_file: str,
     where: str,
-) -> None:
+    *,
+    from_storage: bool = True,
+) -> FragmentList:
     """Check what a manifest says about its files.
+
+    What one fragment says of itself is checked when it is looked at first, as far as numbers of all fragments do not
+    tell.
 
     Parameters
     ----------
@@ -45,6 +81,13 @@ def check_manifest(
         Name of the transaction file or nothing.
     where
         Name of the manifest, for error messages.
+    from_storage
+        Whether the fragments were read; otherwise all that are not objects by now were checked in the version before.
+
+    Returns
+    -------
+    FragmentList
+        The fragments, to be checked one by one.
 
     Raises
     ------
@@ -56,46 +99,72 @@ def check_manifest(
     file_version_numbers(storage_version)
     if transaction_file:
         safe_join("_transactions", transaction_file, what=f"{where}: transaction file")
-    check_fragments(fragments, base_ids, bool(reader_flags & Feature.STABLE_ROW_IDS), where)
-    if any(fragment.overlays for fragment in fragments):
+    check_known_versions(fragments, where)
+    _check_rows(fragments, bool(reader_flags & Feature.STABLE_ROW_IDS), where)
+    _check_bases(fragments, base_ids, where)
+    if fragments.columns.has_overlays.any():
         raise UnsupportedError(f"{where}: a fragment has data overlay files, which this release cannot read")
     mixed_allowed = bool(reader_flags & Feature.MIXED_FILE_VERSIONS)
     check_file_versions(fragments, storage_version, mixed_allowed=mixed_allowed, where=where)
+    checked = fragments.checked_by(partial(_check_fragment, where=where))
+    if from_storage and (_has_odd_files(checked) or (checked.columns.deletion_types > max(DeletionFileType)).any()):
+        for _ in checked:  # find the one that is wrong
+            pass
+    return checked
 
 
-def check_fragments(fragments: Sequence[Fragment], base_ids: Set[int], stable_row_ids: bool, where: str) -> None:
-    """Check every fragment by itself, and that their ids are unique."""
-    seen: set[int] = set()
-    for fragment in fragments:
-        what = f"{where}: fragment {fragment.id}"
-        if fragment.id >= 1 << 32:
-            raise CorruptFileError(f"{what}: fragment ids must be below 2**32")
-        if fragment.id in seen:
-            raise CorruptFileError(f"{what}: occurs twice")
-        seen.add(fragment.id)
-        if stable_row_ids and fragment.row_ids is None:
-            raise CorruptFileError(f"{what}: has no row ids; with stable row ids all fragments must have row ids")
-        for file in fragment.files:
-            _check_file(file, base_ids, what)
-        _check_deletions(fragment, base_ids, what)
+def _refuse(ids: NDArray[np.int64], wrong: NDArray[np.bool_], where: str, text: str) -> None:
+    """Refuse a list in which something is wrong with some fragments."""
+    if wrong.any():
+        raise CorruptFileError(f"{where}: fragment {int(ids[wrong][0]) % (1 << 64)}: {text}")
 
 
-def _check_deletions(fragment: Fragment, base_ids: Set[int], what: str) -> None:
-    deletions = fragment.deletion_file
-    if deletions is None:
-        return
-    if fragment.physical_rows and deletions.num_deleted_rows > fragment.physical_rows:
-        raise CorruptFileError(
-            f"{what}: {deletions.num_deleted_rows} of {fragment.physical_rows} rows are said to be deleted"
-        )
-    if deletions.base_id is not None and deletions.base_id not in base_ids:
-        raise CorruptFileError(f"{what}: its deletion file lies in base path {deletions.base_id}, which is not listed")
+def _check_rows(fragments: FragmentList, stable_row_ids: bool, where: str) -> None:
+    """Check ids and numbers of rows."""
+    columns = fragments.columns
+    ids = columns.ids
+    _refuse(ids, (ids < 0) | (ids >= 1 << 32), where, "fragment ids must be below 2**32")
+    if (ids[1:] <= ids[:-1]).any():
+        ordered = np.sort(ids)
+        _refuse(ordered[1:], ordered[1:] == ordered[:-1], where, "occurs twice")
+    _refuse(ids, columns.physical_rows < 0, where, "claims more rows than there can be")
+    if stable_row_ids:
+        text = "has no row ids; with stable row ids all fragments must have row ids"
+        _refuse(ids, ~columns.has_row_ids, where, text)
+    deleted, rows = columns.num_deleted_rows, columns.physical_rows
+    too_many = (deleted < 0) | (rows > 0) & (deleted > rows)
+    for position in np.flatnonzero(too_many)[:1].tolist():
+        text = f"{deleted[position]} of {rows[position]} rows are said to be deleted"
+        _refuse(ids, too_many, where, text)
 
 
-def _check_file(file: DataFile, base_ids: Set[int], what: str) -> None:
+def _check_bases(fragments: FragmentList, base_ids: Set[int], where: str) -> None:
+    """Check that files lie in the table or in base paths that are listed."""
+    columns = fragments.columns
+    known = np.array([-1, *base_ids], np.int64)
+    lost = ~np.isin(columns.deletion_base_ids, known)
+    _refuse(columns.ids, lost, where, "its deletion file lies in a base path which is not listed")
+    lost = ~np.isin(columns.file_base_ids, known)
+    _refuse(columns.ids[columns.file_owners], lost, where, "a data file lies in a base path which is not listed")
+
+
+def _has_odd_files(fragments: FragmentList) -> bool:
+    """Whether some data file has an unusual path, or lists of different lengths."""
+    columns = fragments.columns
+    legacy = columns.file_versions < _FIRST_VERSION_2
+    if ((columns.file_fields != columns.file_column_indices) & ~legacy).any():
+        return True
+    return not columns.has_plain_path.all()
+
+
+def _check_fragment(fragment: Fragment, where: str) -> None:
+    """Check the data files of a fragment."""
+    for file in fragment.files:
+        _check_file(file, f"{where}: fragment {fragment.id}")
+
+
+def _check_file(file: DataFile, what: str) -> None:
     safe_join("data", file.path, what=f"{what}: data file")
-    if file.base_id is not None and file.base_id not in base_ids:
-        raise CorruptFileError(f"{what}: {file.path!r} lies in base path {file.base_id}, which is not listed")
     if file.storage_version == LEGACY_VERSION:
         live = [field_id for field_id in file.fields if field_id >= 0]
         if any(later <= earlier for earlier, later in pairwise(live)):
@@ -110,23 +179,19 @@ def _check_file(file: DataFile, base_ids: Set[int], what: str) -> None:
         raise CorruptFileError(f"{what}: {file.path!r} lists a column twice: {list(file.column_indices)}")
 
 
-def check_file_versions(
-    fragments: Sequence[Fragment], storage_version: str, *, mixed_allowed: bool, where: str
-) -> None:
+def check_file_versions(fragments: FragmentList, storage_version: str, *, mixed_allowed: bool, where: str) -> None:
     """Check that the data files go together.
 
     Later versions mix only where `mixed_allowed`. Files of 0.1 mix with later ones only in tables that call themselves
     0.1, as release 0.16 left some, and never in one fragment.
     """
-    found: set[str] = set()
-    for fragment in fragments:
-        versions = fragment.storage_versions
-        if is_mixture(versions):
-            raise CorruptFileError(
-                f"{where}: fragment {fragment.id} has files of the storage versions {sorted(versions)}; those of 0.1 "
-                "never go together with later ones"
-            )
-        found |= versions
+    columns = fragments.columns
+    found = set(columns.storage_versions)
+    if is_mixture(found):
+        legacy = columns.file_versions < _FIRST_VERSION_2
+        mixed = np.zeros(len(columns.ids), bool)
+        mixed[np.intersect1d(columns.file_owners[legacy], columns.file_owners[~legacy])] = True
+        _refuse(columns.ids, mixed, where, "has files of storage version 0.1 beside later ones; they never go together")
     if storage_version != LEGACY_VERSION:
         found.add(storage_version)
         if is_mixture(found):
@@ -141,12 +206,9 @@ def check_file_versions(
         )
 
 
-def _are_from_0_16(fragments: Sequence[Fragment], storage_version: str) -> bool:
+def _are_from_0_16(fragments: FragmentList, storage_version: str) -> bool:
     """Whether it is release 0.16 that listed the files: all of them as (0, 3), though they and the table say 2.1."""
-    files = (file for fragment in fragments for file in fragment.files)
-    return storage_version == "2.1" and all(
-        (file.file_major_version, file.file_minor_version) == (0, 3) for file in files
-    )
+    return storage_version == "2.1" and bool((fragments.columns.file_versions == 3).all())
 
 
 def is_mixture(storage_versions: Set[str]) -> bool:

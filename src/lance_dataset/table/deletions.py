@@ -88,7 +88,14 @@ def write_deletions(
     file_type = DeletionFileType.ARROW_ARRAY if len(distinct) <= _MAX_ARROW else DeletionFileType.BITMAP
     file = DeletionFile(file_type, read_version, secrets.randbits(64), len(distinct))
     _, path = FileLocator(store, root).deletion_file(fragment_id, file)
-    store.put(path, encode_deletions(distinct, file_type))
+    # Nobody looks for the name before a manifest has it, so it can be written in place: one wait for the disk less.
+    output = store.open_output(path)
+    try:
+        output.write(encode_deletions(distinct, file_type))
+        output.close()
+    except BaseException:
+        output.abort()
+        raise
     return file
 
 

@@ -18,6 +18,7 @@ __all__ = [
     "Lineage",
     "Spilled",
     "file_version_numbers",
+    "known_storage_version",
     "storage_version_of",
 ]
 
@@ -35,6 +36,11 @@ _STORAGE_VERSIONS = {
     (2, 3): "2.3",
 }
 _VERSION_NUMBERS = {LEGACY_VERSION: (0, 2), "2.0": (2, 0), "2.1": (2, 1), "2.2": (2, 2), "2.3": (2, 3)}
+
+
+def known_storage_version(major: int, minor: int) -> str | None:
+    """Storage version of files with these version numbers, None for unknown ones."""
+    return _STORAGE_VERSIONS.get((major, minor))
 
 
 def storage_version_of(major: int, minor: int, where: str) -> str:
@@ -228,7 +234,7 @@ class Fragment:
     physical_rows
         Rows in the files including deleted ones; 0 when unknown.
     row_ids, last_updated_at_versions, created_at_versions
-        Serialized sequences, see `lance_dataset.table.row_ids`.
+        Serialized sequences, see `lance_dataset.table.lineage.row_ids`.
     overlays
         Serialized overlay messages, carried along.
     clustering_id, metadata

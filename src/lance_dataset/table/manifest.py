@@ -3,19 +3,30 @@
 from __future__ import annotations
 
 import datetime as dt
-import struct
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
 from lance_dataset._proto import table_pb2
-from lance_dataset.errors import CorruptFileError
+from lance_dataset.errors import CorruptFileError, LanceError
 from lance_dataset.file.v0_1.dictionaries import with_dictionaries
 from lance_dataset.file.versions import DEFAULT_VERSION
 from lance_dataset.io.base import ObjectStore
 from lance_dataset.schema import Schema
-from lance_dataset.table.checks import check_fields, check_manifest
+from lance_dataset.table.checks import check_fields, check_known_versions, check_manifest
 from lance_dataset.table.flags import Feature, check_readable
 from lance_dataset.table.fragment import LEGACY_VERSION, Fragment
+from lance_dataset.table.fragment_list import FragmentList
+from lance_dataset.table.manifest_file import (
+    FOOTER,
+    FOOTER_VERSION,
+    LENGTH,
+    MAGIC,
+    ManifestParts,
+    manifest_parts,
+    read_section,
+    transaction_position,
+)
 from lance_dataset.table.messages import parse_message
 from lance_dataset.table.naming import parse_manifest_name
 
@@ -29,10 +40,6 @@ __all__ = [
     "read_manifest",
 ]
 
-_MAGIC = b"LANC"
-_FOOTER = struct.Struct("<qHH4s")
-_LENGTH = struct.Struct("<I")
-_FOOTER_VERSION = (0, 2)
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.timezone.utc)
 
 
@@ -56,6 +63,11 @@ class BasePath:
     path: str
     name: str | None = None
     is_dataset_root: bool = False
+
+    @property
+    def location(self) -> str:
+        """The path as it is compared with others."""
+        return self.path.rstrip("/")
 
     @classmethod
     def from_proto(cls, message: table_pb2.BasePath) -> BasePath:
@@ -89,7 +101,7 @@ class Manifest:
     schema
         Columns of the table.
     fragments
-        Fragments in scan order.
+        Fragments in scan order; whatever sequence is given, a `FragmentList` is kept.
     storage_version
         Storage version of new data files (``"2.1"``). Where a manifest does not say, that of its files; and also where
         it says 0.1 although all its files are of a later one, a mistake of release 0.16.
@@ -129,7 +141,7 @@ class Manifest:
 
     version: int
     schema: Schema
-    fragments: tuple[Fragment, ...] = ()
+    fragments: Sequence[Fragment] = ()
     storage_version: str = DEFAULT_VERSION
     timestamp_nanos: int = 0
     reader_flags: int = 0
@@ -164,12 +176,20 @@ class Manifest:
         """Whether row ids stay the same when rows move."""
         return bool(self.reader_flags & Feature.STABLE_ROW_IDS)
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "fragments", FragmentList.of(self.fragments))
+
+    @property
+    def fragment_list(self) -> FragmentList:
+        """The fragments, all at once."""
+        assert isinstance(self.fragments, FragmentList)
+        return self.fragments
+
     @property
     def num_rows(self) -> int | None:
         """Number of live rows, None when some fragment does not say (`Fragment.num_rows`)."""
-        counts = [fragment.num_rows for fragment in self.fragments]
-        known = [count for count in counts if count is not None]
-        return sum(known) if len(known) == len(counts) else None
+        counts = self.fragment_list.columns.num_rows
+        return None if (counts < 0).any() else sum(counts.tolist())  # more than 64 bits, if a manifest says so
 
     @property
     def max_field_id(self) -> int:
@@ -177,8 +197,8 @@ class Manifest:
         used = [self.schema.max_field_id]
         if self.max_allocated_field_id is not None:
             used.append(self.max_allocated_field_id)
-        used.extend(max(file.fields, default=-1) for fragment in self.fragments for file in fragment.files)
-        return max(used)
+        in_files = self.fragment_list.columns.file_max_field_ids
+        return max([*used, int(in_files.max())]) if len(in_files) else max(used)
 
     @property
     def commit_id(self) -> tuple[int, str]:
@@ -187,7 +207,7 @@ class Manifest:
 
     def fragment(self, fragment_id: int) -> Fragment | None:
         """The fragment of that id."""
-        return next((fragment for fragment in self.fragments if fragment.id == fragment_id), None)
+        return self.fragment_list.find(fragment_id)
 
 
 def read_manifest(store: ObjectStore, path: str) -> Manifest:
@@ -224,7 +244,7 @@ def read_commit_id(store: ObjectStore, path: str) -> tuple[int, str]:
     CorruptFileError
         It is no manifest.
     """
-    _, message = _manifest_message(store.read(path), path)
+    message = manifest_parts(store.read(path), path).message
     return _timestamp_nanos(message), message.transaction_file
 
 
@@ -245,17 +265,17 @@ def decode_manifest(data: bytes, path: str) -> Manifest:
     UnsupportedError
         The version needs a feature this release does not have.
     """
-    position, message = _manifest_message(data, path)
+    parts = manifest_parts(data, path)
+    message = parts.message
     max_allocated = message.max_allocated_field_id if message.HasField("max_allocated_field_id") else None
     check_readable(message.reader_feature_flags, message.writer_feature_flags, max_allocated, path)
-    check_fields(message.fields, path)
-    fragments = _fragments(message, path)
+    fragments = _fragments(parts, path)
     storage_version = _storage_version(message, fragments, path)
-    schema = Schema.from_proto(message.fields, message.schema_metadata, where=path)
+    schema = _schema(parts, path)
     if storage_version == LEGACY_VERSION:
         schema = with_dictionaries(schema, data, path, empty_is_null=not _is_from_0_4(message))
     index_position = message.index_section if message.HasField("index_section") else None
-    transaction_position = _transaction_position(message)
+    inline_position = transaction_position(message)
     manifest = Manifest(
         version=message.version,
         schema=schema,
@@ -275,21 +295,21 @@ def decode_manifest(data: bytes, path: str) -> Manifest:
         writer_version=_writer_version(message),
         max_allocated_field_id=max_allocated,
         blob_dataset_version=message.blob_dataset_version,
-        index_section=_section(data, index_position, "index section", path),
-        inline_transaction=_section(data, transaction_position, "transaction", path),
-        legacy_head=_legacy_head(data, schema, [position, index_position, transaction_position]),
+        index_section=read_section(data, index_position, "index section", path),
+        inline_transaction=read_section(data, inline_position, "transaction", path),
+        legacy_head=_legacy_head(data, schema, [parts.position, index_position, inline_position]),
         path=path,
         file_size=len(data),
     )
-    check_manifest(
-        manifest.fragments,
+    checked = check_manifest(
+        fragments,
         {base.id for base in manifest.base_paths},
         manifest.reader_flags,
         manifest.storage_version,
         manifest.transaction_file,
         path,
     )
-    return manifest
+    return replace(manifest, fragments=checked)
 
 
 def encode_manifest(manifest: Manifest) -> bytes:
@@ -303,17 +323,18 @@ def encode_manifest(manifest: Manifest) -> bytes:
     ):
         if section is not None:
             setattr(message, name, position)
-            parts += [_LENGTH.pack(len(section)), section]
-            position += _LENGTH.size + len(section)
-    encoded = message.SerializeToString()
-    footer = _FOOTER.pack(position, *_FOOTER_VERSION, _MAGIC)
-    return b"".join([*parts, _LENGTH.pack(len(encoded)), encoded, footer])
+            parts += [LENGTH.pack(len(section)), section]
+            position += LENGTH.size + len(section)
+    fields = table_pb2.Manifest(fields=manifest.schema.to_proto()).SerializeToString()
+    # Messages put one behind the other are one message; so fragments need not be made into objects, nor fields move.
+    encoded = b"".join([fields, manifest.fragment_list.data, message.SerializeToString()])
+    footer = FOOTER.pack(position, *FOOTER_VERSION, MAGIC)
+    return b"".join([*parts, LENGTH.pack(len(encoded)), encoded, footer])
 
 
 def _message(manifest: Manifest) -> table_pb2.Manifest:
+    """The message without its fields and fragments, which stand in front of all else."""
     message = table_pb2.Manifest(
-        fields=manifest.schema.to_proto(),
-        fragments=[fragment.to_proto() for fragment in manifest.fragments],
         version=manifest.version,
         tag=manifest.tag,
         reader_feature_flags=manifest.reader_flags,
@@ -345,47 +366,8 @@ def _message(manifest: Manifest) -> table_pb2.Manifest:
     return message
 
 
-def _manifest_message(data: bytes, path: str) -> tuple[int, table_pb2.Manifest]:
-    """Position and content of the manifest message of a file."""
-    end = len(data) - _FOOTER.size
-    if end < 0:
-        raise CorruptFileError(f"{path}: has {len(data)} bytes, too few for a manifest")
-    position, _major, _minor, magic = _FOOTER.unpack_from(data, end)
-    if magic != _MAGIC:
-        raise CorruptFileError(f"{path}: ends with {magic!r} instead of {_MAGIC!r}, so it is no manifest or cut short")
-    if not 0 <= position <= end - _LENGTH.size:
-        raise CorruptFileError(f"{path}: its footer puts the manifest at byte {position} of {len(data)}")
-    (length,) = _LENGTH.unpack_from(data, position)
-    start = position + _LENGTH.size
-    if start + length != end:
-        raise CorruptFileError(f"{path}: the manifest says it has {length} bytes, but there are {end - start}")
-    return position, parse_message(table_pb2.Manifest, data[start:end], path)
-
-
 def _timestamp_nanos(message: table_pb2.Manifest) -> int:
     return message.timestamp.seconds * 1_000_000_000 + message.timestamp.nanos
-
-
-def _transaction_position(message: table_pb2.Manifest) -> int | None:
-    if message.HasField("transaction_section"):
-        return message.transaction_section
-    if message.HasField("transaction_section_deprecated"):
-        return message.transaction_section_deprecated
-    return None
-
-
-def _section(data: bytes, position: int | None, what: str, path: str) -> bytes | None:
-    """A length-prefixed section in front of the footer."""
-    if position is None:
-        return None
-    end = len(data) - _FOOTER.size
-    if position > end - _LENGTH.size:
-        raise CorruptFileError(f"{path}: puts the {what} at byte {position} of {len(data)}")
-    (length,) = _LENGTH.unpack_from(data, position)
-    start = position + _LENGTH.size
-    if start + length > end:
-        raise CorruptFileError(f"{path}: the {what} says it has {length} bytes, but there are {end - start}")
-    return data[start : start + length]
 
 
 def _legacy_head(data: bytes, schema: Schema, positions: list[int | None]) -> bytes:
@@ -398,10 +380,32 @@ def _legacy_head(data: bytes, schema: Schema, positions: list[int | None]) -> by
     return data[: min(position for position in positions if position is not None)]
 
 
-def _fragments(message: table_pb2.Manifest, path: str) -> tuple[Fragment, ...]:
+def _schema(parts: ManifestParts, path: str) -> Schema:
+    """The schema; versions of a table mostly share it, so that it is kept for the next one."""
+    metadata = tuple(sorted(parts.message.schema_metadata.items()))
+    try:
+        return _known_schema(parts.fields, metadata).anew()
+    except LanceError:  # once more, for the error to name the file
+        return _read_schema(parts.fields, dict(metadata), path)
+
+
+@lru_cache(maxsize=16)
+def _known_schema(fields: bytes, metadata: tuple[tuple[str, bytes], ...]) -> Schema:
+    return _read_schema(fields, dict(metadata), "schema")
+
+
+def _read_schema(fields: bytes, metadata: Mapping[str, bytes], where: str) -> Schema:
+    messages = parse_message(table_pb2.Manifest, fields, where).fields
+    check_fields(messages, where)
+    return Schema.from_proto(messages, metadata, where=where)
+
+
+def _fragments(parts: ManifestParts, path: str) -> FragmentList:
     """The fragments; without their row counts if the release did not sign the manifest: it wrote wrong ones."""
-    fragments = tuple(Fragment.from_proto(fragment, path) for fragment in message.fragments)
-    return fragments if message.HasField("writer_version") else tuple(map(_without_counts, fragments))
+    fragments = FragmentList(parts.fragments, path)
+    if parts.message.HasField("writer_version"):
+        return fragments
+    return FragmentList.of(map(_without_counts, fragments), path)
 
 
 def _without_counts(fragment: Fragment) -> Fragment:
@@ -417,11 +421,12 @@ def _is_from_0_4(message: table_pb2.Manifest) -> bool:
     return not (flags or message.transaction_file or any(message.HasField(name) for name in later))
 
 
-def _storage_version(message: table_pb2.Manifest, fragments: tuple[Fragment, ...], path: str) -> str:
+def _storage_version(message: table_pb2.Manifest, fragments: FragmentList, path: str) -> str:
+    check_known_versions(fragments, path)
     stated = message.data_format.version if message.HasField("data_format") else None
     if stated is not None and stated != LEGACY_VERSION:
         return stated
-    found = frozenset[str]().union(*(fragment.storage_versions for fragment in fragments))
+    found = fragments.columns.storage_versions
     if stated is not None:
         return next(iter(found)) if len(found) == 1 else stated
     if len(found) > 1 and LEGACY_VERSION in found:

@@ -4,11 +4,25 @@ from __future__ import annotations
 
 from typing import TypeVar
 
+import numpy as np
 from google.protobuf.message import DecodeError, Message
+from numpy.typing import NDArray
 
 from lance_dataset.errors import CorruptFileError
+from lancecodec import records
+from lancecodec.errors import CodecError
 
-__all__ = ["parse_message"]
+__all__ = [
+    "Numbers",
+    "joined_ranges",
+    "locate_numbers",
+    "locate_records",
+    "parse_message",
+    "split_records",
+    "whole_range",
+]
+
+Numbers = NDArray[np.int64]
 
 _Parsed = TypeVar("_Parsed", bound=Message)
 
@@ -34,3 +48,92 @@ def parse_message(kind: type[_Parsed], data: bytes, where: str) -> _Parsed:
         return kind.FromString(data)
     except DecodeError as error:
         raise CorruptFileError(f"{where}: invalid {kind.DESCRIPTOR.name} message: {error}") from error
+
+
+def whole_range(data: bytes) -> tuple[Numbers, Numbers]:
+    """Start and end of the one record that all bytes are."""
+    return np.zeros(1, np.int64), np.array([len(data)], np.int64)
+
+
+def locate_records(
+    data: bytes, ranges: tuple[Numbers, Numbers], field: int, where: str
+) -> tuple[Numbers, Numbers, Numbers, Numbers]:
+    """Where the messages in a field of messages are, see `lancecodec.records.locate`.
+
+    Parameters
+    ----------
+    data
+        Serialized messages.
+    ranges
+        Starts and ends of those to look into.
+    field
+        Number of the field.
+    where
+        Name of the file, for error messages.
+
+    Returns
+    -------
+    owners, heads, starts, ends
+        Arrays of int64.
+
+    Raises
+    ------
+    CorruptFileError
+        The bytes are no messages.
+    """
+    none = np.empty(0, np.int64)
+    try:
+        count = records.locate(data, *ranges, field, none, none, none, none)
+        owners, heads, starts, ends = (np.empty(count, np.int64) for _ in range(4))
+        records.locate(data, *ranges, field, owners, heads, starts, ends)
+    except CodecError as error:
+        raise CorruptFileError(f"{where}: field {field} of a message is damaged: {error}") from error
+    return owners, heads, starts, ends
+
+
+def locate_numbers(data: bytes, ranges: tuple[Numbers, Numbers], field: int, where: str) -> tuple[Numbers, Numbers]:
+    """The signed 32-bit numbers in a field of messages, see `lancecodec.records.numbers`.
+
+    Parameters are those of `locate_records`.
+
+    Returns
+    -------
+    owners, numbers
+        Arrays of int64.
+
+    Raises
+    ------
+    CorruptFileError
+        The bytes are no messages.
+    """
+    none = np.empty(0, np.int64)
+    try:
+        count = records.numbers(data, *ranges, field, none, none)
+        owners, numbers = np.empty(count, np.int64), np.empty(count, np.int64)
+        records.numbers(data, *ranges, field, owners, numbers)
+    except CodecError as error:
+        raise CorruptFileError(f"{where}: field {field} of a message is damaged: {error}") from error
+    return owners, numbers
+
+
+def joined_ranges(data: bytes, starts: Numbers, ends: Numbers) -> bytes:
+    """Ranges of bytes one after the other; those that are neighbours are copied at once."""
+    if len(starts) == 0:
+        return b""
+    breaks = np.flatnonzero(starts[1:] != ends[:-1])
+    firsts = starts[np.concatenate([[0], breaks + 1])].tolist()
+    lasts = ends[np.concatenate([breaks, [len(ends) - 1]])].tolist()
+    return b"".join(data[first:last] for first, last in zip(firsts, lasts, strict=True))
+
+
+def split_records(data: bytes, field: int, where: str) -> tuple[bytes, bytes]:
+    """A message taken apart: the messages in a field of it, each as that field, and all the rest.
+
+    Raises
+    ------
+    CorruptFileError
+        The bytes are no message.
+    """
+    _, heads, _, ends = locate_records(data, whole_range(data), field, where)
+    rest = joined_ranges(data, np.append(0, ends), np.append(heads, len(data)))
+    return joined_ranges(data, heads, ends), rest

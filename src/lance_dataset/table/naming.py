@@ -3,29 +3,41 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from itertools import islice
 
 __all__ = [
     "LATEST_COPY",
     "VERSIONS_FOLDER",
+    "VERSION_HINT",
     "ManifestName",
     "Naming",
+    "final_manifest_name",
     "is_detached",
     "latest_copy_path",
     "manifest_name",
     "manifest_path",
     "named_path",
+    "newest_names",
     "parse_manifest_name",
+    "sorted_names",
 ]
 
 VERSIONS_FOLDER = "_versions"
 #: Copy of the newest manifest beside the folder of versions, kept by releases before 0.20; those before 0.8.1 open
 #: nothing else.
 LATEST_COPY = "_latest.manifest"
+#: File beside the manifests that names a version that was the newest once; nobody depends on it.
+VERSION_HINT = "latest_version_hint.json"
 _SUFFIX = ".manifest"
 _MAX = 2**64 - 1
 _DETACHED_BIT = 1 << 63
 _V2_DIGITS = 20
+_V2_LENGTH = _V2_DIGITS + len(_SUFFIX)
+#: Names to look at after the first one, fewer than stores list in one request.
+_PAGE = 900
+_V1_LENGTHS = range(1 + len(_SUFFIX), _V2_LENGTH)
 
 
 class Naming(enum.Enum):
@@ -42,7 +54,7 @@ class Naming(enum.Enum):
     LATEST_COPY = "latest copy"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class ManifestName:
     """A file name of a manifest taken apart."""
 
@@ -99,3 +111,74 @@ def parse_manifest_name(name: str) -> ManifestName | None:
     else:
         naming = Naming.V1
     return None if is_detached(number) else ManifestName(name, number, naming)
+
+
+def final_manifest_name(name: str) -> str | None:
+    """The name a manifest gets in the end, from that or from its staging name; None for any other name."""
+    stem, suffix, rest = name.partition(_SUFFIX)
+    return stem + suffix if suffix and (not rest or rest.startswith("-")) else None
+
+
+def sorted_names(names: Iterable[str]) -> list[ManifestName]:
+    """The names of numbered manifests among some names, by version, then the old kind of names before the new."""
+    parsed = (parse_manifest_name(name) for name in names)
+    return sorted(
+        (name for name in parsed if name is not None and name.naming is not Naming.DETACHED),
+        key=lambda name: (name.version, name.naming.value),
+    )
+
+
+def newest_names(names: Iterable[str], *, in_order: bool, exists: Callable[[str], bool]) -> list[ManifestName]:
+    """The name of the newest version alone where all have new names, else all names by version.
+
+    Parameters
+    ----------
+    names
+        Names of what lies in a folder of versions; no more are taken than needed.
+    in_order
+        Whether the names come sorted. Then the first new name is that of the newest version, unless there are old
+        names too. What one request lists tells that of most tables; of those with more versions, old names like 1 or
+        17 come before it, and a program that went on with old names is found by the name of the next version.
+    exists
+        Whether a name is there.
+    """
+    rest = iter(names)
+    if not in_order:
+        return _newest(list(rest))
+    for text in rest:
+        name = parse_manifest_name(text)
+        if name is None or name.naming is Naming.DETACHED:
+            continue
+        page = [text, *islice(rest, _PAGE)]
+        is_long = len(page) > _PAGE
+        if is_long and name.naming is Naming.V2 and not exists(manifest_name(name.version + 1, Naming.V1)):
+            return [name]
+        return _newest([*page, *rest])
+    return []
+
+
+def _newest(names: list[str]) -> list[ManifestName]:
+    return _newest_alone(names) or sorted_names(names)
+
+
+def _newest_alone(names: list[str]) -> list[ManifestName]:
+    """The newest name where all are of one kind, without a look at each; empty where that cannot be told so.
+
+    There may be very many. No old name is as long as a new one.
+    """
+    if VERSION_HINT in names:
+        names.remove(VERSION_HINT)
+    lengths = set(map(len, names))
+    if lengths.isdisjoint(_V1_LENGTHS):
+        if len(lengths) > 1:
+            names = [name for name in names if len(name) == _V2_LENGTH]
+        newest = parse_manifest_name(min(names, default=""))
+        return [newest] if newest is not None and newest.naming is Naming.V2 else []
+    if max(lengths) in _V1_LENGTHS:
+        try:
+            version = max(int(name.removesuffix(_SUFFIX)) for name in names)
+        except ValueError:
+            return []
+        newest = parse_manifest_name(manifest_name(version, Naming.V1))
+        return [newest] if newest is not None and newest.name in names else []
+    return []

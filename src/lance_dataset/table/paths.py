@@ -11,12 +11,26 @@ from lance_dataset.io.resolve import resolve
 from lance_dataset.table.fragment import DataFile, DeletionFile
 from lance_dataset.table.manifest import BasePath
 
-__all__ = ["DATA_FOLDER", "DELETIONS_FOLDER", "INDICES_FOLDER", "TRANSACTIONS_FOLDER", "FileLocator", "deletion_name"]
+__all__ = [
+    "DATA_FOLDER",
+    "DELETIONS_FOLDER",
+    "INDICES_FOLDER",
+    "TRANSACTIONS_FOLDER",
+    "FileLocator",
+    "deletion_name",
+    "is_in_memory",
+]
 
 DATA_FOLDER = "data"
 DELETIONS_FOLDER = "_deletions"
 INDICES_FOLDER = "_indices"
 TRANSACTIONS_FOLDER = "_transactions"
+_MEMORY = "memory://"
+
+
+def is_in_memory(store: ObjectStore) -> bool:
+    """Whether a store is one of a session: other sessions have other objects of the same names."""
+    return store.uri("/") == _MEMORY
 
 
 def deletion_name(fragment_id: int, deletion_file: DeletionFile) -> str:
@@ -60,6 +74,10 @@ class FileLocator:
         store, folder = self._folder(file.base_id, DATA_FOLDER)
         return store, safe_join(folder, file.path, what="data file")
 
+    def data_folder(self, base_id: int | None) -> tuple[ObjectStore, str]:
+        """Store and folder of data files."""
+        return self._folder(base_id, DATA_FOLDER)
+
     def deletion_file(self, fragment_id: int, file: DeletionFile) -> tuple[ObjectStore, str]:
         """Store and path of the deletion file of a fragment."""
         store, folder = self._folder(file.base_id, DELETIONS_FOLDER)
@@ -87,9 +105,20 @@ class FileLocator:
                 f"{self._store.uri(self._root)}: a file lies in base path {base_id}, which the manifest does not list"
             )
         if base_id not in self._resolved:
-            self._resolved[base_id] = resolve(base.path, self._base_options(base_id), self._session)
+            self._resolved[base_id] = self._opened(base)
         store, root = self._resolved[base_id]
         return store, f"{root}/{name}" if base.is_dataset_root else root
+
+    def _opened(self, base: BasePath) -> tuple[ObjectStore, str]:
+        path = base.path
+        if not path or "\0" in path:
+            raise CorruptFileError(f"{self._store.uri(self._root)}: base path {base.id} is {path!r}, no location")
+        place = self._store.uri("")
+        has_options = any(key.startswith(f"base_{base.id}.") for key in self._options)
+        if place and path.startswith(place) and "%" not in path and not has_options:
+            # In the bucket, or the memory, of the table; neither credentials nor a session need be at hand.
+            return self._store, path[len(place) :].rstrip("/")
+        return resolve(path, self._base_options(base.id), self._session)
 
     def _base_options(self, base_id: int) -> dict[str, str]:
         prefix = f"base_{base_id}."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from contextlib import suppress
 from typing import Any
 
 from lance_dataset.errors import (
@@ -13,17 +14,16 @@ from lance_dataset.errors import (
     VersionNotFoundError,
 )
 from lance_dataset.io.base import ObjectStore
+from lance_dataset.table.commit.protocol import commit_protocol
 from lance_dataset.table.manifest import Manifest, read_manifest
 from lance_dataset.table.naming import (
     LATEST_COPY,
     VERSIONS_FOLDER,
     ManifestName,
     Naming,
-    is_detached,
     latest_copy_path,
     manifest_path,
     named_path,
-    parse_manifest_name,
 )
 
 __all__ = [
@@ -35,6 +35,7 @@ __all__ = [
     "locate_version",
     "read_latest",
     "read_named",
+    "read_newest",
     "read_version",
     "version_as_of",
     "version_info",
@@ -43,11 +44,7 @@ __all__ = [
 
 def list_manifests(store: ObjectStore, root: str) -> list[ManifestName]:
     """Names of all numbered manifests by version; a version has two while a migration of names is under way."""
-    names = (parse_manifest_name(name) for name in store.list_names(f"{root}/{VERSIONS_FOLDER}"))
-    return sorted(
-        (name for name in names if name is not None and name.naming is not Naming.DETACHED),
-        key=lambda name: (name.version, name.naming.value),
-    )
+    return commit_protocol(store).names(store, root)
 
 
 def list_versions(store: ObjectStore, root: str) -> list[ManifestName]:
@@ -90,7 +87,7 @@ def _check_same(store: ObjectStore, root: str, version: int) -> None:
 
 def find_latest(store: ObjectStore, root: str) -> ManifestName | None:
     """The newest version, None when there is no table."""
-    versions = list_versions(store, root)
+    versions = _versions(store, root, commit_protocol(store).newest(store, root))
     return versions[-1] if versions else None
 
 
@@ -102,7 +99,7 @@ def find_latest_to_follow(store: ObjectStore, root: str) -> ManifestName | None:
     UnsupportedError
         The manifests are named in different ways, so there is no name for the next one that every reader would find.
     """
-    names = list_manifests(store, root)
+    names = commit_protocol(store).newest(store, root)
     if len({name.naming for name in names}) > 1:
         raise UnsupportedError(
             f"{store.uri(root)}: Found multiple manifest naming schemes in {VERSIONS_FOLDER!r}, so nothing can be "
@@ -123,8 +120,12 @@ def latest_version(store: ObjectStore, root: str) -> ManifestName:
     """
     latest = find_latest(store, root)
     if latest is None:
-        raise DatasetNotFoundError(f"Dataset at path {store.uri(root)} was not found")
+        raise _no_table(store, root)
     return latest
+
+
+def _no_table(store: ObjectStore, root: str) -> DatasetNotFoundError:
+    return DatasetNotFoundError(f"Dataset at path {store.uri(root)} was not found")
 
 
 def read_named(store: ObjectStore, root: str, name: ManifestName) -> Manifest:
@@ -136,17 +137,54 @@ def read_named(store: ObjectStore, root: str, name: ManifestName) -> Manifest:
             renamed = manifest_path(root, name.version, Naming.V2)
             if store.exists(renamed):  # by a migration, since the listing
                 return read_manifest(store, renamed)
+        if store.external_manifests is not None:
+            raise MissingFileError(
+                f"{store.external_manifests!r} lists version {name.version} of {store.uri(root)}, but its manifest "
+                f"{store.uri(named_path(root, name))} does not exist; if another program removed the dataset, "
+                "LanceDataset.drop removes what it left"
+            ) from None
         raise
 
 
 def read_latest(store: ObjectStore, root: str) -> Manifest | None:
     """The manifest of the newest version, None when there is no table."""
     latest = find_latest(store, root)
-    return None if latest is None else read_named(store, root, latest)
+    while latest is not None:
+        try:
+            return read_named(store, root, latest)
+        except MissingFileError:
+            # Others may have committed and cleaned up between the two steps; if nothing is newer, it is lost.
+            seen, latest = latest, find_latest(store, root)
+            if latest == seen:
+                raise
+    return None
 
 
-def locate_version(store: ObjectStore, root: str, version: int) -> str:
+def read_newest(store: ObjectStore, root: str) -> Manifest:
+    """The manifest of the newest version.
+
+    Raises
+    ------
+    DatasetNotFoundError
+        There is no table.
+    """
+    manifest = read_latest(store, root)
+    if manifest is None:
+        raise _no_table(store, root)
+    return manifest
+
+
+def locate_version(store: ObjectStore, root: str, version: int, naming: Naming | None = None) -> str:
     """Path of the manifest of a version, detached ones included.
+
+    Parameters
+    ----------
+    store, root
+        The table.
+    version
+        Its version.
+    naming
+        How manifests of the table are named, if that is known: the store is asked for that name first.
 
     Raises
     ------
@@ -157,14 +195,12 @@ def locate_version(store: ObjectStore, root: str, version: int) -> str:
     CorruptFileError
         It is there under two names with different content.
     """
-    schemes = (Naming.DETACHED,) if is_detached(version) else (Naming.V2, Naming.V1)
     if 0 <= version < 1 << 64:
-        paths = [manifest_path(root, version, naming) for naming in schemes]
-        there = [path for path in paths if store.exists(path)]
+        there = commit_protocol(store).locate(store, root, version, naming)
         if len(there) > 1:
             _check_same(store, root, version)
         if there:
-            return there[0]
+            return named_path(root, there[0])
     latest = latest_version(store, root)
     if latest.naming is Naming.LATEST_COPY and latest.version == version:
         return latest_copy_path(root)
@@ -173,8 +209,11 @@ def locate_version(store: ObjectStore, root: str, version: int) -> str:
     )
 
 
-def read_version(store: ObjectStore, root: str, version: int) -> Manifest:
-    """The manifest of a version by its number, detached ones included; raises what `locate_version` raises."""
+def read_version(store: ObjectStore, root: str, version: int, naming: Naming | None = None) -> Manifest:
+    """The manifest of a version by its number, detached ones included; arguments and errors of `locate_version`."""
+    if naming is not None and store.external_manifests is None:
+        with suppress(MissingFileError):
+            return read_manifest(store, manifest_path(root, version, naming))
     try:
         return read_manifest(store, locate_version(store, root, version))
     except MissingFileError:  # renamed by a migration between the two steps
@@ -198,9 +237,14 @@ def version_as_of(store: ObjectStore, root: str, moment: dt.datetime) -> Manifes
     VersionNotFoundError
         The time is not after the first version.
     """
-    latest_version(store, root)
-    for name in reversed(list_versions(store, root)):
-        manifest = read_named(store, root, name)
+    versions = list_versions(store, root)
+    if not versions:
+        raise _no_table(store, root)
+    for name in reversed(versions):
+        try:
+            manifest = read_named(store, root, name)
+        except MissingFileError:  # cleaned up since the listing
+            continue
         if manifest.timestamp < moment.astimezone(dt.timezone.utc):
             return manifest
     raise VersionNotFoundError(
@@ -210,18 +254,16 @@ def version_as_of(store: ObjectStore, root: str, moment: dt.datetime) -> Manifes
 
 def version_info(manifest: Manifest) -> dict[str, Any]:
     """Number, time (naive, local) and counters (as text) of a version."""
-    fragments = manifest.fragments
-    files = [file for fragment in fragments for file in fragment.files]
-    deletions = [fragment.deletion_file for fragment in fragments if fragment.deletion_file is not None]
-    physical = sum(fragment.physical_rows for fragment in fragments)
-    deleted = sum(file.num_deleted_rows for file in deletions)
+    columns = manifest.fragment_list.columns
+    # Sums of Python's numbers, which do not overflow.
+    physical, deleted = sum(columns.physical_rows.tolist()), sum(columns.num_deleted_rows.tolist())
     counters = {
         "total_data_file_rows": physical,
-        "total_data_files": len(files),
+        "total_data_files": len(columns.file_sizes),
         "total_deletion_file_rows": deleted,
-        "total_deletion_files": len(deletions),
-        "total_files_size": sum(file.file_size_bytes for file in files),
-        "total_fragments": len(fragments),
+        "total_deletion_files": int(columns.has_deletions.sum()),
+        "total_files_size": sum(columns.file_sizes.tolist()),
+        "total_fragments": len(columns.ids),
         "total_rows": physical - deleted,
     }
     return {

@@ -63,13 +63,25 @@ class Expression:
     def children(self) -> tuple[Expression, ...]:
         """The operands, left to right."""
         found: list[Expression] = []
-        for member in fields(self):
-            value = getattr(self, member.name)
+        for name in _members(type(self)):
+            value = getattr(self, name)
             if isinstance(value, Expression):
                 found.append(value)
             elif isinstance(value, tuple):
                 found.extend(item for item in value if isinstance(item, Expression))
         return tuple(found)
+
+
+#: Names of the fields of each kind of node that may hold operands, as far as they were asked for.
+_MEMBERS: dict[type[Expression], tuple[str, ...]] = {}
+
+
+def _members(kind: type[Expression]) -> tuple[str, ...]:
+    names = _MEMBERS.get(kind)
+    if names is None:
+        names = tuple(member.name for member in fields(kind) if member.name not in ("position", "type"))
+        _MEMBERS[kind] = names
+    return names
 
 
 def walk(node: Expression) -> Iterator[Expression]:

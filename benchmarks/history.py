@@ -1,0 +1,143 @@
+"""How a table's age is felt: opening it and appending ten rows to it, beside the reference, on the same history.
+
+Histories are made by the reference: as many versions of one fragment (`versions`), as many fragments in a few versions
+(`fragments`), or as many appends in turn (`appends`, both). Every contender has a copy of its own (hard links), which
+grows by one append per round; in each round all of them act once, in an order shuffled anew. Medians count.
+
+    python benchmarks/history.py --length 2000 --rounds 31
+    python benchmarks/history.py --kinds appends --length 20000
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import os
+import random
+import shutil
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import lance
+import pyarrow as pa
+
+import lance_dataset
+from report import render_times
+
+ROWS = pa.table({"id": range(10), "x": [float(i) for i in range(10)], "s": [f"row {i}" for i in range(10)]})
+UNSYNCED = {"local_fsync": "false"}
+
+
+@dataclass(frozen=True)
+class Contender:
+    """A library and the way it is used."""
+
+    name: str
+    append: Callable[[str], object]
+    open: Callable[[str], int]
+
+
+CONTENDERS = [
+    Contender(
+        "lance-dataset, unsynced",
+        lambda uri: lance_dataset.write_dataset(ROWS, uri, mode="append", storage_options=UNSYNCED),
+        lambda uri: lance_dataset.dataset(uri).count_rows(),
+    ),
+    Contender(
+        "lance-dataset",
+        lambda uri: lance_dataset.write_dataset(ROWS, uri, mode="append"),
+        lambda uri: lance_dataset.dataset(uri).count_rows(),
+    ),
+    Contender(
+        "pylance",
+        lambda uri: lance.write_dataset(ROWS, uri, mode="append"),
+        lambda uri: lance.dataset(uri).count_rows(),
+    ),
+]
+
+
+def versions(uri: str, length: int) -> None:
+    """One fragment, `length` versions."""
+    dataset = lance.write_dataset(ROWS, uri)
+    for number in range(length - 1):
+        dataset.update_config({"number": str(number)})
+
+
+def fragments(uri: str, length: int) -> None:
+    """`length` fragments in four versions."""
+    dataset = lance.write_dataset(ROWS, uri)
+    for part in range(3):
+        count = (length - 1) * (part + 1) // 3 - (length - 1) * part // 3
+        new = [lance.fragment.write_fragments(ROWS, uri)[0] for _ in range(count)]
+        dataset = lance.LanceDataset.commit(uri, lance.LanceOperation.Append(new), read_version=dataset.version)
+
+
+def appends(uri: str, length: int) -> None:
+    """`length` appends: as many fragments and versions."""
+    for _ in range(length):
+        lance.write_dataset(ROWS, uri, mode="append")
+
+
+HISTORIES: dict[str, Callable[[str, int], None]] = {"versions": versions, "fragments": fragments, "appends": appends}
+
+
+def timed(action: Callable[[], object]) -> float:
+    gc.collect()
+    start = time.perf_counter()
+    action()
+    return time.perf_counter() - start
+
+
+def measure(kind: str, length: int, rounds: int, scratch: Path) -> dict[str, dict[str, list[float]]]:
+    """Seconds of each contender in each round, by activity."""
+    source = scratch / "source"
+    HISTORIES[kind](str(source), length)
+    copies = {each.name: scratch / f"copy{number}" for number, each in enumerate(CONTENDERS)}
+    for copy in copies.values():
+        shutil.copytree(source, copy, copy_function=os.link)
+    times: dict[str, dict[str, list[float]]] = {
+        f"{label} {kind}": {each.name: [] for each in CONTENDERS} for label in ("open and count", "append 10 rows to")
+    }
+    opened, appended = times.values()
+    shuffler = random.Random(7)
+    for number in range(rounds + 1):
+        for each in shuffler.sample(CONTENDERS, len(CONTENDERS)):
+            uri = str(copies[each.name])
+            seconds = timed(lambda: each.append(uri)), timed(lambda: each.open(uri))  # noqa: B023 - called at once
+            if number:  # the first round warms up
+                appended[each.name].append(seconds[0])
+                opened[each.name].append(seconds[1])
+    check(copies)
+    return times
+
+
+def check(copies: dict[str, Path]) -> None:
+    """All copies must hold the same rows, whoever reads them."""
+    counts = {read(str(copy)) for copy in copies.values() for read in (each.open for each in CONTENDERS)}
+    if len(counts) != 1:
+        raise SystemExit(f"the copies have different numbers of rows: {sorted(counts)}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--length", type=int, default=2000, help="versions and fragments of the history")
+    parser.add_argument("--rounds", type=int, default=31)
+    parser.add_argument("--kinds", nargs="+", choices=HISTORIES, default=list(HISTORIES))
+    parser.add_argument("--directory", help="where to put the tables, a new temporary folder by default")
+    options = parser.parse_args()
+    for kind in options.kinds:
+        with tempfile.TemporaryDirectory(dir=options.directory) as scratch:
+            times = measure(kind, options.length, options.rounds, Path(scratch))
+        names = [each.name for each in CONTENDERS]
+        print(render_times(f"{kind}: {options.length:,}", names, times), flush=True)
+        unsynced, synced, other = (statistics.median(times[f"append 10 rows to {kind}"][name]) for name in names)
+        print(f"append: {other / unsynced:.2f} times the reference's speed unsynced, {other / synced:.2f} synced;")
+        print(f"durability costs {1e3 * (synced - unsynced):.1f} ms\n", flush=True)
+
+
+if __name__ == "__main__":
+    main()

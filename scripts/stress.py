@@ -1,0 +1,74 @@
+"""Many processes of this package and of pylance write to one dataset: time, fairness, and that nothing is lost.
+
+python scripts/stress.py [--processes 16] [--turns 50] [--work append mixed ...] [--fsync on off] [--seed 1]
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
+
+import lance
+import pyarrow as pa
+from many_writers import OURS, REFERENCE, Outcome, check_history, run
+
+import lance_dataset
+
+WORKS = ("append", "mixed", "disjoint", "overlapping")
+START = 30_000
+
+
+def shared_out(processes: int, ours: int | None) -> list[str]:
+    """Libraries of the processes, half each unless told otherwise."""
+    count = processes // 2 if ours is None else ours
+    return [OURS if number * count % processes < count else REFERENCE for number in range(processes)]
+
+
+def many_commits(work: str, writers: list[str], arguments: argparse.Namespace, fsync: bool, folder: str) -> Outcome:
+    """One run, and its check with both libraries."""
+    path = f"{folder}/t.lance"
+    table = pa.table({"id": pa.array(range(START), pa.int64())})
+    lance_dataset.write_dataset(
+        table, path, max_rows_per_file=START // 3, enable_stable_row_ids=arguments.stable_row_ids
+    )
+    outcome = run(path, work, writers, arguments.turns, seed=arguments.seed, fsync=fsync)
+    assert len(outcome.commits) == len(writers) * arguments.turns
+
+    def rows_of(version: int) -> list[int]:
+        return lance_dataset.dataset(path, version=version).to_table()["id"].to_pylist()
+
+    expected = check_history(outcome.commits, {1: set(range(START))}, rows_of)
+    newest = lance.dataset(path)
+    assert newest.version == 1 + len(outcome.commits)
+    found = newest.to_table()["id"].to_pylist()
+    assert len(found) == len(expected)
+    assert set(found) == expected
+    lance_dataset.dataset(path).validate()
+    return outcome
+
+
+def main() -> None:
+    """Run what was asked for."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--processes", type=int, default=16)
+    parser.add_argument("--ours", type=int, help="how many of them are ours; half by default")
+    parser.add_argument("--turns", type=int, default=50)
+    parser.add_argument("--work", nargs="+", choices=WORKS, default=WORKS)
+    parser.add_argument("--fsync", nargs="+", choices=("on", "off"), default=("on", "off"))
+    parser.add_argument("--stable-row-ids", action="store_true")
+    parser.add_argument("--seed", type=int, default=1)
+    arguments = parser.parse_args()
+    writers = shared_out(arguments.processes, arguments.ours)
+    for work in arguments.work:
+        for fsync in arguments.fsync:
+            with tempfile.TemporaryDirectory() as folder:
+                outcome = many_commits(work, writers, arguments, fsync == "on", folder)
+            print(f"{work}, fsync {fsync}, seed {arguments.seed}: {outcome.summary()}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

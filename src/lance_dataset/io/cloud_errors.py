@@ -1,0 +1,103 @@
+"""Errors of the object store client, in the words and classes of this package."""
+
+from __future__ import annotations
+
+import re
+
+from obstore.exceptions import (
+    AlreadyExistsError,
+    BaseError,
+    GenericError,
+    InvalidPathError,
+    NotSupportedError,
+    PermissionDeniedError,
+    PreconditionError,
+    UnauthenticatedError,
+)
+
+from lance_dataset.errors import (
+    InvalidInputError,
+    LanceError,
+    MissingFileError,
+    StorageError,
+    StoragePermissionError,
+    UnsupportedError,
+)
+
+__all__ = ["CLIENT_ERRORS", "is_exists", "is_missing", "is_passing", "status_of", "translated"]
+
+#: What calls of the client raise.
+CLIENT_ERRORS: tuple[type[Exception], ...] = (BaseError, OSError, ValueError, NotImplementedError)
+
+_STATUS = re.compile(r"status code: (\d{3})")
+_ERROR_CODE = re.compile(r"<Code>(\w+)</Code>")
+#: Statuses that say "not now" rather than "no".
+_PASSING = frozenset({408, 409, 425, 429, 500, 502, 503, 504})
+_MISSING_STORE = frozenset({"NoSuchBucket", "ContainerNotFound", "InvalidBucketName"})
+_WRONG_REGION = frozenset({"PermanentRedirect", "AuthorizationHeaderMalformed", "IllegalLocationConstraintException"})
+
+
+def status_of(error: Exception) -> int | None:
+    """HTTP status of the answer that made an error, None when there was no answer."""
+    found = _STATUS.search(str(error))
+    return int(found.group(1)) if found else None
+
+
+def is_missing(error: Exception) -> bool:
+    """Whether the store says that there is no such object."""
+    return isinstance(error, FileNotFoundError) and _code(error) not in _MISSING_STORE
+
+
+def is_exists(error: Exception) -> bool:
+    """Whether the store refused to write because the object exists."""
+    return isinstance(error, (AlreadyExistsError, PreconditionError))
+
+
+def is_passing(error: Exception) -> bool:
+    """Whether repeating the request may help; what it did is then unknown."""
+    if not isinstance(error, GenericError):
+        return False
+    status = status_of(error)
+    return status in _PASSING if status is not None else "builder error" not in str(error)
+
+
+def translated(error: Exception, uri: str, action: str) -> LanceError:
+    """The error to raise.
+
+    Parameters
+    ----------
+    error
+        What the client raised.
+    uri
+        What was asked for.
+    action
+        What was tried, as in "reading".
+    """
+    if isinstance(error, LanceError):
+        return error
+    what = f"{action} {uri} failed"
+    detail = str(error).partition("\n\nDebug source")[0].strip()
+    code, status = _code(error), status_of(error)
+    if code in _MISSING_STORE:
+        return StorageError(f"{what}: the store has no such bucket or container; create it, or correct the URI")
+    if isinstance(error, FileNotFoundError):
+        return MissingFileError(f"{uri} does not exist")
+    if code in _WRONG_REGION or status == 301:
+        return StorageError(f"{what}: the bucket lies in another region; set storage option aws_region ({detail})")
+    if isinstance(error, (PermissionDeniedError, UnauthenticatedError)) or status in (401, 403):
+        return StoragePermissionError(
+            f"{what}: access was refused; check the credentials in storage_options or the environment, and what they "
+            f"allow ({detail})"
+        )
+    if status == 501 or isinstance(error, (NotSupportedError, NotImplementedError)):
+        return UnsupportedError(f"{what}: the store cannot do this ({detail})")
+    if isinstance(error, (ValueError, InvalidPathError)):
+        return InvalidInputError(f"{what}: {detail}")
+    if status is None and isinstance(error, GenericError):
+        return StorageError(f"{what}: no answer; check the endpoint, the network and the credentials ({detail})")
+    return StorageError(f"{what}: {detail}")
+
+
+def _code(error: Exception) -> str:
+    found = _ERROR_CODE.search(str(error))
+    return found.group(1) if found else ""

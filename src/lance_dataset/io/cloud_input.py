@@ -1,0 +1,240 @@
+"""Reading objects of a cloud store in ranges: few requests, many at a time."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import obstore
+import pyarrow as pa
+
+from lance_dataset.errors import CorruptFileError, InvalidInputError, StorageError
+from lance_dataset.io.cloud_errors import CLIENT_ERRORS, is_passing, status_of, translated
+from lance_dataset.io.cloud_process import check_process
+from lance_dataset.io.ranges import MergedRange, merge_ranges, split_merged
+from lance_dataset.io.threads import SharedPool
+
+__all__ = ["CloudInput", "CloudObject"]
+
+#: Longer ranges are fetched in pieces of this size at the same time, and merging ranges stops here.
+_PIECE = 8 << 20
+_PARALLEL_READS = 64
+_ALIGNMENT = 64
+_RANGE_NOT_SATISFIABLE = 416
+
+
+@dataclass(frozen=True)
+class CloudObject:
+    """An object by name, and how to ask for it.
+
+    Attributes
+    ----------
+    client
+        Store of the client library.
+    key
+        Name in the store.
+    uri
+        Public name, for messages.
+    block_size, download_retries
+        See `lance_dataset.io.cloud_options.CloudOptions`.
+    suffix_ranges
+        Whether the store gives the end of an object of unknown size.
+    """
+
+    client: Any
+    key: str
+    uri: str
+    block_size: int
+    download_retries: int
+    suffix_ranges: bool
+
+    def head(self) -> Any:
+        """Metadata of the object: ``size``, ``e_tag``, ``last_modified``."""
+        check_process(self.uri)
+        return self.client.head(self.key)
+
+    def get(self, options: dict[str, Any] | None = None) -> tuple[Any, Any]:
+        """Metadata and content; a download that broke off is repeated."""
+        check_process(self.uri)
+        failures = 0
+        while True:
+            try:
+                answer = obstore.get(self.client, self.key, options=options)
+                return answer.meta, answer.buffer()
+            except CLIENT_ERRORS as error:
+                failures += 1
+                if failures > self.download_retries or not is_passing(error):
+                    raise
+
+    def open(self, size: int | None) -> CloudInput:
+        """Open the object, with one request where the store allows, which brings the end of the object along.
+
+        Raises
+        ------
+        MissingFileError
+            There is no such object.
+        CorruptFileError
+            `size` is given and the object has another one.
+        """
+        try:
+            meta, end = self._end(size)
+        except CLIENT_ERRORS as error:
+            raise translated(error, self.uri, "reading") from error
+        found = meta["size"]
+        if size is not None and size != found:
+            raise CorruptFileError(f"{self.uri}: has {found} bytes, but its manifest says {size}")
+        if len(end) != min(self.block_size, found):
+            raise StorageError(f"reading {self.uri} failed: the store sent {len(end)} bytes of its end; try again")
+        return CloudInput(self, found, meta["e_tag"], _aligned(end, found - len(end)))
+
+    def _end(self, size: int | None) -> tuple[Any, Any]:
+        """Metadata and last block of the object."""
+        if size is None and not self.suffix_ranges:
+            size = self.head()["size"]
+        if size == 0:
+            return self.head(), b""
+        wanted = {"suffix": self.block_size} if size is None else (max(size - self.block_size, 0), size)
+        try:
+            return self.get({"range": wanted})
+        except CLIENT_ERRORS as error:
+            if status_of(error) != _RANGE_NOT_SATISFIABLE:
+                raise
+        # An object without any bytes, or a shorter one than expected.
+        return self.head(), b""
+
+
+class CloudInput:
+    """An object of a cloud store opened for ranged reads.
+
+    Parameters
+    ----------
+    source
+        The object.
+    size
+        Its size in bytes.
+    e_tag
+        What tells it from a later object of the same name, if the store says.
+    end
+        Its last bytes.
+    """
+
+    def __init__(self, source: CloudObject, size: int, e_tag: str | None, end: pa.Buffer) -> None:
+        self._source = source
+        self._size = size
+        self._e_tag = e_tag
+        self._end: pa.Buffer | None = end
+        self._end_start = size - end.size
+
+    @property
+    def path(self) -> str:
+        """URI of the object."""
+        return self._source.uri
+
+    @property
+    def size(self) -> int:
+        """Size in bytes."""
+        return self._size
+
+    @property
+    def mapped(self) -> None:
+        """Never mapped."""
+        return None
+
+    def read(self, offset: int, length: int) -> pa.Buffer:
+        """`length` bytes at `offset`."""
+        return self.read_ranges([(offset, length)])[0]
+
+    def read_ranges(self, ranges: Sequence[tuple[int, int]]) -> list[pa.Buffer]:
+        """One buffer per range; near ranges are fetched together, far ones at the same time."""
+        end = self._end
+        if end is None:
+            raise InvalidInputError(f"{self.path} is closed; open it again to read")
+        buffers: list[pa.Buffer] = [end] * len(ranges)
+        asked = []
+        for index, (offset, length) in enumerate(ranges):
+            if offset < 0 or length < 0 or offset + length > self._size:
+                raise CorruptFileError(
+                    f"{self.path}: bytes {offset} to {offset + length} lie outside the {self._size} bytes it has"
+                )
+            if offset >= self._end_start:
+                buffers[index] = end.slice(offset - self._end_start, length)
+            elif length == 0:
+                buffers[index] = end.slice(0, 0)
+            else:
+                asked.append(index)
+        far = [ranges[index] for index in asked]
+        requests = merge_ranges(far, self._source.block_size, _PIECE)
+        for index, buffer in zip(asked, split_merged(far, requests, self._fetch_all(requests)), strict=True):
+            buffers[index] = buffer
+        return buffers
+
+    def _fetch_all(self, requests: Sequence[MergedRange]) -> list[pa.Buffer]:
+        targets = [_allocate(request.offset, request.length) for request in requests]
+        pieces = [
+            (request.offset + start, memory[start : start + _PIECE])
+            for request, (_, memory) in zip(requests, targets, strict=True)
+            for start in range(0, request.length, _PIECE)
+        ]
+        if len(pieces) == 1:
+            self._fetch(pieces[0])
+        elif pieces:
+            for _ in _read_pool().map(self._fetch, pieces):
+                pass
+        return [buffer for buffer, _ in targets]
+
+    def _fetch(self, piece: tuple[int, memoryview]) -> None:
+        """Fill memory with the bytes at an offset."""
+        offset, memory = piece
+        try:
+            meta, content = self._source.get({"range": (offset, offset + len(memory))})
+        except CLIENT_ERRORS as error:
+            if status_of(error) == _RANGE_NOT_SATISFIABLE:
+                raise self._changed() from error
+            raise translated(error, self.path, "reading") from error
+        if meta["size"] != self._size or meta["e_tag"] != self._e_tag:
+            raise self._changed()
+        if len(content) != len(memory):
+            raise StorageError(
+                f"reading {self.path} failed: the store sent {len(content)} bytes instead of {len(memory)}; try again"
+            )
+        memory[:] = content
+
+    def _changed(self) -> CorruptFileError:
+        return CorruptFileError(
+            f"{self.path}: another object was put in its place after it was opened; open the dataset again"
+        )
+
+    def discard(self, offset: int, length: int) -> None:
+        """Nothing to do: no bytes are held but the last ones."""
+
+    def close(self) -> None:
+        """Let go of the last bytes; buffers already returned stay valid."""
+        self._end = None
+
+
+def _allocate(offset: int, length: int) -> tuple[pa.Buffer, memoryview]:
+    """Memory for the bytes at an offset of a file, as aligned as they are in the file: to hand out, and to fill."""
+    lead = offset % _ALIGNMENT
+    buffer = pa.allocate_buffer(lead + length)
+    return buffer.slice(lead), memoryview(buffer).cast("B")[lead:]
+
+
+def _aligned(content: Any, offset: int) -> pa.Buffer:
+    buffer, memory = _allocate(offset, len(content))
+    memory[:] = content
+    return buffer
+
+
+def _threads() -> int:
+    """How many threads wait for answers; ``LANCE_IO_THREADS`` says otherwise."""
+    text = os.environ.get("LANCE_IO_THREADS", "").strip()
+    if not text:
+        return _PARALLEL_READS
+    if not text.isdecimal() or not int(text):
+        raise InvalidInputError(f"LANCE_IO_THREADS must be a number from 1, not {text!r}")
+    return int(text)
+
+
+_read_pool = SharedPool("lance-cloud", _threads)

@@ -1,0 +1,268 @@
+"""What a user may say about a cloud store: names, aliases, environment variables, values."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from lance_dataset.errors import InvalidInputError
+
+__all__ = ["AZURE", "GCS", "S3", "CloudOptions", "StoreKind", "cloud_environment", "read_options"]
+
+_TRUE = frozenset({"true", "1", "yes", "on", "y", "t"})
+_FALSE = frozenset({"false", "0", "no", "off", "n", "f"})
+
+#: Options of the HTTP client, the same for every store; flags are those that are true or false.
+_CLIENT_FLAGS = frozenset({"allow_http", "allow_invalid_certificates", "http1_only", "http2_only"})
+_CLIENT_TEXTS = frozenset(
+    {
+        "connect_timeout",
+        "default_content_type",
+        "http2_keep_alive_interval",
+        "http2_keep_alive_timeout",
+        "pool_idle_timeout",
+        "pool_max_idle_per_host",
+        "proxy_ca_certificate",
+        "proxy_excludes",
+        "proxy_url",
+        "timeout",
+        "user_agent",
+    }
+)
+_CLIENT = _CLIENT_FLAGS | _CLIENT_TEXTS
+#: Options that this package acts on itself, with their defaults.
+_OWN = {"client_max_retries": 3, "client_retry_timeout": 180, "download_retry_count": 3, "block_size": 64 << 10}
+
+
+@dataclass(frozen=True)
+class StoreKind:
+    """The options one kind of store understands.
+
+    Attributes
+    ----------
+    name
+        For messages.
+    prefixes
+        Prefixes a key may have or not, longest first; the last one is that of environment variables.
+    keys
+        Names of options without prefix.
+    aliases
+        Other spelling without prefix -> name.
+    """
+
+    name: str
+    prefixes: tuple[str, ...]
+    keys: frozenset[str]
+    aliases: Mapping[str, str]
+
+    def canonical(self, key: str) -> str | None:
+        """The name of an option in any spelling; None when no store of this kind has it."""
+        lowered = key.lower()
+        stripped = next((lowered[len(each) :] for each in self.prefixes if lowered.startswith(each)), lowered)
+        for name in (lowered, stripped):
+            name = self.aliases.get(name, name)
+            if name in self.keys or name in _CLIENT or name in _OWN:
+                return name
+        return None
+
+
+S3 = StoreKind(
+    "S3",
+    ("aws_",),
+    frozenset(
+        {
+            "access_key_id",
+            "checksum_algorithm",
+            "conditional_put",
+            "default_region",
+            "disable_tagging",
+            "endpoint",
+            "imdsv1_fallback",
+            "metadata_endpoint",
+            "region",
+            "request_payer",
+            "role_arn",
+            "role_session_name",
+            "s3_express",
+            "secret_access_key",
+            "server_side_encryption",
+            "session_token",
+            "skip_signature",
+            "sse_bucket_key_enabled",
+            "sse_customer_key_base64",
+            "sse_kms_key_id",
+            "unsigned_payload",
+            "virtual_hosted_style_request",
+            "web_identity_token_file",
+        }
+    ),
+    {"endpoint_url": "endpoint", "token": "session_token"},
+)
+GCS = StoreKind(
+    "Google Cloud Storage",
+    ("google_",),
+    frozenset(
+        {
+            "application_credentials",
+            "base_url",
+            "service_account",
+            "service_account_key",
+            "skip_signature",
+        }
+    ),
+    {"service_account_path": "service_account"},
+)
+AZURE = StoreKind(
+    "Azure",
+    ("azure_storage_", "azure_"),
+    frozenset(
+        {
+            "account_key",
+            "account_name",
+            "authority_host",
+            "client_id",
+            "client_secret",
+            "disable_tagging",
+            "endpoint",
+            "fabric_cluster_identifier",
+            "fabric_session_token",
+            "fabric_token_service_url",
+            "fabric_workload_host",
+            "federated_token_file",
+            "msi_endpoint",
+            "msi_resource_id",
+            "object_id",
+            "sas_key",
+            "skip_signature",
+            "tenant_id",
+            "token",
+            "use_azure_cli",
+            "use_emulator",
+            "use_fabric_endpoint",
+        }
+    ),
+    {
+        "access_key": "account_key",
+        "authority_id": "tenant_id",
+        "azure_use_azure_cli": "use_azure_cli",
+        "bearer_token": "token",
+        "identity_endpoint": "msi_endpoint",
+        "master_key": "account_key",
+        "object_store_use_emulator": "use_emulator",
+        "sas_token": "sas_key",
+    },
+)
+
+
+@dataclass(frozen=True)
+class CloudOptions:
+    """Options by the names the client library uses.
+
+    Attributes
+    ----------
+    config
+        Options of the store that the user gave.
+    client
+        Options of the HTTP connections.
+    max_retries
+        How often a failed request is repeated.
+    retry_timeout
+        Seconds after which no request is repeated.
+    download_retries
+        How often a download that broke off is repeated.
+    block_size
+        Bytes: ranges nearer than this are fetched together, and this much of the end of a file with its first request.
+    express
+        Whether the store is S3 Express One Zone.
+    """
+
+    config: Mapping[str, str]
+    client: Mapping[str, Any]
+    max_retries: int
+    retry_timeout: int
+    download_retries: int
+    block_size: int
+    express: bool
+
+
+def cloud_environment(kind: StoreKind) -> dict[str, str]:
+    """Environment variables that are options of a kind of store."""
+    prefix = kind.prefixes[-1].upper()
+    plain = {key.upper() for key in _CLIENT | _OWN.keys()}
+    return {name: value for name, value in os.environ.items() if name.startswith(prefix) or name in plain}
+
+
+def read_options(
+    kind: StoreKind, options: Mapping[str, str], environment: Mapping[str, str], where: str
+) -> CloudOptions:
+    """Options of a store from what the user gave and, where that says nothing, from the environment.
+
+    Parameters
+    ----------
+    kind
+        What store it is.
+    options
+        As the user gave them; names in any case and spelling, unknown ones are ignored.
+    environment
+        See `cloud_environment`.
+    where
+        URI of the store, for messages.
+
+    Raises
+    ------
+    InvalidInputError
+        A value that cannot be, or two spellings of one option with different values.
+    """
+    given = _by_name(kind, options.items(), where)
+    merged = {**_by_name(kind, sorted(environment.items()), where, lenient=True), **given}
+    # The client library reads the environment too, for its own options.
+    config = {name: value for name, value in given.items() if name in kind.keys}
+    client: dict[str, Any] = {name: value for name, value in merged.items() if name in _CLIENT_TEXTS}
+    client |= {name: _flag(name, merged[name], where) for name in _CLIENT_FLAGS & merged.keys()}
+    endpoint = merged.get("endpoint", "")
+    if endpoint.lower().startswith("http://") and not client.get("allow_http"):
+        raise InvalidInputError(
+            f"{where}: the endpoint {endpoint!r} is not encrypted; use https, or allow it with the storage option "
+            "allow_http='true'"
+        )
+    numbers = {name: _number(name, merged.get(name, str(default)), where) for name, default in _OWN.items()}
+    return CloudOptions(
+        config,
+        client,
+        numbers["client_max_retries"],
+        numbers["client_retry_timeout"],
+        numbers["download_retry_count"],
+        max(numbers["block_size"], 1 << 10),
+        "s3_express" in merged and _flag("s3_express", merged["s3_express"], where),
+    )
+
+
+def _by_name(kind: StoreKind, items: Iterable[tuple[str, str]], where: str, *, lenient: bool = False) -> dict[str, str]:
+    """Values by canonical name; of two spellings in the environment the first counts."""
+    found: dict[str, str] = {}
+    spelled: dict[str, str] = {}
+    for key, value in items:
+        name = kind.canonical(key)
+        if name is None or value is None:
+            continue
+        text = str(value)
+        if found.setdefault(name, text) != text and not lenient:
+            raise InvalidInputError(f"{where}: the storage options {spelled[name]!r} and {key!r} contradict each other")
+        spelled.setdefault(name, key)
+    return found
+
+
+def _flag(name: str, value: str, where: str) -> bool:
+    text = value.strip().lower()
+    if text not in _TRUE | _FALSE:
+        raise InvalidInputError(f"{where}: storage option {name!r} must be 'true' or 'false', not {value!r}")
+    return text in _TRUE
+
+
+def _number(name: str, value: str, where: str) -> int:
+    text = value.strip()
+    if not text.isdecimal() or len(text) > 15:
+        raise InvalidInputError(f"{where}: storage option {name!r} must be a whole number, not {value!r}")
+    return int(text)

@@ -1,0 +1,201 @@
+"""Writing objects of any size to a cloud store without holding them whole."""
+
+from __future__ import annotations
+
+import os
+import queue
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import obstore
+import pyarrow as pa
+
+from lance_dataset.errors import InvalidInputError, LanceError
+from lance_dataset.io.cloud_errors import CLIENT_ERRORS, translated
+
+__all__ = ["CloudOutput", "part_size"]
+
+#: So that the largest data file `write_dataset` makes (90 GiB) fits into the 10,000 parts S3 takes.
+_PART = 10 << 20
+_SMALLEST_PART = 5 << 20
+_MAX_PARTS = 10_000
+_PARALLEL_PARTS = 6
+_POLL_SECONDS = 0.2
+
+
+def part_size() -> int:
+    """Bytes of a part of an upload: 10 MiB, or what ``LANCE_INITIAL_UPLOAD_SIZE`` says if that is more."""
+    text = os.environ.get("LANCE_INITIAL_UPLOAD_SIZE", "").strip()
+    if not text:
+        return _PART
+    if not text.isdecimal() or int(text) < _SMALLEST_PART:
+        raise InvalidInputError(
+            f"LANCE_INITIAL_UPLOAD_SIZE must be a number of at least {_SMALLEST_PART}, not {text!r}"
+        )
+    return max(int(text), _PART)
+
+
+class CloudOutput:
+    """A new object that nobody sees before `close`.
+
+    Up to one part is kept in memory and put at once; what is longer is uploaded in parts while it is written.
+
+    Parameters
+    ----------
+    client
+        Store of the client library.
+    key
+        Name of the object in it.
+    uri
+        Public name, for messages.
+    put_whole
+        Puts the content of a short object in one request; refuses to replace one.
+    check_new
+        Raises if the object exists; called before the first part of a long one is sent.
+    """
+
+    _open = False
+    _upload: _Upload | None = None
+
+    def __init__(
+        self, client: Any, key: str, uri: str, put_whole: Callable[[bytes], None], check_new: Callable[[], None]
+    ) -> None:
+        self._client = client
+        self._key = key
+        self._uri = uri
+        self._put_whole = put_whole
+        self._check_new = check_new
+        self._part_size = part_size()
+        self._part = bytearray()
+        self._sent = 0
+        self._open = True
+
+    def write(self, data: bytes | memoryview | pa.Buffer) -> None:
+        """Append bytes."""
+        if not self._open:
+            raise InvalidInputError(f"{self._uri} is closed; it cannot be written any more")
+        view = memoryview(data).cast("B")
+        start = 0
+        while len(view) - start >= (space := self._part_size - len(self._part)):
+            self._part += view[start : start + space]
+            start += space
+            self._send_part()
+        self._part += view[start:]
+
+    def write_many(self, parts: Sequence[bytes | memoryview | pa.Buffer]) -> None:
+        """Append several buffers."""
+        for part in parts:
+            self.write(part)
+
+    def tell(self) -> int:
+        """Bytes written so far."""
+        return self._sent + len(self._part)
+
+    def close(self) -> None:
+        """Finish: the object is there, whole, when this returns."""
+        if not self._open:
+            return
+        try:
+            if self._upload is None:
+                self._put_whole(bytes(self._part))
+            else:
+                if self._part:
+                    self._upload.send(bytes(self._part))
+                self._upload.finish()
+        except BaseException:
+            self.abort()
+            raise
+        self._open = False
+        self._part = bytearray()
+
+    def abort(self) -> None:
+        """Drop the object and the parts that were uploaded."""
+        upload, self._upload = self._upload, None
+        if self._open and upload is not None:
+            upload.abort()
+        self._open = False
+        self._part = bytearray()
+
+    def _send_part(self) -> None:
+        if self._sent >= self._part_size * _MAX_PARTS:
+            raise InvalidInputError(
+                f"{self._uri}: an object has at most {_MAX_PARTS} parts of {self._part_size} bytes; write smaller "
+                "files (max_bytes_per_file) or set LANCE_INITIAL_UPLOAD_SIZE in the environment to more bytes per part"
+            )
+        if self._upload is None:
+            self._check_new()
+            self._upload = _Upload(self._client, self._key, self._uri, self._part_size)
+        self._upload.send(bytes(self._part))
+        self._sent += len(self._part)
+        self._part = bytearray()
+
+    def __del__(self) -> None:
+        # At the end of the interpreter the uploading thread does not run any more; its upload ends with the process.
+        if not sys.is_finalizing():
+            self.abort()
+
+
+class _Abort(Exception):
+    """Ends an upload from the side of the writer; the client library then drops its parts."""
+
+
+class _Upload:
+    """A thread that hands parts to the client library, which sends several at a time."""
+
+    def __init__(self, client: Any, key: str, uri: str, size: int) -> None:
+        self._uri = uri
+        self._parts: queue.Queue[bytes | _Abort | None] = queue.Queue(1)
+        self._error: BaseException | None = None
+        arguments = (client, key, size)
+        self._thread = threading.Thread(target=self._run, args=arguments, name="lance-upload", daemon=True)
+        self._thread.start()
+
+    def send(self, part: bytes | _Abort | None) -> None:
+        """Pass a part on, waiting while earlier ones are on their way; raises what made the upload fail."""
+        while self._thread.is_alive():
+            try:
+                self._parts.put(part, timeout=_POLL_SECONDS)
+                return
+            except queue.Full:
+                continue
+        self._raise_failure()
+
+    def finish(self) -> None:
+        """Wait until the object is complete."""
+        self.send(None)
+        self._thread.join()
+        self._raise_failure()
+
+    def abort(self) -> None:
+        """Wait until the parts are dropped."""
+        while self._thread.is_alive():
+            try:
+                self._parts.put(_Abort(), timeout=_POLL_SECONDS)
+                break
+            except queue.Full:
+                continue
+        self._thread.join()
+
+    def _raise_failure(self) -> None:
+        if isinstance(self._error, LanceError):
+            raise self._error
+        if isinstance(self._error, CLIENT_ERRORS):
+            raise translated(self._error, self._uri, "writing") from self._error
+        if self._error is not None:
+            raise self._error
+
+    def _run(self, client: Any, key: str, size: int) -> None:
+        try:
+            obstore.put(
+                client, key, self._received(), use_multipart=True, chunk_size=size, max_concurrency=_PARALLEL_PARTS
+            )
+        except BaseException as error:
+            self._error = error
+
+    def _received(self) -> Iterator[bytes]:
+        while (part := self._parts.get()) is not None:
+            if isinstance(part, _Abort):
+                raise part
+            yield part

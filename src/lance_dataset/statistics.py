@@ -1,0 +1,137 @@
+"""Statistics of a dataset: counts from its manifest, sizes from the metadata of its files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypedDict
+
+import numpy as np
+
+from lance_dataset.file.container import FileMetadata
+from lance_dataset.file.explain.columns import explain_columns, stored_columns
+from lance_dataset.file.v0_1.container import LegacyFile
+from lance_dataset.query.fragment_reader import FragmentReader
+from lance_dataset.schema import Field, Schema
+from lance_dataset.table.fragment_list import FragmentList
+
+if TYPE_CHECKING:
+    from lance_dataset.dataset import LanceDataset
+
+__all__ = ["DataStatistics", "DatasetStats", "FieldStatistics", "LanceStats"]
+
+
+class DatasetStats(TypedDict):
+    """Counts of a dataset.
+
+    Attributes
+    ----------
+    num_deleted_rows
+        Rows that are deleted but still in files.
+    num_fragments
+        Fragments.
+    num_small_files
+        Fragments with few rows.
+    """
+
+    num_deleted_rows: int
+    num_fragments: int
+    num_small_files: int
+
+
+@dataclass
+class FieldStatistics:
+    """A field of the dataset.
+
+    Attributes
+    ----------
+    id
+        Its id.
+    bytes_on_disk
+        Bytes that its pages take in all files; those of its children are not among them.
+    """
+
+    id: int
+    bytes_on_disk: int
+
+
+@dataclass
+class DataStatistics:
+    """Statistics of the data.
+
+    Attributes
+    ----------
+    fields
+        All fields, parents before children.
+    """
+
+    fields: list[FieldStatistics]
+
+
+class LanceStats:
+    """Statistics of a dataset. Get it with `LanceDataset.stats`."""
+
+    def __init__(self, dataset: LanceDataset) -> None:
+        self._dataset = dataset
+
+    def dataset_stats(self, max_rows_per_group: int = 1024) -> DatasetStats:
+        """Counts.
+
+        Parameters
+        ----------
+        max_rows_per_group
+            A fragment with fewer rows, deleted ones included, is small.
+        """
+        if isinstance(max_rows_per_group, bool) or not isinstance(max_rows_per_group, int | np.integer):
+            raise TypeError(f"max_rows_per_group must be an integer, not {type(max_rows_per_group).__name__}")
+        if max_rows_per_group < 0:
+            raise OverflowError(f"max_rows_per_group must not be negative, got {max_rows_per_group}")
+        manifest, reader = self._dataset._manifest, self._dataset._reader
+        numbers = FragmentList.of(manifest.fragments, manifest.path).columns
+        physical, deleted = numbers.physical_rows, numbers.num_deleted_rows
+        if not numbers.is_complete.all():  # releases before 0.8 did not count
+            physical = np.array([each.physical_rows for each in reader.fragments], np.int64)
+            deleted = np.array([len(each.deletions) for each in reader.fragments], np.int64)
+        return {
+            "num_deleted_rows": int(deleted.sum()),
+            "num_fragments": len(physical),
+            "num_small_files": int((physical < max_rows_per_group).sum()),
+        }
+
+    def data_stats(self) -> DataStatistics:
+        """Sizes of the fields; looks at the metadata of every file.
+
+        Raises
+        ------
+        CorruptFileError, MissingFileError
+            A file cannot be read.
+        """
+        schema = self._dataset._manifest.schema
+        sizes = {node.id: 0 for node in schema.walk()}
+        for fragment in self._dataset._reader.fragments:
+            for node_id in sizes:
+                found = fragment.stored(node_id)
+                if found is not None and isinstance(found[0], FileMetadata):
+                    pages = found[0].column(found[1]).pages
+                    sizes[node_id] += sum(size for page in pages for _, size in page.buffers)
+            _add_legacy(sizes, schema, fragment)
+        return DataStatistics([FieldStatistics(node_id, size) for node_id, size in sizes.items()])
+
+
+def _add_legacy(sizes: dict[int, int], schema: Schema, fragment: FragmentReader) -> None:
+    """Add the pages of 0.1 files, whose sizes only a look into the pages tells."""
+
+    def legacy(field_id: int) -> tuple[LegacyFile, int] | None:
+        found = fragment.stored(field_id)
+        return (found[0], found[1]) if found is not None and isinstance(found[0], LegacyFile) else None
+
+    ids = dict(_ids(schema.fields))
+    for page in explain_columns(stored_columns(schema, legacy)):
+        sizes[ids[page.column]] += sum(buffer.size for buffer in page.buffers)
+
+
+def _ids(nodes: Sequence[Field], above: str = "") -> Iterator[tuple[str, int]]:
+    """Paths and ids of fields."""
+    for node in nodes:
+        yield f"{above}{node.name}", node.id
+        yield from _ids(node.children, f"{above}{node.name}.")

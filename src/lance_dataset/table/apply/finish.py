@@ -1,0 +1,141 @@
+"""What all operations have in common: the order of fragments, marks, feature flags, signature, and a last check."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from lance_dataset._version import __version__
+from lance_dataset.errors import UnsupportedError
+from lance_dataset.file.v0_1.dictionaries import with_dictionaries, write_dictionaries
+from lance_dataset.schema import Field
+from lance_dataset.table.apply.numbering import highest_id
+from lance_dataset.table.checks import check_manifest, is_mixture
+from lance_dataset.table.flags import STICKY, Feature, check_readable
+from lance_dataset.table.fragment import LEGACY_VERSION
+from lance_dataset.table.fragment_list import FragmentList, edited
+from lance_dataset.table.indices.changes import pruned
+from lance_dataset.table.indices.coverage import (
+    has_covering_index,
+    has_reliable_coverage,
+    signature_for_unreliable_coverage,
+)
+from lance_dataset.table.manifest import Manifest, WriterVersion
+from lance_dataset.table.old_tables.completion import Completion
+from lance_dataset.table.old_tables.field_repair import with_unique_fields
+
+__all__ = ["finished"]
+
+
+def finished(changed: Manifest, base: Manifest, complete: Completion | None = None) -> Manifest:
+    """A changed manifest as the version after `base`.
+
+    Parameters
+    ----------
+    changed
+        `base` with what an operation changed.
+    base
+        The version it is based on.
+    complete
+        Fills in row counts and file sizes that fragments lack.
+
+    Raises
+    ------
+    InvalidInputError, CorruptFileError, UnsupportedError
+        A reader would refuse the result.
+    """
+    fragments = _without_clustering(changed.fragment_list.ordered())
+    if complete is not None:
+        fragments = complete(fragments, changed.base_paths)
+    manifest = replace(
+        changed,
+        version=base.version + 1,
+        fragments=fragments,
+        max_fragment_id=highest_id(base, changed),
+        path="",
+        file_size=0,
+        tag="",
+        transaction_file="",  # named, and the name checked, when the version is published
+        inline_transaction=None,
+        writer_version=_signature(changed),
+    )
+    manifest = with_unique_fields(_with_storage_version(manifest))
+    manifest = replace(manifest, index_section=pruned(manifest, reliable=has_reliable_coverage(changed)))
+    manifest = _with_flags(_with_dictionaries(manifest), base)
+    where = f"new version {manifest.version}"
+    check_readable(manifest.reader_flags, manifest.writer_flags, manifest.max_allocated_field_id, where)
+    base_ids = {path.id for path in manifest.base_paths}
+    flags, version = manifest.reader_flags, manifest.storage_version
+    checked = check_manifest(manifest.fragment_list, base_ids, flags, version, "", where, from_storage=False)
+    return replace(manifest, fragments=checked)
+
+
+def _without_clustering(fragments: FragmentList) -> FragmentList:
+    """Without what the format reserves for a later use: it would no longer be true."""
+    marked = (fragments[position] for position in np.flatnonzero(fragments.columns.has_clustering).tolist())
+    return edited(fragments, updated={each.id: replace(each, clustering_id=None) for each in marked})
+
+
+def _signature(changed: Manifest) -> WriterVersion | None:
+    """Signature that differs from the usual one; `changed` still has that of the version its indices are from."""
+    if has_reliable_coverage(changed):
+        return None
+    return signature_for_unreliable_coverage(__version__)
+
+
+def _with_storage_version(manifest: Manifest) -> Manifest:
+    """The manifest with the storage version of its files, if it claims 0.1; refuses a mixture with later ones."""
+    found = manifest.fragment_list.columns.storage_versions
+    if is_mixture(found):
+        raise UnsupportedError(
+            f"the dataset would keep files of storage version 0.1 beside {sorted(found - {LEGACY_VERSION})}, which "
+            "old releases (0.15, 0.16) mixed by mistake; it can be read, but not be changed like this: overwrite it, "
+            "restore a version from before, or compact it into one version with "
+            "optimize.compact_files(data_storage_version=...)"
+        )
+    if manifest.storage_version != LEGACY_VERSION or not found or LEGACY_VERSION in found:
+        return manifest
+    return replace(manifest, storage_version=max(found))
+
+
+def _with_dictionaries(manifest: Manifest) -> Manifest:
+    """The manifest with the dictionary values of a 0.1 table at its head, as it will be read back."""
+    if manifest.storage_version == LEGACY_VERSION:
+        blocks, schema = write_dictionaries(manifest.schema, 0)
+        head = b"".join(blocks)
+        return replace(manifest, schema=with_dictionaries(schema, head, "new manifest"), legacy_head=head)
+    if any(node.dictionary_values is not None for node in manifest.schema.walk()):
+        # Later files keep their dictionaries themselves.
+        fields = tuple(_without_dictionary(top) for top in manifest.schema.fields)
+        return replace(manifest, schema=replace(manifest.schema, fields=fields), legacy_head=b"")
+    return manifest
+
+
+def _without_dictionary(node: Field) -> Field:
+    children = tuple(_without_dictionary(child) for child in node.children)
+    return replace(node, children=children, dictionary=None, dictionary_values=None)
+
+
+def _with_flags(manifest: Manifest, base: Manifest) -> Manifest:
+    """Set the feature flags that the content needs, and those that are never taken back."""
+    both = Feature(0)
+    columns = manifest.fragment_list.columns
+    if columns.has_deletions.any():
+        both |= Feature.DELETION_FILES
+    if manifest.uses_stable_row_ids:
+        both |= Feature.STABLE_ROW_IDS
+    if manifest.base_paths:
+        both |= Feature.BASE_PATHS
+    if has_covering_index(manifest):
+        both |= Feature.COVERED_INDEX
+    if len((columns.storage_versions | {manifest.storage_version}) - {LEGACY_VERSION}) > 1:
+        both |= Feature.MIXED_FILE_VERSIONS
+    if columns.has_spilled_lineage.any():
+        both |= Feature.SPILLED_LINEAGE
+    kept = (base.writer_flags | manifest.writer_flags) & int(STICKY)
+    readers = int(both) | kept & ~int(Feature.NON_REUSABLE_FIELD_IDS)
+    writers = int(both) | kept | manifest.writer_flags & int(Feature.V2_FORMAT)
+    if manifest.config:
+        writers |= int(Feature.TABLE_CONFIG)
+    return replace(manifest, reader_flags=readers, writer_flags=writers)

@@ -1,0 +1,1 @@
+"""Removing old versions, and files that nobody refers to."""

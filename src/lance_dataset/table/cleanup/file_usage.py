@@ -1,0 +1,245 @@
+"""Which files versions of a table refer to."""
+
+from __future__ import annotations
+
+import enum
+from collections import deque
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import compress
+
+import numpy as np
+
+from lance_dataset._proto import table_pb2
+from lance_dataset.errors import CorruptFileError, LanceError, MissingFileError, UnsupportedError
+from lance_dataset.io.base import ObjectStore
+from lance_dataset.table.flags import check_writable
+from lance_dataset.table.fragment import DataFile, Fragment
+from lance_dataset.table.fragment_list import FragmentList
+from lance_dataset.table.indices.coverage import parse_indices
+from lance_dataset.table.indices.metadata import uuid_from_proto
+from lance_dataset.table.manifest import Manifest, read_manifest
+from lance_dataset.table.messages import parse_message
+from lance_dataset.table.naming import VERSIONS_FOLDER, ManifestName, Naming, named_path, parse_manifest_name
+from lance_dataset.table.paths import (
+    DATA_FOLDER,
+    DELETIONS_FOLDER,
+    INDICES_FOLDER,
+    TRANSACTIONS_FOLDER,
+    deletion_name,
+)
+from lance_dataset.table.versions import read_named
+
+__all__ = [
+    "FileKind",
+    "FileUsage",
+    "VersionFiles",
+    "data_path",
+    "detached_versions",
+    "read_usage",
+    "version_files",
+]
+
+_READERS = 16
+
+_BLOB_SUFFIX = ".blob"
+_FILE_SUFFIX = ".lance"
+
+
+class FileKind(enum.Enum):
+    """What a file of a table is for; the values are the names users see."""
+
+    MANIFEST = "manifest"
+    DATA = "data"
+    DELETION = "deletion"
+    TRANSACTION = "transaction"
+    INDEX = "index"
+    TEMPORARY_MANIFEST = "temporary_manifest"
+
+
+@dataclass(frozen=True)
+class VersionFiles:
+    """What a version refers to, its own manifest left out.
+
+    Attributes
+    ----------
+    data
+        Data files of the table itself, as manifests name them: below ``data``, in UTF-8. There may be very many.
+    own
+        Its other files by path below the root, such as ``_deletions/x.bin``; of an index its folder.
+    in_bases
+        (base path id, path below it) of files in base paths, data files among them.
+    """
+
+    data: frozenset[bytes]
+    own: frozenset[str]
+    in_bases: frozenset[tuple[int, str]]
+
+
+def version_files(manifest: Manifest) -> VersionFiles:
+    """Data files, deletion files, folders of indices and the transaction file of a version.
+
+    Raises
+    ------
+    CorruptFileError
+        The manifest contradicts the format.
+    """
+    fragments = FragmentList.of(manifest.fragments, manifest.path)
+    paths, bases = fragments.file_paths(), fragments.columns.file_base_ids
+    own: set[str] = set()
+    in_bases: set[tuple[int, str]] = set()
+    for position in np.flatnonzero(bases >= 0).tolist():
+        in_bases.add((int(bases[position]), f"{DATA_FOLDER}/{data_path(paths[position], manifest.path)}"))
+    data = frozenset(paths) if not in_bases else frozenset(compress(paths, (bases < 0).tolist()))
+    overlays: set[bytes] = set()
+    for base_id, path in _other_files(manifest, fragments):
+        if base_id is not None:
+            in_bases.add((base_id, path))
+        elif path.startswith(f"{DATA_FOLDER}/"):
+            overlays.add(path[len(DATA_FOLDER) + 1 :].encode())
+        else:
+            own.add(path)
+    return VersionFiles(data | overlays if overlays else data, frozenset(own), frozenset(in_bases))
+
+
+def data_path(path: bytes, where: str) -> str:
+    """Path of a data file below its folder.
+
+    Raises
+    ------
+    CorruptFileError
+        It is no text.
+    """
+    try:
+        return path.decode()
+    except UnicodeDecodeError as error:
+        raise CorruptFileError(f"{where}: the path {path!r} of a data file is no UTF-8 text") from error
+
+
+def _other_files(manifest: Manifest, fragments: FragmentList) -> Iterator[tuple[int | None, str]]:
+    """All but the data files of fragments: base path id, and path below it."""
+    numbers = fragments.columns
+    for position in np.flatnonzero(numbers.has_deletions | numbers.has_overlays):
+        yield from _rare_files(fragments[int(position)], manifest.path)
+    for index in parse_indices(manifest.index_section):
+        uuid = uuid_from_proto(index.uuid, f"{manifest.path}: index {index.name!r}")
+        yield index.base_id if index.HasField("base_id") else None, f"{INDICES_FOLDER}/{uuid}"
+    if manifest.transaction_file:
+        yield None, f"{TRANSACTIONS_FOLDER}/{manifest.transaction_file}"
+
+
+def _rare_files(fragment: Fragment, where: str) -> Iterator[tuple[int | None, str]]:
+    """Deletion file and overlay files of a fragment."""
+    deletion = fragment.deletion_file
+    if deletion is not None:
+        yield deletion.base_id, f"{DELETIONS_FOLDER}/{deletion_name(fragment.id, deletion)}"
+    for message in fragment.overlays:
+        overlay = parse_message(table_pb2.DataOverlayFile, message, where)
+        file = DataFile.from_proto(overlay.data_file)
+        yield file.base_id, f"{DATA_FOLDER}/{file.path}"
+
+
+class FileUsage:
+    """What a number of versions use of the files that lie in one table.
+
+    Their own files are found by path, those they find in base paths by name: a base path may be this very table in
+    whatever spelling, and names are unique anyway.
+    """
+
+    def __init__(self) -> None:
+        self._data: set[bytes] = set()
+        self._paths: set[str] = set()
+        self._names: set[str] = set()
+
+    def add(self, files: VersionFiles) -> None:
+        """Take in what a version of this table uses."""
+        self._data |= files.data
+        self._paths |= files.own
+        self.add_foreign(files)
+
+    def add_foreign(self, files: VersionFiles) -> None:
+        """Take in what a version of another table, a branch of this one, may use of this one."""
+        self._names.update(_name(path) for _, path in files.in_bases)
+
+    def uses(self, path: str) -> bool:
+        """Whether a version refers to a file.
+
+        Parameters
+        ----------
+        path
+            Below the root of the table. A file of an index belongs to the folder of the index, a blob file to the data
+            file whose name its folder has.
+        """
+        return any(self._refers_to(key) or _name(key) in self._names for key in _keys(path))
+
+    def _refers_to(self, path: str) -> bool:
+        if path.startswith(f"{DATA_FOLDER}/"):
+            return path[len(DATA_FOLDER) + 1 :].encode(errors="surrogateescape") in self._data
+        return path in self._paths
+
+    def uses_any(self, files: VersionFiles) -> bool:
+        """Whether one of the versions, of branches, finds a file of a version of this table in its base paths."""
+        if not self._names:
+            return False
+        data = (path.decode(errors="replace") for path in files.data)
+        return any(_name(path) in self._names for path in (*files.own, *data))
+
+
+def _name(path: str) -> str:
+    return path.rpartition("/")[2]
+
+
+def _keys(path: str) -> tuple[str, ...]:
+    """Paths by which a manifest may refer to a file."""
+    folder, _, rest = path.partition("/")
+    if folder == INDICES_FOLDER:
+        return (f"{folder}/{rest.partition('/')[0]}",)
+    if folder == DATA_FOLDER and path.endswith(_BLOB_SUFFIX):
+        return path, path.rpartition("/")[0] + _FILE_SUFFIX
+    return (path,)
+
+
+def detached_versions(store: ObjectStore, root: str) -> list[ManifestName]:
+    """Detached versions; they have no place in the history, so they are never old."""
+    names = map(parse_manifest_name, store.list_names(f"{root}/{VERSIONS_FOLDER}"))
+    return [name for name in names if name is not None and name.naming is Naming.DETACHED]
+
+
+def read_usage(store: ObjectStore, root: str, names: Sequence[ManifestName]) -> Iterator[tuple[Manifest, VersionFiles]]:
+    """Versions and what they refer to; those that are gone by now are left out.
+
+    Raises
+    ------
+    CorruptFileError, UnsupportedError
+        A version cannot be read, or has features this release does not know the files of.
+    """
+
+    def read(name: ManifestName) -> tuple[Manifest, VersionFiles] | None:
+        path = named_path(root, name)
+        try:
+            detached = name.naming is Naming.DETACHED
+            manifest = read_manifest(store, path) if detached else read_named(store, root, name)
+            check_writable(manifest.writer_flags, path)
+            return manifest, version_files(manifest)
+        except MissingFileError:  # by another cleanup
+            return None
+        except LanceError as error:
+            problem = (
+                f"it is not known which files version {name.version} needs, so none can be told to be unused: {error}"
+            )
+            kind = UnsupportedError if isinstance(error, UnsupportedError) else CorruptFileError
+            raise kind(problem) from error
+
+    if len(names) <= 1:
+        yield from filter(None, map(read, names))
+        return
+    with ThreadPoolExecutor(min(_READERS, len(names))) as pool:
+        # No more than so many are held in memory, as each may be large.
+        waiting = deque(pool.submit(read, name) for name in names[:_READERS])
+        for name in (*names[_READERS:], *(None for _ in range(len(waiting)))):
+            found = waiting.popleft().result()
+            if name is not None:
+                waiting.append(pool.submit(read, name))
+            if found is not None:
+                yield found

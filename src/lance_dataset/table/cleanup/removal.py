@@ -1,0 +1,238 @@
+"""Removing versions that nobody needs any more, and their files.
+
+Order is what keeps this safe. Manifests go first, and for good, before any file does: a version that is listed is
+complete at every moment, and an interrupted run leaves nothing but files that the next one removes. Tags, branches and
+versions that appear meanwhile are looked for before and after manifests go; a version that got a tag or a branch in
+between is put back.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from itertools import compress
+
+from lance_dataset.errors import AlreadyExistsError, LanceError, MissingFileError
+from lance_dataset.io.base import ObjectStore
+from lance_dataset.table.cleanup.file_usage import FileKind, detached_versions, read_usage
+from lance_dataset.table.cleanup.plan import (
+    Candidate,
+    CleanupPlan,
+    CleanupPolicy,
+    OldVersion,
+    plan_cleanup,
+    tagged_versions,
+)
+from lance_dataset.table.commit.protocol import commit_protocol
+from lance_dataset.table.manifest import Manifest
+from lance_dataset.table.naming import VERSIONS_FOLDER
+from lance_dataset.table.versions import list_versions
+
+__all__ = ["CleanupPolicy", "Removed", "cleanup", "planned_removal"]
+
+_log = logging.getLogger(__name__)
+_CONCURRENCY = 16
+#: More threads than this only get into each other's way.
+_MAX_CONCURRENCY = 64
+#: Manifests that go between two looks at tags and branches; their content is kept in memory that long.
+_STEP = 64
+_STEP_BYTES = 64 << 20
+
+
+@dataclass(frozen=True)
+class Removed:
+    """What a cleanup removed.
+
+    Attributes
+    ----------
+    bytes_removed
+        Size of all files, manifests included.
+    old_versions
+        Versions.
+    data_files_removed, transaction_files_removed, index_files_removed, deletion_files_removed
+        Files by kind.
+    failed_deletes
+        Files that could not be removed; they are not counted elsewhere.
+    """
+
+    bytes_removed: int = 0
+    old_versions: int = 0
+    data_files_removed: int = 0
+    transaction_files_removed: int = 0
+    index_files_removed: int = 0
+    deletion_files_removed: int = 0
+    failed_deletes: int = 0
+
+
+_COUNTERS = {
+    FileKind.DATA: "data_files_removed",
+    FileKind.TRANSACTION: "transaction_files_removed",
+    FileKind.INDEX: "index_files_removed",
+    FileKind.DELETION: "deletion_files_removed",
+}
+
+
+def planned_removal(plan: CleanupPlan, root: str) -> tuple[Removed, list[Candidate]]:
+    """What a cleanup would remove if everything stays as it is: the counts, and the files, manifests last."""
+    files = plan.removable(root)
+    manifests = [manifest for old in plan.old for manifest in old.manifests]
+    return _counted(len(plan.old), [*files, *manifests]), [*files, *manifests]
+
+
+def cleanup(store: ObjectStore, root: str, manifest: Manifest, policy: CleanupPolicy) -> Removed:
+    """Remove old versions and files that no version needs.
+
+    Parameters
+    ----------
+    store, root
+        The table, or a branch of it.
+    manifest
+        The version to start from; it and all later ones stay.
+    policy
+        What is old.
+
+    Returns
+    -------
+    Removed
+        Counts of what is gone.
+
+    Raises
+    ------
+    CorruptFileError, UnsupportedError
+        A manifest, a tag or a branch cannot be read, so what it needs is not known.
+    InvalidInputError
+        An old version has a tag, and the policy makes that an error.
+    """
+    return _Cleanup(store, root, manifest, policy).run()
+
+
+class _Cleanup:
+    """One run."""
+
+    def __init__(self, store: ObjectStore, root: str, manifest: Manifest, policy: CleanupPolicy) -> None:
+        self._store = store
+        self._root = root
+        self._manifest = manifest
+        self._policy = policy
+        self._pace = _Pace(policy.delete_rate_limit)
+        self._failed = 0
+        self._removed: list[Candidate] = []
+        self._versions = 0
+        self._new_parents: set[int] = set()
+
+    def run(self) -> Removed:
+        plan = plan_cleanup(self._store, self._root, self._manifest, self._policy)
+        pool = ThreadPoolExecutor(min(self._policy.delete_concurrency or _CONCURRENCY, _MAX_CONCURRENCY))
+        try:
+            for step in _steps(plan.old):
+                self._remove_versions(pool, plan, step)
+            if plan.files:
+                self._look_again(plan)
+                self._remove(pool, plan.removable(self._root))
+        finally:
+            pool.shutdown(cancel_futures=True)
+        return replace(_counted(self._versions, self._removed), failed_deletes=self._failed)
+
+    def _remove(self, pool: ThreadPoolExecutor, files: Sequence[Candidate]) -> list[Candidate]:
+        """Remove files, and return those that are gone."""
+        gone = list(compress(files, pool.map(self._delete, files)))
+        self._removed += gone
+        self._failed += len(files) - len(gone)
+        return gone
+
+    def _delete(self, file: Candidate) -> bool:
+        self._pace.wait()
+        try:
+            self._store.delete(file.path)
+        except (LanceError, OSError) as error:
+            _log.warning("%s could not be removed: %s", self._store.uri(file.path), error)
+            return False
+        return True
+
+    # -- versions --------------------------------------------------------------------------------------------------
+
+    def _remove_versions(self, pool: ThreadPoolExecutor, plan: CleanupPlan, step: Sequence[OldVersion]) -> None:
+        """Remove manifests, but for those that got a tag or a branch since the plan was made."""
+        held = self._held(plan)
+        going = [old for old in step if old.version not in held]
+        contents: dict[str, bytes] = {}
+        for file in (file for old in going for file in old.manifests):
+            with suppress(MissingFileError):  # removed by another cleanup
+                contents[file.path] = self._store.read(file.path)
+        files = [file for old in going for file in old.manifests if file.path in contents]
+        commit_protocol(self._store).forget(self._store, self._root, [old.version for old in going])
+        gone = {file.path for file in self._remove(pool, files)}
+        self._store.sync(f"{self._root}/{VERSIONS_FOLDER}")
+        held = self._held(plan)
+        for old in going:
+            there = [file for file in old.manifests if file.path in gone]
+            if old.version in held:
+                self._put_back(there, contents)
+            elif there:
+                self._versions += 1
+
+    def _held(self, plan: CleanupPlan) -> set[int]:
+        """Versions that have a tag now, or that branches made since the plan began from."""
+        self._new_parents |= {branch.referenced_version for branch in plan.branches.refresh()}
+        return self._new_parents | set(tagged_versions(self._store, self._root, self._manifest))
+
+    def _put_back(self, files: Sequence[Candidate], contents: Mapping[str, bytes]) -> None:
+        for file in files:
+            with suppress(AlreadyExistsError):
+                self._store.put_if_absent(file.path, contents[file.path])
+        paths = {file.path for file in files}
+        self._removed = [file for file in self._removed if file.path not in paths]
+
+    def _look_again(self, plan: CleanupPlan) -> None:
+        """Note what is used by versions and branches made since the plan, and by versions that could not be removed."""
+        names = [name for name in list_versions(self._store, self._root) if name.version not in plan.kept]
+        for _, files in read_usage(self._store, self._root, [*names, *detached_versions(self._store, self._root)]):
+            plan.used.add(files)
+        plan.branches.refresh()
+        plan.branches.add_to(plan.used)
+
+
+def _steps(versions: Sequence[OldVersion]) -> Iterator[list[OldVersion]]:
+    """Versions to remove at a time: not too many, and with manifests that are not too large together."""
+    step: list[OldVersion] = []
+    size = 0
+    for old in versions:
+        added = sum(file.size for file in old.manifests)
+        if step and (len(step) == _STEP or size + added > _STEP_BYTES):
+            yield step
+            step, size = [], 0
+        step.append(old)
+        size += added
+    if step:
+        yield step
+
+
+def _counted(versions: int, files: Sequence[Candidate]) -> Removed:
+    counts = dict.fromkeys(_COUNTERS.values(), 0)
+    for file in files:
+        if file.kind in _COUNTERS:
+            counts[_COUNTERS[file.kind]] += 1
+    return Removed(bytes_removed=sum(file.size for file in files), old_versions=versions, **counts)
+
+
+class _Pace:
+    """Lets at most so many calls of several threads pass in a second."""
+
+    def __init__(self, rate: int | None) -> None:
+        self._step = 1 / rate if rate else 0.0
+        self._next = time.monotonic()
+        self._lock = threading.Lock()
+
+    def wait(self) -> None:
+        """Return when it is this caller's turn."""
+        if not self._step:
+            return
+        with self._lock:
+            turn = max(self._next, time.monotonic())
+            self._next = turn + self._step
+        time.sleep(max(0.0, turn - time.monotonic()))

@@ -1,0 +1,1 @@
+"""Committing: the loop over attempts, and how a new version is published."""

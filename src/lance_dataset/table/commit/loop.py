@@ -1,0 +1,413 @@
+"""Making a new version: atomic, durable, safe next to other writers."""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import replace
+
+from lance_dataset.errors import (
+    AlreadyExistsError,
+    CommitConflictError,
+    DatasetNotFoundError,
+    InvalidInputError,
+    MissingFileError,
+    VersionNotFoundError,
+)
+from lance_dataset.io.base import ObjectStore
+from lance_dataset.table.apply import first_manifest, next_manifest
+from lance_dataset.table.commit.backoff import Backoff
+from lance_dataset.table.commit.history import read_transaction_of
+from lance_dataset.table.commit.leftovers import fragments_in, remove_superseded, remove_uncommitted
+from lance_dataset.table.commit.lost_history import compare_states
+from lance_dataset.table.commit.publish import committed_before, publish_version
+from lance_dataset.table.commit.rebase import check_overlaid_rows, check_reuse_index, rebase_index, rebase_rows
+from lance_dataset.table.commit.source_versions import check_source_kept
+from lance_dataset.table.conflicts import AffectedRows, check_columns_kept, check_conflict
+from lance_dataset.table.fragment import Fragment
+from lance_dataset.table.manifest import Manifest, read_commit_id
+from lance_dataset.table.naming import ManifestName, Naming, is_detached, named_path
+from lance_dataset.table.old_tables.completion import FragmentCompletion
+from lance_dataset.table.old_tables.latest_copy import adopt_latest_copy
+from lance_dataset.table.operations import (
+    Append,
+    CreateIndex,
+    DataOverlay,
+    DataReplacement,
+    Delete,
+    Merge,
+    Operation,
+    Overwrite,
+    Restore,
+    Rewrite,
+    Update,
+)
+from lance_dataset.table.transaction import Transaction, read_transaction
+from lance_dataset.table.versions import find_latest, find_latest_to_follow, read_named, read_version
+
+__all__ = ["commit_transaction", "create_table"]
+
+_DETACHED_BIT = 1 << 63
+#: How often a number for a detached version is drawn; two are never the same in practice.
+_DRAWS = 3
+_CLEANUP_INTERVAL = "lance.auto_cleanup.interval"
+
+
+def create_table(
+    store: ObjectStore,
+    root: str,
+    transaction: Transaction,
+    *,
+    storage_version: str | None = None,
+    enable_stable_row_ids: bool = False,
+    enable_v2_manifest_paths: bool = True,
+) -> Manifest:
+    """Write version 1 of a new table.
+
+    Parameters
+    ----------
+    store, root
+        Where the table will be.
+    transaction
+        An `Overwrite` with read version 0; its data files are written already.
+    storage_version
+        Storage version of the table; None takes that of the files, or the default.
+    enable_stable_row_ids
+        Whether rows get ids that stay when they move.
+    enable_v2_manifest_paths
+        Whether manifests are named so that the newest is listed first.
+
+    Returns
+    -------
+    Manifest
+        The new version, which is durable.
+
+    Raises
+    ------
+    AlreadyExistsError
+        There is a table already, or another writer created one at the same time.
+    """
+    operation = transaction.operation
+    if not isinstance(operation, Overwrite):
+        raise InvalidInputError(f"a dataset is created by an Overwrite transaction, not by {operation.name}")
+    transaction.check_uuid()
+    if find_latest(store, root) is not None:
+        raise AlreadyExistsError(f"Dataset already exists: {store.uri(root)}")
+    manifest = first_manifest(operation, storage_version=storage_version, stable_row_ids=enable_stable_row_ids)
+    naming = Naming.V2 if enable_v2_manifest_paths else Naming.V1
+    try:
+        return publish_version(store, root, manifest, replace(transaction, read_version=0), naming)
+    except AlreadyExistsError as error:
+        raise AlreadyExistsError(f"Dataset already exists: {store.uri(root)}") from error
+
+
+def commit_transaction(
+    store: ObjectStore,
+    root: str,
+    transaction: Transaction,
+    *,
+    read_manifest: Manifest | None = None,
+    affected_rows: AffectedRows | None = None,
+    max_retries: int | None = None,
+    timeout: float | None = None,
+    detached: bool = False,
+) -> Manifest:
+    """Commit a change on top of the newest version of a table.
+
+    Changes that others committed since `transaction.read_version` are checked; where they allow it, ours is put on top
+    of them.
+
+    Parameters
+    ----------
+    store, root
+        The table.
+    transaction
+        The change; its files are written already.
+    read_manifest
+        The version the change was computed against, if at hand; spares a read.
+    affected_rows
+        For a `Delete` or `Update`: offsets of the rows it newly masks, by fragment id. With them two changes in one
+        fragment go together when they mask different rows.
+    max_retries
+        How many times to try when others commit at the same moment; None tries 20 times at least, and for a minute at
+        least. An `Overwrite` with 0 is strict: it succeeds only as the very next version after the one it read.
+    timeout
+        Seconds after which no other attempt is begun, None for no such limit.
+    detached
+        Whether to make a version that never becomes the newest one and is opened by its number only, on top of the
+        version the change was computed against.
+
+    Returns
+    -------
+    Manifest
+        The new version, which is durable.
+
+    Raises
+    ------
+    CommitConflictError
+        Another writer's change does not go together with ours; `retryable` tells whether to compute it again. Or the
+        transaction was committed before, or the dataset was replaced by another.
+    DatasetNotFoundError
+        There is no table.
+    UnsupportedError
+        The table needs a feature that this release cannot keep up.
+    """
+    transaction.check_uuid()
+    if detached:
+        return _commit_detached(store, root, transaction, read_manifest)
+    commit = _Commit(store, root, transaction, read_manifest, affected_rows, max_retries, timeout)
+    try:
+        made = commit.run()
+    except CommitConflictError as error:
+        if error.retryable:  # so it is no version, and nobody knows of the files
+            remove_superseded(store, root, commit.rewritten, kept=())
+        else:
+            remove_uncommitted(store, root, commit.rewritten, transaction.read_version)
+        raise
+    except BaseException:
+        remove_uncommitted(store, root, commit.rewritten, transaction.read_version)
+        raise
+    remove_superseded(store, root, commit.rewritten, fragments_in(made, commit.rewritten))
+    if _CLEANUP_INTERVAL in made.config:
+        # Imported here, as it looks at all that commits make.
+        from lance_dataset.table.cleanup.auto import auto_cleanup
+
+        auto_cleanup(store, root, made)
+    return made
+
+
+_UNCOMPARABLE = (
+    "Dataset version {} does not have a transaction file, so this change cannot be compared with what was committed "
+    "meanwhile; open the newest version and repeat it there"
+)
+
+
+class _CleanedUp(CommitConflictError):
+    """A version that this change would have to be compared with was removed."""
+
+
+class _Commit:
+    """A change on its way into a table; every attempt goes on from what the one before it found out.
+
+    Attributes
+    ----------
+    rewritten
+        Fragments that got another deletion file on the way.
+    """
+
+    def __init__(
+        self,
+        store: ObjectStore,
+        root: str,
+        transaction: Transaction,
+        read_manifest: Manifest | None,
+        affected_rows: AffectedRows | None,
+        max_retries: int | None,
+        timeout: float | None,
+    ) -> None:
+        self._store = store
+        self._root = root
+        self._given = transaction
+        self._transaction = transaction
+        self._known = read_manifest
+        self._read = read_manifest
+        self._identified = False
+        self._affected_rows = affected_rows
+        self._timeout = timeout
+        self._attempts = None if max_retries is None else max(max_retries, 1)
+        self._strict = max_retries == 0 and isinstance(transaction.operation, Overwrite)
+        self.rewritten: list[Fragment] = []
+
+    def run(self) -> Manifest:
+        """Try until it works, or it turns out that it cannot."""
+        backoff = Backoff(self._attempts, self._timeout)
+        complete = FragmentCompletion(self._store, self._root)
+        while backoff.start():
+            latest = self._find_latest()
+            base = self._base(latest)
+            self._check_order(base, latest)
+            if self._rebase(base, latest) and self._find_latest().version != base.version:
+                # Files had to be written, and somebody was faster already: do not try in vain.
+                backoff.lost += 1
+                continue
+            operation = self._transaction.operation
+            manifest = next_manifest(base, operation, self._restored(operation), complete=complete)
+            try:
+                made = publish_version(self._store, self._root, manifest, self._transaction, latest.naming)
+            except AlreadyExistsError:
+                backoff.sleep()
+                continue
+            if isinstance(operation, Restore):
+                check_source_kept(self._store, self._root, operation.version, made)
+            return made
+        raise CommitConflictError(
+            f"Retryable commit conflict for version {self._transaction.read_version + 1}: other writers were faster "
+            f"{backoff.lost} times; try again when fewer of them are at work",
+            retryable=True,
+        )
+
+    def _find_latest(self) -> ManifestName:
+        latest = find_latest_to_follow(self._store, self._root)
+        if latest is None:
+            raise DatasetNotFoundError(f"Dataset at path {self._store.uri(self._root)} was not found")
+        if latest.naming is Naming.LATEST_COPY:
+            latest = adopt_latest_copy(self._store, self._root)
+        if self._known is not None and not self._identified:
+            self._check_not_replaced(self._known, latest)
+        self._identified = True
+        return latest
+
+    def _check_not_replaced(self, known: Manifest, latest: ManifestName) -> None:
+        """Refuse a manifest that is not of this table: somebody may have dropped the table and made another."""
+        current = named_path(self._root, latest) if known.version == latest.version else known.path
+        try:
+            is_within = known.version <= latest.version or is_detached(known.version)
+            same = is_within and read_commit_id(self._store, current) == known.commit_id
+        except MissingFileError:
+            # Old versions may be removed; then the transactions of the newer ones have to tell.
+            same = True
+        if not same:
+            raise CommitConflictError(
+                f"{self._store.uri(self._root)}: version {known.version} is no longer the one this change was computed "
+                "against; the dataset was replaced, open it again and repeat the change",
+                retryable=False,
+            )
+
+    def _base(self, latest: ManifestName) -> Manifest:
+        """The newest version."""
+        if self._known is None or self._known.version != latest.version:
+            self._known = read_named(self._store, self._root, latest)
+        return self._known
+
+    def _check_order(self, base: Manifest, latest: ManifestName) -> None:
+        """Check that the change was not computed against a later version, and a strict one against no earlier one."""
+        transaction = self._transaction
+        read, following = transaction.read_version, transaction.read_version + 1
+        if is_detached(read):
+            raise InvalidInputError(
+                f"{self._store.uri(self._root)}: the change was computed against the detached version {read}, which "
+                "only detached versions can follow; commit it with detached=True, or restore it first"
+            )
+        if read > base.version:
+            raise InvalidInputError(
+                f"{self._store.uri(self._root)}: the change was computed against version {read}, "
+                f"but the newest version is {base.version}"
+            )
+        if not self._strict or read == base.version:
+            return
+        if self._committed(following, base, latest.naming).uuid == transaction.uuid:
+            raise committed_before(transaction, following)
+        raise CommitConflictError(
+            f"Retryable commit conflict for version {following}: it exists already, and this "
+            f"{transaction.operation.name} must follow version {read} itself",
+            retryable=True,
+        )
+
+    def _rebase(self, base: Manifest, latest: ManifestName) -> bool:
+        """Make the transaction one that was computed against `base`; check what was committed since the last attempt.
+
+        Returns whether files had to be written for that.
+        """
+        transaction = self._transaction
+        if transaction.read_version == base.version:
+            return False
+        marked: set[int] = set()
+        operation = transaction.operation
+        lost: CommitConflictError | None = None
+        for version in range(transaction.read_version + 1, base.version + 1):
+            try:
+                theirs = self._committed(version, base, latest.naming)
+            except _CleanedUp as error:
+                lost = lost or error
+                continue
+            if theirs.uuid == transaction.uuid:
+                raise committed_before(transaction, version)
+            marked |= check_conflict(transaction, theirs, version, affected_rows=self._affected_rows)
+            if isinstance(operation, CreateIndex):
+                read = self._read_manifest() if isinstance(theirs.operation, Merge) else None
+                operation = rebase_index(operation, theirs.operation, version, read)
+        if lost is not None:
+            marked |= self._judged_by_state(operation, base, lost)
+        count = len(self.rewritten)
+        operation = self._rebased_files(operation, marked, base)
+        self._transaction = replace(transaction, read_version=base.version, operation=operation)
+        return len(self.rewritten) > count
+
+    def _judged_by_state(self, operation: Operation, base: Manifest, lost: CommitConflictError) -> frozenset[int]:
+        """Fragments to compare rows of, where transactions are gone but the versions tell what is needed."""
+        read = self._read_manifest()
+        marked = None if read is None else compare_states(operation, read, base)
+        if marked is None or (marked and self._affected_rows is None):
+            raise CommitConflictError(str(lost), retryable=True)
+        return marked
+
+    def _rebased_files(self, operation: Operation, marked: set[int], base: Manifest) -> Operation:
+        """The operation with files that fit the newest version, or an error where that cannot be."""
+        if isinstance(operation, Append | Rewrite | Update | DataReplacement | DataOverlay):
+            read = self._read_manifest()
+            if read is not None:
+                check_columns_kept(operation, read.schema, base.schema, base.version)
+        if isinstance(operation, CreateIndex | Rewrite):
+            check_reuse_index(operation, self._read_manifest, base)
+        if not marked:
+            return operation
+        if isinstance(operation, DataOverlay):
+            check_overlaid_rows(self._store, self._root, operation, marked, self._read_manifest(), base)
+        if isinstance(operation, Delete | Update) and self._affected_rows is not None:
+            changed = rebase_rows(self._store, self._root, operation, marked, base, self._affected_rows)
+            before = {fragment.id: fragment for fragment in operation.updated_fragments}
+            self.rewritten += [each for each in changed.updated_fragments if before.get(each.id) != each]
+            return changed
+        return operation
+
+    def _read_manifest(self) -> Manifest | None:
+        """The version the change was computed against, None where it was removed; then only transactions can tell."""
+        version = self._given.read_version
+        if self._read is None or self._read.version != version:
+            try:
+                self._read = read_version(self._store, self._root, version)
+            except (VersionNotFoundError, MissingFileError):
+                return None
+        return self._read
+
+    def _committed(self, version: int, base: Manifest, naming: Naming) -> Transaction:
+        """The transaction of a version."""
+        try:
+            if version == base.version:
+                transaction = read_transaction(self._store, self._root, base)
+            else:
+                transaction = read_transaction_of(self._store, self._root, version, naming)
+        except (VersionNotFoundError, MissingFileError):
+            raise _CleanedUp(_UNCOMPARABLE.format(version), retryable=True) from None
+        if transaction is None:
+            raise CommitConflictError(_UNCOMPARABLE.format(version), retryable=True)
+        return transaction
+
+    def _restored(self, operation: Operation) -> Manifest | None:
+        # Read anew in every attempt: a cleanup may have removed it since, and its files with it.
+        return read_version(self._store, self._root, operation.version) if isinstance(operation, Restore) else None
+
+
+def _commit_detached(
+    store: ObjectStore, root: str, transaction: Transaction, read_manifest: Manifest | None
+) -> Manifest:
+    """Make a version beside the others."""
+    base = read_manifest
+    if base is None or base.version != transaction.read_version:
+        base = read_version(store, root, transaction.read_version)
+    operation = transaction.operation
+    restored = read_version(store, root, operation.version) if isinstance(operation, Restore) else None
+    manifest = next_manifest(base, operation, restored, complete=FragmentCompletion(store, root))
+    if base.max_allocated_field_id is not None and manifest.schema.fields != base.schema.fields:
+        raise InvalidInputError(
+            f"{store.uri(root)}: a detached version cannot change the schema of a dataset whose field ids are never "
+            "used again, because other versions would not know of the ids it takes"
+        )
+    for _ in range(_DRAWS):
+        numbered = replace(manifest, version=secrets.randbits(63) | _DETACHED_BIT)
+        try:
+            made = publish_version(store, root, numbered, transaction, Naming.DETACHED)
+        except AlreadyExistsError:
+            continue
+        check_source_kept(store, root, base.version if restored is None else restored.version, made)
+        return made
+    raise AlreadyExistsError(f"{store.uri(root)}: found no free number for a detached version; try again")

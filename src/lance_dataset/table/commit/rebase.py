@@ -1,0 +1,284 @@
+"""Putting a change on top of versions that others committed in the meantime."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence, Set
+from concurrent.futures import wait
+from dataclasses import replace
+
+import numpy as np
+
+from lance_dataset.errors import InvalidInputError
+from lance_dataset.file.threads import shared_pool
+from lance_dataset.io.base import ObjectStore
+from lance_dataset.table.commit.leftovers import remove_superseded
+from lance_dataset.table.conflicts import AffectedRows, retryable_conflict
+from lance_dataset.table.conflicts.log import with_log_progress
+from lance_dataset.table.deletions import read_deletions, write_deletions
+from lance_dataset.table.fragment import Fragment
+from lance_dataset.table.indices.coverage import MEMORY_INDEX, REUSE_INDEX, coverage, parse_indices
+from lance_dataset.table.indices.metadata import IndexMetadata
+from lance_dataset.table.manifest import Manifest
+from lance_dataset.table.operations import (
+    CreateIndex,
+    DataOverlay,
+    Delete,
+    Merge,
+    Operation,
+    Rewrite,
+    Update,
+    UpdateMemWalState,
+    UpdateMode,
+)
+from lance_dataset.table.overlays import Overlay
+from lance_dataset.table.paths import FileLocator
+from lance_dataset.table.roaring import encode_bitmap
+
+__all__ = ["AffectedRows", "check_overlaid_rows", "check_reuse_index", "rebase_index", "rebase_rows"]
+
+
+# -- rows --------------------------------------------------------------------------------------------------------------
+
+
+def rebase_rows(
+    store: ObjectStore,
+    root: str,
+    operation: Delete | Update,
+    marked: Set[int],
+    latest: Manifest,
+    affected_rows: AffectedRows,
+) -> Delete | Update:
+    """Give the marked fragments new deletion files: what is deleted in `latest`, and what the operation masks.
+
+    Parameters
+    ----------
+    store, root
+        The table.
+    operation
+        The change of rows.
+    marked
+        Fragments whose rows others masked since it was computed.
+    latest
+        Newest version.
+    affected_rows
+        Rows the operation masks.
+
+    Raises
+    ------
+    CommitConflictError
+        Others masked some of the same rows.
+    """
+    locator = FileLocator(store, root, latest.base_paths)
+    updated = {fragment.id: fragment for fragment in operation.updated_fragments}
+    removed: list[int] = []
+    written: list[Fragment] = []
+
+    def merge(fragment_id: int) -> None:
+        written.append(_merged(store, root, locator, operation, latest, fragment_id, affected_rows))
+
+    try:
+        _for_each(merge, sorted(marked))
+    except BaseException:
+        remove_superseded(store, root, written, kept=())
+        raise
+    for fragment in written:
+        if fragment.num_rows == 0:
+            updated.pop(fragment.id, None)
+            removed.append(fragment.id)
+        else:
+            updated[fragment.id] = fragment
+    remove_superseded(store, root, written, updated.values())
+    fragments = tuple(updated.values())
+    if isinstance(operation, Delete):
+        ids = (*operation.deleted_fragment_ids, *removed)
+        return replace(operation, updated_fragments=fragments, deleted_fragment_ids=ids)
+    ids = (*operation.removed_fragment_ids, *removed)
+    return replace(operation, updated_fragments=fragments, removed_fragment_ids=ids)
+
+
+def _for_each(function: Callable[[int], None], ids: Sequence[int]) -> None:
+    """Call a function for every id, for several at once where there are several; every call has ended at the end."""
+    if len(ids) < 2:
+        for fragment_id in ids:
+            function(fragment_id)
+        return
+    calls = [shared_pool().submit(function, fragment_id) for fragment_id in ids]
+    wait(calls)
+    for call in calls:
+        call.result()
+
+
+def _merged(
+    store: ObjectStore,
+    root: str,
+    locator: FileLocator,
+    operation: Delete | Update,
+    latest: Manifest,
+    fragment_id: int,
+    affected_rows: AffectedRows,
+) -> Fragment:
+    """The current fragment with a new deletion file."""
+    current = latest.fragment(fragment_id)
+    if current is None:
+        raise retryable_conflict(operation.name, "Delete", latest.version)
+    if fragment_id not in affected_rows:
+        raise InvalidInputError(f"fragment {fragment_id} is changed, but its affected rows are not given")
+    ours = np.asarray(affected_rows[fragment_id], dtype=np.uint32)
+    theirs = read_deletions(locator, current)
+    if np.isin(ours, theirs).any():
+        raise retryable_conflict(operation.name, "Delete", latest.version)
+    deletion_file = write_deletions(store, root, fragment_id, latest.version, np.union1d(theirs, ours))
+    return replace(current, deletion_file=deletion_file)
+
+
+def check_overlaid_rows(
+    store: ObjectStore, root: str, operation: DataOverlay, marked: Set[int], read: Manifest | None, latest: Manifest
+) -> None:
+    """Check that the rows of an overlay did not move to other fragments.
+
+    Parameters
+    ----------
+    store, root
+        The table.
+    operation
+        The overlay.
+    marked
+        Fragments that rows were moved out of since it was computed.
+    read, latest
+        The version it was computed against, None where it is not there any more, and the newest one.
+
+    Raises
+    ------
+    CommitConflictError
+        Some moved, or perhaps some did.
+    """
+    groups = [(fragment_id, messages) for fragment_id, messages in operation.groups if fragment_id in marked]
+    for fragment_id, messages in groups:
+        before = None if read is None else read.fragment(fragment_id)
+        after = latest.fragment(fragment_id)
+        if read is None or before is None or after is None:
+            raise retryable_conflict(operation.name, "Update", latest.version)
+        old = read_deletions(FileLocator(store, root, read.base_paths), before)
+        new = read_deletions(FileLocator(store, root, latest.base_paths), after)
+        moved = np.setdiff1d(new, old)
+        if any(Overlay.decode(message).covers_any(moved) for message in messages):
+            raise retryable_conflict(operation.name, "Update", latest.version)
+
+
+# -- indices -----------------------------------------------------------------------------------------------------------
+
+
+def rebase_index(operation: CreateIndex, theirs: Operation, version: int, read: Manifest | None) -> CreateIndex:
+    """New indices as far as they are right after a change that was committed meanwhile.
+
+    They lose the fragments whose values of indexed columns were changed in place; the index of the log gets the
+    progress that was made.
+
+    Parameters
+    ----------
+    operation
+        Our indices.
+    theirs
+        The change.
+    version
+        Version that it made.
+    read
+        The version our indices were built from, None where it is not there any more.
+
+    Raises
+    ------
+    CommitConflictError
+        An index does not say what it covers, so it cannot lose anything.
+    """
+    if isinstance(theirs, UpdateMemWalState):
+        indices = [
+            replace(index, details=with_log_progress(index, theirs.compacted_sstables))
+            if index.name == MEMORY_INDEX
+            else index
+            for index in operation.new_indices
+        ]
+        return replace(operation, new_indices=tuple(indices))
+    if not isinstance(theirs, Update | Merge):
+        return operation
+    return replace(
+        operation, new_indices=tuple(_narrowed(index, theirs, version, read) for index in operation.new_indices)
+    )
+
+
+def _narrowed(index: IndexMetadata, theirs: Update | Merge, version: int, read: Manifest | None) -> IndexMetadata:
+    """The index without the fragments whose values of its columns changed."""
+    covered = coverage(index)
+    if index.name in (MEMORY_INDEX, REUSE_INDEX):
+        return index
+    if isinstance(theirs, Update):
+        changed = _updated_in_place(index, theirs)
+    else:
+        changed = _merged_columns(index, theirs, covered, read)
+    if covered is None and changed:
+        raise retryable_conflict("CreateIndex", theirs.name, version)
+    if covered is None or covered.isdisjoint(changed):
+        return index
+    return replace(index, fragment_bitmap=encode_bitmap(sorted(covered - changed)))
+
+
+def _updated_in_place(index: IndexMetadata, theirs: Update) -> frozenset[int]:
+    if theirs.mode is not UpdateMode.REWRITE_COLUMNS or not set(index.fields).intersection(theirs.fields_modified):
+        return frozenset()
+    return frozenset(fragment.id for fragment in theirs.updated_fragments)
+
+
+def _merged_columns(
+    index: IndexMetadata, theirs: Merge, covered: frozenset[int] | None, read: Manifest | None
+) -> frozenset[int]:
+    """Fragments that got another file for a column of the index."""
+    candidates = [fragment for fragment in theirs.fragments if covered is None or fragment.id in covered]
+    if read is None:
+        return frozenset(fragment.id for fragment in candidates)
+    changed = set()
+    for fragment in candidates:
+        before = read.fragment(fragment.id)
+        if before is None or _files_of(before, index.fields) != _files_of(fragment, index.fields):
+            changed.add(fragment.id)
+    return frozenset(changed)
+
+
+def _files_of(fragment: Fragment, fields: Iterable[int]) -> set[tuple[int, str]]:
+    """Field ids and paths of the files with these fields."""
+    wanted = set(fields)
+    return {(field_id, file.path) for file in fragment.files for field_id in wanted.intersection(file.fields)}
+
+
+def check_reuse_index(operation: Operation, find_read: Callable[[], Manifest | None], latest: Manifest) -> None:
+    """Check that a new fragment-reuse index was made from the one that the newest version has.
+
+    Otherwise what others noted in it meanwhile would be lost, and with it the way from old row addresses to new ones.
+
+    Parameters
+    ----------
+    operation
+        Our operation.
+    find_read
+        Finds the version it was computed against, None where it is not there any more; called where it is needed.
+    latest
+        The newest version.
+
+    Raises
+    ------
+    CommitConflictError
+        Others changed it.
+    """
+    if isinstance(operation, CreateIndex):
+        writes = any(index.name == REUSE_INDEX for index in (*operation.new_indices, *operation.removed_indices))
+    else:
+        writes = isinstance(operation, Rewrite) and operation.reuse_index is not None
+    if not writes:
+        return
+    read = find_read()
+    if read is None or _reuse_index(read) != _reuse_index(latest):
+        raise retryable_conflict(operation.name, "Rewrite", latest.version)
+
+
+def _reuse_index(manifest: Manifest) -> bytes | None:
+    """Id of the fragment-reuse index of a version."""
+    indices = parse_indices(manifest.index_section)
+    return next((index.uuid.uuid for index in indices if index.name == REUSE_INDEX), None)

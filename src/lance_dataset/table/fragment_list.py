@@ -1,0 +1,412 @@
+"""The fragments of a version, kept as the bytes of their messages until somebody looks at one.
+
+A table of many fragments is opened, appended to and scanned in part without an object for each of them: numbers of all
+fragments come as arrays (`FragmentColumns`), unchanged fragments go from version to version as bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from itertools import pairwise
+from typing import Any, overload
+
+import numpy as np
+from google.protobuf.message import DecodeError
+from numpy.typing import NDArray
+
+from lance_dataset._proto import table_pb2
+from lance_dataset.errors import CorruptFileError, InvalidInputError
+from lance_dataset.table.fragment import Fragment, known_storage_version
+from lance_dataset.table.messages import (
+    Numbers,
+    joined_ranges,
+    locate_numbers,
+    locate_records,
+    parse_message,
+    whole_range,
+)
+from lancecodec import records
+from lancecodec.errors import CodecError
+
+__all__ = ["FragmentColumns", "FragmentList", "edited"]
+
+# Field numbers of the messages.
+_MANIFEST_FRAGMENTS = 2
+_FRAGMENT_FILES = 2
+_FILE_PATH = 1
+_FILE_FIELDS = 2
+_FILE_COLUMN_INDICES = 3
+_FRAGMENT_COLUMNS = np.array(
+    [
+        (1, 0, records.LAST, 0),  # id
+        (4, 0, records.LAST, 0),  # physical_rows
+        (3, 0, records.COUNT, 0),  # deletion_file
+        (3, 4, records.LAST, 0),  # its num_deleted_rows
+        (3, 7, records.LAST_32, -1),  # its base_id
+        (5, 0, records.COUNT, 0),  # inline_row_ids
+        (12, 0, records.COUNT, 0),  # column_row_ids
+        (13, 0, records.COUNT, 0),  # column_last_updated_at_versions
+        (14, 0, records.COUNT, 0),  # column_created_at_versions
+        (11, 0, records.COUNT, 0),  # overlays
+        (2, 0, records.COUNT, 0),  # files
+        (3, 1, records.LAST_32, 0),  # file_type of the deletion file
+        (15, 0, records.LAST_32, -1),  # clustering_id
+    ],
+    np.int64,
+)
+_FILE_COLUMNS = np.array(
+    [
+        (4, 0, records.LAST_32, 0),  # file_major_version
+        (5, 0, records.LAST_32, 0),  # file_minor_version
+        (6, 0, records.LAST, 0),  # file_size_bytes
+        (7, 0, records.LAST_32, -1),  # base_id
+        (2, 0, records.MAX, -1),  # fields
+        (2, 0, records.ITEMS, 0),  # fields
+        (3, 0, records.ITEMS, 0),  # column_indices
+        (1, 0, records.SIGNS, 1),  # path
+    ],
+    np.int64,
+)
+#: Ids from here on are refused when a manifest is read.
+_END_OF_IDS = 1 << 32
+_TAG = bytes([_MANIFEST_FRAGMENTS << 3 | 2])
+
+
+@dataclass(frozen=True)
+class FragmentColumns:
+    """What all fragments of a list say, as arrays: one entry per fragment, or per data file.
+
+    Attributes
+    ----------
+    ids, physical_rows
+        int64; 64-bit numbers that do not fit are negative.
+    has_deletions, num_deleted_rows, deletion_types, deletion_base_ids
+        Whether there is a deletion file, the rows it deletes (0 where it does not say), its format and its base path
+        (-1: none).
+    has_row_ids, has_spilled_lineage, has_overlays, has_clustering
+        Whether there are row ids, lineage in hidden columns, overlay files, a clustering id.
+    num_files
+        Number of data files.
+    file_owners
+        Position of the fragment of each data file.
+    file_versions
+        Distinct (major, minor) version numbers of files, as ``major << 32 | minor``, for each data file.
+    file_sizes, file_base_ids
+        Size in bytes (0 where unknown), base path (-1: none).
+    file_max_field_ids
+        Highest field id, -1 without one.
+    file_fields, file_column_indices
+        Numbers of field ids and of column indices.
+    has_plain_path
+        Whether the path is a file name of nothing but letters, digits, ``-``, ``_`` and ``.``.
+    """
+
+    ids: Numbers
+    physical_rows: Numbers
+    has_deletions: NDArray[np.bool_]
+    num_deleted_rows: Numbers
+    deletion_types: Numbers
+    deletion_base_ids: Numbers
+    has_row_ids: NDArray[np.bool_]
+    has_spilled_lineage: NDArray[np.bool_]
+    has_overlays: NDArray[np.bool_]
+    has_clustering: NDArray[np.bool_]
+    num_files: Numbers
+    file_owners: Numbers
+    file_versions: Numbers
+    file_sizes: Numbers
+    file_base_ids: Numbers
+    file_max_field_ids: Numbers
+    file_fields: Numbers
+    file_column_indices: Numbers
+    has_plain_path: NDArray[np.bool_]
+
+    @cached_property
+    def distinct_versions(self) -> list[tuple[int, int]]:
+        """Distinct (major, minor) version numbers of data files."""
+        return [(code >> 32, code & 0xFFFFFFFF) for code in np.unique(self.file_versions).tolist()]
+
+    @cached_property
+    def storage_versions(self) -> frozenset[str]:
+        """Storage versions of the data files, those of unknown numbers left out."""
+        found = (known_storage_version(*numbers) for numbers in self.distinct_versions)
+        return frozenset(version for version in found if version is not None)
+
+    def followed_by(self, other: FragmentColumns) -> FragmentColumns:
+        """The columns of this list and of another one behind it."""
+        shifted = replace(other, file_owners=other.file_owners + len(self.ids))
+        pairs = ((getattr(self, each.name), getattr(shifted, each.name)) for each in fields(self))
+        return FragmentColumns(*(np.concatenate(pair) for pair in pairs))
+
+    @property
+    def num_rows(self) -> Numbers:
+        """Live rows of each fragment, -1 where only its files know."""
+        unknown = (self.physical_rows == 0) | self.has_deletions & (self.num_deleted_rows == 0)
+        return np.where(unknown, -1, self.physical_rows - self.num_deleted_rows)
+
+    @property
+    def is_complete(self) -> NDArray[np.bool_]:
+        """Whether a fragment says how many rows and deletions it has and how large its files are."""
+        sized = np.ones(len(self.ids), bool)
+        sized[self.file_owners[self.file_sizes == 0]] = False
+        return sized & (self.num_rows >= 0)
+
+
+class FragmentList(Sequence[Fragment]):
+    """Fragments in the order of a scan.
+
+    Parameters
+    ----------
+    data
+        Their messages, each as a field of the message of the manifest.
+    where
+        Name of the manifest, for error messages.
+    check
+        Called with each fragment when it is looked at first.
+
+    Raises
+    ------
+    CorruptFileError
+        The bytes are no list of fragments.
+    """
+
+    def __init__(self, data: bytes, where: str, check: Callable[[Fragment], None] | None = None) -> None:
+        self._data = data
+        self._where = where
+        self._check = check
+        self._known: dict[int, Fragment] = {}
+        _, self._heads, self._starts, self._ends = locate_records(data, whole_range(data), _MANIFEST_FRAGMENTS, where)
+
+    @classmethod
+    def of(cls, fragments: Iterable[Fragment], where: str = "new version") -> FragmentList:
+        """The list of some fragments."""
+        if isinstance(fragments, FragmentList):
+            return fragments
+        values = tuple(fragments)
+        made = cls(b"".join(map(_encoded, values)), where)
+        made._known.update(enumerate(values))
+        return made
+
+    def checked_by(self, check: Callable[[Fragment], None]) -> FragmentList:
+        """The same list, whose fragments are checked when they are looked at."""
+        known = self._known.copy()  # other threads may look at more of them meanwhile
+        for fragment in known.values():
+            check(fragment)
+        made = object.__new__(FragmentList)
+        vars(made).update(vars(self), _check=check, _known=known)  # with what was found out
+        return made
+
+    @property
+    def data(self) -> bytes:
+        """The messages, each as a field of the message of the manifest."""
+        return self._data
+
+    def __len__(self) -> int:
+        return len(self._starts)
+
+    @overload
+    def __getitem__(self, position: int) -> Fragment: ...
+    @overload
+    def __getitem__(self, position: slice) -> tuple[Fragment, ...]: ...
+    def __getitem__(self, position: int | slice) -> Fragment | tuple[Fragment, ...]:
+        if isinstance(position, slice):
+            return tuple(self[index] for index in range(*position.indices(len(self))))
+        index = range(len(self))[position]
+        known = self._known.get(index)
+        if known is None:
+            data = self._data[int(self._starts[index]) : int(self._ends[index])]
+            known = Fragment.from_proto(parse_message(table_pb2.DataFragment, data, self._where), self._where)
+            if self._check is not None:
+                self._check(known)
+            self._known[index] = known
+        return known
+
+    def __iter__(self) -> Iterator[Fragment]:
+        return (self[index] for index in range(len(self)))
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, FragmentList) and other._data == self._data:
+            return True
+        if not isinstance(other, FragmentList | tuple | list):
+            return NotImplemented
+        return len(self) == len(other) and all(mine == theirs for mine, theirs in zip(self, other, strict=True))
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"FragmentList({list(self)!r})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Without what can be found out again."""
+        return FragmentList, (self._data, self._where, self._check)
+
+    # -- all at once ---------------------------------------------------------------------------------------------
+
+    @cached_property
+    def _files(self) -> tuple[Numbers, Numbers, Numbers]:
+        """Position of the fragment of each data file, and its bytes."""
+        owners, _, starts, ends = locate_records(self._data, (self._starts, self._ends), _FRAGMENT_FILES, self._where)
+        return owners, starts, ends
+
+    @cached_property
+    def columns(self) -> FragmentColumns:
+        """Numbers of all fragments."""
+        owners, starts, ends = self._files
+        own = _numbers(self._data, self._starts, self._ends, _FRAGMENT_COLUMNS, self._where)
+        files = _numbers(self._data, starts, ends, _FILE_COLUMNS, self._where)
+        return FragmentColumns(
+            ids=own[0],
+            physical_rows=own[1],
+            has_deletions=own[2] > 0,
+            num_deleted_rows=own[3],
+            deletion_types=own[11],
+            deletion_base_ids=own[4],
+            has_row_ids=own[5] + own[6] > 0,
+            has_spilled_lineage=own[6] + own[7] + own[8] > 0,
+            has_overlays=own[9] > 0,
+            has_clustering=own[12] >= 0,
+            num_files=own[10],
+            file_owners=owners,
+            file_versions=(files[0] << 32) | files[1],
+            file_sizes=files[2],
+            file_base_ids=files[3],
+            file_max_field_ids=files[4],
+            file_fields=files[5],
+            file_column_indices=files[6],
+            has_plain_path=files[7] == 0,
+        )
+
+    @property
+    def ids(self) -> Numbers:
+        """Ids of the fragments."""
+        return self.columns.ids
+
+    @cached_property
+    def _positions(self) -> dict[int, int]:
+        return {fragment_id: position for position, fragment_id in enumerate(self.ids.tolist())}
+
+    def position(self, fragment_id: int) -> int | None:
+        """Position of the fragment of that id, None if there is none."""
+        return self._positions.get(fragment_id)
+
+    def find(self, fragment_id: int) -> Fragment | None:
+        """The fragment of that id, None if there is none."""
+        position = self.position(fragment_id)
+        return None if position is None else self[position]
+
+    def file_paths(self) -> list[bytes]:
+        """Path of each data file, as it is stored."""
+        _, starts, ends = self._files
+        owners, _, firsts, lasts = locate_records(self._data, (starts, ends), _FILE_PATH, self._where)
+        paths = [self._data[first:last] for first, last in zip(firsts.tolist(), lasts.tolist(), strict=True)]
+        if len(owners) == len(starts) and (owners[1:] > owners[:-1]).all():
+            return paths
+        last_ones = dict(zip(owners.tolist(), paths, strict=True))
+        return [last_ones.get(position, b"") for position in range(len(starts))]
+
+    def with_shared_fields(self) -> Numbers:
+        """Positions of fragments in which several data files hold one field; in legacy files all listed ones count."""
+        several = np.flatnonzero(self.columns.num_files > 1)
+        ranges = (self._starts[several], self._ends[several])
+        owners, _, starts, ends = locate_records(self._data, ranges, _FRAGMENT_FILES, self._where)
+        files, fields = locate_numbers(self._data, (starts, ends), _FILE_FIELDS, self._where)
+        in_files, columns = locate_numbers(self._data, (starts, ends), _FILE_COLUMN_INDICES, self._where)
+        held = fields >= 0
+        if np.array_equal(files, in_files):  # not so in legacy files, which know no columns
+            held &= columns >= 0
+        listed = np.sort(files[held] << 32 | fields[held])
+        listed = listed[np.diff(listed, prepend=-1) > 0]  # once for each file
+        keys = np.sort(owners[listed >> 32] << 32 | listed & 0xFFFFFFFF)
+        shared = keys[1:][keys[1:] == keys[:-1]] >> 32
+        return several[shared[np.diff(shared, prepend=-1) > 0]]
+
+    # -- other lists -----------------------------------------------------------------------------------------------
+
+    def picked(self, positions: Numbers) -> FragmentList:
+        """The fragments at some positions, in that order."""
+        if len(positions) == len(self) and (positions == np.arange(len(self))).all():
+            return self
+        made = FragmentList(joined_ranges(self._data, self._heads[positions], self._ends[positions]), self._where)
+        made._check = self._check
+        if self._known:
+            known = self._known.copy()
+            made._known = {place: known[old] for place, old in enumerate(positions.tolist()) if old in known}
+        return made
+
+    def edited(self, removed: Set[int], updated: Mapping[int, Fragment], added: Sequence[Fragment]) -> FragmentList:
+        """The list with some fragments removed, some replaced, and some added; see `edited`."""
+        possible = [each for each in removed if 0 <= each < _END_OF_IDS]
+        going = np.isin(self.ids, np.array(possible, np.int64)) if possible else np.zeros(len(self), bool)
+        kept = self.picked(np.flatnonzero(~going)) if going.any() else self
+        places = {kept.position(fragment_id): fragment for fragment_id, fragment in updated.items()}
+        changed = {place: fragment for place, fragment in places.items() if place is not None}
+        if not changed and not added:
+            return kept
+        cuts = [0, *(int(kept._heads[place]) for place in sorted(changed)), len(kept._data)]
+        pieces = [kept._data[start:stop] for start, stop in pairwise(cuts)]
+        for index, place in enumerate(sorted(changed)):
+            old = int(kept._ends[place]) - int(kept._heads[place])
+            pieces[index + 1] = _encoded(changed[place]) + pieces[index + 1][old:]
+        made = FragmentList(b"".join([*pieces, *map(_encoded, added)]), self._where, self._check)
+        if not changed and "columns" in vars(kept):
+            vars(made)["columns"] = kept.columns.followed_by(FragmentList.of(added).columns)
+        made._known = {**kept._known, **changed, **dict(enumerate(added, start=len(kept)))}
+        return made
+
+    def ordered(self) -> FragmentList:
+        """The list in the order of the ids."""
+        ids = self.ids
+        if (ids[1:] >= ids[:-1]).all():
+            return self
+        return self.picked(np.argsort(ids, kind="stable"))
+
+
+def edited(
+    fragments: Sequence[Fragment],
+    *,
+    removed: Set[int] = frozenset(),
+    updated: Mapping[int, Fragment] | None = None,
+    added: Iterable[Fragment] = (),
+) -> FragmentList:
+    """Fragments with some removed, some replaced in their place, and some added behind.
+
+    Parameters
+    ----------
+    fragments
+        The list; it stays as it is.
+    removed
+        Ids of those that go; unknown ones are ignored.
+    updated
+        What takes the place of fragments, by their id; unknown ids are ignored.
+    added
+        New fragments.
+    """
+    return FragmentList.of(fragments).edited(removed, updated or {}, tuple(added))
+
+
+def _encoded(fragment: Fragment) -> bytes:
+    try:
+        data = fragment.to_proto().SerializeToString()
+    except (ValueError, TypeError, DecodeError) as error:
+        raise InvalidInputError(f"fragment {fragment.id} holds a value that cannot be stored: {error}") from error
+    return _TAG + _varint(len(data)) + data
+
+
+def _varint(value: int) -> bytes:
+    parts = bytearray()
+    while value >= 0x80:
+        parts.append(value & 0x7F | 0x80)
+        value >>= 7
+    parts.append(value)
+    return bytes(parts)
+
+
+def _numbers(data: bytes, starts: Numbers, ends: Numbers, wanted: Numbers, where: str) -> Numbers:
+    out = np.empty((len(wanted), len(starts)), np.int64)
+    try:
+        records.columns(data, starts, ends, wanted, out)
+    except CodecError as error:
+        raise CorruptFileError(f"{where}: the list of fragments is damaged: {error}") from error
+    return out

@@ -1,0 +1,1 @@
+"""Indices as a manifest lists them."""

@@ -1,0 +1,154 @@
+"""Indices that a table keeps for itself: what became of rewritten fragments, and how far its log was taken over."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Sequence
+
+from lance_dataset._proto import system_indices_pb2, table_pb2
+from lance_dataset.errors import InvalidInputError
+from lance_dataset.table.indices.coverage import (
+    MEMORY_INDEX,
+    REUSE_INDEX,
+    coverage,
+    encode_indices,
+    is_system_index,
+    parse_indices,
+    set_coverage,
+)
+from lance_dataset.table.indices.metadata import uuid_from_proto, uuid_to_proto
+from lance_dataset.table.manifest import Manifest
+from lance_dataset.table.messages import parse_message
+from lance_dataset.table.operations import CompactedSsTable
+
+__all__ = ["with_current_coverage", "with_generations", "with_true_catch_up"]
+
+
+def with_current_coverage(section: bytes | None) -> bytes | None:
+    """A list of indices that cover the fragments that took the place of rewritten ones.
+
+    Where a rewrite left indices as they were, the fragment-reuse index tells which fragments have the rows now; their
+    bitmaps follow with the next change of the table. Groups that an index covers only in part stay as they are.
+
+    Raises
+    ------
+    CorruptFileError
+        The fragment-reuse index cannot be read.
+    """
+    indices = parse_indices(section)
+    reuse = next((index for index in indices if index.name == REUSE_INDEX), None)
+    if reuse is None:
+        return section or None
+    groups = _reuse_groups(reuse)
+    changed = False
+    for index in indices:
+        covered = None if is_system_index(index) else coverage(index)
+        if covered is None:
+            continue
+        current = covered
+        for old, new in groups:
+            if old and current.issuperset(old):
+                current = (current - old) | new
+        if current != covered:
+            set_coverage(index, current)
+            changed = True
+    return encode_indices(indices) if changed else section
+
+
+def _reuse_groups(index: table_pb2.IndexMetadata) -> list[tuple[frozenset[int], frozenset[int]]]:
+    """Old and new fragments of all rewrites, oldest first."""
+    where = f"index {index.name!r}"
+    details = parse_message(system_indices_pb2.FragmentReuseIndexDetails, index.index_details.value, where)
+    versions = details.inline.versions
+    return [
+        (frozenset(each.id for each in group.old_fragments), frozenset(each.id for each in group.new_fragments))
+        for version in versions
+        for group in version.groups
+    ]
+
+
+def with_generations(
+    base: Manifest, compacted: Sequence[CompactedSsTable]
+) -> tuple[CompactedSsTable | None, bytes | None]:
+    """Note generations of a log that were taken over into the table.
+
+    Parameters
+    ----------
+    base
+        The version before.
+    compacted
+        Highest generation of each shard.
+
+    Returns
+    -------
+    stale : CompactedSsTable or None
+        One that was taken over before.
+    section : bytes or None
+        The new list of indices.
+
+    Raises
+    ------
+    InvalidInputError
+        The table has no log.
+    """
+    indices = parse_indices(base.index_section)
+    found = next((index for index in indices if index.name == MEMORY_INDEX), None)
+    if found is None:
+        raise InvalidInputError("the dataset has no log (MemWAL) whose generations could have been compacted")
+    where = f"index {found.name!r}"
+    details = parse_message(system_indices_pb2.MemWalIndexDetails, found.index_details.value, where)
+    recorded = {uuid_from_proto(each.shard_id, where): each for each in details.compacted_sstables}
+    for each in compacted:
+        known = recorded.get(each.shard_id)
+        if known is None:
+            known = details.compacted_sstables.add(shard_id=uuid_to_proto(each.shard_id))
+        elif known.generation >= each.generation:
+            return each, base.index_section
+        known.generation = each.generation
+    _renew(found, details, base.version + 1)
+    return None, encode_indices(indices)
+
+
+def _renew(index: table_pb2.IndexMetadata, details: system_indices_pb2.MemWalIndexDetails, version: int) -> None:
+    """Write changed details of a log; the index then has another id."""
+    index.uuid.CopyFrom(uuid_to_proto(str(uuid.uuid4())))
+    index.dataset_version = version
+    index.created_at = time.time_ns() // 1_000_000
+    index.index_details.value = details.SerializeToString()
+
+
+def with_true_catch_up(before: bytes | None, after: bytes | None, version: int) -> bytes | None:
+    """A list of indices whose log claims only of unchanged indices that they cover what was taken over from it.
+
+    The log notes for each index how far that is. An index that was changed would have to earn it anew; without a note
+    readers do not rely on it.
+
+    Parameters
+    ----------
+    before, after
+        The lists of the version before and of the new one.
+    version
+        Number of the new version.
+    """
+    indices = parse_indices(after)
+    found = next((index for index in indices if index.name == MEMORY_INDEX), None)
+    if found is None:
+        return after
+    details = parse_message(system_indices_pb2.MemWalIndexDetails, found.index_details.value, f"index {found.name!r}")
+    old, new = _segments(parse_indices(before)), _segments(indices)
+    kept = [each for each in details.index_catchup if old.get(each.index_name) == new.get(each.index_name)]
+    if len(kept) == len(details.index_catchup):
+        return after
+    del details.index_catchup[:]
+    details.index_catchup.extend(kept)
+    _renew(found, details, version)
+    return encode_indices(indices)
+
+
+def _segments(indices: Sequence[table_pb2.IndexMetadata]) -> dict[str, set[tuple[bytes, bytes]]]:
+    """Ids and bitmaps of the segments of every index."""
+    found: dict[str, set[tuple[bytes, bytes]]] = {}
+    for index in indices:
+        found.setdefault(index.name, set()).add((index.uuid.uuid, index.fragment_bitmap))
+    return found

@@ -1,0 +1,436 @@
+"""From stable row ids to the addresses of the rows that have them.
+
+Every fragment lists the ids of its rows, those of deleted rows included; a row that was moved is listed by several
+fragments, and lives in at most one. The index keeps the lists as *stretches*: consecutive ids, or some of a range of
+ids with a bitmap that says which, at consecutive addresses. Stretches lie in layers: in a layer no two of them overlap,
+so that an id is found by binary search, and by counting bits (`table.lineage.rank`).
+Segments go from the largest to the smallest into the first of a few layers that has room. What is left - mostly small
+fragments that updates made - is cut down to its live rows, which never overlap, and these are one more layer.
+
+So 100 fragments of a million fresh rows are 100 stretches, rows left over by compaction need about 1.5 bits per number,
+and rows in no order 20 bytes each. Deleted rows are not taken out but where they have to be: a look-up asks whether the
+rows it found live. That is why deletions leave an index as it is, and appended fragments only add to it; but where
+deleted rows were left out, an index must not serve a version in which they live (`RowIdIndex.trimmed`).
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass
+from functools import reduce
+from itertools import groupby, pairwise
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lance_dataset.errors import CorruptFileError
+from lance_dataset.table.lineage.plain_ids import PlainIds
+from lance_dataset.table.lineage.rank import RankedBits
+from lance_dataset.table.lineage.row_ids import RowIds
+from lance_dataset.table.lineage.segments import Bitmap, Range, Runs, Segment, Values
+
+__all__ = ["IndexedFragment", "RowIdIndex"]
+
+#: Layers of stretches that may hold deleted rows.
+_MAX_LAYERS = 4
+#: Numbers that a stretch has fewer of.
+_MAX_SPAN = 1 << 32
+#: Bytes of a stretch, and of the bitmap for one number.
+_STRETCH_BYTES = 20
+_NUMBER_BYTES = 3 / 16
+#: Segments of fewer single ids do not get bitmaps of their own.
+_FEW = 1024
+
+Addresses: TypeAlias = NDArray[np.uint64]
+#: First ids, spans, addresses of stretches, and the bits if it is one with gaps.
+_Stretches: TypeAlias = tuple[NDArray[np.uint64], NDArray[np.uint64], Addresses, RankedBits | None]
+#: Tells which of some addresses, ascending, are of rows that are not deleted.
+LiveTest: TypeAlias = Callable[[Addresses], NDArray[np.bool_]]
+
+
+@dataclass(frozen=True)
+class IndexedFragment:
+    """What the index needs to know of a fragment.
+
+    Attributes
+    ----------
+    id
+        Id of the fragment.
+    row_ids
+        The ids of its rows.
+    deletions
+        Reads the offsets of its deleted rows, ascending.
+    """
+
+    id: int
+    row_ids: RowIds
+    deletions: Callable[[], NDArray[np.int64]]
+
+
+class RowIdIndex:
+    """Finds rows by id.
+
+    Attributes
+    ----------
+    layers
+        In each an id is at most once.
+    trimmed
+        Ids of the fragments of which the index leaves deleted rows out, so that it does not know rows that come back.
+    """
+
+    def __init__(self, layers: Sequence[_Layer], trimmed: Set[int] = frozenset()) -> None:
+        self.layers = tuple(layers)
+        self.trimmed = trimmed
+
+    @classmethod
+    def build(cls, fragments: Iterable[IndexedFragment], plain: PlainIds | None = None) -> RowIdIndex:
+        """Index the rows of a version.
+
+        Parameters
+        ----------
+        fragments
+            The fragments.
+        plain
+            More of them, of which no two have an id in common.
+
+        Raises
+        ------
+        CorruptFileError
+            An id is twice in a fragment, or belongs to several live rows as far as that shows.
+        """
+        base = None if plain is None or not len(plain) else _plain_layer(plain)
+        placed = _Placement(_MAX_LAYERS if base is None else _MAX_LAYERS - 1)
+        for part in sorted(_parts(fragments), key=lambda part: len(part.segment), reverse=True):
+            placed.add(part)
+        layers = [_layer([part for _, _, part in spans]) for spans in placed.layers]
+        deletions = {part.fragment.id: part.fragment.deletions() for part in placed.rest}
+        exact = _exact_layer(placed.rest, deletions)
+        trimmed = {fragment_id for fragment_id, offsets in deletions.items() if len(offsets)}
+        return cls([layer for layer in (exact, base, *layers) if layer is not None], trimmed)
+
+    def extended(self, fragments: Iterable[IndexedFragment], plain: PlainIds | None = None) -> RowIdIndex | None:
+        """The index with more fragments (see `build`); None if their ids are not all greater than those in it.
+
+        Those of `fragments` have to be greater than those of `plain`, too.
+        """
+        parts = sorted(_parts(fragments), key=lambda part: part.segment.bounds)
+        spans = [part.segment.bounds for part in parts]
+        if plain is not None and len(plain):
+            spans.insert(0, (int(plain.first.min()), int(plain.last.max())))
+        spans.insert(0, (-1, max((layer.highest for layer in self.layers), default=-1)))
+        if any(low <= before for (_, before), (low, _) in pairwise(spans)):
+            return None
+        added = [] if plain is None or not len(plain) else [_plain_layer(plain)]
+        if parts:
+            added.append(_layer(parts))
+        if not added:
+            return self
+        last = reduce(_Layer.followed_by, [*self.layers[-1:], *added])
+        return RowIdIndex([*self.layers[:-1], last], self.trimmed)
+
+    @property
+    def nbytes(self) -> int:
+        """Memory that it takes."""
+        return sum(layer.nbytes for layer in self.layers)
+
+    def find(self, ids: NDArray[np.uint64], live: LiveTest) -> tuple[Addresses, NDArray[np.bool_]]:
+        """Look ids up.
+
+        Parameters
+        ----------
+        ids
+            Any order, repeats allowed.
+        live
+            Tells which rows are not deleted.
+
+        Returns
+        -------
+        addresses : uint64[n]
+            Where the rows are.
+        found : bool[n]
+            Whether there is a live row of that id; otherwise its address means nothing.
+        """
+        order = np.argsort(ids) if len(ids) > 1 else None
+        wanted = ids if order is None else ids[order]
+        addresses, found = np.zeros(len(ids), np.uint64), np.zeros(len(ids), bool)
+        left = np.arange(len(ids))
+        for layer in self.layers:
+            at, hits = layer.find(wanted[left])
+            hits[hits] = _ask(live, at[hits])
+            addresses[left[hits]], found[left[hits]] = at[hits], True
+            left = left[~hits]
+            if not len(left):
+                break
+        if order is None:
+            return addresses, found
+        back = np.empty(len(ids), np.int64)
+        back[order] = np.arange(len(ids))
+        return addresses[back], found[back]
+
+    def candidates(self, ids: NDArray[np.uint64]) -> NDArray[np.int64]:
+        """How many fragments list each id, deleted or not, as far as the index holds them."""
+        counts = np.zeros(len(ids), np.int64)
+        for layer in self.layers:
+            counts += layer.find(ids)[1]
+        return counts
+
+
+def _ask(live: LiveTest, addresses: Addresses) -> NDArray[np.bool_]:
+    """Which addresses, in any order, are of live rows."""
+    if not len(addresses):
+        return np.empty(0, bool)
+    order = np.argsort(addresses, kind="stable")
+    answers = np.empty(len(addresses), bool)
+    answers[order] = live(addresses[order])
+    return answers
+
+
+# -- layers ------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class _Layer:
+    """Stretches by id, none overlapping another.
+
+    Attributes
+    ----------
+    first
+        uint64[n]: lowest id, ascending.
+    spans
+        uint32[n]: the highest one minus the lowest one.
+    addresses
+        uint64[n]: where the row of the lowest id is.
+    places
+        int64[n]: position of the first bit in `bits`, -1 for stretches without gaps; None if all are such.
+    bits
+        One for each number of the stretches with gaps: whether there is a row of that id.
+    """
+
+    first: NDArray[np.uint64]
+    spans: NDArray[np.uint32]
+    addresses: NDArray[np.uint64]
+    places: NDArray[np.int64] | None
+    bits: RankedBits
+
+    @property
+    def highest(self) -> int:
+        """Highest id."""
+        return int(self.first[-1]) + int(self.spans[-1])
+
+    @property
+    def nbytes(self) -> int:
+        """Memory that it takes."""
+        places = 0 if self.places is None else self.places.nbytes
+        return self.first.nbytes + self.spans.nbytes + self.addresses.nbytes + places + self.bits.nbytes
+
+    def find(self, ids: NDArray[np.uint64]) -> tuple[Addresses, NDArray[np.bool_]]:
+        """Addresses of ids, and whether they are there."""
+        at = np.searchsorted(self.first, ids, side="right") - 1
+        hits = at >= 0
+        at[~hits] = 0
+        shifts = ids - self.first[at]
+        hits &= shifts <= self.spans[at]
+        addresses = self.addresses[at] + shifts
+        if self.places is None:
+            return addresses, hits
+        mapped = np.flatnonzero(hits & (self.places[at] >= 0))
+        starts = self.places[at[mapped]]
+        positions = starts + shifts[mapped].astype(np.int64)
+        hits[mapped] = self.bits.test(positions)
+        before = self.bits.rank(positions) - self.bits.rank(starts)
+        addresses[mapped] = self.addresses[at[mapped]] + before.astype(np.uint64)
+        return addresses, hits
+
+    def followed_by(self, other: _Layer) -> _Layer:
+        """Both in one, `other` having the greater ids."""
+        places = None
+        if self.places is not None or other.places is not None:
+            mine, others = (
+                np.full(len(layer.first), -1, np.int64) if layer.places is None else layer.places
+                for layer in (self, other)
+            )
+            places = np.concatenate([mine, np.where(others < 0, others, others + len(self.bits))])
+        return _Layer(
+            np.concatenate([self.first, other.first]),
+            np.concatenate([self.spans, other.spans]),
+            np.concatenate([self.addresses, other.addresses]),
+            places,
+            RankedBits.joined([self.bits, other.bits]),
+        )
+
+
+def _plain_layer(plain: PlainIds) -> _Layer:
+    """Fragments of which no two have an id in common."""
+    order = np.argsort(plain.first)
+    first, last = plain.first[order], plain.last[order]
+    addresses = plain.fragment_ids[order].astype(np.uint64) << np.uint64(32)
+    return _Layer(first, (last - first).astype(np.uint32), addresses, None, RankedBits.joined([]))
+
+
+def _layer(parts: Iterable[_Part]) -> _Layer:
+    """Parts in ascending order of ids, whose limits do not overlap."""
+    pieces: list[_Stretches] = []
+    for few, found in groupby(parts, lambda part: isinstance(part.segment, Values) and len(part.segment) < _FEW):
+        group = list(found)
+        pieces += [_gathered(group)] if few else map(_stretches, group)
+    bits = [piece[3] for piece in pieces if piece[3] is not None]
+    places = None
+    if bits:
+        starts = iter(np.cumsum([0, *(len(each) for each in bits)]).tolist())
+        places = np.concatenate(
+            [np.full(len(piece[0]), -1 if piece[3] is None else next(starts), np.int64) for piece in pieces]
+        )
+    first, spans, addresses = (np.concatenate([piece[member] for piece in pieces]) for member in range(3))
+    return _Layer(first, spans.astype(np.uint32), addresses, places, RankedBits.joined(bits))
+
+
+def _stretches(part: _Part) -> _Stretches:
+    """One stretch with a bitmap for a part, or one for each of its runs."""
+    segment = part.segment
+    if isinstance(segment, Range):
+        low, high = segment.bounds
+        return np.array([low], np.uint64), np.array([high - low], np.uint64), np.array([part.address], np.uint64), None
+    if isinstance(segment, Bitmap):
+        return _mapped(part, segment.start, segment.stop - 1, segment.bits)
+    runs = segment.runs()
+    offsets = runs.starts[:-1]
+    if runs.is_ascending:
+        low, high = runs.bounds
+        if high - low < _MAX_SPAN and _NUMBER_BYTES * (high - low) < _STRETCH_BYTES * len(offsets):
+            return _mapped(part, low, high, runs.to_bits())
+    first, spans = runs.first, runs.lengths - 1
+    if not runs.is_ascending:
+        order = np.argsort(first)
+        first, spans, offsets = first[order], spans[order], offsets[order]
+        twice = np.flatnonzero(first[1:] - first[:-1] <= spans[:-1].astype(np.uint64))
+        if len(twice):
+            raise CorruptFileError(f"{part.where}: the row id {int(first[twice[0] + 1])} is there twice")
+    return first, spans.astype(np.uint64), part.base + offsets.astype(np.uint64), None
+
+
+def _gathered(parts: Sequence[_Part]) -> _Stretches:
+    """The stretches of small parts, made all at once: there may be hundreds of a few ids in each fragment."""
+    ids = np.concatenate([part.segment.to_numpy() for part in parts])
+    addresses = np.concatenate([np.arange(len(part.segment), dtype=np.uint64) + part.base for part in parts])
+    if (ids[1:] <= ids[:-1]).any():
+        order = np.argsort(ids)
+        ids, addresses = ids[order], addresses[order]
+        twice = np.flatnonzero(ids[1:] == ids[:-1])
+        if len(twice):
+            owner = int(addresses[twice[0]]) >> 32
+            raise CorruptFileError(f"fragment {owner}: the row id {int(ids[twice[0]])} is there twice")
+    one = np.uint64(1)
+    begins = np.append(True, (ids[1:] - ids[:-1] != one) | (addresses[1:] - addresses[:-1] != one))
+    places = np.flatnonzero(begins)
+    spans = np.diff(np.append(places, len(ids))) - 1
+    return ids[places], spans.astype(np.uint64), addresses[places], None
+
+
+def _mapped(part: _Part, low: int, high: int, bits: NDArray[np.uint8]) -> _Stretches:
+    first, span = np.array([low], np.uint64), np.array([high - low], np.uint64)
+    return first, span, np.array([part.address], np.uint64), RankedBits.of(bits)
+
+
+# -- which stretches go where ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class _Part:
+    """A segment and the address of the row that has its first id."""
+
+    fragment: IndexedFragment
+    start: int
+    segment: Segment
+
+    @property
+    def address(self) -> int:
+        return (self.fragment.id << 32) + self.start
+
+    @property
+    def base(self) -> np.uint64:
+        return np.uint64(self.address)
+
+    @property
+    def where(self) -> str:
+        return f"fragment {self.fragment.id}"
+
+
+def _parts(fragments: Iterable[IndexedFragment]) -> Iterable[_Part]:
+    for fragment in fragments:
+        start = 0
+        for segment in fragment.row_ids.segments:
+            if len(segment):
+                yield _Part(fragment, start, segment)
+            start += len(segment)
+
+
+class _Placement:
+    """Distributes parts over layers.
+
+    Parameters
+    ----------
+    max_layers
+        Most layers.
+
+    Attributes
+    ----------
+    layers
+        For each layer the limits of its parts with them, ascending.
+    rest
+        The parts for which there was no room.
+    """
+
+    def __init__(self, max_layers: int) -> None:
+        self.layers: list[list[tuple[int, int, _Part]]] = []
+        self.rest: list[_Part] = []
+        self._max_layers = max_layers
+
+    def add(self, part: _Part) -> None:
+        low, high = part.segment.bounds
+        if high - low >= _MAX_SPAN and not isinstance(part.segment, Values | Runs):
+            self.rest.append(part)
+            return
+        for spans in self.layers:
+            at = bisect_left(spans, low, key=lambda span: span[1])
+            if at == len(spans) or spans[at][0] > high:
+                spans.insert(at, (low, high, part))
+                return
+        if len(self.layers) < self._max_layers:
+            self.layers.append([(low, high, part)])
+        else:
+            self.rest.append(part)
+
+
+def _exact_layer(parts: Sequence[_Part], deletions: Mapping[int, NDArray[np.int64]]) -> _Layer | None:
+    """The live rows of some parts, given the offsets of deleted rows by fragment id."""
+    first, lengths, addresses = [np.empty(0, np.uint64)], [np.empty(0, np.int64)], [np.empty(0, np.uint64)]
+    for part in parts:
+        runs, starts = _live_runs(part, deletions[part.fragment.id])
+        first.append(runs.first)
+        lengths.append(runs.lengths)
+        addresses.append(part.base + starts.astype(np.uint64))
+    all_first = np.concatenate(first)
+    if not len(all_first):
+        return None
+    order = np.argsort(all_first)
+    all_first, spans = all_first[order], np.concatenate(lengths)[order] - 1
+    twice = np.flatnonzero(all_first[1:] - all_first[:-1] <= spans[:-1].astype(np.uint64))
+    if len(twice):
+        number = int(all_first[twice[0] + 1])
+        raise CorruptFileError(f"the row id {number} belongs to several rows, none of which is deleted")
+    return _Layer(all_first, spans.astype(np.uint32), np.concatenate(addresses)[order], None, RankedBits.joined([]))
+
+
+def _live_runs(part: _Part, deletions: NDArray[np.int64]) -> tuple[Runs, NDArray[np.int64]]:
+    """Runs of the live ids of a part, and the offset in the part that each begins at."""
+    runs = part.segment.runs()
+    low, high = np.searchsorted(deletions, [part.start, part.start + len(runs)])
+    dead = deletions[low:high] - part.start
+    if not len(dead):
+        return runs, runs.starts[:-1]
+    live = runs.without(dead)
+    # Rows stay in order: the n-th live one is behind as many deleted ones as lie before it.
+    places = live.starts[:-1]
+    return live, places + np.searchsorted(dead - np.arange(len(dead)), places, side="right")

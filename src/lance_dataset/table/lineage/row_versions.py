@@ -1,0 +1,118 @@
+"""Versions of the rows of a fragment: in which one each was created or last changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from lance_dataset._proto import rowids_pb2
+from lance_dataset.errors import CorruptFileError
+from lance_dataset.table.lineage.segments import decode_segment
+from lance_dataset.table.messages import parse_message
+
+__all__ = ["RowVersions"]
+
+
+@dataclass(frozen=True, eq=False)
+class RowVersions:
+    """A version number for every physical row of a fragment, as runs of equal ones.
+
+    Attributes
+    ----------
+    counts
+        int64: number of rows of each run, in physical order.
+    versions
+        uint64: their versions.
+    """
+
+    counts: npt.NDArray[np.int64]
+    versions: npt.NDArray[np.uint64]
+
+    def __len__(self) -> int:
+        return int(self._ends[-1]) if len(self.counts) else 0
+
+    @property
+    def runs(self) -> tuple[tuple[int, int], ...]:
+        """(number of rows, version) pairs in physical order."""
+        return tuple(zip(self.counts.tolist(), self.versions.tolist(), strict=True))
+
+    @cached_property
+    def _ends(self) -> npt.NDArray[np.int64]:
+        return np.cumsum(self.counts)
+
+    @classmethod
+    def constant(cls, physical_rows: int, version: int) -> RowVersions:
+        """The same version for all rows."""
+        return cls(np.array([physical_rows], np.int64), np.array([version], np.uint64))
+
+    @classmethod
+    def from_values(cls, versions: npt.ArrayLike) -> RowVersions:
+        """One version per row."""
+        values = np.asarray(versions, dtype=np.uint64)
+        return cls(np.ones(len(values), np.int64), values)._joined()
+
+    @classmethod
+    def concatenated(cls, parts: Iterable[RowVersions]) -> RowVersions:
+        """The versions of several sequences one after the other."""
+        found = list(parts)
+        counts = np.concatenate([np.empty(0, np.int64), *(part.counts for part in found)])
+        return cls(counts, np.concatenate([np.empty(0, np.uint64), *(part.versions for part in found)]))._joined()
+
+    @classmethod
+    def decode(cls, data: bytes | None, physical_rows: int, where: str) -> RowVersions:
+        """Read a serialized sequence; without one all rows are of version 1.
+
+        Raises
+        ------
+        CorruptFileError
+            The bytes contradict the format, or there are more or fewer versions than rows.
+        """
+        if data is None:
+            return cls.constant(physical_rows, 1)
+        message = parse_message(rowids_pb2.RowDatasetVersionSequence, data, f"{where}: row versions")
+        counts, left = [], physical_rows
+        for run in message.runs:
+            count = len(decode_segment(run.span, left, where))
+            left -= count
+            counts.append(count)
+        if left:
+            raise CorruptFileError(f"{where}: has {physical_rows - left} row versions for {physical_rows} rows")
+        return cls(np.array(counts, np.int64), np.array([run.version for run in message.runs], np.uint64))
+
+    def to_numpy(self) -> npt.NDArray[np.uint64]:
+        """One version per physical row."""
+        return np.repeat(self.versions, self.counts)
+
+    def take(self, offsets: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
+        """Versions of physical rows, in any order; IndexError for one that is outside."""
+        return self.versions[np.searchsorted(self._ends, offsets, side="right")]
+
+    def slice(self, start: int, stop: int) -> RowVersions:
+        """The versions of physical rows ``[start, stop)``."""
+        bounds = np.concatenate([np.zeros(1, np.int64), self._ends]).clip(start, max(start, stop))
+        return RowVersions(np.diff(bounds), self.versions)._joined()
+
+    def without(self, offsets: npt.NDArray[np.int64]) -> RowVersions:
+        """The versions but for those of some physical rows, which are ascending and inside."""
+        dropped = np.bincount(np.searchsorted(self._ends, offsets, side="right"), minlength=len(self.counts))
+        return RowVersions(self.counts - dropped, self.versions)._joined()
+
+    def _joined(self) -> RowVersions:
+        """The same without empty runs, and with neighbours of one version in one run."""
+        held = self.counts > 0
+        counts, versions = self.counts[held], self.versions[held]
+        begins = np.flatnonzero(np.append(True, versions[1:] != versions[:-1])[: len(versions)])
+        return RowVersions(np.add.reduceat(counts, begins) if len(begins) else counts, versions[begins])
+
+    def encode(self) -> bytes:
+        """The serialized sequence."""
+        message = rowids_pb2.RowDatasetVersionSequence()
+        for count, version in self.runs:
+            run = message.runs.add(version=version)
+            run.span.range.SetInParent()
+            run.span.range.end = count
+        return message.SerializeToString()

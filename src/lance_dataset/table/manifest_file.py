@@ -1,0 +1,117 @@
+"""Where the parts of a manifest file lie: sections, the message of the manifest, a footer that points to it."""
+
+from __future__ import annotations
+
+import struct
+from typing import NamedTuple
+
+from lance_dataset._proto import table_pb2
+from lance_dataset.errors import CorruptFileError
+from lance_dataset.table.messages import parse_message, split_records
+
+__all__ = [
+    "FOOTER",
+    "FOOTER_VERSION",
+    "LENGTH",
+    "MAGIC",
+    "ManifestParts",
+    "manifest_parts",
+    "read_section",
+    "transaction_position",
+]
+
+MAGIC = b"LANC"
+#: Numbers of the fields of a manifest that hold its schema and its fragments.
+_FIELDS, _FRAGMENTS = 1, 2
+FOOTER = struct.Struct("<qHH4s")
+LENGTH = struct.Struct("<I")
+FOOTER_VERSION = (0, 2)
+
+
+class ManifestParts(NamedTuple):
+    """The message of a manifest, taken apart.
+
+    Attributes
+    ----------
+    position
+        Where it is in the file.
+    fields, fragments
+        Bytes of the schema and of the fragments.
+    message
+        The rest.
+    """
+
+    position: int
+    fields: bytes
+    fragments: bytes
+    message: table_pb2.Manifest
+
+
+def manifest_parts(data: bytes, path: str) -> ManifestParts:
+    """The manifest message of a file.
+
+    Parameters
+    ----------
+    data
+        The whole file.
+    path
+        Its name, for error messages.
+
+    Raises
+    ------
+    CorruptFileError
+        It is no manifest.
+    """
+    end = len(data) - FOOTER.size
+    if end < 0:
+        raise CorruptFileError(f"{path}: has {len(data)} bytes, too few for a manifest")
+    position, _major, _minor, magic = FOOTER.unpack_from(data, end)
+    if magic != MAGIC:
+        raise CorruptFileError(f"{path}: ends with {magic!r} instead of {MAGIC!r}, so it is no manifest or cut short")
+    if not 0 <= position <= end - LENGTH.size:
+        raise CorruptFileError(f"{path}: its footer puts the manifest at byte {position} of {len(data)}")
+    (length,) = LENGTH.unpack_from(data, position)
+    start = position + LENGTH.size
+    if start + length != end:
+        raise CorruptFileError(f"{path}: the manifest says it has {length} bytes, but there are {end - start}")
+    fragments, rest = split_records(data[start:end], _FRAGMENTS, path)
+    fields, rest = split_records(rest, _FIELDS, path)
+    return ManifestParts(position, fields, fragments, parse_message(table_pb2.Manifest, rest, path))
+
+
+def transaction_position(message: table_pb2.Manifest) -> int | None:
+    """Where the inline transaction of a version is, None if there is none; up to release 11 another field says so."""
+    if message.HasField("transaction_section"):
+        return message.transaction_section
+    if message.HasField("transaction_section_deprecated"):
+        return message.transaction_section_deprecated
+    return None
+
+
+def read_section(data: bytes, position: int | None, what: str, path: str) -> bytes | None:
+    """A length-prefixed section in front of the footer, None where there is no position.
+
+    Parameters
+    ----------
+    data, path
+        The file and its name.
+    position
+        First byte of the section.
+    what
+        What the section holds, for error messages.
+
+    Raises
+    ------
+    CorruptFileError
+        It does not lie within the file.
+    """
+    if position is None:
+        return None
+    end = len(data) - FOOTER.size
+    if position > end - LENGTH.size:
+        raise CorruptFileError(f"{path}: puts the {what} at byte {position} of {len(data)}")
+    (length,) = LENGTH.unpack_from(data, position)
+    start = position + LENGTH.size
+    if start + length > end:
+        raise CorruptFileError(f"{path}: the {what} says it has {length} bytes, but there are {end - start}")
+    return data[start : start + length]

@@ -1,0 +1,1 @@
+"""What tables of old releases need: missing counts, other names, repeated ids, dictionaries."""

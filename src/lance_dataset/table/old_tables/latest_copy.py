@@ -1,0 +1,81 @@
+"""The copy of the newest manifest for the releases before 0.8.1, which open nothing else."""
+
+from __future__ import annotations
+
+import logging
+from contextlib import suppress
+
+from lance_dataset.errors import AlreadyExistsError, LanceError, MissingFileError
+from lance_dataset.io.base import ObjectStore
+from lance_dataset.table.commit.protocol import put_new
+from lance_dataset.table.manifest import decode_manifest, read_manifest
+from lance_dataset.table.naming import ManifestName, Naming, latest_copy_path, manifest_name, manifest_path, named_path
+from lance_dataset.table.versions import find_latest
+
+__all__ = ["adopt_latest_copy", "remove_latest_copy", "update_latest_copy"]
+
+_log = logging.getLogger(__name__)
+_ATTEMPTS = 8
+
+
+def update_latest_copy(store: ObjectStore, root: str, version: int, content: bytes) -> None:
+    """Make the copy one of the newest manifest. The version is committed already, so a failure is only logged.
+
+    Parameters
+    ----------
+    store, root
+        The table.
+    version, content
+        The manifest that was committed just now.
+    """
+    path = latest_copy_path(root)
+    try:
+        for _ in range(_ATTEMPTS):
+            if not _is_newer(store, path, version):
+                store.put(path, content)
+            # A writer of a later version may have written its copy in between, and ours replaced it.
+            latest = find_latest(store, root)
+            if latest is None or latest.version <= version:
+                return
+            version, content = latest.version, store.read(named_path(root, latest))
+    except (LanceError, OSError) as error:
+        _log.warning("%s is out of date: %s", store.uri(path), error)
+
+
+def _is_newer(store: ObjectStore, path: str, version: int) -> bool:
+    """Whether the copy there is one of a later version."""
+    try:
+        return read_manifest(store, path).version > version
+    except LanceError:
+        return False
+
+
+def adopt_latest_copy(store: ObjectStore, root: str) -> ManifestName:
+    """Give a table that consists of the copy only a numbered manifest, so that another one can follow.
+
+    Parameters
+    ----------
+    store, root
+        The table.
+
+    Returns
+    -------
+    ManifestName
+        The numbered manifest. Its version is that of the copy now: another writer may have replaced it meanwhile.
+    """
+    copy = latest_copy_path(root)
+    content = store.read(copy)
+    version = decode_manifest(content, copy).version
+    with suppress(AlreadyExistsError):  # another writer does the same
+        put_new(store, manifest_path(root, version, Naming.V1), content)
+    return ManifestName(manifest_name(version, Naming.V1), version, Naming.V1)
+
+
+def remove_latest_copy(store: ObjectStore, root: str) -> None:
+    """Remove the copy where it would go out of date; the same manifest must be there under a number."""
+    path = latest_copy_path(root)
+    with suppress(MissingFileError):
+        content = store.read(path)
+        version = read_manifest(store, path).version
+        if store.read(manifest_path(root, version, Naming.V2)) == content:
+            store.delete(path)

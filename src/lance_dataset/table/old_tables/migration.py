@@ -1,0 +1,67 @@
+"""From manifests named by their version to names that list the newest first."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from lance_dataset.errors import AlreadyExistsError, CorruptFileError, DatasetNotFoundError, MissingFileError
+from lance_dataset.io.base import ObjectStore
+from lance_dataset.table.commit.protocol import commit_protocol, put_new
+from lance_dataset.table.flags import check_writable
+from lance_dataset.table.naming import VERSIONS_FOLDER, ManifestName, Naming, manifest_path, named_path
+from lance_dataset.table.old_tables.latest_copy import adopt_latest_copy, remove_latest_copy
+from lance_dataset.table.versions import find_latest, list_manifests, read_named
+
+__all__ = ["migrate_names"]
+
+
+def migrate_names(store: ObjectStore, root: str) -> None:
+    """Rename all V1 manifests of a table to their V2 names.
+
+    Every version has a name at any time: a manifest first gets its new name, then loses the old one. The newest comes
+    first, so that whoever takes the first new name for the latest version is right. What an interrupted run left is
+    finished by the next one; on a table that is migrated already nothing happens.
+
+    Parameters
+    ----------
+    store, root
+        The table. No other writer should be at work: one that knows only the old name of the newest version may commit
+        the next one under an old name, which a second run then renames.
+
+    Raises
+    ------
+    DatasetNotFoundError
+        There is no table.
+    CorruptFileError
+        A version is there under both names with different content.
+    UnsupportedError
+        The table needs a feature that this release cannot keep up.
+    """
+    latest = find_latest(store, root)
+    if latest is None:
+        raise DatasetNotFoundError(f"Dataset at path {store.uri(root)} was not found")
+    check_writable(read_named(store, root, latest).writer_flags, store.uri(named_path(root, latest)))
+    if latest.naming is Naming.LATEST_COPY:
+        adopt_latest_copy(store, root)
+    old = [name for name in list_manifests(store, root) if name.naming is Naming.V1]
+    for name in reversed(old):
+        _rename(store, root, name)
+    store.sync(f"{root}/{VERSIONS_FOLDER}")
+    remove_latest_copy(store, root)  # even if nothing was renamed: an interrupted run may have left it
+    store.sync(root)
+
+
+def _rename(store: ObjectStore, root: str, name: ManifestName) -> None:
+    before, after = named_path(root, name), manifest_path(root, name.version, Naming.V2)
+    with suppress(MissingFileError):  # somebody else is migrating, and faster
+        content = store.read(before)
+        try:
+            put_new(store, after, content)
+        except AlreadyExistsError:
+            if store.read(after) != content:
+                raise CorruptFileError(
+                    f"{store.uri(before)} and {store.uri(after)} are the same version with different content; move the "
+                    "one away that is not part of this dataset"
+                ) from None
+        commit_protocol(store).renamed(store, root, name.version, Naming.V2)
+        store.delete(before)

@@ -1,0 +1,1 @@
+"""Tags, branches and clones."""

@@ -1,0 +1,294 @@
+"""Tables that begin as a copy of a version of another table: clones, which share its files or copy them."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+from lance_dataset._proto import table_pb2
+from lance_dataset._version import __version__
+from lance_dataset.errors import (
+    AlreadyExistsError,
+    CommitConflictError,
+    InvalidInputError,
+    LanceError,
+    UnsupportedError,
+)
+from lance_dataset.io.base import ObjectStore
+from lance_dataset.table.commit.protocol import commit_protocol
+from lance_dataset.table.commit.publish import publish_version
+from lance_dataset.table.flags import Feature, check_writable
+from lance_dataset.table.fragment_list import FragmentList
+from lance_dataset.table.indices.coverage import has_reliable_coverage, parse_indices, signature_for_unreliable_coverage
+from lance_dataset.table.manifest import BasePath, Manifest
+from lance_dataset.table.messages import parse_message
+from lance_dataset.table.naming import Naming, is_detached, manifest_path
+from lance_dataset.table.old_tables.completion import FragmentCompletion
+from lance_dataset.table.old_tables.field_repair import with_unique_fields
+from lance_dataset.table.operations import Clone
+from lance_dataset.table.paths import FileLocator, is_in_memory
+from lance_dataset.table.references.clone_files import FileCopy, copy_files, files_of, remove_copies
+from lance_dataset.table.transaction import Transaction
+from lance_dataset.table.versions import find_latest, list_versions, locate_version
+
+__all__ = ["CloneSource", "Maker", "deep_clone", "publish_first", "shallow_clone", "shallow_manifest"]
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class CloneSource:
+    """A version to be cloned.
+
+    Attributes
+    ----------
+    store, root
+        Its table; that of the branch, if it is one.
+    manifest
+        The version.
+    branch
+        Name of the branch, None for the main one.
+    locator
+        Finds its files.
+    """
+
+    store: ObjectStore
+    root: str
+    manifest: Manifest
+    branch: str | None
+    locator: FileLocator
+
+    def operation(self, *, is_shallow: bool, branch_name: str | None = None) -> Clone:
+        """What stands in the history of the clone."""
+        return Clone(is_shallow, self.manifest.version, self.store.uri(self.root), self.branch, branch_name)
+
+
+_Renumbering: TypeAlias = Callable[[int | None], int | None]
+#: `shallow_clone` or `deep_clone`.
+Maker: TypeAlias = Callable[[CloneSource, ObjectStore, str], Manifest]
+
+
+def shallow_clone(source: CloneSource, store: ObjectStore, root: str) -> Manifest:
+    """Make a table that uses the files of a version of another one; its own changes go to its own files.
+
+    Parameters
+    ----------
+    source
+        The version. It does not get to know of the clone: cleaning up the files of its table breaks the clone.
+    store, root
+        Where the clone will be.
+
+    Returns
+    -------
+    Manifest
+        The only version of the clone, which has the number of the source; it is durable.
+
+    Raises
+    ------
+    AlreadyExistsError
+        There is a table already.
+    VersionNotFoundError
+        The version was removed since it was opened, so its files may be gone.
+    UnsupportedError
+        The source needs a feature that a clone cannot keep up, or its files are in memory and the clone is not.
+    """
+    _check_free(store, root)
+    manifest = shallow_manifest(source, store)
+    locate_version(source.store, source.root, manifest.version)
+    return publish_first(store, root, manifest, source.operation(is_shallow=True))
+
+
+def deep_clone(source: CloneSource, store: ObjectStore, root: str) -> Manifest:
+    """Make a table with copies of the data, deletion and index files of a version of another one.
+
+    The manifest comes last: a clone that fails or is interrupted leaves no table. Files that it copied are removed, or
+    used by the next clone of the version to this place.
+
+    Parameters and errors as for `shallow_clone`; besides:
+
+    Raises
+    ------
+    MissingFileError
+        A file of the source is gone.
+    CorruptFileError
+        A file of the source does not have the size that the manifest says, or two of them have one name.
+    """
+    _check_free(store, root)
+    manifest = _prepared(source)
+    copies = files_of(source.locator, manifest, store, root)
+    made: list[FileCopy] = []
+    try:
+        copy_files(copies, made)
+        cloned = _with_bases(manifest, (), lambda _: None)
+        return publish_first(store, root, cloned, source.operation(is_shallow=False))
+    except BaseException:
+        _remove_unused(store, root, made)
+        raise
+
+
+def _check_free(store: ObjectStore, root: str) -> None:
+    if find_latest(store, root) is not None:
+        raise AlreadyExistsError(f"Dataset already exists: {store.uri(root)}")
+
+
+def _remove_unused(store: ObjectStore, root: str, copies: Iterable[FileCopy]) -> None:
+    """Remove copies, unless a table came into being that may use them."""
+    try:
+        if find_latest(store, root) is None:
+            remove_copies(copies)
+    except (LanceError, OSError) as error:
+        _log.debug("files of a failed clone stay in %s: %s", store.uri(root), error)
+
+
+# -- manifests -------------------------------------------------------------------------------------------------------
+
+
+def shallow_manifest(source: CloneSource, store: ObjectStore, branch: str | None = None) -> Manifest:
+    """The manifest of a shallow clone, as yet unsigned.
+
+    Parameters
+    ----------
+    source
+        The version.
+    store
+        Store of the clone.
+    branch
+        Name of the branch that the clone is, None for a table of its own.
+    """
+    if is_in_memory(source.store) and not _shares_memory(store, source):
+        raise UnsupportedError(
+            f"{source.store.uri(source.root)} is in the memory of this process, so nothing elsewhere can refer to its "
+            "files; use deep_clone, which copies them, or clone it to 'memory://...' in the same session"
+        )
+    manifest = _prepared(source)
+    base = _base_of(source, manifest)
+    known = {each.id for each in manifest.base_paths}
+    bases = manifest.base_paths if base.id in known else (*manifest.base_paths, base)
+    return replace(_with_bases(manifest, bases, lambda old: base.id if old is None else old), branch=branch)
+
+
+def _shares_memory(store: ObjectStore, source: CloneSource) -> bool:
+    return is_in_memory(store) and store.exists(source.manifest.path)
+
+
+def _base_of(source: CloneSource, manifest: Manifest) -> BasePath:
+    """The base path that means the source, one that it knows already perhaps."""
+    path = source.store.uri(source.root)
+    for base in manifest.base_paths:
+        if base.path == path and base.is_dataset_root:
+            return base
+    names = {base.name for base in manifest.base_paths}
+    number = max((base.id for base in manifest.base_paths), default=-1) + 1
+    return BasePath(number, path, None if source.branch in names else source.branch, is_dataset_root=True)
+
+
+def _prepared(source: CloneSource) -> Manifest:
+    """The manifest of the source with all counts, without what is of its commit only."""
+    manifest = source.manifest
+    check_writable(manifest.writer_flags, manifest.path)
+    if manifest.blob_dataset_version:
+        raise UnsupportedError(
+            f"{manifest.path}: the dataset keeps its blobs in a second table, as some old releases made it; it cannot "
+            "be cloned, write its rows into a new dataset instead"
+        )
+    if is_detached(manifest.version):
+        raise UnsupportedError(f"version {manifest.version} is a detached one, which cannot be cloned")
+    if manifest.version == 0:
+        raise InvalidInputError(f"{manifest.path}: version {manifest.version} cannot be cloned, versions count from 1")
+    fragments = FragmentCompletion(source.store, source.root)(manifest.fragments, manifest.base_paths)
+    reliable = has_reliable_coverage(manifest)
+    return with_unique_fields(
+        replace(
+            manifest,
+            fragments=fragments,
+            index_section=manifest.index_section or None,
+            branch=None,
+            tag="",
+            transaction_file="",
+            inline_transaction=None,
+            writer_version=None if reliable else signature_for_unreliable_coverage(__version__),
+            path="",
+            file_size=0,
+        )
+    )
+
+
+def _with_bases(manifest: Manifest, bases: tuple[BasePath, ...], base_id: _Renumbering) -> Manifest:
+    """The manifest with other base paths, and for every file the id that a function makes of its old one."""
+    flags = Feature.BASE_PATHS if bases else Feature(0)
+    if manifest.fragment_list.columns.has_deletions.any():
+        flags |= Feature.DELETION_FILES
+    recomputed = int(Feature.BASE_PATHS | Feature.DELETION_FILES | Feature.NO_TRANSACTION_FILE)
+    return replace(
+        manifest,
+        fragments=_moved_fragments(manifest.fragment_list, base_id),
+        index_section=_moved_indices(manifest.index_section, base_id),
+        base_paths=bases,
+        reader_flags=manifest.reader_flags & ~recomputed | int(flags),
+        writer_flags=manifest.writer_flags & ~recomputed | int(flags),
+    )
+
+
+def _moved_fragments(fragments: FragmentList, base_id: _Renumbering) -> FragmentList:
+    """The fragments with other base paths; changed as messages, which is faster, as every one of them changes."""
+    message = parse_message(table_pb2.Manifest, fragments.data, "fragments")
+    for fragment in message.fragments:
+        for file in fragment.files:
+            _move(file, base_id)
+        for overlay in fragment.overlays:
+            _move(overlay.data_file, base_id)
+        if fragment.HasField("deletion_file"):
+            _move(fragment.deletion_file, base_id)
+    return FragmentList(message.SerializeToString(), "cloned version")
+
+
+def _moved_indices(section: bytes | None, base_id: _Renumbering) -> bytes | None:
+    if not section:
+        return None
+    indices = parse_indices(section)
+    for index in indices:
+        _move(index, base_id)
+    return table_pb2.IndexSection(indices=indices).SerializeToString()
+
+
+def _move(file: table_pb2.DataFile | table_pb2.DeletionFile | table_pb2.IndexMetadata, base_id: _Renumbering) -> None:
+    moved = base_id(file.base_id if file.HasField("base_id") else None)
+    if moved is None:
+        file.ClearField("base_id")
+    else:
+        file.base_id = moved
+
+
+# -- publishing ------------------------------------------------------------------------------------------------------
+
+
+def publish_first(store: ObjectStore, root: str, manifest: Manifest, operation: Clone) -> Manifest:
+    """Write the first version of a clone.
+
+    Raises
+    ------
+    AlreadyExistsError
+        Somebody else made the same version of a table there meanwhile.
+    CommitConflictError
+        Somebody else made another version of a table there; this one is taken back.
+    """
+    try:
+        made = publish_version(store, root, manifest, Transaction(manifest.version, operation), Naming.V2)
+    except AlreadyExistsError as error:
+        raise AlreadyExistsError(f"Dataset already exists: {store.uri(root)}") from error
+    others = _other_versions(store, root, made.version)
+    if others:
+        commit_protocol(store).forget(store, root, [made.version])
+        store.delete(manifest_path(root, made.version, Naming.V2))
+        raise CommitConflictError(
+            f"{store.uri(root)}: another writer made a table there at the same moment, with version {others[0]}",
+            retryable=True,
+        )
+    return made
+
+
+def _other_versions(store: ObjectStore, root: str, version: int) -> list[int]:
+    versions: Iterator[int] = (name.version for name in list_versions(store, root))
+    return [each for each in versions if each != version]

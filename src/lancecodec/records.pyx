@@ -1,0 +1,115 @@
+"""Tagged records inside of records: where they are, and their numbers as columns."""
+
+from libc.stdint cimport int64_t
+
+from lancecodec.buffers cimport ByteView, readable
+from lancecodec.problems cimport LC_OK, fail, lc_bytes
+
+from lancecodec.errors import CodecError
+
+cdef extern from "kernels/records.h" nogil:
+    int LC_RECORD_LAST, LC_RECORD_COUNT, LC_RECORD_ITEMS, LC_RECORD_MAX, LC_RECORD_LAST_32, LC_RECORD_SIGNS
+    int LC_RECORD_COLUMNS
+    ctypedef struct lc_record_column:
+        int64_t field
+        int64_t inner
+        int64_t how
+        int64_t missing
+    ctypedef struct lc_record_places:
+        int64_t *owners
+        int64_t *heads
+        int64_t *starts
+        int64_t *ends
+        int64_t room
+    ctypedef struct lc_record_numbers:
+        int64_t *owners
+        int64_t *numbers
+        int64_t room
+        int64_t count
+    int lc_records_locate(lc_bytes src, const int64_t *starts, const int64_t *ends, int64_t n, int64_t number,
+                          const lc_record_places *out, int64_t *found)
+    int lc_records_columns(lc_bytes src, const int64_t *starts, const int64_t *ends, int64_t n,
+                           const lc_record_column *columns, int64_t count, int64_t *out)
+    int lc_records_numbers(lc_bytes src, const int64_t *starts, const int64_t *ends, int64_t n, int64_t number,
+                           lc_record_numbers *out)
+
+LAST = LC_RECORD_LAST
+COUNT = LC_RECORD_COUNT
+ITEMS = LC_RECORD_ITEMS
+MAX = LC_RECORD_MAX
+LAST_32 = LC_RECORD_LAST_32
+SIGNS = LC_RECORD_SIGNS
+MAX_COLUMNS = LC_RECORD_COLUMNS
+
+
+cdef int check_lengths(int64_t given, int64_t expected, str what) except -1:
+    if given != expected:
+        raise CodecError(f"{given} {what} where {expected} are expected")
+    return 0
+
+
+def locate(src, const int64_t[::1] starts not None, const int64_t[::1] ends not None, int64_t field,
+           int64_t[::1] owners not None, int64_t[::1] heads not None, int64_t[::1] inner_starts not None,
+           int64_t[::1] inner_ends not None):
+    cdef ByteView view = readable(src)
+    cdef lc_bytes source
+    cdef lc_record_places places
+    cdef int64_t found = 0, n = starts.shape[0]
+    cdef int problem
+    check_lengths(ends.shape[0], n, "ends of records")
+    places.room = owners.shape[0]
+    check_lengths(heads.shape[0], places.room, "heads")
+    check_lengths(inner_starts.shape[0], places.room, "starts of inner records")
+    check_lengths(inner_ends.shape[0], places.room, "ends of inner records")
+    source.data, source.size = view.data, view.size
+    places.owners, places.heads = &owners[0], &heads[0]
+    places.starts, places.ends = &inner_starts[0], &inner_ends[0]
+    with nogil:
+        problem = lc_records_locate(source, &starts[0], &ends[0], n, field, &places, &found)
+    if problem != LC_OK:
+        fail(problem, f"records in field {field}")
+    return found
+
+
+def numbers(src, const int64_t[::1] starts not None, const int64_t[::1] ends not None, int64_t field,
+            int64_t[::1] owners not None, int64_t[::1] out not None):
+    cdef ByteView view = readable(src)
+    cdef lc_bytes source
+    cdef lc_record_numbers noted
+    cdef int64_t n = starts.shape[0]
+    cdef int problem
+    check_lengths(ends.shape[0], n, "ends of records")
+    check_lengths(owners.shape[0], out.shape[0], "owners")
+    source.data, source.size = view.data, view.size
+    noted.owners, noted.numbers = &owners[0], &out[0]
+    noted.room, noted.count = out.shape[0], 0
+    with nogil:
+        problem = lc_records_numbers(source, &starts[0], &ends[0], n, field, &noted)
+    if problem != LC_OK:
+        fail(problem, f"numbers in field {field}")
+    return noted.count
+
+
+def columns(src, const int64_t[::1] starts not None, const int64_t[::1] ends not None,
+            const int64_t[:, ::1] wanted not None, int64_t[:, ::1] out not None):
+    cdef ByteView view = readable(src)
+    cdef lc_bytes source
+    cdef int64_t n = starts.shape[0], count = wanted.shape[0], c
+    cdef int problem
+    check_lengths(ends.shape[0], n, "ends of records")
+    check_lengths(wanted.shape[1], 4, "numbers for each column")
+    check_lengths(out.shape[0], count, "output columns")
+    check_lengths(out.shape[1], n, "output rows")
+    if count > LC_RECORD_COLUMNS:
+        raise CodecError(f"{count} columns, more than {LC_RECORD_COLUMNS}")
+    for c in range(count):
+        if not LC_RECORD_LAST <= wanted[c, 2] <= LC_RECORD_SIGNS:
+            raise CodecError(f"column {c} wants {wanted[c, 2]}, which no column can")
+    if n == 0 or count == 0:
+        return
+    source.data, source.size = view.data, view.size
+    with nogil:
+        problem = lc_records_columns(source, &starts[0], &ends[0], n, <const lc_record_column *> &wanted[0, 0], count,
+                                     &out[0, 0])
+    if problem != LC_OK:
+        fail(problem, "fields of records")

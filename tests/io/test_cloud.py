@@ -1,0 +1,650 @@
+"""The cloud store against a real S3 server, with faults of the network in between where they matter."""
+
+from __future__ import annotations
+
+import copy
+import os
+import pickle
+import random
+import re
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from s3_proxy import LOSE_ANSWER, LOSE_REQUEST, Proxy, proxied
+from s3_server import S3Server
+
+from lance_dataset.errors import (
+    AlreadyExistsError,
+    CorruptFileError,
+    InvalidInputError,
+    LanceError,
+    MissingFileError,
+    StorageError,
+    StoragePermissionError,
+    UnsupportedError,
+)
+from lance_dataset.io.base import ObjectStore
+from lance_dataset.io.cloud import CLOUD_SCHEMES, CloudStore
+from lance_dataset.io.cloud_options import AZURE, GCS, S3, StoreKind, read_options
+from lance_dataset.io.resolve import resolve
+
+PART = 10 << 20
+
+
+@pytest.fixture
+def bucket(s3_server: S3Server) -> str:
+    return s3_server.new_bucket()
+
+
+@pytest.fixture
+def store(s3_server: S3Server, bucket: str) -> ObjectStore:
+    return resolve(f"s3://{bucket}/t", s3_server.options)[0]
+
+
+def store_at(proxy: Proxy, bucket: str, **options: str) -> ObjectStore:
+    return resolve(f"s3://{bucket}/t", {**proxy.server.options, **options})[0]
+
+
+# -- small objects, listings -------------------------------------------------------------------------------------
+
+
+def test_small_objects(store: ObjectStore) -> None:
+    store.put("t/a", b"one")
+    store.put("t/a", b"two")
+    store.put("/t/b", b"")
+    assert store.read("t/a") == b"two"
+    assert store.read("t/b") == b""
+    assert store.exists("t/a")
+    assert not store.exists("t")
+    assert not store.exists("t/c")
+    with pytest.raises(MissingFileError, match=r"s3://.*/t/c does not exist"):
+        store.read("t/c")
+    store.copy("t/a", "t/c")
+    store.copy("t/a", "t/b")
+    assert store.read("t/c") == store.read("t/b") == b"two"
+    with pytest.raises(MissingFileError):
+        store.copy("t/none", "t/c")
+    store.delete("t/a")
+    store.delete("t/a")
+    assert not store.exists("t/a")
+
+
+def test_listings(store: ObjectStore) -> None:
+    names = [f"{number:04}.manifest" for number in range(25)]
+    for name in names:
+        store.put(f"t/_versions/{name}", b"x")
+    store.put("t/_versions-other/a", b"")
+    assert store.lists_in_order
+    assert list(store.list_names("t/_versions")) == names
+    found = next(iter(store.list("t/_versions/")))
+    assert (found.path, found.name, found.size) == (f"t/_versions/{names[0]}", names[0], 1)
+    assert abs(found.modified - time.time()) < 300
+    assert list(store.list("t/none")) == list(store.list_names("t/none")) == list(store.list_tree("t/none")) == []
+    store.put("t/data/b/c/1", b"")
+    store.put("t/data/b/2", b"")
+    store.put("t/data/a", b"")
+    store.put("t/data/z", b"")
+    assert sorted(info.path for info in store.list("t/data")) == ["t/data/a", "t/data/z"]
+    assert sorted(store.list_names("t/data")) == ["a", "b", "z"]
+    assert sorted(info.path for info in store.list_tree("t/data")) == [
+        "t/data/a",
+        "t/data/b/2",
+        "t/data/b/c/1",
+        "t/data/z",
+    ]
+    store.delete_tree("t/_versions")
+    store.delete_tree("t/nothing")
+    assert not list(store.list("t/_versions"))
+    assert list(store.list_names("t/_versions-other")) == ["a"]
+
+
+def test_the_first_name_of_many_costs_one_request(s3_server: S3Server, bucket: str, store: ObjectStore) -> None:
+    names = [f"{number:05}.manifest" for number in range(1100)]
+    threads = [
+        threading.Thread(target=lambda part=part: [store.put(f"t/_versions/{name}", b"x") for name in part])
+        for part in (names[start::8] for start in range(8))
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    with proxied(s3_server) as proxy:
+        assert next(iter(store_at(proxy, bucket).list_names("t/_versions"))) == names[0]
+        assert proxy.count() == 1
+        assert list(store_at(proxy, bucket).list_names("t/_versions")) == names
+    store.delete_tree("t")
+    assert not list(store.list_tree(""))
+
+
+@pytest.mark.parametrize("name", ["a b", "ü/ö", "a%20b", "x#y?z", "a+b:c", "a{b}*", "~x", "[y]"])
+def test_names(s3_server: S3Server, bucket: str, store: ObjectStore, name: str) -> None:
+    store.put(f"t/{name}", b"x")
+    assert s3_server.keys(bucket) == [f"t/{name}"]
+    assert [info.path for info in store.list_tree("t")] == [f"t/{name}"]
+    assert store.read(f"t/{name}") == b"x"
+    assert store.open_input(f"t/{name}").read(0, 1).to_pybytes() == b"x"
+
+
+def test_locations(s3_server: S3Server) -> None:
+    options = s3_server.options
+    store, root = resolve("s3://some-bucket/a%20b/%C3%BC/", options)
+    assert root == "a b/ü"
+    assert store.uri(root) == "s3://some-bucket/a b/ü"
+    for root in ("a%20b", "a#b/c?d", "100%", "%", "a+b ü"):
+        assert resolve(store.uri(root), options) == (store, root)
+    assert store.uri("a%20b#c") == "s3://some-bucket/a%2520b%23c"
+    assert resolve("S3://some-bucket", options)[1] == ""
+    assert resolve("s3://some-bucket", options)[0] is store
+    assert resolve("s3://some-bucket", {**options, "timeout": "9s"})[0] is not store
+    for uri in ("s3://", "s3:///x", "s3://b/a//b", "s3://b/../a", "s3://b//a", "s3://b/a?b=c", "s3://b/a#b"):
+        with pytest.raises(InvalidInputError, match=re.escape(uri)):
+            resolve(uri, options)
+
+
+# -- reading -----------------------------------------------------------------------------------------------------
+
+
+def test_opening_costs_one_request(s3_server: S3Server, bucket: str, store: ObjectStore) -> None:
+    content = random.Random(1).randbytes(300_001)
+    store.put("t/a", content)
+    with proxied(s3_server) as proxy:
+        for size in (None, len(content)):
+            proxy.requests.clear()
+            opened = store_at(proxy, bucket).open_input("t/a", size)
+            assert (opened.size, opened.mapped, opened.path) == (300_001, None, f"s3://{bucket}/t/a")
+            assert opened.read(290_000, 10_001) == content[290_000:]
+            assert opened.read(300_001, 0).size == opened.read(0, 0).size == 0
+            assert proxy.count() == 1
+            assert opened.read(5, 100_000) == content[5:100_005]
+            assert proxy.count() == 2
+
+
+@pytest.mark.parametrize("size", [0, 1, 65_535, 65_536, 65_537, 200_000])
+def test_ranges(s3_server: S3Server, bucket: str, store: ObjectStore, size: int) -> None:
+    content = random.Random(size).randbytes(size)
+    store.put("t/a", content)
+    chosen = random.Random(7)
+    for opened in (store.open_input("t/a"), store.open_input("t/a", size)):
+        ranges = [(0, size), (size, 0)]
+        for _ in range(30):
+            start = chosen.randint(0, size)
+            ranges.append((start, chosen.randint(0, size - start)))
+        for (start, length), buffer in zip(ranges, opened.read_ranges(ranges), strict=True):
+            assert buffer == content[start : start + length]
+            assert length == 0 or buffer.address % 64 == start % 64
+        for offset, length in ((-1, 1), (0, -1), (0, size + 1), (size + 1, 0)):
+            with pytest.raises(CorruptFileError, match="lie outside"):
+                opened.read(offset, length)
+        opened.close()
+        with pytest.raises(InvalidInputError, match="closed"):
+            opened.read(0, 0)
+
+
+def test_a_large_object_is_fetched_once(s3_server: S3Server, bucket: str, store: ObjectStore) -> None:
+    content = random.Random(2).randbytes(40 << 20)
+    output = store.open_output("t/large")
+    output.write(content)
+    output.close()
+    with proxied(s3_server) as proxy:
+        opened = store_at(proxy, bucket).open_input("t/large", len(content))
+        proxy.requests.clear()
+        buffers = opened.read_ranges([(0, 30 << 20), (30 << 20, 100), ((30 << 20) + 50_000, 1 << 20)])
+        assert buffers == [content[: 30 << 20], content[30 << 20 :][:100], content[(30 << 20) + 50_000 :][: 1 << 20]]
+        spans = [tuple(map(int, re.findall(r"\d+", header))) for _, _, header in proxy.requests]
+        assert sum(stop - start + 1 for start, stop in spans) < (31 << 20) + 60_000
+        proxy.requests.clear()
+        assert opened.read_ranges([(start << 20, 10) for start in range(20)]) == [
+            content[start << 20 :][:10] for start in range(20)
+        ]
+        assert proxy.count() == 20
+
+
+def test_reading_from_several_threads(store: ObjectStore) -> None:
+    content = random.Random(3).randbytes(1 << 20)
+    store.put("t/a", content)
+    opened = store.open_input("t/a")
+    wrong = []
+
+    def read(seed: int) -> None:
+        chosen = random.Random(seed)
+        for _ in range(20):
+            ranges = [(chosen.randrange(900_000), chosen.randrange(100_000)) for _ in range(5)]
+            wrong.extend(
+                range_
+                for range_, buffer in zip(ranges, opened.read_ranges(ranges), strict=True)
+                if buffer != content[range_[0] : sum(range_)]
+            )
+
+    threads = [threading.Thread(target=read, args=(seed,)) for seed in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+def test_objects_that_are_not_as_expected(store: ObjectStore) -> None:
+    content = random.Random(4).randbytes(200_000)
+    store.put("t/a", content)
+    for size in (0, 1, 199_999, 200_001, 900_000):
+        with pytest.raises(CorruptFileError, match=f"has 200000 bytes, but its manifest says {size}"):
+            store.open_input("t/a", size)
+    store.put("t/empty", b"")
+    with pytest.raises(CorruptFileError, match="has 0 bytes"):
+        store.open_input("t/empty", 5)
+    for size in (None, 0, 5):
+        with pytest.raises(MissingFileError, match="t/none does not exist"):
+            store.open_input("t/none", size)
+    opened = store.open_input("t/a")
+    for other in (content[:100], content[1:] + b"x", content + b"x"):
+        store.put("t/a", other)
+        with pytest.raises(CorruptFileError, match="another object"):
+            opened.read(1000, 10)
+    store.delete("t/a")
+    with pytest.raises(MissingFileError):
+        opened.read(1000, 10)
+
+
+def test_a_download_that_breaks_off_is_repeated(s3_server: S3Server, bucket: str, store: ObjectStore) -> None:
+    store.put("t/a", bytes(200_000))
+    with proxied(s3_server) as proxy:
+        opened = store_at(proxy, bucket).open_input("t/a")
+        faults = iter([LOSE_ANSWER, 503, LOSE_REQUEST])
+        proxy.fault = lambda method, path: next(faults, None)
+        assert opened.read(0, 10).to_pybytes() == bytes(10)
+        proxy.fault = lambda method, path: 500
+        hopeless = store_at(proxy, bucket, client_max_retries="0", download_retry_count="1")
+        with pytest.raises(StorageError, match="500"):
+            hopeless.read("t/a")
+
+
+# -- writing only what is absent ---------------------------------------------------------------------------------
+
+
+def test_of_many_writers_one_wins(s3_server: S3Server, bucket: str, store: ObjectStore) -> None:
+    for turn in range(4):
+        outcome: dict[int, str] = {}
+        start = threading.Barrier(8)
+
+        def write(number: int, turn: int = turn, outcome: dict[int, str] = outcome, start=start) -> None:
+            start.wait()
+            try:
+                store.put_if_absent(f"t/{turn}", b"%d" % number * 1000)
+                outcome[number] = "won"
+            except AlreadyExistsError:
+                outcome[number] = "lost"
+
+        threads = [threading.Thread(target=write, args=(number,)) for number in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert sorted(outcome.values()) == ["lost"] * 7 + ["won"]
+        winner = next(number for number, what in outcome.items() if what == "won")
+        assert store.read(f"t/{turn}") == b"%d" % winner * 1000
+
+
+@pytest.mark.parametrize("faults", [[LOSE_ANSWER], [LOSE_REQUEST, 503, LOSE_ANSWER], [500, 429], [LOSE_ANSWER] * 3])
+def test_a_lost_answer_is_not_a_lost_race(
+    s3_server: S3Server, bucket: str, store: ObjectStore, faults: list[str | int]
+) -> None:
+    with proxied(s3_server) as proxy:
+        rest = iter(faults)
+        proxy.fault = lambda method, path: next(rest, None) if method == "PUT" else None
+        store_at(proxy, bucket).put_if_absent("t/a", b"mine")
+        assert store.read("t/a") == b"mine"
+        with pytest.raises(AlreadyExistsError):
+            store_at(proxy, bucket).put_if_absent("t/a", b"mine")
+
+
+@pytest.mark.parametrize("faults", [[LOSE_ANSWER], [LOSE_REQUEST], [503, 503], [LOSE_ANSWER] * 9])
+def test_a_lost_answer_is_not_a_victory(
+    s3_server: S3Server, bucket: str, store: ObjectStore, faults: list[str | int]
+) -> None:
+    store.put("t/a", b"theirs")
+    with proxied(s3_server) as proxy:
+        rest = iter(faults)
+        proxy.fault = lambda method, path: next(rest, None) if method == "PUT" else None
+        with pytest.raises(AlreadyExistsError):
+            store_at(proxy, bucket).put_if_absent("t/a", b"mine")
+    assert store.read("t/a") == b"theirs"
+
+
+def test_what_cannot_be_written(s3_server: S3Server, bucket: str, store: ObjectStore) -> None:
+    with proxied(s3_server) as proxy:
+        proxied_store = store_at(proxy, bucket, client_max_retries="1")
+        proxy.fault = lambda method, path: 503 if method == "PUT" else None
+        with pytest.raises(StorageError, match="it is not there now"):
+            proxied_store.put_if_absent("t/a", b"x")
+        proxy.fault = lambda method, path: LOSE_ANSWER if method == "PUT" else 503
+        with pytest.raises(StorageError, match="whether it was written is not known"):
+            proxied_store.put_if_absent("t/b", b"x")
+        proxy.fault = lambda method, path: 501 if method == "PUT" else None
+        with pytest.raises(UnsupportedError, match="external manifest store"):
+            proxied_store.put_if_absent("t/c", b"x")
+        proxy.fault = lambda method, path: 409 if method == "PUT" else None
+        with pytest.raises(StorageError, match="it is not there now"):
+            proxied_store.put_if_absent("t/d", b"x")
+        proxy.fault = lambda method, path: LOSE_REQUEST
+        with pytest.raises(StorageError, match="no answer"):
+            proxied_store.put("t/e", b"x")
+    assert not store.exists("t/a")
+
+
+# -- long objects ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("size", [0, 1, PART - 1, PART, PART + 1, 3 * PART + 17])
+def test_long_objects(s3_server: S3Server, bucket: str, store: ObjectStore, size: int) -> None:
+    content = random.Random(size).randbytes(size)
+    output = store.open_output("t/a")
+    output.write(content[:100])
+    output.write_many([memoryview(content)[100:5000], content[5000:]])
+    assert output.tell() == size
+    assert s3_server.keys(bucket) == []
+    output.close()
+    output.close()
+    output.abort()
+    assert store.read("t/a") == content
+    assert s3_server.unfinished_uploads(bucket) == []
+    with pytest.raises(InvalidInputError, match="closed"):
+        output.write(b"x")
+    again = store.open_output("t/a")
+    with pytest.raises(AlreadyExistsError):  # noqa: PT012 - before the end or at it
+        again.write(content + b"more")
+        again.close()
+    again.abort()
+    assert store.read("t/a") == content
+
+
+def test_an_aborted_object_leaves_nothing(s3_server: S3Server, bucket: str, store: ObjectStore) -> None:
+    for size in (0, 5, PART, 2 * PART + 5, 9 * PART):
+        output = store.open_output("t/a")
+        output.write(bytes(size))
+        output.abort()
+        output.abort()
+        dropped = store.open_output("t/b")
+        dropped.write(bytes(size))
+        del dropped
+    assert s3_server.keys(bucket) == []
+    assert s3_server.unfinished_uploads(bucket) == []
+
+
+def test_an_upload_that_fails_leaves_nothing(s3_server: S3Server, bucket: str) -> None:
+    with proxied(s3_server) as proxy:
+        proxied_store = store_at(proxy, bucket, client_max_retries="0")
+        for fails in ("partNumber=2", "uploads", "uploadId"):
+            proxy.fault = lambda method, path, fails=fails: 400 if fails in path and method != "DELETE" else None
+            output = proxied_store.open_output("t/a")
+            with pytest.raises(StorageError, match=r"writing s3://.*/t/a failed.*400"):  # noqa: PT012 - or later
+                for _ in range(6):
+                    output.write(bytes(PART))
+                output.close()
+            output.abort()
+    assert s3_server.keys(bucket) == []
+    if sys.version_info >= (3, 11):  # earlier versions of the client library leave them to the bucket's rules
+        assert s3_server.unfinished_uploads(bucket) == []
+
+
+_WRITE_FOREVER = """
+    import sys
+    from lance_dataset.io.resolve import resolve
+    store, root = resolve(sys.argv[1], dict(pair.split("=", 1) for pair in sys.argv[2:]))
+    output = store.open_output(root)
+    for number in range(10**6):
+        output.write(bytes(1 << 20))
+        print(number, flush=True)
+"""
+
+
+def _run(script: str, *arguments: str, **options: str) -> subprocess.Popen[str]:
+    pairs = [f"{key}={value}" for key, value in options.items()]
+    command = [sys.executable, "-c", textwrap.dedent(script), *arguments, *pairs]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+
+
+def test_a_killed_writer_leaves_no_object(s3_server: S3Server, bucket: str) -> None:
+    process = _run(_WRITE_FOREVER, f"s3://{bucket}/t/a", **s3_server.options)
+    assert process.stdout is not None
+    for line in process.stdout:
+        if int(line) == 45:
+            break
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    assert s3_server.keys(bucket) == []
+
+
+_MEASURE = """
+    import resource, sys
+    from lance_dataset.io.resolve import resolve
+    store, root = resolve(sys.argv[1], dict(pair.split("=", 1) for pair in sys.argv[2:]))
+    store.put("warm", bytes(PART))
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    output = store.open_output(root)
+    for number in range(400):
+        output.write(bytes(1 << 20))
+    output.close()
+    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
+"""
+
+
+def test_an_object_is_not_held_whole(s3_server: S3Server, bucket: str) -> None:
+    process = _run(_MEASURE.replace("PART", str(PART)), f"s3://{bucket}/t/a", **s3_server.options)
+    grown = int(process.communicate(timeout=120)[0]) * 1024
+    assert process.returncode == 0
+    assert grown < 200 << 20
+    assert s3_server.client().head_object(Bucket=bucket, Key="t/a")["ContentLength"] == 400 << 20
+
+
+# -- handles -----------------------------------------------------------------------------------------------------
+
+
+def test_pickled_and_copied_stores(s3_server: S3Server, store: ObjectStore) -> None:
+    store.put("t/a", b"x")
+    for other in (pickle.loads(pickle.dumps(store)), copy.copy(store)):
+        assert type(other) is CloudStore
+        assert other.read("t/a") == b"x"
+        assert other.uri("t/a") == store.uri("t/a")
+        other.commit_lock = lambda version: None
+        assert store.commit_lock is None
+    script = """
+        import pickle, sys
+        sys.stdout.write(pickle.loads(bytes.fromhex(sys.argv[1])).read("t/a").decode())
+    """
+    process = _run(script, pickle.dumps(store).hex())
+    assert process.communicate(timeout=60)[0] == "x"
+
+
+# -- options -----------------------------------------------------------------------------------------------------
+
+
+def _options(kind: StoreKind, given: dict[str, str]) -> dict[str, object]:
+    read = read_options(kind, given, {}, "s3://b")
+    return {**read.config, **read.client}
+
+
+def test_option_names() -> None:
+    expected = {"region": "r", "access_key_id": "k", "endpoint": "http://e", "allow_http": True}
+    for given in (
+        {"aws_region": "r", "aws_access_key_id": "k", "aws_endpoint": "http://e", "allow_http": "true"},
+        {"region": "r", "access_key_id": "k", "endpoint": "http://e", "aws_allow_http": "1"},
+        {"REGION": "r", "AWS_ACCESS_KEY_ID": "k", "aws_endpoint_url": "http://e", "Allow_HTTP": "True", "what": "?"},
+    ):
+        assert _options(S3, given) == expected
+    assert _options(S3, {"aws_session_token": "t"}) == _options(S3, {"token": "t"}) == {"session_token": "t"}
+    for key in ("azure_storage_sas_key", "azure_storage_sas_token", "sas_key", "sas_token"):
+        assert _options(AZURE, {key: "s"}) == {"sas_key": "s"}
+    for key in ("azure_storage_use_emulator", "object_store_use_emulator", "use_emulator"):
+        assert _options(AZURE, {key: "true"}) == {"use_emulator": "true"}
+    for key in ("azure_storage_token", "bearer_token", "token"):
+        assert _options(AZURE, {key: "s"}) == {"token": "s"}
+    assert _options(AZURE, {"identity_endpoint": "s", "azure_use_azure_cli": "1"}) == {
+        "msi_endpoint": "s",
+        "use_azure_cli": "1",
+    }
+    assert _options(GCS, {"google_service_account": "s", "application_credentials": "a"}) == {
+        "service_account": "s",
+        "application_credentials": "a",
+    }
+
+
+def test_the_environment_counts_where_nothing_is_given(
+    s3_server: S3Server, bucket: str, store: ObjectStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.put("t/a", b"x")
+    for key, value in s3_server.options.items():
+        monkeypatch.setenv(key.upper(), value)
+    monkeypatch.setenv("AWS_PROFILE", "nobody")
+    assert resolve(f"s3://{bucket}/t")[0].read("t/a") == b"x"
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "wrong")
+    with pytest.raises(StoragePermissionError):
+        resolve(f"s3://{bucket}/t")[0].read("t/a")
+    right = {"secret_access_key": s3_server.options["aws_secret_access_key"]}
+    assert resolve(f"s3://{bucket}/t", right)[0].read("t/a") == b"x"
+    monkeypatch.setenv("ALLOW_HTTP", "false")
+    with pytest.raises(InvalidInputError, match="allow_http"):
+        resolve(f"s3://{bucket}/t", right)
+
+
+def test_options_of_this_package() -> None:
+    read = read_options(
+        S3, {"client_max_retries": "7", "download_retry_count": "1", "block_size": "4096"}, {}, "s3://b"
+    )
+    assert (read.max_retries, read.retry_timeout, read.download_retries, read.block_size) == (7, 180, 1, 4096)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"allow_http": "perhaps"}, "allow_http"),
+        ({"client_max_retries": "-1"}, "client_max_retries"),
+        ({"aws_endpoint": "http://localhost"}, "allow_http='true'"),
+        ({"aws_region": "a", "region": "b"}, "contradict"),
+        ({"timeout": "soon"}, "soon"),
+        ({"aws_s3_express": "perhaps"}, "perhaps"),
+    ],
+)
+def test_bad_options(options: dict[str, str], message: str) -> None:
+    with pytest.raises(InvalidInputError, match=message):
+        resolve("s3://bucket/t", options)
+
+
+def test_the_client_knows_all_names() -> None:
+    flags = {"allow_http", "allow_invalid_certificates", "http1_only", "http2_only"}
+    values = {
+        "application_credentials": None,
+        "service_account": None,
+        "service_account_key": None,
+        "server_side_encryption": "AES256",
+        "checksum_algorithm": "sha256",
+        "conditional_put": "etag",
+        "sse_customer_key_base64": None,
+        "proxy_ca_certificate": None,
+        "pool_max_idle_per_host": "3",
+        "user_agent": "x",
+        "default_content_type": "x/y",
+        "proxy_url": "https://p",
+        "proxy_excludes": "a",
+        "account_key": "eHg=",
+        "sas_key": "sv=1&sig=2",
+    }
+    client = {"timeout", "connect_timeout", "pool_idle_timeout", "http2_keep_alive_interval"}
+    for uri, kind in (("s3://b/x", S3), ("gs://b/x", GCS), ("az://c/x", AZURE)):
+        booleans = {name for name in kind.keys if name.startswith(("use_", "disable_", "skip_", "unsigned", "imdsv1"))}
+        booleans |= {"s3_express", "virtual_hosted_style_request", "sse_bucket_key_enabled", "request_payer"}
+        for name in sorted(kind.keys | flags | client | {"proxy_url", "user_agent", "default_content_type"}):
+            if name in ("access_key_id", "secret_access_key"):
+                continue  # neither without the other
+            value = "false" if name in booleans | flags else "5s" if name in client else values.get(name, "https://x")
+            if value is not None:
+                account = {"account_name": "acc"} if kind is AZURE and name != "account_name" else {}
+                assert isinstance(resolve(uri, {name: value, **account})[0], CloudStore), name
+
+
+def test_other_stores_than_s3() -> None:
+    assert set(CLOUD_SCHEMES) == {"s3", "gs", "az", "abfss"}
+    store, root = resolve("gs://bucket/a/b", {"google_skip_signature": "true"})
+    assert (store.uri(root), store.lists_in_order) == ("gs://bucket/a/b", True)
+    store, root = resolve("az://box/a", {"account_name": "acc", "azure_storage_account_key": "eHg="})
+    assert (store.uri(root), store.lists_in_order) == ("az://box/a", True)
+    uri = "abfss://box@acc.dfs.core.windows.net/a"
+    store, root = resolve(uri, {"sas_token": "sv=1&sig=2"})
+    assert (store.uri(root), root) == (uri, "a")
+    assert not resolve("s3://name--usw2-az1--x-s3/a", {"region": "us-west-2"})[0].lists_in_order
+    with pytest.raises(InvalidInputError, match="Zone suffix"):
+        resolve("s3://name/a", {"aws_s3_express": "true", "region": "us-west-2"})
+
+
+# -- errors ------------------------------------------------------------------------------------------------------
+
+
+def test_refused_credentials(s3_server: S3Server, bucket: str) -> None:
+    wrong = {**s3_server.options, "aws_secret_access_key": "wrong", "client_max_retries": "0"}
+    store, root = resolve(f"s3://{bucket}/t", wrong)
+    for call in (
+        lambda: store.read(root),
+        lambda: store.open_input(root),
+        lambda: store.put(root, b""),
+        lambda: store.put_if_absent(root, b""),
+        lambda: list(store.list(root)),
+        lambda: store.exists(root),
+        lambda: store.copy(root, "x"),
+        lambda: store.delete_tree(root),
+    ):
+        with pytest.raises(StoragePermissionError, match=rf"s3://{bucket}/.*check the credentials") as caught:
+            call()
+        assert isinstance(caught.value, PermissionError)
+        assert isinstance(caught.value, LanceError)
+
+
+def test_missing_buckets_and_servers(s3_server: S3Server) -> None:
+    store, root = resolve("s3://no-such-bucket/t", s3_server.options)
+    with pytest.raises(StorageError, match="no such bucket"):
+        store.read(root)
+    with pytest.raises(StorageError, match="no such bucket"):
+        store.put_if_absent(root, b"")
+    nobody = {**s3_server.options, "aws_endpoint": "http://127.0.0.1:9", "client_max_retries": "0"}
+    store, root = resolve("s3://bucket/t", nobody)
+    for call in (lambda: store.read(root), lambda: list(store.list(root)), lambda: store.exists(root)):
+        with pytest.raises(StorageError, match="check the endpoint"):
+            call()
+
+
+def test_without_the_client_library(tmp_path: Path) -> None:
+    script = """
+        import sys
+        sys.modules["obstore"] = None
+        import lance_dataset
+        try:
+            lance_dataset.dataset("s3://bucket/t")
+        except lance_dataset.errors.UnsupportedError as error:
+            print(error)
+    """
+    process = _run(script)
+    assert "pip install lance-dataset[cloud]" in process.communicate(timeout=60)[0]
+
+
+def test_a_forked_child_says_what_is_wrong(store: ObjectStore) -> None:
+    store.put("t/a", bytes(1 << 20))
+    opened = store.open_input("t/a")
+    reading, writing = os.pipe()
+    if (child := os.fork()) == 0:
+        signal.alarm(20)
+        try:
+            answer = opened.read(0, 1).to_pybytes().decode() + store.read("t/a").decode()
+        except BaseException as error:
+            answer = f"{type(error).__name__} {error}"
+        os.write(writing, answer.encode()[:2000])
+        os._exit(0)
+    os.close(writing)
+    with os.fdopen(reading, "rb") as pipe:
+        answer = pipe.read().decode()
+    os.waitpid(child, 0)
+    assert answer.startswith("StorageError")
+    assert "spawn" in answer

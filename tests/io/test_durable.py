@@ -1,0 +1,70 @@
+"""What is synced, and what becomes of a disk that fails to."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from lance_dataset.io.durable import forget_folders, settle_folder
+from lance_dataset.io.local import LocalStore
+
+
+def failing_for_folders(monkeypatch: pytest.MonkeyPatch, code: int) -> None:
+    real = os.fsync
+
+    def fsync(descriptor: int) -> None:
+        if stat.S_ISDIR(os.fstat(descriptor).st_mode):
+            raise OSError(code, os.strerror(code))
+        real(descriptor)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+
+
+def test_failure_to_sync_a_folder_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not to tell would be to promise what a power failure takes away."""
+    store = LocalStore()
+    failing_for_folders(monkeypatch, errno.EIO)
+    with pytest.raises(OSError, match="Input/output"):
+        store.put_if_absent(str(tmp_path / "new" / "a"), b"a")
+    output = store.open_output(str(tmp_path / "b"))
+    output.write(b"b")
+    with pytest.raises(OSError, match="Input/output"):
+        output.close()
+
+
+def test_file_systems_that_do_not_sync_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    failing_for_folders(monkeypatch, errno.EINVAL)
+    store = LocalStore()
+    store.put_if_absent(str(tmp_path / "new" / "a"), b"a")
+    assert store.read(str(tmp_path / "new" / "a")) == b"a"
+
+
+def synced(folder: Path, monkeypatch: pytest.MonkeyPatch) -> set[str]:
+    """Folders that are synced for one to last."""
+    found: set[str] = set()
+    real = os.open
+
+    def note(path: str, flags: int, *rest: int) -> int:
+        found.add(path)
+        return real(path, flags, *rest)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "open", note)
+        settle_folder(str(folder))
+    return found
+
+
+def test_way_to_a_folder_is_synced_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "a" / "b"
+    folder.mkdir(parents=True)
+    forget_folders(str(tmp_path))
+    assert {str(folder), str(folder.parent), str(tmp_path)} <= synced(folder, monkeypatch)
+    assert synced(folder, monkeypatch) == {str(folder)}
+    # a folder of the same name is another one
+    LocalStore().delete_tree(str(folder.parent))
+    folder.mkdir(parents=True)
+    assert {str(folder), str(folder.parent), str(tmp_path)} <= synced(folder, monkeypatch)

@@ -1,0 +1,342 @@
+"""Changes of a dataset that a crash may interrupt, and what a dataset looks like from outside.
+
+A new operation is one entry of `OPERATIONS`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime as dt
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from table_equality import assert_same
+
+import lance_dataset
+
+__all__ = [
+    "OPERATIONS",
+    "Operation",
+    "Place",
+    "Seen",
+    "check_between",
+    "check_cleaned",
+    "check_goes_on",
+    "observe",
+    "operation_names",
+    "rows",
+]
+
+CLONE = "clone.lance"
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a dataset is, and how to get there.
+
+    Attributes
+    ----------
+    base
+        URI of the folder that holds the dataset, and clones of it.
+    options
+        Keyword arguments of `dataset` and `write_dataset`: session, storage options.
+    """
+
+    base: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def uri(self) -> str:
+        return f"{self.base}/t.lance"
+
+    def open(self, version: Any = None, name: str = "t.lance") -> lance_dataset.LanceDataset:
+        return lance_dataset.dataset(f"{self.base}/{name}", version=version, **self.options)
+
+    def write(self, data: pa.Table, mode: str = "create", **given: Any) -> lance_dataset.LanceDataset:
+        return lance_dataset.write_dataset(data, self.uri, mode=mode, **self.options, **given)
+
+
+def rows(start: int, count: int) -> pa.Table:
+    """So many rows with ids from `start`; what else is in them follows from the id."""
+    ids = np.arange(start, start + count, dtype=np.int64)
+    return pa.table(
+        {"id": ids, "text": pa.array([f"row {value}" for value in ids.tolist()], pa.string()), "check": ids * 7 + 1}
+    )
+
+
+@dataclass(frozen=True)
+class Operation:
+    """A change that can be interrupted.
+
+    Attributes
+    ----------
+    prepare
+        Makes what has to be there before.
+    run
+        The change.
+    removes
+        Whether old versions may be gone afterwards.
+    repair
+        What a user has to do after a crash in the middle before anything else can be written.
+    """
+
+    prepare: Callable[[Place], object]
+    run: Callable[[Place], object]
+    removes: bool = False
+    repair: Callable[[Place], object] | None = None
+
+
+def _nothing(place: Place) -> None:
+    pass
+
+
+def _empty(place: Place) -> None:
+    place.write(rows(0, 0))
+
+
+def _table(place: Place, **options: Any) -> None:
+    """Three versions, three fragments, one with deleted rows."""
+    place.write(rows(0, 60), max_rows_per_file=30, **options)
+    place.write(rows(100, 20), "append")
+    place.open().delete("id % 10 = 3 and id < 30")
+
+
+def _old_names(place: Place) -> None:
+    _table(place, enable_v2_manifest_paths=False)
+
+
+def _stable(place: Place) -> None:
+    _table(place, enable_stable_row_ids=True)
+
+
+def _delete_behind(place: Place) -> None:
+    """Of a handle that has not seen the newest delete in the same fragment."""
+    place.open(2).delete("id = 5 or id = 105")
+
+
+def _append_behind(place: Place) -> None:
+    lance_dataset.write_dataset(rows(200, 10), place.open(2), mode="append")
+
+
+def _compact(place: Place) -> None:
+    place.open().optimize.compact_files()
+
+
+def _cleanup(place: Place) -> None:
+    place.open().cleanup_old_versions(older_than=dt.timedelta(0), delete_unverified=True)
+
+
+def _many_versions(place: Place) -> None:
+    _table(place)
+    place.write(rows(300, 30), "overwrite")
+    place.open().delete("id = 301")
+
+
+def _tagged(place: Place) -> None:
+    _table(place)
+    place.open().tags.create("first", 1)
+
+
+def _branched(place: Place) -> None:
+    _table(place)
+    place.open().create_branch("side", 2)
+
+
+def _migrate(place: Place) -> None:
+    place.open().migrate_manifest_paths_v2()
+
+
+def _finish_branch(place: Place) -> None:
+    """What is left of a branch that was begun stands in the way of another one of that name."""
+    dataset = place.open()
+    if "side" not in dataset.branches.list():
+        with contextlib.suppress(ValueError):
+            dataset.branches.delete("side")
+
+
+def _commit_of_files(place: Place) -> None:
+    fragments = lance_dataset.fragment.write_fragments(rows(500, 20), place.open(), max_rows_per_file=10)
+    append = lance_dataset.LanceOperation.Append(fragments)
+    lance_dataset.LanceDataset.commit(place.open(), append, read_version=2)
+
+
+OPERATIONS: dict[str, Operation] = {
+    "create": Operation(_nothing, lambda place: place.write(rows(0, 40), max_rows_per_file=25)),
+    "create without rows": Operation(_nothing, lambda place: place.write(rows(0, 0))),
+    "first append": Operation(_empty, lambda place: place.write(rows(0, 10), "append")),
+    "append": Operation(_table, lambda place: place.write(rows(200, 30), "append", max_rows_per_file=20)),
+    "append, old names": Operation(_old_names, lambda place: place.write(rows(200, 10), "append")),
+    "append, stable row ids": Operation(_stable, lambda place: place.write(rows(200, 10), "append")),
+    "append, legacy files": Operation(
+        lambda place: _table(place, data_storage_version="legacy", enable_v2_manifest_paths=False),
+        lambda place: place.write(rows(200, 10), "append"),
+    ),
+    "append behind others": Operation(_table, _append_behind),
+    "commit of written files": Operation(_table, _commit_of_files),
+    "overwrite": Operation(_table, lambda place: place.write(rows(200, 30), "overwrite")),
+    "first delete": Operation(
+        lambda place: place.write(rows(0, 60), max_rows_per_file=30), lambda place: place.open().delete("id % 7 = 1")
+    ),
+    "delete": Operation(_table, lambda place: place.open().delete("id % 7 = 1")),
+    "delete of fragments": Operation(_table, lambda place: place.open().delete("id >= 30")),
+    "delete behind others": Operation(_table, _delete_behind),
+    "delete, stable row ids": Operation(_stable, lambda place: place.open().delete("id % 7 = 1")),
+    "restore": Operation(_table, lambda place: place.open(1).restore()),
+    "compaction": Operation(_table, _compact),
+    "compaction, stable row ids": Operation(_stable, _compact),
+    "migration of names": Operation(_old_names, _migrate, repair=_migrate),
+    "config": Operation(_table, lambda place: place.open().update_config({"a": "1"})),
+    "cleanup": Operation(_many_versions, _cleanup, removes=True),
+    "tag": Operation(_table, lambda place: place.open().tags.create("first", 1)),
+    "tag moved": Operation(_tagged, lambda place: place.open().tags.update("first", 2)),
+    "tag removed": Operation(_tagged, lambda place: place.open().tags.delete("first")),
+    "branch": Operation(_table, lambda place: place.open().create_branch("side", 2), repair=_finish_branch),
+    "branch removed": Operation(_branched, lambda place: place.open().branches.delete("side"), repair=_finish_branch),
+    "shallow clone": Operation(_table, lambda place: place.open().shallow_clone(f"{place.base}/{CLONE}", 2)),
+    "deep clone": Operation(_table, lambda place: place.open().deep_clone(f"{place.base}/{CLONE}", 2)),
+}
+
+
+def operation_names() -> list[str]:
+    """Names of the operations, for parametrizing."""
+    return list(OPERATIONS)
+
+
+# -- looking -----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What a user can see.
+
+    Attributes
+    ----------
+    versions
+        Rows and config by version; empty if there is no dataset.
+    others
+        Rows of clones and branches, versions of tags, by name.
+    """
+
+    versions: dict[int, tuple[pa.Table, dict[str, str]]]
+    others: dict[str, Any]
+
+    @property
+    def latest(self) -> int:
+        """Newest version, 0 if there is no dataset."""
+        return max(self.versions, default=0)
+
+
+def observe(place: Place) -> Seen:
+    """Read all versions, tags, branches and clones, and validate what is read."""
+    versions, others = {}, {}
+    newest = _opened(place, "t.lance")
+    if newest is not None:
+        for entry in newest.versions():
+            version = newest if entry["version"] == newest.version else place.open(entry["version"])
+            version.validate()
+            versions[version.version] = (version.to_table(), version.config())
+        assert newest.version == max(versions)
+        others |= _references(newest)
+    clone = _opened(place, CLONE)
+    if clone is not None:
+        clone.validate()
+        others["clone"] = clone.to_table()
+    return Seen(versions, others)
+
+
+def _opened(place: Place, name: str) -> lance_dataset.LanceDataset | None:
+    try:
+        return place.open(name=name)
+    except lance_dataset.errors.DatasetNotFoundError:
+        return None
+
+
+def _references(dataset: lance_dataset.LanceDataset) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name in dataset.tags.list():
+        found[f"tag {name}"] = dataset.checkout_version(name).to_table()
+    for name in dataset.branches.list():
+        branch = dataset.checkout_version((name, None))
+        branch.validate()
+        found[f"branch {name}"] = branch.to_table()
+    return found
+
+
+# -- judging -----------------------------------------------------------------------------------------------------
+
+
+def check_between(seen: Seen, before: Seen, after: Seen, *, done: bool, removes: bool = False) -> None:
+    """What is seen after a crash is a state between two others, whole; the later one if the change had returned."""
+    assert before.latest <= seen.latest <= after.latest
+    for version, (table, config) in seen.versions.items():
+        expected_table, expected_config = (after if version in after.versions else before).versions[version]
+        assert_same(table, expected_table)
+        assert config == expected_config
+    kept = set(before.versions) & set(after.versions) if removes else set(before.versions)
+    assert kept <= set(seen.versions), f"versions {kept - set(seen.versions)} are gone"
+    for name in before.others.keys() | after.others.keys() | seen.others.keys():
+        states = [_plain(each.others.get(name)) for each in (before, after)]
+        assert _plain(seen.others.get(name)) in (states[1:] if done else states), name
+    if done:
+        assert set(seen.versions) >= set(after.versions), (
+            f"of versions {list(after.versions)} there are {seen.versions.keys()}"
+        )
+
+
+def _plain(value: Any) -> Any:
+    return value.to_pylist() if isinstance(value, pa.Table) else value
+
+
+def check_goes_on(place: Place, seen: Seen) -> None:
+    """Whatever state a crash left: the next writers work, and lose nothing."""
+    new = rows(10_000, 7)
+    if not seen.versions:
+        place.write(new)
+        expected = new
+    else:
+        place.write(new, "append")
+        expected = pa.concat_tables([seen.versions[seen.latest][0], new])
+    place.open().delete("id = 10001")
+    expected = expected.filter(pa.compute.not_equal(expected["id"], 10_001))
+    assert_same(place.open().to_table(), expected)
+    for version, (table, _) in seen.versions.items():
+        assert_same(place.open(version).to_table(), table)
+
+
+def check_cleaned(place: Place) -> None:
+    """A cleanup removes what crashes left, and nothing that somebody needs."""
+    before = observe(place)
+    place.open().cleanup_old_versions(
+        older_than=dt.timedelta(0), delete_unverified=True, error_if_tagged_old_versions=False
+    )
+    seen = observe(place)
+    assert seen.latest == before.latest
+    for version, (table, config) in seen.versions.items():
+        assert_same(table, before.versions[version][0])
+        assert config == before.versions[version][1]
+    assert {name: _plain(value) for name, value in seen.others.items()} == {
+        name: _plain(value) for name, value in before.others.items()
+    }
+    newest = place.open()
+    if not _references(newest):
+        listed = {info.path[len(newest._root) + 1 :] for info in newest._store.list_tree(newest._root)}
+        # A cleanup looks neither at references nor at branches.
+        foreign = ("_refs/", "tree/", "_versions/latest_version_hint.json")
+        left = {path for path in listed - _needed(newest) if not path.startswith(foreign)}
+        assert not left, f"nobody needs {left}"
+
+
+def _needed(dataset: lance_dataset.LanceDataset) -> set[str]:
+    """Files of the open version."""
+    manifest = dataset._manifest
+    found = {manifest.path[len(dataset._root) + 1 :], "_latest.manifest", f"_transactions/{manifest.transaction_file}"}
+    for fragment in manifest.fragments:
+        found |= {f"data/{file.path}" for file in fragment.files}
+        deletion = fragment.deletion_file
+        if deletion is not None:
+            suffix = "arrow" if deletion.file_type.name.startswith("ARROW") else "bin"
+            found.add(f"_deletions/{fragment.id}-{deletion.read_version}-{deletion.id}.{suffix}")
+    return found
