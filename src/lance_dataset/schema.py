@@ -27,6 +27,7 @@ __all__ = [
     "CLUSTERING_KEY_POSITION",
     "EXTENSION_METADATA",
     "EXTENSION_NAME",
+    "KEY_TRUTHS",
     "PRIMARY_KEY",
     "PRIMARY_KEY_POSITION",
     "Field",
@@ -35,6 +36,8 @@ __all__ = [
 
 _FIELD_ID = "lance:field_id"
 PRIMARY_KEY = "lance-schema:unenforced-primary-key"
+#: Values of its metadata that make a field a primary key, in lower case.
+KEY_TRUTHS = (b"true", b"1", b"yes")
 PRIMARY_KEY_POSITION = "lance-schema:unenforced-primary-key:position"
 CLUSTERING_KEY_POSITION = "lance-schema:unenforced-clustering-key:position"
 
@@ -377,7 +380,7 @@ def _field_from_arrow(arrow: pa.Field, path: str, level: int = 0) -> Field:
         children=tuple(
             _field_from_arrow(child, f"{path}.{child.name}", level + 1) for child in _arrow_children(arrow_type)
         ),
-        primary_key=position > 0 or metadata.get(PRIMARY_KEY, b"").lower() in (b"true", b"1", b"yes"),
+        primary_key=position > 0 or metadata.get(PRIMARY_KEY, b"").lower() in KEY_TRUTHS,
         primary_key_position=position,
         clustering_key_position=_key_position(metadata, CLUSTERING_KEY_POSITION, path),
     )

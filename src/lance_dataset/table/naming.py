@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import secrets
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import islice
@@ -21,6 +22,7 @@ __all__ = [
     "named_path",
     "newest_names",
     "parse_manifest_name",
+    "random_detached_version",
     "sorted_names",
 ]
 
@@ -61,6 +63,11 @@ class ManifestName:
     name: str
     version: int
     naming: Naming
+
+
+def random_detached_version() -> int:
+    """A number for a detached commit; two are never the same in practice."""
+    return secrets.randbits(63) | _DETACHED_BIT
 
 
 def is_detached(version: int) -> bool:

@@ -6,11 +6,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from lance_dataset.errors import InvalidInputError
-from lance_dataset.schema import CLUSTERING_KEY_POSITION, PRIMARY_KEY, PRIMARY_KEY_POSITION, Field, Schema
+from lance_dataset.schema import CLUSTERING_KEY_POSITION, KEY_TRUTHS, PRIMARY_KEY, PRIMARY_KEY_POSITION, Field, Schema
 
 __all__ = ["check_keys", "with_metadata"]
 
-_TRUE = (b"true", b"1", b"yes")
 _PRIMARY = (PRIMARY_KEY, PRIMARY_KEY_POSITION)
 _CLUSTERING = (CLUSTERING_KEY_POSITION,)
 
@@ -38,7 +37,7 @@ def with_metadata(node: Field, metadata: Mapping[str, bytes], schema: Schema) ->
             raise _once_set("primary", node)
         position = _position(metadata, PRIMARY_KEY_POSITION, "primary", node)
         flag = metadata.get(PRIMARY_KEY)
-        if flag is not None and flag.lower() not in _TRUE:
+        if flag is not None and flag.lower() not in KEY_TRUTHS:
             raise _invalid("primary", PRIMARY_KEY, flag, node)
         is_key = flag is not None or position is not None
         changed = replace(changed, primary_key=is_key, primary_key_position=position or 0)

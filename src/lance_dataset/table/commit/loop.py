@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from dataclasses import replace
 
 from lance_dataset.errors import (
@@ -25,7 +24,7 @@ from lance_dataset.table.commit.source_versions import check_source_kept
 from lance_dataset.table.conflicts import AffectedRows, check_columns_kept, check_conflict
 from lance_dataset.table.fragment import Fragment
 from lance_dataset.table.manifest import Manifest, read_commit_id
-from lance_dataset.table.naming import ManifestName, Naming, is_detached, named_path
+from lance_dataset.table.naming import ManifestName, Naming, is_detached, named_path, random_detached_version
 from lance_dataset.table.old_tables.completion import FragmentCompletion
 from lance_dataset.table.old_tables.latest_copy import adopt_latest_copy
 from lance_dataset.table.operations import (
@@ -46,10 +45,8 @@ from lance_dataset.table.versions import find_latest, find_latest_to_follow, rea
 
 __all__ = ["commit_transaction", "create_table"]
 
-_DETACHED_BIT = 1 << 63
-#: How often a number for a detached version is drawn; two are never the same in practice.
+#: How often a number for a detached version is drawn.
 _DRAWS = 3
-_CLEANUP_INTERVAL = "lance.auto_cleanup.interval"
 
 
 def create_table(
@@ -167,11 +164,10 @@ def commit_transaction(
         remove_uncommitted(store, root, commit.rewritten, transaction.read_version)
         raise
     remove_superseded(store, root, commit.rewritten, fragments_in(made, commit.rewritten))
-    if _CLEANUP_INTERVAL in made.config:
-        # Imported here, as it looks at all that commits make.
-        from lance_dataset.table.cleanup.auto import auto_cleanup
+    # Imported here, as it looks at all that commits make.
+    from lance_dataset.table.cleanup.auto import auto_cleanup
 
-        auto_cleanup(store, root, made)
+    auto_cleanup(store, root, made)
     return made
 
 
@@ -403,7 +399,7 @@ def _commit_detached(
             "used again, because other versions would not know of the ids it takes"
         )
     for _ in range(_DRAWS):
-        numbered = replace(manifest, version=secrets.randbits(63) | _DETACHED_BIT)
+        numbered = replace(manifest, version=random_detached_version())
         try:
             made = publish_version(store, root, numbered, transaction, Naming.DETACHED)
         except AlreadyExistsError:

@@ -50,11 +50,6 @@ def parse_indices(section: bytes | None) -> list[table_pb2.IndexMetadata]:
     return list(parse_message(table_pb2.IndexSection, section, _WHERE).indices) if section else []
 
 
-def _edited(section: bytes | None, keep: Callable[[table_pb2.IndexMetadata], bool]) -> bytes | None:
-    """The list with the indices that a function, which may change them, wants to keep; None if that is none."""
-    return encode_indices([index for index in parse_indices(section) if keep(index)])
-
-
 def encode_indices(indices: Sequence[table_pb2.IndexMetadata]) -> bytes | None:
     """`Manifest.index_section` of indices, None without any."""
     return table_pb2.IndexSection(indices=indices).SerializeToString() if indices else None
@@ -131,7 +126,7 @@ def check_not_indexed(manifest: Manifest, fragment_ids: Collection[int]) -> None
 
 def without_fields(section: bytes | None, field_ids: Collection[int]) -> bytes | None:
     """The list without indices on these fields."""
-    return _edited(section, lambda index: not set(index.fields).intersection(field_ids)) if section else None
+    return encode_indices([index for index in parse_indices(section) if not set(index.fields) & set(field_ids)])
 
 
 def has_reliable_coverage(manifest: Manifest) -> bool:

@@ -8,12 +8,14 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from lance_dataset.errors import CorruptFileError
 from lance_dataset.table.fragment_list import FragmentList
+from lance_dataset.table.messages import locate_records, whole_range
 from lancecodec import records
-from lancecodec.errors import CodecError
 
 __all__ = ["PlainIds", "plain_ids"]
 
+_WHERE = "row ids of the manifest"
 # Field numbers of the messages.
 _MANIFEST_FRAGMENTS = 2
 _FRAGMENT_ROW_IDS = 5
@@ -81,7 +83,7 @@ def plain_ids(fragments: FragmentList) -> PlainIds:
     """The fragments of a list whose row ids are one range as long as they have rows."""
     try:
         positions, first, stop = _single_ranges(fragments.data)
-    except CodecError:  # whoever decodes the broken sequence can say which one it is
+    except CorruptFileError:  # whoever decodes the broken sequence can say which one it is
         return PlainIds.none()
     counts = fragments.columns.physical_rows[positions]
     sound = (counts > 0) & (stop > first) & (stop - first == counts.astype(np.uint64))
@@ -93,9 +95,9 @@ def plain_ids(fragments: FragmentList) -> PlainIds:
 
 def _single_ranges(data: bytes) -> tuple[NDArray[np.int64], NDArray[np.uint64], NDArray[np.uint64]]:
     """Positions of the fragments whose only segment is a range, with its start and end."""
-    _, starts, ends = _locate(data, np.zeros(1, np.int64), np.array([len(data)], np.int64), _MANIFEST_FRAGMENTS)
-    owners, starts, ends = _locate(data, starts, ends, _FRAGMENT_ROW_IDS)
-    inner, starts, ends = _locate(data, starts, ends, _SEQUENCE_SEGMENTS)
+    _, _, starts, ends = locate_records(data, whole_range(data), _MANIFEST_FRAGMENTS, _WHERE)
+    owners, _, starts, ends = locate_records(data, (starts, ends), _FRAGMENT_ROW_IDS, _WHERE)
+    inner, _, starts, ends = locate_records(data, (starts, ends), _SEQUENCE_SEGMENTS, _WHERE)
     columns = np.empty((len(_SEGMENT_COLUMNS), len(starts)), np.int64)
     records.columns(data, starts, ends, _SEGMENT_COLUMNS, columns)
     positions = owners[inner]
@@ -103,14 +105,3 @@ def _single_ranges(data: bytes) -> tuple[NDArray[np.int64], NDArray[np.uint64], 
     alone &= np.bincount(owners, minlength=1)[positions] == 1
     alone &= (columns[2] == 1) & (columns[3:].sum(axis=0) == 0)
     return positions[alone], columns[0][alone].view(np.uint64), columns[1][alone].view(np.uint64)
-
-
-def _locate(
-    data: bytes, starts: NDArray[np.int64], ends: NDArray[np.int64], field: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """Owners, starts and ends of the records in a field of records."""
-    none = np.empty(0, np.int64)
-    count = records.locate(data, starts, ends, field, none, none, none, none)
-    owners, heads, inner_starts, inner_ends = (np.empty(count, np.int64) for _ in range(4))
-    records.locate(data, starts, ends, field, owners, heads, inner_starts, inner_ends)
-    return owners, inner_starts, inner_ends
