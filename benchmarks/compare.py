@@ -169,7 +169,12 @@ def compare(dataset: Dataset, contenders: Sequence[Contender], directory: Path, 
         if any(fnmatch(operation.name, pattern) for pattern in options.operations):
             progress(operation.name)
             kinds[operation.name] = operation.kind
-            timings[operation.name] = measure_operation(operation, subjects, options.rounds, shuffler)
+            chosen = {
+                name: subject
+                for name, subject in subjects.items()
+                if subject.contender.version is not None or not operation.lance_only
+            }
+            timings[operation.name] = measure_operation(operation, chosen, options.rounds, shuffler)
     memory_used = {}
     if options.memory:
         progress("memory")

@@ -39,8 +39,10 @@ class Dataset:
         From a seeded random generator, the first row number and the row count to a batch.
     single_columns
         Columns that are also scanned alone; all columns if there are few.
-    filter_column, filter_bound
-        The filter scan keeps rows below the bound, about a tenth; None stands for a tenth of the number of rows.
+    filter_column, filter_end
+        Filters keep rows below a bound; the values lie evenly between 0 and the end, None for the number of rows.
+    record_columns
+        The columns of takes of single rows, as a program asks for that shows a record: up to six.
     """
 
     name: str
@@ -50,15 +52,25 @@ class Dataset:
     make_batch: Callable[[np.random.Generator, int, int], list[pa.Array]]
     single_columns: tuple[str, ...]
     filter_column: str
-    filter_bound: int | None
+    filter_end: int | None
+    record_columns: tuple[str, ...]
 
-    def comparison(self, rows: int) -> Comparison:
-        return Comparison(self.filter_column, rows // 10 if self.filter_bound is None else self.filter_bound)
+    def comparison(self, rows: int, share: float = 0.1) -> Comparison:
+        """The filter that keeps about that share of the rows."""
+        end = rows if self.filter_end is None else self.filter_end
+        return Comparison(self.filter_column, max(1, round(end * share)))
 
     def only(self, column: str) -> Dataset:
         """One column of this as a table, for tables in memory: it cannot make batches, nor be filtered by another."""
         schema = pa.schema([self.schema.field(column)])
-        return replace(self, name=f"{self.name}.{column}", schema=schema, single_columns=(), make_batch=_unavailable)
+        return replace(
+            self,
+            name=f"{self.name}.{column}",
+            schema=schema,
+            single_columns=(),
+            record_columns=(column,),
+            make_batch=_unavailable,
+        )
 
     def batches(self, rows: int) -> Iterator[pa.RecordBatch]:
         """The first `rows` rows; each batch depends on its position only."""
@@ -144,7 +156,8 @@ MIXED = Dataset(
     make_batch=_mixed,
     single_columns=("id", "i32", "f64", "text", "nullable", "list"),
     filter_column="i32",
-    filter_bound=100_000,
+    filter_end=1_000_000,
+    record_columns=("id", "i32", "f64", "text", "nullable", "list"),
 )
 
 VECTORS = Dataset(
@@ -155,7 +168,8 @@ VECTORS = Dataset(
     make_batch=_vectors,
     single_columns=("id", "vector"),
     filter_column="id",
-    filter_bound=None,
+    filter_end=None,
+    record_columns=("id", "vector"),
 )
 
 WIDE = Dataset(
@@ -166,7 +180,8 @@ WIDE = Dataset(
     make_batch=_wide,
     single_columns=("c000", "c501"),
     filter_column="c000",
-    filter_bound=100_000,
+    filter_end=1_000_000,
+    record_columns=("c000", "c100", "c200", "c300", "c400", "c501"),
 )
 
 LINEITEM = Dataset(
@@ -177,7 +192,8 @@ LINEITEM = Dataset(
     make_batch=lineitem.make_batch,
     single_columns=tuple(lineitem.SCHEMA.names),
     filter_column="partkey",
-    filter_bound=lineitem.PARTS // 10,
+    filter_end=lineitem.PARTS,
+    record_columns=("orderkey", "partkey", "quantity", "shipdate", "shipmode", "comment"),
 )
 
 DATASETS = {dataset.name: dataset for dataset in (MIXED, VECTORS, WIDE, LINEITEM)}

@@ -11,8 +11,12 @@ from contenders import OURS, REFERENCE
 _REFERENCE_TARGETS = {
     "scan": 2.5,
     "column": 1.5,
-    "take many": 8.0,
-    "take one": 8.0,
+    "take many": 10.0,
+    "take one": 10.0,
+    "take most": 4.0,
+    "take threads": 5.0,
+    "filter": 2.0,
+    "count": 2.0,
     "write": 1.0,
     "file size": 1.0,
 }

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +18,11 @@ from touch import touch
 
 TAKE_SETS = 64
 TAKE_ROWS = 1_000
+MANY_ROWS = 100_000
+THREADS = 8
+THREADED_TAKES = 10_000
+#: Shares of the rows that filters keep.
+SHARES = (0.001, 0.01, 0.1, 0.9)
 
 
 @dataclass
@@ -45,6 +52,8 @@ class Operation:
         Whether it is so short that one timing covers many repetitions.
     kind
         What kind of operation it is to `headline.py`, which knows a target for each.
+    lance_only
+        Whether other formats are left out: a take of a row costs them so much that ten thousand last minutes.
     """
 
     name: str
@@ -52,6 +61,7 @@ class Operation:
     expected: Callable[[int], object] | None = None
     repeated: bool = False
     kind: str | None = None
+    lance_only: bool = False
 
 
 def scan_and_touch(subject: Subject, columns: list[str] | None = None) -> pa.Table:
@@ -69,19 +79,30 @@ def batches_and_touch(handle: Handle) -> int:
     return rows
 
 
+def threaded(calls: Sequence[Callable[[], object]]) -> None:
+    """Make the calls from as many threads as `THREADS`, each its share of them; an error is raised."""
+
+    def share(first: int) -> None:
+        for call in calls[first::THREADS]:
+            call()
+
+    with ThreadPoolExecutor(THREADS) as pool:
+        for done in [pool.submit(share, first) for first in range(THREADS)]:
+            done.result()
+
+
 def operations(dataset: Dataset, table: pa.Table) -> list[Operation]:
     """The read operations on one table, in the order they are reported."""
     rows = table.num_rows
-    rng = np.random.default_rng(len(dataset.name))
-    single = [rng.integers(0, rows, 1) for _ in range(TAKE_SETS)]
-    wanted = min(TAKE_ROWS, rows)
-    shuffled = [rng.choice(rows, wanted, replace=False) for _ in range(TAKE_SETS)]
-    rising = [np.sort(numbers) for numbers in shuffled]
-    comparison = dataset.comparison(rows)
+    return [
+        Operation("open, count rows", lambda subject, _: subject.reopened().count(), lambda _: rows, repeated=True),
+        *scans(dataset, table),
+        *(operation for share in SHARES for operation in filters(dataset, table, share)),
+        *takes(dataset, table),
+    ]
 
-    def filtered() -> pa.Table:
-        return table.filter(pc.field(comparison.column) < comparison.bound)
 
+def scans(dataset: Dataset, table: pa.Table) -> list[Operation]:
     def column_scan(name: str) -> Operation:
         return Operation(
             f"scan column {name}, touch",
@@ -90,30 +111,79 @@ def operations(dataset: Dataset, table: pa.Table) -> list[Operation]:
             kind="column",
         )
 
-    def take(name: str, sets: list[np.ndarray], kind: str) -> Operation:
-        return Operation(
-            name,
-            lambda subject, repetition: subject.handle.take(sets[repetition % TAKE_SETS]),
-            lambda repetition: table.take(pa.array(sets[repetition % TAKE_SETS])),
-            repeated=True,
-            kind=kind,
-        )
-
+    rows = table.num_rows
     return [
-        Operation("open, count rows", lambda subject, _: subject.reopened().count(), lambda _: rows, repeated=True),
         # The one scan without touching: its time is what a lazy reader promises, not what reading costs.
         Operation("scan, untouched", lambda subject, _: subject.reopened().scan(), lambda _: table, kind="scan"),
         Operation("scan, touch", lambda subject, _: scan_and_touch(subject), lambda _: table, kind="scan"),
         Operation("scan in batches, touch", lambda subject, _: batches_and_touch(subject.reopened()), lambda _: rows),
         *(column_scan(name) for name in dataset.single_columns),
+    ]
+
+
+def filters(dataset: Dataset, table: pa.Table, share: float) -> list[Operation]:
+    """A scan that keeps about that share of the rows, and the count of them."""
+    comparison = dataset.comparison(table.num_rows, share)
+    passes = pc.field(comparison.column) < comparison.bound
+    return [
         Operation(
-            f"filter {comparison.column} < {comparison.bound:,}",
+            f"filter {comparison.column}, {share:.1%}",
             lambda subject, _: subject.reopened().filtered(comparison),
-            lambda _: filtered(),
+            lambda _: table.filter(passes),
+            kind="filter",
         ),
+        Operation(
+            f"count {comparison.column}, {share:.1%}",
+            lambda subject, _: subject.reopened().count(comparison),
+            lambda _: table.filter(passes).num_rows,
+            kind="count",
+        ),
+    ]
+
+
+def takes(dataset: Dataset, table: pa.Table) -> list[Operation]:
+    rows = table.num_rows
+    rng = np.random.default_rng(len(dataset.name))
+    single = [rng.integers(0, rows, 1) for _ in range(TAKE_SETS)]
+    wanted = min(TAKE_ROWS, rows)
+    shuffled = [rng.choice(rows, wanted, replace=False) for _ in range(TAKE_SETS)]
+    rising = [np.sort(numbers) for numbers in shuffled]
+    many = [rng.choice(rows, min(MANY_ROWS, rows), replace=False) for _ in range(4)]
+    columns = list(dataset.record_columns)
+    record = table.select(columns)
+
+    def take(name: str, sets: list[np.ndarray], kind: str, *, repeated: bool = True) -> Operation:
+        return Operation(
+            name,
+            lambda subject, repetition: subject.handle.take(sets[repetition % len(sets)]),
+            lambda repetition: table.take(pa.array(sets[repetition % len(sets)])),
+            repeated=repeated,
+            kind=kind,
+        )
+
+    def from_threads(subject: Subject, _: int) -> None:
+        calls = [partial(subject.handle.take, single[i % TAKE_SETS], columns) for i in range(THREADED_TAKES)]
+        threaded(calls)
+
+    few = f"{len(columns)} columns"
+    return [
         take("take 1 row", single, "take one"),
+        Operation(
+            f"take 1 row, {few}",
+            lambda subject, repetition: subject.handle.take(single[repetition % TAKE_SETS], columns),
+            lambda repetition: record.take(pa.array(single[repetition % TAKE_SETS])),
+            repeated=True,
+            kind="take one",
+        ),
         take(f"take {wanted:,} rows, sorted", rising, "take many"),
         take(f"take {wanted:,} rows, unsorted", shuffled, "take many"),
+        take(f"take {len(many[0]):,} rows, unsorted", many, "take most", repeated=False),
+        Operation(
+            f"{THREADED_TAKES:,} takes of 1 row, {few}, {THREADS} threads",
+            from_threads,
+            kind="take threads",
+            lance_only=True,
+        ),
     ]
 
 

@@ -24,7 +24,7 @@ class Handle(ABC):
         """All rows, one batch at a time."""
 
     @abstractmethod
-    def take(self, rows: np.ndarray) -> pa.Table:
+    def take(self, rows: np.ndarray, columns: Sequence[str] | None = None) -> pa.Table:
         """The rows with these numbers (int64), in this order."""
 
     @abstractmethod
@@ -32,8 +32,8 @@ class Handle(ABC):
         """The rows that pass, all columns."""
 
     @abstractmethod
-    def count(self) -> int:
-        """The number of rows."""
+    def count(self, comparison: Comparison | None = None) -> int:
+        """The number of rows, or of those that pass."""
 
 
 class Contender(ABC):

@@ -24,14 +24,16 @@ class LanceHandle(Handle):
     def batches(self) -> Iterator[pa.RecordBatch]:
         return self._dataset.to_batches()
 
-    def take(self, rows: np.ndarray) -> pa.Table:
-        return self._dataset.take(rows.tolist())
+    def take(self, rows: np.ndarray, columns: Sequence[str] | None = None) -> pa.Table:
+        return self._dataset.take(rows.tolist(), columns=None if columns is None else list(columns))
 
     def filtered(self, comparison: Comparison) -> pa.Table:
         return self._dataset.to_table(filter=f"{comparison.column} < {comparison.bound}")
 
-    def count(self) -> int:
-        return self._dataset.count_rows()
+    def count(self, comparison: Comparison | None = None) -> int:
+        if comparison is None:
+            return self._dataset.count_rows()
+        return self._dataset.count_rows(filter=f"{comparison.column} < {comparison.bound}")
 
 
 class Lance(Contender):

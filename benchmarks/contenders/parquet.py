@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.dataset as pads
 import pyarrow.parquet as pq
 
 from contenders.base import Contender, Handle
@@ -28,10 +29,10 @@ class ParquetHandle(Handle):
     def batches(self) -> Iterator[pa.RecordBatch]:
         return self._file.iter_batches()
 
-    def take(self, rows: np.ndarray) -> pa.Table:
+    def take(self, rows: np.ndarray, columns: Sequence[str] | None = None) -> pa.Table:
         group_of_row = np.searchsorted(self._group_starts, rows, side="right") - 1
         groups, position = np.unique(group_of_row, return_inverse=True)
-        table = self._file.read_row_groups(groups.tolist())
+        table = self._file.read_row_groups(groups.tolist(), columns=None if columns is None else list(columns))
         sizes = self._group_starts[groups + 1] - self._group_starts[groups]
         starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
         return table.take(pa.array(starts[position] + rows - self._group_starts[group_of_row]))
@@ -39,8 +40,11 @@ class ParquetHandle(Handle):
     def filtered(self, comparison: Comparison) -> pa.Table:
         return pq.read_table(self._path, memory_map=True, filters=pc.field(comparison.column) < comparison.bound)
 
-    def count(self) -> int:
-        return self._file.metadata.num_rows
+    def count(self, comparison: Comparison | None = None) -> int:
+        if comparison is None:
+            return self._file.metadata.num_rows
+        passes = pc.field(comparison.column) < comparison.bound
+        return pads.dataset(self._path, format="parquet").count_rows(filter=passes)
 
 
 class Parquet(Contender):

@@ -32,21 +32,29 @@ class VortexHandle(Handle):
     def batches(self) -> Iterator[pa.RecordBatch]:
         return iter(self._file.to_arrow())
 
-    def take(self, rows: np.ndarray) -> pa.Table:
+    def take(self, rows: np.ndarray, columns: Sequence[str] | None = None) -> pa.Table:
+        names = None if columns is None else list(columns)
         # Row numbers have to rise strictly; any other order is the caller's work.
         rising, position = np.unique(rows, return_inverse=True)
         indices = self._library.array(pa.array(rising.astype(np.uint64)))
         if len(rising) == len(rows) and bool((position[1:] > position[:-1]).all()):
-            return self._file.to_arrow(indices=indices).read_all()
-        return self._file.to_arrow(indices=indices, schema=self._takeable).read_all().take(pa.array(position))
+            return self._file.to_arrow(names, indices=indices).read_all()
+        schema = self._takeable if names is None else pa.schema([self._takeable.field(name) for name in names])
+        return self._file.to_arrow(names, indices=indices, schema=schema).read_all().take(pa.array(position))
 
     def filtered(self, comparison: Comparison) -> pa.Table:
+        return self._file.to_arrow(expr=self._expression(comparison)).read_all()
+
+    def count(self, comparison: Comparison | None = None) -> int:
+        if comparison is None:
+            return len(self._file)
+        # Nothing counts without reading a column; the one that is compared costs least.
+        return self._file.to_arrow([comparison.column], expr=self._expression(comparison)).read_all().num_rows
+
+    def _expression(self, comparison: Comparison) -> Any:
         names, types = self._file.dtype.names(), self._file.dtype.fields()
         bound = self._library.expr.literal(types[names.index(comparison.column)], comparison.bound)
-        return self._file.to_arrow(expr=self._library.expr.column(comparison.column) < bound).read_all()
-
-    def count(self) -> int:
-        return len(self._file)
+        return self._library.expr.column(comparison.column) < bound
 
 
 class Vortex(Contender):
