@@ -16,7 +16,11 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import numpy as np
 import pytest
+
+from lancecodec import take_pages
+from lancecodec.take import ColumnTaker, FragmentTaker, RowTaker
 
 ROOT = Path(__file__).resolve().parents[2]
 MODULES = sorted((ROOT / "src" / "lancecodec").glob("*.pyx"))
@@ -33,10 +37,17 @@ BRIEF = {
     *("lc_load_offset", "lc_store_offset", "lc_zip_position", "lc_variable_chunk_value", "lc_code_at"),
     *("lc_fsst_lookup_fill", "lc_fsst_table_parse", "lc_fsst_table_write", "lc_utf8_fill", "lc_byte_entropy"),
     "lc_codes_find_bad",
+    # a take of few rows keeps the GIL, which other threads would hold on to for longer than the take lasts
+    *("lc_rows_find", "lc_rows_skip_deleted", "lc_take_expected"),
+    *("lc_segments_add", "lc_column_take", "lc_array_make"),
+    # a field of a message that is made Python objects of as it is read
+    *("lc_record_next", "lc_record_varint"),
 }
 #: Sizes of benchmarks by the names they have there, such that most calls take a millisecond or more, and few much more.
 SIZES = {"SIZE": 8 << 20, "LARGE": 1 << 21, "ROWS": 1 << 14, "POOL": 2_000}
 PATIENCE = 20.0
+#: What makes an object of each thing it reads, for which it needs the GIL.
+MAKES_OBJECTS = {"metadata.scan_column"}
 
 
 def calls_with_the_gil(text: str) -> set[str]:
@@ -112,13 +123,31 @@ def lets_others_run(call: Callable[[], object], seconds: float) -> bool:
         thread.join()
 
 
-@pytest.mark.parametrize("name", BENCHMARKS)
+@pytest.mark.parametrize("name", sorted(BENCHMARKS.keys() - MAKES_OBJECTS))
 def test_another_thread_makes_progress(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     module, make = BENCHMARKS[name]
     for constant, value in SIZES.items():
         if hasattr(module, constant):
             monkeypatch.setattr(module, constant, value)
     assert lets_others_run(make().work, PATIENCE)
+
+
+@pytest.mark.parametrize(("rows", "size"), [(1 << 18, 8), (4, 4 << 20)], ids=["many rows", "large rows"])
+@pytest.mark.parametrize("text", [False, True])
+def test_another_thread_makes_progress_during_large_takes(rows: int, size: int, text: bool) -> None:
+    """Takes of few rows keep the GIL; what is large, in rows or in bytes, must not."""
+    width, count = (-1 if text else size), min(rows, 1 << 12)
+    if text:
+        item = size.to_bytes(4, "little") + bytes(size)
+        index = np.arange(count + 1, dtype=np.uint64) * len(item)
+        page = take_pages.zipped(item * count, count, -1, index=index, index_width=8, offset_bits=32)
+    else:
+        page = take_pages.zipped(bytes(count * size), count, width)
+    column = ColumnTaker([0, count], width, lambda _: page)
+    shape = (width, False, False, (), 0)
+    taker = RowTaker([shape], np.array([0, count]), lambda _: FragmentTaker([column], count, 0))
+    found = [taker.numbers(np.arange(rows) % count) for _ in range(10)]
+    assert lets_others_run(lambda: found and found.pop().decode(0), PATIENCE)
 
 
 def test_the_measurement_notices_a_held_gil() -> None:

@@ -87,15 +87,20 @@ static inline int lc_level_cursor_seek(lc_level_cursor *cursor, int64_t row, int
     return LC_OK;
 }
 
+/* Levels from entry `begin` to the place of the cursor. Rows may come of several pages: as soon as one of them has
+ * definition levels all have, which are 0 in the others. */
 static inline int lc_row_levels_append(lc_row_levels *out, const lc_level_cursor *cursor, int64_t begin) {
     int64_t n = cursor->entry - begin;
-    if (n > out->capacity - out->entries) {
+    int first = cursor->def != NULL && out->def == NULL;
+    if (n > out->capacity - out->entries || first) {
         out->capacity = 2 * (out->entries + n) + 64;
-        if (lc_grow(&out->rep, out->capacity, 1) || lc_grow(&out->def, out->capacity, cursor->def != NULL))
+        if (lc_grow(&out->rep, out->capacity, 1) || lc_grow(&out->def, out->capacity, first || out->def != NULL))
             return LC_NO_MEMORY;
+        if (first) memset(out->def, 0, (size_t)(2 * out->entries));
     }
     memcpy(out->rep + 2 * out->entries, cursor->rep + 2 * begin, (size_t)(2 * n));
     if (cursor->def) memcpy(out->def + 2 * out->entries, cursor->def + 2 * begin, (size_t)(2 * n));
+    else if (out->def) memset(out->def + 2 * out->entries, 0, (size_t)(2 * n));
     out->entries += n;
     return LC_OK;
 }

@@ -1,0 +1,458 @@
+/* Random access: values of any rows of a page, of whatever layout, to their places in the output.
+ *
+ * Rows come ascending, so that a chunk is opened once; `places` says where each belongs. Fixed-width values go straight
+ * to their place. Of texts only where they lie is noted (decoded ones in an arena): their places follow from the lengths
+ * of all, see take_texts.h. */
+#ifndef LANCECODEC_TAKE_H
+#define LANCECODEC_TAKE_H
+
+#include <stdlib.h>
+
+#include "fullzip.h"
+#include "miniblock_fixed.h"
+#include "miniblock_levels.h"
+#include "miniblock_variable.h"
+
+enum lc_take_kind { LC_TAKE_NULLS, LC_TAKE_CONSTANT, LC_TAKE_CHUNKS, LC_TAKE_ZIPPED };
+
+/* Entries of a dictionary: of one width, or (offsets not NULL) of any. */
+typedef struct {
+    lc_bytes data;
+    const uint8_t *offsets;
+    int wide;
+    int64_t count; /* -1: there is no dictionary */
+} lc_take_entries;
+
+/* Rows of a page of lists: where they begin, and what their levels say. */
+typedef struct {
+    lc_level_codecs codecs;
+    const int64_t *started;             /* rows that start before each chunk, and all */
+    int64_t null_item, null_list, empty; /* definition levels; 0: there are none */
+    int required;                       /* a null list is damage */
+} lc_take_lists;
+
+typedef struct {
+    int64_t kind, rows;
+    int64_t width; /* bytes of a value; 0: a bit; -1: values have any number of bytes */
+    int required;  /* a null is damage */
+    /* chunks */
+    const lc_chunks *chunks;
+    lc_value_codec values; /* fixed width, or dictionary indices */
+    lc_text_codec text;
+    lc_level_codec levels;
+    lc_take_entries entries;
+    const lc_take_lists *lists; /* NULL: a row is a value */
+    /* zipped */
+    lc_zip zip;
+    lc_bytes data, index; /* positions of rows, of index_width bytes; none where items have one size */
+    int64_t index_width;
+    /* constant */
+    lc_bytes value;
+    const uint8_t *definition; /* a level of 16 bits per row, NULL: no row is null */
+} lc_take_page;
+
+/* Some rows of a page: rows[i] - base is the row in the page, and it goes to places[i], or to first + i. */
+typedef struct {
+    const int64_t *rows, *places;
+    int64_t n, base, first;
+} lc_take_span;
+
+/* Memory for decoded texts, in blocks that do not move. */
+typedef struct lc_take_memory {
+    struct lc_take_memory *next;
+    int64_t size, used;
+} lc_take_memory;
+
+/* The output of a column. Values and texts are the caller's, of n rows; the rest is freed by lc_take_sink_close. */
+typedef struct {
+    int64_t n;
+    uint8_t *values;
+    lc_bytes *texts;
+    uint8_t *validity; /* NULL as long as no page with levels was met */
+    int64_t nulls;
+    int64_t scratch_size, levels_size;
+    uint8_t *scratch, *levels; /* a chunk decoded */
+    lc_take_memory *memory;
+} lc_take_sink;
+
+static inline void lc_take_sink_close(lc_take_sink *sink) {
+    free(sink->scratch);
+    free(sink->levels);
+    free(sink->validity);
+    for (lc_take_memory *block = sink->memory, *next; block; block = next) {
+        next = block->next;
+        free(block);
+    }
+    sink->scratch = sink->levels = sink->validity = NULL;
+    sink->memory = NULL;
+}
+
+/* At least `size` bytes that nobody uses, in *room. */
+LC_INLINE int lc_take_reserve(lc_take_sink *sink, int64_t size, uint8_t **room) {
+    lc_take_memory *block = sink->memory;
+    if (block == NULL || block->size - block->used < size) {
+        int64_t grown = block ? 2 * block->size : 4096;
+        grown = grown > (1 << 20) ? 1 << 20 : grown;
+        grown = grown < size ? size : grown;
+        block = (lc_take_memory *)malloc(sizeof(lc_take_memory) + (size_t)grown);
+        if (block == NULL) return LC_NO_MEMORY;
+        block->next = sink->memory;
+        block->size = grown;
+        block->used = 0;
+        sink->memory = block;
+    }
+    *room = (uint8_t *)(block + 1) + block->used;
+    return LC_OK;
+}
+
+static inline int lc_take_grow(uint8_t **memory, int64_t *held, int64_t size) {
+    if (*held >= size) return LC_OK;
+    free(*memory);
+    *held = 0;
+    *memory = (uint8_t *)malloc((size_t)size);
+    if (*memory == NULL) return LC_NO_MEMORY;
+    *held = size;
+    return LC_OK;
+}
+
+/* Makes sure that there is a bitmap, all bits set. */
+static inline int lc_take_nullable(lc_take_sink *sink) {
+    if (sink->validity) return LC_OK;
+    size_t size = (size_t)((sink->n + 7) / 8);
+    sink->validity = (uint8_t *)malloc(size + 1);
+    if (sink->validity == NULL) return LC_NO_MEMORY;
+    memset(sink->validity, 0xFF, size);
+    if (sink->n & 7) sink->validity[size - 1] = (uint8_t)lc_low_mask(sink->n & 7);
+    return LC_OK;
+}
+
+LC_INLINE int lc_take_null(const lc_take_page *page, lc_take_sink *sink, int64_t place) {
+    if (page->required) return LC_BAD_LEVEL;
+    lc_set_bit(sink->validity, place, 0);
+    sink->nulls++;
+    return LC_OK;
+}
+
+LC_INLINE int64_t lc_take_place(const lc_take_span *span, int64_t i) {
+    return span->places ? span->places[i] : span->first + i;
+}
+
+/* ---- one value ---- */
+
+/* A text as stored, which may be codes. */
+LC_INLINE int lc_take_text(const lc_fsst_table *table, lc_bytes stored, lc_take_sink *sink, int64_t place) {
+    if (table == NULL || !table->compressed) {
+        sink->texts[place] = stored;
+        return LC_OK;
+    }
+    uint8_t *room;
+    int64_t most = 8 * stored.size + 64, written = 0;
+    int problem = lc_take_reserve(sink, most, &room);
+    if (!problem) problem = lc_fsst_decode(table, stored.data, stored.size, room, most, &written);
+    if (problem) return problem;
+    sink->memory->used += written;
+    sink->texts[place].data = room;
+    sink->texts[place].size = written;
+    return LC_OK;
+}
+
+LC_INLINE void lc_take_no_text(lc_take_sink *sink, int64_t place) {
+    sink->texts[place].data = NULL;
+    sink->texts[place].size = 0;
+}
+
+/* Nothing: what is under a null. */
+LC_INLINE void lc_take_nothing(const lc_take_page *page, lc_take_sink *sink, int64_t place) {
+    if (page->width < 0) lc_take_no_text(sink, place);
+    else if (page->width == 0) lc_set_bit(sink->values, place, 0);
+    else memset(sink->values + place * page->width, 0, (size_t)page->width);
+}
+
+LC_INLINE int lc_take_entry(const lc_take_page *page, uint64_t code, int null, lc_take_sink *sink, int64_t place) {
+    const lc_take_entries *entries = &page->entries;
+    if (code >= (uint64_t)entries->count) {
+        if (!null) return LC_BAD_INDEX;
+        lc_take_nothing(page, sink, place);
+        return LC_OK;
+    }
+    if (page->width >= 0) {
+        int64_t width = page->width;
+        lc_copy_bytes(sink->values + place * width, entries->data.data + (int64_t)code * width, width);
+        return LC_OK;
+    }
+    int64_t begin = lc_load_offset(entries->offsets, entries->wide, (int64_t)code);
+    int64_t end = lc_load_offset(entries->offsets, entries->wide, (int64_t)code + 1);
+    if (begin < 0 || end < begin || end > entries->data.size) return LC_BAD_OFFSETS;
+    sink->texts[place].data = entries->data.data + begin;
+    sink->texts[place].size = end - begin;
+    return LC_OK;
+}
+
+/* ---- chunks ---- */
+
+/* Positions of one chunk, and the decoded form of all of it where that costs less. */
+typedef struct {
+    lc_chunk open;
+    int64_t count;                  /* values in it */
+    const uint8_t *values, *levels; /* NULL: found one by one */
+} lc_take_chunk;
+
+/* Some positions of a chunk, and where they go. */
+typedef struct {
+    int64_t n;
+    int64_t at[LC_TAKE_BLOCK], to[LC_TAKE_BLOCK];
+    uint16_t levels[LC_TAKE_BLOCK]; /* all 0 where the page has none */
+} lc_take_block;
+
+/* Looks at an open chunk of which `wanted` values are asked for. */
+static int lc_take_chunk_open(const lc_take_page *page, lc_take_chunk *chunk, int64_t wanted, lc_take_sink *sink) {
+    int64_t n = chunk->count, many = wanted >= n / LC_TAKE_SHARE;
+    int problem = LC_OK;
+    chunk->values = chunk->levels = NULL;
+    if (page->levels.kind != LC_LEVEL_NONE) {
+        lc_bytes stored = chunk->open.definition;
+        if (chunk->open.levels != n) return LC_BAD_COUNT;
+        if (page->levels.kind == LC_LEVEL_FLAT) {
+            if (stored.size != 2 * n) return LC_BAD_SIZE;
+            chunk->levels = stored.data;
+        } else if (page->levels.kind == LC_LEVEL_RLE || many) {
+            problem = lc_take_grow(&sink->levels, &sink->levels_size, 2 * page->chunks->table.largest);
+            if (!problem) problem = lc_levels_decode(&page->levels, stored, n, sink->levels);
+            chunk->levels = sink->levels;
+        }
+    }
+    if (problem || (page->width < 0 && page->entries.count < 0)) return problem;
+    if (page->values.kind == LC_VALUE_FLAT) {
+        problem = lc_flat_check(chunk->open.values[page->values.buffer], n, page->values.bits);
+        chunk->values = chunk->open.values[page->values.buffer].data;
+    } else if (many) {
+        int64_t width = page->values.bits >> 3;
+        problem = lc_take_grow(&sink->scratch, &sink->scratch_size, page->chunks->table.largest * width);
+        if (!problem) problem = lc_value_chunk(&page->values, &chunk->open, n, sink->scratch);
+        chunk->values = sink->scratch;
+    }
+    return problem;
+}
+
+/* Levels of the block, and the nulls among them. */
+static int lc_take_block_levels(const lc_take_page *page, const lc_take_chunk *chunk, lc_take_block *block,
+                                lc_take_sink *sink) {
+    int problem = LC_OK;
+    uint8_t *out = (uint8_t *)block->levels;
+    if (page->levels.kind == LC_LEVEL_NONE) {
+        memset(out, 0, (size_t)(2 * block->n));
+        return LC_OK;
+    }
+    if (chunk->levels) {
+        for (int64_t k = 0; k < block->n; k++) block->levels[k] = lc_load_u16(chunk->levels + 2 * block->at[k]);
+    } else if (page->levels.kind == LC_LEVEL_INLINE) {
+        problem = lc_inline_at(&chunk->open.definition, chunk->count, LC_LEVEL_BITS, block->at, block->n, out);
+    } else {
+        lc_bytes stored = chunk->open.definition;
+        problem = lc_ool_at(stored.data, stored.size, chunk->count, LC_LEVEL_BITS, page->levels.width, block->at,
+                            block->n, out);
+    }
+    for (int64_t k = 0; k < block->n && !problem; k++) {
+        if (block->levels[k] > page->levels.top) problem = LC_BAD_LEVEL;
+        else if (block->levels[k]) problem = lc_take_null(page, sink, block->to[k]);
+    }
+    return problem;
+}
+
+/* One move per value; `width` is a constant. */
+LC_INLINE void lc_take_moves(const uint8_t *LC_RESTRICT src, int64_t width, const lc_take_block *block,
+                             const int64_t *at, uint8_t *LC_RESTRICT out) {
+    for (int64_t k = 0; k < block->n; k++)
+        memcpy(out + block->to[k] * width, src + at[k] * width, (size_t)width);
+}
+
+static void lc_take_scatter(const uint8_t *src, int64_t width, const lc_take_block *block, const int64_t *at,
+                            uint8_t *out) {
+    switch (width) {
+        case 1: lc_take_moves(src, 1, block, at, out); break;
+        case 2: lc_take_moves(src, 2, block, at, out); break;
+        case 4: lc_take_moves(src, 4, block, at, out); break;
+        case 8: lc_take_moves(src, 8, block, at, out); break;
+        case 16: lc_take_moves(src, 16, block, at, out); break;
+        case 32: lc_take_moves(src, 32, block, at, out); break;
+        default:
+            for (int64_t k = 0; k < block->n; k++)
+                lc_copy_bytes(out + block->to[k] * width, src + at[k] * width, width);
+    }
+}
+
+/* Values, or dictionary indices, of the block. */
+static int lc_take_block_fixed(const lc_take_page *page, const lc_take_chunk *chunk, const lc_take_block *block,
+                               lc_take_sink *sink) {
+    uint8_t some[8 * LC_TAKE_BLOCK];
+    int64_t in_order[LC_TAKE_BLOCK];
+    const uint8_t *values = chunk->values;
+    const int64_t *at = block->at;
+    int64_t width = page->values.bits >> 3;
+    int problem = LC_OK;
+    if (page->width == 0) {
+        for (int64_t k = 0; k < block->n; k++) lc_set_bit(sink->values, block->to[k], lc_get_bit(values, at[k]));
+        return LC_OK;
+    }
+    if (values == NULL) {
+        problem = lc_value_at(&page->values, &chunk->open, chunk->count, at, block->n, some);
+        for (int64_t k = 0; k < block->n; k++) in_order[k] = k;
+        values = some, at = in_order;
+    }
+    if (problem) return problem;
+    if (page->entries.count < 0) {
+        lc_take_scatter(values, width, block, at, sink->values);
+        return LC_OK;
+    }
+    for (int64_t k = 0; k < block->n && !problem; k++)
+        problem = lc_take_entry(page, lc_code_at(values, width, at[k]), block->levels[k] != 0, sink, block->to[k]);
+    return problem;
+}
+
+static int lc_take_block_texts(const lc_take_page *page, const lc_take_chunk *chunk, const lc_take_block *block,
+                               lc_take_sink *sink) {
+    lc_bytes stored, buffer = chunk->open.values[page->text.buffer];
+    int problem = LC_OK;
+    for (int64_t k = 0; k < block->n && !problem; k++) {
+        if (block->levels[k]) {
+            lc_take_no_text(sink, block->to[k]);
+            continue;
+        }
+        problem = lc_variable_chunk_value(buffer, chunk->count, page->text.wide, block->at[k], &stored);
+        if (!problem) problem = lc_take_text(page->text.table, stored, sink, block->to[k]);
+    }
+    return problem;
+}
+
+static int lc_take_from_chunk(const lc_take_page *page, const lc_take_chunk *chunk, const lc_take_span *span,
+                              int64_t i, int64_t stop, int64_t first, lc_take_sink *sink) {
+    lc_take_block block;
+    int problem = LC_OK;
+    while (i < stop && !problem) {
+        block.n = stop - i < LC_TAKE_BLOCK ? stop - i : LC_TAKE_BLOCK;
+        for (int64_t k = 0; k < block.n; k++) {
+            block.at[k] = span->rows[i + k] - first;
+            block.to[k] = lc_take_place(span, i + k);
+        }
+        problem = lc_take_block_levels(page, chunk, &block, sink);
+        if (!problem && page->width < 0 && page->entries.count < 0)
+            problem = lc_take_block_texts(page, chunk, &block, sink);
+        else if (!problem)
+            problem = lc_take_block_fixed(page, chunk, &block, sink);
+        i += block.n;
+    }
+    return problem;
+}
+
+static int lc_take_chunks(const lc_take_page *page, const lc_take_span *span, lc_take_sink *sink) {
+    const lc_chunk_table *table = &page->chunks->table;
+    lc_take_chunk chunk;
+    if (page->levels.kind != LC_LEVEL_NONE && lc_take_nullable(sink)) return LC_NO_MEMORY;
+    for (int64_t i = 0, stop; i < span->n; i = stop) {
+        int64_t row = span->rows[i] - span->base;
+        if ((uint64_t)row >= (uint64_t)table->items) return LC_CHUNK_ITEM;
+        int64_t number = lc_chunk_find(table, row), first = table->firsts[number] + span->base;
+        chunk.count = table->firsts[number + 1] - table->firsts[number];
+        for (stop = i + 1; stop < span->n; stop++)
+            if ((uint64_t)(span->rows[stop] - first) >= (uint64_t)chunk.count) break;
+        int problem = lc_chunk_open(page->chunks, number, &chunk.open);
+        if (!problem) problem = lc_take_chunk_open(page, &chunk, stop - i, sink);
+        if (!problem) problem = lc_take_from_chunk(page, &chunk, span, i, stop, first, sink);
+        if (problem) return problem;
+    }
+    return LC_OK;
+}
+
+/* ---- zipped items ---- */
+
+LC_INLINE void lc_take_zipped_value(const lc_take_page *page, const uint8_t *value, lc_take_sink *sink, int64_t place) {
+    if (page->width == 0) lc_set_bit(sink->values, place, *value != 0);
+    else lc_copy_bytes(sink->values + place * page->width, value, page->width);
+}
+
+/* Items of one size; a boolean is a byte. */
+static int lc_take_zipped_fixed(const lc_take_page *page, const lc_take_span *span, lc_take_sink *sink) {
+    const lc_zip *zip = &page->zip;
+    int64_t size = zip->control + zip->width, total = page->data.size / size;
+    int problem = LC_OK;
+    for (int64_t i = 0; i < span->n && !problem; i++) {
+        int64_t row = span->rows[i] - span->base, place = lc_take_place(span, i);
+        if ((uint64_t)row >= (uint64_t)total) return LC_CHUNK_ITEM;
+        const uint8_t *item = page->data.data + row * size;
+        uint64_t level = lc_zip_word(item, zip->control);
+        if (level > (uint64_t)zip->top_def) return LC_BAD_LEVEL;
+        lc_take_zipped_value(page, item + zip->control, sink, place);
+        if (level) problem = lc_take_null(page, sink, place);
+    }
+    return problem;
+}
+
+/* Items of any size: the index says where each row, which is one item, begins and ends. */
+static int lc_take_zipped_texts(const lc_take_page *page, const lc_take_span *span, lc_take_sink *sink) {
+    int64_t entries = page->index.size / page->index_width, begin, end, where;
+    lc_zip_item item;
+    for (int64_t i = 0; i < span->n; i++) {
+        int64_t row = span->rows[i] - span->base, place = lc_take_place(span, i);
+        if ((uint64_t)row >= (uint64_t)page->rows) return LC_CHUNK_ITEM;
+        int problem = lc_zip_row_ranges(page->index.data, page->index_width, 0, entries, &row, 1, page->data.size,
+                                        &begin, &end, &where);
+        if (problem) return problem;
+        const uint8_t *p = page->data.data + begin, *stop = page->data.data + end;
+        problem = lc_zip_next(&page->zip, &p, stop, &item);
+        if (!problem && p != stop) problem = LC_BAD_ROW;
+        if (problem) return problem;
+        if (item.def) {
+            lc_take_no_text(sink, place);
+            problem = lc_take_null(page, sink, place);
+        } else {
+            problem = lc_take_text(page->zip.table, item.value, sink, place);
+        }
+        if (problem) return problem;
+    }
+    return LC_OK;
+}
+
+/* ---- one value for all rows ---- */
+
+LC_INLINE void lc_take_the_value(const lc_take_page *page, lc_take_sink *sink, int64_t place) {
+    if (page->width < 0) sink->texts[place] = page->value;
+    else lc_take_zipped_value(page, page->value.data, sink, place);
+}
+
+static int lc_take_constant(const lc_take_page *page, const lc_take_span *span, lc_take_sink *sink) {
+    int problem = LC_OK;
+    for (int64_t i = 0; i < span->n && !problem; i++) {
+        int64_t row = span->rows[i] - span->base, place = lc_take_place(span, i);
+        if ((uint64_t)row >= (uint64_t)page->rows) return LC_CHUNK_ITEM;
+        uint16_t level = page->kind == LC_TAKE_NULLS ? 1 : page->definition ? lc_load_u16(page->definition + 2 * row) : 0;
+        if (level > 1) return LC_BAD_LEVEL;
+        if (level) lc_take_nothing(page, sink, place);
+        else lc_take_the_value(page, sink, place);
+        if (level) problem = lc_take_null(page, sink, place);
+    }
+    return problem;
+}
+
+/* About how many bytes a row has, as stored; 1 at least. */
+static int64_t lc_take_expected(const lc_take_page *page) {
+    int64_t size = 0;
+    if (page->kind == LC_TAKE_CHUNKS) size = page->chunks->table.starts[page->chunks->table.count];
+    if (page->kind == LC_TAKE_ZIPPED) size = page->data.size;
+    int64_t each = size / (page->rows ? page->rows : 1) + 1;
+    return page->kind == LC_TAKE_CONSTANT ? page->value.size + 1 : each;
+}
+
+/* Values of the rows of a span, which the caller knows to be places of the output. */
+static int lc_take_from_page(const lc_take_page *page, const lc_take_span *span, lc_take_sink *sink) {
+    switch (page->kind) {
+        case LC_TAKE_CHUNKS: return lc_take_chunks(page, span, sink);
+        case LC_TAKE_ZIPPED:
+            if (page->zip.top_def && lc_take_nullable(sink)) return LC_NO_MEMORY;
+            return page->width < 0 ? lc_take_zipped_texts(page, span, sink) : lc_take_zipped_fixed(page, span, sink);
+        default:
+            if ((page->kind == LC_TAKE_NULLS || page->definition) && lc_take_nullable(sink)) return LC_NO_MEMORY;
+            return lc_take_constant(page, span, sink);
+    }
+}
+
+#endif

@@ -1,0 +1,291 @@
+"""Which values of a buffer satisfy a predicate, as bitmaps."""
+
+import os
+
+from cpython.mem cimport PyMem_Free, PyMem_Malloc
+from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
+from libc.string cimport memcpy, memset
+
+from lancecodec.buffers cimport ByteView, check_aligned, readable, writable
+from lancecodec.problems cimport LC_OK, fail, lc_bytes
+
+from lancecodec.errors import CodecError
+
+cdef extern from "kernels/text_search.h" nogil:
+    ctypedef struct lc_strings:
+        const uint8_t *data
+        int64_t size
+        const uint8_t *offsets
+        int wide
+        int64_t count
+    int LC_TEXT_PREFIX, LC_TEXT_SUFFIX, LC_TEXT_WHOLE
+    int lc_strings_containing(lc_strings s, lc_bytes text, uint8_t *out)
+    int lc_strings_with(lc_strings s, lc_bytes text, int place, uint8_t *out)
+
+cdef extern from "kernels/decimal_compare.h" nogil:
+    int LC_EQUAL, LC_LESS, LC_LESS_EQUAL
+    void lc_decimals_compare(const uint8_t *p, int64_t n, const uint64_t *bound, int words, int order, int flip,
+                             uint8_t *out)
+
+cdef extern from "kernels/membership.h" nogil:
+    int64_t LC_DENSE_RANGE
+    ctypedef struct lc_secret:
+        uint64_t a
+        uint64_t b
+    ctypedef struct lc_integer_set:
+        uint64_t base
+        uint64_t range
+        uint8_t *bits
+        uint64_t *slots
+        int shift
+        uint64_t none
+    ctypedef struct lc_string_set:
+        const uint8_t *data
+        const uint8_t *offsets
+        int wide
+        int64_t size
+        int64_t count
+        uint32_t *slots
+        uint64_t *hashes
+        int shift
+        uint64_t[4] lengths
+        lc_secret secret
+    void lc_marked(const uint8_t *codes, int64_t width, int64_t n, const uint8_t *marks, int64_t entries, uint8_t *out)
+    void lc_integer_bounds(const uint8_t *values, int64_t width, int64_t n, int64_t *low, int64_t *high)
+    uint64_t lc_integer_missing(const uint8_t *values, int64_t width, int64_t n, uint8_t *seen)
+    void lc_integers_add(lc_integer_set *set, const uint8_t *values, int64_t width, int64_t n)
+    void lc_integers_among(const lc_integer_set *set, const uint8_t *values, int64_t width, int64_t n, uint8_t *out)
+    int lc_string_set_fill(lc_string_set *set)
+    int lc_strings_among(const lc_string_set *set, lc_bytes data, const uint8_t *offsets, int wide, int64_t n,
+                         uint8_t *out)
+
+cdef extern from "kernels/positions.h" nogil:
+    int64_t lc_bits_positions(const uint8_t *bits, int64_t n, int64_t *out, int64_t room)
+
+PREFIX, SUFFIX, WHOLE = LC_TEXT_PREFIX, LC_TEXT_SUFFIX, LC_TEXT_WHOLE
+EQUAL, LESS, LESS_EQUAL = LC_EQUAL, LC_LESS, LC_LESS_EQUAL
+
+#: Most strings of a set: their numbers are 32 bits wide.
+cdef int64_t MOST_STRINGS = (<int64_t>1 << 31) - 1
+
+cdef lc_secret SECRET
+SECRET.a, SECRET.b = int.from_bytes(os.urandom(8), "little"), int.from_bytes(os.urandom(8), "little")
+
+
+cdef int64_t count_values(ByteView values, int64_t width) except -1:
+    if width not in (1, 2, 4, 8):
+        raise CodecError(f"integers of {width} bytes are not supported")
+    if values.size % width:
+        raise CodecError(f"{values.size} bytes are no whole number of values of {width} bytes")
+    return values.size // width
+
+
+cdef int check_bits(ByteView out, int64_t count) except -1:
+    if out.size < count // 8 + (count % 8 != 0):
+        raise CodecError(f"{out.size} bytes are too few for {count} bits")
+    return 0
+
+
+cdef int64_t count_strings(ByteView offsets, bint wide) except -1:
+    cdef int64_t width = 8 if wide else 4
+    if offsets.size < width or offsets.size % width:
+        raise CodecError(f"{offsets.size} bytes are no offsets of {width} bytes each")
+    return offsets.size // width - 1
+
+
+cdef int table_bits(int64_t count) noexcept:
+    """The logarithm of the slots of a hash table: at least twice as many as members."""
+    cdef int bits = 6
+    while (<int64_t>1 << bits) < 2 * count:
+        bits += 1
+    return bits
+
+
+# -- results -----------------------------------------------------------------------------------------------------
+
+
+def positions(bits, int64_t length, int64_t[::1] out):
+    cdef ByteView source = readable(bits)
+    cdef int64_t found, room = out.shape[0]
+    if length < 0 or source.size < length // 8 + (length % 8 != 0):
+        raise CodecError(f"bitmap of {source.size} bytes does not hold {length} bits")
+    cdef int64_t *target = &out[0] if room else NULL
+    check_aligned(target)
+    with nogil:
+        found = lc_bits_positions(source.data, length, target, room)
+    if found < 0:
+        raise CodecError(f"more than {room} bits are set")
+    return found
+
+
+# -- strings -----------------------------------------------------------------------------------------------------
+
+
+def contains(data, offsets, bint wide, text, out):
+    cdef ByteView values = readable(data), ends = readable(offsets), needle = readable(text), target = writable(out)
+    cdef int64_t count = count_strings(ends, wide)
+    cdef lc_strings strings = lc_strings(values.data, values.size, ends.data, wide, count)
+    cdef lc_bytes wanted = lc_bytes(needle.data, needle.size)
+    cdef int problem
+    check_bits(target, count)
+    if needle.size == 0:
+        raise CodecError("there is no text to look for")
+    with nogil:
+        memset(target.data, 0, <size_t>((count + 7) // 8))
+        problem = lc_strings_containing(strings, wanted, target.data)
+    if problem != LC_OK:
+        fail(problem, "strings")
+
+
+def compare_text(data, offsets, bint wide, text, int place, out):
+    cdef ByteView values = readable(data), ends = readable(offsets), needle = readable(text), target = writable(out)
+    cdef int64_t count = count_strings(ends, wide)
+    cdef lc_strings strings = lc_strings(values.data, values.size, ends.data, wide, count)
+    cdef lc_bytes wanted = lc_bytes(needle.data, needle.size)
+    cdef int problem
+    check_bits(target, count)
+    if needle.size == 0:
+        raise CodecError("there is no text to compare with")
+    if place not in (LC_TEXT_PREFIX, LC_TEXT_SUFFIX, LC_TEXT_WHOLE):
+        raise CodecError(f"there is no place {place} in a string")
+    with nogil:
+        problem = lc_strings_with(strings, wanted, place, target.data)
+    if problem != LC_OK:
+        fail(problem, "strings")
+
+
+# -- decimals ----------------------------------------------------------------------------------------------------
+
+
+def compare_decimals(values, bound, int order, bint negated, out):
+    cdef ByteView source = readable(values), limit = readable(bound), target = writable(out)
+    cdef int64_t n
+    cdef uint64_t[4] words
+    if limit.size not in (16, 32):
+        raise CodecError(f"decimals of {limit.size} bytes are not supported")
+    if source.size % limit.size:
+        raise CodecError(f"{source.size} bytes are no whole number of values of {limit.size} bytes")
+    if order not in (LC_EQUAL, LC_LESS, LC_LESS_EQUAL):
+        raise CodecError(f"there is no order {order}")
+    n = source.size // limit.size
+    check_bits(target, n)
+    memcpy(words, limit.data, <size_t>limit.size)
+    with nogil:
+        lc_decimals_compare(source.data, n, words, <int>(limit.size // 8), order, negated, target.data)
+
+
+# -- members -----------------------------------------------------------------------------------------------------
+
+
+def marked(codes, int code_width, marks, out):
+    cdef ByteView source = readable(codes), entries = readable(marks), target = writable(out)
+    cdef int64_t n = count_values(source, code_width)
+    check_bits(target, n)
+    with nogil:
+        lc_marked(source.data, code_width, n, entries.data, entries.size, target.data)
+
+
+cdef class IntegerSet:
+    cdef lc_integer_set table
+    cdef int64_t width
+
+    def __cinit__(self, members, int width):
+        cdef ByteView source = readable(members)
+        cdef int64_t n = count_values(source, width), low, high
+        cdef uint64_t spread
+        self.width = width
+        with nogil:
+            lc_integer_bounds(source.data, width, n, &low, &high)
+        spread = <uint64_t>high - <uint64_t>low
+        if n and spread < <uint64_t>LC_DENSE_RANGE:
+            self.open_dense(<uint64_t>low, spread + 1)
+        else:
+            self.open_hashed(source, n)
+        with nogil:
+            lc_integers_add(&self.table, source.data, width, n)
+
+    cdef int open_dense(self, uint64_t base, uint64_t range) except -1:
+        cdef size_t size = <size_t>(range + 7) // 8
+        self.table.base, self.table.range = base, range
+        self.table.bits = <uint8_t *>PyMem_Malloc(size)
+        if self.table.bits == NULL:
+            raise MemoryError("a set of integers")
+        memset(self.table.bits, 0, size)
+        return 0
+
+    cdef int open_hashed(self, ByteView source, int64_t n) except -1:
+        cdef int bits = table_bits(2 * n)
+        cdef int64_t i, slots = <int64_t>1 << bits
+        cdef uint8_t *seen = <uint8_t *>PyMem_Malloc(<size_t>(n + 1))
+        self.table.shift = 64 - bits
+        self.table.slots = <uint64_t *>PyMem_Malloc(<size_t>(8 * slots))
+        if self.table.slots == NULL or seen == NULL:
+            PyMem_Free(seen)
+            raise MemoryError("a set of integers")
+        with nogil:
+            memset(seen, 0, <size_t>(n + 1))
+            self.table.none = lc_integer_missing(source.data, self.width, n, seen)
+            for i in range(slots):
+                self.table.slots[i] = self.table.none
+        PyMem_Free(seen)
+        return 0
+
+    def __dealloc__(self):
+        PyMem_Free(self.table.bits)
+        PyMem_Free(self.table.slots)
+
+    def contains(self, values, out):
+        cdef ByteView source = readable(values), target = writable(out)
+        cdef int64_t n = count_values(source, self.width)
+        check_bits(target, n)
+        with nogil:
+            lc_integers_among(&self.table, source.data, self.width, n, target.data)
+
+
+cdef class StringSet:
+    cdef lc_string_set table
+    cdef bytes data, offsets
+
+    def __cinit__(self, data, offsets, bint wide):
+        cdef ByteView values, ends
+        cdef int64_t count, slots
+        cdef int problem
+        self.data, self.offsets = bytes(readable_bytes(data)), bytes(readable_bytes(offsets))
+        values, ends = readable(self.data), readable(self.offsets)
+        count = count_strings(ends, wide)
+        if count > MOST_STRINGS:
+            raise CodecError(f"a set of {count} strings is too large")
+        self.table.data, self.table.size = values.data, values.size
+        self.table.offsets, self.table.wide, self.table.count = ends.data, wide, count
+        self.table.secret = SECRET
+        self.table.shift = 64 - table_bits(count)
+        slots = <int64_t>1 << (64 - self.table.shift)
+        self.table.slots = <uint32_t *>PyMem_Malloc(<size_t>(4 * slots))
+        self.table.hashes = <uint64_t *>PyMem_Malloc(<size_t>(8 * count + 8))
+        if self.table.slots == NULL or self.table.hashes == NULL:
+            raise MemoryError("a set of strings")
+        with nogil:
+            memset(self.table.slots, 0, <size_t>(4 * slots))
+            problem = lc_string_set_fill(&self.table)
+        if problem != LC_OK:
+            fail(problem, "the strings of a set")
+
+    def __dealloc__(self):
+        PyMem_Free(self.table.slots)
+        PyMem_Free(self.table.hashes)
+
+    def contains(self, data, offsets, bint wide, out):
+        cdef ByteView values = readable(data), ends = readable(offsets), target = writable(out)
+        cdef int64_t n = count_strings(ends, wide)
+        cdef lc_bytes strings = lc_bytes(values.data, values.size)
+        cdef int problem
+        check_bits(target, n)
+        with nogil:
+            problem = lc_strings_among(&self.table, strings, ends.data, wide, n, target.data)
+        if problem != LC_OK:
+            fail(problem, "strings")
+
+
+cdef object readable_bytes(object owner):
+    """The content of a buffer; a type that is none is refused, so that no number becomes that many zeros."""
+    return memoryview(owner).cast("B")

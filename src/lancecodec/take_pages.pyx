@@ -1,0 +1,210 @@
+"""Pages of all layouts as random access wants them: checked and described once, to be asked for rows many times."""
+
+cimport cython
+from libc.stdint cimport int64_t
+from libc.stdlib cimport free, malloc
+
+from lancecodec.buffers cimport ByteView, check_aligned, readable
+from lancecodec.miniblock cimport Chunks
+from lancecodec.problems cimport fail, lc_bytes
+
+from lancecodec.errors import CodecError
+
+cdef tuple VALUE_BITS = (None, (8, 16, 32, 64), (8, 16, 32, 64), (32, 64))
+cdef tuple LEVEL_KINDS = (LC_LEVEL_FLAT, LC_LEVEL_INLINE, LC_LEVEL_RLE, LC_LEVEL_OUT_OF_LINE)
+#: Most bytes of a value.
+cdef int64_t MAX_WIDTH = 1 << 40
+
+
+@cython.final
+cdef class PageTaker:
+    """A page that can be asked for rows."""
+
+    def __dealloc__(self):
+        free(self.table)
+
+    @property
+    def num_rows(self):
+        return self.page.rows
+
+    cdef const lc_fsst_table *symbols(self, object table) except? NULL:
+        """The symbols of an FSST table, NULL for None."""
+        cdef ByteView view
+        cdef int problem
+        if table is None:
+            return NULL
+        view = readable(table)
+        self.table = <lc_fsst_table *>malloc(sizeof(lc_fsst_table))
+        if self.table == NULL:
+            raise MemoryError("a symbol table")
+        problem = lc_fsst_table_parse(view.data, view.size, self.table)
+        if problem:
+            fail(problem, "FSST")
+        return self.table
+
+    cdef lc_bytes bytes_of(self, object owner) except *:
+        """The bytes of a buffer, which lives as long as this page."""
+        cdef ByteView view = readable(owner)
+        cdef lc_bytes data
+        self.keep.append(view)
+        data.data, data.size = view.data, view.size
+        return data
+
+
+cdef PageTaker make_page(int64_t kind, int64_t rows, int64_t width, bint required):
+    cdef PageTaker taker = PageTaker.__new__(PageTaker)
+    if rows < 0 or width < -1 or width > MAX_WIDTH:
+        raise CodecError(f"a page of {rows} rows of {width} bytes")
+    taker.keep = []
+    taker.page.kind, taker.page.rows, taker.page.width, taker.page.required = kind, rows, width, required
+    taker.page.entries.count = -1
+    taker.page.levels.kind = LC_LEVEL_NONE
+    return taker
+
+
+def nulls(int64_t rows, int64_t width, *, bint required=False):
+    return make_page(LC_TAKE_NULLS, rows, width, required)
+
+
+def constant(int64_t rows, int64_t width, value, *, definition=None, bint required=False):
+    cdef PageTaker taker = make_page(LC_TAKE_CONSTANT, rows, width, required)
+    cdef lc_bytes levels
+    taker.page.value = taker.bytes_of(value)
+    if width >= 0 and taker.page.value.size != (width if width else 1):
+        raise CodecError(f"{taker.page.value.size} bytes are no value of {width} bytes")
+    if definition is not None:
+        levels = taker.bytes_of(definition)
+        if levels.size // 2 < rows:
+            raise CodecError(f"{levels.size} bytes are no {rows} levels")
+        taker.page.definition = levels.data
+    return taker
+
+
+cdef int read_codec(object given, int64_t top, lc_level_codec *codec) except -1:
+    """The codec of a level stream, none for None."""
+    cdef int64_t kind, packed
+    codec.kind, codec.top = LC_LEVEL_NONE, top
+    if given is not None:
+        kind, packed = given
+        if kind not in LEVEL_KINDS or not 0 <= packed <= 16:
+            raise CodecError(f"there is no level codec {kind} of {packed} bits")
+        codec.kind, codec.width = kind, packed
+    return 0
+
+
+cdef PageTaker chunked(Chunks chunks, int64_t width, object definition, Lists lists, bint required):
+    cdef PageTaker taker = make_page(LC_TAKE_CHUNKS, chunks.chunks.table.items, width, required)
+    if chunks.chunks.plain != NULL:
+        raise CodecError("compressed chunks are not taken here")
+    if (definition is not None) != chunks.chunks.definition or (lists is not None) != chunks.chunks.repetition:
+        raise CodecError("the level codecs are not those of the streams the chunks have")
+    taker.keep.append(chunks)
+    taker.page.chunks = &chunks.chunks
+    if lists is None:
+        read_codec(definition, 1, &taker.page.levels)
+        return taker
+    if lists.num_chunks != chunks.chunks.table.count:
+        raise CodecError("the repetition index is not that of these chunks")
+    taker.keep.append(lists)
+    taker.lists = lists.lists
+    read_codec(definition, lists.top, &taker.lists.codecs.definition)
+    if definition is None and lists.top:
+        raise CodecError(f"definition levels up to {lists.top} without a stream")
+    taker.page.lists, taker.page.rows = &taker.lists, lists.num_rows
+    return taker
+
+
+@cython.final
+cdef class Lists:
+    """Rows of lists in the chunks of a page."""
+
+    def __cinit__(self, started, repetition, *, bint null_items=False, bint null_lists=False,
+                  bint empty_lists=False, bint required=False):
+        cdef int64_t i
+        cdef const int64_t *rows
+        if repetition is None:
+            raise CodecError("lists have repetition levels")
+        read_codec(repetition, 1, &self.lists.codecs.repetition)
+        self.top = self.lists.codecs.visible = 1 if null_items else 0
+        self.lists.null_item = self.top
+        if null_lists:
+            self.top += 1
+            self.lists.null_list = self.top
+        if empty_lists:
+            self.top += 1
+            self.lists.empty = self.top
+        self.lists.required = required
+        self.view = readable(started)
+        self.num_chunks = self.view.size // 8 - 1
+        rows = <const int64_t *>self.view.data
+        check_aligned(rows)
+        if self.num_chunks < 0 or rows[0] != 0:
+            raise CodecError("rows start before the first chunk")
+        for i in range(self.num_chunks):
+            if rows[i + 1] < rows[i]:
+                raise CodecError(f"rows that start before chunk {i + 1} are fewer than before chunk {i}")
+        self.lists.started, self.num_rows = rows, rows[self.num_chunks]
+
+
+cdef int check_buffers(Chunks chunks, int64_t buffer, int64_t count) except -1:
+    if buffer < 0 or buffer > chunks.chunks.buffers - count:
+        raise CodecError(f"{count} value buffers from {buffer} on of chunks with {chunks.chunks.buffers}")
+    return 0
+
+
+def fixed_chunks(Chunks chunks not None, int64_t width, int64_t kind, int64_t bits, *, definition=None,
+                 entries=None, offsets=None, bint wide=False, int64_t count=0, Lists lists=None, bint required=False):
+    cdef PageTaker taker = chunked(chunks, width, definition, lists, required)
+    cdef lc_take_entries *table = &taker.page.entries
+    cdef lc_bytes places
+    if kind < 0 or kind > LC_VALUE_SPLIT or (VALUE_BITS[kind] is not None and bits not in VALUE_BITS[kind]):
+        raise CodecError(f"value codec {kind} has no values of {bits} bits")
+    check_buffers(chunks, 0, 2 if kind == LC_VALUE_RLE else 1)
+    taker.page.values.kind, taker.page.values.bits = kind, bits
+    if entries is None:
+        if width < 0 or bits != (8 * width if width else 1) or (width == 0 and kind != LC_VALUE_FLAT):
+            raise CodecError(f"values of {bits} bits are none of {width} bytes")
+        return taker
+    if bits not in (8, 16, 32, 64) or width == 0:
+        raise CodecError(f"dictionary indices of {bits} bits for values of {width} bytes")
+    table.data, table.count, table.wide = taker.bytes_of(entries), count, wide
+    if count < 0 or (width < 0) != (offsets is not None):
+        raise CodecError(f"a dictionary of {count} entries; those of any size have offsets")
+    if width > 0 and table.data.size // width < count:
+        raise CodecError(f"{table.data.size} bytes are no {count} dictionary entries of {width} bytes")
+    if offsets is not None:
+        places = taker.bytes_of(offsets)
+        if places.size // (8 if wide else 4) <= count:
+            raise CodecError(f"{places.size} bytes are no {count + 1} offsets")
+        table.offsets = places.data
+    return taker
+
+
+def text_chunks(Chunks chunks not None, bint wide, *, symbol_table=None, definition=None, Lists lists=None,
+                bint required=False):
+    cdef PageTaker taker = chunked(chunks, -1, definition, lists, required)
+    check_buffers(chunks, 0, 1)
+    taker.page.text.table, taker.page.text.wide = taker.symbols(symbol_table), wide
+    return taker
+
+
+def zipped(data, int64_t rows, int64_t width, *, int64_t bits_def=0, index=None, int64_t index_width=0,
+           offset_bits=None, symbol_table=None, bint required=False):
+    cdef PageTaker taker = make_page(LC_TAKE_ZIPPED, rows, width, required)
+    cdef lc_zip *layout = &taker.page.zip
+    if not 0 <= bits_def <= 16:
+        raise CodecError(f"{bits_def} bits of definition levels")
+    layout.bits_def, layout.control = bits_def, lc_zip_control(bits_def)
+    layout.top_def = layout.visible = 1 if bits_def else 0
+    taker.page.data = taker.bytes_of(data)
+    if width >= 0:
+        layout.width = width if width else 1
+        return taker
+    if offset_bits not in (32, 64):
+        raise CodecError(f"lengths have 32 or 64 bits, not {offset_bits}")
+    taker.page.index = taker.bytes_of(index)
+    if index_width not in (1, 2, 4, 8) or taker.page.index.size // index_width - 1 != rows:
+        raise CodecError(f"an index of {taker.page.index.size} bytes for {rows} rows, {index_width} bytes each")
+    layout.width, layout.prefix, layout.table = -1, offset_bits // 8, taker.symbols(symbol_table)
+    taker.page.index_width = index_width
+    return taker
