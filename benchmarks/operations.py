@@ -130,12 +130,14 @@ def filters(dataset: Dataset, table: pa.Table, share: float) -> list[Operation]:
             f"filter {comparison.column}, {share:.1%}",
             lambda subject, _: subject.reopened().filtered(comparison),
             lambda _: table.filter(passes),
+            repeated=True,
             kind="filter",
         ),
         Operation(
             f"count {comparison.column}, {share:.1%}",
             lambda subject, _: subject.reopened().count(comparison),
             lambda _: table.filter(passes).num_rows,
+            repeated=True,
             kind="count",
         ),
     ]

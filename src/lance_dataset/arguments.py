@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from lance_dataset.errors import InvalidInputError, UnsupportedError, VersionNotFoundError
+from lance_dataset.errors import InvalidInputError, UnsupportedError, VersionNotFoundError, nearest_name_hint
 
 __all__ = [
     "check_arrow_options",
@@ -93,7 +93,9 @@ def check_arrow_options(options: Mapping[str, Any]) -> None:
     known = {"use_threads", "memory_pool", "fragment_scan_options", "cache_metadata"}
     for name in options:
         if name not in known:
-            raise TypeError(f"unknown scan option {name!r}")
+            from lance_dataset.scanner.options import OPTIONS  # which checks its arguments with this module
+
+            raise TypeError(f"unknown scan option {name!r}{nearest_name_hint(name, [*OPTIONS, 'progress'])}")
 
 
 def refuse(call: str, **options: Any) -> None:

@@ -150,6 +150,7 @@ class BlobFile(io.BufferedIOBase):
         source = self.inner.source
         ahead = 0 if source.mapped is not None else self._buffer_size
         length = min(max(count, ahead), self.inner.size - start)
+        source.will_need([(self.inner.position + start, length)])
         data = source.read(self.inner.position + start, length).to_pybytes()
         if length == count:
             return data

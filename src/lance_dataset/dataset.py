@@ -1,4 +1,4 @@
-"""What users hold of a dataset: `dataset`, `write_dataset`, `LanceDataset`."""
+"""What users hold of a dataset: `LanceDataset`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lance_dataset.arguments import check_arrow_options, check_count, check_duration, moment_of, refuse, version_number
+from lance_dataset.arguments import check_arrow_options, check_count, check_duration
 from lance_dataset.blob import BlobAccess
 from lance_dataset.committing import Committing
 from lance_dataset.errors import (
@@ -29,21 +29,23 @@ from lance_dataset.errors import (
 from lance_dataset.file.blob_fields import described_schema
 from lance_dataset.file.explain import EncodingReport
 from lance_dataset.fragment import LanceFragment
+from lance_dataset.handle import Handle
 from lance_dataset.io.base import CommitLock, ObjectStore
 from lance_dataset.io.resolve import resolve
 from lance_dataset.maintenance import Maintained
 from lance_dataset.optimize import DatasetOptimizer
-from lance_dataset.query.blob_table import open_table
 from lance_dataset.query.delete import commit_delete, plan_delete
 from lance_dataset.query.expr import compile_filter
 from lance_dataset.query.projection import Projection, full_schema
+from lance_dataset.query.table_reader import TableReader
 from lance_dataset.query.take import row_numbers, take_rows
 from lance_dataset.references import Referenced, open_reference
 from lance_dataset.row_access import RowAccess
 from lance_dataset.scannable import ScannableDataset, scan_method
-from lance_dataset.scanner import ColumnOrdering, LanceScanner, ScannerBuilder
-from lance_dataset.session import Session
+from lance_dataset.scanner import ColumnOrdering, LanceScanner, ProgressOption, ScannerBuilder, serialize_row_addrs
+from lance_dataset.session import Session, check_session
 from lance_dataset.settings import Configured
+from lance_dataset.sql import SqlQueryBuilder
 from lance_dataset.table import operations as table_operations
 from lance_dataset.table.commit.loop import commit_transaction
 from lance_dataset.table.commit.protocol import drop_table, with_commit_lock
@@ -58,19 +60,32 @@ from lance_dataset.table.versions import (
     read_named,
     read_newest,
     read_version,
-    version_as_of,
     version_info,
 )
 from lance_dataset.table_version import TableVersion
 
-__all__ = ["LanceDataset", "dataset"]
+__all__ = ["LanceDataset", "serialize_row_addrs"]
 
 Columns: TypeAlias = "Sequence[str] | Mapping[str, str] | None"
 Predicate: TypeAlias = "str | pc.Expression"
 
+#: What a handle is made of.
+_STATE = (
+    "_uri",
+    "_storage_options",
+    "_default_scan_options",
+    "_session",
+    "_store",
+    "_root",
+    "_manifest",
+    "_reader",
+    "_projections",
+    "_scanned_schema",
+)
+
 
 class LanceDataset(
-    BlobAccess, RowAccess, Referenced, Configured, Maintained, Committing, ScannableDataset, TableVersion
+    Handle, BlobAccess, RowAccess, Referenced, Configured, Maintained, Committing, ScannableDataset, TableVersion
 ):
     """One version of a dataset. Open it with `lance_dataset.dataset`.
 
@@ -98,6 +113,9 @@ class LanceDataset(
         It cannot be read.
     """
 
+    #: Whether this is a snapshot, which nobody moves.
+    _is_fixed = False
+
     def __init__(
         self,
         uri: str | Path,
@@ -113,8 +131,8 @@ class LanceDataset(
         self._uri = os.fspath(uri)
         self._storage_options = dict(storage_options or {})
         self._default_scan_options = dict(default_scan_options or {})
-        self._session = session or Session()
-        store, self._root = _store or resolve(self._uri, self._storage_options, self._session)
+        self._session = check_session(session) or Session()
+        store, self._root = _store or self._session.resolve(self._uri, self._storage_options)
         self._store = with_commit_lock(store, commit_lock)
         if isinstance(version, str | tuple):
             self._uri, self._root, _manifest = open_reference(self._store, self._root, self._uri, version)
@@ -123,16 +141,21 @@ class LanceDataset(
 
     def _load(self, version: int | None) -> Manifest:
         if version is None:
-            return read_newest(self._store, self._root)
-        return read_version(self._store, self._root, version)
+            return read_newest(self._store, self._root, self._session.metadata.decode)
+        return read_version(self._store, self._root, version, decode=self._session.metadata.decode)
 
     def _show(self, manifest: Manifest) -> None:
         """Make this handle show a version."""
+        cache, place = self._session.metadata, (self._store.uri(self._root), self._storage_options)
+        previous: TableReader | None = getattr(self, "_reader", None)
+        if previous is not None and manifest is not self._manifest:
+            cache.forget_table(self._manifest, place)
         self._manifest = manifest
         locator = FileLocator(self._store, self._root, manifest.base_paths, self._storage_options, self._session)
-        self._reader = open_table(locator, manifest, getattr(self, "_reader", None))
-        self._projections: dict[tuple[str, ...] | None, Projection] = {}
-        self._scanned_schema = described_schema(manifest.schema)
+        table = cache.open_table(locator, manifest, place, described_schema, previous)
+        self._reader = table.reader
+        self._projections: dict[tuple[str, ...] | None, Projection] = table.projections
+        self._scanned_schema = table.scanned_schema
 
     def _at(self, manifest: Manifest, uri: str | None = None, root: str | None = None) -> LanceDataset:
         """Another handle on the same dataset, on another branch of it where `uri` and `root` say so."""
@@ -145,12 +168,19 @@ class LanceDataset(
             _store=(self._store, root or self._root),
         )
 
+    def _snapshot(self) -> LanceDataset:
+        """A handle on this version that stays on it when this one moves to another; it shares what is open."""
+        if self._is_fixed:
+            return self
+        fixed: LanceDataset = LanceDataset.__new__(LanceDataset)
+        for name in _STATE:
+            setattr(fixed, name, getattr(self, name))
+        fixed._is_fixed = True
+        return fixed
+
     def __reduce__(self) -> tuple[Any, ...]:
         options = (self._storage_options, self._default_scan_options, self._store.commit_lock)
         return _reopen, (self._uri, self.version, *options)
-
-    def __repr__(self) -> str:
-        return f"LanceDataset({self._uri!r}, version={self.version})"
 
     def __len__(self) -> int:
         return self.count_rows()
@@ -168,15 +198,6 @@ class LanceDataset(
         if self._default_scan_options:
             return self.scanner().projected_schema
         return self._manifest.schema.arrow
-
-    @property
-    def initial_storage_options(self) -> dict[str, str] | None:
-        """Storage options given at open."""
-        return dict(self._storage_options) or None
-
-    def session(self) -> Session:
-        """The session."""
-        return self._session
 
     # -- versions ------------------------------------------------------------------------------------------------
 
@@ -309,12 +330,20 @@ class LanceDataset(
     to_batches = scan_method(scanner, LanceScanner.to_batches, "Scan as a stream of record batches")
     to_pandas = scan_method(scanner, LanceScanner.to_pandas, "Scan into a DataFrame")
 
-    def count_rows(self, filter: Predicate | None = None, **kwargs: Any) -> int:
-        """Number of rows, or of those that a filter keeps."""
+    def count_rows(self, filter: Predicate | None = None, *, progress: ProgressOption = None, **kwargs: Any) -> int:
+        """Number of rows, or of those that a filter keeps.
+
+        Parameters
+        ----------
+        filter
+            As for `scanner`, as are further keywords.
+        progress
+            As for `LanceScanner.to_table`. Without a filter the manifest knows the number, and nothing is reported.
+        """
         if filter is None:
             known = self._manifest.num_rows
             return self._reader.num_rows if known is None else known
-        return self.scanner(columns=[], filter=filter, **kwargs).count_rows()
+        return self.scanner(columns=[], filter=filter, **kwargs).count_rows(progress=progress)
 
     def take(self, indices: Sequence[int] | pa.Array, columns: Columns = None, **kwargs: Any) -> pa.Table:
         """Rows by their number, in the order asked, repeats kept.
@@ -356,21 +385,42 @@ class LanceDataset(
         chosen = random.sample(range(total), num_rows)
         return self.take(chosen if randomize_order else sorted(chosen), columns)
 
+    def sql(self, sql: str) -> SqlQueryBuilder:
+        """An SQL query over this version, in which the table is called ``dataset``; DataFusion runs it.
+
+        Names are case-insensitive unless quoted with ``"``. Columns that are not needed are not read, and conditions on
+        columns are evaluated by the scan. Needs ``lance-dataset[sql]``.
+
+        Parameters
+        ----------
+        sql
+            One statement.
+
+        Returns
+        -------
+        SqlQueryBuilder
+            ``build()`` it, then run it with ``to_batch_records()`` or ``to_stream_reader()``. Errors come then.
+        """
+        return SqlQueryBuilder(self, sql)
+
     # -- fragments -----------------------------------------------------------------------------------------------
 
     def get_fragments(self, filter: pc.Expression | None = None) -> list[LanceFragment]:
         """All fragments, in scan order."""
         if filter is not None:
-            raise UnsupportedError("get_fragments: a filter is not supported")
-        return [LanceFragment(self, fragment_id) for fragment_id in self.fragment_ids()]
+            raise UnsupportedError(
+                "get_fragments (pass the filter to scanner(); for DataFusion use LanceDataset.sql): a filter is not "
+                "supported"
+            )
+        fixed = self._snapshot()
+        return [LanceFragment(fixed, fragment_id) for fragment_id in fixed.fragment_ids()]
 
     def get_fragment(self, fragment_id: int) -> LanceFragment | None:
         """The fragment of that id, None if there is none."""
         if not isinstance(fragment_id, int | np.integer):
             raise TypeError(f"fragment_id must be an integer, not {type(fragment_id).__name__}")
-        if self._manifest.fragment(fragment_id) is None:
-            return None
-        return LanceFragment(self, fragment_id)
+        fixed = self._snapshot()
+        return None if fixed._manifest.fragment(fragment_id) is None else LanceFragment(fixed, fragment_id)
 
     def explain_encodings(self, columns: Sequence[str] | None = None, *, deep: bool = False) -> EncodingReport:
         """What the data files store page by page: layout, encoding, sizes, and why.
@@ -499,75 +549,6 @@ class LanceDataset(
         drop_table(store, root)
 
 
-def dataset(
-    uri: str | Path | None = None,
-    version: int | str | tuple[str | None, int | None] | None = None,
-    asof: dt.datetime | dt.date | str | None = None,
-    block_size: int | None = None,
-    commit_lock: CommitLock | None = None,
-    index_cache_size: int | None = None,
-    storage_options: Mapping[str, str] | None = None,
-    default_scan_options: Mapping[str, Any] | None = None,
-    metadata_cache_size_bytes: int | None = None,
-    index_cache_size_bytes: int | None = None,
-    read_params: Mapping[str, Any] | None = None,
-    session: Session | None = None,
-    namespace_client: Any = None,
-    table_id: Any = None,
-    base_store_params: Any = None,
-) -> LanceDataset:
-    """Open a dataset.
-
-    Parameters
-    ----------
-    uri
-        Path or URI.
-    version
-        Version number, name of a tag, or a pair of branch (None: the main one) and version (None: the newest); None for
-        the newest version.
-    asof
-        Open the newest version committed before this time (a datetime, a date, or ISO text; local time if naive).
-    storage_options
-        Options of the store: ``mmap`` and ``local_fsync`` for local files; for any store ``manifest_store_url`` (a URL
-        of SQLAlchemy such as ``sqlite:////shared/manifests.db``) and ``manifest_store_table``: then that database lists
-        the manifests.
-    default_scan_options
-        Keywords that every scan starts from.
-    commit_lock
-        Called with the number of a version that is about to be committed, returns a context in which no other process
-        commits it: what a store needs that cannot create an object only if it is absent. The handle keeps it.
-    block_size, index_cache_size, metadata_cache_size_bytes, index_cache_size_bytes, read_params
-        Accepted for compatibility; they tune caches this implementation does not have.
-
-    Raises
-    ------
-    DatasetNotFoundError, VersionNotFoundError
-        There is no such dataset or version.
-    """
-    refuse(
-        "dataset",
-        namespace_client=namespace_client,
-        table_id=table_id,
-        base_store_params=base_store_params,
-    )
-    if uri is None:
-        raise InvalidInputError("dataset needs a path or URI")
-    if version is not None and asof is not None:
-        raise InvalidInputError("give either version or asof, not both")
-    options: dict[str, Any] = {
-        "storage_options": storage_options,
-        "default_scan_options": default_scan_options,
-        "session": session,
-        "commit_lock": commit_lock,
-    }
-    if asof is None:
-        plain = version is None or isinstance(version, str | tuple)
-        return LanceDataset(uri, version if plain else version_number(version), **options)
-    options["session"] = session or Session()
-    store, root = resolve(os.fspath(uri), storage_options, options["session"])
-    return LanceDataset(uri, **options, _manifest=version_as_of(store, root, moment_of(asof)), _store=(store, root))
-
-
 def _reopen(
     uri: str,
     version: int,
@@ -586,6 +567,7 @@ def _reopen(
 
 #: What the module of this name has in the reference besides, and where it is here.
 _ELSEWHERE = {
+    "dataset": "opening",
     "write_dataset": "write",
     "Branches": "branches",
     "BulkCommitResult": "committing",
@@ -599,6 +581,8 @@ _ELSEWHERE = {
     "DatasetStats": "statistics",
     "FieldStatistics": "statistics",
     "LanceStats": "statistics",
+    "SqlQuery": "sql",
+    "SqlQueryBuilder": "sql",
     "Tags": "tags",
 }
 

@@ -89,13 +89,19 @@ class FilterError(LanceError, ValueError, OSError):
 
     def __init__(self, message: str, text: str | None = None, position: int | None = None) -> None:
         if text is not None and position is not None:
-            line_start = text.rfind("\n", 0, position) + 1
-            line_end = text.find("\n", position)
-            line = text[line_start : line_end if line_end >= 0 else len(text)]
-            message = f"{message} (at position {position})\n  {line}\n  {' ' * (position - line_start)}^"
+            message = f"{message} (at position {position})\n{_excerpt(text, position)}"
         super().__init__(message)
         self.text = text
         self.position = position
+
+
+def _excerpt(text: str, position: int, around: int = 80) -> str:
+    """The line of a text that a position is in, or what is near to it, over a caret."""
+    start = text.rfind("\n", 0, position) + 1
+    end = text.find("\n", position) if "\n" in text[position:] else len(text)
+    first, last = max(start, position - around), min(end, position + around)
+    before, after = "..." if first > start else "", "..." if last < end else ""
+    return f"  {before}{text[first:last]}{after}\n  {' ' * (len(before) + position - first)}^"
 
 
 class RowIndexError(LanceError, IndexError, OverflowError, OSError):

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from lance_dataset.arguments import check_arrow_options, refuse
-from lance_dataset.errors import InvalidInputError, RowIndexError
+from lance_dataset.display import fragment_html, fragment_text
+from lance_dataset.errors import InvalidInputError, RowIndexError, UnsupportedError
 from lance_dataset.file.explain import EncodingReport, explain_columns, select_columns, stored_columns
 from lance_dataset.file.versions import asked_version
 from lance_dataset.fragment_metadata import (
@@ -26,10 +27,11 @@ from lance_dataset.input import as_batches
 from lance_dataset.operations import LanceOperation, Transaction
 from lance_dataset.query.delete import delete_offsets, delete_where
 from lance_dataset.query.expr import compile_filter
-from lance_dataset.query.projection import full_schema, with_blob_values
+from lance_dataset.query.projection import Projection, full_schema, with_blob_values
 from lance_dataset.query.take import row_numbers, take_fragment_rows
 from lance_dataset.scannable import ScannableFragment, scan_method
-from lance_dataset.scanner import ColumnOrdering, LanceScanner, ScannerBuilder
+from lance_dataset.scanner import ColumnOrdering, LanceScanner, ProgressOption, ScannerBuilder
+from lance_dataset.schema import Schema
 from lance_dataset.session import Session
 from lance_dataset.settings import DatasetBasePath
 from lance_dataset.table.paths import deletion_name
@@ -52,6 +54,7 @@ __all__ = [
     "DataFile",
     "DeletionFile",
     "FragmentMetadata",
+    "FragmentSession",
     "LanceFragment",
     "RowDatasetVersionMeta",
     "RowIdMeta",
@@ -70,22 +73,34 @@ class LanceFragment(ScannableFragment):
     dataset
         The dataset.
     fragment_id
-        Id of the fragment.
+        Id of the fragment; None where `fragment` is given.
+    fragment
+        Another handle on the fragment.
 
     Raises
     ------
     InvalidInputError
         The version has no such fragment.
+    TypeError
+        An id that is no integer, a fragment that is none.
     """
 
-    def __init__(self, dataset: LanceDataset, fragment_id: int | None, *, fragment: object = None) -> None:
-        self._dataset = dataset
+    def __init__(
+        self, dataset: LanceDataset, fragment_id: int | None, *, fragment: LanceFragment | None = None
+    ) -> None:
+        self._dataset = dataset = dataset._snapshot()  # the handle itself may move to another version
+        if fragment is not None:
+            if not isinstance(fragment, LanceFragment):
+                raise TypeError(f"fragment must be a LanceFragment, not {type(fragment).__name__}")
+            fragment_id = fragment.fragment_id
         if fragment_id is None:
-            raise InvalidInputError("a fragment needs its id")
+            raise InvalidInputError("Either fragment or fragment_id must be specified")
+        if isinstance(fragment_id, bool) or not isinstance(fragment_id, int | np.integer):
+            raise TypeError(f"fragment_id must be an integer, not {type(fragment_id).__name__}")
         position = dataset._manifest.fragment_list.position(fragment_id)
         if position is None:
             raise InvalidInputError(f"version {dataset.version} has no fragment {fragment_id}")
-        self._table_reader = dataset._reader  # of this version: the dataset may go on to another one
+        self._table_reader = dataset._reader
         self._position = position
         self._fragment_id = int(fragment_id)
 
@@ -94,8 +109,11 @@ class LanceFragment(ScannableFragment):
         return self._table_reader.fragments[self._position]
 
     def __repr__(self) -> str:
-        names = [file.path for file in self._reader.fragment.files]
-        return f"LanceFragment(id={self.fragment_id}, data_files={names}, deletion_file={self.deletion_file()!r})"
+        return fragment_text(self._reader.fragment, vars(self._reader).get("physical_rows"))
+
+    def _repr_html_(self) -> str:
+        known = vars(self._reader).get("physical_rows")
+        return fragment_html(self._reader.fragment, known, self._dataset._manifest.schema.arrow)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return LanceFragment, (self._dataset, self.fragment_id)
@@ -143,11 +161,13 @@ class LanceFragment(ScannableFragment):
 
     # -- reading -------------------------------------------------------------------------------------------------
 
-    def count_rows(self, filter: str | pc.Expression | None = None, **kwargs: Any) -> int:
-        """Live rows, or those that a filter keeps."""
+    def count_rows(
+        self, filter: str | pc.Expression | None = None, *, progress: ProgressOption = None, **kwargs: Any
+    ) -> int:
+        """Live rows, or those that a filter keeps; `progress` as for `LanceDataset.count_rows`."""
         if filter is None and not kwargs:
             return self._reader.num_rows
-        return self.scanner(columns=[], filter=filter, **kwargs).count_rows()
+        return self.scanner(columns=[], filter=filter, **kwargs).count_rows(progress=progress)
 
     def scanner(
         self,
@@ -195,15 +215,38 @@ class LanceFragment(ScannableFragment):
         RowIndexError
             A number outside the fragment.
         """
+        projection = with_blob_values(self._dataset._take_projection(columns))
+        return self._taken(indices, projection, self._dataset._scanned_schema)
+
+    def _taken(self, indices: Sequence[int] | pa.Array, projection: Projection, schema: Schema) -> pa.Table:
         rows = row_numbers(indices)
         if len(rows) and int(rows.max()) >= self._reader.num_rows:
             raise RowIndexError(
                 f"row number {int(rows.max())} is out of range: fragment {self.fragment_id} has "
                 f"{self._reader.num_rows} rows"
             )
-        schema = self._dataset._scanned_schema
-        projection = with_blob_values(self._dataset._take_projection(columns))
         return projection.for_user(take_fragment_rows(self._reader, self._reader.physical(rows), projection, schema))
+
+    def open_session(
+        self, columns: Sequence[str] | None = None, with_row_address: bool | None = None
+    ) -> FragmentSession:
+        """What takes from this fragment again and again: the columns are looked up and opened once.
+
+        Parameters
+        ----------
+        columns
+            As for `take`.
+        with_row_address
+            Append ``_rowaddr``.
+
+        Raises
+        ------
+        FieldNotFoundError
+            Unknown column.
+        """
+        if isinstance(columns, str | Mapping):
+            raise TypeError(f"columns must be a list of names, not {type(columns).__name__}")
+        return FragmentSession(self, columns, with_row_address)
 
     def get_fragments(self) -> list[LanceFragment]:
         """The fragment itself."""
@@ -250,7 +293,46 @@ class LanceFragment(ScannableFragment):
         fragment = delete_offsets(dataset._store, dataset._root, self._reader, rows, dataset.version)
         return None if fragment is None else FragmentMetadata.from_fragment(fragment)
 
+    # -- changing columns ----------------------------------------------------------------------------------------
+
+    def merge(self, data_obj: Any, left_on: str, right_on: str | None = None, schema: Any = None) -> NoReturn:
+        """Not available in this release."""
+        raise UnsupportedError("LanceFragment.merge is not supported by this release: it cannot add columns yet")
+
+    def merge_columns(
+        self,
+        value_func: Any,
+        columns: Sequence[str] | None = None,
+        batch_size: int | None = None,
+        reader_schema: pa.Schema | None = None,
+    ) -> NoReturn:
+        """Not available in this release."""
+        raise UnsupportedError(
+            "LanceFragment.merge_columns is not supported by this release: it cannot add columns yet"
+        )
+
+    def update_columns(
+        self,
+        data_obj: Any,
+        left_on: str = "_rowid",
+        right_on: str | None = None,
+        schema: Any = None,
+        *,
+        with_offsets: bool = False,
+    ) -> NoReturn:
+        """Not available in this release."""
+        raise UnsupportedError(
+            "LanceFragment.update_columns is not supported by this release: it cannot replace columns yet"
+        )
+
     # -- creating ------------------------------------------------------------------------------------------------
+
+    @staticmethod
+    def create_from_file(filename: str, dataset: LanceDataset, fragment_id: int) -> NoReturn:
+        """Not available in this release."""
+        raise UnsupportedError(
+            "LanceFragment.create_from_file is not supported by this release; write the data with LanceFragment.create"
+        )
 
     @staticmethod
     def create(
@@ -298,6 +380,44 @@ class LanceFragment(ScannableFragment):
         metadata = written[0]
         metadata.id = fragment_id or 0
         return metadata
+
+
+class FragmentSession:
+    """Takes rows of one fragment, of columns that are looked up once. Made by `LanceFragment.open_session`.
+
+    Parameters
+    ----------
+    fragment
+        The fragment.
+    columns
+        Names; None for all.
+    with_row_address
+        Append ``_rowaddr``.
+    """
+
+    def __init__(
+        self, fragment: LanceFragment, columns: Sequence[str] | None = None, with_row_address: bool | None = None
+    ) -> None:
+        dataset = fragment._dataset
+        self._fragment = fragment
+        self._schema = dataset._scanned_schema
+        names = list(dataset._manifest.schema.arrow.names if columns is None else columns)
+        if with_row_address and "_rowaddr" not in names:
+            names.append("_rowaddr")
+        self._projection = with_blob_values(dataset._take_projection(names))
+
+    def __repr__(self) -> str:
+        return f"FragmentSession(fragment={self._fragment.fragment_id}, columns={self._projection.user_schema.names})"
+
+    def take(self, indices: Sequence[int] | pa.Array) -> pa.Table:
+        """Rows by their number among the live rows of the fragment, in the order asked, repeats kept.
+
+        Raises
+        ------
+        RowIndexError
+            A number outside the fragment.
+        """
+        return self._fragment._taken(indices, self._projection, self._schema)
 
 
 def write_fragments(

@@ -279,8 +279,9 @@ def _rewritten(dataset: LanceDataset, task: Task, plan: CompactionPlan, options:
     old = tuple(fragment.fragment for fragment in task.fragments)
     if task.num_rows == 0:
         return RewriteGroup(old, ())
-    scan = {"batch_size": options.batch_size, "blob_handling": "all_binary"}
-    request = resolve_request(reader, manifest.schema, {**scan, "fragments": [_Numbered(each.id) for each in old]})
+    scanned = [_Numbered(each.id) for each in old]
+    scan = {"batch_size": options.batch_size, "blob_handling": "all_binary", "fragments": scanned}
+    request = resolve_request(reader, dataset._scanned_schema, scan)
     sizes = task.part_sizes(options.limits.target_rows)
     writing = WriteOptions(
         plan.version,

@@ -234,7 +234,7 @@ class Referenced:
         storage_options: Mapping[str, str] | None,
         opening: Mapping[str, Any],
     ) -> LanceDataset:
-        from lance_dataset.dataset import dataset
+        from lance_dataset.opening import dataset
 
         uri = os.fspath(target_path)
         options = self._storage_options if storage_options is None else dict(storage_options)

@@ -25,7 +25,7 @@ _Result = TypeVar("_Result")
 def scan_method(
     scanner: Callable[..., LanceScanner], run: Callable[..., _Result], summary: str
 ) -> Callable[..., _Result]:
-    """A method that makes a scanner and runs it; options that the scanner does not know go to `run`, if it takes any.
+    """A method that makes a scanner and runs it; `run` gets its own options, and unknown ones if it takes any.
 
     Parameters
     ----------
@@ -39,9 +39,10 @@ def scan_method(
     options = inspect.signature(scanner).parameters
     extra = [item for name, item in inspect.signature(run).parameters.items() if name != "self"]
     takes_rest = any(item.kind is item.VAR_KEYWORD for item in extra)
+    own = {item.name for item in extra}
 
     def method(self: Any, *args: Any, **given: Any) -> _Result:
-        rest = {name: given.pop(name) for name in list(given) if name not in options} if takes_rest else {}
+        rest = {name: given.pop(name) for name in list(given) if name in own or (takes_rest and name not in options)}
         return run(self.scanner(*args, **given), **rest)
 
     shown = [item for item in options.values() if not (takes_rest and item.kind is item.VAR_KEYWORD)]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from random import Random
 
 import duckdb
 import polars as pl
@@ -54,3 +56,74 @@ def test_capsule(dataset: lance_dataset.LanceDataset) -> None:
     found = pa.RecordBatchReader.from_stream(dataset).read_all()
     assert found.select(["id", "st"]) == dataset.to_table(["id", "st"])
     assert pl.DataFrame(lance_dataset.dataset(dataset.uri).scanner(["id"])).height == dataset.count_rows()
+
+
+# -- bytes read --------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def wide_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Four fragments of a narrow and a wide column."""
+    path = tmp_path_factory.mktemp("wide") / "data.lance"
+    rows, random = 8000, Random(0)
+    table = pa.table(
+        {
+            "id": range(rows),
+            "key": pa.array([row % 1000 for row in range(rows)], pa.int32()),
+            "wide": [random.randbytes(200) for _ in range(rows)],
+            "unused": [float(row * 31 % 977) for row in range(rows)],
+        }
+    )
+    lance_dataset.write_dataset(table, path, max_rows_per_file=2000)
+    return path
+
+
+Query = Callable[[lance_dataset.LanceDataset], int]
+
+
+def duckdb_rows(text: str) -> Query:
+    def run(data: lance_dataset.LanceDataset) -> int:
+        with duckdb.connect() as connection:
+            return len(connection.sql(text).fetchall())
+
+    return run
+
+
+def polars_rows(make: Callable[[pl.LazyFrame], pl.LazyFrame]) -> Query:
+    return lambda data: make(pl.scan_pyarrow_dataset(data)).collect().height
+
+
+def bytes_read(path: Path, query: Query, monkeypatch: pytest.MonkeyPatch, rows: int) -> int:
+    """Bytes that a query makes a new handle read from a store that shows files by reading them."""
+    monkeypatch.setenv("LANCE_MMAP", "0")
+    data = lance_dataset.dataset(path)
+    data._store.statistics.incremental()
+    assert query(data) == rows
+    return data._store.statistics.snapshot().read_bytes
+
+
+ENGINES: dict[str, tuple[Query, Query, Query, Query]] = {
+    "duckdb": (
+        duckdb_rows("select * from data"),
+        duckdb_rows("select id from data"),
+        duckdb_rows("select wide from data where key = 3"),
+        duckdb_rows("select id from data where key in (3, 4)"),
+    ),
+    "polars": (
+        polars_rows(lambda lazy: lazy),
+        polars_rows(lambda lazy: lazy.select("id")),
+        polars_rows(lambda lazy: lazy.filter(pl.col("key") == 3).select("wide")),
+        polars_rows(lambda lazy: lazy.filter(pl.col("key").is_in([3, 4])).select("id")),
+    ),
+}
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_pushdown_reads_less(wide_path: Path, monkeypatch: pytest.MonkeyPatch, engine: str) -> None:
+    """Columns that are not asked for are not read, and of the others hardly more than the rows that are kept."""
+    everything, projected, filtered, both = ENGINES[engine]
+    whole = bytes_read(wide_path, everything, monkeypatch, 8000)
+    assert whole > 8000 * 100
+    assert bytes_read(wide_path, projected, monkeypatch, 8000) < whole / 50
+    assert bytes_read(wide_path, filtered, monkeypatch, 8) < whole / 10
+    assert bytes_read(wide_path, both, monkeypatch, 16) < whole / 30

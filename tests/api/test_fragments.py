@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
+import lance
+import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from differential import Call, check_call
+
+import lance_dataset
 
 
 def of_fragment(call: Any, position: int = 0) -> Call:
@@ -100,3 +105,29 @@ DIFFERENT = [
 def test_like_the_reference(both: tuple[Any, Any], name: str) -> None:
     """Same result, or an exception that handlers written for the reference catch."""
     check_call(CALLS[name], both, different=name in DIFFERENT)
+
+
+def test_a_fragment_stays_at_its_version(tmp_path: Path) -> None:
+    """The handle it was asked from moves on with every change."""
+
+    def seen(lib: Any, name: str) -> list[Any]:
+        dataset = lib.write_dataset(pa.table({"i": range(10)}), tmp_path / name)
+        of_list, by_id, made = dataset.get_fragments()[0], dataset.get_fragment(0), lib.LanceFragment(dataset, 0)
+        dataset.delete("i < 5")
+        return [
+            (
+                *(fragment.count_rows(), fragment.count_rows("i > 0"), fragment.to_table().num_rows),
+                *(fragment.num_deletions, fragment.take([0])["i"].to_pylist(), fragment.head(20).num_rows),
+            )
+            for fragment in (of_list, by_id, made)
+        ] + [dataset.get_fragment(0).to_table().num_rows]
+
+    assert seen(lance_dataset, "ours") == seen(lance, "theirs")
+
+
+def test_fragments_outlive_those_of_the_handle(tmp_path: Path) -> None:
+    dataset = lance_dataset.write_dataset(pa.table({"i": range(10)}), tmp_path / "data")
+    fragment = dataset.get_fragment(0)
+    dataset.delete("true")
+    assert dataset.get_fragments() == []
+    assert fragment.to_table()["i"].to_pylist() == list(range(10))

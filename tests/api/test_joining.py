@@ -13,7 +13,7 @@ import pytest
 import lance_dataset
 from lance_dataset.errors import CorruptFileError, UnsupportedError
 from lance_dataset.file.column import NullColumn
-from lance_dataset.query import scan
+from lance_dataset.query import strategy
 from lance_dataset.query.join import UnjoinableError, bisected, keep_rows, take_chunked
 from lance_dataset.table.manifest import encode_manifest
 
@@ -105,8 +105,8 @@ def test_bisected_reads_halves_until_they_fit() -> None:
 
 
 def test_batches_of_huge_rows_are_smaller(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scan, "_WINDOW_BYTES", 1 << 16)
-    monkeypatch.setattr(scan, "_MAX_BATCH_BYTES", 1 << 20)
+    monkeypatch.setattr(strategy, "PIECE_BYTES", 1 << 16)
+    monkeypatch.setattr(strategy, "MAX_BATCH_BYTES", 1 << 20)
     rng = np.random.default_rng(0)
     values = [rng.bytes(1 << 14) for _ in range(300)]
     ds = lance_dataset.write_dataset(pa.table({"v": values, "i": range(300)}), tmp_path / "d")

@@ -94,8 +94,17 @@ def scan_batches(uri: str) -> None:
     print(peak() - before, total)
 
 
+def scan_filtered(uri: str, filter: str) -> None:
+    """Batches of the rows that a filter keeps, few of which may wait."""
+    dataset = lance.dataset(uri)
+    dataset.take([0])
+    before = peak()
+    total = sum(batch.nbytes for batch in dataset.to_batches(filter=filter, io_buffer_size=32 << 20))
+    print(peak() - before, total)
+
+
 if __name__ == "__main__":
     action, *given = sys.argv[1:]
-    {"write": write, "giant": giant, "scan": scan, "batches": scan_batches}[action](
+    {"write": write, "giant": giant, "scan": scan, "batches": scan_batches, "filter": scan_filtered}[action](
         *(int(value) if value.isdigit() else value for value in given)
     )

@@ -18,6 +18,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import traceback
 from collections.abc import Callable
 from pathlib import Path
@@ -37,6 +38,7 @@ _PLACES = re.compile(r"/\S*/|\d+")
 def run_child(case: Case, corpus: Path, seed: int, first: int, last: int) -> None:
     """Cases ``[first, last)``; the number of each is printed before it runs."""
     faulthandler.enable()
+    threading.stack_size(1 << 20)  # of what threads could use, 8 MiB each, the limit below is full soon
     used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (used + MEMORY, used + MEMORY))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -82,7 +84,9 @@ def run(script: str, corpus: Path, seed: int, first: int, last: int) -> list[str
     while number < last:
         command = [sys.executable, script, "--child", str(corpus), "--seed", str(seed)]
         command += ["--first", str(number), "--cases", str(last - number)]
-        done = subprocess.run(command, capture_output=True, text=True, check=False, errors="replace")
+        # what allocators set aside for each thread is no memory, but counts as such
+        environment = {**os.environ, "MALLOC_ARENA_MAX": "2"}
+        done = subprocess.run(command, capture_output=True, text=True, check=False, errors="replace", env=environment)
         lines = done.stdout.splitlines()
         failures += [line for line in lines if line.startswith("failed")]
         if not done.returncode:

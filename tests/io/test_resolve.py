@@ -33,9 +33,11 @@ def test_memory_belongs_to_the_session() -> None:
     store, root = resolve("memory://a/b/", session=session)
     assert root == "/a/b"
     assert store.uri(root) == "memory://a/b"
-    assert resolve("memory://a/b", session=session)[0] is store
-    assert resolve("memory://a/b", session=Session())[0] is not store
-    assert resolve("memory://a/b")[0] is not resolve("memory://a/b")[0]
+    store.put("/a/b/c", b"here")
+    same, others = resolve("memory://a/b", session=session)[0], [Session(), Session(), None]
+    assert same.read("/a/b/c") == b"here"
+    assert not any(resolve("memory://a/b", session=other)[0].exists("/a/b/c") for other in others)
+    assert same.statistics is not store.statistics
 
 
 @pytest.mark.parametrize("uri", ["foo://x", "ftp://host/x", "https://host/x"])

@@ -89,25 +89,29 @@ def test_wrapped_columns_compare_by_value():
         assert compile_filter("view LIKE 'a%'", batch.schema).mask(batch).to_pylist() == [True, False, False, True]
 
 
+#: With the columns they read, and whether they become a tree, as text does.
 ARROW_EXPRESSIONS = [
-    (pc.field("i") > 1, ("i",)),
-    ((pc.field("i") > 1) & (pc.field("s") == "a"), ("i", "s")),
-    (pc.field("st", "x") == 1, ("st",)),
-    (pc.field("st", "in", "w") > 2, ("st",)),
-    (pc.field("s").is_null() | ~pc.field("b"), ("b", "s")),
-    (pc.field("i").isin([1, 2]), ("i",)),
-    (pc.field("u8").cast(pa.int32()) + pc.field("i8") > 3, ("i8", "u8")),
-    (pc.starts_with(pc.field("s"), "a"), ("s",)),
-    (pc.field("with space") == 2, ("with space",)),
-    (pc.scalar(True), ()),
+    (pc.field("i") > 1, ("i",), True),
+    ((pc.field("i") > 1) & (pc.field("s") == "a"), ("i", "s"), True),
+    (pc.field("st", "x") == 1, ("st",), True),
+    (pc.field("st", "in", "w") < 2, ("st",), True),
+    (pc.field("s").is_null() | ~pc.field("b"), ("b", "s"), True),
+    (pc.field("i").isin([1, 2]), ("i",), True),
+    (pc.field("u8").cast(pa.int32()) > 3, ("u8",), True),
+    (pc.field("u8").cast(pa.int32()) + pc.field("i8") > 3, ("i8", "u8"), False),
+    (pc.starts_with(pc.field("s"), "a"), ("s",), True),
+    (pc.field("with space") == 2, ("with space",), True),
+    (pc.scalar(True), (), True),
 ]
 
 
-@pytest.mark.parametrize(("expression", "columns"), ARROW_EXPRESSIONS, ids=[str(e) for e, _ in ARROW_EXPRESSIONS])
-def test_arrow_expressions(expression, columns, table, batch):
+@pytest.mark.parametrize(
+    ("expression", "columns", "has_tree"), ARROW_EXPRESSIONS, ids=[str(case[0]) for case in ARROW_EXPRESSIONS]
+)
+def test_arrow_expressions(expression, columns, has_tree, table, batch):
     compiled = compile_filter(expression, table.schema)
     assert compiled.columns == columns
-    assert compiled.tree is None
+    assert (compiled.tree is not None) == has_tree
     expected = table.filter(expression)["id"].to_pylist() if columns else list(range(table.num_rows))
     mask = compiled.mask(batch)
     assert mask.null_count == 0
@@ -127,6 +131,8 @@ def test_arrow_expressions_by_position_read_everything():
 def test_arrow_expression_errors(table):
     with pytest.raises(FieldNotFoundError, match="did you mean 'words'"):
         compile_filter(pc.field("wrods") == 1, table.schema)
+    with pytest.raises(FieldNotFoundError, match=r"'st\.inn' in filter .*; did you mean 'in'"):
+        compile_filter(pc.field("st", "inn") == 1, table.schema)
     with pytest.raises(FilterError, match="does not return a boolean"):
         compile_filter(pc.field("i") + 1, table.schema)
     with pytest.raises(FilterError, match="does not fit the schema"):

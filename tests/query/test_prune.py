@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 import lance_dataset as ours
 from lance_dataset.file.column import NullColumn
 from lance_dataset.file.zones import Zones
-from lance_dataset.query import scan
+from lance_dataset.query import windows
 from lance_dataset.query.expr import Filter, compile_filter
 from lance_dataset.query.prune import Pruner, RowRanges, may_match
 
@@ -292,7 +292,13 @@ def test_filters_that_may_fail_or_have_nothing_to_go_by_are_not_pruned(text):
     schema = ZONES.schema.append(pa.field("_rowid", pa.uint64()))
     assert Pruner.of(compile_filter(text, schema)) is None
     assert Pruner.of(None) is None
-    assert Pruner.of(compile_filter(pc.field("o") == 1, schema)) is None
+
+
+def test_pyarrow_expressions_are_pruned_like_text():
+    pruner, same = (Pruner.of(compile_filter(filter, ZONES.schema)) for filter in (pc.field("o") == 1, "o = 1"))
+    assert pruner is not None
+    assert same is not None
+    assert pruner.paths == same.paths
 
 
 def test_a_zone_in_which_a_cast_fails_is_read():
@@ -390,7 +396,7 @@ def scanned(dataset: ours.LanceDataset, **options: object) -> list[pa.RecordBatc
     size=st.integers(1, 30),
 )
 def test_scans_are_the_same_with_and_without_statistics(legacy, monkeypatch, seed, depth, gap, size):
-    monkeypatch.setattr(scan, "_GAP_BYTES", gap)
+    monkeypatch.setattr(windows, "_GAP_BYTES", gap)
     text = AnyFilter(seed).filter(depth)
     try:
         compile_filter(text, legacy.schema)
@@ -405,7 +411,7 @@ def test_scans_are_the_same_with_and_without_statistics(legacy, monkeypatch, see
 
 
 def test_computed_and_nested_columns_of_pruned_scans(legacy, table, monkeypatch):
-    monkeypatch.setattr(scan, "_GAP_BYTES", 0)
+    monkeypatch.setattr(windows, "_GAP_BYTES", 0)
     columns = {"n": "id * 2", "x": "st.x", "s": "s", "li": "li", "at": "_rowaddr"}
     text = "id IN (1, 2, 19, 24, 30, 31, 47)"
     found = legacy.to_table(columns=columns, filter=text)

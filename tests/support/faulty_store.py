@@ -135,6 +135,7 @@ class _Input:
         self._store, self.path, self._inner = store, path, inner
         self.size = inner.size
         self.mapped = None
+        self.is_remote = False
 
     def read(self, offset: int, length: int) -> pa.Buffer:
         return self._store.call("read", self.path, lambda: self._inner.read(offset, length))

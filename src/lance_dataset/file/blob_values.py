@@ -69,6 +69,7 @@ def read_values(
     filled = np.flatnonzero(sizes)
     begins, lengths = positions[filled].astype(np.int64), sizes[filled].astype(np.int64)
     if len(filled) == 1:
+        source.will_need([(int(begins[0]), int(lengths[0]))])
         data = source.read(int(begins[0]), int(lengths[0]))
     else:
         data = _gathered(source, begins, lengths, int(offsets[-1]))
@@ -79,6 +80,7 @@ def _gathered(source: InputFile, begins: NDArray[np.int64], lengths: NDArray[np.
     data = allocate(total)
     bounds = np.stack([begins, begins + lengths], axis=1).reshape(-1)
     if source.mapped is not None and len(bounds) and (np.diff(bounds) >= 0).all():
+        source.will_need(list(zip(begins.tolist(), lengths.tolist(), strict=True)))
         every_second = np.arange(0, len(bounds), 2, dtype=np.int64)
         gather.binary(source.mapped, bounds.data, True, every_second.data, every_second.itemsize, data)
         return data

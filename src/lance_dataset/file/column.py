@@ -14,7 +14,10 @@ from numpy.typing import NDArray
 
 from lance_dataset.errors import UnsupportedError
 from lance_dataset.file.kinds import is_binary_like
+from lance_dataset.file.take_shape import take_shape
 from lance_dataset.file.zones import Zones
+from lancecodec import take_pages
+from lancecodec.take import ColumnTaker
 
 __all__ = [
     "ColumnEncoder",
@@ -32,6 +35,8 @@ WriteBuffer: TypeAlias = "Callable[[Sequence[bytes | memoryview | pa.Buffer]], t
 
 
 _NULL_CHUNK_ROWS = 1 << 20
+#: Bytes of a value above which nulls are not written out.
+_MAX_NULL_WIDTH = 1 << 16
 
 
 class OversizeError(UnsupportedError):
@@ -90,6 +95,14 @@ class ColumnReader(abc.ABC):
     def read_chunks(self, start: int, stop: int) -> list[pa.Array]:
         """The same cut where that saves copies, in order; empty for an empty range."""
 
+    def read_encoded(self, start: int, stop: int) -> list[pa.Array]:
+        """The same with repeated values left encoded where they are stored so.
+
+        Chunks, in order, are arrays of the column's type, or dictionary arrays whose entries have that type and no
+        nulls: those of a page that stores a dictionary share it, and a page of one value has a dictionary of one entry.
+        """
+        return self.read_chunks(start, stop)
+
     def parts(self, start: int, stop: int) -> list[Part]:
         """Ranges that together are ``[start, stop)``, in order, to give to several threads.
 
@@ -100,6 +113,17 @@ class ColumnReader(abc.ABC):
     @abc.abstractmethod
     def take(self, rows: NDArray[np.int64]) -> pa.Array:
         """Values at `rows` (in range, any order, repeats allowed), in that order."""
+
+    def taker(self) -> ColumnTaker | None:
+        """What takes rows without making objects, None where only `take` does; pages it cannot take it says so of."""
+        return None
+
+    def will_need(self, rows: NDArray[np.int64]) -> None:
+        """Announce that some rows (in range, ascending) are going to be taken, so that they are loaded meanwhile.
+
+        This is about mapped files that are not in memory; it costs little where they are. By default nothing happens.
+        """
+        return
 
     def zones(self, path: Sequence[str] = ()) -> Zones | None:
         """What is known of ranges of rows without reading them, None if nothing is.
@@ -131,6 +155,13 @@ class NullColumn(ColumnReader):
     def take(self, rows: NDArray[np.int64]) -> pa.Array:
         """Nulls."""
         return pa.nulls(len(rows), self.arrow_type)
+
+    def taker(self) -> ColumnTaker | None:
+        """Of one page of nulls."""
+        shape = take_shape(self.arrow_type)
+        if shape is None or shape.width > _MAX_NULL_WIDTH or not self.num_rows:
+            return None
+        return ColumnTaker([0, self.num_rows], shape.width, lambda _: take_pages.nulls(self.num_rows, shape.width))
 
     def zones(self, path: Sequence[str] = ()) -> Zones | None:
         """One zone of nulls; fields of null structs are null too."""

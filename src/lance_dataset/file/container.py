@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from typing import TypeVar
+from functools import lru_cache
+from typing import NamedTuple, TypeVar
 
 import pyarrow as pa
 from google.protobuf import any_pb2
@@ -14,8 +14,10 @@ from google.protobuf.message import DecodeError, Message
 
 from lance_dataset._proto import encodings_pb2, file2_pb2, file_pb2
 from lance_dataset.errors import CorruptFileError, UnsupportedError
+from lance_dataset.file.cache import lazy
 from lance_dataset.io.base import InputFile, OutputFile
 from lance_dataset.schema import Schema
+from lancecodec import metadata
 
 __all__ = ["ALIGNMENT", "MAX_ROWS", "ColumnMetadata", "ContainerWriter", "FileMetadata", "PageMetadata", "pack_any"]
 
@@ -23,7 +25,17 @@ MAGIC = b"LANC"
 ALIGNMENT = 64
 _PADDING = b"\x48" * ALIGNMENT
 _FOOTER = struct.Struct("<QQQIIHH4s")
-_TABLE_ENTRY = 16
+_TABLE_ENTRY = struct.Struct("<QQ")
+_ANY_SIZE = 2**64 - 1
+#: Messages up to so many bytes are worth remembering: those of pages and columns, and schemas.
+_SHORT = 4 << 10
+_LONG = 256 << 10
+#: Most bytes of descriptor and metadata of all columns that are fetched when one of them is needed.
+_MAX_END = 4 << 20
+#: Where tables and metadata usually begin.
+_LIKELY_END = 16 << 10
+#: Readers of this version do not announce what they read.
+_UNANNOUNCED = "2.0"
 
 #: Footer version pair -> file version. 2.0 is written as (0, 3).
 _VERSIONS = {(0, 3): "2.0", (2, 0): "2.0", (2, 1): "2.1", (2, 2): "2.2", (2, 3): "2.3"}
@@ -35,10 +47,10 @@ _LEGACY_VERSIONS = {(0, 0), (0, 1), (0, 2)}
 _COLUMN_ENCODING_URL = "lance.encodings.ColumnEncoding"
 
 _M = TypeVar("_M", bound=Message)
+_V = TypeVar("_V")
 
 
-@dataclass(frozen=True)
-class PageMetadata:
+class PageMetadata(NamedTuple):
     """One page of a column.
 
     Attributes
@@ -99,42 +111,62 @@ class FileMetadata:
 
     def __init__(self, source: InputFile) -> None:
         self.source = source
-        if source.size < _FOOTER.size:
-            raise CorruptFileError(f"{source.path}: {source.size} bytes are too few for a Lance file; is it truncated?")
-        footer = source.read(source.size - _FOOTER.size, _FOOTER.size)
+        size = source.size
+        if size < _FOOTER.size:
+            raise CorruptFileError(f"{source.path}: {size} bytes are too few for a Lance file; is it truncated?")
+        mapped = source.mapped is not None
+        if mapped:
+            source.scatter(True)
+            source.will_need([(max(size - _LIKELY_END, 0), min(size, _LIKELY_END))])
+        footer = source.read(size - _FOOTER.size, _FOOTER.size)
         column_start, cmo, gbo, globals_, columns, major, minor, magic = _FOOTER.unpack(footer)
         if magic != MAGIC:
             raise CorruptFileError(
                 f"{source.path}: the last four bytes are {bytes(magic)!r}, not {MAGIC!r}: no Lance file, or truncated"
             )
         self.version = _version_name(source.path, major, minor)
+        if mapped and self.version == _UNANNOUNCED:
+            source.scatter(False)
         self._check_tables(column_start, cmo, gbo, globals_, columns)
         self.footer_version: tuple[int, int] = (major, minor)
         self.num_columns: int = columns
-        self._column_ranges = self._read_table(cmo, columns)
-        self.global_buffers = self._read_table(gbo, globals_)
-        self._check_ranges("column metadata", self._column_ranges, column_start, cmo)
-        self._check_ranges("global buffer", self.global_buffers, 0, source.size)
-        if sum(size for _, size in self._column_ranges) > cmo - column_start:
+        self._column_table = source.read(cmo, columns * _TABLE_ENTRY.size)
+        self._global_table = source.read(gbo, globals_ * _TABLE_ENTRY.size)
+        if not metadata.entries_fit(self._column_table, column_start, cmo, cmo - column_start):
+            self._check_ranges("column metadata", _entries(self._column_table), column_start, cmo)
             raise CorruptFileError(f"{source.path}: the metadata of its columns overlaps")
+        if not metadata.entries_fit(self._global_table, 0, size, _ANY_SIZE):
+            self._check_ranges("global buffer", self.global_buffers, 0, size)
+        self._end_start, self._end = self._fetch_end(column_start)
         self.column_metadata_start: int = column_start
         self.column_metadata_size: int = gbo - column_start
+        self._num_rows: int | None = None
         self._columns: dict[int, ColumnMetadata] = {}
+
+    def _fetch_end(self, column_start: int) -> tuple[int, pa.Buffer | None]:
+        """Position and bytes of the descriptor and all that follows, fetched at once where reads are requests."""
+        if self.source.mapped is not None:
+            return 0, None
+        start = min(column_start, _TABLE_ENTRY.unpack_from(self._global_table)[0])
+        length = self.source.size - start
+        return (start, self.source.read(start, length)) if length <= _MAX_END else (0, None)
+
+    def _read(self, position: int, size: int) -> pa.Buffer:
+        """Bytes of the file."""
+        if self._end is not None and position >= self._end_start:
+            return self._end.slice(position - self._end_start, size)
+        return self.source.read(position, size)
 
     def _check_tables(self, column_start: int, cmo: int, gbo: int, globals_: int, columns: int) -> None:
         end = self.source.size - _FOOTER.size
-        if gbo > end or globals_ * _TABLE_ENTRY > end - gbo:
+        if gbo > end or globals_ * _TABLE_ENTRY.size > end - gbo:
             raise CorruptFileError(f"{self.source.path}: the global buffer table lies outside the file")
-        if cmo > gbo or columns * _TABLE_ENTRY > gbo - cmo:
+        if cmo > gbo or columns * _TABLE_ENTRY.size > gbo - cmo:
             raise CorruptFileError(f"{self.source.path}: the column table of {columns} columns lies outside the file")
         if column_start > cmo:
             raise CorruptFileError(f"{self.source.path}: column metadata starts behind the column table")
         if globals_ == 0:
             raise CorruptFileError(f"{self.source.path}: the file has no descriptor, so it has no schema")
-
-    def _read_table(self, position: int, entries: int) -> tuple[tuple[int, int], ...]:
-        flat = struct.unpack(f"<{2 * entries}Q", self.source.read(position, entries * _TABLE_ENTRY))
-        return tuple(zip(flat[::2], flat[1::2], strict=True))
 
     def _check_ranges(self, what: str, ranges: Sequence[tuple[int, int]], low: int, high: int) -> None:
         for index, (position, size) in enumerate(ranges):
@@ -144,7 +176,26 @@ class FileMetadata:
                     f"outside {low} to {high}"
                 )
 
-    @cached_property
+    @property
+    def global_buffers(self) -> tuple[tuple[int, int], ...]:
+        """(position, size) in bytes of each global buffer."""
+        return _entries(self._global_table)
+
+    @property
+    def num_rows(self) -> int:
+        """Rows the descriptor claims."""
+        rows = self._num_rows
+        if rows is None:
+            rows = self._num_rows = self._read_num_rows()
+        return rows
+
+    def _read_num_rows(self) -> int:
+        scanned = metadata.scan_descriptor(self.read_global_buffer(0))
+        if scanned is None or scanned[1] > MAX_ROWS or not _is_schema(scanned[0]):
+            return self._descriptor.length
+        return scanned[1]
+
+    @property
     def _descriptor(self) -> file_pb2.FileDescriptor:
         descriptor = _parse(file_pb2.FileDescriptor, self.read_global_buffer(0), f"{self.source.path}: file descriptor")
         if not descriptor.HasField("schema"):
@@ -153,12 +204,7 @@ class FileMetadata:
             raise CorruptFileError(f"{self.source.path}: the file descriptor claims {descriptor.length} rows")
         return descriptor
 
-    @property
-    def num_rows(self) -> int:
-        """Rows the descriptor claims."""
-        return self._descriptor.length
-
-    @cached_property
+    @lazy
     def schema(self) -> Schema:
         """The file's own schema."""
         stored = self._descriptor.schema
@@ -166,7 +212,7 @@ class FileMetadata:
 
     def read_global_buffer(self, index: int) -> bytes:
         """Content of a global buffer; 0 is the file descriptor."""
-        return self.source.read(*self.global_buffers[index]).to_pybytes()
+        return self._read(*_TABLE_ENTRY.unpack_from(self._global_table, index * _TABLE_ENTRY.size)).to_pybytes()
 
     def column(self, index: int) -> ColumnMetadata:
         """Metadata of one column, decoded on first use."""
@@ -180,14 +226,28 @@ class FileMetadata:
         return known
 
     def _decode_column(self, index: int) -> ColumnMetadata:
+        data = self._read(*_TABLE_ENTRY.unpack_from(self._column_table, index * _TABLE_ENTRY.size))
+        scanned = metadata.scan_column(data, self.source.size)
+        if scanned is None:
+            return self._parse_column(index, data)
+        encoding, buffers, stored = scanned
+        kind = _known_kind(encoding)
+        pages = []
+        for page_buffers, length, wrapped in stored:
+            known = _known_any(wrapped)
+            if known is None:
+                return self._parse_column(index, data)
+            pages.append(PageMetadata(page_buffers, length, *known))
+        return self._parse_column(index, data) if kind is None else ColumnMetadata(index, kind, buffers, tuple(pages))
+
+    def _parse_column(self, index: int, data: pa.Buffer) -> ColumnMetadata:
+        """A column of any serialization; the judge of what is broken."""
         where = f"{self.source.path}, column {index}"
-        stored = _parse(file2_pb2.ColumnMetadata, self.source.read(*self._column_ranges[index]), where)
+        stored = _parse(file2_pb2.ColumnMetadata, data, where)
         type_name, encoding = _unpack_any(stored.encoding, where)
         if type_name != _COLUMN_ENCODING_URL:
             raise CorruptFileError(f"{where}: column encoding of unknown type {type_name!r}")
-        column = _parse(encodings_pb2.ColumnEncoding, encoding, where)
-        while column.WhichOneof("column_encoding") == "zone_index":  # statistics, which nothing here needs
-            column = column.zone_index.inner
+        kind = _column_kind(_parse(encodings_pb2.ColumnEncoding, encoding, where))
         pages = []
         for number, page in enumerate(stored.pages):
             at = f"{where}, page {number}"
@@ -197,12 +257,8 @@ class FileMetadata:
         # Many pages over the same bytes would decode to many times the size of the file.
         if sum(size for page in pages for _, size in page.buffers) > self.source.size:
             raise CorruptFileError(f"{where}: its pages claim more bytes than the {self.source.size} of the file")
-        return ColumnMetadata(
-            index=index,
-            kind=column.WhichOneof("column_encoding") or "values",
-            buffers=self._buffer_ranges(stored.buffer_offsets, stored.buffer_sizes, where),
-            pages=tuple(pages),
-        )
+        buffers = self._buffer_ranges(stored.buffer_offsets, stored.buffer_sizes, where)
+        return ColumnMetadata(index, kind, buffers, tuple(pages))
 
     def _buffer_ranges(self, offsets: Sequence[int], sizes: Sequence[int], where: str) -> tuple[tuple[int, int], ...]:
         if len(offsets) != len(sizes):
@@ -214,6 +270,62 @@ class FileMetadata:
                     f"{where}: a buffer claims bytes {position} to {position + length} of a file of {size} bytes"
                 )
         return tuple(zip(offsets, sizes, strict=True))
+
+
+def _entries(table: pa.Buffer) -> tuple[tuple[int, int], ...]:
+    return tuple(_TABLE_ENTRY.iter_unpack(memoryview(table)))
+
+
+# -- what files have in common: the same few messages are in thousands of files ----------------------------------
+
+
+def _remembered(function: Callable[[bytes], _V]) -> Callable[[bytes], _V]:
+    """The function, its results for short messages kept."""
+    kept = lru_cache(maxsize=1024)(function)
+    return lambda message: kept(message) if len(message) <= _SHORT else function(message)
+
+
+@_remembered
+def _known_any(wrapped: bytes) -> tuple[str, bytes] | None:
+    """Type name and value of an `Any`, None for a broken one."""
+    try:
+        message = any_pb2.Any.FromString(wrapped)
+    except DecodeError:
+        return None
+    _, slash, type_name = message.type_url.rpartition("/")
+    return (type_name, message.value) if slash else None
+
+
+@_remembered
+def _known_kind(wrapped: bytes) -> str | None:
+    """Kind of the column encoding in an `Any`, None for a broken one."""
+    known = _known_any(wrapped)
+    if known is None or known[0] != _COLUMN_ENCODING_URL:
+        return None
+    try:
+        return _column_kind(encodings_pb2.ColumnEncoding.FromString(known[1]))
+    except DecodeError:
+        return None
+
+
+def _column_kind(column: encodings_pb2.ColumnEncoding) -> str:
+    while column.WhichOneof("column_encoding") == "zone_index":  # statistics, which nothing here needs
+        column = column.zone_index.inner
+    return column.WhichOneof("column_encoding") or "values"
+
+
+@lru_cache(maxsize=32)
+def _is_known_schema(schema: bytes) -> bool:
+    try:
+        file_pb2.Schema.FromString(schema)
+    except DecodeError:
+        return False
+    return True
+
+
+def _is_schema(schema: bytes) -> bool:
+    """Whether these bytes are a schema message."""
+    return _is_known_schema(schema) if len(schema) <= _LONG else _is_known_schema.__wrapped__(schema)
 
 
 def _version_name(path: str, major: int, minor: int) -> str:
@@ -293,9 +405,9 @@ class ContainerWriter:
         column_start = self._output.tell()
         ranges = [self._append(column.SerializeToString()) for column in columns]
         cmo = self._output.tell()
-        self._append(b"".join(struct.pack("<QQ", *entry) for entry in ranges))
+        self._append(b"".join(_TABLE_ENTRY.pack(*entry) for entry in ranges))
         gbo = self._output.tell()
-        self._append(b"".join(struct.pack("<QQ", *entry) for entry in globals_))
+        self._append(b"".join(_TABLE_ENTRY.pack(*entry) for entry in globals_))
         major, minor = _FOOTER_VERSION[self._version]
         self._append(_FOOTER.pack(column_start, cmo, gbo, len(globals_), len(columns), major, minor, MAGIC))
         return self._output.tell()

@@ -65,6 +65,9 @@ def open_fragment_column(field: Field, stored: Mapping[int, tuple[DataFile, int]
     num_rows
         Physical rows of the fragment.
     """
+    own = None if field.children else stored.get(field.id)
+    if own is not None:
+        return family_of(own[0].version).open_column(field, lambda node: stored.get(node.id), num_rows)
     files = {node.id: stored[node.id][0] for node in field.walk() if node.id in stored}
     versions = {file.version for file in files.values()}
     if not versions:

@@ -6,9 +6,12 @@ import abc
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
+
+from lance_dataset.io.statistics import IOCounter
 
 if TYPE_CHECKING:
     from lance_dataset.io.external.base import ExternalManifests
@@ -58,6 +61,10 @@ class InputFile(Protocol):
     def mapped(self) -> pa.Buffer | None:
         """The whole object as one zero-copy buffer, or None where it is not memory mapped."""
 
+    @property
+    def is_remote(self) -> bool:
+        """Whether each read waits for the answer of another machine, so that many at a time are best."""
+
     def read(self, offset: int, length: int) -> pa.Buffer:
         """Return exactly `length` bytes at `offset`.
 
@@ -69,6 +76,24 @@ class InputFile(Protocol):
 
     def read_ranges(self, ranges: Sequence[tuple[int, int]]) -> list[pa.Buffer]:
         """Return one buffer per (offset, length); near ranges may be fetched together."""
+
+    def scatter(self, scattered: bool) -> None:
+        """Say whether readers announce with `will_need` what they read much of at once.
+
+        Of a mapped file then nothing is loaded but what is announced or touched. Without this call the system loads
+        what lies around as well, for readers that announce nothing: up to megabytes for one row.
+        """
+
+    def will_need(self, ranges: Sequence[tuple[int, int]]) -> bool:
+        """Say that these (offset, length), inside of the object, are going to be read.
+
+        What is slow to reach and need not be asked for, as the memory pages of a mapped file, is loaded meanwhile.
+
+        Returns
+        -------
+        bool
+            Whether that is so for any of it, as far as a sample tells.
+        """
 
     def discard(self, offset: int, length: int) -> None:
         """Say that these bytes were used and are not kept: memory that only caches them may go. They stay readable."""
@@ -105,6 +130,11 @@ class ObjectStore(abc.ABC):
     external_manifests: ExternalManifests | None = None
     #: Called with a version number, returns a context in which no other process commits that version.
     commit_lock: CommitLock | None = None
+
+    @cached_property
+    def statistics(self) -> IOCounter:
+        """Counts of what is read and written through this object, and through copies that share them."""
+        return IOCounter()
 
     @abc.abstractmethod
     def open_input(self, path: str, size: int | None = None) -> InputFile:

@@ -34,6 +34,7 @@ from lance_dataset.io.cloud_options import (
 )
 from lance_dataset.io.cloud_output import CloudOutput
 from lance_dataset.io.cloud_process import check_process
+from lance_dataset.io.statistics import IOCounter
 
 __all__ = ["CLOUD_SCHEMES", "CloudLocation", "CloudStore", "open_cloud"]
 
@@ -168,7 +169,7 @@ class CloudStore(ObjectStore):
     def __setstate__(self, state: Mapping[str, Any]) -> None:
         # With the connections, and the environment, of the process it came to.
         shared = _shared_store(state["_location"], state["_storage_options"])
-        self.__dict__ |= {**shared.__dict__, **state}
+        self.__dict__ |= {**shared.__dict__, **state, "statistics": IOCounter()}
 
     def __copy__(self) -> CloudStore:
         copied = object.__new__(CloudStore)
@@ -196,7 +197,7 @@ class CloudStore(ObjectStore):
         def put_whole(content: bytes) -> None:
             self.put_if_absent(path, content)
 
-        return CloudOutput(self._client, _key(path), self.uri(path), put_whole, check_new)
+        return CloudOutput(self._client, _key(path), self.uri(path), put_whole, check_new, self.statistics)
 
     def read(self, path: str) -> bytes:
         try:
@@ -207,6 +208,7 @@ class CloudStore(ObjectStore):
     def put(self, path: str, data: bytes, *, durable: bool = True) -> None:
         try:
             obstore.put(self._client, _key(path), data)
+            self.statistics.add_write(len(data))
         except CLIENT_ERRORS as error:
             raise self._error(error, path, "writing") from error
 
@@ -221,6 +223,7 @@ class CloudStore(ObjectStore):
                 time.sleep(min(0.1 * 2**attempt, 5.0) * random.uniform(0.5, 1.0))
             try:
                 obstore.put(self._once, _key(path), data, mode="create", use_multipart=False)
+                self.statistics.add_write(len(data))
                 return
             except CLIENT_ERRORS as error:
                 if status_of(error) == _NOT_IMPLEMENTED:
@@ -356,7 +359,8 @@ class CloudStore(ObjectStore):
 
     def _copy_in_parts(self, source: str, target: str) -> None:
         opened = self.open_input(source)
-        output = CloudOutput(self._client, _key(target), self.uri(target), lambda data: self.put(target, data), _pass)
+        name, counter = self.uri(target), self.statistics
+        output = CloudOutput(self._client, _key(target), name, lambda data: self.put(target, data), _pass, counter)
         try:
             for start in range(0, opened.size, _COPY_STEP):
                 output.write(opened.read(start, min(_COPY_STEP, opened.size - start)))
@@ -373,7 +377,13 @@ class CloudStore(ObjectStore):
         options = self._options
         suffix_ranges = self._kind is not AZURE
         return CloudObject(
-            self._client, _key(path), self.uri(path), options.block_size, options.download_retries, suffix_ranges
+            self._client,
+            _key(path),
+            self.uri(path),
+            options.block_size,
+            options.download_retries,
+            suffix_ranges,
+            self.statistics,
         )
 
     def _error(self, error: Exception, path: str, action: str) -> LanceError:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import obstore
@@ -14,6 +14,7 @@ from lance_dataset.errors import CorruptFileError, InvalidInputError, StorageErr
 from lance_dataset.io.cloud_errors import CLIENT_ERRORS, is_passing, status_of, translated
 from lance_dataset.io.cloud_process import check_process
 from lance_dataset.io.ranges import MergedRange, merge_ranges, split_merged
+from lance_dataset.io.statistics import IOCounter
 from lance_dataset.io.threads import SharedPool
 
 __all__ = ["CloudInput", "CloudObject"]
@@ -41,6 +42,8 @@ class CloudObject:
         See `lance_dataset.io.cloud_options.CloudOptions`.
     suffix_ranges
         Whether the store gives the end of an object of unknown size.
+    counter
+        Counts what is read.
     """
 
     client: Any
@@ -49,6 +52,7 @@ class CloudObject:
     block_size: int
     download_retries: int
     suffix_ranges: bool
+    counter: IOCounter = field(default_factory=IOCounter)
 
     def head(self) -> Any:
         """Metadata of the object: ``size``, ``e_tag``, ``last_modified``."""
@@ -62,7 +66,9 @@ class CloudObject:
         while True:
             try:
                 answer = obstore.get(self.client, self.key, options=options)
-                return answer.meta, answer.buffer()
+                content = answer.buffer()
+                self.counter.add_read(len(content))
+                return answer.meta, content
             except CLIENT_ERRORS as error:
                 failures += 1
                 if failures > self.download_retries or not is_passing(error):
@@ -142,6 +148,11 @@ class CloudInput:
         """Never mapped."""
         return None
 
+    @property
+    def is_remote(self) -> bool:
+        """Always."""
+        return True
+
     def read(self, offset: int, length: int) -> pa.Buffer:
         """`length` bytes at `offset`."""
         return self.read_ranges([(offset, length)])[0]
@@ -205,6 +216,13 @@ class CloudInput:
         return CorruptFileError(
             f"{self.path}: another object was put in its place after it was opened; open the dataset again"
         )
+
+    def scatter(self, scattered: bool) -> None:
+        """Nothing to do: nothing but what is asked for is fetched."""
+
+    def will_need(self, ranges: Sequence[tuple[int, int]]) -> bool:
+        """Nothing to do: what is read next is asked for when it is read."""
+        return False
 
     def discard(self, offset: int, length: int) -> None:
         """Nothing to do: no bytes are held but the last ones."""

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from lance_dataset.errors import InvalidInputError, LanceError
 from lance_dataset.io.cloud_errors import CLIENT_ERRORS, translated
+from lance_dataset.io.statistics import IOCounter
 
 __all__ = ["CloudOutput", "part_size"]
 
@@ -54,14 +55,23 @@ class CloudOutput:
         Puts the content of a short object in one request; refuses to replace one.
     check_new
         Raises if the object exists; called before the first part of a long one is sent.
+    counter
+        Counts the parts; `put_whole` counts for itself.
     """
 
     _open = False
     _upload: _Upload | None = None
 
     def __init__(
-        self, client: Any, key: str, uri: str, put_whole: Callable[[bytes], None], check_new: Callable[[], None]
+        self,
+        client: Any,
+        key: str,
+        uri: str,
+        put_whole: Callable[[bytes], None],
+        check_new: Callable[[], None],
+        counter: IOCounter | None = None,
     ) -> None:
+        self._counter = IOCounter() if counter is None else counter
         self._client = client
         self._key = key
         self._uri = uri
@@ -103,6 +113,7 @@ class CloudOutput:
             else:
                 if self._part:
                     self._upload.send(bytes(self._part))
+                    self._counter.add_write(len(self._part))
                 self._upload.finish()
         except BaseException:
             self.abort()
@@ -128,6 +139,7 @@ class CloudOutput:
             self._check_new()
             self._upload = _Upload(self._client, self._key, self._uri, self._part_size)
         self._upload.send(bytes(self._part))
+        self._counter.add_write(len(self._part))
         self._sent += len(self._part)
         self._part = bytearray()
 

@@ -24,6 +24,9 @@ __all__ = ["LocalStore"]
 
 #: Errors of `open` that mean "there is no such file" for a path that came out of a manifest.
 _MISSING = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG, errno.ELOOP, errno.EISDIR})
+_READ_STEP = 1 << 20
+#: Errors of `mmap` for files that can be read all the same.
+_UNMAPPABLE = frozenset({errno.ENOMEM, errno.ENODEV})
 _BINARY = getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
 
 
@@ -51,31 +54,47 @@ class LocalStore(ObjectStore):
             if size is not None and size != status.st_size:
                 raise CorruptFileError(f"{path}: has {status.st_size} bytes, but its manifest says {size}")
             mapped = self._mmap if self._mmap is not None else not is_network_device(status.st_dev)
-            if not mapped:
-                opened = PlainInput(path, descriptor, status.st_size)
-                descriptor = -1
-                return opened
-            return MappedInput(path, descriptor, status.st_size)
+            if mapped:
+                try:
+                    return MappedInput(path, descriptor, status.st_size, self.statistics)
+                except OSError as error:
+                    # more mappings than a process may have, or a file system without any
+                    if self._mmap or error.errno not in _UNMAPPABLE:
+                        raise
+            remote = is_network_device(status.st_dev)
+            opened = PlainInput(path, descriptor, status.st_size, self.statistics, remote=remote)
+            descriptor = -1
+            return opened
         finally:
             if descriptor >= 0:
                 os.close(descriptor)
 
     def open_output(self, path: str) -> OutputFile:
-        return LocalOutput(_checked(path), durable=self._fsync)
+        return LocalOutput(_checked(path), durable=self._fsync, counter=self.statistics)
 
     def read(self, path: str) -> bytes:
-        descriptor, _ = _open_regular(path)
-        with os.fdopen(descriptor, "rb", buffering=0) as file:
-            return file.readall()
+        descriptor, status = _open_regular(path)
+        try:
+            # one byte more than there should be: an answer without it is all there is
+            content = os.read(descriptor, status.st_size + 1)
+            if len(content) != status.st_size:
+                content += _read_rest(descriptor)
+        finally:
+            os.close(descriptor)
+        self.statistics.add_read(len(content))
+        return content
 
     def put(self, path: str, data: bytes, *, durable: bool = True) -> None:
         publish(_checked(path), data, durable=durable and self._fsync)
+        self.statistics.add_write(len(data))
 
     def put_if_absent(self, path: str, data: bytes) -> None:
         publish_new(_checked(path), data, durable=self._fsync)
+        self.statistics.add_write(len(data))
 
     def put_spare(self, path: str, data: bytes) -> None:
         publish_new(_checked(path), data, durable=False)
+        self.statistics.add_write(len(data))
 
     def put_hint(self, path: str, data: bytes) -> None:
         # In place: file systems that guard against lost data write a file out when another is renamed over it.
@@ -85,7 +104,7 @@ class LocalStore(ObjectStore):
             self.put(path, data, durable=False)
             return
         try:
-            os.write(descriptor, data)
+            self.statistics.add_write(os.write(descriptor, data))
             if os.fstat(descriptor).st_size != len(data):
                 os.ftruncate(descriptor, len(data))
         finally:
@@ -160,6 +179,13 @@ def _checked(path: str) -> str:
     if "\0" in path or not os.path.isabs(path or "/"):
         raise InvalidInputError(f"{path!r} is no path of the local store: it must be absolute and without NUL")
     return path
+
+
+def _read_rest(descriptor: int) -> bytes:
+    parts = []
+    while part := os.read(descriptor, _READ_STEP):
+        parts.append(part)
+    return b"".join(parts)
 
 
 def _open_regular(path: str) -> tuple[int, os.stat_result]:

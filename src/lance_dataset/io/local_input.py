@@ -2,21 +2,31 @@
 
 from __future__ import annotations
 
-import mmap
 import os
-import sys
 import time
 from collections.abc import Sequence
 
 import pyarrow as pa
 
 from lance_dataset.errors import CorruptFileError, InvalidInputError
+from lance_dataset.io.descriptors import DescriptorPool, PooledFile
+from lance_dataset.io.mapping import Mapping, map_file
 from lance_dataset.io.ranges import MergedRange, merge_ranges, split_merged
+from lance_dataset.io.statistics import IOCounter
 from lance_dataset.io.threads import SharedPool
 
 __all__ = ["MappedInput", "PlainInput"]
 
-_PAGE = mmap.PAGESIZE
+#: Files up to this size are loaded whole: that is as fast as mapping them, and there may be many.
+_SMALL_FILE = 32 << 10
+#: Of a mapped file, what lies between nearer ranges is loaded as well: the system would need as long to leave it out.
+_LOADED_GAP = 16 << 10
+#: So many places are looked at to find out whether ranges are in memory.
+_SAMPLES = 8
+#: Of one range up to this size the ends.
+_LARGE = 256 << 10
+#: When this many such ranges in a row were in memory, only one of as many is looked at.
+_LUCKY = 16
 #: Ranges closer than this are read, or asked to be read ahead, together.
 _MAX_GAP = 64 << 10
 _MAX_REQUEST = 8 << 20
@@ -27,7 +37,7 @@ _SLOW = 200e-6
 
 
 class MappedInput:
-    """A memory-mapped file; every buffer is a view of the mapping.
+    """A file in memory: mapped, or if it is small, loaded when it is opened; every buffer is a view.
 
     Parameters
     ----------
@@ -37,57 +47,88 @@ class MappedInput:
         Open file; may be closed afterwards.
     size
         Size of the file. Exactly these bytes are mapped.
+    counter
+        Counts what is read.
     """
 
-    def __init__(self, path: str, descriptor: int, size: int) -> None:
-        self._path = path
-        self._size = size
-        self._mapping: mmap.mmap | None = None
-        buffer = pa.py_buffer(b"")
-        if size:
-            self._mapping = _map(descriptor, size)
-            buffer = pa.py_buffer(self._mapping)
-        self._buffer: pa.Buffer | None = buffer
+    __slots__ = ("_buffer", "_counter", "_found", "_mapping", "path", "size")
 
-    @property
-    def path(self) -> str:
-        """Path of the file."""
-        return self._path
-
-    @property
-    def size(self) -> int:
-        """Size in bytes."""
-        return self._size
+    def __init__(self, path: str, descriptor: int, size: int, counter: IOCounter | None = None) -> None:
+        #: Path of the file.
+        self.path = path
+        #: Size in bytes.
+        self.size = size
+        self._counter = IOCounter() if counter is None else counter
+        self._mapping: Mapping | None = None
+        self._found = 0
+        self._buffer: pa.Buffer | None
+        if size <= _SMALL_FILE and hasattr(os, "preadv"):
+            self._buffer = _read_at(path, descriptor, 0, size)
+        else:
+            self._buffer, self._mapping = map_file(descriptor, size)
 
     @property
     def mapped(self) -> pa.Buffer:
         """The whole file, zero-copy."""
         if self._buffer is None:
-            raise InvalidInputError(f"{self._path} is closed; open it again to read")
+            raise InvalidInputError(f"{self.path} is closed; open it again to read")
         return self._buffer
+
+    @property
+    def is_remote(self) -> bool:
+        """Never: what is not in memory, the system reads ahead."""
+        return False
 
     def read(self, offset: int, length: int) -> pa.Buffer:
         """A view of `length` bytes at `offset`."""
-        _check_range(self._path, self._size, offset, length)
+        if offset < 0 or length < 0 or offset + length > self.size:
+            _check_range(self.path, self.size, offset, length)
+        counter = self._counter
+        counter.read_iops += 1
+        counter.read_bytes += length
         return self.mapped.slice(offset, length)
 
     def read_ranges(self, ranges: Sequence[tuple[int, int]]) -> list[pa.Buffer]:
         """One view per range; the kernel is asked to load them all at once rather than page by page."""
         buffers = [self.read(offset, length) for offset, length in ranges]
-        mapping = self._mapping
-        if mapping is not None and len(ranges) > 1 and hasattr(mmap, "MADV_WILLNEED"):
-            for merged in merge_ranges(ranges, _MAX_GAP, self._size):
-                start = merged.offset // _PAGE * _PAGE
-                if merged.length:
-                    mapping.madvise(mmap.MADV_WILLNEED, start, merged.offset + merged.length - start)
+        self.will_need(ranges)
         return buffers
+
+    def scatter(self, scattered: bool) -> None:
+        """See `InputFile.scatter`; nothing happens where it is not known what has to be loaded."""
+        mapping = self._mapping
+        if mapping is not None and mapping.tells_residency:
+            mapping.scatter(scattered)
+
+    def will_need(self, ranges: Sequence[tuple[int, int]]) -> bool:
+        """Have the system load ranges that are not in memory yet; see `InputFile.will_need`."""
+        mapping = self._mapping
+        if mapping is None or not ranges or not mapping.tells_residency:
+            return False
+        if len(ranges) == 1:
+            offset, length = ranges[0]
+            if length <= _LARGE:
+                self._found += 1
+                if self._found > _LUCKY and self._found % _LUCKY:
+                    return False
+            places = [offset, offset + length - 1] if length else []
+            if length > _LARGE:
+                places += [offset + length * number // _SAMPLES for number in range(1, _SAMPLES)]
+        else:
+            places = [offset for offset, length in ranges[:: max(len(ranges) // _SAMPLES, 1)] if length]
+        if all(map(mapping.is_resident, places)):
+            return False
+        self._found = 0
+        for merged in merge_ranges(ranges, _LOADED_GAP, self.size):
+            if merged.length:
+                mapping.will_need(merged.offset, merged.offset + merged.length)
+        return True
 
     def discard(self, offset: int, length: int) -> None:
         """Take whole memory pages out of the mapping again, so that they do not count as memory of this process."""
         mapping = self._mapping
-        start, stop = -(-offset // _PAGE) * _PAGE, (offset + length) // _PAGE * _PAGE
-        if mapping is not None and stop > start and hasattr(mmap, "MADV_DONTNEED"):
-            mapping.madvise(mmap.MADV_DONTNEED, start, stop - start)
+        if mapping is not None:
+            mapping.drop(offset, offset + length)
 
     def close(self) -> None:
         """Let go of the mapping; it lives on under the buffers already returned."""
@@ -96,7 +137,7 @@ class MappedInput:
 
 
 class PlainInput:
-    """A file read with positioned reads; owns its descriptor.
+    """A file read with positioned reads; owns its descriptor, which is open only now and then where files are many.
 
     Parameters
     ----------
@@ -106,12 +147,20 @@ class PlainInput:
         Open file, closed by `close`.
     size
         Size of the file.
+    counter
+        Counts what is read.
+    remote
+        Whether it lies on a network file system.
     """
 
-    def __init__(self, path: str, descriptor: int, size: int) -> None:
+    def __init__(
+        self, path: str, descriptor: int, size: int, counter: IOCounter | None = None, *, remote: bool = False
+    ) -> None:
         self._path = path
-        self._descriptor = descriptor
+        self._file = PooledFile(_pool, path, descriptor)
         self._size = size
+        self._counter = IOCounter() if counter is None else counter
+        self._remote = remote
 
     @property
     def path(self) -> str:
@@ -128,20 +177,20 @@ class PlainInput:
         """Never mapped."""
         return None
 
+    @property
+    def is_remote(self) -> bool:
+        """Whether the file lies on a network file system."""
+        return self._remote
+
     def read(self, offset: int, length: int) -> pa.Buffer:
         """`length` bytes at `offset` in a new buffer."""
         _check_range(self._path, self._size, offset, length)
-        if self._descriptor < 0:
-            raise InvalidInputError(f"{self._path} is closed; open it again to read")
-        buffer = pa.allocate_buffer(length)
-        view = memoryview(buffer).cast("B")
-        done = 0
-        while done < length:
-            count = os.preadv(self._descriptor, [view[done:]], offset + done)
-            if count == 0:
-                raise CorruptFileError(f"{self._path}: ends at byte {offset + done}; it shrank after it was opened")
-            done += count
-        return buffer
+        descriptor = self._file.acquire()
+        try:
+            self._counter.add_read(length)
+            return _read_at(self._path, descriptor, offset, length)
+        finally:
+            self._file.release()
 
     def read_ranges(self, ranges: Sequence[tuple[int, int]]) -> list[pa.Buffer]:
         """One buffer per range; near ranges are read together, far ones at the same time."""
@@ -155,9 +204,13 @@ class PlainInput:
 
         Threads cost more than they save where the data is in memory already.
         """
-        if len(requests) > 1 and hasattr(os, "posix_fadvise") and self._descriptor >= 0:
-            for request in requests:
-                os.posix_fadvise(self._descriptor, request.offset, request.length, os.POSIX_FADV_WILLNEED)
+        if len(requests) > 1 and hasattr(os, "posix_fadvise"):
+            descriptor = self._file.acquire()
+            try:
+                for request in requests:
+                    os.posix_fadvise(descriptor, request.offset, request.length, os.POSIX_FADV_WILLNEED)
+            finally:
+                self._file.release()
         started = time.perf_counter()
         answers = self._fetch(requests[:_PROBES])
         rest = requests[_PROBES:]
@@ -173,24 +226,34 @@ class PlainInput:
     def _fetch(self, requests: Sequence[MergedRange]) -> list[pa.Buffer]:
         return [self.read(request.offset, request.length) for request in requests]
 
+    def scatter(self, scattered: bool) -> None:
+        """Nothing to do: nothing but what is asked for is read."""
+
+    def will_need(self, ranges: Sequence[tuple[int, int]]) -> bool:
+        """Nothing to do: what is read next is asked for when it is read."""
+        return False
+
     def discard(self, offset: int, length: int) -> None:
         """Nothing to do: no bytes are held."""
 
     def close(self) -> None:
         """Close the file."""
-        descriptor, self._descriptor = self._descriptor, -1
-        if descriptor >= 0:
-            os.close(descriptor)
+        self._file.close()
 
     def __del__(self) -> None:
-        self.close()
+        self._file.close()
 
 
-def _map(descriptor: int, size: int) -> mmap.mmap:
-    if sys.version_info >= (3, 13):
-        # Without a duplicate of the descriptor, so that open files do not count against the limit of the process.
-        return mmap.mmap(descriptor, size, access=mmap.ACCESS_READ, trackfd=False)
-    return mmap.mmap(descriptor, size, access=mmap.ACCESS_READ)
+def _read_at(path: str, descriptor: int, offset: int, length: int) -> pa.Buffer:
+    """`length` bytes at `offset` of an open file in a new buffer."""
+    buffer = pa.allocate_buffer(length)
+    done = os.preadv(descriptor, [buffer], offset) if length else 0
+    while done < length:  # the system reads no more than 2 GiB at once
+        count = os.preadv(descriptor, [memoryview(buffer).cast("B")[done:]], offset + done)
+        if count == 0:
+            raise CorruptFileError(f"{path}: ends at byte {offset + done}; it shrank after it was opened")
+        done += count
+    return buffer
 
 
 def _check_range(path: str, size: int, offset: int, length: int) -> None:
@@ -198,4 +261,5 @@ def _check_range(path: str, size: int, offset: int, length: int) -> None:
         raise CorruptFileError(f"{path}: bytes {offset} to {offset + length} lie outside the {size} bytes it has")
 
 
+_pool = DescriptorPool()
 _read_pool = SharedPool("lance-read", lambda: _PARALLEL_READS)

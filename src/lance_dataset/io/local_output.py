@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from lance_dataset.errors import AlreadyExistsError, InvalidInputError
 from lance_dataset.io.durable import make_folders, settle_folder
+from lance_dataset.io.statistics import IOCounter
 
 __all__ = ["LocalOutput"]
 
@@ -32,6 +33,8 @@ class LocalOutput:
         The file; its folders are created.
     durable
         Whether `close` waits until file and folders are on the disk.
+    counter
+        Counts what is written.
 
     Raises
     ------
@@ -39,7 +42,8 @@ class LocalOutput:
         The file exists.
     """
 
-    def __init__(self, path: str, *, durable: bool) -> None:
+    def __init__(self, path: str, *, durable: bool, counter: IOCounter | None = None) -> None:
+        self._counter = IOCounter() if counter is None else counter
         self._path = path
         self._durable = durable
         self._pending: list[bytes | memoryview] = []
@@ -125,6 +129,7 @@ class LocalOutput:
         """Write every part; one call may take less than all."""
         while parts:
             count = _write_some(self._descriptor, parts)
+            self._counter.add_write(count)
             self._written += count
             position = 0
             while position < len(parts) and count >= len(parts[position]):

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from lance_dataset.errors import AlreadyExistsError, CorruptFileError, InvalidInputError, MissingFileError
 from lance_dataset.io.base import InputFile, ObjectInfo, ObjectStore, OutputFile
+from lance_dataset.io.statistics import IOCounter
 
 __all__ = ["MemoryStore"]
 
@@ -29,10 +30,10 @@ class MemoryStore(ObjectStore):
         self._lock = threading.Lock()
 
     def open_input(self, path: str, size: int | None = None) -> InputFile:
-        content = self.read(path)
+        content = self._content(path)
         if size is not None and size != len(content):
             raise CorruptFileError(f"{self.uri(path)}: has {len(content)} bytes, but its manifest says {size}")
-        return _MemoryInput(self.uri(path), content)
+        return _MemoryInput(self.uri(path), content, self.statistics)
 
     def open_output(self, path: str) -> OutputFile:
         if self.exists(path):
@@ -40,6 +41,11 @@ class MemoryStore(ObjectStore):
         return _MemoryOutput(self, path)
 
     def read(self, path: str) -> bytes:
+        content = self._content(path)
+        self.statistics.add_read(len(content))
+        return content
+
+    def _content(self, path: str) -> bytes:
         with self._lock:
             found = self._objects.get(path)
         if found is None:
@@ -50,12 +56,14 @@ class MemoryStore(ObjectStore):
         entry = (bytes(data), time.time())
         with self._lock:
             self._objects[path] = entry
+        self.statistics.add_write(len(data))
 
     def put_if_absent(self, path: str, data: bytes) -> None:
         entry = (bytes(data), time.time())
         with self._lock:
             if self._objects.setdefault(path, entry) is not entry:
                 raise AlreadyExistsError(f"{self.uri(path)} exists already")
+        self.statistics.add_write(len(data))
 
     def list(self, prefix: str) -> Iterator[ObjectInfo]:
         start = prefix.rstrip("/") + "/"
@@ -90,8 +98,9 @@ class MemoryStore(ObjectStore):
 
 
 class _MemoryInput:
-    def __init__(self, path: str, content: bytes) -> None:
+    def __init__(self, path: str, content: bytes, counter: IOCounter) -> None:
         self._path = path
+        self._counter = counter
         self._buffer = pa.py_buffer(content)
 
     @property
@@ -106,15 +115,26 @@ class _MemoryInput:
     def mapped(self) -> pa.Buffer:
         return self._buffer
 
+    @property
+    def is_remote(self) -> bool:
+        return False
+
     def read(self, offset: int, length: int) -> pa.Buffer:
         if offset < 0 or length < 0 or offset + length > self._buffer.size:
             raise CorruptFileError(
                 f"{self._path}: bytes {offset} to {offset + length} lie outside the {self._buffer.size} bytes it has"
             )
+        self._counter.add_read(length)
         return self._buffer.slice(offset, length)
 
     def read_ranges(self, ranges: Sequence[tuple[int, int]]) -> list[pa.Buffer]:
         return [self.read(offset, length) for offset, length in ranges]
+
+    def scatter(self, scattered: bool) -> None:
+        pass
+
+    def will_need(self, ranges: Sequence[tuple[int, int]]) -> bool:
+        return False
 
     def discard(self, offset: int, length: int) -> None:
         pass

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 import re
 import threading
@@ -15,6 +16,7 @@ from lance_dataset.io.external.options import with_manifests, without_manifests
 from lance_dataset.io.local import LocalStore
 from lance_dataset.io.memory import MemoryStore
 from lance_dataset.io.paths import safe_join
+from lance_dataset.io.statistics import IOCounter
 
 __all__ = ["resolve", "safe_join"]
 
@@ -77,9 +79,10 @@ def _without_manifests(
     scheme = match.group(1).lower() if match else "file"
     rest = text[match.end() :] if match else text
     if scheme == "memory":
-        return _memory_store(session), "/" + rest.strip("/")
+        return _counting_apart(_memory_store(session)), "/" + rest.strip("/")
     if scheme in _CLOUD_SCHEMES:
-        return _cloud_store(text, storage_options)
+        store, root = _cloud_store(text, storage_options)
+        return _counting_apart(store), root
     if scheme not in _LOCAL_SCHEMES:
         raise UnsupportedError(_unknown_scheme(scheme))
     path = _file_uri_path(text, rest) if match else rest
@@ -96,6 +99,13 @@ def _cloud_store(uri: str, options: Mapping[str, str] | None) -> tuple[ObjectSto
             f"{uri!r} lies in a cloud store, which needs the package obstore: pip install lance-dataset[cloud]"
         ) from error
     return open_cloud(uri, options)
+
+
+def _counting_apart(store: ObjectStore) -> ObjectStore:
+    """The same objects through an object of its own, which counts what is read and written through it alone."""
+    store = copy.copy(store)
+    store.statistics = IOCounter()
+    return store
 
 
 def _unknown_scheme(scheme: str) -> str:

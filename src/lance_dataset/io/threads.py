@@ -10,6 +10,17 @@ from concurrent.futures import ThreadPoolExecutor
 __all__ = ["SharedPool"]
 
 
+class _Pool(ThreadPoolExecutor):
+    """A pool that makes do with the threads it has where the system gives it no more."""
+
+    def _adjust_thread_count(self) -> None:
+        try:
+            super()._adjust_thread_count()
+        except RuntimeError:
+            if not self._threads:
+                raise
+
+
 class SharedPool:
     """A pool that is made when it is first asked for, and once more in a forked child.
 
@@ -38,5 +49,5 @@ class SharedPool:
         """The pool."""
         with self._lock:
             if self._pool is None:
-                self._pool = ThreadPoolExecutor(self._size(), thread_name_prefix=self._name)
+                self._pool = _Pool(self._size(), thread_name_prefix=self._name)
             return self._pool

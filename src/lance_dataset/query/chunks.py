@@ -10,8 +10,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from lance_dataset.query.join import UnjoinableError, join_arrays
+from lance_dataset.query.shapes import rows_only
 
-__all__ = ["aligned_batches"]
+__all__ = ["aligned_batches", "exact_batches"]
 
 
 def aligned_batches(
@@ -65,3 +66,32 @@ def _range(chunks: Sequence[pa.Array], starts: NDArray[np.int64], first: int, st
         pieces.append(chunks[low].slice(first - base, min(stop, end) - first))
         first, low = end, low + 1
     return join_arrays(pieces, field.type, field.name)
+
+
+def exact_batches(pieces: Iterator[pa.RecordBatch], batch_size: int) -> Iterator[pa.RecordBatch]:
+    """Re-cut a stream into batches of exactly `batch_size` rows, but for the last."""
+    waiting: list[pa.RecordBatch] = []
+    rows = 0
+    for piece in pieces:
+        while piece.num_rows:
+            part = piece.slice(0, batch_size - rows)
+            piece = piece.slice(part.num_rows)
+            waiting.append(part)
+            rows += part.num_rows
+            if rows == batch_size:
+                yield _joined(waiting)
+                waiting, rows = [], 0
+    if waiting:
+        yield _joined(waiting)
+
+
+def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+    if len(batches) == 1:
+        return batches[0]
+    schema = batches[0].schema
+    if not len(schema):
+        return rows_only(sum(batch.num_rows for batch in batches), schema)
+    arrays = [
+        join_arrays([batch.column(i) for batch in batches], field_.type, field_.name) for i, field_ in enumerate(schema)
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import cached_property
+from collections.abc import Callable, Mapping
+from functools import lru_cache, partial
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from lance_dataset.errors import CorruptFileError, UnsupportedError
+from lance_dataset.file.cache import lazy
 from lance_dataset.file.column import ColumnReader
 from lance_dataset.file.container import MAX_ROWS
 from lance_dataset.file.reader import DataFile as OpenFile
@@ -38,6 +40,23 @@ SYSTEM_COLUMNS = {
 
 #: Ids of the hidden fields that hold row lineage.
 _HIDDEN = {"_rowid": -3, "_row_created_at_version": -4, "_row_last_updated_at_version": -5}
+
+
+@lru_cache(maxsize=64)
+def _owners(files: tuple[tuple[tuple[int, ...], tuple[int, ...], bool], ...]) -> Mapping[int, tuple[int, int]]:
+    """Field id -> data file and column index; the same for all fragments whose files hold the same columns.
+
+    Parameters
+    ----------
+    files
+        Field ids and column indices of every file, and whether it is a legacy one, whose columns are field ids.
+    """
+    owners = {}
+    for number, (fields, indices, legacy) in enumerate(files):
+        for field_id, index in zip(fields, fields if legacy else indices, strict=True):
+            if field_id >= 0 and index >= 0:
+                owners[field_id] = (number, index)
+    return owners
 
 
 class FragmentReader:
@@ -73,9 +92,12 @@ class FragmentReader:
         self._locator = locator
         self._elsewhere = elsewhere
         self._files: dict[tuple[int | None, str], OpenFile] = {}
+        self._owners: Mapping[int, tuple[int, int]] | None = None
         self._columns: dict[tuple[int, ...], ColumnReader] = {}
         # by identity of the field, which the entry keeps alive: walking it costs more than the lookup
         self._by_identity: dict[int, tuple[Field, ColumnReader]] = {}
+        #: What takes rows of a projection, for `query.row_taker`.
+        self.takers: dict[tuple[int, ...], Any] = {}
 
     # -- files ---------------------------------------------------------------------------------------------------
 
@@ -83,25 +105,29 @@ class FragmentReader:
         key = file.base_id, file.path
         known = self._files.get(key)
         if known is None:
-            store, path = self._locator.data_file(file)
-            legacy = file.storage_version == LEGACY_VERSION
-            # releases around 1.0 recorded sizes of legacy files that are wrong
-            size = None if legacy else file.file_size_bytes or None
-            opened = open_metadata(store.open_input(path, size), file.fields, legacy=legacy)
+            opened = self._locator.opened(file, partial(self._open_new, file))
             # of several threads the first one decides: all parts of a column have to be of the same open file
             known = self._files.setdefault(key, opened)
         return known
 
-    @cached_property
-    def _owners(self) -> dict[int, tuple[DataFile, int]]:
-        """Field id -> data file and column index; the last file wins."""
-        owners = {}
-        for file in self.fragment.files:
-            self._check_file(file)
-            for field_id, index in file.columns:
-                if field_id >= 0 and index >= 0:
-                    owners[field_id] = (file, index)
-        return owners
+    def _open_new(self, file: DataFile) -> OpenFile:
+        store, path = self._locator.data_file(file)
+        legacy = file.storage_version == LEGACY_VERSION
+        # releases around 1.0 recorded sizes of legacy files that are wrong
+        size = None if legacy else file.file_size_bytes or None
+        return open_metadata(store.open_input(path, size), file.fields, legacy=legacy)
+
+    def _owner(self, field_id: int) -> tuple[DataFile, int] | None:
+        """The data file that holds a field and the index of its column, None if no file does; the last file wins."""
+        owners, files = self._owners, self.fragment.files
+        if owners is None:
+            for file in files:
+                self._check_file(file)
+            owners = self._owners = _owners(
+                tuple([(file.fields, file.column_indices, file.is_legacy) for file in files])
+            )
+        found = owners.get(field_id)
+        return None if found is None else (files[found[0]], found[1])
 
     def _check_file(self, file: DataFile) -> None:
         """Refuse a file whose columns would otherwise seem to be missing, and so null."""
@@ -118,33 +144,38 @@ class FragmentReader:
 
     def source_of(self, field_id: int) -> InputFile | None:
         """The data file that holds a field, None if no file does."""
-        owner = self._owners.get(field_id)
+        owner = self._owner(field_id)
         return None if owner is None else self._open(owner[0]).source
 
     def stored(self, field_id: int) -> tuple[OpenFile, int] | None:
         """The data file and the column in it that hold a field, None if no file does."""
-        owner = self._owners.get(field_id)
+        owner = self._owner(field_id)
         return None if owner is None else (self._open(owner[0]), owner[1])
 
-    @cached_property
+    @lazy
     def is_mapped(self) -> bool:
         """Whether reading costs no request; all files being stored alike, the first one tells."""
         return not self.fragment.files or self._open(self.fragment.files[0]).source.mapped is not None
 
-    @cached_property
+    @lazy
+    def is_remote(self) -> bool:
+        """Whether each read waits for another machine."""
+        return bool(self.fragment.files) and self._open(self.fragment.files[0]).source.is_remote
+
+    @lazy
     def physical_rows(self) -> int:
         """Rows in the files, deleted ones included."""
         if self.fragment.physical_rows or not self.fragment.files:
             return self.fragment.physical_rows
         return self._open(self.fragment.files[0]).num_rows
 
-    @cached_property
+    @lazy
     def num_rows(self) -> int:
         """Live rows."""
         known = self.fragment.num_rows
         return self.physical_rows - len(self.deletions) if known is None else known
 
-    @cached_property
+    @lazy
     def live_start(self) -> int:
         """Live rows of all fragments before this one."""
         total, before = 0, self._before
@@ -175,7 +206,7 @@ class FragmentReader:
         return reader
 
     def _column(self, field: Field) -> ColumnReader:
-        key = tuple(node.id for node in field.walk())
+        key = tuple([node.id for node in field.walk()]) if field.children else (field.id,)
         known = self._columns.get(key)
         if known is None:
             known = self._columns[key] = self._open_column(field)
@@ -188,7 +219,7 @@ class FragmentReader:
             )
         stored = {}
         for node in field.walk():
-            owner = self._owners.get(node.id)
+            owner = self._owner(node.id)
             if owner is not None:
                 stored[node.id] = (self._open_checked(owner[0]), owner[1])
         if not stored and self.fragment.files:
@@ -210,7 +241,7 @@ class FragmentReader:
 
     # -- rows ----------------------------------------------------------------------------------------------------
 
-    @cached_property
+    @lazy
     def deletions(self) -> NDArray[np.int64]:
         """Physical offsets of the deleted rows, ascending."""
         if self.fragment.deletion_file is None:
@@ -265,7 +296,7 @@ class FragmentReader:
 
     # -- row lineage ---------------------------------------------------------------------------------------------
 
-    @cached_property
+    @lazy
     def row_ids(self) -> RowIds | None:
         """Stable ids of the physical rows, None if the table has none.
 
@@ -281,12 +312,12 @@ class FragmentReader:
             return RowIds.from_values(self._hidden_column("_rowid"))
         return RowIds.decode(data, self.physical_rows, self._where)
 
-    @cached_property
+    @lazy
     def created_versions(self) -> RowVersions:
         """Versions that created the physical rows; raises as `row_ids`."""
         return self._versions("_row_created_at_version", self.fragment.created_at_versions)
 
-    @cached_property
+    @lazy
     def updated_versions(self) -> RowVersions:
         """Versions that last changed the physical rows; raises as `row_ids`."""
         return self._versions("_row_last_updated_at_version", self.fragment.last_updated_at_versions)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from lance_dataset.errors import UnsupportedError
 from lance_dataset.file.buffers import concat_arrays
 from lance_dataset.file.column import ColumnReader, DictionaryOverflowError, OversizeError
+from lance_dataset.file.kinds import is_binary_like
 
 __all__ = [
     "UnjoinableError",
@@ -20,12 +21,16 @@ __all__ = [
     "join_arrays",
     "keep_rows",
     "read_chunks",
+    "read_encoded",
     "read_range",
     "take_chunked",
     "take_values",
 ]
 
 _Result = TypeVar("_Result")
+
+#: Texts and lists of which a larger share than this is kept are copied in runs.
+_MOST = 0.5
 
 
 class UnjoinableError(UnsupportedError):
@@ -94,6 +99,20 @@ def read_chunks(reader: ColumnReader, column: str, start: int, stop: int) -> lis
     """
     try:
         return reader.read_chunks(start, stop)
+    except _JOINING_ERRORS as error:
+        _refuse(error, column, reader.arrow_type)
+
+
+def read_encoded(reader: ColumnReader, column: str, start: int, stop: int) -> list[pa.Array]:
+    """Values ``[start, stop)`` of a column as they are stored; see `ColumnReader.read_encoded`.
+
+    Raises
+    ------
+    UnjoinableError
+        A chunk of them does not fit one array.
+    """
+    try:
+        return reader.read_encoded(start, stop)
     except _JOINING_ERRORS as error:
         _refuse(error, column, reader.arrow_type)
 
@@ -169,9 +188,46 @@ def keep_rows(chunks: list[pa.Array], rows: NDArray[np.int64]) -> list[pa.Array]
         if high - low == len(chunk):
             kept.append(chunk)
         elif high > low:
-            kept.append(chunk.take(pa.array(rows[low:high] - base)))
+            kept.append(_picked(chunk, rows[low:high] - base))
         base += len(chunk)
     return kept
+
+
+def _picked(array: pa.Array, places: NDArray[np.int64]) -> pa.Array:
+    binary = array if is_binary_like(array.type) else None
+    if len(places) > _MOST * len(array):
+        binary = _lists_as_binaries(array) if binary is None else binary
+        if binary is not None:
+            # texts side by side are copied together
+            keep = np.zeros(len(array), bool)
+            keep[places] = True
+            kept = binary.filter(pa.array(keep))
+            return kept if binary is array else _binaries_as_lists(kept, array.type)
+    return array.take(pa.array(places))
+
+
+def _lists_as_binaries(array: pa.Array) -> pa.LargeBinaryArray | None:
+    """Lists of values of whole bytes, none of them null, as the bytes of these; None for all others."""
+    if not (pa.types.is_list(array.type) or pa.types.is_large_list(array.type)):
+        return None
+    kind, values = array.type.value_type, array.values
+    if not pa.types.is_primitive(kind) or kind.bit_width % 8 or values.null_count or values.buffers()[1] is None:
+        return None
+    width = kind.bit_width // 8
+    ends = (array.offsets.to_numpy().astype(np.int64) + values.offset) * width
+    valid = array.is_valid().buffers()[1] if array.null_count else None
+    return pa.Array.from_buffers(pa.large_binary(), len(array), [valid, pa.py_buffer(ends), values.buffers()[1]])
+
+
+def _binaries_as_lists(array: pa.LargeBinaryArray, arrow_type: pa.DataType) -> pa.Array:
+    """What the function above has made, as lists again."""
+    kind = arrow_type.value_type
+    valid, ends, data = array.buffers()
+    starts = np.frombuffer(ends, np.int64)[array.offset : array.offset + len(array) + 1] // (kind.bit_width // 8)
+    values = pa.Array.from_buffers(kind, int(starts[-1]), [None, data])
+    wide = np.int64 if pa.types.is_large_list(arrow_type) else np.int32
+    buffers = [valid, pa.py_buffer(starts.astype(wide))]
+    return pa.Array.from_buffers(arrow_type, len(array), buffers, null_count=array.null_count, children=[values])
 
 
 def take_chunked(values: pa.ChunkedArray, rows: NDArray[np.int64], column: str) -> list[pa.Array]:

@@ -13,6 +13,7 @@ from lance_dataset.errors import FieldNotFoundError, InvalidInputError, nearest_
 from lance_dataset.file.blob_fields import undescribed
 from lance_dataset.file.extensions import with_extensions
 from lance_dataset.query.expr import BoundExpression, compile_expression
+from lance_dataset.query.expr.nullability import may_be_null
 from lance_dataset.query.fragment_reader import SYSTEM_COLUMNS
 from lance_dataset.schema import EXTENSION_NAME, Field, Schema
 from lance_dataset.types import user_schema
@@ -225,5 +226,7 @@ def _computed(schema: Schema, name: str, text: str) -> OutputColumn:
     if text in schema.names:
         field = schema.top_level(text)
         return OutputColumn(field.to_arrow().with_name(name), field)
-    expression = compile_expression(text, full_schema(schema))
-    return OutputColumn(pa.field(name, expression.type), expression=expression)
+    known = full_schema(schema)
+    expression = compile_expression(text, known)
+    nullable = expression.tree is None or may_be_null(expression.tree, known)
+    return OutputColumn(pa.field(name, expression.type, nullable), expression=expression)

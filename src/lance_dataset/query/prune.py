@@ -32,6 +32,7 @@ from lance_dataset.query.expr.tree import (
     And,
     Arithmetic,
     Call,
+    Case,
     Cast,
     Column,
     Comparison,
@@ -76,7 +77,7 @@ Path: TypeAlias = "tuple[str, ...]"
 #: Nodes that raise no error of their own, whatever the values.
 _HARMLESS = (
     *(Column, Constant, Literal, FieldAccess, Comparison, IsDistinct, And, Or, Not, IsNull, IsTruth, InList, Like),
-    Concatenation,
+    *(Concatenation, Case),
 )
 #: Functions of text and numbers that are defined for all values.
 _TOTAL_FUNCTIONS = frozenset(

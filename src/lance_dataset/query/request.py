@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from lance_dataset.query.expr import Filter
+from lance_dataset.query.metrics import ScanMetrics
 from lance_dataset.query.projection import Projection
 from lance_dataset.query.prune import RowRanges
 from lance_dataset.schema import Schema
@@ -17,7 +18,17 @@ DEFAULT_BATCH_SIZE = 8192
 
 @dataclass(frozen=True)
 class Ordering:
-    """One sort key."""
+    """One sort key.
+
+    Attributes
+    ----------
+    column
+        A column, or a field inside of structs with its names dotted.
+    ascending
+        Smallest first.
+    nulls_first
+        Nulls before all values instead of after them, whichever way the values go.
+    """
 
     column: str
     ascending: bool = True
@@ -51,10 +62,20 @@ class ScanRequest:
     include_deleted
         Whether deleted rows come too, with a null `_rowid`.
     rows
-        By fragment id, the physical rows outside of which the filter keeps none; None where that is not known. Then
-        `fragments` are those in it.
+        By fragment id, the only physical rows that are looked at; fragments that are not in it have none. None for all.
     use_statistics
         Whether rows that statistics exclude may be left unread; what is returned is the same either way.
+    in_order
+        Whether rows come in storage order; else windows come as they are done.
+    late
+        Which columns besides those of the filter are read only for rows that it keeps: all (True), none (False), those
+        of these names, or what is cheaper window by window (None). The result is the same.
+    io_buffer_size
+        Most bytes of decoded rows that wait to be consumed, None for the default.
+    batch_readahead, fragment_readahead
+        Most windows, and most fragments, that are read ahead of the consumer; None for as many as keep threads busy.
+    metrics
+        Counts what the steps of the scan do, None to count nothing.
     """
 
     schema: Schema
@@ -70,3 +91,9 @@ class ScanRequest:
     include_deleted: bool = False
     rows: Mapping[int, RowRanges] | None = None
     use_statistics: bool = True
+    in_order: bool = True
+    late: bool | tuple[str, ...] | None = None
+    io_buffer_size: int | None = None
+    batch_readahead: int | None = None
+    fragment_readahead: int | None = None
+    metrics: ScanMetrics | None = field(default=None, compare=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 from itertools import pairwise
 from typing import overload
 
@@ -12,8 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lance_dataset.errors import CorruptFileError, RowIndexError
+from lance_dataset.file.cache import lazy
 from lance_dataset.file.column import ColumnReader
 from lance_dataset.query.fragment_reader import FragmentReader
+from lance_dataset.query.projection import Projection
+from lance_dataset.query.row_taker import ProjectionTaker, known_taker
 from lance_dataset.schema import Field
 from lance_dataset.table.fragment import DeletionFile, Fragment, Spilled
 from lance_dataset.table.fragment_list import FragmentList
@@ -57,14 +60,15 @@ class TableReader:
         self.manifest = manifest
         self.elsewhere = elsewhere
         self._indexed: _Indexed | None = None
+        self._takers: dict[tuple[int, ...], ProjectionTaker] = {}
         self._earlier: _Indexed | None = None if previous is None else previous._indexed or previous._earlier
 
-    @cached_property
+    @lazy
     def fragments(self) -> Sequence[FragmentReader]:
         """One reader per fragment, in scan order."""
         return _Fragments(self.locator, self.manifest, self.elsewhere)
 
-    @cached_property
+    @lazy
     def live_starts(self) -> NDArray[np.int64]:
         """Number of live rows before each fragment, then the total."""
         counts = self.manifest.fragment_list.columns.num_rows.copy()
@@ -81,6 +85,10 @@ class TableReader:
         """The reader of the fragment of that id, None if there is none."""
         position = self.manifest.fragment_list.position(fragment_id)
         return None if position is None else self.fragments[position]
+
+    def taker(self, projection: Projection) -> ProjectionTaker:
+        """What takes rows of a projection; kept for the next take."""
+        return known_taker(self._takers, projection, lambda: self.fragments, lambda: self.live_starts)
 
     # -- which rows ----------------------------------------------------------------------------------------------
 
@@ -136,8 +144,24 @@ class TableReader:
         addresses[~sure], found[~sure] = index.find(ids[~sure], self.is_live)
         return addresses, found
 
+    def places(self, addresses: NDArray[np.uint64]) -> NDArray[np.int64]:
+        """Addresses with the position of the fragment instead of its id; raises as `check_addresses`."""
+        self.check_addresses(addresses)
+        ids, positions = self._positions
+        found = positions[np.searchsorted(ids, (addresses >> np.uint64(ROW_BITS)).view(np.int64))]
+        return (found << ROW_BITS) | (addresses & _OFFSETS).view(np.int64)
+
+    @lazy
+    def _positions(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Ids of the fragments, ascending, and the position of each."""
+        ids = self.manifest.fragment_list.columns.ids
+        order = np.argsort(ids, kind="stable")
+        return np.ascontiguousarray(ids[order]), order
+
     def check_addresses(self, addresses: NDArray[np.uint64]) -> None:
         """Raise RowIndexError for an address that no row of the version has, deleted or not."""
+        if self._all_inside(addresses):
+            return
         for fragment_id, mine in grouped(addresses >> np.uint64(ROW_BITS)):
             fragment = self.fragment(fragment_id)
             if fragment is None:
@@ -151,6 +175,16 @@ class TableReader:
                     f"row address {(fragment_id << ROW_BITS) + highest} is out of range: fragment {fragment_id} has "
                     f"{fragment.physical_rows} physical rows"
                 )
+
+    def _all_inside(self, addresses: NDArray[np.uint64]) -> bool:
+        """Whether the manifest alone shows that all addresses are in the table."""
+        ids, positions = self._positions
+        owners = (addresses >> np.uint64(ROW_BITS)).view(np.int64)
+        at = np.searchsorted(ids, owners)
+        if not len(ids) or (at == len(ids)).any() or (ids[at] != owners).any():
+            return False
+        rows = self.manifest.fragment_list.columns.physical_rows[positions[at]]
+        return bool(((addresses & _OFFSETS).view(np.int64) < rows).all())
 
     def is_live(self, addresses: NDArray[np.uint64]) -> NDArray[np.bool_]:
         """Whether there are rows of these addresses that are not deleted."""
@@ -281,11 +315,11 @@ class _Fragments(Sequence[FragmentReader]):
             known = self._known.setdefault(index, made)
         return known
 
-    @cached_property
+    @lazy
     def _starts(self) -> NDArray[np.int64]:
         return np.concatenate([np.zeros(1, np.int64), np.cumsum(self._fragments.columns.num_rows)])
 
-    @cached_property
+    @lazy
     def _counted(self) -> int:
         """Number of fragments before the first one whose rows the manifest does not count."""
         unknown = np.flatnonzero(self._fragments.columns.num_rows < 0)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -11,10 +13,13 @@ from numpy.typing import NDArray
 from lance_dataset.errors import RowIndexError
 from lance_dataset.query.fragment_reader import FragmentReader
 from lance_dataset.query.join import join_arrays, take_values
+from lance_dataset.query.prefetch import together
 from lance_dataset.query.projection import OutputColumn, Projection
+from lance_dataset.query.row_taker import known_taker
 from lance_dataset.query.shapes import empty_batch, rows_only
 from lance_dataset.query.table_reader import ROW_BITS, TableReader, grouped
 from lance_dataset.schema import Schema
+from lancecodec.take import integers
 
 __all__ = ["row_ids", "row_numbers", "take_addresses", "take_fragment_rows", "take_row_ids", "take_rows"]
 
@@ -31,6 +36,10 @@ def row_numbers(indices: Sequence[int] | NDArray[np.integer] | pa.Array) -> NDAr
     TypeError
         Something that is no integer.
     """
+    if type(indices) is list:
+        plain = integers(indices)
+        if plain is not None:
+            return np.frombuffer(plain, np.int64)
     array = _integers(indices, "row number")
     if array.dtype.kind == "u" and len(array) and int(array.max()) > np.iinfo(np.int64).max:
         raise RowIndexError(f"row number {int(array.max())} is out of range")
@@ -77,28 +86,39 @@ def take_rows(reader: TableReader, rows: NDArray[np.int64], projection: Projecti
     Parameters
     ----------
     rows
-        Any order, repeats allowed.
+        Any order, repeats allowed; none of them negative.
 
     Raises
     ------
     RowIndexError
         A number is not below the number of rows.
     """
-    starts = reader.live_starts
-    if len(rows) and int(rows.max()) >= starts[-1]:
-        raise RowIndexError(f"row number {int(rows.max())} is out of range: the dataset has {int(starts[-1])} rows")
-    if not projection.columns:
-        return rows_only(len(rows), projection.schema)
-    if len(reader.fragments) == 1:
-        fragment = reader.fragments[0]
-        return take_fragment_rows(fragment, fragment.physical(rows), projection, schema)
+    if not projection.columns or not len(rows):
+        _check_numbers(reader, rows)
+        return rows_only(len(rows), projection.schema) if not projection.columns else empty_batch(projection.schema)
 
-    def piece(position: int, mine: NDArray[np.int64]) -> pa.RecordBatch:
-        fragment = reader.fragments[position]
-        return take_fragment_rows(fragment, fragment.physical(rows[mine] - starts[position]), projection, schema)
+    def others(part: Projection) -> pa.RecordBatch:
+        starts = reader.live_starts
+        owners = np.searchsorted(starts, rows, side="right") - 1
 
-    owners = np.searchsorted(starts, rows, side="right") - 1
-    return _by_fragment(owners, piece, projection)
+        def piece(position: int, mine: NDArray[np.int64]) -> pa.RecordBatch:
+            fragment = reader.fragments[position]
+            return _take_columns(fragment, fragment.physical(rows[mine] - starts[position]), part, schema)
+
+        return _by_fragment(reader, owners, piece, part)
+
+    try:
+        return reader.taker(projection).numbers(rows, projection, others)
+    except IndexError as error:
+        _check_numbers(reader, rows, error)
+        raise
+
+
+def _check_numbers(reader: TableReader, rows: NDArray[np.int64], error: IndexError | None = None) -> None:
+    if len(rows) and int(rows.max()) >= reader.num_rows:
+        raise RowIndexError(
+            f"row number {int(rows.max())} is out of range: the dataset has {reader.num_rows} rows"
+        ) from error
 
 
 def take_row_ids(
@@ -137,24 +157,32 @@ def take_addresses(
     addresses
         Any order, repeats allowed.
     """
-    reader.check_addresses(addresses)
+    places = reader.places(addresses)
     if not projection.columns:
         return rows_only(len(addresses), projection.schema)
+    if not len(addresses):
+        return empty_batch(projection.schema)
 
-    def piece(fragment_id: int, mine: NDArray[np.int64]) -> pa.RecordBatch:
-        fragment = reader.fragment(fragment_id)
-        assert fragment is not None  # as was checked
-        return take_fragment_rows(fragment, (addresses[mine] & _OFFSETS).astype(np.int64), projection, schema)
+    def others(part: Projection) -> pa.RecordBatch:
+        def piece(position: int, mine: NDArray[np.int64]) -> pa.RecordBatch:
+            rows = (addresses[mine] & _OFFSETS).astype(np.int64)
+            return _take_columns(reader.fragments[position], rows, part, schema)
 
-    return _by_fragment(addresses >> np.uint64(ROW_BITS), piece, projection)
+        return _by_fragment(reader, places >> ROW_BITS, piece, part)
+
+    return reader.taker(projection).places(places, projection, others)
 
 
 def _by_fragment(
-    owners: NDArray[np.integer], piece: Callable[[int, NDArray[np.int64]], pa.RecordBatch], projection: Projection
+    reader: TableReader,
+    owners: NDArray[np.integer],
+    piece: Callable[[int, NDArray[np.int64]], pa.RecordBatch],
+    projection: Projection,
 ) -> pa.RecordBatch:
-    """Rows in the order asked, taken fragment by fragment."""
+    """Rows in the order asked, taken fragment by fragment; at the same time where their files have to be waited for."""
     groups = list(grouped(owners))
-    pieces = [piece(owner, mine) for owner, mine in groups]
+    waiting = len(groups) > 1 and reader.fragments[groups[0][0]].is_remote
+    pieces = together([partial(piece, owner, mine) for owner, mine in groups], waiting=waiting)
     if len(pieces) == 1:
         return pieces[0]
     if not pieces:
@@ -168,9 +196,25 @@ def take_fragment_rows(
     fragment: FragmentReader, rows: NDArray[np.int64], projection: Projection, schema: Schema
 ) -> pa.RecordBatch:
     """Rows by physical offset in a fragment, deleted ones included."""
+    if not projection.columns or not len(rows):
+        return _take_columns(fragment, rows, projection, schema)
+    # a weak reference, as the fragment holds the taker: files are to be closed without a collector
+    taker = known_taker(
+        fragment.takers, projection, lambda: [weakref.proxy(fragment)], lambda: np.array([0, fragment.physical_rows])
+    )
+    rows = np.ascontiguousarray(rows, np.int64)
+    return taker.places(rows, projection, lambda part: _take_columns(fragment, rows, part, schema))
+
+
+def _take_columns(
+    fragment: FragmentReader, rows: NDArray[np.int64], projection: Projection, schema: Schema
+) -> pa.RecordBatch:
+    """The same, column by column."""
+    if not projection.columns:
+        return rows_only(len(rows), projection.schema)
     rows = rows.view()  # an object of this call, by which columns know what they found out for each other
-    arrays = [_take_column(fragment, output, rows, schema) for output in projection.columns]
-    return pa.RecordBatch.from_arrays(arrays, schema=projection.schema)
+    tasks = [partial(_take_column, fragment, output, rows, schema) for output in projection.columns]
+    return pa.RecordBatch.from_arrays(together(tasks, waiting=fragment.is_remote), schema=projection.schema)
 
 
 def _take_column(fragment: FragmentReader, output: OutputColumn, rows: NDArray[np.int64], schema: Schema) -> pa.Array:

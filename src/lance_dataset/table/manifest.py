@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from typing import TypeAlias
 
 from lance_dataset._proto import table_pb2
 from lance_dataset.errors import CorruptFileError, LanceError
@@ -32,6 +33,7 @@ from lance_dataset.table.naming import parse_manifest_name
 
 __all__ = [
     "BasePath",
+    "Decode",
     "Manifest",
     "WriterVersion",
     "decode_manifest",
@@ -210,13 +212,19 @@ class Manifest:
         return self.fragment_list.find(fragment_id)
 
 
-def read_manifest(store: ObjectStore, path: str) -> Manifest:
+#: From the bytes of a manifest file and its path to the manifest.
+Decode: TypeAlias = Callable[[bytes, str], Manifest]
+
+
+def read_manifest(store: ObjectStore, path: str, decode: Decode | None = None) -> Manifest:
     """Read and check a manifest.
 
     Parameters
     ----------
     store, path
         The file.
+    decode
+        Used instead of `decode_manifest`: one that knows manifests that were decoded before.
 
     Raises
     ------
@@ -227,7 +235,7 @@ def read_manifest(store: ObjectStore, path: str) -> Manifest:
     UnsupportedError
         The version needs a feature this release does not have.
     """
-    manifest = decode_manifest(store.read(path), path)
+    manifest = (decode or decode_manifest)(store.read(path), path)
     name = parse_manifest_name(path.rsplit("/", 1)[-1])
     if name is not None and name.version != manifest.version:
         raise CorruptFileError(f"{path}: holds version {manifest.version}, but its name means version {name.version}")

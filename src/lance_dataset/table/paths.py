@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeVar
 
 from lance_dataset.errors import CorruptFileError
 from lance_dataset.io.base import ObjectStore
@@ -26,6 +27,8 @@ DELETIONS_FOLDER = "_deletions"
 INDICES_FOLDER = "_indices"
 TRANSACTIONS_FOLDER = "_transactions"
 _MEMORY = "memory://"
+
+_Opened = TypeVar("_Opened")
 
 
 def is_in_memory(store: ObjectStore) -> bool:
@@ -74,6 +77,10 @@ class FileLocator:
         store, folder = self._folder(file.base_id, DATA_FOLDER)
         return store, safe_join(folder, file.path, what="data file")
 
+    def opened(self, file: DataFile, make: Callable[[], _Opened]) -> _Opened:
+        """A data file as `make` opens it; locators of tables that share files know another way."""
+        return make()
+
     def data_folder(self, base_id: int | None) -> tuple[ObjectStore, str]:
         """Store and folder of data files."""
         return self._folder(base_id, DATA_FOLDER)
@@ -95,6 +102,10 @@ class FileLocator:
     def inner_table(self, name: str) -> tuple[ObjectStore, str]:
         """Store and root of a table that lies in a folder of this one."""
         return self._store, f"{self._root}/{name}"
+
+    def options_of(self, base_id: int | None) -> Mapping[str, str]:
+        """Options that the files of a base path (None: of the table itself) are reached with."""
+        return self._options if base_id is None or base_id not in self._bases else self._base_options(base_id)
 
     def _folder(self, base_id: int | None, name: str) -> tuple[ObjectStore, str]:
         if base_id is None:
@@ -118,7 +129,9 @@ class FileLocator:
         if place and path.startswith(place) and "%" not in path and not has_options:
             # In the bucket, or the memory, of the table; neither credentials nor a session need be at hand.
             return self._store, path[len(place) :].rstrip("/")
-        return resolve(path, self._base_options(base.id), self._session)
+        store, root = resolve(path, self._base_options(base.id), self._session)
+        store.statistics = self._store.statistics  # what is read there is read of this table
+        return store, root
 
     def _base_options(self, base_id: int) -> dict[str, str]:
         prefix = f"base_{base_id}."

@@ -15,7 +15,7 @@ from lance_dataset.errors import (
 )
 from lance_dataset.io.base import ObjectStore
 from lance_dataset.table.commit.protocol import commit_protocol
-from lance_dataset.table.manifest import Manifest, read_manifest
+from lance_dataset.table.manifest import Decode, Manifest, read_manifest
 from lance_dataset.table.naming import (
     LATEST_COPY,
     VERSIONS_FOLDER,
@@ -128,15 +128,15 @@ def _no_table(store: ObjectStore, root: str) -> DatasetNotFoundError:
     return DatasetNotFoundError(f"Dataset at path {store.uri(root)} was not found")
 
 
-def read_named(store: ObjectStore, root: str, name: ManifestName) -> Manifest:
-    """The manifest of a listed version."""
+def read_named(store: ObjectStore, root: str, name: ManifestName, decode: Decode | None = None) -> Manifest:
+    """The manifest of a listed version; `decode` as of `read_manifest`."""
     try:
-        return read_manifest(store, named_path(root, name))
+        return read_manifest(store, named_path(root, name), decode)
     except MissingFileError:
         if name.naming is Naming.V1:
             renamed = manifest_path(root, name.version, Naming.V2)
             if store.exists(renamed):  # by a migration, since the listing
-                return read_manifest(store, renamed)
+                return read_manifest(store, renamed, decode)
         if store.external_manifests is not None:
             raise MissingFileError(
                 f"{store.external_manifests!r} lists version {name.version} of {store.uri(root)}, but its manifest "
@@ -146,12 +146,12 @@ def read_named(store: ObjectStore, root: str, name: ManifestName) -> Manifest:
         raise
 
 
-def read_latest(store: ObjectStore, root: str) -> Manifest | None:
-    """The manifest of the newest version, None when there is no table."""
+def read_latest(store: ObjectStore, root: str, decode: Decode | None = None) -> Manifest | None:
+    """The manifest of the newest version, None when there is no table; `decode` as of `read_manifest`."""
     latest = find_latest(store, root)
     while latest is not None:
         try:
-            return read_named(store, root, latest)
+            return read_named(store, root, latest, decode)
         except MissingFileError:
             # Others may have committed and cleaned up between the two steps; if nothing is newer, it is lost.
             seen, latest = latest, find_latest(store, root)
@@ -160,15 +160,15 @@ def read_latest(store: ObjectStore, root: str) -> Manifest | None:
     return None
 
 
-def read_newest(store: ObjectStore, root: str) -> Manifest:
-    """The manifest of the newest version.
+def read_newest(store: ObjectStore, root: str, decode: Decode | None = None) -> Manifest:
+    """The manifest of the newest version; `decode` as of `read_manifest`.
 
     Raises
     ------
     DatasetNotFoundError
         There is no table.
     """
-    manifest = read_latest(store, root)
+    manifest = read_latest(store, root, decode)
     if manifest is None:
         raise _no_table(store, root)
     return manifest
@@ -209,15 +209,20 @@ def locate_version(store: ObjectStore, root: str, version: int, naming: Naming |
     )
 
 
-def read_version(store: ObjectStore, root: str, version: int, naming: Naming | None = None) -> Manifest:
-    """The manifest of a version by its number, detached ones included; arguments and errors of `locate_version`."""
+def read_version(
+    store: ObjectStore, root: str, version: int, naming: Naming | None = None, decode: Decode | None = None
+) -> Manifest:
+    """The manifest of a version by its number, detached ones included.
+
+    Arguments and errors as of `locate_version`, `decode` as of `read_manifest`.
+    """
     if naming is not None and store.external_manifests is None:
         with suppress(MissingFileError):
-            return read_manifest(store, manifest_path(root, version, naming))
+            return read_manifest(store, manifest_path(root, version, naming), decode)
     try:
-        return read_manifest(store, locate_version(store, root, version))
+        return read_manifest(store, locate_version(store, root, version), decode)
     except MissingFileError:  # renamed by a migration between the two steps
-        return read_manifest(store, locate_version(store, root, version))
+        return read_manifest(store, locate_version(store, root, version), decode)
 
 
 def version_as_of(store: ObjectStore, root: str, moment: dt.datetime) -> Manifest:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Sequence
-from functools import cached_property
 from itertools import pairwise
 from typing import TypeVar
 
@@ -15,6 +14,7 @@ from numpy.typing import NDArray
 
 from lance_dataset._proto import file_pb2, table_pb2
 from lance_dataset.errors import CorruptFileError, UnsupportedError
+from lance_dataset.file.cache import lazy
 from lance_dataset.file.v0_1.dictionaries import with_dictionaries
 from lance_dataset.file.v0_1.read.spans import Spans
 from lance_dataset.io.base import InputFile
@@ -136,12 +136,12 @@ class LegacyFile:
         #: Rows of the last take and where they are, which the columns share.
         self.last_take: tuple[NDArray[np.int64], Spans] | None = None
 
-    @cached_property
+    @lazy
     def batch_rows(self) -> NDArray[np.int64]:
         """Rows of each batch."""
         return np.diff(self.batch_offsets)
 
-    @cached_property
+    @lazy
     def schema(self) -> Schema:
         """The schema embedded in the file, dictionaries included.
 
@@ -160,14 +160,14 @@ class LegacyFile:
         # positions of dictionaries count from the start of the file
         return with_dictionaries(schema, self.source, self.source.path)
 
-    @cached_property
+    @lazy
     def _embedded(self) -> Schema | None:
         if self._manifest_position == 0:
             return None
         manifest = _framed(self.source, self._manifest_position, table_pb2.Manifest, "embedded schema")
         return Schema.from_proto(manifest.fields, manifest.schema_metadata, where=self.source.path)
 
-    @cached_property
+    @lazy
     def pages(self) -> PageTable:
         """The page table of the data.
 
@@ -185,7 +185,7 @@ class LegacyFile:
             return table
         return PageTable(self.source, self._table_position, 0, self.batch_offsets)
 
-    @cached_property
+    @lazy
     def statistics_pages(self) -> PageTable | None:
         """The page table of the statistics, whose one batch has a row per batch of the file."""
         if self.statistics is None:
@@ -193,7 +193,7 @@ class LegacyFile:
         rows = np.array([0, self.num_batches], np.int64)
         return PageTable(self.source, self.statistics.page_table_position, 0, rows)
 
-    @cached_property
+    @lazy
     def statistics_fields(self) -> dict[int, list[list[file_pb2.Field]]]:
         """By id of a data field the structs named after it, each with its fields behind it: one if all is well."""
         structs: dict[int, list[file_pb2.Field]] = {}

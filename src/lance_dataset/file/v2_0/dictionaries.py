@@ -8,7 +8,6 @@ from typing import TypeAlias
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from lance_dataset.errors import CorruptFileError
 from lance_dataset.file.kinds import is_binary_like, is_wide
@@ -16,7 +15,7 @@ from lance_dataset.file.v2_0.nodes import Dictionary, Fixed, Node, unwrapped
 from lance_dataset.file.v2_0.page import Page
 from lancecodec import OffsetOverflowError
 
-__all__ = ["index_type", "over_items", "trimmed"]
+__all__ = ["encoded_strings", "index_type", "over_items", "trimmed"]
 
 #: Reads values ``[start, stop)`` of a node of `total` values: (page, node, total, type, start, stop).
 ReadNode: TypeAlias = "Callable[[Page, Node, int, pa.DataType, int, int], pa.Array]"
@@ -46,31 +45,50 @@ def index_type(page: Page, node: Dictionary, arrow_type: pa.DataType) -> pa.Data
 def over_items(page: Page, node: Dictionary, arrow_type: pa.DataType, indices: pa.Array, read: ReadNode) -> pa.Array:
     """Values of a page from their indices; `read` gives the items, which are decoded once for all ranges."""
     is_typed = pa.types.is_dictionary(arrow_type)
-    item_type = arrow_type.value_type if is_typed else arrow_type
-    items = page.cache.get(
+    items = _items(page, node, arrow_type.value_type if is_typed else arrow_type, read)
+    return _typed(page, arrow_type, indices, items) if is_typed else _strings(page, arrow_type, indices, items)
+
+
+def encoded_strings(
+    page: Page, node: Dictionary, arrow_type: pa.DataType, start: int, stop: int, read: ReadNode
+) -> pa.Array:
+    """Strings ``[start, stop)`` of a page as a dictionary array, resolved if the dictionary is larger or has nulls."""
+    indices = read(page, node.indices, page.length, index_type(page, node, arrow_type), start, stop)
+    items = _items(page, node, arrow_type, read)
+    if items.null_count or len(items) > stop - start:
+        return _strings(page, arrow_type, indices, items)
+    return pa.DictionaryArray.from_arrays(_zero_based(page, indices, items), items, safe=False)
+
+
+def _items(page: Page, node: Dictionary, item_type: pa.DataType, read: ReadNode) -> pa.Array:
+    return page.cache.get(
         (page.start, item_type),
         lambda: read(page, node.items, node.size, item_type, 0, node.size),
         lambda items: items.nbytes,
     )
-    return _typed(page, arrow_type, indices, items) if is_typed else _strings(page, arrow_type, indices, items)
 
 
 def _strings(page: Page, arrow_type: pa.DataType, indices: pa.Array, items: pa.Array) -> pa.Array:
+    zero_based = _zero_based(page, indices, items)
+    if not is_wide(arrow_type):
+        _check_total(items, zero_based)
+    return items.take(zero_based)
+
+
+def _zero_based(page: Page, indices: pa.Array, items: pa.Array) -> pa.Array:
     """The writer's optimisation of string columns: index 0 is null, k is item k - 1."""
     codes = np.asarray(pc.fill_null(indices, 0) if indices.null_count else indices)
     if len(codes) and int(codes.max()) > len(items):
         raise CorruptFileError(f"{page.where}: dictionary index {int(codes.max())} of {len(items)} items")
     valid = codes > 0
-    if not is_wide(arrow_type):
-        _check_total(items, codes)
-    zero_based = pa.array(codes - codes.dtype.type(1), mask=None if valid.all() else ~valid)
-    return items.take(zero_based)
+    return pa.array(codes - codes.dtype.type(1), mask=None if valid.all() else ~valid)
 
 
-def _check_total(items: pa.Array, codes: NDArray[np.unsignedinteger]) -> None:
+def _check_total(items: pa.Array, indices: pa.Array) -> None:
     """Refuse to put more bytes together than 32-bit offsets reach."""
     lengths = np.asarray(pc.fill_null(pc.binary_length(items), 0), np.int64)
-    uses = np.bincount(codes.astype(np.int64, copy=False), minlength=len(items) + 1)[1:]
+    used = np.asarray(indices.drop_null() if indices.null_count else indices).astype(np.int64)
+    uses = np.bincount(used, minlength=len(items))
     if int(lengths @ uses) > np.iinfo(np.int32).max:
         raise OffsetOverflowError("the values of the range have more than 2**31 - 1 bytes")
 

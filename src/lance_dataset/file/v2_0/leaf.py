@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,9 +11,11 @@ from numpy.typing import NDArray
 
 from lance_dataset.errors import CorruptFileError, UnsupportedError
 from lance_dataset.file.buffers import allocate, bit_width, concat_arrays
+from lance_dataset.file.cache import lazy
 from lance_dataset.file.column import ColumnReader, OversizeError
 from lance_dataset.file.kinds import is_binary_like, is_wide
-from lance_dataset.file.v2_0.arrays import check_nulls_fit, has_nothing_but_nulls, read_page
+from lance_dataset.file.v2_0.arrays import check_nulls_fit, has_nothing_but_nulls, read_node, read_page
+from lance_dataset.file.v2_0.dictionaries import encoded_strings
 from lance_dataset.file.v2_0.nodes import Binary, Dictionary, Fixed, FixedSizeList, Flat, Node, Nullable, plain_fixed
 from lance_dataset.file.v2_0.page import Page
 from lance_dataset.file.v2_0.take import ends_table, nested_array, take_page
@@ -90,20 +91,28 @@ class LeafColumn(ColumnReader):
         """One array per page, without a copy where the page is stored as Arrow holds it."""
         return self._read_pieces(start, stop)
 
-    def _read_pieces(self, start: int, stop: int) -> list[pa.Array]:
+    def read_encoded(self, start: int, stop: int) -> list[pa.Array]:
+        """See `ColumnReader.read_encoded`."""
+        return self._read_pieces(start, stop, encoded=is_binary_like(self.arrow_type))
+
+    def _read_pieces(self, start: int, stop: int, *, encoded: bool = False) -> list[pa.Array]:
         pieces: list[pa.Array] = []
         for page, first, end in page_ranges(self._pages, self._starts, start, stop):
-            pieces.extend(self._read_page(page, first, end))
+            pieces.extend(self._read_page(page, first, end, encoded=encoded))
         return pieces
 
-    def _read_page(self, page: Page, first: int, end: int) -> list[pa.Array]:
+    def _read_page(self, page: Page, first: int, end: int, *, encoded: bool = False) -> list[pa.Array]:
         try:
-            array = read_page(page, self.arrow_type, first, end)
+            if encoded and isinstance(page.node, Dictionary):
+                array = encoded_strings(page, page.node, self.arrow_type, first, end, read_node)
+            else:
+                array = read_page(page, self.arrow_type, first, end)
         except OffsetOverflowError as error:
             if end - first == 1:
                 raise CorruptFileError(f"{page.where}: one value has more than 2**31 - 1 bytes") from error
             middle = (first + end) // 2
-            return [*self._read_page(page, first, middle), *self._read_page(page, middle, end)]
+            halves = (first, middle), (middle, end)
+            return [piece for half in halves for piece in self._read_page(page, *half, encoded=encoded)]
         except CodecError as error:
             raise CorruptFileError(f"{page.where}: {error}") from error
         self._check_nulls(array)
@@ -172,16 +181,16 @@ class LeafColumn(ColumnReader):
     def _mapped(self) -> bool:
         return all(page.source.mapped is not None for page in self._pages)
 
-    @cached_property
+    @lazy
     def _page_starts(self) -> list[int]:
         return [*self._starts, self.num_rows]
 
-    @cached_property
+    @lazy
     def _fixed_bits(self) -> int:
         """Width of a value in bits, fixed-size lists flattened; 0 where there is none."""
         return _flattened_bits(self.arrow_type)
 
-    @cached_property
+    @lazy
     def _fixed(self) -> FixedPages | None:
         if self._fixed_bits == 0 or not self._mapped:
             return None
@@ -198,7 +207,7 @@ class LeafColumn(ColumnReader):
             return None  # nothing but nulls: only the schema says how wide they are
         return FixedPages(self._page_starts, self._fixed_bits, values, validity)
 
-    @cached_property
+    @lazy
     def _ends(self) -> EndsPages | None:
         if not is_binary_like(self.arrow_type) or not self._mapped:
             return None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,6 +10,7 @@ from numpy.typing import NDArray
 
 from lance_dataset.errors import CorruptFileError
 from lance_dataset.file.buffers import allocate, concat_arrays
+from lance_dataset.file.cache import lazy
 from lance_dataset.file.column import ColumnReader, OversizeError
 from lance_dataset.file.kinds import is_wide
 from lance_dataset.file.v2_0.leaf import page_ranges
@@ -206,7 +206,7 @@ class ListColumn(ColumnReader):
             raise CorruptFileError(f"{self._where}: {error}") from error
         return self._assemble(count, validity, nulls, offsets, self._items.take(item_rows))
 
-    @cached_property
+    @lazy
     def _ends(self) -> EndsPages:
         # Without a mapping this reads the ends of the whole column once: 8 bytes a list, kept on the open file.
         tables: list[EndsTable | None] = []

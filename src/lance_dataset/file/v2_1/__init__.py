@@ -25,12 +25,14 @@ _PAGES_2_2 = LEVEL_PAGES
 
 def open_column(field: Field, locate: Locate, num_rows: int) -> ColumnReader:
     """Open the columns of a field and of everything below it; see `decode.open_column`."""
+    found = locate(field)
+    if found is None:
+        found = next(filter(None, map(locate, field.walk())), None)
+    if found is None or found[0].version != "2.1":
+        return decode.open_column(field, locate, num_rows, _PAGES_2_2)
     if field_has_array_pages(field, locate):
         return v2_0.open_column(field, locate, num_rows)
-    found = (locate(node) for node in field.walk())
-    first = next((metadata for metadata, _ in filter(None, found)), None)
-    older = first is not None and first.version == "2.1"
-    return decode.open_column(field, locate, num_rows, _PAGES_2_1 if older else _PAGES_2_2)
+    return decode.open_column(field, locate, num_rows, _PAGES_2_1)
 
 
 def stored_indices(schema: Schema, metadata: FileMetadata) -> list[tuple[int, int]]:

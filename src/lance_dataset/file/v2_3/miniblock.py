@@ -6,11 +6,11 @@ Such chunks are rewritten on reading, one by one, into chunks as 2.2 has them, w
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
 
+from lance_dataset.file.cache import lazy
 from lance_dataset.file.v2_1.layout import MiniBlockLayout
 from lance_dataset.file.v2_1.read.miniblock import MiniBlockPage, OpenedChunks
 from lance_dataset.file.v2_1.read.page import Page
@@ -38,7 +38,7 @@ class PlanarMiniBlockPage(MiniBlockPage):
     def _at_hand(self) -> bool:
         return self._rewriter is None and super()._at_hand
 
-    @cached_property
+    @lazy
     def _dictionary(self) -> pa.Array | None:
         layout = self._layout
         if layout.dictionary is None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import cached_property
 from typing import Protocol
 
 import numpy as np
@@ -11,6 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from lance_dataset.errors import CorruptFileError
+from lance_dataset.file.cache import lazy
 from lance_dataset.file.v2_1.layout import FullZipLayout, MiniBlockLayout
 from lance_dataset.file.v2_1.read.constant import ConstantPage
 from lance_dataset.file.v2_1.read.fullzip import FullZipPage
@@ -104,7 +104,7 @@ class _DictionaryPlane:
         items = replace(page, length=self._size, layout=layout.items, buffers=buffers)
         self._items = FullZipPage(items, layout.items, value_type, 1)
 
-    @cached_property
+    @lazy
     def _indices(self) -> NDArray[np.unsignedinteger]:
         encoding = self._layout.indices
         bits = integer_bits(encoding)

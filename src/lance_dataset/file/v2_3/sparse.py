@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from functools import cached_property
-
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from lance_dataset.errors import CorruptFileError
+from lance_dataset.file.cache import lazy
 from lance_dataset.file.kinds import is_empty_struct
 from lance_dataset.file.v2_1.layout import ConstantLayout, Layer
 from lance_dataset.file.v2_1.nesting import Branch, Nest
@@ -59,13 +58,13 @@ class SparsePage:
 
     # -- what is read once per open file -------------------------------------------------------------------------
 
-    @cached_property
+    @lazy
     def _structure(self) -> Structure:
         page = self._page
         payloads = [page.read(buffer) for buffer in range(self._value_buffers, len(page.buffers))]
         return open_structure(self._layout.layers, page.length, payloads, sum(size for _, size in page.buffers))
 
-    @cached_property
+    @lazy
     def _values(self) -> ValuePlane:
         layout, structure, value_type = self._layout.values, self._structure, self._branch.leaf.storage_type
         if layout == _NO_VALUES and structure.num_values and not is_empty_struct(value_type):

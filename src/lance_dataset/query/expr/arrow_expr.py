@@ -6,6 +6,7 @@ without some columns does not read them.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -30,18 +31,29 @@ def expression_type(expression: pc.Expression, schema: pa.Schema) -> pa.DataType
     try:
         return _project(expression, schema.empty_table()).type
     except pa.ArrowException as error:
-        missing = _missing_name(str(error))
-        if missing is not None:
-            hint = nearest_name_hint(missing, schema.names)
-            raise FieldNotFoundError(f"No field named {missing!r} in filter {expression}{hint}") from error
+        missing = _missing_path(str(error))
+        if missing:
+            known = _names_beside(missing, schema)
+            hint = nearest_name_hint(missing[-1], known) if known else ""
+            raise FieldNotFoundError(f"No field named {'.'.join(missing)!r} in filter {expression}{hint}") from error
         raise FilterError(f"The filter {expression} does not fit the schema: {error}") from error
 
 
-def _missing_name(message: str) -> str | None:
+def _missing_path(message: str) -> list[str]:
+    """The names of the column or nested field that Arrow says it did not find; none if it says something else."""
     _, found, after = message.partition("No match for FieldRef.")
-    if not found:
-        return None
-    return after.partition("Name(")[2].partition(")")[0] or after.partition(" ")[0]
+    return re.findall(r"Name\(([^)]*)\)", after.partition(" in ")[0]) if found else []
+
+
+def _names_beside(path: Sequence[str], schema: pa.Schema) -> list[str]:
+    """The names among which the first one of a path should have been that is not there."""
+    kind = pa.struct(list(schema))
+    for name in path:
+        names = [kind.field(place).name for place in range(kind.num_fields)] if pa.types.is_struct(kind) else []
+        if name not in names or name == path[-1]:
+            return names
+        kind = kind.field(names.index(name)).type
+    return []
 
 
 def columns_read(expression: pc.Expression, schema: pa.Schema) -> tuple[str, ...]:

@@ -18,12 +18,15 @@ from lance_dataset.errors import FieldNotFoundError, FilterError, nearest_name_h
 from .bind_calls import CallRules
 from .casts import cast_kernel
 from .evaluate import compile_tree
+from .functions.registry import find_function
+from .functions.statement import one_statement
 from .literals import LiteralMismatch, convert_literal, natural_scalar, shortest_decimal
 from .sql_types import parse_arrow_type
 from .tree import (
     And,
     Arithmetic,
     Call,
+    Case,
     Cast,
     Column,
     Comparison,
@@ -42,6 +45,7 @@ from .tree import (
     Negate,
     Not,
     Or,
+    is_volatile,
 )
 from .type_rules import common_type, is_binary, is_list, is_number, is_text, plain_type
 
@@ -53,7 +57,13 @@ _EXACT: dict[str, Callable[[Decimal, Decimal], Decimal]] = {
     "-": Decimal.__sub__,
     "*": Decimal.__mul__,
 }
+#: Literals beyond the range of floats are no longer computed with exactly.
+_WIDEST_EXPONENT = 400
 _DATA_ERRORS = (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError, OverflowError, ValueError, TypeError)
+
+
+class ConstantError(FilterError, pa.ArrowInvalid):
+    """A constant part of the filter that cannot be computed, such as ``1 / 0``: as if it had failed while scanning."""
 
 
 def bind(tree: Expression, schema: pa.Schema, text: str, *, projection: bool = False) -> Expression:
@@ -68,8 +78,8 @@ def bind(tree: Expression, schema: pa.Schema, text: str, *, projection: bool = F
     text
         The filter text, for error messages.
     projection
-        Let number literals take the type of the column they are combined with in arithmetic, so that ``a + 1`` has the
-        type of ``a``. In filters arithmetic with literals is done in 64 bits.
+        Let a number literal take the type of the column that the whole expression combines it with, so that ``a + 1``
+        has the type of ``a``. Elsewhere arithmetic with literals is done in 64 bits.
 
     Raises
     ------
@@ -78,7 +88,7 @@ def bind(tree: Expression, schema: pa.Schema, text: str, *, projection: bool = F
     FilterError
         An unknown function, or operands of the wrong type.
     """
-    return _Binder(schema, text, projection).bind(tree)
+    return _Binder(schema, text, projection).bind_all(tree)
 
 
 class _Binder(CallRules):
@@ -86,6 +96,8 @@ class _Binder(CallRules):
         self.schema = schema
         self.text = text
         self.projection = projection
+        self.lazy = 0
+        self.root: Expression | None = None
         self.rules: dict[type[Expression], Callable[[Any], Expression]] = {
             Literal: self.literal,
             Name: self.name,
@@ -104,23 +116,44 @@ class _Binder(CallRules):
             Negate: self.negate,
             Concatenation: self.concatenation,
             Cast: self.explicit_cast,
+            Case: self.case,
             Call: self.call,
         }
 
     def bind(self, node: Expression) -> Expression:
         return self.rules[type(node)](node)
 
+    def bind_all(self, tree: Expression) -> Expression:
+        """Bind a whole tree, in which all calls of `now()` and its like have one value."""
+        self.root = tree
+        with one_statement():
+            bound = self.bind(tree)
+            return bound if self.projection else self.truth_of_match(bound)
+
+    def truth_of_match(self, bound: Expression) -> Expression:
+        """`regexp_match` where a boolean is needed: whether there is a match."""
+        if isinstance(bound, Call) and bound.name == "regexp_match":
+            function = find_function("regexp_like")
+            return replace(bound, name="regexp_like", function=function, type=pa.bool_())
+        return bound
+
+    def failed(self, error: Exception, node: Expression) -> FilterError:
+        """What to raise for an error that computing showed ahead of the scan."""
+        return ConstantError(str(error), self.text, node.position if node.position >= 0 else None)
+
     def error(self, message: str, node: Expression) -> FilterError:
         return FilterError(message, self.text, node.position if node.position >= 0 else None)
 
     def folded(self, node: Expression) -> Expression:
         """The constant a node amounts to when all its operands are constants, else the node."""
-        if not all(isinstance(child, Constant) for child in node.children()):
+        if not all(isinstance(child, Constant) for child in node.children()) or is_volatile(node):
             return node
         try:
             value = compile_tree(node)(None)
         except _DATA_ERRORS as error:
-            raise self.error(str(error), node) from error
+            if self.lazy:
+                return node  # fails when a row needs it, if one does
+            raise self.failed(error, node) from error
         return Constant(value, type=value.type, position=node.position)
 
     # -- leaves ------------------------------------------------------------------------------------------------------
@@ -188,7 +221,8 @@ class _Binder(CallRules):
         return self.folded(Comparison(operator, left, right, type=pa.bool_(), position=node.position))
 
     def require_comparable(self, operand: Expression, node: Expression, *, equality: bool = False) -> None:
-        if pa.types.is_nested(operand.type) and not (equality and is_list(operand.type)):
+        nested = pa.types.is_nested(operand.type) and not (equality and is_list(operand.type))
+        if nested or pa.types.is_interval(operand.type):
             raise self.error(f"Values of type {operand.type} are not comparable", node)
 
     def distinct(self, node: IsDistinct) -> Expression:
@@ -236,6 +270,9 @@ class _Binder(CallRules):
         """A typed constant in the type of the column it meets, when that loses nothing."""
         if not (isinstance(node, Constant) and isinstance(other, Column)) or node.type.equals(other.type):
             return node
+        if pa.types.is_date(node.type) and pa.types.is_timestamp(other.type) and other.type.tz is not None:
+            value = node.value.cast(pa.timestamp(other.type.unit)).cast(other.type)  # the day of UTC
+            return Constant(value, type=value.type, position=node.position)
         families = (pa.types.is_integer, pa.types.is_decimal, pa.types.is_timestamp)
         alike = any(family(node.type) and family(other.type) for family in families)
         if not alike or (pa.types.is_timestamp(node.type) and (node.type.tz is None) != (other.type.tz is None)):
@@ -250,6 +287,9 @@ class _Binder(CallRules):
 
     def in_list(self, node: InList) -> Expression:
         operand = self.bind(node.operand)
+        literals = self.literals_of(operand, node.items)
+        if literals is not None:
+            return InList(operand, literals, node.negated, type=pa.bool_(), position=node.position)
         items = [self.bind(item) for item in node.items]
         if isinstance(operand, Constant) or not all(isinstance(item, Constant) for item in items):
             return self.any_equal(operand, items, node)
@@ -258,6 +298,29 @@ class _Binder(CallRules):
         target = reduce(lambda known, pair: common_type(known, pair[0].type) or known, met, operand.type)
         values = tuple(self.cast(item, target) for _, item in met)
         return InList(self.cast(operand, target), values, node.negated, type=pa.bool_(), position=node.position)
+
+    @staticmethod
+    def literals_of(operand: Expression, items: Sequence[Expression]) -> tuple[Constant, ...] | None:
+        """Literals that have the type of a column as it is, all at once, as there may be many; None if one has not."""
+        if not isinstance(operand, Column):
+            return None
+        kind = operand.type
+        floating = pa.types.is_floating(kind)
+        wanted = (int, Decimal) if floating else (int,) if pa.types.is_integer(kind) else (str,) * is_text(kind)
+        literals: list[Any] = [item.value for item in items if isinstance(item, Literal)]
+        values = [value for value in literals if type(value) in wanted]
+        if len(values) < len(items):
+            return None
+        try:
+            scalars = (
+                pa.array([float(value) for value in values], pa.float64()).cast(kind)
+                if floating
+                else pa.array(values, kind)
+            )
+        except (pa.ArrowInvalid, OverflowError):
+            return None
+        found = zip(scalars, items, strict=True)
+        return tuple(Constant(scalar, type=kind, position=item.position) for scalar, item in found)
 
     def any_equal(self, operand: Expression, items: Sequence[Expression], node: InList) -> Expression:
         tests = tuple(self.compare("=", operand, item, node) for item in items)
@@ -268,7 +331,7 @@ class _Binder(CallRules):
     # -- logic -------------------------------------------------------------------------------------------------------
 
     def boolean(self, node: Expression, what: str) -> Expression:
-        bound = self.bind(node)
+        bound = self.truth_of_match(self.bind(node))
         if pa.types.is_null(bound.type):
             return self.cast(bound, pa.bool_())
         if not pa.types.is_boolean(bound.type):
@@ -288,6 +351,32 @@ class _Binder(CallRules):
 
     def null_test(self, node: IsNull) -> Expression:
         return self.folded(replace(node, operand=self.bind(node.operand), type=pa.bool_()))
+
+    def case(self, node: Case) -> Expression:
+        """A CASE without the branches that are never chosen, its results in one type."""
+        self.lazy += 1
+        try:
+            return self.lazy_case(node)
+        finally:
+            self.lazy -= 1
+
+    def lazy_case(self, node: Case) -> Expression:
+        conditions = [self.boolean(condition, "WHEN") for condition in node.conditions]
+        written = [*node.results, node.otherwise or Literal(None, position=node.position)]
+        values = self.unified([self.bind(value) for value in written], node, "CASE")
+        otherwise = values.pop()
+        branches: list[tuple[Expression, Expression]] = []
+        for condition, value in zip(conditions, values, strict=True):
+            if isinstance(condition, Constant):
+                if not condition.value.as_py():
+                    continue
+                otherwise = value
+                break
+            branches.append((condition, value))
+        if not branches:
+            return replace(otherwise, position=node.position)
+        chosen, results = zip(*branches, strict=True)
+        return replace(node, conditions=chosen, results=results, otherwise=otherwise, type=otherwise.type)
 
     def like(self, node: Like) -> Expression:
         operand, pattern = self.text_operand(node.operand), self.text_operand(node.pattern)
@@ -321,6 +410,8 @@ class _Binder(CallRules):
             value = side.literal.value if isinstance(side, Constant) and side.literal is not None else None
             if isinstance(value, bool) or not isinstance(value, (int, Decimal)):
                 return None
+            if value and abs(Decimal(value).adjusted()) > _WIDEST_EXPONENT:
+                return None
             numbers.append(value)
         if not any(isinstance(number, Decimal) for number in numbers):
             return None
@@ -335,13 +426,16 @@ class _Binder(CallRules):
         value = node.literal.value
         if isinstance(value, bool) or not isinstance(value, (int, Decimal)):
             return node
-        if self.projection and isinstance(other, Column) and is_number(other.type):
+        if self.projection and parent is self.root and isinstance(other, Column) and is_number(other.type):
             try:
                 scalar = convert_literal(node.literal, other.type)
             except LiteralMismatch:
                 return node
         elif pa.types.is_decimal(other.type) and (isinstance(value, Decimal) or parent.operator != "/"):
-            scalar = shortest_decimal(Decimal(value))
+            try:
+                scalar = shortest_decimal(Decimal(value))
+            except LiteralMismatch as mismatch:
+                raise self.error(str(mismatch), node) from None
         elif pa.types.is_float32(other.type) and isinstance(value, int):
             scalar = pa.scalar(float(value), pa.float32())
         else:
@@ -354,20 +448,49 @@ class _Binder(CallRules):
         if pa.types.is_null(left.type) and pa.types.is_null(right.type):
             return self.cast(left, pa.int64()), self.cast(right, pa.int64())
         if pa.types.is_null(left.type):
-            return self.cast(left, right.type), right
+            return self.arithmetic_operands(self.cast(left, self.beside(right.type)), right, node)
         if pa.types.is_null(right.type):
-            return left, self.cast(right, left.type)
+            return self.arithmetic_operands(left, self.cast(right, self.beside(left.type)), node)
         if is_number(left.type) and is_number(right.type):
             target = common_type(left.type, right.type)
             assert target is not None
-            if node.operator in ("<<", ">>") and not pa.types.is_integer(target):
-                raise self.error(f"Operator {node.operator} needs integers", node)
+            if node.operator in ("<<", ">>"):
+                target = self.shifted_type(left.type, right.type, target)
             if pa.types.is_decimal(target) and node.operator in "*/":
                 return self.as_decimal(left), self.as_decimal(right)
             return self.cast(left, target), self.cast(right, target)
-        if node.operator in "+-" and pa.types.is_temporal(left.type) and pa.types.is_temporal(right.type):
+        if pa.types.is_interval(left.type) != pa.types.is_interval(right.type):
+            return self.interval_operands(left, right, node)
+        moments = pa.types.is_temporal(left.type) and pa.types.is_temporal(right.type)
+        if node.operator in "+-" and moments and not pa.types.is_interval(left.type):
             return left, right
         raise self.error(f"Operator {node.operator} does not take {left.type} and {right.type}", node)
+
+    @staticmethod
+    def beside(other: pa.DataType) -> pa.DataType:
+        """The type of a null in arithmetic with values of another type."""
+        return pa.timestamp("us") if pa.types.is_interval(other) else other
+
+    @staticmethod
+    def shifted_type(left: pa.DataType, right: pa.DataType, common: pa.DataType) -> pa.DataType:
+        """The integers that numbers are shifted as."""
+        if pa.types.is_integer(common):
+            return common
+        return pa.uint64() if pa.types.is_integer(left) and pa.types.is_integer(right) else pa.int64()
+
+    def interval_operands(self, left: Expression, right: Expression, node: Arithmetic) -> tuple[Expression, Expression]:
+        """A moment and the constant interval that is added to it."""
+        if pa.types.is_interval(left.type) and node.operator == "+":
+            left, right = right, left
+        moment = pa.types.is_date(left.type) or pa.types.is_timestamp(left.type)
+        if not (moment and pa.types.is_interval(right.type)) or node.operator not in "+-":
+            raise self.error(f"Operator {node.operator} does not take {left.type} and {right.type}", node)
+        if not isinstance(right, Constant):
+            raise self.error("Only intervals that are constant can be added", node)
+        step = right.value.as_py()
+        if pa.types.is_date(left.type) and step is not None and step.nanoseconds:
+            left = self.cast(left, pa.timestamp("us"))
+        return left, right
 
     def as_decimal(self, node: Expression) -> Expression:
         if pa.types.is_decimal(node.type):
@@ -398,7 +521,7 @@ class _Binder(CallRules):
         stand_ins: dict[str, pa.Array] = {}
 
         def stand_in(child: Expression) -> Expression:
-            if isinstance(child, Constant):
+            if isinstance(child, Constant) and not (isinstance(node, Arithmetic) and is_number(child.type)):
                 return child
             name = str(len(stand_ins))
             stand_ins[name] = pa.nulls(0, child.type)
@@ -413,7 +536,7 @@ class _Binder(CallRules):
         try:
             return compile_tree(probe)(pa.RecordBatch.from_pydict(stand_ins)).type
         except _DATA_ERRORS as error:
-            raise self.error(str(error), node) from error
+            raise self.failed(error, node) from error
 
     def negate(self, node: Negate) -> Expression:
         operand = self.bind(node.operand)
@@ -447,7 +570,10 @@ class _Binder(CallRules):
         operand = self.bind(node.operand)
         number = node.operand.value if isinstance(node.operand, Literal) else None
         if pa.types.is_decimal(node.target) and isinstance(number, (int, Decimal)) and not isinstance(number, bool):
-            scalar = shortest_decimal(Decimal(number))
+            try:
+                scalar = shortest_decimal(Decimal(number))
+            except LiteralMismatch as mismatch:
+                raise self.error(str(mismatch), node.operand) from None
             operand = Constant(scalar, type=scalar.type, position=operand.position)
         if operand.type.equals(node.target) and isinstance(operand, Constant):
             return Constant(operand.value, type=operand.type, position=node.position)

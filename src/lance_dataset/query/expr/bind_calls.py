@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import reduce
 from typing import NoReturn
@@ -15,8 +15,8 @@ from lance_dataset.errors import FilterError, nearest_name_hint
 from .functions.registry import Function, Kind, find_function, function_names
 from .literals import LiteralMismatch, convert_literal
 from .sql_types import arrow_type_name
-from .tree import Call, Cast, Constant, Expression, FieldAccess, Literal
-from .type_rules import common_type, is_binary, is_list, is_number, is_text
+from .tree import Call, Cast, Column, Constant, Expression, FieldAccess, Literal
+from .type_rules import common_type, is_binary, is_list, is_number, is_text, plain_type
 
 __all__ = ["CallRules"]
 
@@ -38,6 +38,8 @@ _AGGREGATES = {
 
 class CallRules:
     """The part of the binder that deals with calls."""
+
+    schema: pa.Schema
 
     @abstractmethod
     def bind(self, node: Expression) -> Expression:
@@ -77,7 +79,10 @@ class CallRules:
             self.unknown_function(node)
         if not function.accepts(len(node.arguments)):
             raise self.error(f"Function {name!r} takes {function.arity()} argument(s), not {len(node.arguments)}", node)
-        arguments = self.arguments(function, [self.bind(argument) for argument in node.arguments], node)
+        given = [self.bind(argument) for argument in node.arguments]
+        if function.describe is not None:
+            return self.described(function.describe, given, node)
+        arguments = self.arguments(function, given, node)
         bound = replace(node, name=name, arguments=tuple(arguments), function=function)
         return self.folded(replace(bound, type=self.result_type(bound)))
 
@@ -103,6 +108,27 @@ class CallRules:
             raise self.error("get_field needs the name of the field as a string", parameter)
         return self.bind(FieldAccess(operand, parameter.value, position=node.position))
 
+    def described(self, describe: Callable[..., pa.Scalar], arguments: Sequence[Expression], node: Call) -> Expression:
+        """What is known of the first argument without its values."""
+        first, *others = arguments
+        options = [other.value for other in others if isinstance(other, Constant)]
+        if len(options) < len(others):
+            raise self.error(f"Function {node.name!r} takes constants behind its first argument", node)
+        try:
+            value = describe(self.described_field(first), *options)
+        except pa.ArrowInvalid as error:
+            raise self.error(str(error), node) from None
+        return Constant(value, type=value.type, position=node.position)
+
+    def described_field(self, node: Expression) -> pa.Field:
+        """The field that a column is, or one made up for a computed value."""
+        if not isinstance(node, Column):
+            return pa.field("", node.type)
+        field = self.schema.field(node.path[0])
+        for name in node.path[1:]:
+            field = plain_type(field.type).field(name)
+        return field
+
     # -- arguments ---------------------------------------------------------------------------------------------------
 
     def arguments(self, function: Function, arguments: Sequence[Expression], node: Call) -> list[Expression]:
@@ -114,19 +140,37 @@ class CallRules:
                 converted[place] = self.argument(kind, argument, function, node)
         if Kind.SAME in kinds:
             same = [place for place, kind in enumerate(kinds) if kind is Kind.SAME]
-            for place, argument in zip(same, self.unified([converted[place] for place in same], node), strict=True):
+            together = self.unified([converted[place] for place in same], node, f"Function {node.name!r}")
+            for place, argument in zip(same, together, strict=True):
                 converted[place] = argument
         if Kind.ELEMENT in kinds:
             converted[1] = self.list_member(converted[0], converted[1], node)
         if kinds[:2] == (Kind.LIST, Kind.LIST):
             converted[:2] = self.lists(converted[0], converted[1], node)
+        if function.coercion is not None:
+            converted = self.coerced(function.coercion, converted, node)
         return self.one_text_type(converted, kinds)
+
+    def coerced(
+        self,
+        coercion: Callable[[Sequence[pa.DataType]], Sequence[pa.DataType]],
+        arguments: Sequence[Expression],
+        call: Call,
+    ) -> list[Expression]:
+        """The arguments in the types that the function asks for."""
+        try:
+            targets = coercion([argument.type for argument in arguments])
+        except pa.ArrowInvalid as error:
+            raise self.error(str(error), call) from None
+        return [self.cast(argument, target) for argument, target in zip(arguments, targets, strict=True)]
 
     def argument(self, kind: Kind, node: Expression, function: Function, call: Call) -> Expression:
         """One argument as the kind of its parameter wants it."""
         arrow = node.type
         if pa.types.is_null(arrow) and kind in _TYPE_OF_NULL:
             return self.cast(node, _TYPE_OF_NULL[kind])
+        if kind is Kind.INTERVAL and is_text(arrow):
+            return self.cast(node, pa.month_day_nano_interval())
         if not _ACCEPTED[kind](arrow):
             raise self.error(
                 f"Function {function.name!r} needs {kind.value}, not {arrow}", node if node.position >= 0 else call
@@ -139,16 +183,16 @@ class CallRules:
             return self.cast(node, pa.string())
         return node
 
-    def unified(self, nodes: Sequence[Expression], call: Call) -> list[Expression]:
-        """All nodes in one type: number literals keep the type they are spelled in."""
+    def unified(self, nodes: Sequence[Expression], parent: Expression, what: str) -> list[Expression]:
+        """All nodes in one type: number literals keep the type they are spelled in; `what` needs them."""
         decimal = next((node for node in nodes if pa.types.is_decimal(node.type)), None)
         if decimal is not None:
-            nodes = [self.exact(node, decimal.type) for node in nodes]
+            nodes = [self.exact(node, decimal.type) for node in nodes]  # as far as it holds them
 
         def widen(known: pa.DataType, node: Expression) -> pa.DataType:
             target = common_type(known, node.type)
             if target is None:
-                raise self.error(f"Function {call.name!r} needs values of one type, not {known} and {node.type}", call)
+                raise self.error(f"{what} needs values of one type, not {known} and {node.type}", parent)
             return target
 
         target = reduce(widen, nodes, nodes[0].type) if nodes else pa.null()
@@ -157,9 +201,12 @@ class CallRules:
     @staticmethod
     def exact(node: Expression, decimal: pa.DataType) -> Expression:
         """A number literal beside decimals as a decimal."""
-        if not isinstance(node, Constant) or node.literal is None or not is_number(node.type):
+        if not isinstance(node, Constant) or node.literal is None or not pa.types.is_floating(node.type):
             return node
-        value = convert_literal(node.literal, decimal)
+        try:
+            value = convert_literal(node.literal, decimal)
+        except LiteralMismatch:
+            return node
         return Constant(value, type=value.type, position=node.position)
 
     def list_member(self, lists: Expression, member: Expression, call: Call) -> Expression:
@@ -169,8 +216,10 @@ class CallRules:
             try:
                 value = convert_literal(member.literal, value_type)
             except LiteralMismatch as mismatch:
-                raise self.error(f"Wrong literal for a list of {value_type}: {mismatch}", member) from None
-            return Constant(value, type=value.type, position=member.position)
+                if not (is_number(value_type) and is_number(member.type)):
+                    raise self.error(f"Wrong literal for a list of {value_type}: {mismatch}", member) from None
+            else:
+                return Constant(value, type=value.type, position=member.position)
         target = common_type(value_type, member.type)
         if target is None:
             raise self.error(f"A list of {value_type} does not hold values of type {member.type}", call)
@@ -229,4 +278,5 @@ _TYPE_OF_NULL = {
     Kind.BOOLEAN: pa.bool_(),
     Kind.TEMPORAL: pa.timestamp("us"),
     Kind.LIST: pa.list_(pa.null()),
+    Kind.INTERVAL: pa.month_day_nano_interval(),
 }

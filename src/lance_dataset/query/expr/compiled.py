@@ -11,8 +11,10 @@ import pyarrow.compute as pc
 from lance_dataset.errors import FilterError, InvalidInputError
 
 from .arrow_expr import columns_read, expression_type, run_expression
+from .arrow_tree import arrow_tree
 from .bind import bind
 from .evaluate import Evaluator, compile_tree
+from .functions.list_layout import repeated
 from .parse import parse
 from .tree import Column, Expression, walk
 
@@ -73,7 +75,7 @@ class BoundExpression:
 
     def _array(self, batch: pa.RecordBatch) -> pa.Array:
         datum = self._evaluator(batch)
-        return pa.repeat(datum, batch.num_rows) if isinstance(datum, pa.Scalar) else datum
+        return repeated(datum, batch.num_rows)
 
 
 class Filter(BoundExpression):
@@ -114,6 +116,9 @@ def compile_filter(filter: str | pc.Expression | None, schema: pa.Schema) -> Fil
     if filter is None:
         return None
     if isinstance(filter, pc.Expression):
+        tree = arrow_tree(filter, schema)
+        if tree is not None:
+            return Filter(compile_tree(tree), str(filter), tree.type, _field_paths(tree, schema), tree)
         arrow = expression_type(filter, schema)
         _require_boolean(arrow, str(filter))
         columns = columns_read(filter, schema)

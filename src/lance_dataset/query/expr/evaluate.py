@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from lance_dataset.errors import InvalidInputError, nearest_name_hint
 
 from .casts import cast_kernel, strip_wrapping
+from .choice import case_evaluator
 from .functions.lists import list_element
 from .kernels import (
     arithmetic_kernel,
@@ -29,6 +30,7 @@ from .tree import (
     And,
     Arithmetic,
     Call,
+    Case,
     Cast,
     Column,
     Comparison,
@@ -187,7 +189,14 @@ def _(node: Call) -> Evaluator:
         raise TypeError(f"the call of {node.name!r} must be bound to a function first")
     kernel = node.function.kernel
     arguments = [compile_tree(argument) for argument in node.arguments]
+    if node.function.volatile:
+        return lambda batch: kernel(batch.num_rows, *[argument(batch) for argument in arguments])
     return lambda batch: kernel(*[argument(batch) for argument in arguments])
+
+
+@compile_tree.register
+def _(node: Case) -> Evaluator:
+    return case_evaluator(node, compile_tree)
 
 
 def _unary(operand: Expression, kernel: Callable[[Any], Any]) -> Evaluator:

@@ -16,7 +16,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from .functions.rowwise import constant, rowwise
+from lance_dataset.file.kinds import is_binary_like
+from lancecodec.predicates import PREFIX, SUFFIX, WHOLE
+
+from .array_predicates import compare_decimals, contains_text, is_comparable_decimal, member_test, text_test, unscaled
+from .decimals import decimal_product, decimal_quotient
+from .functions.rowwise import per_parameters, rowwise
+from .interval_arithmetic import interval_kernel
 
 __all__ = [
     "arithmetic_kernel",
@@ -45,9 +51,9 @@ def comparison_kernel(operator: str, operands: pa.DataType, right: pa.Scalar | N
     """The kernel of a comparison of two values of type `operands`; `right` is the right side when constant."""
     if pa.types.is_nested(operands):
         return rowwise(_COMPARE_LISTS[operator], pa.bool_())
-    plain = _COMPARE[operator]
+    plain = _comparison(operator, operands)
     if not pa.types.is_floating(operands):
-        return plain
+        return plain if right is None or not right.is_valid else _against_constant(operator, operands, right)
     if right is None or (right.is_valid and right.as_py() != right.as_py()):
         return _TOTAL_ORDER[operator]
     # No NaN on the right: only ">" and ">=" differ from IEEE, and there the IEEE complement is what total order says.
@@ -56,6 +62,37 @@ def comparison_kernel(operator: str, operands: pa.DataType, right: pa.Scalar | N
     if operator == ">=":
         return lambda left, bound: pc.invert(pc.less(left, bound))
     return plain
+
+
+def _comparison(operator: str, operands: pa.DataType) -> Callable[[Datum, Datum], Datum]:
+    """Arrow's comparison, which of decimals of a negative scale has to look at the integers."""
+    plain = _COMPARE[operator]
+    if not is_comparable_decimal(operands) or operands.scale >= 0:
+        return plain
+    return lambda left, right: plain(unscaled(left), unscaled(right))
+
+
+def _against_constant(operator: str, operands: pa.DataType, right: pa.Scalar) -> Callable[[Datum, Datum], Datum]:
+    """A comparison with one value, by the codec core where that is faster."""
+    plain = _comparison(operator, operands)
+    if is_comparable_decimal(operands):
+        return lambda left, bound: (
+            compare_decimals(left, operator, bound)
+            if isinstance(left, pa.Array) and bound.type.equals(left.type)
+            else plain(left, bound)
+        )
+    text = right.as_py() if is_binary_like(operands) and operator in ("=", "!=") else None
+    if not text:
+        return plain
+    wanted = text.encode() if isinstance(text, str) else text
+
+    def kernel(left: Datum, bound: Datum) -> Datum:
+        if not isinstance(left, pa.Array):
+            return plain(left, bound)
+        equal = text_test(left, wanted, WHOLE)
+        return equal if operator == "=" else pc.invert(equal)
+
+    return kernel
 
 
 def _total_equal(left: Datum, right: Datum) -> Datum:
@@ -101,19 +138,19 @@ def truth_kernel(truth: bool, negated: bool) -> Callable[[Datum], Datum]:
 def in_kernel(values: list[pa.Scalar], operand: pa.DataType) -> Callable[[Datum], Datum]:
     """The kernel of ``IN`` over constants of the operand's type."""
     known = [value for value in values if value.is_valid]
-    value_set = pa.array([value.as_py() for value in known], operand) if known else pa.nulls(0, operand)
-    if pa.types.is_timestamp(operand) or pa.types.is_duration(operand) or pa.types.is_time(operand):
-        # Through integers: Python's datetime has no nanoseconds.
-        value_set = pa.array([value.value for value in known], pa.int64())
-        value_set = value_set.cast(pa.int32()).cast(operand) if operand.bit_width == 32 else value_set.cast(operand)
+    value_set = pa.array(known, operand)  # not through Python, whose dates and times hold less
     missing = pa.scalar(None, pa.bool_())
     has_null = len(known) < len(values)
     normalise = pa.types.is_floating(operand)
     zero = pa.scalar(0.0, operand) if normalise else None
     if normalise:
         value_set = pc.add(value_set, zero)
+    test = member_test(value_set) if known else None
 
     def kernel(value: Datum) -> Datum:
+        if test is not None and isinstance(value, pa.Array):
+            found = test(value)
+            return pc.if_else(found, found, missing) if has_null else found
         if normalise:  # -0.0 + 0.0 is 0.0, so both zeros hash alike
             value = pc.add(value, zero)
         found = pc.is_in(value, value_set=value_set)
@@ -127,32 +164,71 @@ def in_kernel(values: list[pa.Scalar], operand: pa.DataType) -> Callable[[Datum]
 
 def like_kernel(ignore_case: bool, negated: bool) -> Callable[[Datum, Datum], Datum]:
     """The kernel of ``[NOT] [I]LIKE``: ``%`` and ``_`` are wildcards, a backslash takes them literally."""
-
-    def match(value: Datum, pattern: str) -> Datum:
-        if "\\" not in pattern:
-            return pc.match_like(value, pattern, ignore_case=ignore_case)
-        # Arrow knows no escapes other than those of wildcards.
-        anchored = f"(?s{'i' if ignore_case else ''})^(?:{like_regex(pattern, ignore_case).pattern})$"
-        return pc.match_substring_regex(value, pattern=anchored)
-
-    match_rows = rowwise(lambda text, pattern: like_regex(pattern, ignore_case).fullmatch(text) is not None, pa.bool_())
+    match_rows = per_parameters(lambda value, pattern: _like(value, pattern, ignore_case), pa.bool_())
 
     def kernel(value: Datum, pattern: Datum) -> Datum:
-        text = constant(pattern)
-        if text is None:
-            result = match_rows(value, pattern)
-        else:
-            result = match(value, text)
+        result = match_rows(value, pattern)
         return pc.invert(result) if negated else result
 
     return kernel
+
+
+def _like(value: Datum, pattern: str, ignore_case: bool) -> Datum:
+    """Whether values match a pattern that is the same for all of them."""
+    if ignore_case or not isinstance(value, pa.Array):
+        return _like_regex(value, pattern, ignore_case)
+    pieces = literal_pieces(pattern)
+    text, places = max(pieces, key=lambda piece: len(piece[0])), len(pieces)
+    if not text[0]:
+        return _like_regex(value, pattern, ignore_case)
+    wanted, (_, at_start, at_end) = text[0].encode(), text
+    simple = places == 1 and not _has_single(pattern)
+    if simple and (at_start or at_end):
+        return text_test(value, wanted, WHOLE if at_start and at_end else PREFIX if at_start else SUFFIX)
+    candidates = contains_text(value, wanted)
+    if simple:
+        return candidates
+    # Only strings with the longest literal piece need the costly look.
+    few = candidates.fill_null(False) if candidates.null_count else candidates
+    if 2 * few.true_count > len(few):
+        return _like_regex(value, pattern, ignore_case)
+    return pc.replace_with_mask(candidates, few, _like_regex(value.filter(few), pattern, ignore_case))
+
+
+def _like_regex(value: Datum, pattern: str, ignore_case: bool) -> Datum:
+    if "\\" not in pattern:
+        return pc.match_like(value, pattern, ignore_case=ignore_case)
+    # Arrow knows no escapes other than those of wildcards.
+    anchored = f"(?s{'i' if ignore_case else ''})^(?:{like_regex(pattern, ignore_case).pattern})$"
+    return pc.match_substring_regex(value, pattern=anchored)
+
+
+_LIKE_PIECE = re.compile(r"\\[\s\S]|[\s\S]")
+
+
+def literal_pieces(pattern: str) -> list[tuple[str, bool, bool]]:
+    """The texts between the wildcards of a LIKE pattern, each with whether it is at the start and at the end."""
+    pieces, text, at_start = [], "", True
+    for piece in _LIKE_PIECE.findall(pattern):
+        if piece in ("%", "_"):
+            pieces.append((text, at_start, False))
+            text, at_start = "", False
+        else:
+            text += piece[-1]
+    pieces.append((text, at_start, True))
+    return [piece for piece in pieces if piece[0]] or [("", False, False)]
+
+
+def _has_single(pattern: str) -> bool:
+    """Whether there is a wildcard for a single character."""
+    return "_" in _LIKE_PIECE.findall(pattern)
 
 
 @lru_cache(maxsize=1024)
 def like_regex(pattern: str, ignore_case: bool) -> re.Pattern[str]:
     """A Python regular expression equal to a LIKE pattern."""
     parts = []
-    for piece in re.findall(r"\\[\s\S]|[\s\S]", pattern):
+    for piece in _LIKE_PIECE.findall(pattern):
         if piece == "%":
             parts.append(".*")
         elif piece == "_":
@@ -172,6 +248,12 @@ def arithmetic_kernel(operator: str, left: pa.DataType, right: pa.DataType) -> C
     """The kernel of an arithmetic operator; integers wrap on overflow and division of integers truncates."""
     if operator == "-" and pa.types.is_date(left) and pa.types.is_date(right):
         return _days_between
+    if pa.types.is_interval(right):
+        return interval_kernel(operator)
+    if pa.types.is_decimal(left) and operator in "*/":
+        return decimal_product(left, right) if operator == "*" else decimal_quotient(left, right)
+    if operator in ("<<", ">>"):
+        return _shift_kernel(_ARITHMETIC[operator], left)
     if operator == "%":
         return _remainder_kernel(left)
     return _ARITHMETIC[operator]
@@ -190,6 +272,18 @@ _ARITHMETIC: dict[str, Callable[[Datum, Datum], Datum]] = {
 def _days_between(left: Datum, right: Datum) -> Datum:
     days = [pc.cast(pc.cast(pc.cast(side, pa.date32()), pa.int32()), pa.int64()) for side in (left, right)]
     return pc.subtract(*days)
+
+
+def _shift_kernel(shift: Callable[[Datum, Datum], Datum], operands: pa.DataType) -> Callable[[Datum, Datum], Datum]:
+    """Shifts by as many bits as are left of the amount modulo the width of the type."""
+    mask, one = pa.scalar(operands.bit_width - 1, operands), pa.scalar(1, operands)
+
+    def kernel(value: Datum, amount: Datum) -> Datum:
+        bits = pc.bit_wise_and(amount, mask)
+        half = pc.shift_right(bits, one)  # in two steps: Arrow does not shift signed integers by all their bits
+        return shift(shift(value, half), pc.subtract(bits, half))
+
+    return kernel
 
 
 def _remainder_kernel(operands: pa.DataType) -> Callable[[Datum, Datum], Datum]:

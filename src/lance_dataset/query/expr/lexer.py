@@ -7,9 +7,9 @@ back-ticks make identifiers), so it is spelled out here; every token knows its p
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from enum import Enum
+from typing import NamedTuple
 
 from lance_dataset.errors import FilterError
 
@@ -29,8 +29,7 @@ class TokenKind(Enum):
     END = "end of the filter"
 
 
-@dataclass(frozen=True)
-class Token:
+class Token(NamedTuple):
     """One token.
 
     Attributes
@@ -59,6 +58,7 @@ class Token:
 _TOKEN = re.compile(
     r"""
     (?P<space>\s+ | --[^\n]* | /\*.*?\*/)
+  | (?P<comment>/\*)
   | (?P<binary>[xX]'[^']*')
   | (?P<number>(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?)
   | (?P<name>[^\W\d]\w*)
@@ -68,6 +68,8 @@ _TOKEN = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
+#: Longer ones are numbers of no integer type.
+_LONGEST_INTEGER = 100
 _UNTERMINATED = {"'": "string literal", '"': "string literal", "`": "quoted name"}
 
 
@@ -80,12 +82,18 @@ def tokenize(text: str) -> list[Token]:
         A character outside the dialect, an unterminated literal, or a malformed number.
     """
     tokens: list[Token] = []
-    position = 0
-    while position < len(text):
-        match = _TOKEN.match(text, position)
+    position, size, operator, next_match = 0, len(text), TokenKind.OPERATOR, _TOKEN.match
+    while position < size:
+        match = next_match(text, position)
         if match is None:
             raise _unexpected(text, position)
-        if match.lastgroup != "space":
+        group = match.lastgroup
+        if group == "operator":
+            written = match.group()
+            tokens.append(Token(operator, written, written, position))
+        elif group == "comment":
+            raise FilterError("Unterminated comment", text, position)
+        elif group != "space":
             tokens.append(_token(match, text))
         position = match.end()
     tokens.append(Token(TokenKind.END, "", "", len(text)))
@@ -111,18 +119,19 @@ def _token(match: re.Match[str], text: str) -> Token:
         return Token(TokenKind.STRING, written, written[1:-1].replace(quote * 2, quote), position)
     if group == "binary":
         return Token(TokenKind.BINARY, written, _binary(written, text, position), position)
-    if group == "number":
-        return _number(written, text, position)
-    return Token(TokenKind.OPERATOR, written, written, position)
+    return _number(written, text, position)
 
 
 def _number(written: str, text: str, position: int) -> Token:
-    following = text[position + len(written) : position + len(written) + 1]
-    if following.isalnum() or following == "_":
+    end = position + len(written)
+    if end < len(text) and (text[end].isalnum() or text[end] == "_"):
         raise FilterError("Malformed number, or a name that must be quoted with back-ticks", text, position)
-    if written.isdigit():
+    if written.isdigit() and len(written) <= _LONGEST_INTEGER:
         return Token(TokenKind.INTEGER, written, int(written), position)
-    return Token(TokenKind.DECIMAL, written, Decimal(written), position)
+    try:
+        return Token(TokenKind.DECIMAL, written, Decimal(written), position)
+    except InvalidOperation:
+        raise FilterError("The exponent of the number is too large", text, position) from None
 
 
 def _binary(written: str, text: str, position: int) -> bytes:

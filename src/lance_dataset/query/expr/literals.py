@@ -13,6 +13,8 @@ from .type_rules import is_binary, is_text
 
 __all__ = ["LiteralMismatch", "convert_literal", "natural_scalar", "parse_timestamp", "shortest_decimal"]
 
+#: Digits of the widest decimals.
+_WIDEST = 76
 _INT64_MIN, _INT64_MAX, _UINT64_MAX = -(2**63), 2**63 - 1, 2**64 - 1
 
 
@@ -109,17 +111,22 @@ def shortest_decimal(value: Decimal) -> pa.Scalar:
 
 
 def _decimal(value: Decimal, target: pa.DataType) -> pa.Scalar:
-    _, digits, exponent = value.as_tuple()
-    assert isinstance(exponent, int)
+    sign, digits, power = value.as_tuple()
+    assert isinstance(power, int)  # literals are finite
+    exponent: int = power
+    if not value:
+        digits, exponent = (0,), max(min(exponent, 0), -_WIDEST)
+    if len(digits) + exponent > _WIDEST:
+        raise LiteralMismatch(f"the number {value:.3e} has more digits than a decimal can hold")
     if exponent > 0:
         digits, exponent = digits + (0,) * exponent, 0
     while exponent < -target.scale and digits[-1:] == (0,):
         digits, exponent = digits[:-1], exponent + 1
     scale = max(-exponent, target.scale)
     precision = max(target.precision, len(digits) + exponent + scale, scale)
-    if precision > 76:
-        raise LiteralMismatch(f"the number {value} has more digits than a decimal can hold")
-    exact = Decimal((value.as_tuple().sign, digits, exponent))
+    if precision > _WIDEST:
+        raise LiteralMismatch(f"the number {value:.3e} has more digits than a decimal can hold")
+    exact = Decimal((sign, digits, exponent))
     if precision == target.precision and scale == target.scale:
         return pa.scalar(exact, target)
     width = pa.decimal128 if precision <= 38 and pa.types.is_decimal128(target) else pa.decimal256

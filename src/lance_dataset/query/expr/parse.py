@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from decimal import Decimal
 
@@ -10,7 +9,9 @@ import pyarrow as pa
 
 from lance_dataset.errors import FilterError, nearest_name_hint
 
+from .interval_text import INTERVAL_UNITS
 from .lexer import Token, TokenKind, tokenize
+from .parse_forms import IN_STRENGTH, SpecialForms
 from .sql_types import SQL_TYPE_NAMES, sql_type
 from .tree import (
     And,
@@ -36,7 +37,18 @@ from .tree import (
 
 __all__ = ["parse"]
 
-_OR, _AND, _NOT, _IS, _LIKE, _COMPARE, _SHIFT, _ADD, _MULTIPLY, _POSTFIX = 5, 10, 15, 17, 19, 20, 22, 30, 40, 50
+_OR, _AND, _NOT, _IS, _LIKE, _COMPARE, _SHIFT, _ADD, _MULTIPLY, _POSTFIX = (
+    5,
+    10,
+    15,
+    17,
+    19,
+    IN_STRENGTH,
+    22,
+    30,
+    40,
+    50,
+)
 _BINARY: dict[str, tuple[int, Callable[[Token, Expression, Expression], Expression]]] = {}
 _COMPARISONS = {"=": "=", "==": "=", "!=": "!=", "<>": "!=", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
 _KEYWORD_PRECEDENCE = {
@@ -51,13 +63,11 @@ _KEYWORD_PRECEDENCE = {
 _NEGATABLE = {"LIKE", "ILIKE", "IN", "BETWEEN"}
 _UNSUPPORTED_OPERATORS = {"&", "|", "^", "~", "~*", "!~", "!~*", "!", "->", "->>", "<=>", "?", "$", ":", "@"}
 _UNSUPPORTED_KEYWORDS = {
-    "CASE",
     "EXISTS",
     "SIMILAR",
     "RLIKE",
     "REGEXP",
     "OVER",
-    "ESCAPE",
     "COLLATE",
     "SELECT",
     "DIV",
@@ -65,7 +75,7 @@ _UNSUPPORTED_KEYWORDS = {
 }
 _RESERVED = {"AND", "OR", "IS", "IN", "LIKE", "ILIKE", "BETWEEN", "WHERE", "FROM"}
 _TYPED_LITERALS = {"DATE", "TIMESTAMP", "DATETIME", "DECIMAL", "NUMERIC"}
-_BARE_CALLS = {"CURRENT_DATE", "CURRENT_TIMESTAMP"}
+_BARE_CALLS = {"CURRENT_DATE", "CURRENT_TIMESTAMP", "CURRENT_TIME"}
 _MAX_DEPTH = 200
 
 
@@ -80,7 +90,10 @@ def parse(text: str) -> Expression:
     return _Parser(text).parse()
 
 
-class _Parser:
+_LITERALS = (TokenKind.INTEGER, TokenKind.STRING, TokenKind.DECIMAL, TokenKind.BINARY)
+
+
+class _Parser(SpecialForms):
     def __init__(self, text: str) -> None:
         self.text = text
         self.tokens = tokenize(text)
@@ -90,7 +103,8 @@ class _Parser:
     # -- tokens ------------------------------------------------------------------------------------------------------
 
     def peek(self, offset: int = 1) -> Token:
-        return self.tokens[min(self.index + offset, len(self.tokens) - 1)]
+        place = self.index + offset
+        return self.tokens[place] if place < len(self.tokens) else self.tokens[-1]
 
     def advance(self) -> Token:
         token = self.peek(0)
@@ -178,7 +192,7 @@ class _Parser:
             return _BINARY[str(token.value)][1](token, left, self.expression(strength))
         keyword = token.keyword
         if keyword in ("AND", "OR"):
-            return self.logical(And if keyword == "AND" else Or, token, left, self.expression(strength))
+            return self.logical(And if keyword == "AND" else Or, token, left, strength)
         if keyword == "IS":
             return self.is_test(left, token)
         negated = keyword == "NOT"
@@ -188,14 +202,17 @@ class _Parser:
             return self.in_list(left, token, negated)
         if keyword == "BETWEEN":
             return self.between(left, token, negated)
-        pattern = self.expression(strength)
-        self.like_escape()
+        pattern = self.like_escape(self.expression(strength))
         return Like(left, pattern, negated, keyword == "ILIKE", position=token.position)
 
-    @staticmethod
-    def logical(node: type[And] | type[Or], token: Token, left: Expression, right: Expression) -> Expression:
-        operands = (*left.operands, right) if isinstance(left, node) else (left, right)
-        return node(operands, position=token.position)
+    def logical(self, node: type[And] | type[Or], token: Token, left: Expression, strength: int) -> Expression:
+        """All operands of a chain, however long, in one node."""
+        operands = [*left.operands] if isinstance(left, node) else [left]
+        operands.append(self.expression(strength))
+        while self.peek(0).keyword == token.keyword:
+            token = self.advance()
+            operands.append(self.expression(strength))
+        return node(tuple(operands), position=token.position)
 
     def postfix(self, operand: Expression, token: Token) -> Expression:
         if token.value == "::":
@@ -214,9 +231,10 @@ class _Parser:
             return self.field(operand, index.value, token)
         return Element(operand, index, position=token.position)
 
-    @staticmethod
-    def field(operand: Expression, name: str, token: Token) -> Expression:
+    def field(self, operand: Expression, name: str, token: Token) -> Expression:
         if isinstance(operand, Name):
+            if len(operand.parts) >= _MAX_DEPTH:
+                raise self.error(f"The name has more than {_MAX_DEPTH} parts", token)
             return Name((*operand.parts, name), operand.quoted, position=operand.position)
         return FieldAccess(operand, name, position=token.position)
 
@@ -229,7 +247,9 @@ class _Parser:
                 return IsTruth(operand, truth, negated, position=token.position)
         if self.accept_keyword("DISTINCT", "FROM"):
             return IsDistinct(operand, self.expression(_IS), negated, position=token.position)
-        raise self.error(f"Expected NULL, TRUE, FALSE or DISTINCT FROM after IS, found {self.found()}")
+        if self.accept_keyword("UNKNOWN"):  # null of a boolean: NOT is null where its operand is, and takes only those
+            return IsNull(Not(operand, position=token.position), negated, position=token.position)
+        raise self.error(f"Expected NULL, TRUE, FALSE, UNKNOWN or DISTINCT FROM after IS, found {self.found()}")
 
     def in_list(self, operand: Expression, token: Token, negated: bool) -> Expression:
         self.expect("(")
@@ -253,29 +273,50 @@ class _Parser:
         )
         return Not(bounds, position=token.position) if negated else bounds
 
-    def like_escape(self) -> None:
-        if self.peek(0).keyword != "ESCAPE":
-            return
+    def like_escape(self, pattern: Expression) -> Expression:
+        """The pattern with a backslash as its escape character, whatever ESCAPE says."""
+        if not self.accept_keyword("ESCAPE"):
+            return pattern
+        token = self.peek(0)
+        if token.kind is not TokenKind.STRING or len(str(token.value)) > 1:
+            raise self.error("The escape character of LIKE is a string of one character")
         self.advance()
-        if self.peek(0).kind is not TokenKind.STRING or self.peek(0).value != "\\":
-            raise self.error("The escape character of LIKE can only be a backslash")
-        self.advance()
+        escape = str(token.value)
+        if escape == "\\":
+            return pattern
+        if not isinstance(pattern, Literal) or not isinstance(pattern.value, str):
+            raise self.error("ESCAPE with a character other than a backslash needs a pattern that is a literal", token)
+        return Literal(_with_backslashes(pattern.value, escape), position=pattern.position)
 
     def expressions(self, closing: str) -> tuple[Expression, ...]:
         """Comma-separated expressions up to and including the closing bracket."""
         if self.accept(closing):
             return ()
-        items = [self.expression(0)]
+        items = self.literals()
+        items.append(self.expression(0))
         while self.accept(","):
             items.append(self.expression(0))
         self.expect(closing)
         return tuple(items)
 
+    def literals(self) -> list[Expression]:
+        """The literals with a comma behind them that follow, in one loop: lists of these may be long."""
+        tokens, index, comma = self.tokens, self.index, TokenKind.OPERATOR
+        found: list[Expression] = []
+        while tokens[index].kind in _LITERALS:
+            kind, text, _, _ = tokens[index + 1]
+            if kind is not comma or text != ",":
+                break
+            found.append(Literal(tokens[index].value, position=tokens[index].position))
+            index += 2
+        self.index = index
+        return found
+
     # -- operands ----------------------------------------------------------------------------------------------------
 
     def prefix(self) -> Expression:
         token = self.peek(0)
-        if token.kind in (TokenKind.STRING, TokenKind.INTEGER, TokenKind.DECIMAL, TokenKind.BINARY):
+        if token.kind in _LITERALS:
             self.advance()
             return Literal(token.value, position=token.position)
         if token.kind is TokenKind.OPERATOR:
@@ -322,8 +363,11 @@ class _Parser:
             typed = self.typed_literal(token)
             if typed is not None:
                 return typed
-        if keyword == "INTERVAL" and following.kind is TokenKind.STRING:
+        if keyword == "INTERVAL" and self.is_interval(following):
             return self.interval(token)
+        if keyword == "CASE" and self.is_case(following):
+            self.advance()
+            return self.case(token)
         if keyword in _RESERVED or (keyword in _UNSUPPORTED_KEYWORDS and self.is_unsupported_use(following)):
             self.reject_unsupported()
             raise self.error(f"Expected an expression, found {self.found()}; a column of this name needs back-ticks")
@@ -334,6 +378,22 @@ class _Parser:
             return Call(token.text, (), position=token.position)
         return Name((token.text,), position=token.position)
 
+    def is_interval(self, following: Token) -> bool:
+        """Whether INTERVAL begins a literal instead of being a column's name."""
+        if following.kind is TokenKind.STRING:
+            return True
+        amount = self.peek(2 if following.value == "-" else 1)
+        return (
+            amount.kind is TokenKind.INTEGER and self.peek(3 if following.value == "-" else 2).keyword in INTERVAL_UNITS
+        )
+
+    @staticmethod
+    def is_case(following: Token) -> bool:
+        """Whether CASE begins an expression: a column of this name is followed by an operator, or nothing."""
+        if following.kind is TokenKind.OPERATOR:
+            return following.value in ("(", "-")
+        return following.kind is not TokenKind.END and following.keyword not in _KEYWORD_PRECEDENCE
+
     @staticmethod
     def is_unsupported_use(following: Token) -> bool:
         return following.kind in (TokenKind.NAME, TokenKind.STRING, TokenKind.QUOTED_NAME) or following.value == "("
@@ -342,7 +402,8 @@ class _Parser:
         self.expect("(")
         if self.peek(0).keyword == "DISTINCT" or self.peek(0).value == "*":
             raise self.error(f"Aggregates such as {token.text} are not supported in filters", token)
-        return Call(token.text, self.expressions(")"), position=token.position)
+        special = self.special_call(token)
+        return special or Call(token.text, self.expressions(")"), position=token.position)
 
     def cast(self, token: Token, *, lenient: bool) -> Expression:
         self.advance()
@@ -400,17 +461,6 @@ class _Parser:
         self.expect(")")
         return tuple(parameters)
 
-    def interval(self, token: Token) -> Expression:
-        self.advance()
-        value = self.advance()
-        text = str(value.value)
-        if self.peek(0).keyword in _INTERVAL_UNITS:
-            text += " " + self.advance().text
-        parsed = _parse_interval(text)
-        if parsed is None:
-            raise self.error("Expected an interval such as '1 day' or '15 minutes'", value)
-        return Literal(parsed, position=token.position)
-
 
 def _comparison(token: Token, left: Expression, right: Expression) -> Expression:
     return Comparison(_COMPARISONS[token.text], left, right, position=token.position)
@@ -431,26 +481,15 @@ _BINARY.update(
 _BINARY.update(dict.fromkeys("*/%", (_MULTIPLY, _arithmetic)))
 _BINARY["||"] = (_MULTIPLY, _concatenation)
 
-_NANOSECONDS = {"NANOSECOND": 1, "MICROSECOND": 10**3, "MILLISECOND": 10**6, "SECOND": 10**9, "MINUTE": 60 * 10**9}
-_NANOSECONDS["HOUR"] = 3600 * 10**9
-_DAYS = {"DAY": 1, "WEEK": 7}
-_MONTHS = {"MONTH": 1, "QUARTER": 3, "YEAR": 12}
-_INTERVAL_UNITS = {name + s for name in (*_NANOSECONDS, *_DAYS, *_MONTHS) for s in ("", "S")}
 
-
-def _parse_interval(text: str) -> pa.MonthDayNano | None:
-    months = days = nanoseconds = 0
-    parts = re.findall(r"([+-]?\d+)\s*([A-Za-z]+)", text)
-    if not parts or re.sub(r"[+-]?\d+\s*[A-Za-z]+", "", text).strip():
-        return None
-    for amount, word in parts:
-        unit = word.upper().removesuffix("S")
-        if unit in _MONTHS:
-            months += int(amount) * _MONTHS[unit]
-        elif unit in _DAYS:
-            days += int(amount) * _DAYS[unit]
-        elif unit in _NANOSECONDS:
-            nanoseconds += int(amount) * _NANOSECONDS[unit]
+def _with_backslashes(pattern: str, escape: str) -> str:
+    """A LIKE pattern in which a backslash escapes instead of another character, or of none if that is empty."""
+    plain: list[str] = []
+    characters = iter(pattern)
+    for character in characters:
+        if escape and character == escape:
+            following = next(characters, "")
+            plain.append("\\" + following if following else "\\" + escape)
         else:
-            return None
-    return pa.MonthDayNano([months, days, nanoseconds])
+            plain.append("\\\\" if character == "\\" else character)
+    return "".join(plain)

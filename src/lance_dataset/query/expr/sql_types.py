@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import pyarrow as pa
 
-__all__ = ["ARROW_TYPE_NAMES", "SQL_TYPE_NAMES", "arrow_type_name", "parse_arrow_type", "sql_type"]
+__all__ = ["SQL_TYPE_NAMES", "arrow_type_name", "parse_arrow_type", "sql_type"]
 
 _SIMPLE: dict[str, pa.DataType] = {
     "TINYINT": pa.int8(),
@@ -85,7 +85,6 @@ _ARROW: dict[str, pa.DataType] = {
 }
 if hasattr(pa, "string_view"):  # pyarrow 16
     _ARROW.update({"Utf8View": pa.string_view(), "BinaryView": pa.binary_view()})
-ARROW_TYPE_NAMES = (*_ARROW, "Timestamp", "Time32", "Time64", "Duration", "Decimal128", "Decimal256", "FixedSizeBinary")
 _UNITS = {
     "second": "s", "s": "s", "millisecond": "ms", "ms": "ms",
     "microsecond": "us", "us": "us", "µs": "us", "nanosecond": "ns", "ns": "ns",
@@ -98,15 +97,57 @@ def _timestamp(unit: str, zone: str = "None") -> pa.DataType:
     return pa.timestamp(_UNITS[unit.lower()], None if name == "None" else name)
 
 
+def _small_decimal(name: str) -> Callable[..., pa.DataType]:
+    def make(precision: str, scale: str) -> pa.DataType:
+        factory = getattr(pa, name, None)  # pyarrow 19
+        if factory is None:
+            raise ValueError(f"this pyarrow has no {name}")
+        return factory(int(precision), int(scale))
+
+    return make
+
+
+def _inner(text: str) -> pa.DataType:
+    arrow = parse_arrow_type(text)
+    if arrow is None:
+        raise ValueError(text)
+    return arrow
+
+
+def _fixed_size_list(*parts: str) -> pa.DataType:
+    size, value = parts if len(parts) == 2 else re.split(r"\s+x\s+", parts[0], maxsplit=1)
+    return pa.list_(_inner(value), int(size))
+
+
+def _struct(*parts: str) -> pa.DataType:
+    fields = []
+    for part in parts:
+        match = re.fullmatch(r"\"?([^\":]+)\"?\s*:?\s*(.+)", part, re.DOTALL)
+        if match is None:
+            raise ValueError(part)
+        fields.append((match.group(1), _inner(match.group(2))))
+    return pa.struct(fields)
+
+
+_INTERVALS = {"monthdaynano": pa.month_day_nano_interval()}
 _PARAMETRIC: dict[str, Callable[..., pa.DataType]] = {
     "Timestamp": _timestamp,
     "Time32": lambda unit: pa.time32(_UNITS[unit.lower()]),
     "Time64": lambda unit: pa.time64(_UNITS[unit.lower()]),
     "Duration": lambda unit: pa.duration(_UNITS[unit.lower()]),
+    "Interval": lambda unit: _INTERVALS[unit.lower()],
+    "Decimal32": _small_decimal("decimal32"),
+    "Decimal64": _small_decimal("decimal64"),
     "Decimal128": lambda precision, scale: pa.decimal128(int(precision), int(scale)),
     "Decimal256": lambda precision, scale: pa.decimal256(int(precision), int(scale)),
     "FixedSizeBinary": lambda width: pa.binary(int(width)),
+    "List": lambda value: pa.list_(_inner(value)),
+    "LargeList": lambda value: pa.large_list(_inner(value)),
+    "FixedSizeList": _fixed_size_list,
+    "Struct": _struct,
+    "Dictionary": lambda index, value: pa.dictionary(_inner(index), _inner(value)),
 }
+_DEEPEST = 32
 
 
 def parse_arrow_type(name: str) -> pa.DataType | None:
@@ -114,13 +155,26 @@ def parse_arrow_type(name: str) -> pa.DataType | None:
     name = name.strip()
     if name in _ARROW:
         return _ARROW[name]
-    match = re.fullmatch(r"(\w+)\((.*)\)", name)
-    if match is None or match.group(1) not in _PARAMETRIC:
+    match = re.fullmatch(r"(\w+)\s*\((.*)\)", name, re.DOTALL)
+    if match is None or match.group(1) not in _PARAMETRIC or name.count("(") > _DEEPEST:
         return None
     try:
-        return _PARAMETRIC[match.group(1)](*(part.strip() for part in match.group(2).split(",")))
-    except (KeyError, TypeError, ValueError, pa.ArrowException):
+        return _PARAMETRIC[match.group(1)](*_parameters(match.group(2)))
+    except (KeyError, TypeError, ValueError, OverflowError, pa.ArrowException):
         return None
+
+
+def _parameters(text: str) -> list[str]:
+    """The text between brackets, split at the commas that are in no brackets and no quotes of their own."""
+    parts, depth, quoted = [""], 0, False
+    for character in text:
+        quoted ^= character == '"'
+        depth += 0 if quoted else (character == "(") - (character == ")")
+        if character == "," and not depth and not quoted:
+            parts.append("")
+        else:
+            parts[-1] += character
+    return [part.strip() for part in parts]
 
 
 _UNIT_NAMES = {"s": "s", "ms": "ms", "us": "µs", "ns": "ns"}
@@ -139,12 +193,28 @@ def arrow_type_name(arrow: pa.DataType) -> str:
         return f"{family}({_UNIT_NAMES[arrow.unit]})"
     if pa.types.is_decimal(arrow):
         return f"Decimal{arrow.bit_width}({arrow.precision}, {arrow.scale})"
+    if pa.types.is_interval(arrow):
+        return "Interval(MonthDayNano)"
+    if pa.types.is_dictionary(arrow):
+        return f"Dictionary({arrow_type_name(arrow.index_type)}, {arrow_type_name(arrow.value_type)})"
     if pa.types.is_fixed_size_binary(arrow):
         return f"FixedSizeBinary({arrow.byte_width})"
     if pa.types.is_fixed_size_list(arrow):
-        return f"FixedSizeList({arrow.list_size} x {arrow_type_name(arrow.value_type)})"
+        return f"FixedSizeList({arrow.list_size} x {_nullable_name(arrow.value_field)})"
     if pa.types.is_list(arrow) or pa.types.is_large_list(arrow):
-        return f"{'Large' if pa.types.is_large_list(arrow) else ''}List({arrow_type_name(arrow.value_type)})"
+        return f"{'Large' if pa.types.is_large_list(arrow) else ''}List({_nullable_name(arrow.value_field)})"
     if pa.types.is_struct(arrow):
-        return f"Struct({', '.join(f'{chr(34)}{f.name}{chr(34)}: {arrow_type_name(f.type)}' for f in arrow)})"
+        return f"Struct({_member_names(arrow)})"
+    if pa.types.is_map(arrow):
+        entries = _member_names((arrow.key_field, arrow.item_field))
+        order = "sorted" if arrow.keys_sorted else "unsorted"
+        return f'Map("entries": non-null Struct({entries}), {order})'
     return str(arrow)
+
+
+def _member_names(fields: Iterable[pa.Field]) -> str:
+    return ", ".join(f'"{field.name}": {_nullable_name(field)}' for field in fields)
+
+
+def _nullable_name(field: pa.Field) -> str:
+    return f"{'' if field.nullable else 'non-null '}{arrow_type_name(field.type)}"

@@ -20,6 +20,7 @@ __all__ = [
     "And",
     "Arithmetic",
     "Call",
+    "Case",
     "Cast",
     "Column",
     "Comparison",
@@ -39,6 +40,7 @@ __all__ = [
     "Negate",
     "Not",
     "Or",
+    "is_volatile",
     "walk",
 ]
 
@@ -86,9 +88,18 @@ def _members(kind: type[Expression]) -> tuple[str, ...]:
 
 def walk(node: Expression) -> Iterator[Expression]:
     """Every node of a tree, parents before children."""
-    yield node
-    for child in node.children():
-        yield from walk(child)
+    waiting = [node]
+    while waiting:
+        node = waiting.pop()
+        yield node
+        children = node.children()
+        if children:
+            waiting.extend(reversed(children))
+
+
+def is_volatile(node: Expression) -> bool:
+    """Whether a node has another value each time it is computed, as `random()` has."""
+    return any(isinstance(part, Call) and part.function is not None and part.function.volatile for part in walk(node))
 
 
 @dataclass(frozen=True)
@@ -104,6 +115,10 @@ class Constant(Expression):
 
     value: pa.Scalar
     literal: Literal | None = field(default=None, compare=False, repr=False)
+
+    def children(self) -> tuple[Expression, ...]:
+        """None."""
+        return ()
 
 
 @dataclass(frozen=True)
@@ -243,6 +258,19 @@ class Cast(Expression):
     operand: Expression
     target: pa.DataType
     lenient: bool = False
+
+
+@dataclass(frozen=True)
+class Case(Expression):
+    """``CASE WHEN condition THEN result ... ELSE otherwise END``.
+
+    The result of the first condition that is true, else `otherwise` (None for null). A branch is computed only for the
+    rows that choose it, so that an error of its values in other rows does not show.
+    """
+
+    conditions: tuple[Expression, ...]
+    results: tuple[Expression, ...]
+    otherwise: Expression | None = None
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from lance_dataset.types import JSON_TEXT_EXTENSION
+
 __all__ = ["common_type", "is_binary", "is_list", "is_number", "is_text", "plain_type"]
 
 _UNIT_ORDER = {"s": 0, "ms": 1, "us": 2, "ns": 3}
@@ -41,6 +43,8 @@ def is_number(arrow: pa.DataType) -> bool:
 def plain_type(arrow: pa.DataType) -> pa.DataType:
     """The type a column is computed in: extension storage, dictionary values, no views, no half floats."""
     if isinstance(arrow, pa.BaseExtensionType):
+        if arrow.extension_name == JSON_TEXT_EXTENSION:
+            return pa.large_binary()  # the form in which documents are stored
         return plain_type(arrow.storage_type)
     if pa.types.is_dictionary(arrow):
         return plain_type(arrow.value_type)
@@ -117,11 +121,11 @@ def _temporal(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
     if pa.types.is_date(left) and pa.types.is_date(right):
         return pa.date64()
     if pa.types.is_date(left) and pa.types.is_timestamp(right):
-        return right
+        return pa.timestamp(right.unit)  # of UTC, where the date begins
     if pa.types.is_timestamp(left) and pa.types.is_date(right):
-        return left
+        return pa.timestamp(left.unit)
     if pa.types.is_timestamp(left) and pa.types.is_timestamp(right):
-        return pa.timestamp(_finer(left, right), left.tz or right.tz)
+        return pa.timestamp(_coarser(left, right), left.tz or right.tz)
     if pa.types.is_duration(left) and pa.types.is_duration(right):
         return pa.duration(_finer(left, right))
     if pa.types.is_time(left) and pa.types.is_time(right):
@@ -132,3 +136,8 @@ def _temporal(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
 
 def _finer(left: pa.DataType, right: pa.DataType) -> str:
     return max(str(left.unit), str(right.unit), key=_UNIT_ORDER.__getitem__)
+
+
+def _coarser(left: pa.DataType, right: pa.DataType) -> str:
+    """The unit that timestamps of two units are compared in: what only one of them tells apart does not count."""
+    return min(str(left.unit), str(right.unit), key=_UNIT_ORDER.__getitem__)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import abc
 from dataclasses import dataclass
-from functools import cached_property
 from typing import NamedTuple, NoReturn
 
 import numpy as np
@@ -13,6 +12,7 @@ from numpy.typing import NDArray
 
 from lance_dataset.errors import CorruptFileError
 from lance_dataset.file.buffers import allocate, bit_width
+from lance_dataset.file.cache import lazy
 from lance_dataset.file.column import OversizeError
 from lance_dataset.file.kinds import is_text, is_wide
 from lance_dataset.file.v0_1.container import PageTable
@@ -190,7 +190,7 @@ class FixedNode(Node):
         pieces = [source.read(place, count * width) for place, count in zip(places.tolist(), counts, strict=True)]
         return [over_values(self._type, count, piece) for piece, count in zip(pieces, counts, strict=True)]
 
-    @cached_property
+    @lazy
     def _alignment(self) -> int:
         """What Arrow asks of the address of values."""
         kind = self._type

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from lance_dataset.file.buffers import allocate, octets
+from lance_dataset.file.cache import lazy
 from lance_dataset.io.base import InputFile
 
 __all__ = ["RowSpans", "Spans", "fetch", "release"]
@@ -104,12 +104,12 @@ class RowSpans(Spans):
         self.is_range = False
         self._batch_offsets = batch_offsets
 
-    @cached_property
+    @lazy
     def batches(self) -> NDArray[np.int64]:  # type: ignore[override]
         """Batch of each row."""
         return self._batch_offsets.searchsorted(self._rows, "right") - 1
 
-    @cached_property
+    @lazy
     def starts(self) -> NDArray[np.int64]:  # type: ignore[override]
         """Number of each row in its batch."""
         return self._rows - self._batch_offsets[self.batches]

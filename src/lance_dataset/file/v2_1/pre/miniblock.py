@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
-from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
 
 from lance_dataset.errors import CorruptFileError, UnsupportedError
+from lance_dataset.file.cache import lazy
 from lance_dataset.file.v2_1.compressive import Flat, Variable
 from lance_dataset.file.v2_1.layout import MiniBlockLayout
 from lance_dataset.file.v2_1.pre.encodings import WRITERS
@@ -31,7 +31,7 @@ _COUNT = struct.Struct("<I")
 class PreMiniBlockPage(MiniBlockPage):
     """A page of 0.26 to 0.32: its chunks are those of 2.1, dictionaries of strings have headers of their own."""
 
-    @cached_property
+    @lazy
     def _dictionary(self) -> pa.Array | None:
         layout = self._layout
         if layout.dictionary is None:
@@ -141,7 +141,7 @@ class EarlyMiniBlockPage(PreMiniBlockPage):
             raise CorruptFileError(f"chunk {chunk} has {repetition} and {definition} bytes of levels")
         return levels, data[begin : begin + size]
 
-    @cached_property
+    @lazy
     def _bits(self) -> bytes:
         """Values of 1 bit: these releases (which cannot read them) put those of all chunks into the last one."""
         bits = b"".join(self._split(chunk)[1] for chunk in range(self._table.num_chunks))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import abc
-from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
@@ -11,6 +10,7 @@ from numpy.typing import NDArray
 
 from lance_dataset.errors import CorruptFileError, UnsupportedError
 from lance_dataset.file.buffers import allocate, octets
+from lance_dataset.file.cache import lazy
 from lance_dataset.file.kinds import is_binary_like, is_wide
 from lance_dataset.file.v2_1.compressive import (
     ByteStreamSplit,
@@ -36,7 +36,7 @@ from lancecodec import CodecError, OffsetOverflowError, gather, miniblock_values
 from lancecodec.miniblock import Chunks
 from lancecodec.miniblock_values import FixedValues, VariableValues
 
-__all__ = ["ChunkValues", "count_buffers", "open_values", "stored_bits"]
+__all__ = ["ChunkValues", "count_buffers", "fixed_codec", "open_values", "stored_bits"]
 
 _BLOCK_VALUES = 1024
 _LONGEST_RUN = 255
@@ -55,6 +55,10 @@ class ChunkValues(abc.ABC):
 
         `validity` says which of them are null, where that matters: a null may have a dictionary index that none has.
         """
+
+    def scan_encoded(self, start: int, stop: int, validity: pa.Buffer | None = None) -> pa.Array:
+        """The same, as a dictionary array where there is a dictionary of plain values."""
+        return self.scan(start, stop, validity)
 
     @abc.abstractmethod
     def take(self, items: NDArray[np.int64], validity: pa.Buffer | None = None) -> pa.Array:
@@ -123,19 +127,23 @@ def open_values(
 
 def _open_fixed(encoding: Encoding, chunks: Chunks, where: str) -> tuple[FixedValues, int]:
     """Decoder of fixed-width values, and their width."""
+    kind, bits = fixed_codec(encoding, where)
+    return FixedValues(chunks, kind, bits), bits
+
+
+def fixed_codec(encoding: Encoding, where: str) -> tuple[int, int]:
+    """The codec of fixed-width values as the kernels number it, and their width; raises as `open_values`."""
     if isinstance(encoding, Flat):
-        kind, bits = miniblock_values.FLAT, encoding.bits
-    elif isinstance(encoding, InlineBitpacking):
-        kind, bits = miniblock_values.INLINE, encoding.bits
-    elif isinstance(encoding, ByteStreamSplit):
-        kind, bits = miniblock_values.SPLIT, encoding.bits
-    elif isinstance(encoding, Rle):
+        return miniblock_values.FLAT, encoding.bits
+    if isinstance(encoding, InlineBitpacking):
+        return miniblock_values.INLINE, encoding.bits
+    if isinstance(encoding, ByteStreamSplit):
+        return miniblock_values.SPLIT, encoding.bits
+    if isinstance(encoding, Rle):
         if not isinstance(encoding.values, Flat) or encoding.lengths != Flat(8):
             raise UnsupportedError(f"{where}: run-length encoding with encoded parts exists in file version 2.3 only")
-        kind, bits = miniblock_values.RLE, encoding.values.bits
-    else:
-        raise UnsupportedError(f"{where}: encoding {type(encoding).__name__} cannot be read in chunks")
-    return FixedValues(chunks, kind, bits), bits
+        return miniblock_values.RLE, encoding.values.bits
+    raise UnsupportedError(f"{where}: encoding {type(encoding).__name__} cannot be read in chunks")
 
 
 class _PlainValues(ChunkValues):
@@ -219,12 +227,22 @@ class _DictionaryValues(ChunkValues):
         self._values.scan(start, stop, indices)
         return self._resolve(indices, stop - start, validity)
 
+    def scan_encoded(self, start: int, stop: int, validity: pa.Buffer | None = None) -> pa.Array:
+        length, entries = stop - start, len(self._dictionary)
+        if pa.types.is_nested(self._type) or pa.types.is_dictionary(self._type) or entries > length:
+            return self.scan(start, stop, validity)
+        indices = allocate(length * self._bits // 8)
+        self._values.scan(start, stop, indices)
+        miniblock_values.check_indices(indices, self._bits, length, entries, validity)
+        kind = pa.dictionary(pa.type_for_alias(f"uint{self._bits}"), self._type)
+        return dictionary_array(kind, indices, length, self._dictionary)
+
     def take(self, items: NDArray[np.int64], validity: pa.Buffer | None = None) -> pa.Array:
         indices = allocate(len(items) * self._bits // 8)
         self._values.take(items, indices)
         return self._resolve(indices, len(items), validity)
 
-    @cached_property
+    @lazy
     def _strings(self) -> BinaryDictionary:
         return BinaryDictionary(self._dictionary)
 

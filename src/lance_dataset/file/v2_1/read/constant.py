@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from functools import cached_property
+from collections.abc import Callable
 
 import numpy as np
 import pyarrow as pa
@@ -11,7 +11,9 @@ from numpy.typing import NDArray
 
 from lance_dataset.errors import CorruptFileError
 from lance_dataset.file.buffers import allocate, bit_width
+from lance_dataset.file.cache import lazy
 from lance_dataset.file.kinds import is_binary_like, is_empty_struct, is_wide
+from lance_dataset.file.take_shape import take_shape
 from lance_dataset.file.v2_1.layout import (
     ConstantLayout,
     Layer,
@@ -19,11 +21,12 @@ from lance_dataset.file.v2_1.layout import (
     max_definition,
     max_visible_definition,
 )
-from lance_dataset.file.v2_1.read.arrays import fixed_array, value_bits
+from lance_dataset.file.v2_1.read.arrays import dictionary_array, fixed_array, value_bits
 from lance_dataset.file.v2_1.read.assemble import LeafValues
 from lance_dataset.file.v2_1.read.blocks import decode_levels
 from lance_dataset.file.v2_1.read.page import LeafPage, Page, expand_ranges
-from lancecodec import OffsetOverflowError, constant
+from lancecodec import OffsetOverflowError, constant, take_pages
+from lancecodec.take_pages import PageTaker
 
 __all__ = ["ConstantPage"]
 
@@ -34,6 +37,8 @@ _MAX_NULL_BYTES = 1 << 34
 #: What one array of strings can hold; longer ranges are read in pieces.
 _MAX_PIECE_BYTES = (1 << 31) - 1
 _LENGTH = struct.Struct("<I")
+#: Wider values of no bytes in the file are not worth a second way to make them.
+_MAX_TAKEN_WIDTH = 1 << 16
 
 
 class ConstantPage(LeafPage):
@@ -69,7 +74,7 @@ class ConstantPage(LeafPage):
 
     # -- levels --------------------------------------------------------------------------------------------------
 
-    @cached_property
+    @lazy
     def _levels(self) -> tuple[pa.Buffer | None, pa.Buffer | None, int]:
         """Repetition and definition levels and the number of items."""
         layout, page = self._layout, self.page
@@ -100,7 +105,7 @@ class ConstantPage(LeafPage):
             raise CorruptFileError(f"{page.where}: {counts[0]} levels for {items} values")
         return streams[0], streams[1], counts[0] if counts else items
 
-    @cached_property
+    @lazy
     def _rows(self) -> NDArray[np.int64]:
         """First item of each row, then the number of items."""
         repetition, _, items = self._levels
@@ -115,6 +120,13 @@ class ConstantPage(LeafPage):
 
     def read(self, start: int, stop: int) -> LeafValues:
         """See `LeafPage.read`."""
+        return self._read(start, stop, self._values)
+
+    def read_encoded(self, start: int, stop: int) -> LeafValues:
+        """See `LeafPage.read_encoded`: the value is the one entry of the dictionary."""
+        return self._read(start, stop, self._values_encoded)
+
+    def _read(self, start: int, stop: int, values: Callable[[int], pa.Array]) -> LeafValues:
         repetition, definition, _ = self._levels
         if repetition is None:
             low, high = start * self._items_per_row, stop * self._items_per_row
@@ -124,25 +136,52 @@ class ConstantPage(LeafPage):
             high - low,
             None if repetition is None else repetition.slice(low * 2, (high - low) * 2),
             None if definition is None else definition.slice(low * 2, (high - low) * 2),
+            values,
         )
 
     def take(self, rows: NDArray[np.int64]) -> LeafValues:
         """See `LeafPage.take`."""
         repetition, definition, _ = self._levels
         if repetition is None and definition is None:
-            return self._leaf(len(rows) * self._items_per_row, None, None)
+            return self._leaf(len(rows) * self._items_per_row, None, None, self._values)
         begins = self._rows[rows]
         items = expand_ranges(begins, self._rows[rows + 1] - begins)
-        return self._leaf(len(items), _pick(repetition, items), _pick(definition, items))
+        return self._leaf(len(items), _pick(repetition, items), _pick(definition, items), self._values)
 
-    def _leaf(self, items: int, repetition: pa.Buffer | None, definition: pa.Buffer | None) -> LeafValues:
+    def taker(self, required: bool, lists: bool | None = None) -> PageTaker | None:
+        """See `LeafPage.taker`."""
+        shape = take_shape(self._value_type)
+        if shape is None or shape.dimensions or self._depth or self._items_per_row != 1:
+            return None
+        repetition, definition, _ = self._levels
+        if shape.width > _MAX_TAKEN_WIDTH or repetition is not None:
+            return None
+        if definition is None and len(self.page.buffers) == 0 and not self._inline:
+            return take_pages.nulls(self.page.length, shape.width, required=required)
+        scalar = self._scalar
+        if isinstance(scalar, tuple):
+            size, value = scalar
+        else:
+            size = max(shape.width, 0)
+            value = bytes(0 if shape.width < 0 else max(size, 1)) if scalar is None else scalar
+        if self.page.length * (size + 8) > _MAX_PAGE_BYTES:
+            return None
+        return take_pages.constant(self.page.length, shape.width, value, definition=definition, required=required)
+
+    def _leaf(
+        self,
+        items: int,
+        repetition: pa.Buffer | None,
+        definition: pa.Buffer | None,
+        values: Callable[[int], pa.Array],
+    ) -> LeafValues:
         if definition is None and len(self.page.buffers) == 0 and not self._inline:
             return self._nulls(items)
         visible = items
         if definition is not None and self._depth:
             levels = np.frombuffer(definition, np.uint16)
             visible = int(np.count_nonzero(levels <= max_visible_definition(self.layers)))
-        return LeafValues(self._values(visible), items, repetition, definition)
+        return LeafValues(values(visible), items, repetition, definition)
 
     def _nulls(self, count: int) -> LeafValues:
         """Every row is null; of structs without a child none is, though the page is the same."""
@@ -169,6 +208,14 @@ class ConstantPage(LeafPage):
             constant.fill(scalar, count, out)
         return fixed_array(value_type, count, out)
 
+    def _values_encoded(self, count: int) -> pa.Array:
+        """The values as a dictionary array of one entry."""
+        value_type = self._value_type
+        if self._scalar is None or pa.types.is_nested(value_type) or pa.types.is_dictionary(value_type):
+            return self._values(count)
+        codes = pa.py_buffer(np.zeros(count, np.uint8))
+        return dictionary_array(pa.dictionary(pa.uint8(), value_type), codes, count, self._values(1))
+
     def _repeat_binary(self, size: int, data: bytes, count: int) -> pa.Array:
         self._check_size(count, size + 8)
         kind = np.int64 if is_wide(self._value_type) else np.int32
@@ -187,7 +234,7 @@ class ConstantPage(LeafPage):
         if count * width > _MAX_PIECE_BYTES:
             raise OffsetOverflowError(f"{count} values of {width} bytes each")
 
-    @cached_property
+    @lazy
     def _scalar(self) -> bytes | tuple[int, bytes] | None:
         """The value: its bytes, or for strings (length, bytes); None for null."""
         if self._inline:

@@ -17,11 +17,16 @@ from lance_dataset.file.v2_1.read.leaf import LEVEL_PAGES, LeafColumn
 from lance_dataset.file.v2_1.read.packed import PrunedColumn, with_packed_children
 from lance_dataset.file.v2_1.read.page import PageGrammar, open_pages
 from lance_dataset.schema import Field
+from lancecodec.take import ColumnTaker
 
 __all__ = ["Locate", "open_column"]
 
 #: Finds the file and the column index that hold a field; None if no file does.
 Locate = Callable[[Field], "tuple[FileMetadata, int] | None"]
+
+_REMEMBERED = 1 << 13
+#: With the fields themselves, so that no other field has their identity.
+_known_branches: dict[int, tuple[Field, tuple[Branch, ...]]] = {}
 
 
 def open_column(field: Field, locate: Locate, num_rows: int, grammar: PageGrammar = LEVEL_PAGES) -> ColumnReader:
@@ -45,19 +50,33 @@ def open_column(field: Field, locate: Locate, num_rows: int, grammar: PageGramma
     UnsupportedError
         A feature this release does not read.
     """
-    found = (locate(node) for node in field.walk())
-    file = next((metadata for metadata, _ in filter(None, found)), None)
-    stored = with_packed_children(field, file)
+    stored = field
+    if field.children or field.metadata:
+        found = (locate(node) for node in field.walk())
+        file = next((metadata for metadata, _ in filter(None, found)), None)
+        stored = with_packed_children(field, file)
     column = _open_whole(stored, locate, num_rows, grammar)
     return column if stored is field else PrunedColumn(column, stored, field)
 
 
+def _branches(field: Field) -> tuple[Branch, ...]:
+    """The branches of a field, the same objects for every file; by identity, as comparing fields takes longer."""
+    known = _known_branches.get(id(field))
+    if known is not None and known[0] is field:
+        return known[1]
+    found = tuple(branches(field))
+    if len(_known_branches) >= _REMEMBERED:
+        _known_branches.clear()
+    _known_branches[id(field)] = field, found
+    return found
+
+
 def _open_whole(field: Field, locate: Locate, num_rows: int, grammar: PageGrammar) -> ColumnReader:
-    leaves = [_open_leaf(branch, locate, num_rows, grammar) for branch in branches(field)]
-    if all(leaf is None for leaf in leaves):
-        return NullColumn(field.storage_type, num_rows)
+    leaves = [_open_leaf(branch, locate, num_rows, grammar) for branch in _branches(field)]
     if len(leaves) == 1 and leaves[0] is not None and not leaves[0].branch.above:
         return leaves[0]
+    if all(leaf is None for leaf in leaves):
+        return NullColumn(field.storage_type, num_rows)
     return StructuralColumn(field, leaves, num_rows)
 
 
@@ -122,9 +141,19 @@ class StructuralColumn(ColumnReader):
         cost = sum(part.cost for parts in leaves for part in parts) / max(stop - start, 1)
         return [Part(part.start, part.stop, cost * (part.stop - part.start)) for part in max(leaves, key=len)]
 
+    def will_need(self, rows: NDArray[np.int64]) -> None:
+        """See `ColumnReader.will_need`."""
+        for leaf in self._leaves:
+            if leaf is not None:
+                leaf.will_need(rows)
+
     def take(self, rows: NDArray[np.int64]) -> pa.Array:
         """See `ColumnReader.take`."""
         return self._merge([None if leaf is None else leaf.take(rows) for leaf in self._leaves], len(rows))
+
+    def taker(self) -> ColumnTaker | None:
+        """That of the only leaf, if lists of it are all there is."""
+        return self._first.taker() if len(self._leaves) == 1 and not self._field.children[0].children else None
 
     def _merge(self, arrays: list[pa.Array | None], length: int) -> pa.Array:
         return merge_branches(self._field, arrays, length, self._first.where)

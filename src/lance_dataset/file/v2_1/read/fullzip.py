@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from functools import cached_property
-
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from lance_dataset.errors import CorruptFileError
 from lance_dataset.file.buffers import allocate
+from lance_dataset.file.cache import lazy
 from lance_dataset.file.kinds import is_binary_like, is_wide
+from lance_dataset.file.v2_1.compressive import Fsst, Variable
 from lance_dataset.file.v2_1.layout import FullZipLayout, list_depth, max_definition, max_visible_definition
 from lance_dataset.file.v2_1.read.assemble import LeafValues
 from lance_dataset.file.v2_1.read.page import LeafPage, Page, expand_rows
+from lance_dataset.file.v2_1.read.takers import zipped_width
 from lance_dataset.file.v2_1.read.zipped_values import fixed_values, fixed_width, symbol_table, variable_values
-from lancecodec import fullzip
+from lancecodec import fullzip, take_pages
 from lancecodec.fullzip import ZipLayout
+from lancecodec.take_pages import PageTaker
 
 __all__ = ["FullZipPage"]
 
@@ -59,7 +61,7 @@ class FullZipPage(LeafPage):
         if size is not None and page.size_of(0) != items * size:
             raise CorruptFileError(f"{page.where}: {items} items of {size} bytes in {page.size_of(0)} bytes")
 
-    @cached_property
+    @lazy
     def _zip(self) -> ZipLayout:
         layout = self._layout
         return ZipLayout(
@@ -73,7 +75,7 @@ class FullZipPage(LeafPage):
             symbol_table=symbol_table(layout.values),
         )
 
-    @cached_property
+    @lazy
     def _index_width(self) -> int:
         return fullzip.index_width(self.page.size_of(1), self.page.length * self._entries_per_row)
 
@@ -107,18 +109,46 @@ class FullZipPage(LeafPage):
         rows = expand_rows(rows, self._entries_per_row)
         begins, ends = self._row_ranges(rows)
         if self.page.is_mapped:
-            return self._unzip(self.page.read(0), begins, ends, len(rows))
+            return self._unzip(self.page.view(0), begins, ends, len(rows))
         data, begins, ends = self._fetch(begins, ends)
         return self._unzip(data, begins, ends, len(rows))
+
+    def taker(self, required: bool, lists: bool | None = None) -> PageTaker | None:
+        """See `LeafPage.taker`."""
+        layout = self._layout
+        if self._lists or self._items_per_row != 1 or not self.page.is_mapped or layout.rep_bits:
+            return None
+        if layout.def_bits and max_definition(self.layers) != 1:
+            return None
+        data, length = self.page.view(0), self.page.length
+        if self._width is not None:
+            width = zipped_width(layout.values, self._value_type, self._width)
+            if width is None:
+                return None
+            return take_pages.zipped(data, length, width, bits_def=layout.def_bits, required=required)
+        if not is_binary_like(self._value_type) or not isinstance(layout.values, Variable | Fsst):
+            return None
+        return take_pages.zipped(
+            data,
+            length,
+            -1,
+            bits_def=layout.def_bits,
+            index=self.page.view(1),
+            index_width=self._index_width,
+            offset_bits=layout.length_bits,
+            symbol_table=symbol_table(layout.values),
+            required=required,
+        )
 
     def _row_ranges(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Where rows begin and end in the data; of an index that is not mapped, only their entries are read."""
         width, count = self._index_width, len(rows)
-        if self.page.is_mapped or 2 * count >= self.page.size_of(1) // width:
+        if self.page.is_mapped:
+            index, numbers = self.page.view(1), rows
+        elif 2 * count >= self.page.size_of(1) // width:
             index, numbers = self.page.read(1), rows
         else:
-            position = self.page.buffers[1][0]
-            parts = self.page.source.read_ranges([(position + row * width, 2 * width) for row in rows.tolist()])
+            parts = self.page.read_parts(1, [(row * width, (row + 2) * width) for row in rows.tolist()])
             index, numbers = pa.py_buffer(b"".join(parts)), np.arange(0, 2 * count, 2)
         begins, ends = np.empty(count, np.int64), np.empty(count, np.int64)
         fullzip.row_ranges(index, width, numbers, self.page.size_of(0), begins, ends)
@@ -128,9 +158,7 @@ class FullZipPage(LeafPage):
         self, begins: NDArray[np.int64], ends: NDArray[np.int64]
     ) -> tuple[pa.Buffer, NDArray[np.int64], NDArray[np.int64]]:
         """The bytes of some ranges one after the other, and where each is in them."""
-        position = self.page.buffers[0][0]
-        ranges = list(zip((begins + position).tolist(), (ends - begins).tolist(), strict=True))
-        parts = self.page.source.read_ranges(ranges)
+        parts = self.page.read_parts(0, list(zip(begins.tolist(), ends.tolist(), strict=True)))
         places = np.concatenate([[0], np.cumsum(ends - begins)])
         return pa.py_buffer(b"".join(parts)), places[:-1].copy(), places[1:].copy()
 
@@ -154,7 +182,7 @@ class FullZipPage(LeafPage):
         values = allocate(count * width)
         definition = allocate(count * 2) if self._layout.def_bits else None
         if self.page.is_mapped:
-            data = self.page.read(0)
+            data = self.page.view(0)
         else:
             size = self._zip.item_size or 0
             distinct, items = np.unique(items, return_inverse=True)

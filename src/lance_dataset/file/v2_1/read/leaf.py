@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable
-from functools import cached_property
+from functools import partial
 from itertools import pairwise
 from math import ceil
 
@@ -15,8 +15,10 @@ from numpy.typing import NDArray
 from lance_dataset.errors import CorruptFileError, UnsupportedError
 from lance_dataset.file.blob_fields import is_described
 from lance_dataset.file.buffers import concat_arrays
+from lance_dataset.file.cache import lazy
 from lance_dataset.file.column import ColumnReader, DictionaryOverflowError, OversizeError, Part
 from lance_dataset.file.kinds import is_binary_like, is_empty_struct
+from lance_dataset.file.take_shape import take_shape
 from lance_dataset.file.v2_1.layout import (
     PAGE_LAYOUT,
     BlobLayout,
@@ -33,12 +35,17 @@ from lance_dataset.file.v2_1.read.constant import ConstantPage
 from lance_dataset.file.v2_1.read.fullzip import FullZipPage
 from lance_dataset.file.v2_1.read.miniblock import MiniBlockPage
 from lance_dataset.file.v2_1.read.page import LeafPage, NestedPage, Page, PageGrammar
+from lance_dataset.file.v2_1.read.plain_taker import plain_taker
 from lancecodec import CodecError, OffsetOverflowError
+from lancecodec.take import ColumnTaker
+from lancecodec.take_pages import PageTaker
 
 __all__ = ["LEVEL_PAGES", "LeafColumn", "LevelPage"]
 
 #: Nanoseconds below which rows are not worth a task of their own, and above which a page is cut.
 _PART_COST = 5e5
+#: So many rows of a take are looked at to find out whether the others are in memory.
+_SAMPLED_ROWS = 6
 _MAX_PART_COST = 4e6
 
 
@@ -69,16 +76,13 @@ class LeafColumn(ColumnReader):
         self._open_page = open_page
         self._opened: dict[int, NestedPage] = {}
 
-    @cached_property
+    @lazy
     def page_starts(self) -> NDArray[np.int64]:
         """First row of each page, then the number of rows."""
         return np.array([*self._starts, self.num_rows], np.int64)
 
     def _open(self, number: int) -> NestedPage:
-        opened = self._opened.get(number)
-        if opened is None:
-            opened = self._opened[number] = self._open_page(self._pages[number], self.branch)
-        return opened
+        return _opened(self._pages, self._opened, self._open_page, self.branch, number)
 
     # -- ranges --------------------------------------------------------------------------------------------------
 
@@ -88,12 +92,19 @@ class LeafColumn(ColumnReader):
 
     def read_chunks(self, start: int, stop: int) -> list[pa.Array]:
         """An array per page (more where 32-bit offsets do not suffice)."""
+        return self._read_pages(start, stop, encoded=False)
+
+    def read_encoded(self, start: int, stop: int) -> list[pa.Array]:
+        """See `ColumnReader.read_encoded`; what is nested is not left encoded."""
+        return self._read_pages(start, stop, encoded=not self.branch.above)
+
+    def _read_pages(self, start: int, stop: int, *, encoded: bool) -> list[pa.Array]:
         pieces: list[pa.Array] = []
         number = max(bisect_right(self._starts, start) - 1, 0)
         while start < stop:
             page = self._pages[number]
             end = min(stop, page.start + page.length)
-            pieces.extend(self._read_page(number, start - page.start, end - page.start))
+            pieces.extend(self._read_page(number, start - page.start, end - page.start, encoded=encoded))
             start, number = end, number + 1
         return pieces
 
@@ -126,15 +137,19 @@ class LeafColumn(ColumnReader):
             return 3.0 * rows + sum(size for _, size in page.buffers)
         return float(rows)
 
-    def _read_page(self, number: int, first: int, end: int) -> list[pa.Array]:
+    def _read_page(self, number: int, first: int, end: int, *, encoded: bool = False) -> list[pa.Array]:
         where = self._pages[number].where
         try:
-            return [self._open(number).read(first, end)]
+            page = self._open(number)
+            if encoded and isinstance(page, LevelPage):
+                return [page.read_encoded(first, end)]
+            return [page.read(first, end)]
         except OffsetOverflowError as error:
             if end - first == 1:
                 raise CorruptFileError(f"{where}: one value has more than 2**31 - 1 bytes or items") from error
             middle = (first + end) // 2
-            return [*self._read_page(number, first, middle), *self._read_page(number, middle, end)]
+            halves = (first, middle), (middle, end)
+            return [piece for half in halves for piece in self._read_page(number, *half, encoded=encoded)]
         except CodecError as error:
             raise CorruptFileError(f"{where}: {error}") from error
         except CorruptFileError as error:
@@ -154,6 +169,21 @@ class LeafColumn(ColumnReader):
             ) from error
 
     # -- random access -------------------------------------------------------------------------------------------
+
+    def will_need(self, rows: NDArray[np.int64]) -> None:
+        """See `ColumnReader.will_need`."""
+        if len(rows) and self._pages[0].is_mapped and self._announce(rows[:: -(-len(rows) // _SAMPLED_ROWS)]):
+            self._announce(rows)
+
+    def _announce(self, rows: NDArray[np.int64]) -> bool:
+        """Have ascending rows loaded; whether any were not in memory."""
+        missing = False
+        numbers = np.searchsorted(self.page_starts, rows, side="right") - 1
+        for number in np.unique(numbers).tolist():
+            opened = self._open(number)
+            if isinstance(opened, LevelPage):
+                missing |= opened.will_need(rows[numbers == number] - self._starts[number])
+        return missing
 
     def take(self, rows: NDArray[np.int64]) -> pa.Array:
         """See `ColumnReader.take`."""
@@ -195,6 +225,52 @@ class LeafColumn(ColumnReader):
         except CorruptFileError as error:
             raise _placed(error, where) from error
 
+    def taker(self) -> ColumnTaker | None:
+        """See `ColumnReader.taker`."""
+        return self._taker
+
+    @lazy
+    def _taker(self) -> ColumnTaker | None:
+        shape = take_shape(self.arrow_type)
+        if shape is None or not self._pages or len(self.branch.above) != (shape.listed > 0):
+            return None
+        # a function that does not hold this column, which holds the taker: files are closed without a collector
+        open_page = partial(_open_taker, self._pages, self._opened, self._open_page, self.branch)
+        return ColumnTaker([*self._starts, self.num_rows], shape.width, open_page)
+
+
+def _opened(
+    pages: list[Page],
+    known: dict[int, NestedPage],
+    open_page: Callable[[Page, Branch], NestedPage],
+    branch: Branch,
+    number: int,
+) -> NestedPage:
+    """A page, opened if it is not known."""
+    opened = known.get(number)
+    if opened is None:
+        opened = known.setdefault(number, open_page(pages[number], branch))
+    return opened
+
+
+def _open_taker(
+    pages: list[Page],
+    known: dict[int, NestedPage],
+    open_page: Callable[[Page, Branch], NestedPage],
+    branch: Branch,
+    number: int,
+) -> PageTaker | None:
+    """What takes rows of a page; None as well for a broken one, of which `take` says what is wrong with it."""
+    try:
+        if open_page is _open_page and number not in known:
+            plain = plain_taker(pages[number], branch)
+            if plain is not None:
+                return plain
+        opened = _opened(pages, known, open_page, branch, number)
+        return opened.taker() if isinstance(opened, LevelPage) else None
+    except (CodecError, CorruptFileError, UnsupportedError):
+        return None
+
 
 def _even_parts(start: int, stop: int, cost: float) -> list[Part]:
     count = min(ceil(cost / _MAX_PART_COST), stop - start) if cost else 1
@@ -232,9 +308,26 @@ class LevelPage:
         """See `NestedPage.read`."""
         return assemble(self._page.read(start, stop), self._layers, self._branch)
 
+    def read_encoded(self, start: int, stop: int) -> pa.Array:
+        """The same as a dictionary array where the page stores the values of a leaf once."""
+        return assemble(self._page.read_encoded(start, stop), self._layers, self._branch)
+
     def take(self, rows: NDArray[np.int64]) -> pa.Array:
         """See `NestedPage.take`."""
         return assemble(self._page.take(rows), self._layers, self._branch)
+
+    def will_need(self, rows: NDArray[np.int64]) -> bool:
+        """See `LeafPage.will_need`."""
+        return self._page.will_need(rows)
+
+    def taker(self) -> PageTaker | None:
+        """What takes rows of the page without making objects, None where only `take` does; raises as `take`."""
+        above = self._branch.above
+        if not above:
+            return self._page.taker(not self._branch.leaf.nullable)
+        if len(above) > 1 or above[0].kind != "list":
+            return None
+        return self._page.taker(not self._branch.leaf.nullable, lists=not above[0].field.nullable)
 
 
 def _open_page(page: Page, branch: Branch) -> LevelPage:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
@@ -12,18 +11,22 @@ from numpy.typing import NDArray
 
 from lance_dataset.errors import CorruptFileError, UnsupportedError
 from lance_dataset.file.buffers import allocate
+from lance_dataset.file.cache import lazy
 from lance_dataset.file.v2_1.compressive import Encoding, Flat, General, InlineBitpacking, OutOfLineBitpacking, Rle
 from lance_dataset.file.v2_1.layout import MiniBlockLayout, list_depth, max_definition, max_visible_definition
 from lance_dataset.file.v2_1.read.assemble import LeafValues
 from lance_dataset.file.v2_1.read.blocks import decode_dictionary
 from lance_dataset.file.v2_1.read.chunk_values import ChunkValues, count_buffers, open_values, stored_bits
 from lance_dataset.file.v2_1.read.page import LeafPage, Page, expand_ranges, expand_rows
+from lance_dataset.file.v2_1.read.takers import Levels as TakenLevels
+from lance_dataset.file.v2_1.read.takers import chunks_taker, list_levels
 from lancecodec import CodecError, general, miniblock_levels
 from lancecodec import levels as level_codec
 from lancecodec.miniblock import Chunks, ChunkTable
 from lancecodec.miniblock_levels import Levels, RepetitionIndex
+from lancecodec.take_pages import PageTaker
 
-__all__ = ["MiniBlockPage", "OpenedChunks"]
+__all__ = ["MiniBlockPage", "OpenedChunks", "stream_codec"]
 
 _LEVEL_BITS = 16
 #: Most that a chunk can hold decompressed: far above what any writer puts there, two values of any length apart.
@@ -75,7 +78,7 @@ class MiniBlockPage(LeafPage):
 
     # -- what is read once per open file -------------------------------------------------------------------------
 
-    @cached_property
+    @lazy
     def _table(self) -> ChunkTable:
         layout, size = self._layout, self.page.size_of(1)
         # What is compressed can be checked once it is not.
@@ -84,12 +87,12 @@ class MiniBlockPage(LeafPage):
             raise CorruptFileError(f"{layout.num_items} values of at least {least:g} bits in chunks of {size} bytes")
         return ChunkTable(self.page.read(0), layout.num_items, size, layout.large)
 
-    @cached_property
+    @lazy
     def _index(self) -> RepetitionIndex:
         data = self.page.read(len(self.page.buffers) - 1)
         return RepetitionIndex(data, self._table.num_chunks, self.page.length)
 
-    @cached_property
+    @lazy
     def _dictionary(self) -> pa.Array | None:
         layout = self._layout
         if layout.dictionary is None:
@@ -102,12 +105,16 @@ class MiniBlockPage(LeafPage):
         value_type = self._value_type
         return value_type.value_type if isinstance(value_type, pa.DictionaryType) else value_type
 
-    @cached_property
+    @lazy
     def _whole(self) -> OpenedChunks:
         """All chunks of a mapped page."""
-        return self._open(self._chunks(self.page.read(1)))
+        return self._open(self._all_chunks)
 
-    @cached_property
+    @lazy
+    def _all_chunks(self) -> Chunks:
+        return self._chunks(self.page.view(1))
+
+    @lazy
     def _at_hand(self) -> bool:
         """Whether no chunk needs to be loaded before it is decoded."""
         return self.page.is_mapped and not self._wrapped
@@ -127,8 +134,8 @@ class MiniBlockPage(LeafPage):
         where = self.page.where
         levels = Levels(
             chunks,
-            repetition=_level_codec(self._layout.rep, where),
-            definition=_level_codec(self._layout.definition, where),
+            repetition=stream_codec(self._layout.rep, where),
+            definition=stream_codec(self._layout.definition, where),
             max_repetition=self._depth,
             max_definition=max_definition(self.layers),
             max_visible=self._max_visible,
@@ -138,15 +145,28 @@ class MiniBlockPage(LeafPage):
     def _load(self, spans: Sequence[tuple[int, int]]) -> OpenedChunks:
         """The chunks of some ascending ranges, read and decompressed where they have to be."""
         if self._at_hand:
+            self._will_need(spans)
             return self._whole
         spans = [span for span in spans if span[0] < span[1]]
         chunks, starts = self._chunks(None), self._table.starts
-        position = self.page.buffers[1][0]
-        ranges = [(position + starts[first], starts[stop] - starts[first]) for first, stop in spans]
-        for (first, _), data in zip(spans, self.page.source.read_ranges(ranges), strict=True):
+        parts = [(starts[first], starts[stop]) for first, stop in spans]
+        for (first, _), data in zip(spans, self.page.read_parts(1, parts), strict=True):
             chunks.load(data, first)
         self._decompress(chunks, spans)
         return self._open(chunks)
+
+    def will_need(self, rows: NDArray[np.int64]) -> bool:
+        """See `LeafPage.will_need`."""
+        if self.page.is_mapped:
+            firsts = self._index.started if self._depth else self._table.firsts
+            items = rows if self._depth else rows * self._items_per_row
+            chunks = np.unique(np.searchsorted(np.asarray(firsts), items, side="right") - 1)
+            return self._will_need([(chunk, min(chunk + 1, self._table.num_chunks)) for chunk in chunks.tolist()])
+        return False
+
+    def _will_need(self, spans: Sequence[tuple[int, int]]) -> bool:
+        starts = self._table.starts
+        return self.page.will_need(1, [(starts[first], starts[stop]) for first, stop in spans])
 
     def _decompress(self, chunks: Chunks, spans: Sequence[tuple[int, int]]) -> None:
         if isinstance(self._layout.values, General):
@@ -164,6 +184,13 @@ class MiniBlockPage(LeafPage):
 
     def read(self, start: int, stop: int) -> LeafValues:
         """See `LeafPage.read`."""
+        return self._read(start, stop, encoded=False)
+
+    def read_encoded(self, start: int, stop: int) -> LeafValues:
+        """See `LeafPage.read_encoded`; runs are not left as such, they are shorter than what comparing them costs."""
+        return self._read(start, stop, encoded=self._dictionary is not None)
+
+    def _read(self, start: int, stop: int, *, encoded: bool) -> LeafValues:
         if self._depth:
             return self._read_lists(start, stop)
         low, high = start * self._items_per_row, stop * self._items_per_row
@@ -175,7 +202,7 @@ class MiniBlockPage(LeafPage):
             definition = allocate((firsts[last] - firsts[first]) * 2)
             opened.levels.scan(first, last, None, definition)
             definition = definition.slice((low - firsts[first]) * 2, (high - low) * 2)
-        values = self._values(opened, definition, low, high)
+        values = self._values(opened, definition, low, high, encoded=encoded)
         self._discard(first, last)
         return LeafValues(values, high - low, None, definition)
 
@@ -197,20 +224,36 @@ class MiniBlockPage(LeafPage):
             opened.levels.take(items, definition)
         return LeafValues(self._taken(opened, definition, items), len(items), None, definition)
 
+    def taker(self, required: bool, lists: bool | None = None) -> PageTaker | None:
+        """See `LeafPage.taker`."""
+        if type(self) is not MiniBlockPage or self._items_per_row != 1 or not self._at_hand:
+            return None
+        where = self.page.where
+        levels: TakenLevels = (stream_codec(self._layout.definition, where), None)
+        if lists is not None:
+            repetition = stream_codec(self._layout.rep, where)
+            levels = levels[0], list_levels(self.layers, repetition, self._index.started, lists)
+        return chunks_taker(
+            self._encoding, self._all_chunks, self._value_type, self._dictionary, levels, required, where
+        )
+
     def _chunks_of(self, items: NDArray[np.int64]) -> list[tuple[int, int]]:
         if self._at_hand:
             return []
         chunks = np.unique(np.searchsorted(np.asarray(self._table.firsts), items, side="right") - 1)
         return [(int(chunk), int(chunk) + 1) for chunk in chunks]
 
-    def _values(self, opened: OpenedChunks, definition: pa.Buffer | None, low: int, high: int) -> pa.Array:
+    def _values(
+        self, opened: OpenedChunks, definition: pa.Buffer | None, low: int, high: int, *, encoded: bool = False
+    ) -> pa.Array:
+        scan = opened.values.scan_encoded if encoded else opened.values.scan
         try:
-            return opened.values.scan(low, high)
+            return scan(low, high)
         except CodecError:
             validity = self._tolerated(definition)
             if validity is None:
                 raise
-            return opened.values.scan(low, high, validity)
+            return scan(low, high, validity)
 
     def _taken(self, opened: OpenedChunks, definition: pa.Buffer | None, items: NDArray[np.int64]) -> pa.Array:
         try:
@@ -282,7 +325,7 @@ class MiniBlockPage(LeafPage):
         return merged
 
 
-def _level_codec(encoding: Encoding | None, where: str) -> tuple[int, int] | None:
+def stream_codec(encoding: Encoding | None, where: str) -> tuple[int, int] | None:
     """The codec of a level stream as the kernels number it."""
     if encoding is None:
         return None

@@ -19,6 +19,7 @@ from lance_dataset.file.v2_1.nesting import Branch
 from lance_dataset.file.v2_1.read.assemble import LeafValues
 from lance_dataset.io.base import InputFile
 from lancecodec import gather
+from lancecodec.take_pages import PageTaker
 
 __all__ = [
     "LeafPage",
@@ -34,9 +35,14 @@ __all__ = [
 #: Far more than any writer puts into a column, and small enough that sums and products stay 64 bits wide.
 _MAX_ROWS = 2**40
 _DISCARD_BYTES = 1 << 20
+#: Buffers of a page up to this size are fetched together where reads are requests, and kept for a while.
+_SMALL = 64 << 10
+_fetched = PageCache(16 << 20)
+_MEMORY_PAGE = 4096
+_GUESS = 8 << 10
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True, eq=False)
 class Page:
     """One page, bound to its file.
 
@@ -44,8 +50,8 @@ class Page:
     ----------
     source
         The file.
-    where
-        File, column and page, for error messages.
+    place
+        File and column, or with the page if `number` does not say it.
     start
         Rows of the column before this page.
     length
@@ -58,16 +64,24 @@ class Page:
         Decoded parts of the column's pages.
     grammar
         That grammar.
+    number
+        Which page of the column it is.
     """
 
     source: InputFile
-    where: str
+    place: str
     start: int
     length: int
     layout: Any
     buffers: Sequence[tuple[int, int]]
-    cache: PageCache = field(default_factory=PageCache, repr=False, compare=False)
-    grammar: PageGrammar | None = field(default=None, repr=False, compare=False)
+    cache: PageCache = field(default_factory=PageCache, repr=False)
+    grammar: PageGrammar | None = field(default=None, repr=False)
+    number: int | None = None
+
+    @property
+    def where(self) -> str:
+        """File, column and page, for error messages."""
+        return self.place if self.number is None else f"{self.place}, page {self.number}"
 
     def require_buffers(self, count: int) -> None:
         """Refuse a page with another number of buffers."""
@@ -79,15 +93,53 @@ class Page:
         return self.buffers[buffer][1]
 
     def read(self, buffer: int) -> pa.Buffer:
-        """A whole buffer."""
+        """A whole buffer, all of which is going to be looked at."""
+        if self.source.mapped is None:
+            return self.read_parts(buffer, [(0, self.buffers[buffer][1])])[0]
+        position, size = self.buffers[buffer]
+        if size > _MEMORY_PAGE:
+            self.source.will_need([(position, size)])
+        return self.source.read(position, size)
+
+    def view(self, buffer: int) -> pa.Buffer:
+        """A whole buffer of a mapped page, of which only some places are going to be looked at."""
         return self.source.read(*self.buffers[buffer])
 
     def read_range(self, buffer: int, start: int, stop: int) -> pa.Buffer:
         """Bytes ``[start, stop)`` of a buffer, which must lie inside it."""
         position, size = self.buffers[buffer]
-        if not 0 <= start <= stop <= size:
-            raise CorruptFileError(f"{self.where}: bytes {start} to {stop} of buffer {buffer} of {size} bytes")
+        if size <= _SMALL or not 0 <= start <= stop <= size:
+            return self.read_parts(buffer, [(start, stop)])[0]
+        if stop - start > _MEMORY_PAGE and self.source.mapped is not None:
+            self.source.will_need([(position + start, stop - start)])
         return self.source.read(position + start, stop - start)
+
+    def will_need(self, buffer: int, parts: Sequence[tuple[int, int]]) -> bool:
+        """Announce that bytes ``[start, stop)`` of a buffer are going to be read; see `InputFile.will_need`."""
+        position = self.buffers[buffer][0]
+        return self.source.will_need([(position + start, stop - start) for start, stop in parts])
+
+    def read_parts(self, buffer: int, parts: Sequence[tuple[int, int]]) -> list[pa.Buffer]:
+        """Bytes ``[start, stop)`` of a buffer for each part, which must lie inside it."""
+        position, size = self.buffers[buffer]
+        for start, stop in parts:
+            if not 0 <= start <= stop <= size:
+                raise CorruptFileError(f"{self.where}: bytes {start} to {stop} of buffer {buffer} of {size} bytes")
+        if self.source.mapped is None and size <= _SMALL:
+            whole = self._small_buffers()[buffer]
+            return [whole.slice(start, stop - start) for start, stop in parts]
+        return self.source.read_ranges([(position + start, stop - start) for start, stop in parts])
+
+    def _small_buffers(self) -> dict[int, pa.Buffer]:
+        """All small buffers: most are needed when one is, and each would be a request."""
+
+        def fetch() -> dict[int, pa.Buffer]:
+            numbers = [number for number, (_, size) in enumerate(self.buffers) if size <= _SMALL]
+            found = self.source.read_ranges([self.buffers[number] for number in numbers])
+            return dict(zip(numbers, found, strict=True))
+
+        key = self.cache.key, tuple(self.buffers)
+        return _fetched.get(key, fetch, lambda found: sum(data.size for data in found.values()))
 
     def discard_range(self, buffer: int, start: int, stop: int) -> None:
         """Let go of bytes that were decoded into something else, where they are enough to matter."""
@@ -124,9 +176,38 @@ class LeafPage(abc.ABC):
             The content contradicts the layout (a CodecError without saying where).
         """
 
+    def read_encoded(self, start: int, stop: int) -> LeafValues:
+        """The same, the values as a dictionary array where the page stores each of them once."""
+        return self.read(start, stop)
+
+    def will_need(self, rows: NDArray[np.int64]) -> bool:
+        """Announce that some rows (in range, ascending) are going to be taken; see `InputFile.will_need`.
+
+        By default the bytes are those about where the rows are if all rows have as many.
+        """
+        missing = False
+        for buffer, (_, size) in enumerate(self.page.buffers):
+            if size > _SMALL:
+                at = np.unique(rows * size // self.page.length // _GUESS).tolist()
+                parts = [(place * _GUESS, min((place + 2) * _GUESS, size)) for place in at]
+                missing |= self.page.will_need(buffer, parts)
+        return missing
+
     @abc.abstractmethod
     def take(self, rows: NDArray[np.int64]) -> LeafValues:
         """Rows at `rows` (in range, any order, repeats allowed), in that order."""
+
+    def taker(self, required: bool, lists: bool | None = None) -> PageTaker | None:
+        """What takes rows of the page without making objects, None where only `take` does; raises as `read`.
+
+        Parameters
+        ----------
+        required
+            Whether the field is declared to have no nulls.
+        lists
+            The same of the lists around it; None if there are none.
+        """
+        return None
 
 
 class NestedPage(Protocol):
@@ -170,7 +251,9 @@ class PageGrammar:
 
     def of(self, type_name: str) -> PageGrammar | None:
         """The grammar of a descriptor, this one or an older one."""
-        return next((grammar for grammar in (self, *self.older) if grammar.type_name == type_name), None)
+        if type_name == self.type_name:
+            return self
+        return next((grammar for grammar in self.older if grammar.type_name == type_name), None)
 
 
 def with_older_pages(grammar: PageGrammar, *older: PageGrammar) -> PageGrammar:
@@ -214,26 +297,26 @@ def open_pages(
     CorruptFileError, UnsupportedError
         With file, column and page in the message.
     """
+    column = f"{source.path}, column {metadata.index} ({name!r})"
     if rows_per_value < 1:
-        raise CorruptFileError(f"{source.path}, column {metadata.index} ({name!r}): fixed-size lists of 0 structs")
+        raise CorruptFileError(f"{column}: fixed-size lists of 0 structs")
     pages: list[Page] = []
     cache = PageCache()
     start = 0
-    for number, stored in enumerate(metadata.pages):
-        where = f"{source.path}, column {metadata.index} ({name!r}), page {number}"
-        own = grammar.of(stored.type_name)
+    for number, (buffers, stored_length, type_name, encoding) in enumerate(metadata.pages):
+        own = grammar.of(type_name)
         if own is None:
             raise CorruptFileError(
-                f"{where}: layout {stored.type_name!r} does not belong into a {grammar.versions} file"
+                f"{column}, page {number}: layout {type_name!r} does not belong into a {grammar.versions} file"
             )
         try:
-            layout = own.parse(stored.encoding)
+            layout = own.parse(encoding)
         except (CorruptFileError, UnsupportedError) as error:
-            raise type(error)(f"{where}: {error}") from error
-        if stored.length > _MAX_ROWS - start or stored.length % rows_per_value:
-            raise CorruptFileError(f"{where}: claims {stored.length} values, {rows_per_value} per row")
-        if stored.length:
-            length = stored.length // rows_per_value
-            pages.append(Page(source, where, start, length, layout, stored.buffers, cache, own))
+            raise type(error)(f"{column}, page {number}: {error}") from error
+        length, rest = divmod(stored_length, rows_per_value)
+        if rest or stored_length > _MAX_ROWS - start:
+            raise CorruptFileError(f"{column}, page {number}: claims {stored_length} values, {rows_per_value} per row")
+        if length:
+            pages.append(Page(source, column, start, length, layout, buffers, cache, own, number))
             start += length
     return pages

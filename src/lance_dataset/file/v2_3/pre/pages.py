@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, fields, replace
-from functools import cached_property
+from dataclasses import fields, replace
 
 import numpy as np
 import pyarrow as pa
 
 from lance_dataset.errors import CorruptFileError
+from lance_dataset.file.cache import lazy
 from lance_dataset.file.v2_1.compressive import Delta, Flat
 from lance_dataset.file.v2_1.layout import PAGE_LAYOUT
 from lance_dataset.file.v2_1.nesting import Branch
@@ -30,11 +30,10 @@ _MAX_COUNT = 1 << 15
 _MAX_SIZE = 1 << 28
 
 
-@dataclass(frozen=True)
 class _EntryPage(Page):
     """A page whose chunk words are pairs: the size in units of 8 bytes, less 1, and the number of values."""
 
-    @cached_property
+    @lazy
     def _words(self) -> pa.Buffer:
         stored = super().read(0)
         if stored.size % 8 or not stored.size:
@@ -75,7 +74,7 @@ class EarlierSparsePage(SparsePage):
         if slots != stored.leaf_slots:
             raise CorruptFileError(f"{page.where}: claims {stored.leaf_slots} values instead of {slots}")
 
-    @cached_property
+    @lazy
     def _structure(self) -> Structure:
         page = self._page
         payloads = iter([page.read(buffer) for buffer in range(self._value_buffers, len(page.buffers))])

@@ -7,13 +7,17 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lance_dataset.query.expr.kernels import comparison_kernel
+
 from .registry import Function, Kind
 
 __all__ = ["ALIASES", "FUNCTIONS"]
 
 
 def _nullif(value: Any, other: Any) -> Any:
-    same = pc.fill_null(pc.equal(value, other), False)
+    if pa.types.is_null(value.type):
+        return value
+    same = pc.fill_null(comparison_kernel("=", value.type, None)(value, other), False)
     return pc.if_else(same, pa.scalar(None, value.type), value)
 
 
@@ -34,10 +38,12 @@ def _extreme(largest: bool) -> Any:
 
 
 def _pick(left: Any, right: Any, largest: bool) -> Any:
+    if pa.types.is_null(left.type):
+        return left
     better = pc.greater(left, right) if largest else pc.less(left, right)
     if pa.types.is_floating(left.type):
         better = pc.or_kleene(better, pc.is_nan(left)) if largest else pc.or_kleene(better, pc.is_nan(right))
-    better = pc.coalesce(better, pc.is_valid(left))
+    better = pc.if_else(pc.and_(pc.is_valid(left), pc.is_valid(right)), better, pc.is_valid(left))
     return pc.if_else(better, left, right)
 
 

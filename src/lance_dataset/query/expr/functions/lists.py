@@ -1,8 +1,8 @@
-"""List and struct functions. Lists of every layout are brought to `list` first."""
+"""Functions that look into lists: membership, lengths, elements, order."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,195 +10,390 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lance_dataset.query.expr.casts import cast_kernel
+from lance_dataset.query.expr.type_rules import is_list
 
+from .list_layout import (
+    Lists,
+    Mask,
+    Positions,
+    among,
+    columnar,
+    common_item_type,
+    item_codes,
+    list_of,
+    mask_of,
+    repeated,
+    row_keys,
+)
 from .registry import Function, Kind
-from .rowwise import rowwise
 
-__all__ = ["ALIASES", "FUNCTIONS", "list_element", "make_array"]
+__all__ = ["ALIASES", "FUNCTIONS", "list_element", "make_array", "with_items"]
 
-
-def _as_list(value: Any) -> Any:
-    if pa.types.is_fixed_size_list(value.type):
-        return pc.cast(value, pa.list_(value.type.value_type))
-    return value
+_BITS_OF_FLOAT = {16: pa.int16(), 32: pa.int32(), 64: pa.int64()}
 
 
-def _lengths(lists: pa.Array) -> np.ndarray:
-    return pc.fill_null(pc.cast(pc.list_value_length(lists), pa.int64()), 0).to_numpy(zero_copy_only=False)
+# -- membership ----------------------------------------------------------------------------------------------------
 
 
-def _flat(lists: pa.Array) -> tuple[pa.Array, np.ndarray]:
-    """The elements of all lists, and the row that each belongs to."""
-    return lists.flatten(), np.repeat(np.arange(len(lists)), _lengths(lists))
+def _rows_with(found: Mask, lists: Lists) -> pa.Array:
+    """True for the rows that own a found item, null for null lists."""
+    hit = np.zeros(len(lists.lengths), bool)
+    hit[lists.rows[found]] = True
+    return pa.array(hit, mask=~lists.valid)
 
 
-def _rows_with(found: pa.Array, rows: np.ndarray, lists: pa.Array) -> pa.Array:
-    """True for the rows that own a true element, null for null lists."""
-    hit = np.zeros(len(lists), bool)
-    hit[rows[pc.fill_null(found, False).to_numpy(zero_copy_only=False)]] = True
-    return pa.array(hit, mask=pc.is_null(lists).to_numpy(zero_copy_only=False))
-
-
-def _on_arrays(kernel: Callable[..., Any]) -> Callable[..., Any]:
-    """Let a kernel that wants an array as first argument take a scalar list as well."""
-
-    def wrapped(value: Any, *others: Any) -> Any:
-        if not isinstance(value, pa.Scalar):
-            return kernel(_as_list(value), *others)
-        length = next((len(other) for other in others if not isinstance(other, pa.Scalar)), None)
-        result = kernel(_as_list(pa.repeat(value, 1 if length is None else length)), *others)
-        return result[0] if length is None else result
-
-    return wrapped
-
-
-def _meeting(flat: pa.Array, element: Any) -> pa.Array:
-    if flat.type.equals(element.type):
-        return flat
-    convert = cast_kernel(flat.type, element.type, lenient=False)
+def _meeting(items: Any, target: pa.DataType) -> Any:
+    if items.type.equals(target):
+        return items
+    convert = cast_kernel(items.type, target, lenient=False)
     if convert is None:
-        raise pa.ArrowInvalid(f"list elements of type {flat.type} are not comparable with {element.type}")
-    return convert(flat)
+        raise pa.ArrowInvalid(f"list elements of type {items.type} are not comparable with {target}")
+    return convert(items)
 
 
-def _array_has(lists: pa.Array, element: Any) -> pa.Array:
+def _found(items: pa.Array, wanted: Any) -> Mask:
+    """Which items equal a value, or a value each."""
+    if pa.types.is_nested(items.type):
+        left, right = item_codes(items, repeated(wanted, len(items)))
+        return left == right
+    if pa.types.is_floating(items.type):
+        bits = _BITS_OF_FLOAT[items.type.bit_width]
+        items = items.view(bits)
+        wanted = repeated(wanted, 1).view(bits)[0] if isinstance(wanted, pa.Scalar) else wanted.view(bits)
+    return mask_of(pc.fill_null(pc.equal(items, wanted), False))
+
+
+def _array_has(array: pa.Array, element: Any) -> pa.Array:
     if isinstance(element, pa.Scalar) and not element.is_valid:
-        return pa.nulls(len(lists), pa.bool_())
-    flat, rows = _flat(lists)
-    flat = _meeting(flat, element)
-    wanted = element if isinstance(element, pa.Scalar) else element.take(pa.array(rows))
-    return _rows_with(pc.equal(flat, wanted), rows, lists)
+        return pa.nulls(len(array), pa.bool_())
+    lists = Lists.of(array)
+    items = _meeting(lists.items, element.type)
+    if isinstance(element, pa.Scalar):
+        return _rows_with(_found(items, element), lists)
+    wanted = element.take(pa.array(lists.rows))
+    result = _rows_with(_found(items, wanted), lists)
+    return pc.if_else(pc.is_valid(element), result, pa.scalar(None, pa.bool_()))
 
 
-def _array_has_any(lists: pa.Array, others: Any) -> pa.Array:
-    if isinstance(others, pa.Scalar) and others.is_valid:
-        flat, rows = _flat(lists)
-        return _rows_with(pc.is_in(flat, value_set=_meeting(others.values, flat)), rows, lists)
-    return rowwise(lambda left, right: not set(left).isdisjoint(right), pa.bool_())(lists, others)
+def _array_has_any(array: pa.Array, others: Any) -> pa.Array:
+    lists = Lists.of(array)
+    if isinstance(others, pa.Scalar) and others.is_valid and not pa.types.is_nested(lists.items.type):
+        wanted = _meeting(others.values, lists.items.type)
+        return _rows_with(mask_of(pc.is_in(lists.items, value_set=wanted)), lists)
+    others = Lists.of(repeated(others, len(array)))
+    left, right = _row_keys(lists, others)
+    result = _rows_with(among(left, right), lists)
+    return pc.if_else(pa.array(others.valid), result, pa.scalar(None, pa.bool_()))
 
 
-def _array_has_all(lists: pa.Array, others: Any) -> pa.Array:
-    if isinstance(others, pa.Scalar) and others.is_valid:
-        result = pc.is_valid(lists)
-        flat, rows = _flat(lists)
-        for wanted in _meeting(others.values, flat).unique():
-            found = pc.equal(flat, wanted) if wanted.is_valid else pc.is_null(flat)
-            result = pc.and_(result, _rows_with(found, rows, lists))
-        return pc.if_else(pc.is_valid(lists), result, pa.scalar(None, pa.bool_()))
-    return rowwise(lambda left, right: set(left) >= set(right), pa.bool_())(lists, others)
+def _array_has_all(array: pa.Array, others: Any) -> pa.Array:
+    if isinstance(others, pa.Scalar) and others.is_valid and len(others.values) == 0:
+        return pa.array(np.ones(len(array), bool))  # of null lists too, as the reference has it
+    lists = Lists.of(array)
+    others = Lists.of(repeated(others, len(array)))
+    left, right = _row_keys(lists, others)
+    result = np.ones(len(array), bool)
+    result[others.rows[~among(right, left)]] = False
+    return pa.array(result, mask=~(lists.valid & others.valid))
 
 
-def _array_length(lists: Any, dimension: Any = None) -> Any:
-    if dimension is not None and dimension.as_py() != 1:
-        raise pa.ArrowInvalid("array_length is supported for the first dimension only")
-    return pc.cast(pc.list_value_length(lists), pa.uint64())
+def _row_keys(left: Lists, right: Lists) -> list[Positions]:
+    items = _meeting(right.items, left.items.type)
+    return row_keys(left, Lists(items, right.lengths, right.valid, right.large))
 
 
-def _list_element(lists: pa.Array, index: Any) -> pa.Array:
-    lengths = _lengths(lists)
-    starts = np.concatenate([[0], np.cumsum(lengths)[:-1]]) if len(lengths) else lengths
+def _position(array: pa.Array, element: pa.Array, start: pa.Array | None = None) -> pa.Array:
+    lists = Lists.of(array)
+    found = _found_or_null(lists, element)
+    if start is not None:
+        first = pc.fill_null(pc.cast(start, pa.int64()), 1).to_numpy(zero_copy_only=False)
+        outside = lists.valid & ((first < 1) | (first > np.maximum(lists.lengths, 1)))
+        if outside.any():
+            raise pa.ArrowInvalid(f"array_position starts at {first[outside][0]}, outside the list")
+        found &= lists.places >= np.repeat(first - 1, lists.lengths)
+    result = np.zeros(len(array), np.int64)
+    hits = np.flatnonzero(found)[::-1]
+    result[lists.rows[hits]] = lists.places[hits] + 1
+    return pa.array(result, pa.uint64(), mask=result == 0)
+
+
+def _found_or_null(lists: Lists, element: pa.Array) -> Mask:
+    """Which items are the value of their row, nulls being values."""
+    items, wanted = item_codes(lists.items, element)
+    return items == wanted[lists.rows]
+
+
+def _positions(array: pa.Array, element: pa.Array) -> pa.Array:
+    lists = Lists.of(array)
+    found = _found_or_null(lists, element)
+    lengths = np.bincount(lists.rows[found], minlength=len(array))
+    return list_of(pa.array(lists.places[found] + 1, pa.uint64()), lengths, lists.valid)
+
+
+def with_items(*places: int, numbers: Sequence[int] = (), name: str) -> Any:
+    """A coercion: the list and the values at `places` meet in one item type, `numbers` become int64.
+
+    The first of `places` is the list.
+    """
+
+    def coercion(types: Sequence[pa.DataType]) -> list[pa.DataType]:
+        array, members = places[0], places[1:]
+        result = list(types)
+        if pa.types.is_null(types[array]):
+            result[array] = pa.list_(pa.null())
+        if not is_list(result[array]):
+            raise pa.ArrowInvalid(f"{name} needs a list, not {types[array]}")
+        given = [types[place] for place in members if place < len(types)]
+        item = common_item_type([result[array].value_type, *given], name)
+        large = pa.types.is_large_list(types[array])
+        result[array] = pa.large_list(item) if large else pa.list_(item)
+        for place in members:
+            if place < len(types):
+                result[place] = item
+        for place in numbers:
+            if place < len(types):
+                result[place] = _count_type(types[place], name)
+        return result
+
+    return coercion
+
+
+def _count_type(arrow: pa.DataType, name: str) -> pa.DataType:
+    if not (pa.types.is_integer(arrow) or pa.types.is_null(arrow)):
+        raise pa.ArrowInvalid(f"{name} needs an integer, not {arrow}")
+    return pa.int64()
+
+
+# -- lengths -------------------------------------------------------------------------------------------------------
+
+
+def _dimensions(array: pa.Array) -> tuple[list[Positions], Mask]:
+    """The length of each list, of its first item, of the first item of that, and so on; and which lists are valid."""
+    lists = Lists.of(array)
+    found, holds = [lists.lengths], lists.lengths > 0
+    items, firsts = lists.items, lists.starts
+    while is_list(items.type):
+        inner = Lists.of(items)
+        lengths, starts = np.zeros(len(array), np.int64), np.zeros(len(array), np.int64)
+        lengths[holds], starts[holds] = inner.lengths[firsts[holds]], inner.starts[firsts[holds]]
+        found.append(lengths)
+        items, firsts, holds = inner.items, starts, holds & (lengths > 0)
+    return found, lists.valid
+
+
+def _array_dims(array: pa.Array) -> pa.Array:
+    found, valid = _dimensions(array)
+    valid = valid & (found[0] > 0)
+    values = np.stack(found, axis=1)[valid].ravel()
+    return list_of(pa.array(values, pa.uint64()), np.where(valid, len(found), 0), valid)
+
+
+def _array_ndims(array: pa.Array) -> pa.Array:
+    depth, arrow = 0, array.type
+    while is_list(arrow):
+        depth, arrow = depth + 1, arrow.value_type
+    missing = mask_of(pc.is_null(array))
+    return pa.array(np.full(len(array), depth), pa.uint64(), mask=missing)
+
+
+def _array_length(array: pa.Array, dimension: pa.Array | None = None) -> pa.Array:
+    if dimension is None:
+        return pc.cast(pc.list_value_length(array), pa.uint64())
+    found, valid = _dimensions(array)
+    wanted = pc.fill_null(pc.cast(dimension, pa.int64()), 0).to_numpy(zero_copy_only=False)
+    inside = valid & (wanted >= 1) & (wanted <= len(found))
+    table = np.stack(found)
+    result = table[np.where(inside, wanted - 1, 0), np.arange(len(array))] if len(array) else np.zeros(0, np.int64)
+    return pa.array(result, pa.uint64(), mask=~inside)
+
+
+def _cardinality(array: pa.Array) -> pa.Array:
+    """The number of leaves of regular nested lists; the number of entries of maps."""
+    if pa.types.is_map(array.type):
+        return pa.array(np.diff(array.offsets), pa.uint64(), mask=mask_of(pc.is_null(array)))
+    found, valid = _dimensions(array)
+    return pa.array(np.prod(np.stack(found), axis=0), pa.uint64(), mask=~valid)
+
+
+# -- elements ------------------------------------------------------------------------------------------------------
+
+
+def _list_element(array: pa.Array, index: Any) -> pa.Array:
+    lists = Lists.of(array)
     if isinstance(index, pa.Scalar):
-        places = np.full(len(lists), index.as_py() or 0, np.int64)
+        places = np.full(len(array), index.as_py() or 0, np.int64)
     else:
         places = pc.fill_null(pc.cast(index, pa.int64()), 0).to_numpy(zero_copy_only=False)
-    offsets = np.where(places > 0, places - 1, lengths + places)
-    outside = (places == 0) | (offsets < 0) | (offsets >= lengths)
-    return lists.flatten().take(pa.array(np.where(outside, 0, starts + offsets), mask=outside))
+    offsets = np.where(places > 0, places - 1, lists.lengths + places)
+    outside = (places == 0) | (offsets < 0) | (offsets >= lists.lengths)
+    return lists.items.take(pa.array(np.where(outside, 0, lists.starts + offsets), mask=outside))
 
 
-list_element = _on_arrays(_list_element)
+def _with_constant_second(kernel: Any) -> Any:
+    """`columnar` for kernels that know what to do with a constant second argument."""
+
+    def spread(array: Any, other: Any) -> Any:
+        if isinstance(array, pa.Scalar) and isinstance(other, pa.Scalar):
+            return kernel(pa.repeat(array, 1), other)[0]
+        return kernel(repeated(array, len(other)) if isinstance(array, pa.Scalar) else array, other)
+
+    return spread
+
+
+list_element = _with_constant_second(_list_element)
+
+
+def _any_value(array: pa.Array) -> pa.Array:
+    lists = Lists.of(array)
+    valid = np.flatnonzero(mask_of(pc.is_valid(lists.items)))[::-1]
+    result = np.full(len(array), -1)
+    result[lists.rows[valid]] = valid
+    return lists.items.take(pa.array(result, mask=result < 0))
+
+
+def _in_order(lists: Lists) -> Positions:
+    """Numbers of the non-null items, ascending in each list; NaN is greatest."""
+    valid = np.flatnonzero(mask_of(pc.is_valid(lists.items)))
+    items = lists.items.take(pa.array(valid))
+    if pa.types.is_nested(items.type):
+        items = _ranks(items)
+    elif pa.types.is_float16(items.type):
+        items = items.cast(pa.float32())
+    table = pa.table([pa.array(lists.rows[valid]), items], ["row", "item"])
+    order = pc.sort_indices(table, sort_keys=[("row", "ascending"), ("item", "ascending")])
+    return valid[order.to_numpy(zero_copy_only=False)]
+
+
+def _ranks(items: pa.Array) -> pa.Array:
+    """Numbers in the order of lists and structs, which are compared member by member with nulls least."""
+    keys = [_order_key(value) for value in items.to_pylist()]
+    places = {key: rank for rank, key in enumerate(sorted(set(keys)))}
+    return pa.array([places[key] for key in keys], pa.int64())
+
+
+def _order_key(value: Any) -> tuple[Any, ...]:
+    if value is None:
+        return (0,)
+    if isinstance(value, dict):
+        return (1, *map(_order_key, value.values()))
+    if isinstance(value, (list, tuple)):
+        return (1, *map(_order_key, value))
+    return (2,) if isinstance(value, float) and value != value else (1, value)
+
+
+def _extreme(largest: bool) -> Any:
+    def kernel(array: pa.Array) -> pa.Array:
+        lists = Lists.of(array)
+        order = _in_order(lists) if largest else _in_order(lists)[::-1]
+        result = np.full(len(array), -1)
+        result[lists.rows[order]] = order  # of several assignments to a row the last one stays
+        return lists.items.take(pa.array(result, mask=result < 0))
+
+    return columnar(kernel)
+
+
+def _array_sort(array: Any, direction: Any = None, nulls: Any = None) -> Any:
+    descending = _choice(direction, {"ASC": False, "DESC": True}, False)
+    nulls_first = _choice(nulls, {"NULLS FIRST": True, "NULLS LAST": False}, True)
+    if descending is None or nulls_first is None:
+        count = 1 if isinstance(array, pa.Scalar) else len(array)
+        missing = pa.nulls(count, _plain_list(array.type))
+        return missing[0] if isinstance(array, pa.Scalar) else missing
+    return columnar(lambda lists: _sorted(lists, descending, nulls_first))(array)
+
+
+def _plain_list(arrow: pa.DataType) -> pa.DataType:
+    return pa.list_(arrow.value_type) if pa.types.is_fixed_size_list(arrow) else arrow
+
+
+def _choice(given: Any, meanings: dict[str, bool], default: bool) -> bool | None:
+    """What an option says; None for a null option."""
+    if given is None:
+        return default
+    if not isinstance(given, pa.Scalar):
+        raise pa.ArrowInvalid(f"array_sort needs a constant, one of {', '.join(meanings)}")
+    if not given.is_valid:
+        return None
+    word = str(given.as_py()).upper()
+    if word not in meanings:
+        raise pa.ArrowInvalid(f"array_sort knows {' and '.join(meanings)}, not {given.as_py()!r}")
+    return meanings[word]
+
+
+def _sorted(array: pa.Array, descending: bool, nulls_first: bool) -> pa.Array:
+    lists = Lists.of(array)
+    order = _in_order(lists)
+    rows = lists.rows
+    if descending:
+        order = order[::-1][np.argsort(rows[order][::-1], kind="stable")]
+    missing = np.flatnonzero(mask_of(pc.is_null(lists.items)))
+    parts = [missing, order] if nulls_first else [order, missing]
+    joined = np.concatenate(parts)
+    places = joined[np.argsort(rows[joined], kind="stable")]
+    return lists.picked(places, lists.lengths)
 
 
 def make_array(*items: Any) -> Any:
     """One list per row out of the arguments, all of one type."""
     if not items:
         return pa.scalar([], pa.list_(pa.null()))
-    value_type = items[0].type
-    length = next((len(item) for item in items if not isinstance(item, pa.Scalar)), None)
-    if length is None:
-        return pa.scalar([item.as_py() for item in items], pa.list_(value_type))
-    columns = [pa.repeat(item, length) if isinstance(item, pa.Scalar) else item for item in items]
-    order = np.arange(length * len(columns)).reshape(len(columns), length).T.ravel()
-    offsets = np.arange(length + 1, dtype=np.int32) * len(columns)
-    return pa.ListArray.from_arrays(pa.array(offsets), pa.concat_arrays(columns).take(pa.array(order)))
+    return _make_array(*items)
 
 
-def _position(values: list[Any], wanted: Any) -> int | None:
-    return values.index(wanted) + 1 if wanted in values else None
+@columnar
+def _make_array(*columns: pa.Array) -> pa.Array:
+    length, width = len(columns[0]), len(columns)
+    order = np.arange(length * width).reshape(width, length).T.ravel()
+    return list_of(pa.concat_arrays(columns).take(pa.array(order)), np.full(length, width), None)
 
 
-def _to_string(lists: Any, separator: Any, null_text: Any = None) -> Any:
-    def join(values: list[str | None], between: str, missing: str | None = None) -> str:
-        shown = (missing if value is None else value for value in values)
-        return between.join(value for value in shown if value is not None)
-
-    convert = cast_kernel(lists.type.value_type, pa.string(), lenient=False)
-    if convert is None:
-        raise pa.ArrowInvalid(f"array_to_string does not take {lists.type}")
-    flat, _ = _flat(lists)
-    offsets = pa.array(np.concatenate([[0], np.cumsum(_lengths(lists))]).astype(np.int32))
-    texts = pa.ListArray.from_arrays(offsets, convert(flat), mask=pc.is_null(lists))
-    arguments = (texts, separator) if null_text is None else (texts, separator, null_text)
-    return rowwise(join, pa.string())(*arguments)
+_LIST, _ELEMENT, _INTEGER, _ANY = Kind.LIST, Kind.ELEMENT, Kind.INTEGER, Kind.ANY
 
 
-def _per_list(function: Callable[[list[Any]], Any], whole: bool) -> Callable[[Any], Any]:
-    """A kernel over the Python values of each list, giving a list (`whole`) or one element."""
-
-    def kernel(lists: Any) -> Any:
-        return rowwise(function, lists.type if whole else lists.type.value_type)(lists)
-
-    return _on_arrays(kernel)
+def _countable(types: Sequence[pa.DataType]) -> Sequence[pa.DataType]:
+    if not (is_list(types[0]) or pa.types.is_map(types[0])):
+        raise pa.ArrowInvalid(f"cardinality needs a list or a map, not {types[0]}")
+    return types
 
 
-def _present(values: list[Any]) -> list[Any]:
-    return [value for value in values if value is not None]
-
-
-def _sorted(values: list[Any]) -> list[Any]:
-    return [None] * (len(values) - len(_present(values))) + sorted(_present(values))
-
-
-def _struct(*values: Any) -> Any:
-    return pc.make_struct(*values, field_names=[f"c{place}" for place in range(len(values))])
-
-
-def _named_struct(*pairs: Any) -> Any:
-    if len(pairs) % 2 or not all(isinstance(name, pa.Scalar) for name in pairs[::2]):
-        raise pa.ArrowInvalid("named_struct needs pairs of a constant name and a value")
-    return pc.make_struct(*pairs[1::2], field_names=[str(name.as_py()) for name in pairs[::2]])
-
-
-_LIST, _ELEMENT, _INTEGER = Kind.LIST, Kind.ELEMENT, Kind.INTEGER
 FUNCTIONS = [
-    Function("array_has", (_LIST, _ELEMENT), _on_arrays(_array_has)),
-    Function("array_has_any", (_LIST, _LIST), _on_arrays(_array_has_any)),
-    Function("array_has_all", (_LIST, _LIST), _on_arrays(_array_has_all)),
-    Function("array_length", (_LIST, _INTEGER), _on_arrays(_array_length), optional=1),
-    Function("empty", (_LIST,), _on_arrays(lambda lists: pc.equal(pc.list_value_length(lists), 0))),
+    Function("array_has", (_LIST, _ELEMENT), _with_constant_second(_array_has)),
+    Function("array_has_any", (_LIST, _LIST), _with_constant_second(_array_has_any)),
+    Function("array_has_all", (_LIST, _LIST), _with_constant_second(_array_has_all)),
+    Function("array_length", (_LIST, _INTEGER), columnar(_array_length), optional=1),
+    Function("array_dims", (_LIST,), columnar(_array_dims)),
+    Function("array_ndims", (_LIST,), columnar(_array_ndims)),
+    Function("cardinality", (_ANY,), columnar(_cardinality), coercion=_countable),
+    Function("empty", (_LIST,), lambda lists: pc.equal(pc.list_value_length(lists), 0)),
     Function("array_element", (_LIST, _INTEGER), list_element),
-    Function("array_position", (_LIST, _ELEMENT), _on_arrays(rowwise(_position, pa.uint64()))),
-    Function("array_to_string", (_LIST, Kind.TEXT, Kind.TEXT), _on_arrays(_to_string), optional=1),
-    Function("array_sort", (_LIST,), _per_list(_sorted, whole=True)),
-    Function("array_distinct", (_LIST,), _per_list(lambda values: list(dict.fromkeys(values)), whole=True)),
-    Function("array_max", (_LIST,), _per_list(lambda values: max(_present(values), default=None), whole=False)),
-    Function("array_min", (_LIST,), _per_list(lambda values: min(_present(values), default=None), whole=False)),
+    Function("array_any_value", (_LIST,), columnar(_any_value)),
+    Function(
+        "array_position",
+        (_ANY, _ANY, _INTEGER),
+        columnar(_position),
+        optional=1,
+        coercion=with_items(0, 1, numbers=(2,), name="array_position"),
+    ),
+    Function("array_positions", (_ANY, _ANY), columnar(_positions), coercion=with_items(0, 1, name="array_positions")),
+    Function("array_sort", (_LIST, Kind.TEXT, Kind.TEXT), _array_sort, optional=2),
+    Function("array_max", (_LIST,), _extreme(largest=True)),
+    Function("array_min", (_LIST,), _extreme(largest=False)),
     Function("make_array", (Kind.SAME,), make_array, optional=1, variadic=True),
-    Function("struct", (Kind.ANY,), _struct, variadic=True),
-    Function("named_struct", (Kind.ANY, Kind.ANY), _named_struct, variadic=True),
 ]
 _SAME_AS_ARRAY = (
-    "has",
-    "has_any",
-    "has_all",
-    "length",
+    "any_value",
+    "dims",
     "element",
-    "position",
-    "to_string",
-    "sort",
-    "distinct",
+    "has",
+    "has_all",
+    "has_any",
+    "length",
     "max",
     "min",
+    "ndims",
+    "position",
+    "positions",
+    "sort",
 )
 ALIASES = {
     **{f"list_{name}": f"array_{name}" for name in _SAME_AS_ARRAY},
@@ -206,10 +401,10 @@ ALIASES = {
     "list_contains": "array_has",
     "arrays_overlap": "array_has_any",
     "array_extract": "array_element",
-    "array_join": "array_to_string",
+    "list_extract": "array_element",
     "array_empty": "empty",
+    "list_empty": "empty",
     "array_indexof": "array_position",
-    "cardinality": "array_length",
+    "list_indexof": "array_position",
     "make_list": "make_array",
-    "row": "struct",
 }

@@ -7,10 +7,13 @@ means adding one line to a table in one of the sibling modules.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from importlib import import_module
 from typing import Any
+
+import pyarrow as pa
 
 __all__ = ["Function", "Kind", "find_function", "function_names"]
 
@@ -49,6 +52,15 @@ class Function:
         How many parameters at the end may be left out.
     variadic
         The last parameter may repeat.
+    coercion
+        Takes the types of the arguments and gives those they are converted to before the call, for rules that no kind
+        expresses; raises `pyarrow.ArrowInvalid` for types it refuses.
+    volatile
+        Every row, and every call, has a value of its own (`random()`, `uuid()`): never computed ahead of the scan, and
+        never twice in one row for the same place in the text. The kernel is called with the number of rows first.
+    describe
+        For functions of what an argument is instead of what its values are: takes the field that the first argument
+        is, and the other arguments as scalars, and gives the result. There is no kernel to run then.
     """
 
     name: str
@@ -56,6 +68,9 @@ class Function:
     kernel: Callable[..., Any]
     optional: int = 0
     variadic: bool = False
+    volatile: bool = False
+    coercion: Callable[[Sequence[pa.DataType]], Sequence[pa.DataType]] | None = None
+    describe: Callable[..., pa.Scalar] | None = None
 
     def accepts(self, count: int) -> bool:
         """True when `count` arguments are a possible call."""
@@ -74,15 +89,39 @@ class Function:
         return (self.parameters + self.parameters[-1:] * repeated)[:count]
 
 
+#: Modules with `FUNCTIONS` and `ALIASES`; a later one may replace functions of an earlier one.
+_MODULES = (
+    "math",
+    "conditional",
+    "text",
+    "regex",
+    "encodings",
+    "temporal",
+    "moments",
+    "statement",
+    "lists",
+    "list_edits",
+    "list_sets",
+    "list_text",
+    "series",
+    "maps",
+    "structs",
+    "vectors",
+    "hashes",
+    "engine",
+    "geometry",
+    "json",
+)
+
+
 def _table() -> dict[str, Function]:
     global _FUNCTIONS
     if _FUNCTIONS is None:
-        from . import conditional, lists, math, temporal, text
-
         _FUNCTIONS = {}
-        for module in (math, conditional, text, temporal, lists):
+        for name in _MODULES:
+            module = import_module(f".{name}", __package__)
             _FUNCTIONS.update({function.name: function for function in module.FUNCTIONS})
-            _FUNCTIONS.update({alias: _FUNCTIONS[name] for alias, name in module.ALIASES.items()})
+            _FUNCTIONS.update({alias: _FUNCTIONS[known] for alias, known in module.ALIASES.items()})
     return _FUNCTIONS
 
 

@@ -2,32 +2,25 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import re
-from collections.abc import Callable
-from functools import lru_cache
+from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lance_dataset.query.expr.array_predicates import contains_text, text_test
+from lancecodec.predicates import PREFIX, SUFFIX
+
 from .registry import Function, Kind
-from .rowwise import constant, rowwise
+from .rowwise import constant, per_parameters, rowwise
 
 __all__ = ["ALIASES", "FUNCTIONS"]
 
 _TEXT, _INTEGER = Kind.TEXT, Kind.INTEGER
-
-
-def _with_constant(fast: Callable[[Any, str], Any], slow: Callable[..., Any]) -> Callable[[Any, Any], Any]:
-    """A kernel of two strings that takes the vectorised path when the second is constant."""
-
-    def kernel(value: Any, other: Any) -> Any:
-        text = constant(other)
-        return slow(value, other) if text is None else fast(value, text)
-
-    return kernel
+#: What an array of strings holds.
+_MOST_BYTES = 2**31 - 1
 
 
 def _length(value: Any) -> Any:
@@ -74,8 +67,41 @@ def _values(datum: Any, lengths: list[int]) -> list[Any]:
 def _replace(value: Any, pattern: Any, replacement: Any) -> Any:
     old, new = constant(pattern), constant(replacement)
     if old and new is not None:
+        _require_room("replace", _sum(pc.count_substring(value, old)) * (len(new.encode()) - len(old.encode())))
         return pc.replace_substring(value, pattern=old, replacement=new)
     return rowwise(str.replace)(value, pattern, replacement)
+
+
+def _require_room(name: str, size: float) -> None:
+    """Refuse to make the strings of a batch when they would not fit an array."""
+    if size > _MOST_BYTES:
+        raise pa.ArrowInvalid(f"{name} would make strings of {size:.3g} bytes in one batch, more than {_MOST_BYTES}")
+
+
+def _sum(*factors: Any) -> float:
+    """The sum over all rows of a product; nulls count as 0."""
+    product: Any = 1.0
+    for factor in factors:
+        filled = pc.fill_null(pc.cast(factor, pa.float64(), safe=False), 0.0)
+        product = product * (filled.as_py() if isinstance(filled, pa.Scalar) else filled.to_numpy(zero_copy_only=False))
+    return float(np.sum(np.maximum(product, 0.0)))
+
+
+def _repeat(value: Any, count: Any) -> Any:
+    _require_room("repeat", _sum(pc.binary_length(value), count))
+    return rowwise(lambda text, times: text * max(times, 0))(value, count)
+
+
+def _padded(name: str, *, left: bool) -> Callable[..., Any]:
+    pad = rowwise(_pad(left))
+
+    def kernel(value: Any, width: Any, *filler: Any) -> Any:
+        counts = [len(datum) for datum in (value, *filler) if not isinstance(datum, pa.Scalar)]
+        rows = counts[0] if counts and isinstance(width, pa.Scalar) else 1
+        _require_room(name, rows * _sum(width))
+        return pad(value, width, *filler)
+
+    return kernel
 
 
 def _left(value: str, count: int) -> str:
@@ -118,8 +144,30 @@ def _substr_index(value: str, separator: str, count: int) -> str:
     return separator.join(parts[:count] if count > 0 else parts[count:])
 
 
+def _in_case(fast: Callable[[Any], Any], slow: Callable[[str], str]) -> Callable[[Any], Any]:
+    """A kernel that changes the case of letters; Arrow's does not know those that become several letters."""
+    exact = rowwise(slow)
+
+    def kernel(value: Any) -> Any:
+        plain = pc.string_is_ascii(value)
+        if isinstance(value, pa.Scalar):
+            return fast(value) if plain.as_py() else exact(value)
+        return fast(value) if pc.all(plain).as_py() in (True, None) else exact(value)
+
+    return kernel
+
+
 def _initcap(value: str) -> str:
     return re.sub(r"[^\W_]+", lambda word: word.group()[0].upper() + word.group()[1:].lower(), value)
+
+
+def _holds(test: Callable[[pa.Array, bytes], pa.Array]) -> Callable[..., Any]:
+    """A kernel of a test of the codec core, which takes no empty text: all strings contain that."""
+
+    def holds(value: pa.Array, text: str) -> pa.Array:
+        return test(value, text.encode()) if text else pc.if_else(pc.is_valid(value), True, pa.scalar(None, pa.bool_()))
+
+    return per_parameters(holds, pa.bool_())
 
 
 def _translate(value: str, old: str, new: str) -> str:
@@ -140,64 +188,45 @@ def _levenshtein(left: str, right: str) -> int:
 
 
 def _contains_tokens(value: str, tokens: str) -> bool:
-    return set(re.findall(r"[^\W_]+", tokens.lower())) <= set(re.findall(r"[^\W_]+", value.lower()))
+    return set(re.findall(r"[^\W_]+", tokens)) <= set(re.findall(r"[^\W_]+", value))
 
 
-def _encode(value: str | bytes, encoding: str) -> str:
-    raw = value.encode() if isinstance(value, str) else value
-    if encoding.lower() == "hex":
-        return raw.hex()
-    if encoding.lower() == "base64":
-        return base64.b64encode(raw).decode().rstrip("=")
-    raise pa.ArrowInvalid(f"encode knows 'hex' and 'base64', not {encoding!r}")
+def _character(value: int) -> str:
+    if not 0 <= value <= 0x10FFFF or 0xD800 <= value <= 0xDFFF:
+        raise pa.ArrowInvalid(f"chr: {value} is no Unicode character")
+    return chr(value)
 
 
-def _digest(name: str) -> Callable[[str | bytes], bytes]:
-    return lambda value: hashlib.new(name, value.encode() if isinstance(value, str) else value).digest()
+def _to_hex(value: Any) -> Any:
+    width = 2**64 if not pa.types.is_unsigned_integer(value.type) else 2**value.type.bit_width
+    return rowwise(lambda number: f"{number % width:x}", pa.string())(value)
 
 
-def _md5(value: str | bytes) -> str:
-    return _digest("md5")(value).hex()
+def _find_in_set(value: str, listed: str) -> int:
+    items = listed.split(",") if listed or not value else []
+    return items.index(value) + 1 if value in items else 0
 
 
-_REGEX_FLAGS = {"i": re.IGNORECASE, "m": re.MULTILINE, "s": re.DOTALL, "x": re.VERBOSE}
+def _overlay(value: str, replacement: str, start: int, length: int | None = None) -> str:
+    """The value with a part of it, of the length of the replacement unless given, replaced."""
+    begin = max(start - 1, 0)
+    end = max(start - 1 + (len(replacement) if length is None else length), begin)
+    return value[:begin] + replacement + value[end:]
 
 
-@lru_cache(maxsize=256)
-def _compiled(pattern: str, flags: str) -> re.Pattern[str]:
-    options = re.NOFLAG if hasattr(re, "NOFLAG") else re.RegexFlag(0)
-    for flag in flags.replace("g", ""):
-        if flag not in _REGEX_FLAGS:
-            raise pa.ArrowInvalid(f"Unknown regular expression flag {flag!r}; the flags are i, m, s, x and g")
-        options |= _REGEX_FLAGS[flag]
-    try:
-        return re.compile(pattern, options)
-    except re.error as error:
-        raise pa.ArrowInvalid(f"Invalid regular expression {pattern!r}: {error}") from None
+def _position(value: str, pattern: str) -> int:
+    return value.find(pattern) + 1
 
 
-def _regexp_like(value: Any, pattern: Any, flags: Any = None) -> Any:
-    text = constant(pattern)
-    options = "" if flags is None else constant(flags)
-    if text is not None and options is not None and set(options) <= {"i", "m", "s"}:
-        return pc.match_substring_regex(value, pattern=f"(?{options}){text}" if options else text)
-    search = rowwise(lambda v, p, f="": _compiled(p, f).search(v) is not None, pa.bool_())
-    return search(value, pattern) if flags is None else search(value, pattern, flags)
+def _strpos(value: Any, pattern: Any) -> Any:
+    width = pa.int64() if pa.types.is_large_string(value.type) else pa.int32()
+    return rowwise(_position, width)(value, pattern)
 
 
-def _regexp_count(value: Any, pattern: Any) -> Any:
-    """The number of matches; null strings have none."""
-    count = rowwise(lambda text, regex: sum(1 for _ in _compiled(regex, "").finditer(text)), pa.int64())
-    return pc.coalesce(count(value, pattern), pa.scalar(0, pa.int64()))
-
-
-def _regexp_replace(value: str, pattern: str, replacement: str, flags: str = "") -> str:
-    template = re.sub(r"\$\{?(\w+)\}?", r"\\g<\1>", replacement)
-    return _compiled(pattern, flags).sub(template, value, count=0 if "g" in flags else 1)
-
-
-def _strpos(value: Any, pattern: str) -> Any:
-    return rowwise(lambda v: v.find(pattern) + 1, pa.int32())(value)
+def _integer_only(types: Sequence[pa.DataType]) -> Sequence[pa.DataType]:
+    if not pa.types.is_integer(types[0]):
+        raise pa.ArrowInvalid(f"to_hex needs an integer, not {types[0]}")
+    return types
 
 
 FUNCTIONS = [
@@ -205,54 +234,35 @@ FUNCTIONS = [
     Function("octet_length", (_TEXT,), pc.binary_length),
     Function("bit_length", (_TEXT,), _bit_length),
     Function("ascii", (_TEXT,), rowwise(lambda value: ord(value[0]) if value else 0, pa.int32())),
-    Function("chr", (_INTEGER,), rowwise(chr, pa.string())),
-    Function("lower", (_TEXT,), pc.utf8_lower),
-    Function("upper", (_TEXT,), pc.utf8_upper),
+    Function("chr", (_INTEGER,), rowwise(_character, pa.string())),
+    Function("lower", (_TEXT,), _in_case(pc.ascii_lower, str.lower)),
+    Function("upper", (_TEXT,), _in_case(pc.ascii_upper, str.upper)),
     Function("initcap", (_TEXT,), rowwise(_initcap)),
     Function("btrim", (_TEXT, _TEXT), _trim("both"), optional=1),
     Function("ltrim", (_TEXT, _TEXT), _trim("left"), optional=1),
     Function("rtrim", (_TEXT, _TEXT), _trim("right"), optional=1),
     Function("concat", (Kind.PRINTED,), _concat, variadic=True),
     Function("concat_ws", (_TEXT, Kind.PRINTED), _concat_ws, variadic=True),
-    Function(
-        "contains",
-        (_TEXT, _TEXT),
-        _with_constant(
-            lambda value, text: pc.match_substring(value, text), rowwise(lambda value, text: text in value, pa.bool_())
-        ),
-    ),
-    Function(
-        "starts_with",
-        (_TEXT, _TEXT),
-        _with_constant(lambda v, t: pc.starts_with(v, t), rowwise(str.startswith, pa.bool_())),
-    ),
-    Function(
-        "ends_with", (_TEXT, _TEXT), _with_constant(lambda v, t: pc.ends_with(v, t), rowwise(str.endswith, pa.bool_()))
-    ),
-    Function("strpos", (_TEXT, _TEXT), _with_constant(_strpos, rowwise(lambda v, t: v.find(t) + 1, pa.int32()))),
-    Function("left", (_TEXT, _INTEGER), rowwise(_left)),
-    Function("right", (_TEXT, _INTEGER), rowwise(_right)),
+    Function("contains", (_TEXT, _TEXT), _holds(contains_text)),
+    Function("starts_with", (_TEXT, _TEXT), _holds(lambda value, text: text_test(value, text, PREFIX))),
+    Function("ends_with", (_TEXT, _TEXT), _holds(lambda value, text: text_test(value, text, SUFFIX))),
+    Function("strpos", (_TEXT, _TEXT), _strpos),
+    Function("left", (Kind.PRINTED, _INTEGER), rowwise(_left)),
+    Function("right", (Kind.PRINTED, _INTEGER), rowwise(_right)),
     Function("substr", (_TEXT, _INTEGER, _INTEGER), rowwise(_substr), optional=1),
-    Function("lpad", (_TEXT, _INTEGER, _TEXT), rowwise(_pad(left=True)), optional=1),
-    Function("rpad", (_TEXT, _INTEGER, _TEXT), rowwise(_pad(left=False)), optional=1),
-    Function("repeat", (_TEXT, _INTEGER), rowwise(lambda value, count: value * max(count, 0))),
+    Function("lpad", (Kind.PRINTED, _INTEGER, _TEXT), _padded("lpad", left=True), optional=1),
+    Function("rpad", (Kind.PRINTED, _INTEGER, _TEXT), _padded("rpad", left=False), optional=1),
+    Function("repeat", (_TEXT, _INTEGER), _repeat),
     Function("replace", (_TEXT, _TEXT, _TEXT), _replace),
-    Function("reverse", (_TEXT,), pc.utf8_reverse),
+    Function("reverse", (Kind.PRINTED,), pc.utf8_reverse),
     Function("split_part", (_TEXT, _TEXT, _INTEGER), rowwise(_split_part)),
     Function("substr_index", (_TEXT, _TEXT, _INTEGER), rowwise(_substr_index)),
     Function("translate", (_TEXT, _TEXT, _TEXT), rowwise(_translate)),
     Function("levenshtein", (_TEXT, _TEXT), rowwise(_levenshtein, pa.int32())),
     Function("contains_tokens", (_TEXT, _TEXT), rowwise(_contains_tokens, pa.bool_())),
-    Function("to_hex", (_INTEGER,), rowwise(lambda value: f"{value & (2**64 - 1):x}", pa.string())),
-    Function("regexp_like", (_TEXT, _TEXT, _TEXT), _regexp_like, optional=1),
-    Function("regexp_count", (_TEXT, _TEXT), _regexp_count),
-    Function("regexp_replace", (_TEXT, _TEXT, _TEXT, _TEXT), rowwise(_regexp_replace), optional=1),
-    Function("encode", (Kind.BYTES, _TEXT), rowwise(_encode, pa.string())),
-    Function("md5", (Kind.BYTES,), rowwise(_md5, pa.string())),
-    *(
-        Function(name, (Kind.BYTES,), rowwise(_digest(name), pa.binary()))
-        for name in ("sha224", "sha256", "sha384", "sha512")
-    ),
+    Function("to_hex", (Kind.NUMBER,), _to_hex, coercion=_integer_only),
+    Function("find_in_set", (_TEXT, _TEXT), rowwise(_find_in_set, pa.int32())),
+    Function("overlay", (_TEXT, _TEXT, _INTEGER, _INTEGER), rowwise(_overlay), optional=1),
 ]
 ALIASES = {
     "char_length": "length",
@@ -261,5 +271,4 @@ ALIASES = {
     "instr": "strpos",
     "substring": "substr",
     "substring_index": "substr_index",
-    "regexp_match": "regexp_like",
 }

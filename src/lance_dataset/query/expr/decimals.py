@@ -1,0 +1,177 @@
+"""Products, quotients and roundings of decimals, with the precision and scale that the dialect gives them.
+
+A product keeps all digits; a quotient has four decimal places more than the dividend, and what is beyond them is cut
+off. Whatever divides does so here: Arrow (26 and before) divides decimals by powers of ten wrongly for some values, as
+does `2**64 - 1` followed by 21 zeros, when it rounds, casts to fewer places, or computes quotients.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from decimal import Decimal, localcontext
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+__all__ = ["decimal_product", "decimal_quotient", "rescaled", "truncated_to_integers"]
+
+_WIDEST = 76
+_EXTRA_PLACES = 4
+_SAFE = 2**62
+Kernel = Callable[[Any, Any], Any]
+
+
+def _type(precision: int, scale: int, *operands: pa.DataType) -> pa.DataType:
+    """A decimal type, of 128 bits if the operands are and it fits."""
+    narrow = precision <= 38 and all(pa.types.is_decimal128(operand) for operand in operands)
+    return pa.decimal128(precision, scale) if narrow else pa.decimal256(min(precision, _WIDEST), scale)
+
+
+def decimal_product(left: pa.DataType, right: pa.DataType) -> Kernel:
+    """The kernel of the product of two decimals."""
+    precision = left.precision + right.precision + 1
+    target = _type(precision, left.scale + right.scale, left, right)
+    if precision > _WIDEST:
+        return lambda a, b: _exactly(lambda x, y: x * y, target, a, b)
+    if pa.types.is_decimal128(target):
+        return pc.multiply
+    holders = [pa.decimal256(side.precision, side.scale) for side in (left, right)]
+    return lambda a, b: pc.multiply(pc.cast(a, holders[0]), pc.cast(b, holders[1]))
+
+
+def decimal_quotient(left: pa.DataType, right: pa.DataType) -> Kernel:
+    """The kernel of the quotient of two decimals."""
+    scale = left.scale + _EXTRA_PLACES
+    target = _type(left.precision - left.scale + right.scale + scale, scale, left, right)
+    places = right.scale + _EXTRA_PLACES
+
+    def divide(a: Decimal, b: Decimal) -> Decimal:
+        if b == 0:
+            raise pa.ArrowInvalid("divide by zero")
+        quotient = int(abs(a).scaleb(scale) / abs(b))
+        return Decimal(quotient if (a < 0) == (b < 0) else -quotient).scaleb(-scale)
+
+    def kernel(a: Any, b: Any) -> Any:
+        if places >= 0 and not (isinstance(a, pa.Scalar) and isinstance(b, pa.Scalar)):
+            length = len(b) if isinstance(a, pa.Scalar) else len(a)
+            dividend, divisor = _small(a, length), _small(b, length)
+            if dividend is not None and divisor is not None and _fits(dividend, 10**places):
+                return _quotients(dividend * 10**places, divisor, _missing(a, b, length), target)
+        return _exactly(divide, target, a, b)
+
+    return kernel
+
+
+def _quotients(
+    dividend: NDArray[np.int64], divisor: NDArray[np.int64], missing: NDArray[np.bool_], target: pa.DataType
+) -> pa.Array:
+    if np.any((divisor == 0) & ~missing):
+        raise pa.ArrowInvalid("divide by zero")
+    quotient = np.abs(dividend) // np.where(divisor == 0, 1, np.abs(divisor))
+    return _decimals(np.where((dividend < 0) == (divisor < 0), quotient, -quotient), missing, target)
+
+
+def rescaled(datum: Any, target: pa.DataType, *, cut: bool = False) -> Any:
+    """Decimals with fewer places (or as many), rounded half away from zero, or cut off.
+
+    Parameters
+    ----------
+    datum
+        Decimals of any width, array or scalar.
+    target
+        A decimal type of no larger scale.
+    cut
+        Leave out the digits instead of rounding.
+
+    Raises
+    ------
+    pyarrow.ArrowInvalid
+        A result with more digits than the target has.
+    """
+    if isinstance(datum, pa.Scalar):
+        return rescaled(pa.repeat(datum, 1), target, cut=cut)[0]
+    drop = datum.type.scale - target.scale
+    if drop == 0:
+        return pc.cast(datum, target)
+    unit = 10**drop
+    small = _small(datum, len(datum)) if drop <= 18 else None
+    if small is None or not _fits(small, 1):
+        return _exactly(lambda value: _rescaled_value(value, target, cut), target, datum)
+    size = np.abs(small)
+    whole = size // unit if cut else (size + unit // 2) // unit
+    if np.any(whole >= 10 ** min(target.precision, 18)) and target.precision <= 18:
+        raise pa.ArrowInvalid(f"A number has more digits than {target}")
+    return _decimals(np.where(small < 0, -whole, whole), _missing(datum, datum, len(datum)), target)
+
+
+def _rescaled_value(value: Decimal, target: pa.DataType, cut: bool) -> Decimal:
+    scaled = abs(value).scaleb(target.scale)
+    whole = int(scaled if cut else scaled + Decimal("0.5"))
+    if whole >= 10**target.precision:
+        raise pa.ArrowInvalid(f"{value} has more digits than {target}")
+    return Decimal(-whole if value < 0 else whole).scaleb(-target.scale)
+
+
+def truncated_to_integers(datum: Any, target: pa.DataType) -> Any:
+    """Decimals without their places, as integers."""
+    whole = pa.decimal128(38, 0) if pa.types.is_decimal128(datum.type) else pa.decimal256(_WIDEST, 0)
+    if datum.type.scale > 0:
+        datum = rescaled(datum, whole, cut=True)
+    return pc.cast(datum, target)
+
+
+def _small(datum: Any, length: int) -> NDArray[np.int64] | None:
+    """The digits of decimals as 64-bit integers, zero for null; None where one of them is larger."""
+    if isinstance(datum, pa.Scalar):
+        one = _small(pa.repeat(datum, 1), 1)
+        return None if one is None else np.repeat(one, length)
+    if len(datum) == 0:
+        return np.zeros(0, np.int64)
+    words = np.frombuffer(datum.buffers()[1], np.int64).reshape(-1, datum.type.byte_width // 8)
+    words = words[datum.offset : datum.offset + len(datum)]
+    low = words[:, 0]
+    fits = (words[:, 1:] == (low >> 63)[:, None]).all(axis=1)
+    if datum.null_count:
+        missing = datum.is_null().to_numpy(zero_copy_only=False)
+        low, fits = np.where(missing, 0, low), fits | missing
+    return low if fits.all() else None
+
+
+def _fits(values: NDArray[np.int64], factor: int) -> bool:
+    """Whether the values times the factor are 64-bit integers with a bit to spare."""
+    limit = _SAFE // factor
+    return not len(values) or bool(values.max() <= limit and values.min() >= -limit)
+
+
+def _missing(left: Any, right: Any, length: int) -> NDArray[np.bool_]:
+    missing = np.zeros(length, bool)
+    for side in (left, right):
+        if isinstance(side, pa.Scalar):
+            missing |= not side.is_valid
+        elif side.null_count:
+            missing |= side.is_null().to_numpy(zero_copy_only=False)
+    return missing
+
+
+def _decimals(values: NDArray[np.int64], missing: NDArray[np.bool_], target: pa.DataType) -> pa.Array:
+    """Decimals of a type whose digits are given."""
+    words = np.empty((len(values), target.byte_width // 8), np.int64)
+    words[:, 0] = values
+    words[:, 1:] = (values >> 63)[:, None]
+    valid = pa.array(~missing).buffers()[1] if missing.any() else None
+    return pa.Array.from_buffers(target, len(values), [valid, pa.py_buffer(words)])
+
+
+def _exactly(function: Callable[..., Decimal], target: pa.DataType, *data: Any) -> Any:
+    """Value by value, for digits that need more than 64 bits."""
+    scalars = all(isinstance(datum, pa.Scalar) for datum in data)
+    length = 1 if scalars else next(len(datum) for datum in data if not isinstance(datum, pa.Scalar))
+    columns = [[datum.as_py()] * length if isinstance(datum, pa.Scalar) else datum.to_pylist() for datum in data]
+    with localcontext() as context:
+        context.prec = 250
+        values = [None if None in row else function(*row) for row in zip(*columns, strict=True)]
+    result = pa.array(values, target)
+    return result[0] if scalars else result

@@ -1,0 +1,280 @@
+"""How a scan goes about its work: which columns it reads when, how many rows at a time, on how many threads."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import reduce
+
+import pyarrow as pa
+
+from lance_dataset.file.threads import cpu_count
+from lance_dataset.query.costs import ColumnCosts
+from lance_dataset.query.expr import Filter
+from lance_dataset.query.expr.evaluate import compile_tree
+from lance_dataset.query.expr.tree import And, Column, Expression, walk
+from lance_dataset.query.fragment_reader import FragmentReader
+from lance_dataset.query.prune import may_fail
+from lance_dataset.query.request import ScanRequest
+from lance_dataset.query.table_reader import TableReader
+
+__all__ = ["MAX_BATCH_BYTES", "PIECE_BYTES", "ScanStrategy", "strategy"]
+
+#: Rows are decoded and returned in pieces of about this size, which are sliced into batches.
+PIECE_BYTES = 16 << 20
+#: Rows of more than this together are more than one batch, whatever the batch size.
+MAX_BATCH_BYTES = 256 << 20
+#: Rows that a filter looks at together, at most and, if there are several threads to keep busy, at least.
+_MAX_WINDOW_ROWS = 1 << 19
+_MIN_WINDOW_ROWS = 1 << 16
+#: Bytes of all columns that a window spans at most where reading is not mapping, or mapped bytes are not to stay.
+_SPAN_BYTES = 32 << 20
+#: Most bytes of decoded rows that wait for the consumer, unless a scan says less.
+_BUFFER_BYTES = 128 << 20
+#: Scans of more stored bytes than this let go of mapped ones whose values they have copied.
+_KEPT_BYTES = 512 << 20
+#: Windows that are fetched ahead from where every request takes a while.
+_WAITING_AHEAD = 16
+#: Nanoseconds of work, in all and per fragment, from which on threads gain more than they cost.
+_PARALLEL_COST = 2e6
+_PARALLEL_FRAGMENT_COST = 5e4
+#: Nanoseconds that a condition takes per row.
+_CONDITION_COST = 2.0
+
+
+@dataclass(frozen=True)
+class ScanStrategy:
+    """Decisions made before a scan starts.
+
+    Attributes
+    ----------
+    early
+        Stored columns that are read for all rows, in the order in which they are needed.
+    late
+        Stored columns of which only the rows that the filter keeps are read.
+    steps
+        The filter in conditions of an AND that are computed one after another, each for the rows that the ones before
+        kept; none without a filter.
+    top
+        Rows that a sort keeps, None for all or without one.
+    in_order
+        Whether rows are returned in storage order.
+    window_rows, first_rows
+        Rows that are looked at together: at most, and in the first window, after which windows grow.
+    piece_rows, piece_bytes
+        Rows that are returned together, and about how many bytes they take at most.
+    threads
+        Threads that decode windows; 1 for that of the caller.
+    ahead
+        Windows that may be decoded before the consumer asks for them.
+    waits
+        Whether files are on other machines, so that it is requests that take time.
+    releases
+        Whether so much is scanned that what was read is not to stay in memory.
+    task_bytes, buffer_bytes
+        Bytes that one of these takes while it is worked on, and that all may take together, as estimated.
+    costs
+        Estimates by column.
+    """
+
+    early: tuple[str, ...]
+    late: tuple[str, ...]
+    steps: tuple[Filter, ...]
+    top: int | None
+    in_order: bool
+    window_rows: int
+    first_rows: int
+    piece_rows: int
+    piece_bytes: int
+    threads: int
+    ahead: int
+    waits: bool
+    releases: bool
+    task_bytes: int
+    buffer_bytes: int
+    costs: ColumnCosts
+
+    @property
+    def grows(self) -> bool:
+        """Whether windows start small, because reading may end soon."""
+        return self.first_rows < self.window_rows
+
+
+def strategy(reader: TableReader | FragmentReader, request: ScanRequest) -> ScanStrategy:
+    """Decide how to run a scan.
+
+    Parameters
+    ----------
+    reader
+        The version of the table, or one fragment of it.
+    request
+        The scan.
+    """
+    costs = ColumnCosts.of(reader, request)
+    steps = filter_steps(request, costs)
+    early, late = _times(request, steps)
+    releases = costs.is_mapped and _is_much(_num_rows(reader, request), request, costs, (*early, *late))
+    out_bytes = sum(costs.output_bytes(output) for output in request.projection.columns)
+    batch = request.batch_size
+    if batch * out_bytes > MAX_BATCH_BYTES:
+        batch = max(int(MAX_BATCH_BYTES / out_bytes), 1)
+    piece = _whole_batches(max(int(PIECE_BYTES / max(out_bytes, 1.0)), batch, 1), request.batch_size)
+    if request.filter is None:
+        window, cost, looked_bytes = min(piece, 1 << 20), _read_cost(request, costs), 0.0
+    else:
+        looked = [costs.cost(request.schema.top_level(name)) for name in early]
+        looked_bytes = sum(cost.decoded for cost in looked)
+        window = int(PIECE_BYTES / max(looked_bytes, 1.0))
+        if releases or not costs.is_mapped:
+            # what lies between rows that are taken may be fetched, or mapped, with them
+            window = min(window, max(int(_SPAN_BYTES / max(out_bytes, 1.0)), request.batch_size))
+            looked_bytes += 0.0 if costs.is_mapped else out_bytes / 2
+        window = min(max(window, 1), _MAX_WINDOW_ROWS)
+        cost = _CONDITION_COST * len(steps) + sum(cost.read for cost in looked)
+    piece_bytes = max(int(piece * out_bytes), PIECE_BYTES)
+    threads = _threads(reader, request, costs, cost)
+    if threads > 1 and request.filter is not None:
+        window = min(window, max(_num_rows(reader, request) // (2 * threads), _MIN_WINDOW_ROWS))
+    first = window
+    if request.limit is not None and not request.order_by:
+        wanted = request.limit + request.offset
+        first = min(window, max(request.batch_size if request.filter else 1, wanted))
+    return ScanStrategy(
+        early=early,
+        late=late,
+        steps=steps,
+        top=request.limit + request.offset if request.order_by and request.limit is not None else None,
+        in_order=request.in_order,
+        window_rows=window,
+        first_rows=first,
+        piece_rows=piece,
+        piece_bytes=piece_bytes,
+        threads=threads,
+        ahead=_ahead(reader, request, _WAITING_AHEAD if costs.is_remote else threads, window),
+        waits=costs.is_remote,
+        releases=releases,
+        task_bytes=piece_bytes + int(2 * window * looked_bytes),
+        buffer_bytes=min(request.io_buffer_size or _BUFFER_BYTES, _BUFFER_BYTES),
+        costs=costs,
+    )
+
+
+def _whole_batches(rows: int, batch_size: int) -> int:
+    """So many rows that batches are cut only where fragments end."""
+    return rows - rows % batch_size if rows > batch_size else rows
+
+
+# -- columns -----------------------------------------------------------------------------------------------------
+
+
+def _times(request: ScanRequest, steps: tuple[Filter, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Names of the stored columns that are read early, and late."""
+    stored = set(request.schema.names)
+    filtered = [name for step in steps for name in step.columns if name in stored]
+    others: list[str] = []
+    for output in request.projection.columns:
+        if output.field is not None:
+            others.append(output.field.name)
+        elif output.expression is not None:
+            others.extend(name for name in output.expression.columns if name in stored)
+    if request.filter is None:
+        return tuple(dict.fromkeys(others)), ()
+    if request.late is False:
+        return tuple(dict.fromkeys([*filtered, *others])), ()
+    if request.late is None or request.late is True:
+        late = [name for name in others if name not in filtered]
+        return tuple(dict.fromkeys(filtered)), tuple(dict.fromkeys(late))
+    late = [name for name in others if name in request.late and name not in filtered]
+    early = [*filtered, *(name for name in others if name not in late)]
+    return tuple(dict.fromkeys(early)), tuple(dict.fromkeys(late))
+
+
+def filter_steps(request: ScanRequest, costs: ColumnCosts) -> tuple[Filter, ...]:
+    """The conditions of a filter by the columns they read, cheap columns first.
+
+    A filter that could raise an error stays whole: which rows it is computed for must not depend on costs.
+    """
+    if request.filter is None:
+        return ()
+    tree = request.filter.tree
+    if not isinstance(tree, And) or may_fail(tree):
+        return (request.filter,)
+    groups: dict[frozenset[str], list[Expression]] = {}
+    for condition in _conditions(tree):
+        names = frozenset(node.path[0] for node in walk(condition) if isinstance(node, Column))
+        groups.setdefault(names, []).append(condition)
+    if len(groups) == 1:
+        return (request.filter,)
+    stored = set(request.schema.names)
+
+    def cost(names: frozenset[str]) -> float:
+        return sum(costs.cost(request.schema.top_level(name)).read for name in names if name in stored)
+
+    return tuple(_filter(groups[names]) for names in sorted(groups, key=cost))
+
+
+def _conditions(tree: Expression) -> list[Expression]:
+    if isinstance(tree, And):
+        return [condition for operand in tree.operands for condition in _conditions(operand)]
+    return [tree]
+
+
+def _filter(conditions: list[Expression]) -> Filter:
+    tree = conditions[0] if len(conditions) == 1 else And(tuple(conditions))
+    paths = dict.fromkeys(node.path for node in walk(tree) if isinstance(node, Column))
+    text = f"the conditions on {', '.join(dict.fromkeys(path[0] for path in paths)) or 'no column'}"
+    return Filter(compile_tree(tree), text, pa.bool_(), tuple(paths), tree)
+
+
+def _is_much(rows: int, request: ScanRequest, costs: ColumnCosts, names: tuple[str, ...]) -> bool:
+    """Whether all values of some columns are too much to keep what a filtered scan reads of them."""
+    if request.filter is None:
+        return False
+    return rows * sum(costs.cost(request.schema.top_level(name)).stored for name in names) > _KEPT_BYTES
+
+
+# -- threads -----------------------------------------------------------------------------------------------------
+
+
+def _num_rows(reader: TableReader | FragmentReader, request: ScanRequest) -> int:
+    """About how many rows a scan looks at."""
+    if request.rows is not None:
+        return sum(int((ranges.stops - ranges.starts).sum()) for ranges in request.rows.values())
+    if isinstance(reader, FragmentReader):
+        return reader.physical_rows
+    counts = reader.manifest.fragment_list.columns.num_rows
+    if request.fragments is not None:
+        counts = counts[list(request.fragments)]
+    return int(counts[counts > 0].sum())
+
+
+def _num_fragments(reader: TableReader | FragmentReader, request: ScanRequest) -> int:
+    if isinstance(reader, FragmentReader):
+        return 1
+    return len(reader.fragments) if request.fragments is None else len(request.fragments)
+
+
+def _read_cost(request: ScanRequest, costs: ColumnCosts) -> float:
+    stored = (output.field for output in request.projection.columns)
+    return reduce(lambda total, field: total + (0.0 if field is None else costs.cost(field).read), stored, 0.0)
+
+
+def _threads(reader: TableReader | FragmentReader, request: ScanRequest, costs: ColumnCosts, cost: float) -> int:
+    """Threads for a scan that takes `cost` nanoseconds per row."""
+    rows, fragments = _num_rows(reader, request), max(_num_fragments(reader, request), 1)
+    workers = cpu_count()
+    if workers < 2:
+        return 1
+    if not costs.is_mapped:
+        return workers  # who waits for storage does not need a processor
+    total = rows * cost
+    return workers if total > max(_PARALLEL_COST, _PARALLEL_FRAGMENT_COST * fragments) else 1
+
+
+def _ahead(reader: TableReader | FragmentReader, request: ScanRequest, threads: int, window: int) -> int:
+    """Windows to decode ahead of the consumer."""
+    ahead = threads + 2 if request.batch_readahead is None else max(request.batch_readahead, 1)
+    if request.fragment_readahead is not None:
+        fragments = max(_num_fragments(reader, request), 1)
+        windows_per_fragment = max(_num_rows(reader, request) // fragments // max(window, 1), 1)
+        ahead = min(ahead, max(request.fragment_readahead, 1) * windows_per_fragment)
+    return ahead

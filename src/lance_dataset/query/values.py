@@ -1,0 +1,202 @@
+"""Values of selected rows: of stored columns, read in ranges or row by row, of system columns and computed ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from functools import partial
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from lance_dataset.file.column import ColumnReader
+from lance_dataset.query.encoded_filter import EncodedColumn
+from lance_dataset.query.fragment_reader import SYSTEM_COLUMNS
+from lance_dataset.query.join import (
+    UnjoinableError,
+    bisected,
+    join_arrays,
+    keep_rows,
+    read_chunks,
+    read_encoded,
+    take_values,
+)
+from lance_dataset.query.prefetch import Announcements, announce
+from lance_dataset.query.projection import OutputColumn
+from lance_dataset.query.request import ScanRequest
+from lance_dataset.query.selection import Selection
+from lance_dataset.query.shapes import rows_only
+from lance_dataset.query.strategy import ScanStrategy
+from lance_dataset.query.windows import Slice
+from lance_dataset.schema import Field
+
+__all__ = ["descend", "output_chunks", "selected_array", "selected_column", "system_array"]
+
+#: Of the rows that scans take one by one.
+_announcements = Announcements()
+
+
+def output_chunks(
+    output: OutputColumn, selection: Selection, request: ScanRequest, plan: ScanStrategy
+) -> list[pa.Array]:
+    """The values of an output column at selected rows, in chunks none of which is empty."""
+    if output.field is None:
+        return list(_in_parts(selection, lambda rows: [_computed(output, rows, request, plan)]))
+    known = selection.known.get(id(output.field))
+    if known is not None:
+        chunks = [known.at(selection.places)]
+    else:
+        work = partial(_stored, field=output.field, plan=plan, forced=_forced(request, plan, output.field))
+        chunks = list(_in_parts(selection, work))
+    return [descend(chunk, output.path) for chunk in chunks if len(chunk)]
+
+
+def _in_parts(selection: Selection, work: Callable[[Selection], list[pa.Array]]) -> Iterator[pa.Array]:
+    """Chunks of a selection, of its halves wherever its values do not fit one array."""
+    try:
+        chunks = work(selection)
+    except UnjoinableError:
+        if selection.num_rows < 2:
+            raise
+    else:
+        yield from chunks
+        return
+    middle = selection.num_rows // 2
+    yield from _in_parts(selection.cut(0, middle), work)
+    yield from _in_parts(selection.cut(middle, selection.num_rows), work)
+
+
+def descend(array: pa.Array, path: Sequence[str]) -> pa.Array:
+    """The field at a path below the structs of an array; null where one of them is."""
+    for name in path:
+        # flatten() pushes the validity and the offset of the struct down into its child
+        array = array.flatten()[array.type.get_field_index(name)]
+    return array
+
+
+# -- stored columns ----------------------------------------------------------------------------------------------
+
+
+def selected_array(selection: Selection, field: Field, plan: ScanStrategy) -> pa.Array:
+    """The selected values of a stored column as one array.
+
+    Raises
+    ------
+    UnjoinableError
+        They do not fit one.
+    """
+    known = selection.known.get(id(field))
+    if known is not None:
+        return known.at(selection.places)
+    chunks = _stored(selection, field, plan, None)
+    return chunks[0] if len(chunks) == 1 else join_arrays(chunks, field.storage_type, field.name)
+
+
+def selected_column(selection: Selection, field: Field, plan: ScanStrategy) -> EncodedColumn:
+    """The selected values of a stored column, which no condition has read yet, as they are stored."""
+    chunks = _stored(selection, field, plan, None, encoded=len(selection.window.slices) == 1)
+    return EncodedColumn(chunks, field.storage_type, field.name)
+
+
+def _forced(request: ScanRequest, plan: ScanStrategy, field: Field) -> bool | None:
+    """Whether the rows of a column are to be taken one by one, or not; None for what is cheaper."""
+    if request.late is None or request.filter is None:
+        return None
+    return field.name in plan.late
+
+
+def _stored(
+    selection: Selection, field: Field, plan: ScanStrategy, forced: bool | None, *, encoded: bool = False
+) -> list[pa.Array]:
+    """The selected values of a stored column in chunks."""
+    parts, takes = selection.parts, forced
+    if selection.places is not None and takes is None:
+        width = sum(part.width for part, _ in parts)
+        takes = plan.costs.cost(field).prefers_take(selection.num_rows, width)
+    if takes and selection.places is not None:
+        rows = list(selection.rows())
+        with _announcements.taking(lambda: _announce(rows, field)):
+            chunks = [take_values(part.fragment.column(field), taken, field.name) for part, taken in rows]
+        return _joined(chunks, field.name) if len(chunks) > 1 else chunks
+    chunks = [
+        chunk
+        for part, _ in parts
+        for chunk in _range_chunks(part.fragment.column(field), part, field.name, encoded=encoded)
+    ]
+    if len(parts) > 1:
+        chunks = _joined(chunks, field.name)
+    if selection.places is None:
+        return chunks
+    return keep_rows(chunks, _places_in_parts(selection))
+
+
+def _announce(rows: Sequence[tuple[Slice, NDArray[np.int64]]], field: Field) -> None:
+    for part, taken in rows:
+        announce(part.fragment, (field,), taken)
+
+
+def _joined(chunks: list[pa.Array], name: str) -> list[pa.Array]:
+    """Small chunks of several fragments as one, if they fit one."""
+    with suppress(UnjoinableError):
+        return [join_arrays(chunks, chunks[0].type, name)] if chunks else []
+    return chunks
+
+
+def _places_in_parts(selection: Selection) -> NDArray[np.int64]:
+    """Places of the selected rows among those of the slices that have any."""
+    if selection.places is not None and len(selection.parts) == len(selection.window.slices):
+        return selection.places
+    found, base = [np.empty(0, np.int64)], 0
+    for part, places in selection.parts:
+        found.append((np.arange(part.width) if places is None else places) + base)
+        base += part.width
+    return np.concatenate(found)
+
+
+def _range_chunks(reader: ColumnReader, part: Slice, name: str, *, encoded: bool = False) -> list[pa.Array]:
+    """The values of a column in all ranges of a slice."""
+    if part.is_scattered:
+        return [take_values(reader, part.rows, name)]
+    chunks: list[pa.Array] = []
+    for start, stop in part.ranges:
+        for piece in bisected(partial(read_encoded if encoded else read_chunks, reader, name), start, stop):
+            chunks.extend(piece)
+    return chunks
+
+
+# -- other columns -----------------------------------------------------------------------------------------------
+
+
+def system_array(selection: Selection, name: str, request: ScanRequest) -> pa.Array:
+    """The values of a system column."""
+    arrays = [_system(part, rows, name, request) for part, rows in selection.rows()]
+    return arrays[0] if len(arrays) == 1 else join_arrays(arrays, SYSTEM_COLUMNS[name].type, name)
+
+
+def _system(part: Slice, rows: NDArray[np.int64], name: str, request: ScanRequest) -> pa.Array:
+    values = part.fragment.system_column(name, rows)
+    if request.include_deleted and name in ("_rowid", "_rowaddr"):
+        return pc.if_else(pa.array(part.fragment.is_live(rows)), values, None)
+    return values
+
+
+def _computed(output: OutputColumn, selection: Selection, request: ScanRequest, plan: ScanStrategy) -> pa.Array:
+    """The values of a system column or a computed one."""
+    if output.system is not None:
+        return system_array(selection, output.system, request)
+    if output.expression is None:
+        raise TypeError(f"column {output.arrow.name!r} is not computed")
+    fields, arrays = [], []
+    for name in output.expression.columns:
+        if name in request.schema.names:
+            field = request.schema.top_level(name)
+            fields.append(field.to_arrow())
+            arrays.append(selected_array(selection, field, plan))
+        else:
+            fields.append(SYSTEM_COLUMNS[name])
+            arrays.append(system_array(selection, name, request))
+    if not fields:
+        return output.expression.evaluate(rows_only(selection.num_rows, pa.schema([])))
+    return output.expression.evaluate(pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields)))

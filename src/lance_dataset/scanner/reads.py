@@ -1,0 +1,46 @@
+"""Counting what a scan reads from the stores of a table."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from lance_dataset.io.base import ObjectStore
+from lance_dataset.query.table_reader import TableReader
+
+__all__ = ["ReadCounter"]
+
+
+class ReadCounter:
+    """Reads of data files since the counter was made; those of others who read the same dataset handle count too."""
+
+    def __init__(self, reader: TableReader) -> None:
+        self._stores = _stores(reader)
+        self._before = self._now()
+
+    def since(self) -> tuple[int, int]:
+        """Number of reads, and their bytes."""
+        reads, size = self._now()
+        # somebody may have set the counts of a store back to nothing meanwhile
+        return max(reads - self._before[0], 0), max(size - self._before[1], 0)
+
+    def _now(self) -> tuple[int, int]:
+        counts = [store.statistics.snapshot() for store in self._stores]
+        return sum(count.read_iops for count in counts), sum(count.read_bytes for count in counts)
+
+
+def _stores(reader: TableReader) -> list[ObjectStore]:
+    """The stores of the data files, one for each base path that has some."""
+    columns = reader.manifest.fragment_list.columns
+    if len(columns.file_base_ids) == 0:
+        return []
+    _, first = np.unique(columns.file_base_ids, return_index=True)
+    found: dict[int, ObjectStore] = {}
+    for number in first.tolist():
+        owner = int(columns.file_owners[number])
+        base_id = int(columns.file_base_ids[number])
+        for file in reader.fragments[owner].fragment.files:
+            if (-1 if file.base_id is None else file.base_id) == base_id:
+                store, _ = reader.locator.data_file(file)
+                found[id(store.statistics)] = store
+                break
+    return list(found.values())

@@ -1,0 +1,163 @@
+"""The options of a scan resolved against the schema and the fragments of a version."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from lance_dataset.errors import FieldNotFoundError, InvalidInputError, UnsupportedError, nearest_name_hint
+from lance_dataset.query.address_sets import RowAddressSet
+from lance_dataset.query.expr import compile_filter
+from lance_dataset.query.projection import Projection, full_schema, project, with_blob_values
+from lance_dataset.query.request import DEFAULT_BATCH_SIZE, Ordering, ScanRequest
+from lance_dataset.query.table_reader import TableReader
+from lance_dataset.scanner.options import ColumnOrdering
+from lance_dataset.schema import Field, Schema
+
+__all__ = ["address_sets", "resolve_request", "serialize_row_addrs"]
+
+
+def serialize_row_addrs(addrs: Iterable[int]) -> bytes:
+    """The bytes of a set of row addresses, for `row_addr_allowlist` and `row_addr_blocklist` of a scan.
+
+    Parameters
+    ----------
+    addrs
+        Row addresses (``fragment id << 32 | offset``), as the column ``_rowaddr`` has them; repeats do not count.
+
+    Raises
+    ------
+    TypeError
+        Something that is no integer.
+    InvalidInputError
+        A number that no address can be.
+    """
+    addresses = list(addrs)
+    for address in addresses:
+        if isinstance(address, bool) or not isinstance(address, int | np.integer):
+            raise TypeError(f"a row address is an integer, not {address!r}")
+        if not 0 <= address < 1 << 64:
+            raise InvalidInputError(f"a row address is between 0 and 2**64 - 1, not {address}")
+    return RowAddressSet.of(int(address) for address in addresses).encode()
+
+
+def resolve_request(
+    reader: TableReader,
+    schema: Schema,
+    options: Mapping[str, Any],
+    all_columns: Callable[[], Projection] | None = None,
+) -> ScanRequest:
+    """Check scan options, which `checked_option` has seen, against a schema.
+
+    Parameters
+    ----------
+    reader
+        The version of the table.
+    schema
+        Its schema with blobs as descriptions, which is what filters look at, whatever is returned.
+    options
+        The options.
+    all_columns
+        Gives the projection of all columns, if somebody keeps it.
+    """
+    if options.get("fast_search") and reader.manifest.index_section:
+        raise UnsupportedError(
+            "fast_search: a search that leaves out rows without index is not supported, as no index is used"
+        )
+    include_deleted = bool(options.get("include_deleted_rows"))
+    with_row_id, with_row_address = bool(options.get("with_row_id")), bool(options.get("with_row_address"))
+    if all_columns is not None and "columns" not in options and not with_row_id and not with_row_address:
+        projection = all_columns()
+    else:
+        columns = options.get("columns")
+        projection = project(schema, columns, with_row_id=with_row_id, with_row_address=with_row_address)
+    if options.get("blob_handling") == "all_binary":
+        projection = with_blob_values(projection)
+    if include_deleted and "_rowid" not in projection.schema.names:
+        raise InvalidInputError("include_deleted_rows needs the row id: pass with_row_id=True")
+    return ScanRequest(
+        schema=schema,
+        projection=projection,
+        filter=compile_filter(options["filter"], full_schema(schema)) if "filter" in options else None,
+        limit=options.get("limit"),
+        offset=options.get("offset", 0),
+        batch_size=_batch_rows(reader, options),
+        strict_batch_size=bool(options.get("strict_batch_size")),
+        fragments=_fragment_positions(reader, options.get("fragments")),
+        row_range=options.get("row_range"),
+        order_by=tuple(_ordering(schema, key) for key in options.get("order_by", ())),
+        include_deleted=include_deleted,
+        use_statistics=bool(options.get("use_stats", True)),
+        in_order=bool(options.get("scan_in_order", True)),
+        late=_late_columns(schema, options.get("late_materialization")),
+        io_buffer_size=options.get("io_buffer_size"),
+        batch_readahead=options.get("batch_readahead"),
+        fragment_readahead=options.get("fragment_readahead"),
+    )
+
+
+def address_sets(options: Mapping[str, Any]) -> tuple[RowAddressSet | None, RowAddressSet | None]:
+    """The rows that a scan may return and those that it must not, where options say so.
+
+    Raises
+    ------
+    InvalidInputError
+        The bytes are no set of row addresses.
+    """
+    allowed, blocked = (
+        None if options.get(name) is None else RowAddressSet.decode(options[name], name)
+        for name in ("row_addr_allowlist", "row_addr_blocklist")
+    )
+    return allowed, blocked
+
+
+def _batch_rows(reader: TableReader, options: Mapping[str, Any]) -> int:
+    rows: int = options.get("batch_size", DEFAULT_BATCH_SIZE)
+    target = options.get("batch_size_bytes")
+    if target is not None and len(reader.fragments):
+        rows = max(1, min(rows, int(target / reader.fragments[0].bytes_per_row)))
+    return rows
+
+
+def _fragment_positions(reader: TableReader, fragments: Sequence[Any] | None) -> tuple[int, ...] | None:
+    if fragments is None:
+        return None
+    positions = []
+    for fragment in fragments:
+        fragment_id = getattr(fragment, "fragment_id", getattr(fragment, "id", None))
+        position = None if fragment_id is None else reader.manifest.fragment_list.position(fragment_id)
+        if position is None:
+            raise InvalidInputError(f"fragment {fragment_id} is not part of version {reader.manifest.version}")
+        positions.append(position)
+    return tuple(positions)
+
+
+def _ordering(schema: Schema, key: ColumnOrdering | str) -> Ordering:
+    name = key if isinstance(key, str) else key.column_name
+    path = _stored_path(schema, name, "to sort by")
+    kind = path[-1].to_arrow().type
+    if pa.types.is_nested(kind):
+        raise UnsupportedError(f"column {name!r} of type {kind} has no order to sort by")
+    column = ".".join(node.name for node in path)
+    return Ordering(column) if isinstance(key, str) else Ordering(column, bool(key.ascending), bool(key.nulls_first))
+
+
+def _late_columns(schema: Schema, late: bool | tuple[str, ...] | None) -> bool | tuple[str, ...] | None:
+    if isinstance(late, tuple):
+        # what is read at one time or another are whole columns
+        return tuple(dict.fromkeys(_stored_path(schema, name, "to read late")[0].name for name in late))
+    return late
+
+
+def _stored_path(schema: Schema, name: str, purpose: str) -> tuple[Field, ...]:
+    """The field of a dotted name, and those around it, outermost first; back-ticks around names do not count."""
+    try:
+        path = tuple(schema.resolve(name.replace("`", "")))
+    except FieldNotFoundError as error:
+        raise FieldNotFoundError(f"No field named {name} {purpose}{nearest_name_hint(name, schema.names)}") from error
+    if any(node.logical_type != "struct" for node in path[:-1]):
+        raise FieldNotFoundError(f"No field named {name} {purpose}: a field inside a list has several values per row")
+    return path

@@ -1,0 +1,193 @@
+"""Everything the reference offers on its classes is here, or on the list of what is not, with the reason."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import lance
+import lance.debug
+import lance.fragment
+import lance.log
+import lance.sampler
+import pyarrow as pa
+import pytest
+from lance.dataset import LanceScanner, ScannerBuilder, SqlQuery, SqlQueryBuilder
+
+import lance_dataset
+import lance_dataset.debug
+import lance_dataset.fragment
+import lance_dataset.log
+import lance_dataset.sampler
+import lance_dataset.scanner
+import lance_dataset.sql
+
+_INDICES = "indices come with a later release"
+_COLUMNS = "adding and replacing columns comes with a later release"
+_MERGE = "merge_insert comes with a later release"
+_LOG = "MemWAL comes with a later release"
+_FILES = "file sessions come with a later release"
+_DELTA = "differences of versions come with a later release"
+_MODELS = "pydantic models come with a later release"
+
+#: What is missing, and why. A name that is there, or that the reference does not have, must not be on the list.
+MISSING: dict[str, dict[str, str]] = {
+    "LanceDataset": {
+        "add_columns": _COLUMNS,
+        "alter_columns": _COLUMNS,
+        "drop_columns": _COLUMNS,
+        "merge": _COLUMNS,
+        "update": _COLUMNS,
+        "merge_insert": _MERGE,
+        "centroids": _INDICES,
+        "commit_existing_index_segments": _INDICES,
+        "create_index": _INDICES,
+        "create_index_uncommitted": _INDICES,
+        "create_scalar_index": _INDICES,
+        "describe_indices": _INDICES,
+        "drop_index": _INDICES,
+        "get_ivf_model": _INDICES,
+        "has_index": _INDICES,
+        "index_statistics": _INDICES,
+        "list_indices": _INDICES,
+        "merge_existing_index_segments": _INDICES,
+        "merge_index_metadata": _INDICES,
+        "prewarm_index": _INDICES,
+        "initialize_mem_wal": _LOG,
+        "mem_wal_index_details": _LOG,
+        "mem_wal_writer": _LOG,
+        "delta": _DELTA,
+        "from_pydantic_model": _MODELS,
+        "new_file_session": _FILES,
+    },
+    "DataFile": {
+        "create": _COLUMNS,
+        "path": "",  # a field of the dataclass, which only instances have
+    },
+    "sampler": {},
+}
+
+PAIRS: dict[str, tuple[Any, Any]] = {
+    "LanceDataset": (lance.LanceDataset, lance_dataset.LanceDataset),
+    "LanceFragment": (lance.LanceFragment, lance_dataset.LanceFragment),
+    "FragmentMetadata": (lance.FragmentMetadata, lance_dataset.FragmentMetadata),
+    "FragmentSession": (lance.fragment.FragmentSession, lance_dataset.fragment.FragmentSession),
+    "DataFile": (lance.fragment.DataFile, lance_dataset.fragment.DataFile),
+    "LanceScanner": (LanceScanner, lance_dataset.LanceScanner),
+    "ScannerBuilder": (ScannerBuilder, lance_dataset.ScannerBuilder),
+    "Session": (lance.Session, lance_dataset.Session),
+    "SqlQuery": (SqlQuery, lance_dataset.sql.SqlQuery),
+    "SqlQueryBuilder": (SqlQueryBuilder, lance_dataset.sql.SqlQueryBuilder),
+    "debug": (lance.debug, lance_dataset.debug),
+}
+for _name in lance.sampler.__all__:
+    PAIRS[f"sampler.{_name}"] = (getattr(lance.sampler, _name), getattr(lance_dataset.sampler, _name))
+
+
+def names(owner: Any) -> list[str]:
+    return [name for name in dir(owner) if not name.startswith("_") and not inspect.ismodule(getattr(owner, name))]
+
+
+@pytest.mark.parametrize("kind", PAIRS)
+def test_nothing_is_missing_unnoticed(kind: str) -> None:
+    theirs, ours = PAIRS[kind]
+    known = MISSING.get(kind, {})
+    missing = {name for name in names(theirs) if not hasattr(ours, name)}
+    assert missing == set(known), "keep the list up to date"
+
+
+def parameters(function: Callable[..., Any]) -> list[inspect.Parameter]:
+    found = inspect.signature(function).parameters.values()
+    return [each for each in found if each.name not in ("self", "cls")]
+
+
+#: Calls with other parameters than those of the reference, and why; more parameters are no difference.
+DIFFERENT: dict[str, str] = {
+    "LanceScanner.__init__": "made by the package only",
+    "FragmentSession.__init__": "made by the package only",
+    "SqlQuery.__init__": "made by the package only",
+    "SqlQueryBuilder.__init__": "made by the package only",
+    "LanceDataset.__init__": "lance_dataset.dataset takes what is missing",
+    "LanceDataset.to_pandas": "takes what to_table takes; options after batch_size are meant to be given by name",
+    "LanceFragment.to_pandas": "takes what to_table takes; options after offset are meant to be given by name",
+    "ScannerBuilder.nearest": _INDICES,
+}
+
+
+def comparable(kind: str) -> list[str]:
+    theirs, ours = PAIRS[kind]
+    if inspect.isfunction(theirs):
+        return [""]
+    found = [name for name in names(theirs) if callable(getattr(theirs, name)) and hasattr(ours, name)]
+    if inspect.isclass(theirs):
+        found.append("__init__")
+    return [name for name in found if f"{kind}.{name}" not in DIFFERENT]
+
+
+@pytest.mark.parametrize("kind", PAIRS)
+def test_calls_of_the_reference_are_accepted(kind: str) -> None:
+    """Every parameter of the reference is there under its name, at its place unless it is given by name only."""
+    theirs, ours = PAIRS[kind]
+    wrong = []
+    for name in comparable(kind):
+        try:
+            asked = parameters(getattr(theirs, name) if name else theirs)
+        except ValueError:  # a compiled one without a signature
+            continue
+        offered = parameters(getattr(ours, name) if name else ours)
+        positional = [each.name for each in offered if each.kind is not each.KEYWORD_ONLY]
+        by_name = {each.name: each for each in offered}
+        takes_any = any(each.kind is each.VAR_KEYWORD for each in offered)
+        for place, parameter in enumerate(asked):
+            if parameter.kind in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL):
+                continue
+            if parameter.kind is parameter.POSITIONAL_ONLY:
+                fits = place < len(positional)
+            elif parameter.kind is parameter.KEYWORD_ONLY:
+                fits = parameter.name in by_name or takes_any
+            else:
+                fits = positional[place : place + 1] == [parameter.name]
+            mine = by_name.get(parameter.name)
+            if not fits or (
+                mine is not None and parameter.default is not parameter.empty and mine.default is mine.empty
+            ):
+                wrong.append(f"{kind}.{name}({parameter})")
+    assert wrong == []
+
+
+def test_the_calls_to_open() -> None:
+    for name in ("dataset", "write_dataset", "write_fragments", "set_logger"):
+        asked = [each.name for each in parameters(getattr(lance, name, None) or getattr(lance.fragment, name))]
+        assert [each.name for each in parameters(getattr(lance_dataset, name))][: len(asked)] == asked
+
+
+def test_columns_of_fragments_are_refused_by_name(tmp_path: Path) -> None:
+    dataset = lance_dataset.write_dataset(pa.table({"id": [1]}), tmp_path / "t.lance")
+    fragment = dataset.get_fragments()[0]
+    for name, arguments in {
+        "merge": (None, "id"),
+        "merge_columns": (None,),
+        "update_columns": (None,),
+        "create_from_file": ("x", dataset, 0),
+    }.items():
+        with pytest.raises(lance_dataset.errors.UnsupportedError, match=name):
+            getattr(fragment, name)(*arguments)
+
+
+def test_submodules() -> None:
+    for name in ("debug", "fragment", "log", "sampler"):
+        assert f"lance_dataset.{name}" in sys.modules
+
+
+def test_row_addresses_are_serialised_where_the_reference_does() -> None:
+    module = sys.modules["lance_dataset.dataset"]
+    assert module.serialize_row_addrs is lance_dataset.scanner.serialize_row_addrs
+
+
+def test_a_table_provider_is_refused(tmp_path: Path) -> None:
+    dataset = lance_dataset.write_dataset(pa.table({"a": [1]}), tmp_path / "data")
+    with pytest.raises(lance_dataset.errors.UnsupportedError, match=r"use dataset\.sql"):
+        lance_dataset.FFILanceTableProvider(dataset, with_row_id=True)

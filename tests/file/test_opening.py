@@ -1,0 +1,148 @@
+"""Opening files: what is scanned is what messages say, for all releases' files and for broken ones; few requests."""
+
+from __future__ import annotations
+
+import random
+import resource
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from file_surgery import take_apart_file
+
+import lance_dataset as ours
+from lance_dataset.errors import LanceError
+from lance_dataset.file import container
+from lance_dataset.file.container import FileMetadata
+from lance_dataset.file.reader import DataFileReader
+from lance_dataset.io.local import LocalStore
+from lancecodec import metadata
+
+FIXTURES = Path(__file__).resolve().parents[1] / "fixtures"
+VERSIONS = ["2.0", "2.1", "2.2", "2.3"]
+
+
+def column_of(file: FileMetadata, index: int, *, by_messages: bool) -> Any:
+    """Metadata of a column, or the error."""
+    try:
+        position, size = container._TABLE_ENTRY.unpack_from(file._column_table, index * container._TABLE_ENTRY.size)
+        return file._parse_column(index, file.source.read(position, size)) if by_messages else file.column(index)
+    except LanceError as error:
+        return type(error), str(error)
+
+
+def check(file: FileMetadata) -> int:
+    """Compare both ways; how many columns were scanned."""
+    scanned = 0
+    for index in range(file.num_columns):
+        assert column_of(file, index, by_messages=False) == column_of(file, index, by_messages=True)
+        position, size = container._TABLE_ENTRY.unpack_from(file._column_table, index * container._TABLE_ENTRY.size)
+        scanned += metadata.scan_column(file.source.read(position, size), file.source.size) is not None
+    return scanned
+
+
+def test_files_of_all_releases() -> None:
+    store, files, scanned, columns = LocalStore(), 0, 0, 0
+    for path in sorted(FIXTURES.rglob("*.lance")):
+        if not path.is_file():
+            continue
+        try:
+            file = FileMetadata(store.open_input(str(path)))
+        except LanceError:
+            continue  # a legacy file
+        files, columns, scanned = files + 1, columns + file.num_columns, scanned + check(file)
+        assert file.num_rows == file._descriptor.length
+    assert files > 20
+    assert scanned == columns  # no release writes what only messages can judge
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_broken_metadata(tmp_path: Path, version: str) -> None:
+    table = pa.table({"a": range(300), "s": ["x", None, "yz"] * 100, "l": [[1], [], None] * 100})
+    path = tmp_path / "good.lance"
+    ours.write_dataset(table, str(tmp_path / "t"), data_storage_version=version)
+    path = next((tmp_path / "t" / "data").iterdir())
+    good, rng = path.read_bytes(), random.Random(5)
+    start = FileMetadata(LocalStore().open_input(str(path))).column_metadata_start
+    store, ours_too = LocalStore(), 0
+    for number in range(300):
+        bad = bytearray(good)
+        for _ in range(rng.choice([1, 1, 2, 8])):
+            bad[rng.randrange(start - 200, len(bad) - 40)] = rng.randrange(256)
+        place = tmp_path / f"bad{number % 4}"
+        place.write_bytes(bad)
+        try:
+            file = FileMetadata(store.open_input(str(place)))
+        except LanceError:
+            continue
+        check(file)
+        ours_too += 1
+        try:
+            rows = file.num_rows
+        except LanceError as error:
+            with pytest.raises(type(error)):
+                _ = file._descriptor
+        else:
+            assert rows == file._descriptor.length
+    assert ours_too > 50
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_messages_written_otherwise_are_read(tmp_path: Path, version: str) -> None:
+    ours.write_dataset(pa.table({"a": range(300)}), str(tmp_path / "t"), data_storage_version=version)
+    path = next((tmp_path / "t" / "data").iterdir())
+    parts = take_apart_file(path)
+    parts.columns[0].MergeFromString(b"\xfa\x01\x01x")  # a field that does not exist (31)
+    parts.descriptor.MergeFromString(b"\xfa\x01\x01x")
+    path.write_bytes(parts.assemble())
+    file = FileMetadata(LocalStore().open_input(str(path)))
+    assert check(file) == 0
+    assert file.num_rows == 300
+    field = file.schema.fields[0]
+    assert DataFileReader(LocalStore().open_input(str(path))).column(field).read(0, 300).to_pylist() == list(range(300))
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_pages_are_read_the_same_without_mapping(tmp_path: Path, version: str) -> None:
+    """Where reads are requests, small buffers come together and the end of the file at once."""
+    rng = np.random.default_rng(1)
+    count = 30_000
+    table = pa.table(
+        {
+            "small": pa.array(rng.integers(0, 3, count), pa.int8()),
+            "wide": pa.FixedSizeListArray.from_arrays(pa.array(rng.random(count * 40)), 40),
+            "text": [None if n % 7 == 0 else f"text {n}" for n in range(count)],
+            "long": [f"{n}" * 40 for n in range(count)],
+            "list": [[n] * (n % 4) for n in range(count)],
+        }
+    )
+    path = str(tmp_path / "t")
+    ours.write_dataset(table, path, data_storage_version=version, max_rows_per_file=12_000)
+    plain = ours.dataset(path, storage_options={"mmap": "false"})
+    assert plain.to_table() == table
+    rows = rng.choice(count, 200).tolist()
+    assert plain.take(rows) == table.take(rows)
+    before = plain._store.statistics.read_iops
+    plain.take([17])
+    assert plain._store.statistics.read_iops - before <= 2 * table.num_columns
+
+
+def test_open_files_hold_no_descriptors(tmp_path: Path) -> None:
+    """A table has more fragments than a process may have open files."""
+    limit, files = 50, 70
+    assert resource.getrlimit(resource.RLIMIT_NOFILE)[0] > limit
+    table = pa.table({"a": np.random.default_rng(1).random(files * 6000)})
+    options = {"local_fsync": "false"}
+    ours.write_dataset(table, str(tmp_path / "t"), max_rows_per_file=6000, storage_options=options)
+    program = (
+        "import resource, sys, lance_dataset as ours\n"
+        f"resource.setrlimit(resource.RLIMIT_NOFILE, ({limit}, {limit}))\n"
+        "dataset = ours.dataset(sys.argv[1])\n"
+        f"assert dataset.to_table().num_rows == {files} * 6000\n"
+        f"assert len(dataset.take(list(range(0, {files} * 6000, 6000)))) == {files}\n"
+    )
+    subprocess.run([sys.executable, "-c", program, str(tmp_path / "t")], check=True)
