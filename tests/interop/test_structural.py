@@ -70,12 +70,16 @@ def _is_structural(kind: pa.DataType) -> bool:
 
 
 def reference_reads(column: Column) -> bool:
-    """Whether the reference reads columns of this kind, its own files too; with nulls there are two kinds it does not.
+    """Whether the reference reads columns of this kind, its own files too; with nulls there are three it does not.
 
-    Fixed-size lists of structs, if pages differ or the structs have fields that are not nullable; and lists in a struct
-    that is not nullable inside one that is, if pages differ.
+    Fixed-size lists of structs, if pages differ or the structs have fields that are not nullable; lists in a struct
+    that is not nullable inside one that is, if pages differ; and zipped fixed-size lists of booleans with null items,
+    which it panics on when it writes them, too.
     """
+    zipped = ("structural-encoding", "fullzip") in column.options
     for kind, nullable in _walk(column.type, column.nullable) if column.data.nulls else ():
+        if zipped and pa.types.is_fixed_size_list(kind) and pa.types.is_boolean(kind.value_type):
+            return False
         if _is_structural(kind) or (pa.types.is_struct(kind) and not nullable and _has_list(kind)):
             return False
     return True
