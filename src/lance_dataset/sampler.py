@@ -67,7 +67,7 @@ class Sampler(ABC):
         columns, filter
             As for `LanceDataset.scanner`.
         batch_readahead
-            Most batches to read ahead, where files are not memory-mapped.
+            Most batches to read ahead, where files are on other machines.
         with_row_id
             Append ``_rowid``.
         """

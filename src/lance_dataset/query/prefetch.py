@@ -1,6 +1,6 @@
 """Reads of stores that have to be waited for, many at a time: the columns of a take, the next windows of a scan.
 
-Files of a cloud store, and local ones that are not mapped, answer each request after a while. What is asked for one
+Files on other machines (`InputFile.is_remote`) answer each request after a while. What is asked for one
 after the other takes as many times as long as there are steps. Here the steps that do not depend on each other run on
 threads of their own, which do nothing but wait; what a step asks for at once, the input merges and fetches at once.
 """
@@ -53,7 +53,7 @@ def together(tasks: Sequence[Callable[[], _Result]], *, waiting: bool) -> list[_
     tasks
         They may call this function themselves; at a depth of more than two they run one after the other.
     waiting
-        Whether what they read has to be waited for: whether its files are not mapped.
+        Whether what they read has to be waited for: whether its files are on other machines.
 
     Raises
     ------
