@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import importlib
 import os
 import random
-import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -16,11 +14,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lance_dataset.arguments import check_arrow_options, check_count, check_duration
+from lance_dataset.arguments import check_arrow_options, check_count
 from lance_dataset.blob import BlobAccess
 from lance_dataset.committing import Committing
 from lance_dataset.errors import (
-    CommitConflictError,
     DatasetNotFoundError,
     InvalidInputError,
     MissingFileError,
@@ -34,15 +31,15 @@ from lance_dataset.io.base import CommitLock, ObjectStore
 from lance_dataset.io.resolve import resolve
 from lance_dataset.maintenance import Maintained
 from lance_dataset.optimize import DatasetOptimizer
-from lance_dataset.query.delete import commit_delete, plan_delete
-from lance_dataset.query.expr import compile_filter
-from lance_dataset.query.projection import Projection, full_schema
+from lance_dataset.query.projection import Projection
 from lance_dataset.query.table_reader import TableReader
 from lance_dataset.query.take import row_numbers, take_rows
 from lance_dataset.references import Referenced, open_reference
 from lance_dataset.row_access import RowAccess
+from lance_dataset.row_changes import RowChanges
 from lance_dataset.scannable import ScannableDataset, scan_method
 from lance_dataset.scanner import ColumnOrdering, LanceScanner, ProgressOption, ScannerBuilder, serialize_row_addrs
+from lance_dataset.schema_evolution import SchemaEvolution
 from lance_dataset.session import Session, check_session
 from lance_dataset.settings import Configured
 from lance_dataset.sql import SqlQueryBuilder
@@ -85,7 +82,17 @@ _STATE = (
 
 
 class LanceDataset(
-    Handle, BlobAccess, RowAccess, Referenced, Configured, Maintained, Committing, ScannableDataset, TableVersion
+    Handle,
+    BlobAccess,
+    RowAccess,
+    RowChanges,
+    SchemaEvolution,
+    Referenced,
+    Configured,
+    Maintained,
+    Committing,
+    ScannableDataset,
+    TableVersion,
 ):
     """One version of a dataset. Open it with `lance_dataset.dataset`.
 
@@ -462,71 +469,10 @@ class LanceDataset(
 
     # -- changing ------------------------------------------------------------------------------------------------
 
-    def insert(self, data: Any, *, mode: str = "append", **kwargs: Any) -> None:
-        """Write data into this dataset (append by default) and move this handle to the new version."""
-        from lance_dataset.write import write_dataset
-
-        self._show(write_dataset(data, self, mode=mode, **kwargs)._manifest)
-
-    def delete(
-        self,
-        predicate: Predicate,
-        *,
-        conflict_retries: int = 10,
-        retry_timeout: dt.timedelta = dt.timedelta(seconds=30),
-    ) -> dict[str, int]:
-        """Delete the rows a predicate holds for, in one commit; this handle moves to the new version.
-
-        Parameters
-        ----------
-        predicate
-            SQL text or a pyarrow expression; rows where it is null stay.
-        conflict_retries, retry_timeout
-            How often, and how long, to compute the delete anew when other writers change the same rows.
-
-        Returns
-        -------
-        dict
-            ``{"num_deleted_rows": n}``
-
-        Raises
-        ------
-        FilterError, FieldNotFoundError
-            The predicate does not fit.
-        InvalidInputError
-            No predicate, or a negative `conflict_retries`.
-        CommitConflictError
-            The dataset was replaced by another, or retries did not help.
-        """
-        check_count("conflict_retries", conflict_retries)
-        check_duration("retry_timeout", retry_timeout)
-        deadline = time.monotonic() + retry_timeout.total_seconds()
-        handle = self
-        retries = conflict_retries
-        while True:
-            bound = compile_filter(predicate, full_schema(handle._scanned_schema))
-            if bound is None:
-                raise InvalidInputError("delete needs a predicate; 'true' deletes all rows")
-            plan = plan_delete(self._store, self._root, handle._reader, bound)
-            try:
-                manifest = commit_delete(self._store, self._root, handle._manifest, plan)
-            except CommitConflictError as error:
-                if not error.retryable or retries == 0 or time.monotonic() > deadline:
-                    raise
-                retries -= 1
-                handle = self._at(self._load(None))
-                continue
-            self._show(manifest)
-            return {"num_deleted_rows": plan.num_rows}
-
     @property
     def optimize(self) -> DatasetOptimizer:
         """Maintenance: compaction."""
         return DatasetOptimizer(self)
-
-    def truncate_table(self) -> None:
-        """Delete all rows, keep the schema."""
-        self.delete("true")
 
     @staticmethod
     def drop(

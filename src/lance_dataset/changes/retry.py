@@ -1,0 +1,65 @@
+"""Computing a change anew when other writers changed the same rows."""
+
+from __future__ import annotations
+
+import datetime as dt
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeVar
+
+from lance_dataset.arguments import check_count, check_duration
+from lance_dataset.errors import CommitConflictError
+from lance_dataset.table.manifest import Manifest
+
+if TYPE_CHECKING:
+    from lance_dataset.dataset import LanceDataset
+
+__all__ = ["DEFAULT_CONFLICT_RETRIES", "DEFAULT_RETRY_TIMEOUT", "repeated_on_conflict"]
+
+_Result = TypeVar("_Result")
+
+DEFAULT_CONFLICT_RETRIES = 10
+DEFAULT_RETRY_TIMEOUT = dt.timedelta(seconds=30)
+
+
+def repeated_on_conflict(
+    dataset: LanceDataset,
+    change: Callable[[LanceDataset], tuple[Manifest, _Result]],
+    conflict_retries: int,
+    retry_timeout: dt.timedelta,
+) -> _Result:
+    """Compute and commit a change, again on the newest version when others were faster; the handle moves to the result.
+
+    Parameters
+    ----------
+    dataset
+        The first attempt starts from the version it shows.
+    change
+        Computes the change against the version that a handle shows, commits it, and returns the new version and what
+        else is to be returned. It takes back what it wrote when it fails.
+    conflict_retries, retry_timeout
+        How often, and how long, to repeat it.
+
+    Raises
+    ------
+    CommitConflictError
+        The dataset was replaced by another, or repeating did not help.
+    InvalidInputError, TypeError
+        `conflict_retries` or `retry_timeout` is none.
+    """
+    check_count("conflict_retries", conflict_retries)
+    check_duration("retry_timeout", retry_timeout)
+    deadline = time.monotonic() + retry_timeout.total_seconds()
+    handle = dataset
+    retries = conflict_retries
+    while True:
+        try:
+            manifest, result = change(handle)
+        except CommitConflictError as error:
+            if not error.retryable or retries == 0 or time.monotonic() > deadline:
+                raise
+            retries -= 1
+            handle = dataset._at(dataset._load(None))
+            continue
+        dataset._show(manifest)
+        return result
