@@ -40,6 +40,7 @@ BRIEF = {
     # a take of few rows keeps the GIL, which other threads would hold on to for longer than the take lasts
     *("lc_rows_find", "lc_rows_skip_deleted", "lc_take_expected"),
     *("lc_segments_add", "lc_column_take", "lc_array_make"),
+    *("lc_key_rows_open", "lc_key_table_open", "lc_key_table_close"),
     # a field of a message that is made Python objects of as it is read
     *("lc_record_next", "lc_record_varint"),
 }
