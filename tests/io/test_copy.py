@@ -10,8 +10,14 @@ from lance_dataset.io.base import ObjectStore
 from lance_dataset.io.local import LocalStore
 from lance_dataset.io.memory import MemoryStore
 
+STORES = {
+    "mapped": LocalStore(),
+    "read": LocalStore(mmap=False, fsync=False),
+    "memory": MemoryStore(),
+}
 
-@pytest.mark.parametrize("store", [LocalStore(), LocalStore(mmap=False, fsync=False), MemoryStore()], ids=str)
+
+@pytest.mark.parametrize("store", list(STORES.values()), ids=list(STORES))
 def test_copy(store: ObjectStore, tmp_path: Path) -> None:
     root = str(tmp_path)
     content = os.urandom(9 << 20)

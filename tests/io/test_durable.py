@@ -34,6 +34,7 @@ def test_failure_to_sync_a_folder_is_told(tmp_path: Path, monkeypatch: pytest.Mo
     output.write(b"b")
     with pytest.raises(OSError, match="Input/output"):
         output.close()
+    assert not (tmp_path / "b").exists()
 
 
 def test_file_systems_that_do_not_sync_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -70,13 +70,16 @@ def test_long_ranges_are_loaded_to_their_end(tmp_path: Path) -> None:
     os.close(descriptor)
     source = opened(str(path))
     source.scatter(True)
-    source.will_need([(1, size - 2)])
     mapping = source._mapping
     assert mapping is not None
-    deadline = time.monotonic() + 60
-    while not all(map(mapping.is_resident, range(0, size, 64 << 10))):
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    for _ in range(60):  # on a busy machine the system takes pages away again, and then has to be asked again
+        source.will_need([(1, size - 2)])
+        deadline = time.monotonic() + 1
+        while time.monotonic() < deadline:
+            if all(map(mapping.is_resident, range(0, size, 64 << 10))):
+                return
+            time.sleep(0.01)
+    pytest.fail("some of the range was never loaded")
 
 
 def test_what_the_system_does_not_tell_is_left_to_it(

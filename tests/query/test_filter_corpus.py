@@ -6,7 +6,7 @@ deletions; and each of the stable file versions. What differs on purpose is kept
 * ``log(x, x)``, ``regexp_instr`` with a group and an occurrence: the reference folds the one to 1 whatever x is, and
   takes the first occurrence in the other.
 * ``coalesce`` and its like of decimals beside floats, ``power`` of decimals: rounded to a decimal by the reference.
-* The precision of decimals: smaller beside number literals here, and 256 bits wide where 128 are too few.
+* The precision of decimals: smaller beside number literals here; products of 128 and 256 bits have fewer places.
 * Zeros of both signs: equal here, as SQL has it; different in the reference, but for comparisons with literals.
 * ``nvl2``: the reference converts the results to the type of the test.
 * Timestamps of two time zones, dates beside timestamps, views and dictionaries: other types, the same values.

@@ -6,11 +6,13 @@ import random
 from decimal import ROUND_HALF_UP, Decimal, localcontext
 
 import duckdb
+import lance
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import lance_dataset
 from lance_dataset.query.expr import compile_expression, compile_filter
 
 VALUES = ["1.50", "0.05", "0.07", "0.06", "-3.00", "0.00", "9999999999999.99", "0.01", "100.10"]
@@ -133,10 +135,41 @@ def test_roundings_are_exact(values, zeros, places):
 
 def test_product_of_wide_decimals():
     big = Decimal("9" * 36 + ".99")
-    batch = pa.RecordBatch.from_pydict({"x": pa.array([big, None, Decimal("-1.50")], pa.decimal128(38, 2))})
+    batch = pa.RecordBatch.from_pydict({"x": pa.array([big, None, Decimal("-1.50")], pa.decimal256(38, 2))})
     found = compile_expression("x * x", batch.schema).evaluate(batch)
     with localcontext() as context:
         context.prec = 100
         assert found.to_pylist() == [big * big, None, Decimal("2.25")]
     with pytest.raises(pa.ArrowInvalid):
         compile_expression("x / (x - x)", batch.schema).evaluate(batch)
+
+
+@pytest.mark.parametrize("operator", ["*", "/"])
+@pytest.mark.parametrize("other", [(12, 2), (26, 4), (38, 0), (38, 10)])
+def test_products_and_quotients_have_the_type_of_the_reference(tmp_path, operator, other):
+    """Of 128 bits, with as many digits as those can have, be the values small or large."""
+    columns = [
+        pa.array([Decimal("7.25"), None, Decimal("-3"), Decimal(10**17)], pa.decimal128(26, 4)),
+        pa.array([Decimal("7"), Decimal("3"), Decimal("-2"), Decimal(10**6)], pa.decimal128(*other)),
+    ]
+    table = pa.table(columns, ["a", "b"])
+    lance.write_dataset(table, tmp_path)
+    for text in (f"a {operator} b", f"b {operator} (a + 1)"):
+        expected = lance.dataset(tmp_path).to_table(columns={"x": text})["x"]
+        found = lance_dataset.dataset(tmp_path).to_table(columns={"x": text})["x"]
+        assert found.to_pylist() == expected.to_pylist()
+        assert found.type == expected.type
+
+
+def test_products_of_too_many_bits(tmp_path):
+    table = pa.table({"a": pa.array([Decimal(10**37), Decimal(4 * 10**37)], pa.decimal128(38, 0)), "b": [17, 4]})
+    lance.write_dataset(table, tmp_path)
+    for library in (lance, lance_dataset):
+        dataset = library.dataset(tmp_path)
+        assert dataset.to_table(columns={"x": "a * a"}, limit=0).schema.field("x").type == pa.decimal128(38, 0)
+        assert dataset.to_table(columns={"x": "a * b"})["x"].cast(pa.decimal256(40, 0)).to_pylist() == [
+            Decimal(17 * 10**37),
+            Decimal(16 * 10**37),
+        ]
+        with pytest.raises(Exception, match="overflow"):
+            dataset.to_table(columns={"x": "a * a"})

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lance_dataset.errors import CorruptFileError
-from lance_dataset.query.expr import compile_filter
+from lance_dataset.query.expr import compile_expression, compile_filter
 from lance_dataset.query.expr.kernels import like_regex
 
 TEXT = st.lists(st.sampled_from(["a", "b", "%", "_", "\\", "é", "日", "\n", "ab"]), max_size=8).map("".join)
@@ -151,3 +151,31 @@ def test_decimals_are_exact(values: list[int], bound: int) -> None:
     limit = Fraction(bound, 100)
     found = kept(f"d <= CAST('{Decimal(bound).scaleb(-2):f}' AS DECIMAL(12, 2))", d=column)
     assert found == [Fraction(value, 100) <= limit for value in values]
+
+
+# -- remainders --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", [pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.uint8(), pa.uint64()])
+@pytest.mark.parametrize("divisor", [1, 2, 7, 10, 127, -1, -7])
+def test_remainders_of_integers_have_the_sign_of_the_dividend(kind: pa.DataType, divisor: int) -> None:
+    if divisor < 0 and pa.types.is_unsigned_integer(kind):
+        divisor = -divisor
+    top = 2 ** (kind.bit_width - pa.types.is_signed_integer(kind)) - 1
+    low = 0 if pa.types.is_unsigned_integer(kind) else -top - (divisor != -1)
+    numbers = [low, low + 1, 0, None, 1, 6, 7, top, top - 1, max(low, -6), max(low, -7), max(low, -8), None]
+    batch = pa.record_batch([pa.array(numbers, kind)], ["x"])
+    compiled = compile_expression(f"x % arrow_cast({divisor}, '{str(kind).title().replace('Ui', 'UI')}')", batch.schema)
+    sign = [None if number is None else (-1 if number < 0 else 1) for number in numbers]
+    expected = [n if n is None else s * (abs(n) % abs(divisor)) for n, s in zip(numbers, sign, strict=True)]
+    for start in (0, 1, 3):
+        found = compiled.evaluate(batch.slice(start))
+        found.validate(full=True)
+        assert found.type == kind
+        assert found.to_pylist() == expected[start:]
+
+
+def test_remainders_by_zero_fail() -> None:
+    batch = pa.record_batch([pa.array([1, 2])], ["x"])
+    with pytest.raises(pa.ArrowInvalid):
+        compile_expression("x % 0", batch.schema).evaluate(batch)

@@ -71,7 +71,7 @@ class PageMetadata(NamedTuple):
     encoding: bytes
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class ColumnMetadata:
     """One column: its pages in row order and its column-level buffers.
 
@@ -213,6 +213,12 @@ class FileMetadata:
     def read_global_buffer(self, index: int) -> bytes:
         """Content of a global buffer; 0 is the file descriptor."""
         return self._read(*_TABLE_ENTRY.unpack_from(self._global_table, index * _TABLE_ENTRY.size)).to_pybytes()
+
+    def stored_column(self, index: int) -> file2_pb2.ColumnMetadata:
+        """Metadata of one column as it is stored, once it is known to be sound."""
+        self.column(index)
+        data = self._read(*_TABLE_ENTRY.unpack_from(self._column_table, index * _TABLE_ENTRY.size))
+        return _parse(file2_pb2.ColumnMetadata, data, f"{self.source.path}, column {index}")
 
     def column(self, index: int) -> ColumnMetadata:
         """Metadata of one column, decoded on first use."""
@@ -386,6 +392,15 @@ class ContainerWriter:
         padding = -size % ALIGNMENT
         self._output.write_many([*parts, _PADDING[:padding]] if padding else parts)
         return position, size
+
+    def write_aligned(self, parts: Sequence[bytes | memoryview | pa.Buffer], position: int) -> int:
+        """Append bytes that lay at a position, at one that is aligned alike; returns where they are now."""
+        padding = (position - self._output.tell()) % ALIGNMENT
+        if padding:
+            self._output.write(_PADDING[:padding])
+        start = self._output.tell()
+        self._output.write_many(parts)
+        return start
 
     def add_global_buffer(self, data: bytes) -> int:
         """Append a global buffer and return its index, from 1 on."""

@@ -65,7 +65,8 @@ class EncodeQueue:
                 self._write(page)
             return
         pages: list[EncodedPage] | Future[list[EncodedPage]]
-        if self._threads > 1 and size >= _LEAST_BYTES:
+        # a worker that waits for other workers may wait forever
+        if self._threads > 1 and size >= _LEAST_BYTES and not shared_pool.is_worker:
             pages = shared_pool().submit(_encode_all, name, encoder, arrays)
         else:
             pages = _encode_all(name, encoder, arrays)

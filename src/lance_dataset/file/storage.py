@@ -107,8 +107,9 @@ def _plan_column(given: pa.Schema, field: Field, fill_missing: bool) -> tuple[in
 
 
 def _refuse_unknown(given: list[str], known: list[str], parent: str) -> None:
+    wanted = set(known)
     for name in given:
-        if name not in known:
+        if name not in wanted:
             where = f"column {parent!r}: the data has a field" if parent else "the data has a column"
             raise SchemaError(f"{where} {name!r} that the schema does not have{nearest_name_hint(name, known)}")
 

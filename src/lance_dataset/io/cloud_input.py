@@ -177,6 +177,7 @@ class CloudInput:
                 asked.append(index)
         far = [ranges[index] for index in asked]
         requests = merge_ranges(far, self._source.block_size, _PIECE)
+        self._source.counter.joined_reads += len(far) - len(requests)
         for index, buffer in zip(asked, split_merged(far, requests, self._fetch_all(requests)), strict=True):
             buffers[index] = buffer
         return buffers

@@ -25,7 +25,7 @@ _LOADED_GAP = 16 << 10
 _SAMPLES = 8
 #: Of one range up to this size the ends.
 _LARGE = 256 << 10
-#: When this many such ranges in a row were in memory, only one of as many is looked at.
+#: When this many such ranges in a row were in memory, be it of several files, only one of as many is looked at.
 _LUCKY = 16
 #: Ranges closer than this are read, or asked to be read ahead, together.
 _MAX_GAP = 64 << 10
@@ -51,7 +51,10 @@ class MappedInput:
         Counts what is read.
     """
 
-    __slots__ = ("_buffer", "_counter", "_found", "_mapping", "path", "size")
+    __slots__ = ("_buffer", "_counter", "_mapping", "path", "size")
+
+    #: Ranges in a row that were in memory.
+    _found = 0
 
     def __init__(self, path: str, descriptor: int, size: int, counter: IOCounter | None = None) -> None:
         #: Path of the file.
@@ -60,7 +63,6 @@ class MappedInput:
         self.size = size
         self._counter = IOCounter() if counter is None else counter
         self._mapping: Mapping | None = None
-        self._found = 0
         self._buffer: pa.Buffer | None
         if size <= _SMALL_FILE and hasattr(os, "preadv"):
             self._buffer = _read_at(path, descriptor, 0, size)
@@ -108,8 +110,8 @@ class MappedInput:
         if len(ranges) == 1:
             offset, length = ranges[0]
             if length <= _LARGE:
-                self._found += 1
-                if self._found > _LUCKY and self._found % _LUCKY:
+                MappedInput._found += 1
+                if MappedInput._found > _LUCKY and MappedInput._found % _LUCKY:
                     return False
             places = [offset, offset + length - 1] if length else []
             if length > _LARGE:
@@ -118,7 +120,7 @@ class MappedInput:
             places = [offset for offset, length in ranges[:: max(len(ranges) // _SAMPLES, 1)] if length]
         if all(map(mapping.is_resident, places)):
             return False
-        self._found = 0
+        MappedInput._found = 0
         for merged in merge_ranges(ranges, _LOADED_GAP, self.size):
             if merged.length:
                 mapping.will_need(merged.offset, merged.offset + merged.length)
@@ -197,6 +199,7 @@ class PlainInput:
         for offset, length in ranges:
             _check_range(self._path, self._size, offset, length)
         requests = merge_ranges(ranges, _MAX_GAP, _MAX_REQUEST)
+        self._counter.joined_reads += len(ranges) - len(requests)
         return split_merged(ranges, requests, self._fetch_all(requests))
 
     def _fetch_all(self, requests: Sequence[MergedRange]) -> list[pa.Buffer]:

@@ -20,7 +20,7 @@ __all__ = ["LocalOutput"]
 _SMALL = 16 << 10
 _GATHER = 1 << 20
 #: Writing to the disk is started whenever this much is new.
-_WRITEBACK_STEP = 16 << 20
+_WRITEBACK_STEP = 4 << 20
 _MAX_VECTOR = 1024
 
 
@@ -99,9 +99,14 @@ class LocalOutput:
             self.abort()
             raise
         descriptor, self._descriptor = self._descriptor, -1
-        os.close(descriptor)
-        if self._durable:
-            settle_folder(os.path.dirname(self._path))
+        try:
+            os.close(descriptor)
+            if self._durable:
+                settle_folder(os.path.dirname(self._path))
+        except BaseException:
+            with suppress(OSError):
+                os.unlink(self._path)
+            raise
 
     def abort(self) -> None:
         """Drop the file."""

@@ -14,7 +14,7 @@ from lance_dataset.errors import AlreadyExistsError, CorruptFileError, InvalidIn
 from lance_dataset.io.base import InputFile, ObjectInfo, ObjectStore, OutputFile
 from lance_dataset.io.statistics import IOCounter
 
-__all__ = ["MemoryStore"]
+__all__ = ["MemoryInput", "MemoryStore"]
 
 
 class MemoryStore(ObjectStore):
@@ -33,7 +33,7 @@ class MemoryStore(ObjectStore):
         content = self._content(path)
         if size is not None and size != len(content):
             raise CorruptFileError(f"{self.uri(path)}: has {len(content)} bytes, but its manifest says {size}")
-        return _MemoryInput(self.uri(path), content, self.statistics)
+        return MemoryInput(self.uri(path), content, self.statistics)
 
     def open_output(self, path: str) -> OutputFile:
         if self.exists(path):
@@ -97,7 +97,19 @@ class MemoryStore(ObjectStore):
         return f"memory:/{path}"
 
 
-class _MemoryInput:
+class MemoryInput:
+    """An object whose bytes are in memory.
+
+    Parameters
+    ----------
+    path
+        For error messages.
+    content
+        The bytes.
+    counter
+        Counts what is read.
+    """
+
     def __init__(self, path: str, content: bytes, counter: IOCounter) -> None:
         self._path = path
         self._counter = counter

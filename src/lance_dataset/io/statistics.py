@@ -38,15 +38,19 @@ class IOStats:
 class IOCounter:
     """Counts for all that is opened through a store; the inputs and outputs add to it themselves.
 
+    Besides what `IOStats` has there is ``joined_reads``: ranges that were asked for and did not become reads of their
+    own, as they were fetched together with others.
+
     The numbers are plain integers, added to without a call in between, so that threads need no lock. A copy in another
     process starts from nothing.
     """
 
-    __slots__ = ("read_bytes", "read_iops", "write_iops", "written_bytes")
+    __slots__ = ("joined_reads", "read_bytes", "read_iops", "write_iops", "written_bytes")
 
     def __init__(self) -> None:
         self.read_iops = 0
         self.read_bytes = 0
+        self.joined_reads = 0
         self.write_iops = 0
         self.written_bytes = 0
 

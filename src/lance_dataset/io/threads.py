@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from typing import TypeVar
 
-__all__ = ["SharedPool"]
+__all__ = ["SharedPool", "for_each"]
+
+_Item = TypeVar("_Item")
+
+#: Small files that are written at the same time: each waits for the disk, or for another machine.
+_WRITERS = 16
 
 
 class _Pool(ThreadPoolExecutor):
@@ -43,11 +49,38 @@ class SharedPool:
 
     def _forget(self) -> None:
         self._pool: ThreadPoolExecutor | None = None
+        self._workers = threading.local()
         self._lock = threading.Lock()
 
     def __call__(self) -> ThreadPoolExecutor:
         """The pool."""
         with self._lock:
             if self._pool is None:
-                self._pool = _Pool(self._size(), thread_name_prefix=self._name)
+                self._pool = _Pool(self._size(), self._name, self._begin)
             return self._pool
+
+    def _begin(self) -> None:
+        self._workers.here = True
+
+    @property
+    def is_worker(self) -> bool:
+        """Whether the calling thread is one of the pool, which must not wait for others of it."""
+        return getattr(self._workers, "here", False)
+
+
+_writers = SharedPool("lance-write", lambda: _WRITERS)
+
+
+def for_each(function: Callable[[_Item], object], items: Sequence[_Item]) -> None:
+    """Write something for every item, for several at once where there are several; every call has ended at the end.
+
+    What one of them raises is raised when all have ended. The function must not call this one.
+    """
+    if len(items) < 2:
+        for item in items:
+            function(item)
+        return
+    calls = [_writers().submit(function, item) for item in items]
+    wait(calls)
+    for call in calls:
+        call.result()

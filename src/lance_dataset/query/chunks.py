@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise, repeat
 
 import numpy as np
 import pyarrow as pa
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from lance_dataset.query.join import UnjoinableError, join_arrays
 from lance_dataset.query.shapes import rows_only
 
-__all__ = ["aligned_batches", "exact_batches"]
+__all__ = ["aligned_batches", "exact_batches", "sized_batches"]
 
 
 def aligned_batches(
@@ -70,17 +70,27 @@ def _range(chunks: Sequence[pa.Array], starts: NDArray[np.int64], first: int, st
 
 def exact_batches(pieces: Iterator[pa.RecordBatch], batch_size: int) -> Iterator[pa.RecordBatch]:
     """Re-cut a stream into batches of exactly `batch_size` rows, but for the last."""
+    return sized_batches(pieces, repeat(batch_size))
+
+
+def sized_batches(pieces: Iterable[pa.RecordBatch], sizes: Iterable[int]) -> Iterator[pa.RecordBatch]:
+    """Re-cut a stream into batches of exactly these rows, each at least one; the last may have fewer.
+
+    What the sizes do not cover comes as one more batch.
+    """
+    left = iter(sizes)
+    size = next(left, None)
     waiting: list[pa.RecordBatch] = []
     rows = 0
     for piece in pieces:
         while piece.num_rows:
-            part = piece.slice(0, batch_size - rows)
+            part = piece if size is None else piece.slice(0, size - rows)
             piece = piece.slice(part.num_rows)
             waiting.append(part)
             rows += part.num_rows
-            if rows == batch_size:
+            if rows == size:
                 yield _joined(waiting)
-                waiting, rows = [], 0
+                waiting, rows, size = [], 0, next(left, None)
     if waiting:
         yield _joined(waiting)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -153,6 +154,14 @@ class _Times(NamedTuple):
     dense: float
 
 
+def _told(fragment: FragmentReader, question: str, *, unknown: bool) -> bool:
+    """What a fragment says of its files; `unknown` where they cannot be opened."""
+    try:
+        return bool(getattr(fragment, question))
+    except (LanceError, OSError):
+        return unknown
+
+
 def _guessed_cost(field: Field) -> ColumnCost:
     width = _width(field.storage_type)
     return ColumnCost(width, width, 1.0, 1.0 + 0.1 * width, 0.0, 20.0, 0.0)
@@ -167,11 +176,19 @@ class ColumnCosts:
         The fragment that stands for all of the table, None where there is none.
     known
         Where costs are kept, by the ids of the field and what is below it.
+    elsewhere
+        Fragments with files of other base paths.
     """
 
-    def __init__(self, fragment: FragmentReader | None, known: dict[tuple[int, ...], ColumnCost]) -> None:
+    def __init__(
+        self,
+        fragment: FragmentReader | None,
+        known: dict[tuple[int, ...], ColumnCost],
+        elsewhere: Iterable[FragmentReader] = (),
+    ) -> None:
         self._fragment = fragment
         self._known = known
+        self._places = [] if fragment is None else [fragment, *elsewhere]
         self._by_identity: dict[int, ColumnCost] = {}
 
     @staticmethod
@@ -185,23 +202,18 @@ class ColumnCosts:
         position = _typical(reader, request)
         if position is None:
             return ColumnCosts(None, {})
-        return ColumnCosts(reader.fragments[position], per_fragment.setdefault(position, {}))
+        elsewhere = reader.one_per_base(request.fragments) if reader.manifest.base_paths else ()
+        return ColumnCosts(reader.fragments[position], per_fragment.setdefault(position, {}), elsewhere)
 
     @cached_property
     def is_mapped(self) -> bool:
         """Whether reading costs no request."""
-        try:
-            return self._fragment is None or self._fragment.is_mapped
-        except (LanceError, OSError):
-            return True
+        return all(_told(fragment, "is_mapped", unknown=True) for fragment in self._places)
 
     @cached_property
     def is_remote(self) -> bool:
-        """Whether each read waits for another machine."""
-        try:
-            return self._fragment is not None and self._fragment.is_remote
-        except (LanceError, OSError):
-            return False
+        """Whether reads wait for another machine, be it for some of the fragments."""
+        return any(_told(fragment, "is_remote", unknown=False) for fragment in self._places)
 
     def cost(self, field: Field) -> ColumnCost:
         """The costs of a top-level field, or of a pruning of one."""

@@ -97,21 +97,27 @@ class Scan:
             window = self._pruning.prune(window)
             found = select(window, self._request, self._plan)
         metrics.node("scan").add(window.width, batches=1)
+        metrics.looked_at(part.fragment.fragment.id for part in window.slices)
         if self._request.filter is not None:
             metrics.node("filter").add(found.num_rows, batches=1)
         return found
 
     def _stream(
-        self, work: Callable[[_Item], _Result], items: Iterable[_Item], *, in_order: bool, weight: float = 0.0
+        self,
+        work: Callable[[_Item], _Result],
+        items: Iterable[_Item],
+        *,
+        in_order: bool,
+        weight: Callable[[_Item], float],
     ) -> Iterator[_Result]:
-        """Results of `work`, ahead of the consumer where that gains something; `weight` is that of one in bytes."""
+        """Results of `work`, ahead of the consumer where that gains something; `weight` is that of an item in bytes."""
         plan = self._plan
         return stream(
             fetching(work) if plan.waits else work,
             items,
             ahead=plan.ahead if plan.threads > 1 or plan.waits else 0,
             in_order=in_order,
-            weight=lambda item: weight,
+            weight=weight,
             budget=plan.buffer_bytes,
             pool=fetch_pool if plan.waits else None,
         )
@@ -136,7 +142,9 @@ class Scan:
                 looked += window.width
                 if looked >= _CAUTIOUS_ROWS:
                     break
-        yield from self._stream(worked, found, in_order=self._plan.in_order)
+        yield from self._stream(
+            worked, found, in_order=self._plan.in_order, weight=lambda window: self._plan.look_bytes
+        )
 
     def limited(self) -> Iterator[Selection]:
         """The selected rows after offset and limit; looking ends with the last row that is needed."""
@@ -187,7 +195,7 @@ class Scan:
         if request.limit is None and request.offset == 0:
             found = windows(fragments_of(self._reader, request), request, self._soon if self._apart else plan)
             done: Iterator[list[Rows] | Selection] = self._stream(
-                self._work, found, in_order=plan.in_order, weight=plan.task_bytes
+                self._work, found, in_order=plan.in_order, weight=lambda window: plan.task_bytes
             )
         else:
             done = self.limited()
@@ -235,7 +243,8 @@ class Scan:
         if len(pieces) < 2:
             yield from map(self._piece, pieces)
             return
-        yield from self._stream(self._piece, pieces, in_order=self._plan.in_order, weight=self._plan.piece_bytes)
+        plan = self._plan
+        yield from self._stream(self._piece, pieces, in_order=plan.in_order, weight=lambda piece: plan.piece_bytes)
 
     def _piece(self, selection: Selection) -> Rows:
         rows, window = self.read(selection), selection.window
@@ -252,7 +261,13 @@ class Scan:
 
     def columns(self, number: int, selections: Sequence[Selection]) -> Iterator[list[pa.Array]]:
         """The chunks of one output column for each of some selections."""
-        return self._stream(lambda selection: self._column(number, selection), selections, in_order=True)
+        size = self._plan.costs.output_bytes(self._request.projection.columns[number])
+        return self._stream(
+            lambda selection: self._column(number, selection),
+            selections,
+            in_order=True,
+            weight=lambda selection: selection.num_rows * size,
+        )
 
     def _column(self, number: int, selection: Selection) -> list[pa.Array]:
         output, request = self._request.projection.columns[number], self._request

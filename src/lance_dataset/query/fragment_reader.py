@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from functools import lru_cache, partial
 from typing import Any
 
@@ -18,6 +19,7 @@ from lance_dataset.file.reader import DataFile as OpenFile
 from lance_dataset.file.reader import open_fragment_column, open_metadata
 from lance_dataset.file.versions import READABLE_VERSIONS
 from lance_dataset.io.base import InputFile
+from lance_dataset.query.live_column import LiveColumn
 from lance_dataset.schema import Field
 from lance_dataset.table.deletions import read_deletions
 from lance_dataset.table.fragment import LEGACY_VERSION, DataFile, Fragment, Lineage, Spilled
@@ -57,6 +59,19 @@ def _owners(files: tuple[tuple[tuple[int, ...], tuple[int, ...], bool], ...]) ->
             if field_id >= 0 and index >= 0:
                 owners[field_id] = (number, index)
     return owners
+
+
+def _with_nulls(field: Field) -> Field:
+    """The field, of the same Arrow type, but null wherever files say so.
+
+    A column can become required when all its nulls are in deleted rows, whose values stay in the files. Not for legacy
+    files: what is null and what is empty there is told by whether the field is required.
+    """
+    if all(node.nullable for node in field.walk()):
+        return field
+    made = replace(field, nullable=True, children=tuple(_with_nulls(child) for child in field.children))
+    vars(made)["storage_type"] = field.storage_type
+    return made
 
 
 class FragmentReader:
@@ -117,6 +132,12 @@ class FragmentReader:
         size = None if legacy else file.file_size_bytes or None
         return open_metadata(store.open_input(path, size), file.fields, legacy=legacy)
 
+    def open_files(self) -> None:
+        """Open all data files, those without a column of the schema too, and check that they have the same rows."""
+        for file in self.fragment.files:
+            self._check_file(file)
+            self._open_checked(file)
+
     def _owner(self, field_id: int) -> tuple[DataFile, int] | None:
         """The data file that holds a field and the index of its column, None if no file does; the last file wins."""
         owners, files = self._owners, self.fragment.files
@@ -154,13 +175,18 @@ class FragmentReader:
 
     @lazy
     def is_mapped(self) -> bool:
-        """Whether reading costs no request; all files being stored alike, the first one tells."""
-        return not self.fragment.files or self._open(self.fragment.files[0]).source.mapped is not None
+        """Whether reading costs no request."""
+        return all(source.mapped is not None for source in self._one_per_base())
 
     @lazy
     def is_remote(self) -> bool:
-        """Whether each read waits for another machine."""
-        return bool(self.fragment.files) and self._open(self.fragment.files[0]).source.is_remote
+        """Whether reads wait for another machine, be it for some of the files."""
+        return any(source.is_remote for source in self._one_per_base())
+
+    def _one_per_base(self) -> Iterator[InputFile]:
+        """A data file of each base path: the files of one are stored alike."""
+        files = {file.base_id: file for file in reversed(self.fragment.files)}
+        return (self._open(file).source for file in files.values())
 
     @lazy
     def physical_rows(self) -> int:
@@ -217,6 +243,8 @@ class FragmentReader:
             raise UnsupportedError(
                 f"fragment {self.fragment.id} has data overlay files, which this release does not read"
             )
+        if self.fragment.deletion_file is not None and not self._is_legacy:
+            field = _with_nulls(field)
         stored = {}
         for node in field.walk():
             owner = self._owner(node.id)
@@ -229,7 +257,14 @@ class FragmentReader:
                 found = self._elsewhere(field, self.row_ids.to_numpy())
                 if found is not None:
                     return found
-        return open_fragment_column(field, stored, self.physical_rows)
+        column = open_fragment_column(field, stored, self.physical_rows)
+        if self.fragment.deletion_file is not None and len({id(file) for file, _ in stored.values()}) > 1:
+            return LiveColumn(column, self.is_live)
+        return column
+
+    @property
+    def _is_legacy(self) -> bool:
+        return any(file.storage_version == LEGACY_VERSION for file in self.fragment.files)
 
     def _open_checked(self, file: DataFile) -> OpenFile:
         metadata = self._open(file)

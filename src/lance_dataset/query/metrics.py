@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
 __all__ = ["NodeMetrics", "ScanMetrics"]
@@ -69,7 +69,19 @@ class ScanMetrics:
 
     def __init__(self) -> None:
         self._nodes: dict[str, NodeMetrics] = {}
+        self._fragments: set[int] = set()
         self._lock = threading.Lock()
+
+    def looked_at(self, fragment_ids: Iterable[int]) -> None:
+        """Count fragments that have rows which were looked at, each once."""
+        with self._lock:
+            self._fragments.update(fragment_ids)
+
+    @property
+    def num_fragments(self) -> int:
+        """How many these are."""
+        with self._lock:
+            return len(self._fragments)
 
     def node(self, name: str) -> NodeMetrics:
         """The counters of a step, made when they are first asked for."""

@@ -246,6 +246,8 @@ class ScanPlan(PlanNode):
         Whether rows come in storage order.
     window_rows, threads, batch_size
         Rows that are decoded together, threads that do, rows of a batch.
+    fetched_ahead
+        Windows that are fetched at the same time from other machines, 0 where the files are here.
     by_fragment
         The fragments looked at.
     """
@@ -260,6 +262,7 @@ class ScanPlan(PlanNode):
     is_in_order: bool
     window_rows: int
     threads: int
+    fetched_ahead: int
     batch_size: int
     by_fragment: tuple[FragmentPlan, ...]
     metric: ClassVar[str | None] = "scan"
@@ -281,7 +284,10 @@ class ScanPlan(PlanNode):
     def details(self) -> Sequence[str]:
         """How it goes about it, every column, every fragment."""
         threads = "the thread of the caller" if self.threads == 1 else f"{self.threads} threads"
-        lines = [f"windows of up to {self.window_rows:,} rows, decoded by {threads}"]
+        done = f"decoded by {threads}"
+        if self.fetched_ahead:
+            done = f"up to {self.fetched_ahead} of them fetched at the same time from another machine"
+        lines = [f"windows of up to {self.window_rows:,} rows, {done}"]
         lines.extend(str(column) for column in self.columns)
         lines.extend(str(fragment) for fragment in self.by_fragment)
         return lines
@@ -416,6 +422,7 @@ def _scan(
         is_in_order=request.in_order,
         window_rows=chosen.window_rows,
         threads=chosen.threads,
+        fetched_ahead=chosen.ahead if chosen.waits else 0,
         batch_size=request.batch_size,
         by_fragment=tuple(_fragment(part) for part in looked),
     )

@@ -29,11 +29,14 @@ if sys.platform != "win32":
 
 __all__ = ["Announcements", "announce", "announce_numbers", "fetch_pool", "fetching", "together"]
 
-#: Threads for tasks, and for tasks of tasks: fragments, and the columns of each. Tasks wait only for those below them.
-_THREADS = (16, 48)
+#: Threads for tasks, and for tasks of tasks: windows of a scan or fragments of a take, the columns of each, and the
+#: fragments that a column of a window lies in. Tasks wait only for those below them.
+_THREADS = (16, 48, 64)
 
 #: Fewer rows of a fragment are not worth announcing: the look whether they are in memory costs as much as taking them.
 _ANNOUNCED_ROWS = 64
+#: Neither are fragments of so few bytes: their files are loaded when they are opened.
+_SMALL_FRAGMENT = 32 << 10
 
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
@@ -51,7 +54,7 @@ def together(tasks: Sequence[Callable[[], _Result]], *, waiting: bool) -> list[_
     Parameters
     ----------
     tasks
-        They may call this function themselves; at a depth of more than two they run one after the other.
+        They may call this function themselves; at a depth of more than three they run one after the other.
     waiting
         Whether what they read has to be waited for: whether its files are on other machines.
 
@@ -119,7 +122,7 @@ def announce(fragment: FragmentReader, fields: Iterable[Field], rows: NDArray[np
     rows
         Physical rows, in any order.
     """
-    if len(rows) < _ANNOUNCED_ROWS or not fragment.is_mapped:
+    if len(rows) < _ANNOUNCED_ROWS or fragment.num_bytes <= _SMALL_FRAGMENT or not fragment.is_mapped:
         return
     ascending = np.sort(rows)
     for field in fields:

@@ -26,6 +26,7 @@ __all__ = [
     "project",
     "project_structs",
     "with_blob_values",
+    "with_system_columns",
 ]
 
 #: Besides `_rowaddr` itself, which the user may have asked for.
@@ -175,6 +176,12 @@ def located_projection(projection: Projection) -> Projection:
     """The projection with the row address as one more column at the end."""
     address = OutputColumn(SYSTEM_COLUMNS["_rowaddr"].with_name(_ADDRESS), system="_rowaddr")
     return Projection((*projection.columns, address), projection.schema.append(address.arrow))
+
+
+def with_system_columns(projection: Projection, names: Sequence[str]) -> Projection:
+    """The projection with some system columns at the end."""
+    outputs = (*projection.columns, *(OutputColumn(SYSTEM_COLUMNS[name], system=name) for name in names))
+    return Projection(outputs, pa.schema([output.arrow for output in outputs], metadata=projection.schema.metadata))
 
 
 def _with_values(output: OutputColumn) -> OutputColumn:

@@ -16,10 +16,11 @@ from lance_dataset.query.fragment_reader import FragmentReader
 from lance_dataset.query.pool import map_parallel
 from lance_dataset.query.prefetch import Announcements, announce, announce_numbers
 from lance_dataset.query.projection import OutputColumn, Projection
+from lance_dataset.schema import Field
 from lancecodec import CodecError
 from lancecodec.take import ADDRESSES, ColumnTaker, FragmentTaker, RowTaker, TakenRows
 
-__all__ = ["ProjectionTaker", "TakeColumns", "known_taker"]
+__all__ = ["ProjectionTaker", "TakeColumns", "known_taker", "take_field"]
 
 _Look = Callable[[NDArray[np.int64]], TakenRows]
 #: Takes the columns of a projection for all rows of a call.
@@ -191,6 +192,40 @@ def _column(fragment: FragmentReader, output: OutputColumn, shape: TakeShape | N
     if output.field is not None:
         return fragment.column(output.field).taker()
     return ADDRESSES if output.system == "_rowaddr" or fragment.fragment.row_ids is None else None
+
+
+def take_field(parts: Sequence[tuple[FragmentReader, NDArray[np.int64]]], field: Field) -> pa.Array | None:
+    """The values of a stored column in several fragments, taken in one compiled call.
+
+    Parameters
+    ----------
+    parts
+        Fragments and physical rows of each, at least one row in all.
+    field
+        The column.
+
+    Returns
+    -------
+    pyarrow.Array or None
+        The values in the order of the parts; None where they have to be taken another way, because of their type, of
+        how a page of them is stored, or because of damage, which that way tells in full.
+    """
+    shape = take_shape(field.storage_type)
+    if shape is None:
+        return None
+
+    def opened(position: int) -> FragmentTaker:
+        fragment = parts[position][0]
+        return FragmentTaker([fragment.column(field).taker()], fragment.physical_rows, fragment.fragment.id)
+
+    starts = np.cumsum([0, *(fragment.physical_rows for fragment, _ in parts)], dtype=np.int64)
+    places = np.concatenate([rows | (number << _ROW_BITS) for number, (_, rows) in enumerate(parts)])
+    try:
+        taken = RowTaker([shape], starts.data, opened).places(places)
+        taken.decode(0)
+    except (CodecError, CorruptFileError, UnsupportedError):
+        return None
+    return None if taken.missing else pa.Array._import_from_c(taken.column(0), field.storage_type)
 
 
 def known_taker(

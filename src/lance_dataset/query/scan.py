@@ -25,6 +25,7 @@ __all__ = [
     "ScanRequest",
     "ScanStrategy",
     "count",
+    "matching_by_fragment",
     "matching_rows",
     "scan_batches",
     "scan_table",
@@ -104,6 +105,17 @@ def count(reader: TableReader, request: ScanRequest) -> int:
     request = narrowed(reader, request)
     total = max(Scan(reader, request, strategy(reader, request)).count() - request.offset, 0)
     return total if request.limit is None else min(total, request.limit)
+
+
+def matching_by_fragment(reader: TableReader, request: ScanRequest) -> list[tuple[FragmentReader, NDArray[np.int64]]]:
+    """The fragments that have rows that a request selects, in scan order, and the physical offsets of these."""
+    request = narrowed(reader, request)
+    found: dict[int, tuple[FragmentReader, list[NDArray[np.int64]]]] = {}
+    for parts in Scan(reader, request, strategy(reader, request)).each(lambda selection: list(selection.rows())):
+        for part, rows in parts:
+            if len(rows):
+                found.setdefault(part.fragment.fragment.id, (part.fragment, []))[1].append(rows)
+    return [(fragment, np.concatenate(rows)) for fragment, rows in found.values()]
 
 
 def matching_rows(fragment: FragmentReader, request: ScanRequest) -> NDArray[np.int64]:

@@ -32,7 +32,7 @@ _SPAN_BYTES = 32 << 20
 _BUFFER_BYTES = 128 << 20
 #: Scans of more stored bytes than this let go of mapped ones whose values they have copied.
 _KEPT_BYTES = 512 << 20
-#: Windows that are fetched ahead from where every request takes a while.
+#: Windows that are fetched ahead from where every request takes a while: as many as there are threads that wait.
 _WAITING_AHEAD = 16
 #: Nanoseconds of work, in all and per fragment, from which on threads gain more than they cost.
 _PARALLEL_COST = 2e6
@@ -70,8 +70,9 @@ class ScanStrategy:
         Whether files are on other machines, so that it is requests that take time.
     releases
         Whether so much is scanned that what was read is not to stay in memory.
-    task_bytes, buffer_bytes
-        Bytes that one of these takes while it is worked on, and that all may take together, as estimated.
+    look_bytes, task_bytes, buffer_bytes
+        Bytes that it takes to find the rows of one of these, and to read what is returned of them too, and that all may
+        take together, as estimated.
     costs
         Estimates by column.
     """
@@ -89,6 +90,7 @@ class ScanStrategy:
     ahead: int
     waits: bool
     releases: bool
+    look_bytes: int
     task_bytes: int
     buffer_bytes: int
     costs: ColumnCosts
@@ -149,13 +151,19 @@ def strategy(reader: TableReader | FragmentReader, request: ScanRequest) -> Scan
         piece_rows=piece,
         piece_bytes=piece_bytes,
         threads=threads,
-        ahead=_ahead(reader, request, _WAITING_AHEAD if costs.is_remote else threads, window),
+        ahead=_ahead(reader, request, _WAITING_AHEAD if costs.is_remote else threads + 2, window),
         waits=costs.is_remote,
         releases=releases,
+        look_bytes=_look_bytes(request, int(2 * window * looked_bytes), threads),
         task_bytes=piece_bytes + int(2 * window * looked_bytes),
         buffer_bytes=min(request.io_buffer_size or _BUFFER_BYTES, _BUFFER_BYTES),
         costs=costs,
     )
+
+
+def _look_bytes(request: ScanRequest, size: int, threads: int) -> int:
+    """What finding the rows of a window counts for: as much as lets all threads work, unless a scan sets a limit."""
+    return size if request.io_buffer_size is not None else min(size, _BUFFER_BYTES // threads)
 
 
 def _whole_batches(rows: int, batch_size: int) -> int:
@@ -259,20 +267,20 @@ def _read_cost(request: ScanRequest, costs: ColumnCosts) -> float:
 
 
 def _threads(reader: TableReader | FragmentReader, request: ScanRequest, costs: ColumnCosts, cost: float) -> int:
-    """Threads for a scan that takes `cost` nanoseconds per row."""
+    """Threads that decode, for a scan that takes `cost` nanoseconds per row; what waits for machines has its own."""
     rows, fragments = _num_rows(reader, request), max(_num_fragments(reader, request), 1)
     workers = cpu_count()
     if workers < 2:
         return 1
     if not costs.is_mapped:
-        return workers  # who waits for storage does not need a processor
+        return workers  # requests go on while values are decoded
     total = rows * cost
     return workers if total > max(_PARALLEL_COST, _PARALLEL_FRAGMENT_COST * fragments) else 1
 
 
-def _ahead(reader: TableReader | FragmentReader, request: ScanRequest, threads: int, window: int) -> int:
-    """Windows to decode ahead of the consumer."""
-    ahead = threads + 2 if request.batch_readahead is None else max(request.batch_readahead, 1)
+def _ahead(reader: TableReader | FragmentReader, request: ScanRequest, usual: int, window: int) -> int:
+    """Windows to decode ahead of the consumer, `usual` unless the scan says how many."""
+    ahead = usual if request.batch_readahead is None else max(request.batch_readahead, 1)
     if request.fragment_readahead is not None:
         fragments = max(_num_fragments(reader, request), 1)
         windows_per_fragment = max(_num_rows(reader, request) // fragments // max(window, 1), 1)

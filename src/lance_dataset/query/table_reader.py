@@ -81,6 +81,21 @@ class TableReader:
         """Live rows of the version."""
         return int(self.live_starts[-1])
 
+    def one_per_base(self, positions: Sequence[int] | None = None) -> Iterator[FragmentReader]:
+        """Fragments (of some, None for all) that together have a file of each base path: those are stored alike."""
+        columns = self.manifest.fragment_list.columns
+        owners, bases = columns.file_owners, columns.file_base_ids
+        if positions is not None:
+            wanted = np.isin(owners, np.asarray(positions, np.int64))
+            owners, bases = owners[wanted], bases[wanted]
+        _, first = np.unique(bases, return_index=True)
+        return (self.fragments[owner] for owner in dict.fromkeys(owners[first].tolist()))
+
+    @lazy
+    def is_remote(self) -> bool:
+        """Whether reads wait for another machine, be it for some of the fragments."""
+        return any(fragment.is_remote for fragment in self.one_per_base())
+
     def fragment(self, fragment_id: int) -> FragmentReader | None:
         """The reader of the fragment of that id, None if there is none."""
         position = self.manifest.fragment_list.position(fragment_id)

@@ -181,7 +181,9 @@ def _by_fragment(
 ) -> pa.RecordBatch:
     """Rows in the order asked, taken fragment by fragment; at the same time where their files have to be waited for."""
     groups = list(grouped(owners))
-    waiting = len(groups) > 1 and reader.fragments[groups[0][0]].is_remote
+    # without base paths all files are stored alike
+    telling = groups if reader.manifest.base_paths else groups[:1]
+    waiting = len(groups) > 1 and any(reader.fragments[position].is_remote for position, _ in telling)
     pieces = together([partial(piece, owner, mine) for owner, mine in groups], waiting=waiting)
     if len(pieces) == 1:
         return pieces[0]

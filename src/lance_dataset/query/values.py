@@ -11,7 +11,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from lance_dataset.file.column import ColumnReader
 from lance_dataset.query.encoded_filter import EncodedColumn
 from lance_dataset.query.fragment_reader import SYSTEM_COLUMNS
 from lance_dataset.query.join import (
@@ -23,9 +22,10 @@ from lance_dataset.query.join import (
     read_encoded,
     take_values,
 )
-from lance_dataset.query.prefetch import Announcements, announce
+from lance_dataset.query.prefetch import Announcements, announce, together
 from lance_dataset.query.projection import OutputColumn
 from lance_dataset.query.request import ScanRequest
+from lance_dataset.query.row_taker import take_field
 from lance_dataset.query.selection import Selection
 from lance_dataset.query.shapes import rows_only
 from lance_dataset.query.strategy import ScanStrategy
@@ -34,6 +34,10 @@ from lance_dataset.schema import Field
 
 __all__ = ["descend", "output_chunks", "selected_array", "selected_column", "system_array"]
 
+#: Rows that an expression is evaluated for together: what its parts make stays in the caches of a processor.
+_EVALUATED_ROWS = 1 << 16
+#: From so many fragments on, their rows are taken in one call.
+_MANY_PARTS = 4
 #: Of the rows that scans take one by one.
 _announcements = Announcements()
 
@@ -43,7 +47,7 @@ def output_chunks(
 ) -> list[pa.Array]:
     """The values of an output column at selected rows, in chunks none of which is empty."""
     if output.field is None:
-        return list(_in_parts(selection, lambda rows: [_computed(output, rows, request, plan)]))
+        return list(_in_parts(selection, lambda rows: _computed(output, rows, request, plan)))
     known = selection.known.get(id(output.field))
     if known is not None:
         chunks = [known.at(selection.places)]
@@ -118,13 +122,14 @@ def _stored(
     if takes and selection.places is not None:
         rows = list(selection.rows())
         with _announcements.taking(lambda: _announce(rows, field)):
-            chunks = [take_values(part.fragment.column(field), taken, field.name) for part, taken in rows]
+            if len(rows) >= _MANY_PARTS and not plan.waits:
+                taken = take_field([(part.fragment, wanted) for part, wanted in rows], field)
+                if taken is not None:
+                    return [taken]
+            chunks = together([partial(_taken, part, wanted, field) for part, wanted in rows], waiting=plan.waits)
         return _joined(chunks, field.name) if len(chunks) > 1 else chunks
-    chunks = [
-        chunk
-        for part, _ in parts
-        for chunk in _range_chunks(part.fragment.column(field), part, field.name, encoded=encoded)
-    ]
+    ranges = [partial(_range_chunks, part, field, encoded=encoded) for part, _ in parts]
+    chunks = [chunk for found in together(ranges, waiting=plan.waits) for chunk in found]
     if len(parts) > 1:
         chunks = _joined(chunks, field.name)
     if selection.places is None:
@@ -155,8 +160,14 @@ def _places_in_parts(selection: Selection) -> NDArray[np.int64]:
     return np.concatenate(found)
 
 
-def _range_chunks(reader: ColumnReader, part: Slice, name: str, *, encoded: bool = False) -> list[pa.Array]:
+def _taken(part: Slice, rows: NDArray[np.int64], field: Field) -> pa.Array:
+    """The values of a column at physical rows of a slice."""
+    return take_values(part.fragment.column(field), rows, field.name)
+
+
+def _range_chunks(part: Slice, field: Field, *, encoded: bool = False) -> list[pa.Array]:
     """The values of a column in all ranges of a slice."""
+    reader, name = part.fragment.column(field), field.name
     if part.is_scattered:
         return [take_values(reader, part.rows, name)]
     chunks: list[pa.Array] = []
@@ -182,10 +193,10 @@ def _system(part: Slice, rows: NDArray[np.int64], name: str, request: ScanReques
     return values
 
 
-def _computed(output: OutputColumn, selection: Selection, request: ScanRequest, plan: ScanStrategy) -> pa.Array:
-    """The values of a system column or a computed one."""
+def _computed(output: OutputColumn, selection: Selection, request: ScanRequest, plan: ScanStrategy) -> list[pa.Array]:
+    """The values of a system column or a computed one, in chunks."""
     if output.system is not None:
-        return system_array(selection, output.system, request)
+        return [system_array(selection, output.system, request)]
     if output.expression is None:
         raise TypeError(f"column {output.arrow.name!r} is not computed")
     fields, arrays = [], []
@@ -198,5 +209,7 @@ def _computed(output: OutputColumn, selection: Selection, request: ScanRequest, 
             fields.append(SYSTEM_COLUMNS[name])
             arrays.append(system_array(selection, name, request))
     if not fields:
-        return output.expression.evaluate(rows_only(selection.num_rows, pa.schema([])))
-    return output.expression.evaluate(pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields)))
+        return [output.expression.evaluate(rows_only(selection.num_rows, pa.schema([])))]
+    rows = pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
+    starts = range(0, rows.num_rows, _EVALUATED_ROWS)
+    return [output.expression.evaluate(rows.slice(start, _EVALUATED_ROWS)) for start in starts]

@@ -49,13 +49,15 @@ def _decode(
     outputs = request.projection.columns
     places = [(fragment, number, start, stop) for fragment, start, stop in ranges for number in range(len(outputs))]
     unmapped = [fragment for fragment, start, stop in ranges if _is_read(fragment, request, stop - start)]
-    waiting = any(fragment.is_remote for fragment in unmapped)
 
     def parts(place: tuple[FragmentReader, int, int, int]) -> list[Part]:
         fragment, number, start, stop = place
         return _parts(fragment, outputs[number], start, stop)
 
-    cut = map_parallel(parts, places, parallel=bool(unmapped))
+    if plan.waits:
+        cut = together([partial(parts, place) for place in places], waiting=True)
+    else:
+        cut = map_parallel(parts, places, parallel=bool(unmapped))
     tasks = [(place[0], place[1], part) for place, found in zip(places, cut, strict=True) for part in found]
     costs = [part.cost for _, _, part in tasks]
 
@@ -64,7 +66,7 @@ def _decode(
         return _read_part(fragment, outputs[number], request, plan, part.start, part.stop)
 
     heavy = sum(costs) > max(_PARALLEL_COST, _PARALLEL_TASK_COST * len(tasks))
-    if waiting:
+    if plan.waits:
         decoded = together([partial(decode, task) for task in tasks], waiting=True)
     else:
         decoded = map_parallel(decode, tasks, parallel=heavy or bool(unmapped), costs=costs)

@@ -128,7 +128,7 @@ class ScannerBuilder:
         return self._set("fragment_readahead", nfragments)
 
     def io_buffer_size(self, io_buffer_size: int) -> ScannerBuilder:
-        """Most bytes of rows that wait to be asked for."""
+        """Most bytes of rows that wait to be asked for, 128 MiB unless it is less."""
         return self._set("io_buffer_size", io_buffer_size)
 
     def late_materialization(self, late_materialization: bool | list[str]) -> ScannerBuilder:

@@ -103,7 +103,7 @@ def _filter(name: str, value: Any) -> Any:
     """Text or an expression; pylance also takes both kinds of filter in a dictionary."""
     if not isinstance(value, Mapping):
         if not isinstance(value, str | pc.Expression):
-            raise InvalidInputError(f"A filter is a string or a pyarrow expression, not {type(value).__name__}")
+            raise TypeError(f"A filter is a string or a pyarrow expression, not {type(value).__name__}")
         return value
     known = ("expr_filter", "search_filter")
     for key in value:

@@ -17,15 +17,19 @@ class ReadCounter:
         self._stores = _stores(reader)
         self._before = self._now()
 
-    def since(self) -> tuple[int, int]:
-        """Number of reads, and their bytes."""
-        reads, size = self._now()
+    def since(self) -> tuple[int, int, int]:
+        """Number of reads, their bytes, and number of reads that were asked for before neighbours were joined."""
         # somebody may have set the counts of a store back to nothing meanwhile
-        return max(reads - self._before[0], 0), max(size - self._before[1], 0)
+        reads, size, joined = (max(now - before, 0) for now, before in zip(self._now(), self._before, strict=True))
+        return reads, size, reads + joined
 
-    def _now(self) -> tuple[int, int]:
-        counts = [store.statistics.snapshot() for store in self._stores]
-        return sum(count.read_iops for count in counts), sum(count.read_bytes for count in counts)
+    def _now(self) -> tuple[int, int, int]:
+        counts = [store.statistics for store in self._stores]
+        return (
+            sum(count.read_iops for count in counts),
+            sum(count.read_bytes for count in counts),
+            sum(count.joined_reads for count in counts),
+        )
 
 
 def _stores(reader: TableReader) -> list[ObjectStore]:

@@ -221,7 +221,7 @@ class LanceScanner(pads.Scanner):
             for batch in scan_batches(self._reader, request):
                 rows, batches, size = rows + batch.num_rows, batches + 1, size + batch.nbytes
         seconds = time.perf_counter() - start
-        totals = RunTotals(rows, batches, size, seconds, *reads.since())
+        totals = RunTotals(rows, batches, size, seconds, *reads.since()[:2])
         plan = counting_plan(self._reader, self._request) if count_rows else scan_plan(self._reader, self._request)
         return rendered(plan, metrics=metrics, totals=totals)
 
@@ -263,12 +263,7 @@ class LanceScanner(pads.Scanner):
             reads = ReadCounter(self._reader)
             yield _Run(replace(self._request, metrics=metrics), progress)
             if self._stats_callback is not None:
-                tell(self._stats_callback, statistics_of(metrics, reads.since(), self._num_fragments))
-
-    @property
-    def _num_fragments(self) -> int:
-        fragments = self._request.fragments
-        return len(self._reader.fragments) if fragments is None else len(fragments)
+                tell(self._stats_callback, statistics_of(metrics, reads.since()))
 
     def _rows_in_all(self) -> int:
         """Rows that the scan has to look at."""

@@ -28,7 +28,8 @@ class ScanStatistics:
     indices_loaded, parts_loaded, index_comparisons, index_cache_hits, index_cache_misses
         0, as no scan uses an index.
     all_counts
-        Further counts: ``rows_scanned``, ``fragments_scanned``, and the rows and batches of each step.
+        Further counts: ``rows_scanned``, ``fragments_scanned`` (those that have rows which statistics do not exclude),
+        and the rows and batches of each step.
     all_times
         Nanoseconds spent in each step, summed over threads.
     """
@@ -45,7 +46,7 @@ class ScanStatistics:
     all_times: Mapping[str, int] = field(default_factory=dict)
 
 
-def statistics_of(metrics: ScanMetrics, reads: tuple[int, int], fragments: int) -> ScanStatistics:
+def statistics_of(metrics: ScanMetrics, reads: tuple[int, int, int]) -> ScanStatistics:
     """The statistics of a run that has ended.
 
     Parameters
@@ -53,19 +54,17 @@ def statistics_of(metrics: ScanMetrics, reads: tuple[int, int], fragments: int) 
     metrics
         What its steps counted.
     reads
-        Reads of the store, and their bytes.
-    fragments
-        Fragments that it looked at.
+        Reads of the store, their bytes, and how many were asked for before neighbours were joined.
     """
     nodes = metrics.nodes
-    counts = {"fragments_scanned": fragments}
+    counts = {"fragments_scanned": metrics.num_fragments}
     if "scan" in nodes:
         counts["rows_scanned"] = nodes["scan"].rows
     for name, node in nodes.items():
         counts |= {f"{name}_rows": node.rows, f"{name}_batches": node.batches}
         counts |= {f"{name}_{key}": number for key, number in node.counts.items()}
     times = {f"{name}_elapsed": int(node.seconds * 1e9) for name, node in nodes.items()}
-    return ScanStatistics(reads[0], reads[0], reads[1], all_counts=counts, all_times=times)
+    return ScanStatistics(reads[0], reads[2], reads[1], all_counts=counts, all_times=times)
 
 
 def tell(callback: Callable[[ScanStatistics], object], statistics: ScanStatistics) -> None:

@@ -1,7 +1,8 @@
 """The way from a top-level field down to a leaf, and nested arrays out of one array per leaf.
 
 A column of a 2.1 file knows everything above its leaf: each leaf is read as a nested array with that leaf alone (a
-*branch*). Branches of one field are then merged, the structure being that of the first.
+*branch*). Branches of one field are then merged, the structure being that of the first; structs may be spread over
+files.
 """
 
 from __future__ import annotations
@@ -134,7 +135,7 @@ def merge_branches(field: Field, arrays: Sequence[pa.Array | None], length: int,
         return pa.nulls(length, field.storage_type)
     inner = [None if array is None else _inside(array, field) for array in arrays]
     items = next(array for array in inner if array is not None)
-    if any(array is not None and len(array) != len(items) for array in inner):
+    if any(array is not None and len(array) != len(items) for array in inner) or _differ(first, arrays):
         raise CorruptFileError(f"{where}: the columns below {field.name!r} have different numbers of items")
     children, start = [], 0
     for child in field.children:
@@ -142,8 +143,45 @@ def merge_branches(field: Field, arrays: Sequence[pa.Array | None], length: int,
         children.append(merge_branches(child, inner[start : start + count], len(items), where))
         start += count
     kind = field.storage_type
+    if field.logical_type == "struct":
+        validity, nulls = _struct_validity([array for array in arrays if array is not None])
+        return pa.Array.from_buffers(kind, len(first), [validity], nulls, 0, children)
     buffers = first.buffers()[: 2 if _has_offsets(kind) else 1]
     return pa.Array.from_buffers(kind, len(first), buffers, first.null_count, 0, children)
+
+
+def _differ(first: pa.Array, arrays: Sequence[pa.Array | None]) -> bool:
+    """Whether lists have other lengths in some branch, as they may have in another file for deleted rows."""
+    if not _has_offsets(first.type) or not len(first):
+        return False
+    size = (len(first) + 1) * (8 if pa.types.is_large_list(first.type) else 4)
+    offsets = first.buffers()[1].slice(0, size)
+    return any(
+        array is not None and array is not first and not array.buffers()[1].slice(0, size).equals(offsets)
+        for array in arrays
+    )
+
+
+def _struct_validity(arrays: Sequence[pa.Array]) -> tuple[pa.Buffer | None, int]:
+    """Validity and number of nulls of a struct.
+
+    The branches of one file agree. Fields that were added later are in other files, and the struct is null only where
+    all say so.
+    """
+    first, *others = arrays
+    if any(not array.null_count for array in arrays):
+        return None, 0
+    validity, differing = first.buffers()[0], []
+    for array in others:
+        other = array.buffers()[0]
+        if array.null_count != first.null_count or not other.equals(validity):
+            differing.append(np.frombuffer(other, np.uint8))
+    if not differing:
+        return validity, first.null_count
+    size = (len(first) + 7) // 8
+    bits = np.bitwise_or.reduce([each[:size] for each in (np.frombuffer(validity, np.uint8), *differing)])
+    valid = int(np.unpackbits(bits, bitorder="little")[: len(first)].sum())
+    return pa.py_buffer(bits), len(first) - valid
 
 
 def _has_offsets(arrow_type: pa.DataType) -> bool:

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from .compiled import BoundExpression, Filter, compile_expression, compile_filter
+from .compiled import BoundExpression, Filter, compile_expression, compile_filter, converted
 
-__all__ = ["BoundExpression", "Filter", "compile_expression", "compile_filter"]
+__all__ = ["BoundExpression", "Filter", "compile_expression", "compile_filter", "converted"]

@@ -5,7 +5,7 @@ Every rule about what may meet what lives here; after binding a tree can only fa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from decimal import Decimal, localcontext
 from functools import reduce
@@ -66,7 +66,9 @@ class ConstantError(FilterError, pa.ArrowInvalid):
     """A constant part of the filter that cannot be computed, such as ``1 / 0``: as if it had failed while scanning."""
 
 
-def bind(tree: Expression, schema: pa.Schema, text: str, *, projection: bool = False) -> Expression:
+def bind(
+    tree: Expression, schema: pa.Schema, text: str, *, projection: bool = False, tables: Collection[str] = ()
+) -> Expression:
     """Bind a parsed tree to a schema.
 
     Parameters
@@ -80,6 +82,8 @@ def bind(tree: Expression, schema: pa.Schema, text: str, *, projection: bool = F
     projection
         Let a number literal take the type of the column that the whole expression combines it with, so that ``a + 1``
         has the type of ``a``. Elsewhere arithmetic with literals is done in 64 bits.
+    tables
+        Struct columns that stand for tables, so that the names of their fields are those of columns: any case will do.
 
     Raises
     ------
@@ -88,12 +92,13 @@ def bind(tree: Expression, schema: pa.Schema, text: str, *, projection: bool = F
     FilterError
         An unknown function, or operands of the wrong type.
     """
-    return _Binder(schema, text, projection).bind_all(tree)
+    return _Binder(schema, text, projection, tables).bind_all(tree)
 
 
 class _Binder(CallRules):
-    def __init__(self, schema: pa.Schema, text: str, projection: bool) -> None:
+    def __init__(self, schema: pa.Schema, text: str, projection: bool, tables: Collection[str]) -> None:
         self.schema = schema
+        self.tables = tables
         self.text = text
         self.projection = projection
         self.lazy = 0
@@ -167,20 +172,28 @@ class _Binder(CallRules):
         arrow = self.schema.field(first).type
         path = [first]
         for part in node.parts[1:]:
+            if len(path) == 1 and first in self.tables:
+                part = self.column_name(part, [field.name for field in arrow], node) or part
             arrow = self.child_type(arrow, part, ".".join(path), node)
             path.append(part)
         return Column(tuple(path), type=plain_type(arrow), position=node.position)
 
     def top_level_name(self, node: Name) -> str:
         wanted, names = node.parts[0], self.schema.names
+        found = self.column_name(wanted, names, node)
+        if found is None:
+            hint = nearest_name_hint(wanted, names)
+            raise FieldNotFoundError(f"No field named {wanted!r} in filter {self.text!r}{hint}")
+        return found
+
+    def column_name(self, wanted: str, names: Sequence[str], node: Name) -> str | None:
+        """The column of this name, or the only one whose name differs by case alone; None if there is none."""
         if wanted in names:
             return wanted
         alike = [] if node.quoted else [name for name in names if name.lower() == wanted.lower()]
-        if len(alike) == 1:
-            return str(alike[0])
-        if alike:
+        if len(alike) > 1:
             raise self.error(f"The name {wanted!r} could be any of {', '.join(alike)}; quote it with back-ticks", node)
-        raise FieldNotFoundError(f"No field named {wanted!r} in filter {self.text!r}{nearest_name_hint(wanted, names)}")
+        return alike[0] if alike else None
 
     def child_type(self, arrow: pa.DataType, name: str, parent: str, node: Expression) -> pa.DataType:
         arrow = plain_type(arrow)

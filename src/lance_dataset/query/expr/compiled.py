@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lance_dataset.errors import FilterError, InvalidInputError
+from lance_dataset.errors import FilterError
 
 from .arrow_expr import columns_read, expression_type, run_expression
 from .arrow_tree import arrow_tree
 from .bind import bind
+from .casts import cast_kernel
 from .evaluate import Evaluator, compile_tree
 from .functions.list_layout import repeated
 from .parse import parse
-from .tree import Column, Expression, walk
+from .tree import Cast, Column, Constant, Expression, walk
+from .type_rules import is_text
 
-__all__ = ["BoundExpression", "Filter", "compile_expression", "compile_filter"]
+__all__ = ["BoundExpression", "Filter", "compile_expression", "compile_filter", "converted"]
 
 
 class BoundExpression:
@@ -91,7 +93,9 @@ class Filter(BoundExpression):
         return array.fill_null(False) if array.null_count else array
 
 
-def compile_filter(filter: str | pc.Expression | None, schema: pa.Schema) -> Filter | None:
+def compile_filter(
+    filter: str | pc.Expression | None, schema: pa.Schema, *, tables: Collection[str] = ()
+) -> Filter | None:
     """Compile a filter for data of a schema.
 
     Parameters
@@ -100,6 +104,8 @@ def compile_filter(filter: str | pc.Expression | None, schema: pa.Schema) -> Fil
         Filter text, a pyarrow expression, or None for no filter.
     schema
         Columns that the filter may read, special columns included.
+    tables
+        As in `bind`.
 
     Returns
     -------
@@ -125,8 +131,8 @@ def compile_filter(filter: str | pc.Expression | None, schema: pa.Schema) -> Fil
         paths = tuple((name,) for name in columns)
         return Filter(run_expression(filter, columns), str(filter), arrow, paths, None)
     if not isinstance(filter, str):
-        raise InvalidInputError(f"A filter is a string or a pyarrow expression, not {type(filter).__name__}")
-    tree = _bound_tree(filter, schema, projection=False)
+        raise TypeError(f"A filter is a string or a pyarrow expression, not {type(filter).__name__}")
+    tree = _bound_tree(filter, schema, projection=False, tables=tables)
     _require_boolean(tree.type, filter)
     return Filter(compile_tree(tree), filter, tree.type, _field_paths(tree, schema), tree)
 
@@ -137,9 +143,40 @@ def compile_expression(text: str, schema: pa.Schema) -> BoundExpression:
     return BoundExpression(compile_tree(tree), text, tree.type, _field_paths(tree, schema), tree)
 
 
-def _bound_tree(text: str, schema: pa.Schema, *, projection: bool) -> Expression:
+def converted(expression: BoundExpression, target: pa.DataType) -> BoundExpression:
+    """The expression with its values converted to a type, as the assignment of an UPDATE does.
+
+    Parameters
+    ----------
+    expression
+        The expression; it was compiled from text.
+    target
+        The type.
+
+    Raises
+    ------
+    FilterError
+        Its type never converts to that one, or a constant does not.
+    """
+    tree = expression.tree
+    if tree is None or tree.type.equals(target):
+        return expression
+    kernel = cast_kernel(tree.type, target, lenient=False)
+    if kernel is None or (is_text(tree.type) and pa.types.is_fixed_size_binary(target)):
+        raise FilterError(f"{expression}: cannot convert {tree.type} to {target}; write a CAST that says how")
+    if isinstance(tree, Constant):
+        try:
+            tree = Constant(kernel(tree.value), type=target, position=tree.position)
+        except (pa.ArrowException, OverflowError) as error:
+            raise FilterError(f"{expression}: the value does not convert to {target}: {error}") from error
+    else:
+        tree = Cast(tree, target, type=target, position=tree.position)
+    return BoundExpression(compile_tree(tree), str(expression), target, expression.field_paths, tree)
+
+
+def _bound_tree(text: str, schema: pa.Schema, *, projection: bool, tables: Collection[str] = ()) -> Expression:
     try:
-        return bind(parse(text), schema, text, projection=projection)
+        return bind(parse(text), schema, text, projection=projection, tables=tables)
     except RecursionError:
         raise FilterError("The filter is nested too deeply") from None
 

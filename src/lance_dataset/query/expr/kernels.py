@@ -15,7 +15,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
+from lance_dataset.file.buffers import bitmap_at_zero
 from lance_dataset.file.kinds import is_binary_like
 from lancecodec.predicates import PREFIX, SUFFIX, WHOLE
 
@@ -288,10 +290,32 @@ def _shift_kernel(shift: Callable[[Datum, Datum], Datum], operands: pa.DataType)
 
 def _remainder_kernel(operands: pa.DataType) -> Callable[[Datum, Datum], Datum]:
     if pa.types.is_integer(operands):
-        return lambda left, right: pc.subtract(left, pc.multiply(pc.divide(left, right), right))
+        return _integer_remainder
     if pa.types.is_decimal(operands):
         return rowwise(_decimal_remainder, operands)
     return _float_remainder
+
+
+def _integer_remainder(left: Datum, right: Datum) -> Datum:
+    if isinstance(left, pa.Array) and isinstance(right, pa.Scalar) and right.is_valid and len(left):
+        divisor = abs(right.as_py())
+        dtype = left.type.to_pandas_dtype()
+        if 1 < divisor <= np.iinfo(dtype).max:
+            values = np.frombuffer(left.buffers()[1], dtype, len(left), left.offset * np.dtype(dtype).itemsize)
+            bits = bitmap_at_zero(left.buffers()[0], left.offset, len(left)) if left.null_count else None
+            found = _remainders(values, dtype(divisor))
+            return pa.Array.from_buffers(left.type, len(left), [bits, pa.py_buffer(found)])
+    return pc.subtract(left, pc.multiply(pc.divide(left, right), right))
+
+
+def _remainders(values: NDArray[Any], divisor: Any) -> NDArray[Any]:
+    """Remainders with the signs of the values; NumPy divides by one number for all with a multiplication."""
+    found = np.floor_divide(values, divisor)
+    found *= divisor
+    np.subtract(values, found, out=found)
+    if values.min() < 0:
+        found[(values < 0) & (found > 0)] -= divisor
+    return found
 
 
 def _decimal_remainder(left: Decimal, right: Decimal) -> Decimal:

@@ -45,7 +45,7 @@ class LegacyFileWriter:
     schema
         Schema with field ids.
     max_rows_per_group
-        Rows of each batch but the last of the file, which may have fewer.
+        Rows of each batch but the last of the file, and those that `end_batch` ends, which may have fewer.
     data_cache_bytes
         Bytes held back before batches are written.
     write
@@ -174,6 +174,14 @@ class LegacyFileWriter:
             self._cells.append(write_pages(self._output, pages))
         self._batches += [rows] * batches
 
+    def end_batch(self) -> None:
+        """Write what is held back, as a batch of fewer rows than others if it does not fill one."""
+        self._write_full_batches()
+        if self._waiting_rows:
+            rows = self._waiting_rows
+            self._write_block(self._take(rows), 1, rows)
+        self._waiting_bytes = 0
+
     def finish(self, schema_metadata: dict[str, bytes] | None = None, *, close: bool = True) -> DataFileSummary:
         """Write what is held back, and what stands behind the pages.
 
@@ -184,11 +192,7 @@ class LegacyFileWriter:
         close
             Close the file, after which it is complete and durable; else `close` must be called.
         """
-        self._write_full_batches()
-        if self._waiting_rows:
-            rows = self._waiting_rows
-            self._write_block(self._take(rows), 1, rows)
-        self._waiting_bytes = 0
+        self.end_batch()
         schema = self._write.with_values(self.schema)
         if schema_metadata:
             schema = Schema(schema.fields, {**schema.metadata, **schema_metadata})
@@ -221,7 +225,7 @@ class LegacyFileWriter:
 @contextmanager
 def _beside(task: Callable[[], None], size: int) -> Iterator[None]:
     """Do a task on another thread while the body runs, if there is so much data that it pays; else before."""
-    if size < _LEAST_BYTES or cpu_count() < 2:
+    if size < _LEAST_BYTES or cpu_count() < 2 or shared_pool.is_worker:
         task()
         yield
         return

@@ -35,7 +35,7 @@ from lance_dataset.file.v2_1.read.constant import ConstantPage
 from lance_dataset.file.v2_1.read.fullzip import FullZipPage
 from lance_dataset.file.v2_1.read.miniblock import MiniBlockPage
 from lance_dataset.file.v2_1.read.page import LeafPage, NestedPage, Page, PageGrammar
-from lance_dataset.file.v2_1.read.plain_taker import plain_taker
+from lance_dataset.file.v2_1.read.plain_taker import plain_array, plain_taker
 from lancecodec import CodecError, OffsetOverflowError
 from lancecodec.take import ColumnTaker
 from lancecodec.take_pages import PageTaker
@@ -71,7 +71,8 @@ class LeafColumn(ColumnReader):
         self.arrow_type = branch.arrow_type
         self.num_rows = pages[-1].start + pages[-1].length if pages else 0
         self._pages = pages
-        self._starts = [page.start for page in pages]
+        # not a list: of an integer tuple the garbage collector lets go, and there are thousands of columns
+        self._starts = tuple([page.start for page in pages])
         self.where = where
         self._open_page = open_page
         self._opened: dict[int, NestedPage] = {}
@@ -138,6 +139,9 @@ class LeafColumn(ColumnReader):
         return float(rows)
 
     def _read_page(self, number: int, first: int, end: int, *, encoded: bool = False) -> list[pa.Array]:
+        plain = self._plain_page(number) if end - first == self._pages[number].length else None
+        if plain is not None:
+            return [plain]
         where = self._pages[number].where
         try:
             page = self._open(number)
@@ -154,6 +158,15 @@ class LeafColumn(ColumnReader):
             raise CorruptFileError(f"{where}: {error}") from error
         except CorruptFileError as error:
             raise _placed(error, where) from error
+
+    def _plain_page(self, number: int) -> pa.Array | None:
+        """A whole page that is small and plain; None for others, and for a broken one, of which `_open` tells more."""
+        if number in self._opened or not _is_level_page(self._pages[number]):
+            return None
+        try:
+            return plain_array(self._pages[number], self.branch)
+        except (CodecError, CorruptFileError, UnsupportedError):
+            return None
 
     def _join(self, pieces: list[pa.Array]) -> pa.Array:
         try:
@@ -262,7 +275,7 @@ def _open_taker(
 ) -> PageTaker | None:
     """What takes rows of a page; None as well for a broken one, of which `take` says what is wrong with it."""
     try:
-        if open_page is _open_page and number not in known:
+        if number not in known and _is_level_page(pages[number]):
             plain = plain_taker(pages[number], branch)
             if plain is not None:
                 return plain
@@ -328,6 +341,11 @@ class LevelPage:
         if len(above) > 1 or above[0].kind != "list":
             return None
         return self._page.taker(not self._branch.leaf.nullable, lists=not above[0].field.nullable)
+
+
+def _is_level_page(page: Page) -> bool:
+    """Whether the page is one of those of stable 2.1 and 2.2 files, as far as its descriptor tells."""
+    return page.grammar is not None and page.grammar.parse is parse_page_layout
 
 
 def _open_page(page: Page, branch: Branch) -> LevelPage:

@@ -1,8 +1,8 @@
-"""Opening the plainest mini-block pages for random access alone, with next to nothing done per page.
+"""Reading the plainest mini-block pages with next to nothing done per page.
 
-A take from thousands of small fragments opens thousands of pages, whose descriptions are all the same: what follows
-from the description is found out once. A page that is not what its description says is left to `MiniBlockPage`, which
-tells.
+A take from thousands of small fragments, or a scan of them, opens thousands of pages, whose descriptions are all the
+same: what follows from the description is found out once. A page that is not what its description says is left to
+`MiniBlockPage`, which tells.
 """
 
 from __future__ import annotations
@@ -10,22 +10,34 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import pyarrow as pa
+
 from lance_dataset.errors import CorruptFileError, UnsupportedError
 from lance_dataset.file.blob_fields import is_described
+from lance_dataset.file.buffers import allocate
+from lance_dataset.file.kinds import is_binary_like, is_wide
 from lance_dataset.file.take_shape import TakeShape, take_shape
 from lance_dataset.file.v2_1.compressive import Encoding, Flat, Fsst, General, Variable
-from lance_dataset.file.v2_1.layout import Layer, MiniBlockLayout
+from lance_dataset.file.v2_1.layout import Layer, MiniBlockLayout, max_definition, max_visible_definition
 from lance_dataset.file.v2_1.nesting import Branch
+from lance_dataset.file.v2_1.read.arrays import binary_array, fixed_array, value_bits
+from lance_dataset.file.v2_1.read.assemble import LeafValues, assemble
 from lance_dataset.file.v2_1.read.chunk_values import count_buffers, fixed_codec, stored_bits
 from lance_dataset.file.v2_1.read.miniblock import stream_codec
 from lance_dataset.file.v2_1.read.page import Page
 from lancecodec import take_pages
 from lancecodec.miniblock import Chunks, ChunkTable
+from lancecodec.miniblock_levels import Levels
+from lancecodec.miniblock_values import FixedValues, VariableValues
 from lancecodec.take_pages import PageTaker
 
-__all__ = ["plain_taker"]
+__all__ = ["plain_array", "plain_taker"]
 
 _REMEMBERED = 1 << 10
+#: Pages of more values or bytes are worth an object that stays, and lets go of what it has read.
+_SMALL_ROWS = 1 << 15
+_SMALL_BYTES = 1 << 20
+_MEMORY_PAGE = 4096
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,6 +58,8 @@ class _Plan:
         Codec of the definition levels.
     least_bits
         Bits that a value has at least in a chunk.
+    is_scanned
+        Whether `plain_array` may decode it, too.
     """
 
     layout: MiniBlockLayout
@@ -56,6 +70,7 @@ class _Plan:
     symbol_table: bytes | None
     definition: tuple[int, int] | None
     least_bits: float
+    is_scanned: bool
 
 
 #: By the identities of layout and branch, which the plan keeps alive; None for pages that are not plain.
@@ -70,27 +85,82 @@ def plain_taker(page: Page, branch: Branch) -> PageTaker | None:
     CodecError
         The page contradicts its description.
     """
-    layout = page.layout
-    key = id(layout), id(branch)
-    known = _plans.get(key)
-    if known is None:
-        if len(_plans) >= _REMEMBERED:
-            _plans.clear()
-        known = _plans[key] = layout, branch, _plan(layout, branch)
-    plan = known[2]
-    if plan is None or len(page.buffers) != 2 or layout.num_items != page.length or page.source.mapped is None:
+    plan = _known_plan(page.layout, branch)
+    data = None if plan is None else _chunks(page, plan)
+    if plan is None or data is None:
         return None
-    source, (words, chunks) = page.source, page.buffers
-    if layout.num_items * plan.least_bits > 8 * chunks[1]:
-        return None
-    table = ChunkTable(source.read(*words), layout.num_items, chunks[1], layout.large)
-    data = Chunks(table, layout.num_buffers, definition=plan.definition is not None, data=source.read(*chunks))
     required = not branch.leaf.nullable
     if plan.codec is None:
         return take_pages.text_chunks(
             data, plan.wide, symbol_table=plan.symbol_table, definition=plan.definition, required=required
         )
     return take_pages.fixed_chunks(data, plan.shape.width, *plan.codec, definition=plan.definition, required=required)
+
+
+def plain_array(page: Page, branch: Branch) -> pa.Array | None:
+    """All rows of a small mapped page of values without lists, dictionary and compression; None for all others.
+
+    Raises
+    ------
+    CodecError, CorruptFileError
+        The page contradicts its description.
+    """
+    rows, plan = page.length, _known_plan(page.layout, branch)
+    if plan is None or not plan.is_scanned or rows > _SMALL_ROWS:
+        return None
+    data = _chunks(page, plan, most_bytes=_SMALL_BYTES)
+    if data is None:
+        return None
+    if page.buffers[1][1] > _MEMORY_PAGE:
+        page.source.will_need(page.buffers[1:])
+    values = _scan(data, plan, rows)
+    if plan.definition is None:
+        return values
+    layers, definition = plan.layout.layers, allocate(2 * rows)
+    levels = Levels(
+        data,
+        repetition=None,
+        definition=plan.definition,
+        max_repetition=0,
+        max_definition=max_definition(layers),
+        max_visible=max_visible_definition(layers),
+    )
+    levels.scan(0, data.table.num_chunks, None, definition)
+    return assemble(LeafValues(values, rows, None, definition), layers, branch)
+
+
+def _scan(data: Chunks, plan: _Plan, rows: int) -> pa.Array:
+    kind = plan.branch.leaf.storage_type
+    if plan.codec is not None:
+        out = allocate((rows * plan.codec[1] + 7) // 8)
+        FixedValues(data, *plan.codec).scan(0, rows, out)
+        return fixed_array(kind, rows, out)
+    wide, values = is_wide(kind), VariableValues(data, plan.wide, plan.symbol_table)
+    offsets, content = allocate((rows + 1) * (8 if wide else 4)), allocate(values.size(0, rows))
+    values.scan(0, rows, wide, offsets, content, exact=True)
+    return binary_array(kind, rows, offsets, content)
+
+
+def _chunks(page: Page, plan: _Plan, most_bytes: int | None = None) -> Chunks | None:
+    """All chunks of a page, None where they are not mapped, too large or not what the description says."""
+    layout, source = plan.layout, page.source
+    if len(page.buffers) != 2 or layout.num_items != page.length or source.mapped is None:
+        return None
+    words, chunks = page.buffers
+    if layout.num_items * plan.least_bits > 8 * chunks[1] or (most_bytes is not None and chunks[1] > most_bytes):
+        return None
+    table = ChunkTable(source.read(*words), layout.num_items, chunks[1], layout.large)
+    return Chunks(table, layout.num_buffers, definition=plan.definition is not None, data=source.read(*chunks))
+
+
+def _known_plan(layout: Any, branch: Branch) -> _Plan | None:
+    key = id(layout), id(branch)
+    known = _plans.get(key)
+    if known is None:
+        if len(_plans) >= _REMEMBERED:
+            _plans.clear()
+        known = _plans[key] = layout, branch, _plan(layout, branch)
+    return known[2]
 
 
 def _plan(layout: object, branch: Branch) -> _Plan | None:
@@ -122,14 +192,14 @@ def _plan_of_values(
     encoding: Encoding,
     definition: tuple[int, int] | None,
 ) -> _Plan | None:
-    least = sum(stored_bits(encoding))
+    least, kind = sum(stored_bits(encoding)), branch.leaf.storage_type
     if isinstance(encoding, Variable | Fsst):
         stored = encoding.values if isinstance(encoding, Fsst) else encoding
         if shape.width >= 0 or not isinstance(stored.offsets, Flat):
             return None
         table = encoding.symbol_table if isinstance(encoding, Fsst) else None
-        return _Plan(layout, branch, None, shape, stored.wide, table, definition, least)
+        return _Plan(layout, branch, None, shape, stored.wide, table, definition, least, is_binary_like(kind))
     codec = fixed_codec(encoding, "")
     if shape.width < 0 or codec[1] != (8 * shape.width or 1):
         return None
-    return _Plan(layout, branch, codec, shape, False, None, definition, least)
+    return _Plan(layout, branch, codec, shape, False, None, definition, least, codec[1] == value_bits(kind))
