@@ -1,46 +1,68 @@
-"""Maintenance of a dataset: compaction, and by it the upgrade to a later file version."""
+"""Maintenance of a dataset: compaction, at once or in three steps, and by it the upgrade to a later file version."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
-import numpy as np
-import pyarrow as pa
-
-from lance_dataset.errors import CorruptFileError, InvalidInputError, UnsupportedError
-from lance_dataset.file.blob_fields import check_table_blobs
-from lance_dataset.file.families import family_of
-from lance_dataset.file.versions import resolve_version
-from lance_dataset.query.compact import CompactionPlan, Limits, Task, plan_compaction, with_lineage
-from lance_dataset.query.request import DEFAULT_BATCH_SIZE
-from lance_dataset.scanner import LanceScanner, resolve_request
-from lance_dataset.schema import Schema
+from lance_dataset.changes.compaction.committing import check_deferral, commit_rewritten
+from lance_dataset.changes.compaction.json_forms import (
+    compact_json,
+    fragments_json,
+    fragments_of,
+    is_stable,
+    list_of,
+    loaded,
+    not_loaded,
+    version_of,
+)
+from lance_dataset.changes.compaction.planning import Plan, Task, plan_compaction
+from lance_dataset.changes.compaction.rewriting import Rewritten, rewrite_task
+from lance_dataset.changes.compaction.settings import CompactionSettings
+from lance_dataset.errors import InvalidInputError
+from lance_dataset.fragment_metadata import FragmentMetadata
 from lance_dataset.settings import AutoCleanupConfig, auto_cleanup_keys, auto_cleanup_settings
-from lance_dataset.table.commit.loop import commit_transaction
 from lance_dataset.table.flags import check_writable
 from lance_dataset.table.fragment import Fragment
-from lance_dataset.table.operations import Rewrite, RewriteGroup
-from lance_dataset.table.transaction import Transaction
+from lance_dataset.table.operations import RewriteGroup
 from lance_dataset.target import WriteTarget
-from lance_dataset.writer import (
-    DEFAULT_MAX_BYTES_PER_FILE,
-    DEFAULT_MAX_ROWS_PER_GROUP,
-    WriteOptions,
-    remove_data_files,
-    write_fragment_files,
-)
+from lance_dataset.writer import remove_data_files
 
 if TYPE_CHECKING:
     from lance_dataset.dataset import LanceDataset
 
-__all__ = ["CompactionMetrics", "DatasetOptimizer"]
+__all__ = [
+    "Compaction",
+    "CompactionMetrics",
+    "CompactionOptions",
+    "CompactionPlan",
+    "CompactionTask",
+    "DatasetOptimizer",
+    "RewriteResult",
+]
 
-_CONFIG = "lance.compaction."
-_MODES = ("reencode", "try_binary_copy", "force_binary_copy")
-_DEFAULT_TARGET_ROWS = 1024 * 1024
-_DEFAULT_THRESHOLD = 0.1
+
+class CompactionOptions(TypedDict, total=False):
+    """Options of a compaction; see `DatasetOptimizer.compact_files` for what they mean."""
+
+    target_rows_per_fragment: int | None
+    max_rows_per_group: int | None
+    max_bytes_per_file: int | None
+    materialize_deletions: bool | None
+    materialize_deletions_threshold: float | None
+    num_threads: int | None
+    batch_size: int | None
+    io_buffer_size: int | None
+    compaction_mode: Literal["reencode", "try_binary_copy", "force_binary_copy"] | None
+    binary_copy_read_batch_bytes: int | None
+    defer_index_remap: bool | None
+    max_source_fragments: int | None
+    max_source_rows: int | None
+    max_source_bytes: int | None
+    excluded_fragment_ids: list[int] | None
+    data_storage_version: str | None
 
 
 @dataclass
@@ -134,9 +156,20 @@ class DatasetOptimizer:
             File version of the new fragments; by default that of the dataset. Within 2.x, other fragments and the
             version of the dataset stay as they are. From 0.1 to one of 2.x all fragments are written anew, and it
             becomes the version of the dataset.
-        compaction_mode, defer_index_remap, num_threads, binary_copy_read_batch_bytes
-            Accepted for compatibility: data is always encoded anew, on the threads that the process shares, and there
-            are no indices to adapt.
+        compaction_mode
+            ``reencode`` (the default) reads rows and writes them as any other. ``try_binary_copy`` copies pages as they
+            are where no row of a task is deleted and its files hold all columns, none of blobs, in the version to be
+            written; ``force_binary_copy`` refuses where that is not so. Copying takes a fraction of the time, but
+            pages stay as small as they were: scans and row access of many small pages are slower. What is copied is not
+            decoded, so damage in a page is copied too.
+        binary_copy_read_batch_bytes
+            Most bytes to hold while pages are copied.
+        defer_index_remap
+            Leave indices that hold row addresses as they are, and note in an index of the table's own (the
+            fragment-reuse index) where rows went. Without it fragments that such an index covers are refused.
+        num_threads
+            How many tasks, each of which makes about one new fragment, to work on at a time; by default one, as
+            reading and encoding use all processors as it is.
 
         Returns
         -------
@@ -146,14 +179,304 @@ class DatasetOptimizer:
         Raises
         ------
         UnsupportedError
-            An index covers a fragment that would be written anew; or the file version cannot hold the data.
+            An index of row addresses covers a fragment that would be written anew, and `defer_index_remap` is not set;
+            or it is set on a dataset with stable row ids; the file version cannot hold the data; or pages cannot be
+            copied and must be.
         CommitConflictError
             Another writer changed the same fragments or their columns meanwhile; nothing is changed then.
         InvalidInputError
             An option is out of range.
         """
         given = {name: value for name, value in locals().items() if name != "self" and value is not None}
-        return _compact(self._dataset, _Options({**_configured(self._dataset.config()), **given}))
+        return _compact(self._dataset, CompactionSettings.of(given, self._dataset.config()))
+
+
+class CompactionPlan:
+    """What is to be compacted: tasks, which may be executed by other processes. It can be pickled.
+
+    Attributes
+    ----------
+    read_version
+        The version it was made for.
+    tasks
+        One for each run of fragments that are written anew together.
+    """
+
+    def __init__(self, read_version: int, tasks: Iterable[CompactionTask], options: CompactionSettings) -> None:
+        self.read_version = read_version
+        self.tasks = list(tasks)
+        self._options = options
+
+    def __repr__(self) -> str:
+        return f"CompactionPlan(read_version={self.read_version}, tasks=<{len(self.tasks)} compaction tasks>)"
+
+    def num_tasks(self) -> int:
+        """Number of tasks."""
+        return len(self.tasks)
+
+    def json(self) -> str:
+        """The JSON form."""
+        tasks = [{"fragments": fragments_json(task._old)} for task in self.tasks]
+        stable = is_stable(fragment for task in self.tasks for fragment in task._old)
+        options = self._options.to_json(stable_row_ids=stable)
+        return compact_json({"tasks": tasks, "read_version": self.read_version, "options": options})
+
+    @staticmethod
+    def from_json(json: str) -> CompactionPlan:
+        """Read the JSON form, of this package or the reference.
+
+        Raises
+        ------
+        InvalidInputError
+            The text is no plan.
+        """
+        value = loaded(json, "CompactionPlan", "tasks", "read_version", "options")
+        version = version_of(value, "CompactionPlan")
+        options = CompactionSettings.from_json(value["options"], "CompactionPlan")
+        tasks = [
+            CompactionTask(version, fragments_of(each, "fragments", "CompactionPlan"), options)
+            for each in list_of(value["tasks"], "tasks", "CompactionPlan")
+        ]
+        return CompactionPlan(version, tasks, options)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return CompactionPlan.from_json, (self.json(),)
+
+
+class CompactionTask:
+    """Fragments that are written anew together. It can be pickled.
+
+    Attributes
+    ----------
+    read_version
+        The version of the fragments.
+    """
+
+    def __init__(self, read_version: int, fragments: Sequence[Fragment], options: CompactionSettings) -> None:
+        self.read_version = read_version
+        self._old = tuple(fragments)
+        self._options = options
+
+    def __repr__(self) -> str:
+        return f"CompactionTask(read_version={self.read_version}, fragments={self.fragments!r})"
+
+    @property
+    def fragments(self) -> list[FragmentMetadata]:
+        """The fragments."""
+        return [FragmentMetadata.from_fragment(fragment) for fragment in self._old]
+
+    def execute(self, dataset: LanceDataset) -> RewriteResult:
+        """Write the new fragments. Nothing refers to them before the result is committed.
+
+        Parameters
+        ----------
+        dataset
+            The dataset; whatever version it shows, the rows are those of `read_version`.
+
+        Returns
+        -------
+        RewriteResult
+            What `Compaction.commit` needs to know. If anything fails, the files are removed again.
+
+        Raises
+        ------
+        InvalidInputError
+            The fragments are not those of the version.
+        VersionNotFoundError
+            The version is not there any more.
+        UnsupportedError
+            The file version cannot hold the data; or pages cannot be copied and must be.
+        """
+        handle = dataset if dataset.version == self.read_version else dataset._at(dataset._load(self.read_version))
+        readers, positions = [], []
+        for fragment in self._old:
+            reader = handle._reader.fragment(fragment.id)
+            position = handle._manifest.fragment_list.position(fragment.id)
+            if reader is None or position is None or not _is_same(reader.fragment, fragment):
+                raise InvalidInputError(
+                    f"fragment {fragment.id} of the task is not that of version {self.read_version} of "
+                    f"{dataset.uri}; the task is of another dataset"
+                )
+            readers.append(reader)
+            positions.append(position)
+        task = Task(tuple(positions), tuple(readers))
+        version = self._options.data_storage_version or handle._manifest.storage_version
+        return RewriteResult(rewrite_task(handle, task, version, self._options))
+
+    def json(self) -> str:
+        """The JSON form."""
+        options = self._options.to_json(stable_row_ids=is_stable(self._old))
+        value = {"fragments": fragments_json(self._old)}
+        return compact_json({"task": value, "read_version": self.read_version, "options": options})
+
+    @staticmethod
+    def from_json(json: str) -> CompactionTask:
+        """Read the JSON form, of this package or the reference.
+
+        Raises
+        ------
+        InvalidInputError
+            The text is no task.
+        """
+        value = loaded(json, "CompactionTask", "task", "read_version", "options")
+        options = CompactionSettings.from_json(value["options"], "CompactionTask")
+        fragments = fragments_of(value["task"], "fragments", "CompactionTask")
+        return CompactionTask(version_of(value, "CompactionTask"), fragments, options)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return CompactionTask.from_json, (self.json(),)
+
+
+class RewriteResult:
+    """What a task wrote. It can be pickled."""
+
+    def __init__(self, rewritten: Rewritten) -> None:
+        self._rewritten = rewritten
+
+    def __repr__(self) -> str:
+        return (
+            f"RewriteResult(read_version={self.read_version}, new_fragments={self.new_fragments!r}, "
+            f"old_fragments={self.original_fragments!r})"
+        )
+
+    @property
+    def read_version(self) -> int:
+        """The version of the old fragments."""
+        return self._rewritten.read_version
+
+    @property
+    def metrics(self) -> CompactionMetrics:
+        """What changes when it is committed."""
+        return _metrics([self._rewritten])
+
+    @property
+    def original_fragments(self) -> list[FragmentMetadata]:
+        """The fragments that go."""
+        return [FragmentMetadata.from_fragment(each) for each in self._rewritten.group.old_fragments]
+
+    @property
+    def new_fragments(self) -> list[FragmentMetadata]:
+        """The fragments that take their place; they get their ids at commit."""
+        return [FragmentMetadata.from_fragment(each) for each in self._rewritten.group.new_fragments]
+
+    def json(self) -> str:
+        """The JSON form."""
+        surviving = self._rewritten.surviving
+        return compact_json(
+            {
+                "metrics": asdict(self.metrics),
+                "new_fragments": fragments_json(self._rewritten.group.new_fragments),
+                "read_version": self.read_version,
+                "original_fragments": fragments_json(self._rewritten.group.old_fragments),
+                "row_addrs": None if surviving is None else list(surviving),
+            }
+        )
+
+    @staticmethod
+    def from_json(json: str) -> RewriteResult:
+        """Read the JSON form, of this package or the reference.
+
+        Raises
+        ------
+        InvalidInputError
+            The text is no result.
+        """
+        value = loaded(json, "RewriteResult", "metrics", "new_fragments", "read_version", "original_fragments")
+        old, new = (fragments_of(value, name, "RewriteResult") for name in ("original_fragments", "new_fragments"))
+        surviving = value.get("row_addrs")
+        try:
+            surviving = None if surviving is None else bytes(list_of(surviving, "row_addrs", "RewriteResult"))
+        except (TypeError, ValueError) as error:
+            raise not_loaded("RewriteResult", "'row_addrs' is no list of bytes") from error
+        return RewriteResult(Rewritten(version_of(value, "RewriteResult"), RewriteGroup(old, new), surviving))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return RewriteResult.from_json, (self.json(),)
+
+
+class Compaction:
+    """Compaction in three steps, so that workers in other processes do the writing.
+
+    Examples
+    --------
+    >>> plan = Compaction.plan(dataset, {"target_rows_per_fragment": 1_000_000})  # doctest: +SKIP
+    >>> results = [task.execute(dataset) for task in plan.tasks]  # doctest: +SKIP
+    >>> Compaction.commit(dataset, results)  # doctest: +SKIP
+    """
+
+    @staticmethod
+    def plan(dataset: LanceDataset, options: CompactionOptions) -> CompactionPlan:
+        """Choose what to compact.
+
+        Parameters
+        ----------
+        dataset
+            The version.
+        options
+            See `DatasetOptimizer.compact_files`.
+
+        Raises
+        ------
+        InvalidInputError, TypeError, OverflowError
+            An option is unknown or out of range.
+        UnsupportedError
+            The dataset cannot be compacted like that.
+        """
+        settings = _settings(dataset, options)
+        plan = _planned(dataset, settings)
+        return _public_plan(dataset, plan, settings)
+
+    @staticmethod
+    def execute(dataset: LanceDataset, options: CompactionOptions) -> CompactionMetrics:
+        """Plan, execute and commit; the same as `DatasetOptimizer.compact_files`."""
+        return _compact(dataset, _settings(dataset, options))
+
+    @staticmethod
+    def commit(
+        dataset: LanceDataset, rewrites: Sequence[RewriteResult], options: CompactionOptions | None = None
+    ) -> CompactionMetrics:
+        """Put what tasks wrote in the place of the old fragments, in one commit; the dataset moves to the new version.
+
+        Parameters
+        ----------
+        dataset
+            The dataset, at any version since the plan was made.
+        rewrites
+            Results of all tasks of a plan, or of some of them: the others can be committed later.
+        options
+            Of these, `defer_index_remap` counts.
+
+        Returns
+        -------
+        CompactionMetrics
+            All zero, and no commit, without results.
+
+        Raises
+        ------
+        CommitConflictError
+            Others changed the old fragments meanwhile, or the result was committed before. The new files stay: another
+            process may know of them, and `cleanup_old_versions` removes what no version needs.
+        UnsupportedError
+            An index of row addresses covers the old fragments, and `defer_index_remap` is not set.
+        InvalidInputError
+            The results do not go together, or are of another dataset; or a new file is not as its result says.
+        MissingFileError, CorruptFileError
+            A new file is not there any more, or is damaged.
+        """
+        settings = _settings(dataset, options or {})
+        results = list(rewrites)
+        for each in results:
+            if not isinstance(each, RewriteResult):
+                raise TypeError(f"rewrites must be RewriteResults, not {type(each).__name__}")
+        rewritten = [each._rewritten for each in results]
+        if not rewritten:
+            return CompactionMetrics()
+        made = commit_rewritten(dataset, rewritten, deferred=settings.defer_index_remap, open_files=True)
+        dataset._show(made)
+        return _metrics(rewritten)
+
+
+# -- the three steps at once -----------------------------------------------------------------------------------------
 
 
 def _no_options(call: str, options: Mapping[str, Any]) -> None:
@@ -161,197 +484,76 @@ def _no_options(call: str, options: Mapping[str, Any]) -> None:
         raise TypeError(f"{call} got unknown options: {', '.join(options)}; other settings are set with update_config")
 
 
-class _Options:
-    """Checked options of a compaction."""
-
-    def __init__(self, options: Mapping[str, Any]) -> None:
-        for name in (
-            "target_rows_per_fragment",
-            "max_rows_per_group",
-            "max_bytes_per_file",
-            "batch_size",
-            "num_threads",
-        ):
-            _check_number(name, options.get(name))
-        sources = ("max_source_fragments", "max_source_rows", "max_source_bytes")
-        for name in sources:
-            _check_number(name, options.get(name), least=1)
-        mode = options.get("compaction_mode", _MODES[0])
-        if mode not in _MODES:
-            raise InvalidInputError(f"Invalid compaction mode {mode!r}. Valid values: {', '.join(_MODES)}")
-        if mode == "force_binary_copy":
-            raise UnsupportedError(
-                "compact_files: copying pages without decoding them is not supported by this release"
-            )
-        threshold = float(options.get("materialize_deletions_threshold", _DEFAULT_THRESHOLD))
-        materialize = options.get("materialize_deletions", True) and threshold < 1
-        self.limits = Limits(
-            target_rows=options.get("target_rows_per_fragment", _DEFAULT_TARGET_ROWS),
-            max_deleted=threshold if materialize else None,
-            excluded=frozenset(options.get("excluded_fragment_ids", ())),
-            **{f"max_{name.rpartition('_')[2]}": options.get(name) for name in sources},
-        )
-        version = options.get("data_storage_version")
-        self.version = None if version is None else resolve_version(version)
-        self.defer_index_remap = bool(options.get("defer_index_remap"))
-        self.batch_size = max(1, options.get("batch_size", DEFAULT_BATCH_SIZE))
-        self.max_bytes_per_file = max(1, options.get("max_bytes_per_file", DEFAULT_MAX_BYTES_PER_FILE))
-        self.max_rows_per_group = max(1, options.get("max_rows_per_group", DEFAULT_MAX_ROWS_PER_GROUP))
+def _settings(dataset: LanceDataset, options: object) -> CompactionSettings:
+    if not isinstance(options, Mapping):
+        raise TypeError(f"compaction options must be a dict, not {type(options).__name__}")
+    return CompactionSettings.of(options, dataset.config())
 
 
-def _check_number(name: str, value: object, least: int = 0) -> None:
-    if value is None:
-        return
-    if isinstance(value, bool) or not isinstance(value, int | np.integer):
-        raise TypeError(f"{name} must be an integer, not {type(value).__name__}")
-    if value < 0:
-        raise OverflowError(f"{name} must not be negative, got {value}")
-    if value < least:
-        raise InvalidInputError(f"{name} must be greater than 0, got {value}")
-
-
-def _flag(text: str) -> bool:
-    if text.lower() not in ("true", "false"):
-        raise ValueError(text)
-    return text.lower() == "true"
-
-
-_CONFIGURABLE: Mapping[str, Callable[[str], Any]] = {
-    "target_rows_per_fragment": int,
-    "max_rows_per_group": int,
-    "max_bytes_per_file": int,
-    "materialize_deletions": _flag,
-    "materialize_deletions_threshold": float,
-    "defer_index_remap": _flag,
-    "batch_size": int,
-    "compaction_mode": str,
-    "max_source_fragments": int,
-    "max_source_rows": int,
-    "max_source_bytes": int,
-    "data_storage_version": str,
-}
-
-
-def _configured(config: Mapping[str, str]) -> dict[str, Any]:
-    """Options from the config of a dataset."""
-    found = {}
-    for name, convert in _CONFIGURABLE.items():
-        text = config.get(_CONFIG + name)
-        if text is not None:
-            try:
-                found[name] = convert(text)
-            except ValueError as error:
-                raise InvalidInputError(
-                    f"the dataset's config {_CONFIG + name} is {text!r}, which is no value"
-                ) from error
-    return found
-
-
-def _compact(dataset: LanceDataset, options: _Options) -> CompactionMetrics:
+def _planned(dataset: LanceDataset, settings: CompactionSettings) -> Plan:
     manifest = dataset._manifest
     check_writable(manifest.writer_flags, manifest.path)
-    if options.defer_index_remap and manifest.index_section:
-        raise UnsupportedError("compact_files: defer_index_remap is not supported by this release for indexed datasets")
-    plan = plan_compaction(dataset._reader, options.limits, options.version)
+    check_deferral(manifest, settings.defer_index_remap)
+    return plan_compaction(
+        dataset._reader, settings.limits, settings.data_storage_version, deferred=settings.defer_index_remap
+    )
+
+
+def _public_plan(dataset: LanceDataset, plan: Plan, settings: CompactionSettings) -> CompactionPlan:
+    settings = replace(settings, data_storage_version=plan.version)
+    tasks = [
+        CompactionTask(dataset.version, [reader.fragment for reader in task.fragments], settings) for task in plan.tasks
+    ]
+    return CompactionPlan(dataset.version, tasks, settings)
+
+
+def _compact(dataset: LanceDataset, settings: CompactionSettings) -> CompactionMetrics:
+    plan = _planned(dataset, settings)
     if not plan.tasks and plan.storage_version is None:
         return CompactionMetrics()
-    family_of(plan.version).check_schema(manifest.schema, plan.version)
-    check_table_blobs(manifest.schema, plan.version)
-    groups: list[RewriteGroup] = []
-    target = WriteTarget(dataset._store, dataset._root, dataset._session, manifest)
+    target = WriteTarget(dataset._store, dataset._root, dataset._session, dataset._manifest)
+    rewritten: list[Rewritten] = []
     try:
-        groups.extend(_rewritten(dataset, task, plan, options) for task in plan.tasks)
-        operation = Rewrite(tuple(groups), storage_version=plan.storage_version)
-        change = Transaction(manifest.version, operation)
-        made = commit_transaction(dataset._store, dataset._root, change, read_manifest=manifest)
+        _execute(dataset, plan, settings, rewritten)
+        made = commit_rewritten(
+            dataset, rewritten, deferred=settings.defer_index_remap, storage_version=plan.storage_version
+        )
     except BaseException:
-        written = [fragment for group in groups for fragment in group.new_fragments]
+        written = [fragment for each in rewritten for fragment in each.group.new_fragments]
         if not target.holds(written):
             remove_data_files(dataset._store, dataset._root, written)
         raise
     dataset._show(made)
-    return _metrics(groups)
+    return _metrics(rewritten)
 
 
-def _rewritten(dataset: LanceDataset, task: Task, plan: CompactionPlan, options: _Options) -> RewriteGroup:
-    """Write the live rows of a task."""
-    manifest, reader = dataset._manifest, dataset._reader
-    old = tuple(fragment.fragment for fragment in task.fragments)
-    if task.num_rows == 0:
-        return RewriteGroup(old, ())
-    scanned = [_Numbered(each.id) for each in old]
-    scan = {"batch_size": options.batch_size, "blob_handling": "all_binary", "fragments": scanned}
-    request = resolve_request(reader, dataset._scanned_schema, scan)
-    sizes = task.part_sizes(options.limits.target_rows)
-    writing = WriteOptions(
-        plan.version,
-        max_rows_per_file=max(sizes),
-        max_bytes_per_file=options.max_bytes_per_file,
-        max_rows_per_group=options.max_rows_per_group,
-    )
-    batches = LanceScanner(reader, request).to_batches()
-    written: list[Fragment] = []
-    try:
-        for part in _parts(batches, sizes):
-            fragments, schema = write_fragment_files(dataset._store, dataset._root, manifest.schema, part, writing)
-            written += fragments
-            _check_dictionaries(manifest.schema, schema)
-        _check_rows(task, written, batches)
-        return RewriteGroup(old, with_lineage(task, written, manifest))
-    except BaseException:
-        remove_data_files(dataset._store, dataset._root, written)
-        raise
+def _execute(dataset: LanceDataset, plan: Plan, settings: CompactionSettings, rewritten: list[Rewritten]) -> None:
+    """Execute all tasks; what they made is added to the list in their order, also if one fails."""
+    handle = dataset._snapshot()
+
+    def execute(task: Task) -> Rewritten:
+        return rewrite_task(handle, task, plan.version, settings)
+
+    workers = min(settings.num_threads or 1, len(plan.tasks))
+    if workers < 2:
+        rewritten.extend(map(execute, plan.tasks))
+        return
+    failed: BaseException | None = None
+    with ThreadPoolExecutor(workers, thread_name_prefix="lance-compact") as pool:
+        futures = [pool.submit(execute, task) for task in plan.tasks]
+        for future in futures:
+            try:
+                if failed is None or not future.cancel():
+                    rewritten.append(future.result())
+            except BaseException as error:
+                failed = failed or error
+    if failed is not None:
+        raise failed
 
 
-def _parts(batches: Iterator[pa.RecordBatch], sizes: Sequence[int]) -> Iterator[Iterator[pa.RecordBatch]]:
-    """The stream cut into streams of so many rows, each to be used up before the next."""
-    left: list[pa.RecordBatch] = []
-
-    def part(size: int) -> Iterator[pa.RecordBatch]:
-        while size > 0:
-            batch = left.pop() if left else next(batches, None)
-            if batch is None:
-                return
-            if batch.num_rows > size:
-                left.append(batch.slice(size))
-                batch = batch.slice(0, size)
-            size -= batch.num_rows
-            yield batch
-
-    return map(part, sizes)
-
-
-@dataclass(frozen=True)
-class _Numbered:
-    """A fragment for a scan."""
-
-    fragment_id: int
-
-
-def _check_rows(task: Task, written: Sequence[Fragment], rest: Iterator[pa.RecordBatch]) -> None:
-    """A last look before rows are replaced: as many were written as there are."""
-    rows = sum(fragment.physical_rows for fragment in written)
-    if rows != task.num_rows or next(rest, None) is not None:
-        raise CorruptFileError(
-            f"fragments {[each.fragment.id for each in task.fragments]} should have {task.num_rows} rows, but another "
-            "number was read; the dataset is left as it is"
-        )
-
-
-def _check_dictionaries(before: Schema, after: Schema) -> None:
-    """Refuse new dictionary values of a legacy table: those in its manifest are for all its files."""
-    for old, new in zip(before.walk(), after.walk(), strict=True):
-        values = new.dictionary_values
-        if values is not None and old.dictionary_values is not None and not values.equals(old.dictionary_values):
-            raise UnsupportedError(
-                f"column {old.name!r}: its rows need dictionary values that the legacy (0.1) table does not have; "
-                "compact with data_storage_version='2.0' or later"
-            )
-
-
-def _metrics(groups: Sequence[RewriteGroup]) -> CompactionMetrics:
-    old = [fragment for group in groups for fragment in group.old_fragments]
-    new = [fragment for group in groups for fragment in group.new_fragments]
+def _metrics(rewritten: Sequence[Rewritten]) -> CompactionMetrics:
+    old = [fragment for each in rewritten for fragment in each.group.old_fragments]
+    new = [fragment for each in rewritten for fragment in each.group.new_fragments]
     deletions = sum(fragment.deletion_file is not None for fragment in old)
     return CompactionMetrics(
         fragments_removed=len(old),
@@ -359,3 +561,7 @@ def _metrics(groups: Sequence[RewriteGroup]) -> CompactionMetrics:
         files_removed=sum(len(fragment.files) for fragment in old) + deletions,
         files_added=sum(len(fragment.files) for fragment in new),
     )
+
+
+def _is_same(known: Fragment, given: Fragment) -> bool:
+    return known.files == given.files and known.deletion_file == given.deletion_file

@@ -103,8 +103,19 @@ def covering_indices(manifest: Manifest) -> Callable[[int], frozenset[int]]:
     return covering
 
 
-def check_not_indexed(manifest: Manifest, fragment_ids: Collection[int]) -> None:
-    """Refuse to replace fragments that an index covers: it would point to rows that are no longer there.
+def check_not_indexed(manifest: Manifest, fragment_ids: Collection[int], *, deferred: bool = False) -> None:
+    """Refuse to replace fragments that an index covers where it would point to rows that are no longer there.
+
+    With stable row ids an index stays right: either it holds ids, or it no longer covers what was replaced.
+
+    Parameters
+    ----------
+    manifest
+        The version, its indices with their current coverage.
+    fragment_ids
+        The fragments.
+    deferred
+        Whether a fragment-reuse index is written, which tells where the rows are.
 
     Raises
     ------
@@ -113,14 +124,19 @@ def check_not_indexed(manifest: Manifest, fragment_ids: Collection[int]) -> None
     """
     reliable = has_reliable_coverage(manifest)
     for index in parse_indices(manifest.index_section):
-        covered = coverage(index) if reliable else None
-        if index.name == MEMORY_INDEX or not fragment_ids:
+        if is_system_index(index) or not fragment_ids:
             continue
-        if index.name == REUSE_INDEX or covered is None or not covered.isdisjoint(fragment_ids):
+        covered = coverage(index) if reliable else None
+        if covered is None:
             raise UnsupportedError(
-                f"the index {index.name!r} covers fragments that would be rewritten, and this release cannot adapt it; "
-                "exclude its fragments, drop the index before and create it again afterwards, or compact the dataset "
-                "with pylance"
+                f"the index {index.name!r} does not say reliably which fragments it covers, so none can be rewritten; "
+                "drop the index before and create it again afterwards"
+            )
+        if not covered.isdisjoint(fragment_ids) and not deferred and not manifest.uses_stable_row_ids:
+            raise UnsupportedError(
+                f"the index {index.name!r} covers fragments that would be rewritten, and this release cannot adapt its "
+                "files; compact with defer_index_remap=True, which leaves them as they are and notes where rows went, "
+                "or exclude the fragments of the index"
             )
 
 

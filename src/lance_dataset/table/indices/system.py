@@ -18,18 +18,27 @@ from lance_dataset.table.indices.coverage import (
     set_coverage,
 )
 from lance_dataset.table.indices.metadata import uuid_from_proto, uuid_to_proto
+from lance_dataset.table.indices.reuse import read_reuse_content
 from lance_dataset.table.manifest import Manifest
 from lance_dataset.table.messages import parse_message
 from lance_dataset.table.operations import CompactedSsTable
+from lance_dataset.table.paths import FileLocator
 
 __all__ = ["with_current_coverage", "with_generations", "with_true_catch_up"]
 
 
-def with_current_coverage(section: bytes | None) -> bytes | None:
+def with_current_coverage(section: bytes | None, locator: FileLocator | None = None) -> bytes | None:
     """A list of indices that cover the fragments that took the place of rewritten ones.
 
     Where a rewrite left indices as they were, the fragment-reuse index tells which fragments have the rows now; their
     bitmaps follow with the next change of the table. Groups that an index covers only in part stay as they are.
+
+    Parameters
+    ----------
+    section
+        The list.
+    locator
+        Finds the file of a fragment-reuse index that is too large for the list; without it such a one is left out.
 
     Raises
     ------
@@ -40,7 +49,7 @@ def with_current_coverage(section: bytes | None) -> bytes | None:
     reuse = next((index for index in indices if index.name == REUSE_INDEX), None)
     if reuse is None:
         return section or None
-    groups = _reuse_groups(reuse)
+    groups = _reuse_groups(reuse, locator)
     changed = False
     for index in indices:
         covered = None if is_system_index(index) else coverage(index)
@@ -56,14 +65,14 @@ def with_current_coverage(section: bytes | None) -> bytes | None:
     return encode_indices(indices) if changed else section
 
 
-def _reuse_groups(index: table_pb2.IndexMetadata) -> list[tuple[frozenset[int], frozenset[int]]]:
+def _reuse_groups(
+    index: table_pb2.IndexMetadata, locator: FileLocator | None
+) -> list[tuple[frozenset[int], frozenset[int]]]:
     """Old and new fragments of all rewrites, oldest first."""
-    where = f"index {index.name!r}"
-    details = parse_message(system_indices_pb2.FragmentReuseIndexDetails, index.index_details.value, where)
-    versions = details.inline.versions
+    content = read_reuse_content(index, locator)
     return [
         (frozenset(each.id for each in group.old_fragments), frozenset(each.id for each in group.new_fragments))
-        for version in versions
+        for version in content.versions
         for group in version.groups
     ]
 

@@ -1,23 +1,21 @@
-"""Compaction: which fragments to write anew together, and what their rows carry along."""
+"""Which fragments to write anew together."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
-from operator import attrgetter
 
-from lance_dataset.errors import CorruptFileError, UnsupportedError
+from lance_dataset.errors import UnsupportedError
 from lance_dataset.query.fragment_reader import FragmentReader
 from lance_dataset.query.table_reader import TableReader
 from lance_dataset.schema import Schema
 from lance_dataset.table.checks import is_mixture
-from lance_dataset.table.fragment import LEGACY_VERSION, Fragment
+from lance_dataset.table.fragment import LEGACY_VERSION
 from lance_dataset.table.indices.coverage import check_not_indexed, covering_indices
-from lance_dataset.table.lineage.row_ids import RowIds
-from lance_dataset.table.lineage.row_versions import RowVersions
+from lance_dataset.table.indices.system import with_current_coverage
 from lance_dataset.table.manifest import Manifest
 
-__all__ = ["CompactionPlan", "Limits", "Task", "plan_compaction", "with_lineage"]
+__all__ = ["Limits", "Plan", "Task", "plan_compaction"]
 
 #: Types whose nulls legacy files hold: as empty values, or because there is nothing else.
 _NULLS_IN_LEGACY = frozenset({"null", "string", "large_string", "binary", "large_binary", "json"})
@@ -74,15 +72,9 @@ class Task:
         """Size of the data files."""
         return sum(reader.num_bytes for reader in self.fragments)
 
-    def part_sizes(self, target_rows: int) -> list[int]:
-        """Rows of each new fragment: even parts, as many as can have the target."""
-        parts = max(1, self.num_rows // target_rows) if target_rows else 1
-        size, larger = divmod(self.num_rows, parts)
-        return [size + 1] * larger + [size] * (parts - larger)
-
 
 @dataclass(frozen=True)
-class CompactionPlan:
+class Plan:
     """What a compaction does.
 
     Attributes
@@ -100,7 +92,7 @@ class CompactionPlan:
     storage_version: str | None
 
 
-def plan_compaction(reader: TableReader, limits: Limits, version: str | None) -> CompactionPlan:
+def plan_compaction(reader: TableReader, limits: Limits, version: str | None, *, deferred: bool = False) -> Plan:
     """Choose fragments.
 
     Parameters
@@ -112,6 +104,8 @@ def plan_compaction(reader: TableReader, limits: Limits, version: str | None) ->
     version
         File version of the new fragments, None for that of the table. If it is one of 2.x and the table has files of
         0.1, which do not mix, all fragments are chosen, and the table gets that version.
+    deferred
+        Whether indices of row addresses stay as they are, and a fragment-reuse index tells where rows are.
 
     Raises
     ------
@@ -128,13 +122,16 @@ def plan_compaction(reader: TableReader, limits: Limits, version: str | None) ->
     upgrade = is_mixture(present | {version, manifest.storage_version})
     if upgrade:
         _check_upgrade(manifest, version, limits)
-    tasks = tuple(_tasks(reader, limits, everything=upgrade))
+    section = with_current_coverage(manifest.index_section, reader.locator)
+    manifest = replace(manifest, index_section=section)
+    tasks = tuple(_tasks(reader, manifest, limits, everything=upgrade))
     if not upgrade:
         tasks = _limited(tasks, limits)
-    check_not_indexed(manifest, {fragment.fragment.id for task in tasks for fragment in task.fragments})
+    chosen = {fragment.fragment.id for task in tasks for fragment in task.fragments}
+    check_not_indexed(manifest, chosen, deferred=deferred)
     if version == LEGACY_VERSION:
         _check_missing(manifest.schema, tasks)
-    return CompactionPlan(tasks, version, version if upgrade else None)
+    return Plan(tasks, version, version if upgrade else None)
 
 
 def _check_upgrade(manifest: Manifest, version: str, limits: Limits) -> None:
@@ -164,12 +161,12 @@ def _check_missing(schema: Schema, tasks: Sequence[Task]) -> None:
             )
 
 
-def _tasks(reader: TableReader, limits: Limits, *, everything: bool) -> Iterator[Task]:
+def _tasks(reader: TableReader, manifest: Manifest, limits: Limits, *, everything: bool) -> Iterator[Task]:
     """Runs of neighbouring candidates that the same indices cover, cut to the target size."""
     run: list[tuple[int, FragmentReader]] = []
     worth_it = False
     indices: frozenset[int] | None = None
-    covering = covering_indices(reader.manifest)
+    covering = covering_indices(manifest)
     for position, fragment in enumerate(reader.fragments):
         alone = everything or _has_deletions_to_drop(fragment, limits)
         small = fragment.physical_rows < limits.target_rows
@@ -224,44 +221,3 @@ def _limited(tasks: Sequence[Task], limits: Limits) -> tuple[Task, ...]:
             break
         kept.append(task)
     return tuple(kept)
-
-
-def with_lineage(task: Task, written: Sequence[Fragment], manifest: Manifest) -> tuple[Fragment, ...]:
-    """The new fragments of a task with the row ids and versions that their rows had.
-
-    Parameters
-    ----------
-    task
-        The old fragments.
-    written
-        The new ones, which hold the same live rows in the same order.
-    manifest
-        The version of the old ones.
-    """
-    if not manifest.uses_stable_row_ids:
-        return tuple(written)
-    ids = RowIds.concatenated(_row_ids(reader).without(reader.deletions) for reader in task.fragments)
-    created, updated = (
-        RowVersions.concatenated(versions(reader).without(reader.deletions) for reader in task.fragments)
-        for versions in (attrgetter("created_versions"), attrgetter("updated_versions"))
-    )
-    fragments = []
-    start = 0
-    for fragment in written:
-        stop = start + fragment.physical_rows
-        fragments.append(
-            replace(
-                fragment,
-                row_ids=ids.slice(start, stop).encode(),
-                created_at_versions=created.slice(start, stop).encode(),
-                last_updated_at_versions=updated.slice(start, stop).encode(),
-            )
-        )
-        start = stop
-    return tuple(fragments)
-
-
-def _row_ids(reader: FragmentReader) -> RowIds:
-    if reader.row_ids is None:
-        raise CorruptFileError(f"fragment {reader.fragment.id} has no row ids, but the table has stable ones")
-    return reader.row_ids

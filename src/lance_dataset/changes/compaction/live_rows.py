@@ -1,0 +1,176 @@
+"""The live rows of fragments one after another, as they are stored."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from lance_dataset.changes.compaction.joined_files import JoinedFiles, LoadedFiles, is_joinable
+from lance_dataset.errors import CorruptFileError
+from lance_dataset.file.options import is_blob
+from lance_dataset.query.fragment_reader import FragmentReader
+from lance_dataset.query.join import bisected, read_range
+from lance_dataset.query.pool import stream
+from lance_dataset.query.request import DEFAULT_BATCH_SIZE
+from lance_dataset.scanner import LanceScanner, resolve_request
+from lance_dataset.table.fragment import Fragment
+from lance_dataset.table.manifest import Manifest
+
+if TYPE_CHECKING:
+    from lance_dataset.dataset import LanceDataset
+
+__all__ = ["live_rows"]
+
+#: Files up to this size are loaded whole: mapping them, or asking for their parts, would take longer.
+_SMALL_FILE = 4 << 20
+#: Most rows that are read from such files at a time.
+_TOGETHER_ROWS = 1 << 16
+#: Groups of fragments to read ahead where each waits for another machine; elsewhere more only compete with encoding.
+_REMOTE_AHEAD = 16
+
+
+def live_rows(
+    dataset: LanceDataset, fragments: Sequence[FragmentReader], batch_size: int | None
+) -> Iterator[pa.RecordBatch]:
+    """Batches of the live rows of fragments, over the storage types of the table's schema, blobs as their values.
+
+    Files are closed when they are read; a few fragments are read ahead.
+
+    Parameters
+    ----------
+    dataset
+        The version.
+    fragments
+        Its fragments to read, in this order.
+    batch_size
+        Most rows of a batch, None for as many as are quickest.
+    """
+    manifest = dataset._manifest
+    has_blobs = any(is_blob(node) for node in manifest.schema.walk())
+    for whole, run in _runs(fragments, lambda reader: not has_blobs and _is_small(reader.fragment)):
+        if whole:
+            place = (dataset._store, dataset._root, manifest.base_paths, dataset._storage_options, dataset._session)
+            most_rows = min(batch_size or _TOGETHER_ROWS, _TOGETHER_ROWS)
+            read = partial(_loaded, LoadedFiles(*place), manifest, most_rows)
+            ahead = _REMOTE_AHEAD if run[0].is_remote else 1
+            for batches in stream(read, _groups(run, most_rows), ahead=ahead):
+                yield from batches
+        else:
+            yield from _scanned(dataset, run, batch_size or DEFAULT_BATCH_SIZE)
+
+
+def _runs(
+    fragments: Sequence[FragmentReader], test: Callable[[FragmentReader], bool]
+) -> Iterator[tuple[bool, list[FragmentReader]]]:
+    """The fragments in runs that all pass a test, or all fail it."""
+    run: list[FragmentReader] = []
+    passed = False
+    for reader in fragments:
+        if test(reader) != passed and run:
+            yield passed, run
+            run = []
+        passed = test(reader)
+        run.append(reader)
+    if run:
+        yield passed, run
+
+
+# -- small files -----------------------------------------------------------------------------------------------------
+
+
+def _is_small(fragment: Fragment) -> bool:
+    sizes = [file.file_size_bytes for file in fragment.files]
+    sound = all(sizes) and not any(file.is_legacy for file in fragment.files)
+    return (
+        sound and not fragment.overlays and sum(sizes) <= _SMALL_FILE and 0 < fragment.physical_rows <= _TOGETHER_ROWS
+    )
+
+
+def _groups(fragments: Sequence[FragmentReader], most_rows: int) -> Iterator[list[Fragment]]:
+    """Fragments next to each other that are read together, as their files hold the same columns."""
+    group: list[Fragment] = []
+    layout: object = None
+    for fragment in (reader.fragment for reader in fragments):
+        own = [(file.storage_version, file.fields, file.column_indices) for file in fragment.files]
+        rows = sum(each.physical_rows for each in (*group, fragment))
+        size = sum(file.file_size_bytes for each in (*group, fragment) for file in each.files)
+        fits = own == layout and rows <= most_rows and size <= _SMALL_FILE and is_joinable(fragment)
+        if group and not fits:
+            yield group
+            group = []
+        layout = own
+        group.append(fragment)
+    if group:
+        yield group
+
+
+def _loaded(files: LoadedFiles, manifest: Manifest, most_rows: int, group: Sequence[Fragment]) -> list[pa.RecordBatch]:
+    """The live rows of fragments that are read together, in batches."""
+    if len(group) > 1:
+        joined = JoinedFiles(files, group)
+        with suppress(CorruptFileError):  # which is found again below, and its place is known there
+            whole = joined.join()
+            if whole is not None:
+                live = _live_rows(files, group)
+                return list(_read(FragmentReader(joined, whole), manifest, most_rows, live))
+    readers = [FragmentReader(files, fragment) for fragment in group]
+    return [
+        batch
+        for reader in readers
+        for batch in _read(reader, manifest, most_rows, reader.live_rows(0, reader.physical_rows))
+    ]
+
+
+def _live_rows(files: LoadedFiles, group: Sequence[Fragment]) -> NDArray[np.int64] | None:
+    """Live rows of fragments one after the other; None for all."""
+    if all(fragment.deletion_file is None for fragment in group):
+        return None
+    found, before = [], 0
+    for fragment in group:
+        live = FragmentReader(files, fragment).live_rows(0, fragment.physical_rows)
+        found.append((np.arange(fragment.physical_rows) if live is None else live) + before)
+        before += fragment.physical_rows
+    return np.concatenate(found)
+
+
+def _read(
+    reader: FragmentReader, manifest: Manifest, most_rows: int, live: NDArray[np.int64] | None
+) -> Iterator[pa.RecordBatch]:
+    """Some rows of a fragment, None for all of them, in batches."""
+    columns = [(reader.column(field), field.name) for field in manifest.schema.fields]
+    schema = manifest.schema.storage_arrow
+
+    def batch(start: int, stop: int) -> pa.RecordBatch:
+        arrays = [read_range(column, start, stop, name) for column, name in columns]
+        found = pa.RecordBatch.from_arrays(arrays, schema=schema)
+        if live is None:
+            return found
+        low, high = np.searchsorted(live, [start, stop])
+        return found if high - low == stop - start else found.take(pa.array(live[low:high] - start))
+
+    for start in range(0, reader.physical_rows, most_rows):
+        yield from bisected(batch, start, min(start + most_rows, reader.physical_rows))
+
+
+# -- others ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Numbered:
+    """A fragment for a scan."""
+
+    fragment_id: int
+
+
+def _scanned(dataset: LanceDataset, fragments: Sequence[FragmentReader], batch_size: int) -> Iterator[pa.RecordBatch]:
+    scanned = [_Numbered(reader.fragment.id) for reader in fragments]
+    scan = {"batch_size": batch_size, "blob_handling": "all_binary", "fragments": scanned}
+    request = resolve_request(dataset._reader, dataset._scanned_schema, scan)
+    yield from LanceScanner(dataset._reader, request).to_batches()

@@ -1,0 +1,240 @@
+"""Options of a compaction: from keywords, from the config of a dataset, and as they travel with plans and tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any
+
+import numpy as np
+
+from lance_dataset.changes.compaction.planning import Limits
+from lance_dataset.errors import InvalidInputError
+from lance_dataset.file.versions import resolve_version
+
+__all__ = ["BINARY_COPY_MODES", "CompactionSettings"]
+
+_CONFIG = "lance.compaction."
+_REENCODE, _TRY, _FORCE = "reencode", "try_binary_copy", "force_binary_copy"
+_MODES = {_REENCODE: "Reencode", _TRY: "TryBinaryCopy", _FORCE: "ForceBinaryCopy"}
+_MODE_NAMES = {stored: name for name, stored in _MODES.items()}
+#: Modes in which pages are copied as they are where that is possible.
+BINARY_COPY_MODES = frozenset({_TRY, _FORCE})
+#: What other releases note with options, at the values that stand for what is done here.
+_NOTED = {"index_remap_mode": "Direct", "max_overlays_per_fragment": 10}
+
+
+@dataclass(frozen=True)
+class CompactionSettings:
+    """Checked options; see `DatasetOptimizer.compact_files` for what they mean.
+
+    Attributes
+    ----------
+    compaction_mode
+        One of ``reencode``, ``try_binary_copy``, ``force_binary_copy``; None for the first.
+    data_storage_version
+        File version of new fragments, None for that of the table.
+    """
+
+    target_rows_per_fragment: int = 1024 * 1024
+    max_rows_per_group: int = 1024
+    max_bytes_per_file: int | None = None
+    materialize_deletions: bool = True
+    materialize_deletions_threshold: float = 0.1
+    num_threads: int | None = None
+    batch_size: int | None = None
+    io_buffer_size: int | None = None
+    defer_index_remap: bool = False
+    compaction_mode: str | None = None
+    binary_copy_read_batch_bytes: int | None = None
+    max_source_fragments: int | None = None
+    max_source_rows: int | None = None
+    max_source_bytes: int | None = None
+    excluded_fragment_ids: tuple[int, ...] = ()
+    data_storage_version: str | None = None
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any], config: Mapping[str, str] | None = None) -> CompactionSettings:
+        """Settings from options by name; None counts as not given.
+
+        Parameters
+        ----------
+        given
+            The options.
+        config
+            Config of the dataset, for options that are not given.
+
+        Raises
+        ------
+        InvalidInputError, TypeError, OverflowError
+            An option is unknown, of the wrong type or out of range.
+        """
+        unknown = sorted(given.keys() - _CHECKS.keys())
+        if unknown:
+            raise InvalidInputError(f"Invalid compaction option: {', '.join(unknown)}; known are {', '.join(_CHECKS)}")
+        options = {name: value for name, value in given.items() if value is not None}
+        options = {**_configured(config or {}), **options}
+        return cls(**{name: _CHECKS[name](name, value) for name, value in options.items()})
+
+    @classmethod
+    def from_json(cls, value: Any, what: str) -> CompactionSettings:
+        """Settings as they travel with plans and tasks; what is not known here is left out.
+
+        Raises
+        ------
+        InvalidInputError
+            They are none.
+        """
+        if not isinstance(value, Mapping):
+            raise InvalidInputError(f"Could not load {what} due to error: 'options' is no object")
+        known = {name: value[name] for name in _CHECKS if value.get(name) is not None}
+        mode = known.pop("compaction_mode", None)
+        if mode is not None and mode not in list(_MODE_NAMES):  # a list, as it may be of any type
+            raise InvalidInputError(f"Could not load {what} due to error: unknown compaction_mode {mode!r}")
+        if mode is None and value.get("enable_binary_copy"):
+            mode = _MODES[_FORCE if value.get("enable_binary_copy_force") else _TRY]
+        try:
+            settings = cls.of(known)
+        except (TypeError, OverflowError, InvalidInputError) as error:
+            raise InvalidInputError(f"Could not load {what} due to error: {error}") from error
+        return settings if mode is None else replace(settings, compaction_mode=_MODE_NAMES[mode])
+
+    def to_json(self, *, stable_row_ids: bool | None = None) -> dict[str, Any]:
+        """What `from_json` reads, by this package and the reference.
+
+        Parameters
+        ----------
+        stable_row_ids
+            Whether the dataset has stable row ids, so that no index needs to follow moved rows.
+        """
+        values = asdict(self)
+        values |= {
+            "compaction_mode": None if self.compaction_mode is None else _MODES[self.compaction_mode],
+            "binary_copy_read_batch_bytes": self.copied_at_once,
+            "excluded_fragment_ids": list(self.excluded_fragment_ids),
+            "enable_binary_copy": False,
+            "enable_binary_copy_force": False,
+            "has_eager_remappable_index": False if stable_row_ids else None,
+        }
+        return {**values, **_NOTED}
+
+    @property
+    def copies_pages(self) -> bool:
+        """Whether pages are to be copied as they are where that is possible."""
+        return self.compaction_mode in BINARY_COPY_MODES
+
+    @property
+    def must_copy_pages(self) -> bool:
+        """Whether there is nothing else to be done."""
+        return self.compaction_mode == _FORCE
+
+    @property
+    def copied_at_once(self) -> int:
+        """Most bytes of pages to hold while copying."""
+        return self.binary_copy_read_batch_bytes or 16 << 20
+
+    @property
+    def limits(self) -> Limits:
+        """What to choose."""
+        materialize = self.materialize_deletions and self.materialize_deletions_threshold < 1
+        return Limits(
+            target_rows=self.target_rows_per_fragment,
+            max_deleted=self.materialize_deletions_threshold if materialize else None,
+            max_fragments=self.max_source_fragments,
+            max_rows=self.max_source_rows,
+            max_bytes=self.max_source_bytes,
+            excluded=frozenset(self.excluded_fragment_ids),
+        )
+
+
+# -- checks ----------------------------------------------------------------------------------------------------------
+
+
+def _count(name: str, value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, int | np.integer):
+        raise TypeError(f"{name} must be an integer, not {type(value).__name__}")
+    if value < 0:
+        raise OverflowError(f"{name} must not be negative, got {value}")
+    return int(value)
+
+
+def _positive(name: str, value: object) -> int:
+    count = _count(name, value)
+    if count < 1:
+        raise InvalidInputError(f"{name} must be greater than 0, got {count}")
+    return count
+
+
+def _flag(name: str, value: object) -> bool:
+    if not isinstance(value, bool | np.bool_):
+        raise TypeError(f"{name} must be a bool, not {type(value).__name__}")
+    return bool(value)
+
+
+def _fraction(name: str, value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float | np.number):
+        raise TypeError(f"{name} must be a number, not {type(value).__name__}")
+    return float(value)
+
+
+def _mode(name: str, value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{name} must be a string, not {type(value).__name__}")
+    if value not in _MODES:
+        raise InvalidInputError(f"Invalid compaction mode {value!r}. Valid values: {', '.join(_MODES)}")
+    return value
+
+
+def _ids(name: str, value: Any) -> tuple[int, ...]:
+    return tuple(_count(name, each) for each in value)
+
+
+def _version(name: str, value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{name} must be a string, not {type(value).__name__}")
+    return resolve_version(value)
+
+
+_CHECKS: Mapping[str, Callable[[str, Any], Any]] = {
+    **{field.name: _count for field in fields(CompactionSettings)},
+    "max_source_fragments": _positive,
+    "max_source_rows": _positive,
+    "max_source_bytes": _positive,
+    "materialize_deletions": _flag,
+    "defer_index_remap": _flag,
+    "materialize_deletions_threshold": _fraction,
+    "compaction_mode": _mode,
+    "excluded_fragment_ids": _ids,
+    "data_storage_version": _version,
+}
+
+
+# -- config ----------------------------------------------------------------------------------------------------------
+
+
+def _spelled(text: str) -> bool:
+    if text.lower() not in ("true", "false"):
+        raise ValueError(text)
+    return text.lower() == "true"
+
+
+_READERS: Mapping[Callable[[str, Any], Any], Callable[[str], Any]] = {
+    _count: int, _positive: int, _flag: _spelled, _fraction: float, _mode: str, _version: str
+}  # fmt: skip
+_NOT_CONFIGURABLE = frozenset(
+    {"num_threads", "io_buffer_size", "binary_copy_read_batch_bytes", "excluded_fragment_ids"}
+)
+
+
+def _configured(config: Mapping[str, str]) -> dict[str, Any]:
+    """Options from the config of a dataset."""
+    found = {}
+    for name, check in _CHECKS.items():
+        text = config.get(_CONFIG + name)
+        if text is None or name in _NOT_CONFIGURABLE:
+            continue
+        try:
+            found[name] = _READERS[check](text)
+        except ValueError as error:
+            raise InvalidInputError(f"the dataset's config {_CONFIG + name} is {text!r}, which is no value") from error
+    return found

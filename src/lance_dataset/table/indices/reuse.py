@@ -1,0 +1,249 @@
+"""The fragment-reuse index: where rows are whose fragments were rewritten while other indices were left as they were.
+
+Every rewrite adds a version to it: groups of old fragments, the addresses of those of their rows that survived, and the
+new fragments. The surviving rows, in the order of the old fragments, are the rows of the new ones, in their order.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lance_dataset._proto import system_indices_pb2, table_pb2
+from lance_dataset.errors import CorruptFileError, InvalidInputError, UnsupportedError
+from lance_dataset.io.base import ObjectStore
+from lance_dataset.io.paths import safe_join
+from lance_dataset.table.fragment import Fragment
+from lance_dataset.table.indices.coverage import REUSE_INDEX, parse_indices
+from lance_dataset.table.indices.metadata import IndexDetails, IndexMetadata, uuid_from_proto
+from lance_dataset.table.manifest import Manifest
+from lance_dataset.table.messages import parse_message
+from lance_dataset.table.paths import FileLocator
+from lance_dataset.table.roaring import decode_treemap, encode_bitmap
+
+__all__ = [
+    "RewrittenRows",
+    "find_reuse_index",
+    "moved_addresses",
+    "read_reuse_content",
+    "remove_reuse_file",
+    "with_rewritten_rows",
+]
+
+_Content = system_indices_pb2.FragmentReuseIndexDetails.InlineContent
+_DETAILS_URL = "/lance.table.FragmentReuseIndexDetails"
+#: Larger contents are a file of their own.
+_MAX_INLINE = 204_800
+_FILE = "details.binpb"
+_ROW_BITS = np.uint64(32)
+_OFFSETS = np.uint64((1 << 32) - 1)
+#: A row address has so many bits for the row in its fragment.
+_MAX_ROWS = 1 << 32
+
+
+@dataclass(frozen=True)
+class RewrittenRows:
+    """A group of a rewrite.
+
+    Attributes
+    ----------
+    surviving
+        Addresses of the live rows of the old fragments: a serialized 64-bit roaring bitmap.
+    old_fragments, new_fragments
+        The fragments, with their ids.
+    """
+
+    surviving: bytes
+    old_fragments: tuple[Fragment, ...]
+    new_fragments: tuple[Fragment, ...]
+
+
+def find_reuse_index(manifest: Manifest) -> table_pb2.IndexMetadata | None:
+    """The fragment-reuse index of a version, None if it has none."""
+    return next((index for index in parse_indices(manifest.index_section) if index.name == REUSE_INDEX), None)
+
+
+def read_reuse_content(index: table_pb2.IndexMetadata, locator: FileLocator | None) -> _Content:
+    """What a fragment-reuse index says.
+
+    Parameters
+    ----------
+    index
+        The index.
+    locator
+        Finds its file if it has one; without it the content is empty then.
+
+    Raises
+    ------
+    CorruptFileError
+        The content contradicts the format.
+    """
+    where = f"index {index.name!r}"
+    details = parse_message(system_indices_pb2.FragmentReuseIndexDetails, index.index_details.value, where)
+    if not details.HasField("external") or locator is None:
+        return details.inline
+    base_id = index.base_id if index.HasField("base_id") else None
+    store, folder = locator.index_folder(uuid_from_proto(index.uuid, where), base_id)
+    path = safe_join(folder, details.external.path, what="file of the fragment-reuse index")
+    start, stop = details.external.offset, details.external.offset + details.external.size
+    data = store.read(path)
+    if stop > len(data):
+        raise CorruptFileError(f"{store.uri(path)}: has {len(data)} bytes, but its index says that {stop} are there")
+    return parse_message(_Content, data[start:stop], store.uri(path))
+
+
+# -- reading ---------------------------------------------------------------------------------------------------------
+
+
+def moved_addresses(
+    index: table_pb2.IndexMetadata, locator: FileLocator, addresses: NDArray[np.uint64]
+) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
+    """Where rows are now.
+
+    Parameters
+    ----------
+    index
+        The fragment-reuse index.
+    locator
+        Finds its file.
+    addresses : uint64[n]
+        Addresses in any version since the first rewrite that it knows of.
+
+    Returns
+    -------
+    addresses : uint64[n]
+        Addresses now; that of a row whose fragment was not rewritten stays as it is.
+    gone : bool[n]
+        Whether the row did not survive a rewrite.
+
+    Raises
+    ------
+    CorruptFileError
+        The index contradicts the format.
+    UnsupportedError
+        It is of a newer format.
+    """
+    if index.index_version > 0:
+        raise UnsupportedError(
+            f"the fragment-reuse index has format version {index.index_version}, which this release does not read"
+        )
+    moved, gone = addresses.copy(), np.zeros(len(addresses), bool)
+    for version in read_reuse_content(index, locator).versions:
+        before = moved.copy()
+        for group in version.groups:
+            for here, targets in _moves(group, before):
+                gone[here] |= targets < 0
+                moved[here] = np.where(targets < 0, moved[here], targets.astype(np.uint64))
+    return moved, gone
+
+
+def _moves(
+    group: system_indices_pb2.FragmentReuseIndexDetails.Group, addresses: NDArray[np.uint64]
+) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+    """Positions of addresses in an old fragment, and where their rows are, -1 for those that are gone."""
+    owners = addresses >> _ROW_BITS
+    if not np.isin(owners, np.array([each.id for each in group.old_fragments], np.uint64)).any():
+        return
+    limits = {each.id: min(each.physical_rows, _MAX_ROWS) for each in group.old_fragments}
+    surviving = decode_treemap(group.changed_row_addrs, limits, f"index {REUSE_INDEX!r}")
+    rows = np.array([each.physical_rows for each in group.new_fragments], np.int64)
+    ends = np.cumsum(rows)
+    if sum(map(len, surviving.values())) != (int(ends[-1]) if len(ends) else 0):
+        raise CorruptFileError(f"index {REUSE_INDEX!r}: the surviving rows are not as many as those of new fragments")
+    firsts = np.array([each.id << 32 for each in group.new_fragments], np.int64) - (ends - rows)
+    before = 0
+    for fragment_id in limits:
+        offsets = surviving.get(fragment_id, np.empty(0, np.uint32))
+        here = np.flatnonzero(owners == fragment_id)
+        if len(here):
+            wanted = (addresses[here] & _OFFSETS).astype(np.uint32)
+            places = np.searchsorted(offsets, wanted)
+            found = places < len(offsets)
+            found[found] = offsets[places[found]] == wanted[found]
+            numbers = places[found] + before
+            targets = np.full(len(here), -1, np.int64)
+            targets[found] = numbers + firsts[np.searchsorted(ends, numbers, side="right")]
+            yield here, targets
+        before += len(offsets)
+
+
+# -- writing ---------------------------------------------------------------------------------------------------------
+
+
+def with_rewritten_rows(
+    store: ObjectStore, root: str, manifest: Manifest, version: int, groups: Sequence[RewrittenRows]
+) -> IndexMetadata:
+    """The fragment-reuse index of a version with one more rewrite, under another id; a large one is written to a file.
+
+    Parameters
+    ----------
+    store, root
+        The table.
+    manifest
+        The version with the index so far.
+    version
+        Version that the rewrite goes on from.
+    groups
+        The groups of the rewrite.
+    """
+    known = find_reuse_index(manifest)
+    content = _Content()
+    if known is not None:
+        if known.index_version > 0:
+            raise UnsupportedError("the fragment-reuse index is of a newer format, which this release does not write")
+        content.CopyFrom(read_reuse_content(known, FileLocator(store, root, manifest.base_paths)))
+    added = content.versions.add(dataset_version=version)
+    for group in groups:
+        added.groups.add(
+            changed_row_addrs=group.surviving,
+            old_fragments=[_digest(each) for each in group.old_fragments],
+            new_fragments=[_digest(each) for each in group.new_fragments],
+        )
+    own_id = str(uuid.uuid4())
+    covered = {each.id for entry in content.versions for group in entry.groups for each in group.new_fragments}
+    return IndexMetadata(
+        uuid=own_id,
+        name=REUSE_INDEX,
+        dataset_version=version,
+        fragment_bitmap=encode_bitmap(sorted(covered)),
+        details=IndexDetails(_DETAILS_URL, _stored(store, root, own_id, content.SerializeToString())),
+        index_version=0,
+        created_at=time.time_ns() // 1_000_000,
+    )
+
+
+def _stored(store: ObjectStore, root: str, own_id: str, data: bytes) -> bytes:
+    """Details of the index with that content, which is in them or in a file."""
+    details = system_indices_pb2.FragmentReuseIndexDetails()
+    if len(data) < _MAX_INLINE:
+        details.inline.ParseFromString(data)
+    else:
+        _, folder = FileLocator(store, root).index_folder(own_id, None)
+        store.put(f"{folder}/{_FILE}", data)
+        details.external.path, details.external.size = _FILE, len(data)
+    return details.SerializeToString()
+
+
+def remove_reuse_file(store: ObjectStore, root: str, index: IndexMetadata) -> None:
+    """Remove the file of a fragment-reuse index that no version has."""
+    _, folder = FileLocator(store, root).index_folder(index.uuid, None)
+    path = f"{folder}/{_FILE}"
+    if store.exists(path):
+        store.delete(path)
+
+
+def _digest(fragment: Fragment) -> system_indices_pb2.FragmentDigest:
+    deleted = 0 if fragment.deletion_file is None else fragment.deletion_file.num_deleted_rows
+    if fragment.deletion_file is not None and deleted == 0:
+        raise InvalidInputError(
+            f"fragment {fragment.id} does not say how many of its rows are deleted; commit any change with this "
+            "package first, which counts them"
+        )
+    return system_indices_pb2.FragmentDigest(
+        id=fragment.id, physical_rows=fragment.physical_rows, num_deleted_rows=deleted
+    )
