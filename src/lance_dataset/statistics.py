@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypedDict
 
 import numpy as np
 
+from lance_dataset.arguments import checked_integer
 from lance_dataset.file.container import FileMetadata
 from lance_dataset.file.explain.columns import explain_columns, stored_columns
 from lance_dataset.file.v0_1.container import LegacyFile
@@ -82,10 +83,7 @@ class LanceStats:
         max_rows_per_group
             A fragment with fewer rows, deleted ones included, is small.
         """
-        if isinstance(max_rows_per_group, bool) or not isinstance(max_rows_per_group, int | np.integer):
-            raise TypeError(f"max_rows_per_group must be an integer, not {type(max_rows_per_group).__name__}")
-        if max_rows_per_group < 0:
-            raise OverflowError(f"max_rows_per_group must not be negative, got {max_rows_per_group}")
+        few_rows = checked_integer("max_rows_per_group", max_rows_per_group)
         manifest, reader = self._dataset._manifest, self._dataset._reader
         numbers = FragmentList.of(manifest.fragments, manifest.path).columns
         physical, deleted = numbers.physical_rows, numbers.num_deleted_rows
@@ -95,7 +93,7 @@ class LanceStats:
         return {
             "num_deleted_rows": int(deleted.sum()),
             "num_fragments": len(physical),
-            "num_small_files": int((physical < max_rows_per_group).sum()),
+            "num_small_files": int((physical < few_rows).sum()),
         }
 
     def data_stats(self) -> DataStatistics:

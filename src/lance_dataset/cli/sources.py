@@ -12,10 +12,11 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.dataset
 import pyarrow.fs
+import typer
 
 from lance_dataset.errors import FieldNotFoundError, InvalidInputError, SchemaError, nearest_name_hint
 
-__all__ = ["SourceFormat", "SourceStream", "find_files", "open_files"]
+__all__ = ["SourceFormat", "SourceStream", "find_files", "is_dataset", "open_files", "open_sources"]
 
 _ARROW_FILE_MAGIC = b"ARROW1"
 # Batches that Arrow reads ahead of the writer; its own default (16, of 4 files) holds much more than is of use here.
@@ -75,6 +76,11 @@ def _files_below(directory: Path, every: bool) -> list[Path]:
     return [path for path in candidates if every or _format_of(path) is not None]
 
 
+def is_dataset(source: str) -> bool:
+    """Whether a source is a dataset instead of files; only datasets lie elsewhere than in the local file system."""
+    return "://" in source or (Path(source).expanduser() / "_versions").is_dir()
+
+
 def find_files(sources: Sequence[str], kind: SourceFormat | None = None) -> list[Path]:
     """The files that file names, directory names and glob patterns stand for, in that order.
 
@@ -120,6 +126,7 @@ def open_files(
     kind: SourceFormat | None = None,
     columns: Sequence[str] | None = None,
     delimiter: str | None = None,
+    types: pa.Schema | None = None,
 ) -> SourceStream:
     """Open files of one format, without reading their rows yet.
 
@@ -131,6 +138,8 @@ def open_files(
         Columns to read, in this order; default all.
     delimiter
         What separates the values of a CSV file; default a comma, in TSV files a tab.
+    types
+        Columns of a dataset, whose types those of CSV files take where text can be read as such; others are guessed.
 
     Raises
     ------
@@ -151,19 +160,49 @@ def open_files(
                 f"{streams[0]} is an Arrow stream (or no Arrow data at all) while other sources are Arrow files; "
                 "import them one at a time"
             )
-    return _open_dataset(files, _file_format(kind, delimiter), columns, countable=kind not in _TEXT)
+    return _open_dataset(files, _file_format(kind, delimiter, types), columns, countable=kind not in _TEXT)
+
+
+def open_sources(
+    sources: Sequence[str],
+    format_name: str | None,
+    columns: Sequence[str] | None,
+    delimiter: str | None,
+    types: pa.Schema | None = None,
+) -> SourceStream:
+    """Open what was named on the command line; see `find_files` and `open_files`."""
+    kind = None if format_name is None else _format_named(format_name)
+    return open_files(find_files(sources, kind), kind, columns, delimiter, types)
+
+
+def _format_named(name: str) -> SourceFormat:
+    try:
+        return SourceFormat(name)
+    except ValueError:
+        known = ", ".join(kind.value for kind in SourceFormat)
+        raise typer.BadParameter(f"{name!r} is none of {known}", param_hint="--format") from None
 
 
 _TEXT = (SourceFormat.CSV, SourceFormat.TSV)
 
 
-def _file_format(kind: SourceFormat, delimiter: str | None) -> pa.dataset.FileFormat:
+def _file_format(kind: SourceFormat, delimiter: str | None, types: pa.Schema | None) -> pa.dataset.FileFormat:
     if kind in _TEXT:
         separator = delimiter or ("\t" if kind is SourceFormat.TSV else ",")
-        return pa.dataset.CsvFileFormat(parse_options=pa.csv.ParseOptions(delimiter=separator))
+        known = {field.name: field.type for field in types or () if _is_read_from_text(field.type)}
+        return pa.dataset.CsvFileFormat(
+            parse_options=pa.csv.ParseOptions(delimiter=separator),
+            convert_options=pa.csv.ConvertOptions(column_types=known),
+        )
     if kind is SourceFormat.PARQUET:
         return pa.dataset.ParquetFileFormat()
     return pa.dataset.IpcFileFormat()
+
+
+def _is_read_from_text(kind: pa.DataType) -> bool:
+    tests = ("integer", "float32", "float64", "boolean", "decimal128", "date", "time", "timestamp")
+    texts = ("string", "large_string")
+    return any(getattr(pa.types, f"is_{name}")(kind) for name in (*tests, *texts))
 
 
 def _is_arrow_file(file: Path) -> bool:

@@ -1,0 +1,66 @@
+"""`import`: files become a dataset."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Annotated, Any
+
+import typer
+
+from lance_dataset.cli.guard import guarded
+from lance_dataset.cli.options import ColumnsOption, DelimiterOption, FormatOption, JsonOption, split_names
+
+__all__ = ["import_"]
+
+
+class Mode(str, Enum):
+    """What `import` does when the dataset exists (or not)."""
+
+    CREATE = "create"
+    APPEND = "append"
+    OVERWRITE = "overwrite"
+
+
+@guarded
+def import_(
+    paths: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="SRC... DATASET", help="Files, directories or glob patterns; last the dataset to write."
+        ),
+    ],
+    mode: Annotated[Mode, typer.Option(help="Make a new dataset, add to one, or replace its content.")] = Mode.CREATE,
+    source_format: FormatOption = None,
+    columns: ColumnsOption = None,
+    delimiter: DelimiterOption = None,
+    data_storage_version: Annotated[
+        str | None, typer.Option(metavar="2.x", help="File format version. [default: that of the library or dataset]")
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Write Parquet, CSV or Arrow files into a dataset, in one commit."""
+    if len(paths) < 2:
+        raise typer.BadParameter("needs at least one source and then the dataset", param_hint="SRC... DATASET")
+    import lance_dataset
+    from lance_dataset.cli import output, sources
+    from lance_dataset.cli.counter import RowCounter
+
+    *names, target = paths
+    counter = RowCounter()
+    types = _existing_schema(target) if mode is Mode.APPEND else None
+    reader = counter.reader(sources.open_sources(names, source_format, split_names(columns), delimiter, types))
+    dataset = lance_dataset.write_dataset(reader, target, mode=mode.value, data_storage_version=data_storage_version)
+    if as_json:
+        output.print_json({"uri": target, "rows": counter.rows, "version": dataset.version})
+    else:
+        typer.echo(f"{counter.rows:,} rows written to {target}, version {dataset.version}")
+
+
+def _existing_schema(uri: str) -> Any:
+    """The columns of the dataset that rows are added to; None if there is none yet."""
+    import lance_dataset
+
+    try:
+        return lance_dataset.dataset(uri).schema
+    except lance_dataset.errors.DatasetNotFoundError:
+        return None

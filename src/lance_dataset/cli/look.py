@@ -1,0 +1,162 @@
+"""Commands that look into a dataset."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from lance_dataset.cli.guard import guarded
+from lance_dataset.cli.options import (
+    ColumnsOption,
+    DatasetArgument,
+    JsonOption,
+    VersionOption,
+    open_dataset,
+    split_names,
+)
+
+__all__ = ["count", "explain", "head", "info", "schema", "take", "versions"]
+
+
+def _print_table(table: Any, as_json: bool) -> None:
+    import pyarrow as pa
+
+    from lance_dataset.cli import output
+
+    if as_json:
+        output.print_json(table.to_pylist())
+        return
+    kinds = [column.type for column in table.columns]
+    numeric = [pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind) for kind in kinds]
+    output.print_rows(table.column_names, (list(row.values()) for row in table.to_pylist()), numeric)
+
+
+@guarded
+def info(uri: DatasetArgument, version: VersionOption = None, as_json: JsonOption = False) -> None:
+    """Sizes and versions of a dataset."""
+    dataset = open_dataset(uri, version)
+    from lance_dataset.cli import output
+
+    fragments = dataset.get_fragments()
+    files = [file for fragment in fragments for file in fragment.data_files()]
+    sizes = [file.file_size_bytes for file in files]
+    facts: dict[str, Any] = {
+        "uri": uri,
+        "version": dataset.version,
+        "latest_version": dataset.latest_version,
+        "data_storage_version": dataset.data_storage_version,
+        "rows": dataset.count_rows(),
+        "deleted_rows": sum(fragment.num_deletions for fragment in fragments),
+        "columns": len(dataset.schema.names),
+        "fragments": len(fragments),
+        "data_files": len(files),
+    }
+    if None not in sizes:
+        facts["data_bytes"] = sum(sizes)
+    if as_json:
+        output.print_json(facts)
+    else:
+        output.print_pairs({name.replace("_", " "): value for name, value in facts.items()})
+
+
+@guarded
+def schema(uri: DatasetArgument, version: VersionOption = None, as_json: JsonOption = False) -> None:
+    """Columns and their types."""
+    found = open_dataset(uri, version).schema
+    from lance_dataset.cli import output
+
+    if as_json:
+        output.print_json(output.schema_as_json(found))
+    else:
+        output.print_schema(found)
+
+
+@guarded
+def explain(
+    uri: Annotated[str, typer.Argument(metavar="DATASET", help="Path or URI of the dataset, or of one data file.")],
+    columns: ColumnsOption = None,
+    deep: Annotated[
+        bool, typer.Option("--deep", help="Decode the values too: what would other encodings need?")
+    ] = False,
+    pages: Annotated[bool, typer.Option("--pages", help="One line per page instead of one per column.")] = False,
+    version: VersionOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """How columns are stored: layouts, encodings, sizes, and (with --pages or --json) why."""
+    report = _explained(uri, version).explain_encodings(split_names(columns), deep=deep)
+    from lance_dataset.cli import output
+
+    if as_json:
+        output.print_json(report.to_arrow().to_pylist())
+    else:
+        output.print_encodings(report, pages)
+
+
+def _explained(uri: str, version: int | None) -> Any:
+    """A dataset, or a reader of a file that is no dataset."""
+    from pathlib import Path
+
+    if "://" in uri or not Path(uri).is_file():
+        return open_dataset(uri, version)
+    if version is not None:
+        raise typer.BadParameter("a file has no versions", param_hint="--version")
+    from lance_dataset.file import LanceFileReader
+
+    return LanceFileReader(uri)
+
+
+@guarded
+def head(
+    uri: DatasetArgument,
+    rows: Annotated[int, typer.Option("--rows", "-n", min=0, help="How many.")] = 10,
+    columns: ColumnsOption = None,
+    version: VersionOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """The first rows."""
+    _print_table(open_dataset(uri, version).head(rows, columns=split_names(columns)), as_json)
+
+
+@guarded
+def take(
+    uri: DatasetArgument,
+    rows: Annotated[list[int], typer.Argument(metavar="ROW...", min=0, help="Row numbers, the first row is 0.")],
+    columns: ColumnsOption = None,
+    version: VersionOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """The rows with the given numbers, in the given order."""
+    _print_table(open_dataset(uri, version).take(rows, columns=split_names(columns)), as_json)
+
+
+@guarded
+def count(
+    uri: DatasetArgument,
+    row_filter: Annotated[
+        str | None, typer.Option("--filter", metavar="SQL", help="Count the rows for which this is true, as: x > 3.")
+    ] = None,
+    version: VersionOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """The number of rows."""
+    counted = open_dataset(uri, version).count_rows(row_filter)
+    from lance_dataset.cli import output
+
+    if as_json:
+        output.print_json({"rows": counted})
+    else:
+        typer.echo(counted)
+
+
+@guarded
+def versions(uri: DatasetArgument, as_json: JsonOption = False) -> None:
+    """All versions, the oldest first."""
+    found = open_dataset(uri).versions()
+    from lance_dataset.cli import output
+
+    if as_json:
+        output.print_json(found)
+        return
+    rows = [(entry["version"], entry["timestamp"].isoformat(sep=" ", timespec="seconds")) for entry in found]
+    output.print_rows(["version", "time"], rows, [True, False])

@@ -1,0 +1,210 @@
+"""Commands for tags and branches."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from lance_dataset.cli.guard import guarded
+from lance_dataset.cli.options import DatasetArgument, DryRunOption, JsonOption, open_dataset, reference
+
+if TYPE_CHECKING:
+    from lance_dataset import LanceDataset
+
+__all__ = ["branches", "tags"]
+
+_REFERENCE_HELP = "Version: a number, a tag, BRANCH:NUMBER, or BRANCH: for its newest. [default: the newest]"
+
+TagArgument = Annotated[str, typer.Argument(metavar="TAG", help="Name of the tag.")]
+BranchArgument = Annotated[str, typer.Argument(metavar="BRANCH", help="Name of the branch.")]
+ReferenceOption = Annotated[str | None, typer.Option("--version", metavar="VERSION", help=_REFERENCE_HELP)]
+
+tags = typer.Typer(help="Names for versions: list, make, move and remove them.", no_args_is_help=True)
+branches = typer.Typer(help="Branches: list, make and remove them.", no_args_is_help=True)
+
+
+# -- tags ----------------------------------------------------------------------------------------------------------
+
+
+@tags.command("list")
+@guarded
+def list_tags(uri: DatasetArgument, as_json: JsonOption = False) -> None:
+    """All tags, those of the newest versions first."""
+    found = open_dataset(uri).tags.list_ordered()
+    from lance_dataset.cli import output
+
+    if as_json:
+        output.print_json([{"name": name, **tag} for name, tag in found])
+        return
+    rows = [(name, tag["branch"] or "main", tag["version"], _time(tag["updated_at"])) for name, tag in found]
+    output.print_rows(["tag", "branch", "version", "changed"], rows, [False, False, True, False])
+
+
+@tags.command("create")
+@guarded
+def create_tag(
+    uri: DatasetArgument,
+    tag: TagArgument,
+    version: ReferenceOption = None,
+    dry_run: DryRunOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Make a tag."""
+    from lance_dataset.errors import ReferenceExistsError
+    from lance_dataset.table.references.names import check_new_tag_name
+
+    dataset = open_dataset(uri)
+    if dry_run:
+        check_new_tag_name(tag)
+        if tag in dataset.tags.list():
+            raise ReferenceExistsError(f"there is a tag {tag!r} already; move it with `tags update`")
+    else:
+        dataset.tags.create(tag, reference(version))
+    _tell_tag(dataset, tag, version, dry_run, as_json)
+
+
+@tags.command("update")
+@guarded
+def update_tag(
+    uri: DatasetArgument,
+    tag: TagArgument,
+    version: ReferenceOption = None,
+    dry_run: DryRunOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Move a tag to another version."""
+    dataset = open_dataset(uri)
+    if dry_run:
+        dataset.tags.get_version(tag)
+    else:
+        dataset.tags.update(tag, reference(version))
+    _tell_tag(dataset, tag, version, dry_run, as_json)
+
+
+def _tell_tag(dataset: LanceDataset, tag: str, version: str | None, dry_run: bool, as_json: bool) -> None:
+    """Say what a tag is for now, or would be."""
+    from lance_dataset.cli import output
+
+    chosen = reference(version)
+    meant = dataset if chosen is None else dataset.checkout_version(chosen)
+    facts = {"tag": tag, **_place(meant)}
+    if as_json:
+        output.print_json({"dry_run": dry_run, **facts})
+    else:
+        typer.echo(f"tag {tag} {'would be' if dry_run else 'is'} version {facts['version']} of {facts['branch']}")
+
+
+@tags.command("delete")
+@guarded
+def delete_tag(
+    uri: DatasetArgument, tag: TagArgument, dry_run: DryRunOption = False, as_json: JsonOption = False
+) -> None:
+    """Remove a tag. Its version stays, until a cleanup."""
+    from lance_dataset.cli import output
+
+    dataset = open_dataset(uri)
+    version = dataset.tags.get_version(tag)
+    if not dry_run:
+        dataset.tags.delete(tag)
+    if as_json:
+        output.print_json({"dry_run": dry_run, "tag": tag, "version": version})
+    else:
+        typer.echo(f"tag {tag} of version {version} {'would be' if dry_run else 'is'} removed")
+
+
+# -- branches ------------------------------------------------------------------------------------------------------
+
+
+@branches.command("list")
+@guarded
+def list_branches(uri: DatasetArgument, as_json: JsonOption = False) -> None:
+    """All branches but the main one, those that began last first."""
+    found = open_dataset(uri).branches.list_ordered()
+    from lance_dataset.cli import output
+
+    if as_json:
+        output.print_json([{"name": name, **branch} for name, branch in found])
+        return
+    rows = [(name, branch["parent_branch"] or "main", branch["parent_version"]) for name, branch in found]
+    output.print_rows(["branch", "began from", "version"], rows, [False, False, True])
+
+
+@branches.command("create")
+@guarded
+def create_branch(
+    uri: DatasetArgument,
+    branch: BranchArgument,
+    version: ReferenceOption = None,
+    dry_run: DryRunOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Make a branch that begins with a version. No data is copied."""
+    from lance_dataset.cli import output
+    from lance_dataset.errors import ReferenceExistsError
+    from lance_dataset.table.references.names import check_new_branch_name
+
+    dataset = open_dataset(uri)
+    chosen = reference(version)
+    source = _place(dataset if chosen is None else dataset.checkout_version(chosen))
+    facts: dict[str, Any] = {"branch": branch, "parent_branch": source["branch"], "parent_version": source["version"]}
+    if dry_run:
+        check_new_branch_name(branch)
+        if branch in dataset.branches.list():
+            raise ReferenceExistsError(f"there is a branch {branch!r} already")
+    else:
+        facts["uri"] = dataset.create_branch(branch, chosen).uri
+    if as_json:
+        output.print_json({"dry_run": dry_run, **facts})
+    else:
+        began = f"version {source['version']} of {source['branch']}"
+        typer.echo(f"branch {branch} would begin" if dry_run else f"branch {branch} begins", nl=False)
+        typer.echo(f" with {began}" + ("" if dry_run else f": {facts['uri']}"))
+
+
+@branches.command("delete")
+@guarded
+def delete_branch(
+    uri: DatasetArgument, branch: BranchArgument, dry_run: DryRunOption = False, as_json: JsonOption = False
+) -> None:
+    """Remove a branch with its versions and its own files."""
+    from lance_dataset.cli import output
+
+    dataset = open_dataset(uri)
+    facts: dict[str, Any] = {"branch": branch}
+    if dry_run:
+        opened = dataset.checkout_version((branch, None))
+        sizes = opened.all_files().read_all()["size_bytes"].to_pylist()
+        facts |= {"versions": len(opened.version_refs()), "files": len(sizes), "bytes": sum(sizes)}
+        facts["held_by"] = _holders(dataset, branch)
+    else:
+        dataset.branches.delete(branch)
+    if as_json:
+        output.print_json({"dry_run": dry_run, **facts})
+    elif not dry_run:
+        typer.echo(f"branch {branch} is removed")
+    elif facts["held_by"]:
+        typer.echo(f"branch {branch} cannot be removed: {', '.join(facts['held_by'])} need it")
+    else:
+        typer.echo(
+            f"branch {branch} would be removed: {facts['versions']:,} versions, {facts['files']:,} files of "
+            f"{facts['bytes']:,} bytes"
+        )
+
+
+def _holders(dataset: LanceDataset, branch: str) -> list[str]:
+    """Tags on a branch, and branches that began from it, which keep it from being removed."""
+    tagged = [f"tag {name}" for name, tag in dataset.tags.list().items() if tag["branch"] == branch]
+    began = [f"branch {name}" for name, each in dataset.branches.list().items() if each["parent_branch"] == branch]
+    return tagged + began
+
+
+def _place(dataset: LanceDataset) -> dict[str, Any]:
+    """Branch and number of the version that is open."""
+    from lance_dataset.table.references.names import branch_of
+
+    return {"branch": branch_of(dataset._manifest, dataset._root) or "main", "version": dataset.version}
+
+
+def _time(moment: Any) -> str:
+    return "" if moment is None else moment.isoformat(sep=" ", timespec="seconds")

@@ -1,0 +1,182 @@
+"""Commands that look after the files of a dataset."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from datetime import timedelta
+from enum import Enum
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from lance_dataset.cli.guard import guarded
+from lance_dataset.cli.options import DatasetArgument, DryRunOption, JsonOption, VersionOption, open_dataset
+
+if TYPE_CHECKING:
+    from lance_dataset import LanceDataset
+    from lance_dataset.optimize import CompactionTask
+
+__all__ = ["cleanup", "compact", "validate"]
+
+
+class CompactionMode(str, Enum):
+    """How `compact` makes new files."""
+
+    REENCODE = "reencode"
+    TRY_COPY = "try_binary_copy"
+    FORCE_COPY = "force_binary_copy"
+
+
+@guarded
+def compact(
+    uri: DatasetArgument,
+    target_rows: Annotated[
+        int | None, typer.Option(metavar="ROWS", min=1, help="Join fragments with fewer rows. [default: 1048576]")
+    ] = None,
+    deleted_share: Annotated[
+        float | None,
+        typer.Option(
+            metavar="SHARE", min=0, help="Rewrite fragments with more deleted rows than that share. [default: 0.1]"
+        ),
+    ] = None,
+    mode: Annotated[
+        CompactionMode | None, typer.Option(help="Encode rows anew, or copy pages as they are. [default: reencode]")
+    ] = None,
+    data_storage_version: Annotated[
+        str | None, typer.Option(metavar="2.x", help="File format version of new files. [default: that of the dataset]")
+    ] = None,
+    dry_run: DryRunOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Join small fragments and drop deleted rows, in one commit."""
+    from lance_dataset.cli import output
+
+    dataset = open_dataset(uri)
+    options = {
+        "target_rows_per_fragment": target_rows,
+        "materialize_deletions_threshold": deleted_share,
+        "compaction_mode": None if mode is None else mode.value,
+        "data_storage_version": data_storage_version,
+    }
+    if dry_run:
+        _show_plan(uri, dataset, options, as_json)
+        return
+    metrics = asdict(dataset.optimize.compact_files(**options))  # type: ignore[arg-type]
+    if as_json:
+        output.print_json({"uri": uri, "dry_run": False, **metrics, "version": dataset.version})
+    elif metrics["fragments_removed"]:
+        typer.echo(
+            f"{metrics['fragments_removed']:,} fragments became {metrics['fragments_added']:,}; {uri} has version "
+            f"{dataset.version}"
+        )
+    else:
+        typer.echo(f"nothing to do; {uri} has version {dataset.version}")
+
+
+def _show_plan(uri: str, dataset: LanceDataset, options: dict[str, Any], as_json: bool) -> None:
+    from lance_dataset.cli import output
+    from lance_dataset.optimize import Compaction
+
+    plan = Compaction.plan(dataset, options)  # type: ignore[arg-type]
+    tasks = [_task_facts(task) for task in plan.tasks]
+    if as_json:
+        output.print_json({"uri": uri, "dry_run": True, "version": dataset.version, "tasks": tasks})
+        return
+    if not tasks:
+        typer.echo("nothing to do")
+        return
+    output.print_rows(
+        ["fragments", "ids", "rows", "deleted rows", "bytes"],
+        ([len(task["fragments"]), _id_range(task["fragments"]), *list(task.values())[1:]] for task in tasks),
+        [True, False, True, True, True],
+    )
+    count = sum(len(task["fragments"]) for task in tasks)
+    typer.echo(f"{count:,} of {len(dataset.fragment_ids()):,} fragments would be rewritten in {len(tasks):,} groups")
+
+
+def _task_facts(task: CompactionTask) -> dict[str, Any]:
+    fragments = task.fragments
+    sizes = [file.file_size_bytes or 0 for fragment in fragments for file in fragment.files]
+    return {
+        "fragments": [fragment.id for fragment in fragments],
+        "rows": sum(fragment.num_rows for fragment in fragments),
+        "deleted_rows": sum(fragment.num_deletions for fragment in fragments),
+        "bytes": sum(sizes),
+    }
+
+
+def _id_range(ids: list[int]) -> str:
+    return str(ids[0]) if len(ids) == 1 else f"{ids[0]} to {ids[-1]}"
+
+
+@guarded
+def cleanup(
+    uri: DatasetArgument,
+    older_than: Annotated[
+        str | None, typer.Option(metavar="TIME", help="Versions of that age go, as: 7d, 12h. [default: 14d]")
+    ] = None,
+    retain: Annotated[
+        int | None, typer.Option(metavar="COUNT", min=1, help="The newest versions stay, that many of them.")
+    ] = None,
+    delete_unverified: Annotated[
+        bool,
+        typer.Option(
+            "--delete-unverified", help="Remove young files that no version knows too. Only while nobody writes!"
+        ),
+    ] = False,
+    keep_tagged: Annotated[
+        bool, typer.Option("--keep-tagged", help="Old versions with a tag stay, instead of being an error.")
+    ] = False,
+    files: Annotated[bool, typer.Option("--files", help="With --dry-run, name the files.")] = False,
+    dry_run: DryRunOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Remove old versions, and the files that only they need."""
+    from lance_dataset.cli import output
+
+    if files and not dry_run:
+        raise typer.BadParameter("goes only with --dry-run", param_hint="--files")
+    dataset = open_dataset(uri)
+    conditions: dict[str, Any] = {
+        "older_than": None if older_than is None else _duration(older_than),
+        "retain_versions": retain,
+        "delete_unverified": delete_unverified,
+        "error_if_tagged_old_versions": not keep_tagged,
+    }
+    named: list[dict[str, Any]] = []
+    if dry_run:
+        plan = dataset.explain_cleanup_old_versions(**conditions, include_files=files, max_files=1 << 62)
+        stats, named = asdict(plan.stats), [asdict(file) for file in plan.candidate_files]
+    else:
+        stats = asdict(dataset.cleanup_old_versions(**conditions))
+    if as_json:
+        output.print_json({"uri": uri, "dry_run": dry_run, **stats, **({"files": named} if files else {})})
+        return
+    for file in named:
+        typer.echo(f"{file['kind']}  {file['size_bytes']:,}  {file['path']}")
+    output.print_pairs({name.replace("_", " "): value for name, value in stats.items()})
+    if dry_run:
+        typer.echo("nothing was removed")
+
+
+def _duration(text: str) -> timedelta:
+    from lance_dataset.table.cleanup.durations import parse_duration
+
+    try:
+        return timedelta(microseconds=parse_duration(text) // 1000)
+    except OverflowError:
+        raise typer.BadParameter(f"{text!r} is too long", param_hint="--older-than") from None
+
+
+@guarded
+def validate(uri: DatasetArgument, version: VersionOption = None, as_json: JsonOption = False) -> None:
+    """Check that the files of a version are there and agree with its manifest. Values are not read."""
+    dataset = open_dataset(uri, version)
+    dataset.validate()
+    from lance_dataset.cli import output
+
+    facts = {"uri": uri, "version": dataset.version, "fragments": len(dataset.fragment_ids())}
+    if as_json:
+        output.print_json({**facts, "valid": True})
+    else:
+        typer.echo(f"{uri}, version {facts['version']}: {facts['fragments']:,} fragments are as they should be")
