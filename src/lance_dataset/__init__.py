@@ -10,6 +10,7 @@ from lance_dataset.index_record import Index, IndexFile
 from lance_dataset.io.statistics import IOStats
 from lance_dataset.log import set_logger
 from lance_dataset.maintenance import CleanupCandidateFile, CleanupExplanation, CleanupReferencedBranch, CleanupStats
+from lance_dataset.merge_insert import MergeInsertBuilder
 from lance_dataset.opening import dataset
 from lance_dataset.operations import LanceOperation, Transaction
 from lance_dataset.scanner import ColumnOrdering, LanceScanner, ScannerBuilder, ScanStatistics
@@ -17,6 +18,7 @@ from lance_dataset.session import Session
 from lance_dataset.settings import DatasetBasePath
 from lance_dataset.sql import FFILanceTableProvider
 from lance_dataset.statistics import DataStatistics, FieldStatistics
+from lance_dataset.udf import batch_udf
 from lance_dataset.write import write_dataset
 
 __all__ = [
@@ -39,11 +41,13 @@ __all__ = [
     "LanceFragment",
     "LanceOperation",
     "LanceScanner",
+    "MergeInsertBuilder",
     "ScanStatistics",
     "ScannerBuilder",
     "Session",
     "Transaction",
     "__version__",
+    "batch_udf",
     "dataset",
     "errors",
     "file",

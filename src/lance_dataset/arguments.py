@@ -16,6 +16,7 @@ __all__ = [
     "check_duration",
     "check_order",
     "check_texts",
+    "checked_integer",
     "moment_of",
     "refuse",
     "version_number",
@@ -64,6 +65,17 @@ def check_count(name: str, value: object) -> None:
         raise TypeError(f"{name} must be an integer, not {type(value).__name__}")
     if value < 0:
         raise InvalidInputError(f"{name.capitalize()} must be non-negative")
+
+
+def checked_integer(name: str, value: object) -> int:
+    """A number as a Python integer: TypeError for what is no integer, OverflowError for what 64 bits cannot hold."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer):
+        raise TypeError(f"{name} must be an integer, not {type(value).__name__}")
+    if value < 0:
+        raise OverflowError(f"{name} must not be negative, got {value}")
+    if value >= 1 << 64:
+        raise OverflowError(f"{name} must be below 2**64, got {value}")
+    return int(value)
 
 
 def check_duration(name: str, value: object) -> None:

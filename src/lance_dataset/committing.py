@@ -10,9 +10,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, islice, pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict, cast
 
 from lance_dataset.arguments import check_count, check_duration, check_texts, refuse, version_number
+from lance_dataset.changes.existing_files import check_replacements
+from lance_dataset.delta import DatasetDelta, delta_range
 from lance_dataset.errors import DatasetNotFoundError, InvalidInputError, UnsupportedError
 from lance_dataset.file.versions import resolve_version
 from lance_dataset.io.base import CommitLock, ObjectStore
@@ -232,6 +234,38 @@ class Committing:
         older = (read_named(self._store, self._root, name) for name in names)
         return [self._transaction_of(each) for each in islice(chain([self._manifest], older), recent_transactions)]
 
+    def delta(
+        self,
+        compared_against: int | None = None,
+        *,
+        begin_version: int | None = None,
+        end_version: int | None = None,
+    ) -> DatasetDelta:
+        """What changed between two versions of this branch: transactions, and rows that came, changed and went.
+
+        Parameters
+        ----------
+        compared_against
+            An older version, to compare the one that is open with.
+        begin_version, end_version
+            Instead of it: the range to look at. Changes that made `begin_version` are not part of it, those that made
+            `end_version` are; 0 is the time before the first version.
+
+        Returns
+        -------
+        DatasetDelta
+            Nothing is read before it is asked.
+
+        Raises
+        ------
+        InvalidInputError
+            Neither `compared_against` nor the pair is given, or both.
+        TypeError, OverflowError
+            A version is no number, or negative.
+        """
+        dataset = cast("LanceDataset", self)
+        return DatasetDelta(dataset, *delta_range(dataset.version, compared_against, begin_version, end_version))
+
     def _transaction_of(self, manifest: Manifest) -> Transaction | None:
         found = table_transaction.read_transaction(self._store, self._root, manifest)
         return None if found is None else from_table_transaction(found)
@@ -280,6 +314,8 @@ def _transaction(
             raise InvalidInputError(f"committing {stored.name} needs read_version, the version it was computed against")
         read_version = target.manifest.version if target.manifest is not None else 0
     check_count("read_version", read_version)
+    if isinstance(stored, table_operations.DataReplacement) and target.manifest is not None:
+        check_replacements(target.manifest, FileLocator(target.store, target.root, target.manifest.base_paths), stored)
     if not isinstance(message, str | None):
         raise TypeError(f"commit_message must be text, not {type(message).__name__}")
     properties = commit_properties(check_texts("transaction_properties", given or {}), message)

@@ -312,6 +312,20 @@ class LanceDataset(
             Return deleted rows too, with a null ``_rowid``.
         strict_batch_size
             Make every batch but the last exactly `batch_size` rows.
+        batch_size_bytes
+            Make batches of about as many bytes, where that is less.
+        scan_in_order
+            False to let rows come as they are read.
+        late_materialization
+            Which columns to read only for rows that the filter keeps: all (True), none, or those of some names; None
+            for what is cheaper. The result is the same.
+        batch_readahead, fragment_readahead
+            Most windows of rows, and most fragments, that are read before they are asked for; None for as many as keep
+            the processors, or the connections to another machine, busy.
+        io_buffer_size
+            Most bytes of rows that wait to be asked for: 128 MiB, unless less is given.
+        use_stats
+            False to look at rows that the statistics of files exclude, too.
         blob_handling
             Whether blob columns come as descriptions, a struct of position and size in the data file
             (``blobs_descriptions``, the default; ``all_descriptions``), or as their values (``all_binary``). Filters
@@ -456,17 +470,6 @@ class LanceDataset(
         found = [fragment.explain_encodings(columns, deep=deep) for fragment in self.get_fragments()]
         return EncodingReport([page for report in found for page in report])
 
-    def validate(self) -> None:
-        """Open every column of every fragment and check that counts agree.
-
-        Raises
-        ------
-        CorruptFileError, MissingFileError
-            Something is wrong.
-        """
-        for fragment in self.get_fragments():
-            fragment.validate()
-
     # -- changing ------------------------------------------------------------------------------------------------
 
     @property
@@ -523,6 +526,7 @@ _ELSEWHERE = {
     "Transaction": "operations",
     "AutoCleanupConfig": "settings",
     "DatasetBasePath": "settings",
+    "DatasetDelta": "delta",
     "DataStatistics": "statistics",
     "DatasetStats": "statistics",
     "FieldStatistics": "statistics",

@@ -42,7 +42,7 @@ class DatasetNotFoundError(LanceError, FileNotFoundError, ValueError):
     """There is no dataset at the given location."""
 
 
-class VersionNotFoundError(LanceError, FileNotFoundError, ValueError):
+class VersionNotFoundError(LanceError, FileNotFoundError, ValueError, RuntimeError):
     """The dataset exists but the asked version (or time, or reference) does not."""
 
 

@@ -1,21 +1,24 @@
-"""What users hold of a fragment, and writing fragments without committing them."""
+"""What users hold of a fragment."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lance_dataset.arguments import check_arrow_options, refuse
+from lance_dataset.arguments import check_arrow_options, check_count
+from lance_dataset.changes.add_columns import fragment_with_columns, merged_fragment
+from lance_dataset.changes.existing_files import existing_fragment
+from lance_dataset.changes.join_columns import JoinTransform, RightSide, check_keys
+from lance_dataset.changes.update_columns import update_columns
 from lance_dataset.display import fragment_html, fragment_text
-from lance_dataset.errors import InvalidInputError, RowIndexError, UnsupportedError
+from lance_dataset.errors import InvalidInputError, RowIndexError
 from lance_dataset.file.explain import EncodingReport, explain_columns, select_columns, stored_columns
-from lance_dataset.file.versions import asked_version
 from lance_dataset.fragment_metadata import (
     DataFile,
     DeletionFile,
@@ -23,8 +26,9 @@ from lance_dataset.fragment_metadata import (
     RowDatasetVersionMeta,
     RowIdMeta,
 )
-from lance_dataset.input import as_batches
-from lance_dataset.operations import LanceOperation, Transaction
+from lance_dataset.fragment_session import FragmentSession
+from lance_dataset.fragment_writer import remove_uncommitted, write_fragments
+from lance_dataset.lance_schema import LanceSchema
 from lance_dataset.query.delete import delete_offsets, delete_where
 from lance_dataset.query.expr import compile_filter
 from lance_dataset.query.projection import Projection, full_schema, with_blob_values
@@ -33,18 +37,9 @@ from lance_dataset.scannable import ScannableFragment, scan_method
 from lance_dataset.scanner import ColumnOrdering, LanceScanner, ProgressOption, ScannerBuilder
 from lance_dataset.schema import Schema
 from lance_dataset.session import Session
-from lance_dataset.settings import DatasetBasePath
 from lance_dataset.table.paths import deletion_name
-from lance_dataset.target import WriteTarget
-from lance_dataset.target_bases import data_folders, registered_bases
-from lance_dataset.writer import (
-    DEFAULT_MAX_BYTES_PER_FILE,
-    DEFAULT_MAX_ROWS_PER_FILE,
-    DEFAULT_MAX_ROWS_PER_GROUP,
-    WriteOptions,
-    remove_data_files,
-    write_fragment_files,
-)
+from lance_dataset.validation import validate_fragment
+from lance_dataset.writer import DEFAULT_MAX_ROWS_PER_GROUP
 
 if TYPE_CHECKING:
     from lance_dataset.dataset import LanceDataset
@@ -258,16 +253,14 @@ class LanceFragment(ScannableFragment):
         return explain_columns(stored_columns(schema, self._reader.stored, self.fragment_id), deep)
 
     def validate(self) -> None:
-        """Open every column and check that counts agree.
+        """Check that its files are there and agree with the manifest; see `LanceDataset.validate`.
 
         Raises
         ------
         CorruptFileError, MissingFileError
             Something is wrong.
         """
-        _ = self._reader.deletions
-        for field in self._dataset._manifest.schema.fields:
-            self._reader.column(field)
+        validate_fragment(self._dataset, self._reader.fragment)
 
     # -- changing ------------------------------------------------------------------------------------------------
 
@@ -276,7 +269,7 @@ class LanceFragment(ScannableFragment):
         schema = self._dataset._scanned_schema
         bound = compile_filter(predicate, full_schema(schema))
         if bound is None:
-            raise InvalidInputError("delete needs a predicate; 'true' deletes all rows")
+            raise TypeError("delete needs a predicate; 'true' deletes all rows")
         return self._deleted(delete_where(self._reader, bound, schema))
 
     def delete_rows(self, offsets: Iterable[int]) -> FragmentMetadata | None:
@@ -295,9 +288,25 @@ class LanceFragment(ScannableFragment):
 
     # -- changing columns ----------------------------------------------------------------------------------------
 
-    def merge(self, data_obj: Any, left_on: str, right_on: str | None = None, schema: Any = None) -> NoReturn:
-        """Not available in this release."""
-        raise UnsupportedError("LanceFragment.merge is not supported by this release: it cannot add columns yet")
+    def merge(
+        self, data_obj: Any, left_on: str, right_on: str | None = None, schema: pa.Schema | None = None
+    ) -> tuple[FragmentMetadata, LanceSchema]:
+        """Add the columns of another table by a left outer join, without committing.
+
+        Parameters and errors are those of `LanceDataset.merge`.
+
+        Returns
+        -------
+        fragment : FragmentMetadata
+            This fragment with a data file more.
+        schema : LanceSchema
+            The schema with the new columns. Both are for `LanceOperation.Merge`, with the other fragments.
+        """
+        check_keys(left_on, right_on)
+        with RightSide(data_obj, left_on if right_on is None else right_on, schema) as right:
+            transform = JoinTransform(self._dataset, left_on, right)
+            fragment, made = fragment_with_columns(self._dataset, self._reader, transform)
+        return fragment, LanceSchema(made)
 
     def merge_columns(
         self,
@@ -305,34 +314,113 @@ class LanceFragment(ScannableFragment):
         columns: Sequence[str] | None = None,
         batch_size: int | None = None,
         reader_schema: pa.Schema | None = None,
-    ) -> NoReturn:
-        """Not available in this release."""
-        raise UnsupportedError(
-            "LanceFragment.merge_columns is not supported by this release: it cannot add columns yet"
-        )
+    ) -> tuple[FragmentMetadata, LanceSchema]:
+        """Add columns without committing; several processes may do so for fragments of one version.
+
+        Parameters
+        ----------
+        value_func
+            As for `LanceDataset.add_columns`, but no columns of nulls, and no checkpoint file. Data has a row for each
+            row of this fragment.
+        columns
+            Columns that a function gets, ``_rowid`` and ``_rowaddr`` included; None for all columns.
+        batch_size
+            Rows of a batch, 1024 by default for functions.
+        reader_schema
+            Schema of an iterable of record batches.
+
+        Returns
+        -------
+        fragment : FragmentMetadata
+            This fragment with a data file more.
+        schema : LanceSchema
+            The schema with the new columns; their field ids are the same for all fragments of the version. Both are for
+            `LanceOperation.Merge`, with the other fragments.
+
+        Raises
+        ------
+        InvalidInputError
+            See `LanceDataset.add_columns`; or a UDF with a checkpoint file.
+        """
+        fragment, made = merged_fragment(self._dataset, self._reader, value_func, columns, reader_schema, batch_size)
+        return fragment, LanceSchema(made)
 
     def update_columns(
         self,
         data_obj: Any,
         left_on: str = "_rowid",
         right_on: str | None = None,
-        schema: Any = None,
+        schema: pa.Schema | None = None,
         *,
         with_offsets: bool = False,
-    ) -> NoReturn:
-        """Not available in this release."""
-        raise UnsupportedError(
-            "LanceFragment.update_columns is not supported by this release: it cannot replace columns yet"
-        )
+    ) -> tuple[FragmentMetadata, list[int]] | tuple[FragmentMetadata, list[int], bytes]:
+        """Replace values of columns of this fragment, found by key, without committing that.
+
+        Rows whose key the data do not have keep their values; of several rows with one key the last one counts. A null
+        key matches a null key. What is returned goes into a `LanceOperation.Update` with
+        ``update_mode="rewrite_columns"``.
+
+        Parameters
+        ----------
+        data_obj
+            New values, of any kind that `write_dataset` accepts: a key, and columns that the dataset has.
+        left_on
+            Key column of the dataset, ``_rowid`` or ``_rowaddr``.
+        right_on
+            Key column of the data, by default of the same name. It is not updated itself.
+        schema
+            Schema of the data where they have none of their own.
+        with_offsets
+            Also return which rows changed, which keeps the versions of the others where row ids are stable.
+
+        Returns
+        -------
+        metadata : FragmentMetadata
+            The fragment with a new data file.
+        fields_modified : list of int
+            Ids of the fields that were written anew.
+        offsets : bytes
+            With `with_offsets`: physical offsets of the changed rows as a roaring bitmap, for
+            ``updated_fragment_offsets``.
+
+        Raises
+        ------
+        FieldNotFoundError
+            A column that the dataset, or the data, does not have.
+        InvalidInputError
+            No data, no column besides the key, or keys of another type.
+        SchemaError
+            Values of another type, or null where they must not be.
+        """
+        made = update_columns(self._dataset, self._reader, data_obj, left_on, right_on, schema)
+        metadata = FragmentMetadata.from_fragment(made.fragment)
+        if with_offsets:
+            return metadata, list(made.fields_modified), made.offsets
+        return metadata, list(made.fields_modified)
 
     # -- creating ------------------------------------------------------------------------------------------------
 
     @staticmethod
-    def create_from_file(filename: str, dataset: LanceDataset, fragment_id: int) -> NoReturn:
-        """Not available in this release."""
-        raise UnsupportedError(
-            "LanceFragment.create_from_file is not supported by this release; write the data with LanceFragment.create"
-        )
+    def create_from_file(filename: str, dataset: LanceDataset, fragment_id: int) -> FragmentMetadata:
+        """Describe a fragment made of a data file that exists, without committing it.
+
+        Parameters
+        ----------
+        filename
+            The file, below the data folder of the dataset. It has the columns of the dataset, found by name; nullable
+            ones may be missing.
+        dataset
+            The dataset.
+        fragment_id
+            Id of the fragment.
+
+        Raises
+        ------
+        SchemaError, UnsupportedError, MissingFileError, CorruptFileError
+            As for `DataFile.create`; or a column that must not be null is missing.
+        """
+        check_count("fragment_id", fragment_id)
+        return FragmentMetadata.from_fragment(existing_fragment(dataset, filename, fragment_id))
 
     @staticmethod
     def create(
@@ -380,135 +468,3 @@ class LanceFragment(ScannableFragment):
         metadata = written[0]
         metadata.id = fragment_id or 0
         return metadata
-
-
-class FragmentSession:
-    """Takes rows of one fragment, of columns that are looked up once. Made by `LanceFragment.open_session`.
-
-    Parameters
-    ----------
-    fragment
-        The fragment.
-    columns
-        Names; None for all.
-    with_row_address
-        Append ``_rowaddr``.
-    """
-
-    def __init__(
-        self, fragment: LanceFragment, columns: Sequence[str] | None = None, with_row_address: bool | None = None
-    ) -> None:
-        dataset = fragment._dataset
-        self._fragment = fragment
-        self._schema = dataset._scanned_schema
-        names = list(dataset._manifest.schema.arrow.names if columns is None else columns)
-        if with_row_address and "_rowaddr" not in names:
-            names.append("_rowaddr")
-        self._projection = with_blob_values(dataset._take_projection(names))
-
-    def __repr__(self) -> str:
-        return f"FragmentSession(fragment={self._fragment.fragment_id}, columns={self._projection.user_schema.names})"
-
-    def take(self, indices: Sequence[int] | pa.Array) -> pa.Table:
-        """Rows by their number among the live rows of the fragment, in the order asked, repeats kept.
-
-        Raises
-        ------
-        RowIndexError
-            A number outside the fragment.
-        """
-        return self._fragment._taken(indices, self._projection, self._schema)
-
-
-def write_fragments(
-    data: Any,
-    dataset_uri: str | Path | LanceDataset,
-    schema: pa.Schema | None = None,
-    *,
-    return_transaction: bool = False,
-    mode: str = "append",
-    max_rows_per_file: int = DEFAULT_MAX_ROWS_PER_FILE,
-    max_rows_per_group: int = DEFAULT_MAX_ROWS_PER_GROUP,
-    max_bytes_per_file: int = DEFAULT_MAX_BYTES_PER_FILE,
-    data_cache_bytes: int | None = None,
-    max_page_bytes: int | None = None,
-    progress: Any = None,
-    data_storage_version: str | None = None,
-    use_legacy_format: bool | None = None,
-    storage_options: Mapping[str, str] | None = None,
-    enable_stable_row_ids: bool = False,
-    target_bases: Sequence[str] | None = None,
-    target_all_bases: bool | None = None,
-    initial_bases: Sequence[DatasetBasePath] | None = None,
-    base_store_params: Any = None,
-    external_blob_mode: str = "reference",
-    allow_external_blob_outside_bases: bool = False,
-    namespace_client: Any = None,
-    table_id: Any = None,
-    session: Session | None = None,
-) -> list[FragmentMetadata] | Transaction:
-    """Write data files without committing them: the worker's half of a distributed write.
-
-    Parameters
-    ----------
-    data
-        Whatever `write_dataset` accepts.
-    dataset_uri
-        The dataset, which need not exist yet (unless `mode` is ``append`` and it should fix field ids).
-    return_transaction
-        Return a `Transaction` to commit instead of the fragments.
-    mode
-        ``append``, ``create`` or ``overwrite``.
-    target_bases, target_all_bases
-        As of `write_dataset`: the base paths that data files go to in turn.
-    initial_bases
-        Base paths of a dataset that is to be created.
-
-    Returns
-    -------
-    list of FragmentMetadata, or Transaction
-        To be passed to `LanceDataset.commit`.
-
-    Raises
-    ------
-    SchemaError
-        Appended data does not fit the dataset.
-    """
-    if mode not in ("append", "create", "overwrite"):
-        raise InvalidInputError(f"Invalid mode {mode!r}; use 'append', 'create' or 'overwrite'")
-    refuse(
-        "write_fragments",
-        progress=progress,
-        base_store_params=base_store_params,
-        namespace_client=namespace_client,
-        table_id=table_id,
-    )
-    data_storage_version = asked_version(data_storage_version, use_legacy_format)
-    target = WriteTarget.find(dataset_uri, storage_options, session, as_shown=True)
-    target.new_bases = registered_bases(target, mode, initial_bases)
-    folders = data_folders(target, target_bases, target_all_bases, storage_options)
-    arrow, batches = as_batches(data, schema)
-    lance_schema, version = target.plan(arrow, mode, data_storage_version)
-    options = WriteOptions(
-        version, max_rows_per_file, max_bytes_per_file, data_cache_bytes, max_page_bytes, max_rows_per_group
-    )
-    fragments, lance_schema = write_fragment_files(target.store, target.root, lance_schema, batches, options, folders)
-    metadata = [FragmentMetadata.from_fragment(fragment) for fragment in fragments]
-    if not return_transaction:
-        return metadata
-    if target.manifest is None:
-        bases = [DatasetBasePath.from_table(base) for base in target.new_bases] or None
-        return Transaction(0, LanceOperation.Overwrite(lance_schema.arrow, metadata, initial_bases=bases))
-    if mode == "append":
-        return Transaction(target.manifest.version, LanceOperation.Append(metadata))
-    return Transaction(target.manifest.version, LanceOperation.Overwrite(lance_schema.arrow, metadata))
-
-
-def remove_uncommitted(
-    fragments: Sequence[FragmentMetadata],
-    dataset_uri: str | Path | LanceDataset,
-    storage_options: dict[str, str] | None = None,
-) -> None:
-    """Remove the data files of fragments that `write_fragments` made and nobody will commit."""
-    target = WriteTarget.find(dataset_uri, storage_options, None)
-    remove_data_files(target.store, target.root, [fragment.to_fragment() for fragment in fragments])

@@ -6,11 +6,15 @@ import json
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from lance_dataset.changes.existing_files import existing_data_file
 from lance_dataset.errors import InvalidInputError, UnsupportedError
 from lance_dataset.table import fragment as table
 from lance_dataset.table.paths import deletion_name
+
+if TYPE_CHECKING:
+    from lance_dataset.dataset import LanceDataset
 
 __all__ = ["DataFile", "DeletionFile", "FragmentMetadata", "RowDatasetVersionMeta", "RowIdMeta"]
 
@@ -53,6 +57,32 @@ class DataFile:
     def field_ids(self) -> list[int]:
         """Field ids."""
         return self.fields
+
+    @classmethod
+    def create(cls, dataset: LanceDataset, path: str, *, base_id: int | None = None) -> DataFile:
+        """Describe a data file that exists, such as one that `LanceFileWriter` wrote; its columns are found by name.
+
+        Parameters
+        ----------
+        dataset
+            The dataset it is for.
+        path
+            The file, below the data folder of the dataset, or below a base path.
+        base_id
+            Number of the base path, None for the dataset itself.
+
+        Raises
+        ------
+        SchemaError
+            A column that the dataset does not have, has with another type, or with other fields inside.
+        UnsupportedError
+            A legacy (0.1) file with other field ids than the dataset.
+        InvalidInputError
+            No such base path.
+        MissingFileError, CorruptFileError
+            The file is not there, or no data file.
+        """
+        return cls.from_table(existing_data_file(dataset, path, base_id))
 
     @classmethod
     def from_table(cls, file: table.DataFile) -> DataFile:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pyarrow as pa
 
 from lance_dataset.display import dataset_html, dataset_text
-from lance_dataset.errors import UnsupportedError
 from lance_dataset.io.base import ObjectStore
 from lance_dataset.io.statistics import IOStats
+from lance_dataset.query.table_reader import TableReader
 from lance_dataset.session import Session
-from lance_dataset.table.indices.coverage import REUSE_INDEX, parse_indices
+from lance_dataset.table.indices.reuse import find_reuse_index, moved_addresses
 from lance_dataset.table.manifest import Manifest
 
 __all__ = ["Handle"]
@@ -22,6 +22,7 @@ class Handle:
     _manifest: Manifest
     _store: ObjectStore
     _session: Session
+    _reader: TableReader
     _storage_options: dict[str, str]
 
     def __repr__(self) -> str:
@@ -75,15 +76,23 @@ class Handle:
         Returns
         -------
         pyarrow.Array or None
-            None where the dataset has no list of such rewrites (a fragment-reuse index).
+            The addresses now, null for rows that were deleted; None where the dataset has no list of such rewrites (a
+            fragment-reuse index).
 
         Raises
         ------
-        UnsupportedError
-            It has one, which this release does not read for this.
+        TypeError
+            `addrs` is no array of uint64.
+        CorruptFileError
+            The list contradicts the format.
         """
         if not isinstance(addrs, pa.Array):
             raise TypeError(f"addrs must be a pyarrow.Array, not {type(addrs).__name__}")
-        if any(index.name == REUSE_INDEX for index in parse_indices(self._manifest.index_section)):
-            raise UnsupportedError("remap_row_addrs: the fragment-reuse index is not supported by this release")
-        return None
+        if addrs.type != pa.uint64():
+            raise TypeError(f"addrs must be row addresses (uint64), not {addrs.type}")
+        index = find_reuse_index(self._manifest)
+        if index is None:
+            return None
+        given = addrs.is_null().to_numpy(zero_copy_only=False)
+        moved, gone = moved_addresses(index, self._reader.locator, addrs.fill_null(0).to_numpy())
+        return pa.array(moved, pa.uint64(), mask=gone | given)

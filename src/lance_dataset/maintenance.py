@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 import numpy as np
 import pyarrow as pa
 
+from lance_dataset.arguments import checked_integer
 from lance_dataset.errors import InvalidInputError
 from lance_dataset.io.base import ObjectStore
 from lance_dataset.session import Session
@@ -22,6 +23,7 @@ from lance_dataset.table.cleanup.removal import CleanupPolicy, Removed, cleanup,
 from lance_dataset.table.cleanup.tracked_files import TrackedFiles
 from lance_dataset.table.manifest import Manifest
 from lance_dataset.table.versions import list_versions
+from lance_dataset.validation import validate_dataset
 
 if TYPE_CHECKING:
     from lance_dataset.dataset import LanceDataset
@@ -36,7 +38,8 @@ __all__ = [
 
 _DEFAULT_AGE = dt.timedelta(days=14)
 _BATCH_ROWS = 8192
-_SWITCHES = ("delete_unverified", "error_if_tagged")
+#: Switches with what None stands for.
+_SWITCHES = {"delete_unverified": False, "error_if_tagged_old_versions": True}
 _LIMITS = ("delete_rate_limit", "delete_concurrency")
 _ALL_FILES = pa.schema(
     [
@@ -167,13 +170,27 @@ class Maintained:
         """Statistics."""
         return LanceStats(cast("LanceDataset", self))
 
+    def validate(self) -> None:
+        """Check that the files of this version are there and agree with its manifest.
+
+        Sizes of files, numbers of rows, that every column of the schema can be opened, deleted rows, row ids and row
+        versions, which have to be as many as the rows, that no two rows have the same id, and the files of indices.
+        Values are not read; `explain_encodings` with ``deep=True`` decodes them all.
+
+        Raises
+        ------
+        CorruptFileError, MissingFileError
+            Something is wrong; the message names the file.
+        """
+        validate_dataset(cast("LanceDataset", self))
+
     def cleanup_old_versions(
         self,
         older_than: dt.timedelta | None = None,
         retain_versions: int | None = None,
         *,
-        delete_unverified: bool = False,
-        error_if_tagged_old_versions: bool = True,
+        delete_unverified: bool | None = False,
+        error_if_tagged_old_versions: bool | None = True,
         delete_rate_limit: int | None = None,
         versions: Sequence[int] | None = None,
         delete_concurrency: int | None = None,
@@ -219,7 +236,7 @@ class Maintained:
             retain_versions,
             versions,
             delete_unverified=delete_unverified,
-            error_if_tagged=error_if_tagged_old_versions,
+            error_if_tagged_old_versions=error_if_tagged_old_versions,
             delete_rate_limit=delete_rate_limit,
             delete_concurrency=delete_concurrency,
         )
@@ -230,8 +247,8 @@ class Maintained:
         older_than: dt.timedelta | None = None,
         retain_versions: int | None = None,
         *,
-        delete_unverified: bool = False,
-        error_if_tagged_old_versions: bool = True,
+        delete_unverified: bool | None = False,
+        error_if_tagged_old_versions: bool | None = True,
         delete_rate_limit: int | None = None,
         versions: Sequence[int] | None = None,
         include_files: bool = False,
@@ -253,7 +270,7 @@ class Maintained:
         InvalidInputError, CorruptFileError, UnsupportedError
             As for `cleanup_old_versions`.
         """
-        limit = _count("max_files", max_files)
+        limit = checked_integer("max_files", max_files)
         if limit == 0:
             raise InvalidInputError("max_files must be positive")
         policy = _policy(
@@ -261,7 +278,7 @@ class Maintained:
             retain_versions,
             versions,
             delete_unverified=delete_unverified,
-            error_if_tagged=error_if_tagged_old_versions,
+            error_if_tagged_old_versions=error_if_tagged_old_versions,
         )
         plan = plan_cleanup(self._store, self._root, self._manifest, policy)
         removed, files = planned_removal(plan, self._root)
@@ -315,7 +332,7 @@ class Maintained:
             Columns ``version``, ``base_uri``, ``path`` (below it), ``type``: ``manifest``, ``data file``, ``deletion
             file``, ``transaction file`` or ``index file``.
         """
-        least = None if min_version is None else _count("min_version", min_version)
+        least = None if min_version is None else checked_integer("min_version", min_version)
         names = [name for name in list_versions(self._store, self._root) if least is None or name.version >= least]
         tracked = TrackedFiles(self._store, self._root, self._uri, self._storage_options, self._session)
 
@@ -339,27 +356,20 @@ def _policy(
     if older_than is None and retain_versions is None and versions is None:
         older_than = _DEFAULT_AGE
     age = None if older_than is None else older_than // dt.timedelta(microseconds=1) * 1000
-    for name in _SWITCHES:
-        if not isinstance(options[name], bool | np.bool_):
-            raise TypeError(f"{name} must be True or False, not {type(options[name]).__name__}")
-    limits = {name: None if (value := options.get(name)) is None else _count(name, value) for name in _LIMITS}
+    switches = {name: default if options[name] is None else options[name] for name, default in _SWITCHES.items()}
+    for name, value in switches.items():
+        if not isinstance(value, bool | np.bool_):
+            raise TypeError(f"{name} must be True or False, not {type(value).__name__}")
+    limits = {name: None if (value := options.get(name)) is None else checked_integer(name, value) for name in _LIMITS}
     return CleanupPolicy(
         before_nanos=None if age is None else time.time_ns() - age,
-        retain_versions=None if retain_versions is None else _count("retain_versions", retain_versions),
-        versions=None if versions is None else frozenset(_count("versions", version) for version in versions),
-        delete_unverified=bool(options["delete_unverified"]),
-        error_if_tagged=bool(options["error_if_tagged"]),
+        retain_versions=None if retain_versions is None else checked_integer("retain_versions", retain_versions),
+        versions=None if versions is None else frozenset(checked_integer("versions", version) for version in versions),
+        delete_unverified=bool(switches["delete_unverified"]),
+        error_if_tagged=bool(switches["error_if_tagged_old_versions"]),
         delete_rate_limit=limits["delete_rate_limit"],
         delete_concurrency=limits["delete_concurrency"],
     )
-
-
-def _count(name: str, value: object) -> int:
-    if isinstance(value, bool) or not isinstance(value, int | np.integer):
-        raise TypeError(f"{name} must be an integer, not {type(value).__name__}")
-    if value < 0:
-        raise OverflowError(f"{name} must not be negative, got {value}")
-    return int(value)
 
 
 def _stats(removed: Removed) -> CleanupStats:

@@ -38,7 +38,8 @@ __all__ = [
 
 Columns: TypeAlias = "Sequence[str] | Mapping[str, str] | None"
 _Item = TypeVar("_Item")
-_THREADS = 2
+#: Batches that are waited for at the same time, where files are on other machines.
+_MOST_THREADS = 16
 
 
 class Sampler(ABC):
@@ -70,6 +71,8 @@ class Sampler(ABC):
             Most batches to read ahead, where files are on other machines.
         with_row_id
             Append ``_rowid``.
+        *args, **kwargs
+            For samplers of your own; those here ignore other keywords, as the reference does.
         """
 
 
@@ -440,8 +443,7 @@ def _taken(
     Some are read ahead where reading means waiting; of mapped files, handing batches from thread to thread takes longer
     than making them.
     """
-    fragments = dataset._reader.fragments
-    waits = len(fragments) > 0 and fragments[0].is_remote
+    waits = dataset._reader.is_remote
     calls = [partial(dataset.take, part, columns) for part in parts]
     for table in _ahead(calls, ahead if waits else 0):
         # values of more than 2 GiB do not fit into one array
@@ -454,7 +456,7 @@ def _ahead(calls: Sequence[Callable[[], _Item]], ahead: int) -> Iterator[_Item]:
         yield from (call() for call in calls)
         return
     rest = iter(calls)
-    with ThreadPoolExecutor(_THREADS, thread_name_prefix="lance-sampler") as pool:
+    with ThreadPoolExecutor(min(ahead, _MOST_THREADS), thread_name_prefix="lance-sampler") as pool:
         waiting: deque[Future[_Item]] = deque(pool.submit(call) for call in islice(rest, ahead))
         try:
             while waiting:

@@ -32,6 +32,8 @@ __all__ = [
     "PRIMARY_KEY_POSITION",
     "Field",
     "Schema",
+    "numbered",
+    "unnumbered",
 ]
 
 _FIELD_ID = "lance:field_id"
@@ -171,7 +173,7 @@ class Schema:
         if len(given) != len(set(given)):
             raise SchemaError(f"two fields carry the same {_FIELD_ID!r}: {sorted(given)}")
         counter = iter(range(max([max_field_id, *given]) + 1, 2**31))
-        return cls(tuple(_number(top, counter) for top in fields), _decode_metadata(schema.metadata))
+        return cls(tuple(numbered(top, counter) for top in fields), _decode_metadata(schema.metadata))
 
     @cached_property
     def storage_arrow(self) -> pa.Schema:
@@ -420,9 +422,15 @@ def _arrow_children(arrow_type: pa.DataType) -> list[pa.Field]:
     return []
 
 
-def _number(node: Field, counter: Iterator[int]) -> Field:
+def numbered(node: Field, counter: Iterator[int]) -> Field:
+    """The field where all those without an id, itself and those below it, have the next ones of a counter."""
     own = next(counter) if node.id == _UNASSIGNED else node.id
-    return replace(node, id=own, children=tuple(_number(child, counter) for child in node.children))
+    return replace(node, id=own, children=tuple(numbered(child, counter) for child in node.children))
+
+
+def unnumbered(node: Field) -> Field:
+    """The field without ids, its own and those of the fields below it."""
+    return replace(node, id=_UNASSIGNED, children=tuple(unnumbered(child) for child in node.children))
 
 
 def _check_names(fields: Sequence[Field]) -> None:

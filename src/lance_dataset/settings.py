@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,9 +9,9 @@ from typing import Any, TypedDict, TypeVar
 
 import numpy as np
 
-from lance_dataset.errors import FieldNotFoundError, InvalidInputError, nearest_name_hint
+from lance_dataset.errors import InvalidInputError, nearest_name_hint
+from lance_dataset.field_paths import find_field
 from lance_dataset.io.base import ObjectStore
-from lance_dataset.schema import Field, Schema
 from lance_dataset.table.cleanup.auto import INTERVAL, OLDER_THAN
 from lance_dataset.table.cleanup.durations import format_duration
 from lance_dataset.table.commit.loop import commit_transaction
@@ -25,8 +24,6 @@ __all__ = ["AutoCleanupConfig", "Configured", "DatasetBasePath", "auto_cleanup_k
 _DEFAULT_INTERVAL = 20
 _DEFAULT_SECONDS = 14 * 24 * 3600
 _MAX_NUMBER = 2**64 - 1
-#: A segment of a path of fields: a name, or one in back-ticks, which are doubled inside.
-_SEGMENT = re.compile(r"`((?:[^`]|``)+)`|([^.`]+)")
 _Self = TypeVar("_Self", bound="Configured")
 
 
@@ -168,7 +165,7 @@ class Configured:
         schema = self._manifest.schema
         updates: dict[int, UpdateMap] = {}
         for path, values in field_updates.items():
-            field = _find_field(schema, path)
+            field = find_field(schema, path)
             if field.id in updates:
                 raise InvalidInputError(f"field_updates names field {path!r} twice, spelled in two ways")
             updates[field.id] = _update(f"the metadata of field {path!r}", values, replace)
@@ -241,42 +238,6 @@ def _update(what: str, values: Mapping[str, str | None], replace: bool) -> Updat
         if not isinstance(key, str) or not (value is None or isinstance(value, str)):
             raise TypeError(f"{what}: keys must be text, values text or None; got {key!r}: {value!r}")
     return UpdateMap(dict(values), bool(replace))
-
-
-def _find_field(schema: Schema, path: str) -> Field:
-    """The field of a path, list items and the like included."""
-    if not isinstance(path, str):
-        raise TypeError(f"fields are named by text, not by {type(path).__name__}")
-    nodes, found = schema.fields, None
-    for name in _segments(path):
-        found = next((node for node in nodes if node.name == name), None)
-        if found is None:
-            hint = nearest_name_hint(path, _paths(schema.fields))
-            raise FieldNotFoundError(f"Field {path!r} not found{hint}")
-        nodes = found.children
-    if found is None:
-        raise FieldNotFoundError("the path of a field must not be empty")
-    return found
-
-
-def _segments(path: str) -> list[str]:
-    names, position = [], 0
-    while position < len(path):
-        match = _SEGMENT.match(path, position)
-        if match is None or path[match.end() : match.end() + 1] not in ("", ".") or path[match.end() :] == ".":
-            raise InvalidInputError(f"field path {path!r} is malformed at character {position}; write it as 'a.`b.c`'")
-        quoted, plain = match.groups()
-        names.append(quoted.replace("``", "`") if quoted else plain)
-        position = match.end() + 1
-    return names
-
-
-def _paths(nodes: Sequence[Field], above: str = "") -> list[str]:
-    found = []
-    for node in nodes:
-        path = f"{above}{node.name}"
-        found += [path, *_paths(node.children, f"{path}.")]
-    return found
 
 
 def _deprecated(name: str, instead: str) -> None:

@@ -11,9 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as pads
 
-from lance_dataset.arguments import check_count
 from lance_dataset.errors import InvalidInputError, LanceError, UnsupportedError
 from lance_dataset.query.expr.functions.registry import find_function
+from lance_dataset.scanner.options import checked_option
 
 if TYPE_CHECKING:
     from lance_dataset.dataset import LanceDataset
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 __all__ = ["FFILanceTableProvider", "SqlQuery", "SqlQueryBuilder"]
 
-_BLOB_HANDLING = ("all_binary", "blobs_descriptions", "all_descriptions")
 _DEFAULT_TABLE = "dataset"
 _OWN_FUNCTIONS = (
     "contains_tokens",
@@ -68,44 +67,32 @@ class SqlQueryBuilder:
 
     def with_row_id(self, with_row_id: bool = True) -> SqlQueryBuilder:
         """Whether the table has the column ``_rowid``."""
-        return self._switch("with_row_id", with_row_id)
+        return self._set("with_row_id", with_row_id)
 
     def with_row_addr(self, with_row_addr: bool = True) -> SqlQueryBuilder:
         """Whether the table has the column ``_rowaddr``."""
-        return self._switch("with_row_address", with_row_addr)
+        return self._set("with_row_address", with_row_addr)
 
     def batch_size(self, batch_size: int) -> SqlQueryBuilder:
         """Most rows of a batch of the scan."""
-        return self._number("batch_size", batch_size)
+        return self._set("batch_size", batch_size)
 
     def batch_size_bytes(self, batch_size_bytes: int) -> SqlQueryBuilder:
         """About as many bytes as a batch of the scan may have."""
-        return self._number("batch_size_bytes", batch_size_bytes)
+        return self._set("batch_size_bytes", batch_size_bytes)
 
     def blob_handling(self, blob_handling: str) -> SqlQueryBuilder:
         """How blob columns come: ``all_binary``, ``blobs_descriptions`` (the default) or ``all_descriptions``."""
-        if blob_handling not in _BLOB_HANDLING:
-            raise InvalidInputError(
-                f"Invalid blob_handling: {blob_handling}. Expected one of: {', '.join(_BLOB_HANDLING)}"
-            )
-        self._options["blob_handling"] = blob_handling
-        return self
+        return self._set("blob_handling", blob_handling)
 
     def build(self) -> SqlQuery:
         """The query, which has not been looked at yet: errors come when it runs."""
         return SqlQuery(self._dataset, self._sql, self._table_name, dict(self._options))
 
-    def _switch(self, name: str, value: bool) -> SqlQueryBuilder:
-        if not isinstance(value, bool):
-            raise TypeError(f"{name} must be True or False, not {value!r}")
-        self._options[name] = value
-        return self
-
-    def _number(self, name: str, value: int) -> SqlQueryBuilder:
-        check_count(name, value)
-        if value == 0:
-            raise InvalidInputError(f"{name} must be at least 1")
-        self._options[name] = int(value)
+    def _set(self, name: str, value: Any) -> SqlQueryBuilder:
+        if value is None:
+            raise TypeError(f"{name} needs a value")
+        self._options[name] = checked_option(name, value)
         return self
 
 

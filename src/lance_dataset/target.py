@@ -124,6 +124,8 @@ class WriteTarget:
                 )
             whole = without_dictionaries(existing.schema) if _lacks_dictionaries(existing) else existing.schema
             schema, version = stored_columns(whole, arrow), chosen
+            if version == LEGACY_VERSION:
+                _check_complete(schema, whole)
             family_of(version).check_schema(schema, version)
             check_table_blobs(schema, version)
             return schema, version
@@ -240,6 +242,17 @@ def _lacks_dictionaries(manifest: Manifest) -> bool:
     if manifest.storage_version != LEGACY_VERSION or manifest.fragments:
         return False
     return any(len(node.dictionary_values or ()) == 0 for node in manifest.schema.walk() if node.dictionary is not None)
+
+
+def _check_complete(given: Schema, existing: Schema) -> None:
+    """Refuse data without some column: the reference does not change legacy tables whose files lack one."""
+    missing = {node.id for node in existing.walk()} - {node.id for node in given.walk()}
+    if missing:
+        names = ", ".join(node.name for node in existing.walk() if node.id in missing)
+        raise SchemaError(
+            f"Append with different schema: fields did not match, missing=[{names}]; tables of storage version 0.1 "
+            "need all columns, so give nulls"
+        )
 
 
 def _columns(schema: Schema) -> set[tuple[str, int, str]]:

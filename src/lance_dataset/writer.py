@@ -20,7 +20,15 @@ from lance_dataset.schema import Schema
 from lance_dataset.table.fragment import LEGACY_VERSION, DataFile, Fragment
 from lance_dataset.table.paths import DATA_FOLDER
 
-__all__ = ["DataFolder", "WriteOptions", "new_file_name", "remove_data_files", "write_fragment_files"]
+__all__ = [
+    "DataFolder",
+    "WriteOptions",
+    "new_file_name",
+    "remove_data_files",
+    "write_fragment_files",
+    "written_file",
+    "written_fragment",
+]
 
 DEFAULT_MAX_ROWS_PER_FILE = 1024 * 1024
 DEFAULT_MAX_BYTES_PER_FILE = 90 * 1024**3
@@ -202,7 +210,7 @@ class _RollingWriter:
     def _finished_file(self, writer: DataFileWriter | LegacyFileWriter) -> DataFileWriter | LegacyFileWriter:
         """Write the end of the open file, which is then left to be closed."""
         summary = writer.finish(close=False)
-        self._finished.append(_fragment(self._name, summary, self._folder.base_id))
+        self._finished.append(written_fragment(self._name, summary, self._folder.base_id))
         self._unclosed.append(writer)
         self._writer = None
         return writer
@@ -230,8 +238,9 @@ class _RollingWriter:
         _remove(self._finished, self._folders)
 
 
-def _fragment(name: str, summary: DataFileSummary, base_id: int | None) -> Fragment:
-    file = DataFile(
+def written_file(name: str, summary: DataFileSummary, base_id: int | None = None) -> DataFile:
+    """A finished data file, as manifests describe it."""
+    return DataFile(
         path=name,
         fields=summary.fields,
         column_indices=summary.column_indices,
@@ -240,4 +249,8 @@ def _fragment(name: str, summary: DataFileSummary, base_id: int | None) -> Fragm
         file_size_bytes=summary.size,
         base_id=base_id,
     )
-    return Fragment(id=0, files=(file,), physical_rows=summary.num_rows)
+
+
+def written_fragment(name: str, summary: DataFileSummary, base_id: int | None = None) -> Fragment:
+    """The fragment of a finished data file, with id 0 ("to be given at commit")."""
+    return Fragment(id=0, files=(written_file(name, summary, base_id),), physical_rows=summary.num_rows)

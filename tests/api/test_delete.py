@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import lance
 import pyarrow as pa
@@ -100,10 +101,25 @@ def test_retries(tmp_path: Path) -> None:
     dataset = lance_dataset.write_dataset(pa.table({"a": [1, 2]}), tmp_path / "d")
     with pytest.raises(lance_dataset.errors.InvalidInputError, match="non-negative"):
         dataset.delete("a = 1", conflict_retries=-1)
-    for timeout in (None, 5, "x"):
+    for timeout in (5, "x"):
         with pytest.raises(TypeError, match="retry_timeout must be a datetime"):
             dataset.delete("a = 1", retry_timeout=timeout)  # type: ignore[arg-type]
+    assert dataset.delete("a = 3", conflict_retries=None, retry_timeout=None) == {"num_deleted_rows": 0}
     assert dataset.delete("a = 1", conflict_retries=0) == {"num_deleted_rows": 1}
+
+
+@pytest.mark.parametrize("predicate", [None, 5, b"a = 1", ["a = 1"]])
+def test_predicate_is_text(tmp_path: Path, predicate: Any) -> None:
+    dataset = lance_dataset.write_dataset(pa.table({"a": [1, 2]}), tmp_path / "d")
+    fragment = dataset.get_fragments()[0]
+    for change in (dataset.delete, fragment.delete):
+        with pytest.raises(TypeError):
+            change(predicate)
+    if predicate is not None:
+        for call in (lambda: dataset.update({"a": "1"}, predicate), lambda: dataset.to_table(filter=predicate)):
+            with pytest.raises(TypeError, match="A filter is a string or a pyarrow expression"):
+                call()
+    assert dataset.version == 1
 
 
 def test_dataset_that_was_replaced(tmp_path: Path) -> None:

@@ -15,10 +15,11 @@ import lance.log
 import lance.sampler
 import pyarrow as pa
 import pytest
-from lance.dataset import LanceScanner, ScannerBuilder, SqlQuery, SqlQueryBuilder
+from lance.dataset import DatasetDelta, LanceScanner, ScannerBuilder, SqlQuery, SqlQueryBuilder
 
 import lance_dataset
 import lance_dataset.debug
+import lance_dataset.delta
 import lance_dataset.fragment
 import lance_dataset.log
 import lance_dataset.sampler
@@ -26,22 +27,13 @@ import lance_dataset.scanner
 import lance_dataset.sql
 
 _INDICES = "indices come with a later release"
-_COLUMNS = "adding and replacing columns comes with a later release"
-_MERGE = "merge_insert comes with a later release"
 _LOG = "MemWAL comes with a later release"
 _FILES = "file sessions come with a later release"
-_DELTA = "differences of versions come with a later release"
 _MODELS = "pydantic models come with a later release"
 
 #: What is missing, and why. A name that is there, or that the reference does not have, must not be on the list.
 MISSING: dict[str, dict[str, str]] = {
     "LanceDataset": {
-        "add_columns": _COLUMNS,
-        "alter_columns": _COLUMNS,
-        "drop_columns": _COLUMNS,
-        "merge": _COLUMNS,
-        "update": _COLUMNS,
-        "merge_insert": _MERGE,
         "centroids": _INDICES,
         "commit_existing_index_segments": _INDICES,
         "create_index": _INDICES,
@@ -59,12 +51,10 @@ MISSING: dict[str, dict[str, str]] = {
         "initialize_mem_wal": _LOG,
         "mem_wal_index_details": _LOG,
         "mem_wal_writer": _LOG,
-        "delta": _DELTA,
         "from_pydantic_model": _MODELS,
         "new_file_session": _FILES,
     },
     "DataFile": {
-        "create": _COLUMNS,
         "path": "",  # a field of the dataclass, which only instances have
     },
     "sampler": {},
@@ -76,7 +66,9 @@ PAIRS: dict[str, tuple[Any, Any]] = {
     "FragmentMetadata": (lance.FragmentMetadata, lance_dataset.FragmentMetadata),
     "FragmentSession": (lance.fragment.FragmentSession, lance_dataset.fragment.FragmentSession),
     "DataFile": (lance.fragment.DataFile, lance_dataset.fragment.DataFile),
+    "DatasetDelta": (DatasetDelta, lance_dataset.delta.DatasetDelta),
     "LanceScanner": (LanceScanner, lance_dataset.LanceScanner),
+    "MergeInsertBuilder": (lance.MergeInsertBuilder, lance_dataset.MergeInsertBuilder),
     "ScannerBuilder": (ScannerBuilder, lance_dataset.ScannerBuilder),
     "Session": (lance.Session, lance_dataset.Session),
     "SqlQuery": (SqlQuery, lance_dataset.sql.SqlQuery),
@@ -110,7 +102,9 @@ DIFFERENT: dict[str, str] = {
     "FragmentSession.__init__": "made by the package only",
     "SqlQuery.__init__": "made by the package only",
     "SqlQueryBuilder.__init__": "made by the package only",
+    "MergeInsertBuilder.__init__": "made by the package only",
     "LanceDataset.__init__": "lance_dataset.dataset takes what is missing",
+    "DatasetDelta.__init__": "made by the package only",
     "LanceDataset.to_pandas": "takes what to_table takes; options after batch_size are meant to be given by name",
     "LanceFragment.to_pandas": "takes what to_table takes; options after offset are meant to be given by name",
     "ScannerBuilder.nearest": _INDICES,
@@ -164,21 +158,8 @@ def test_the_calls_to_open() -> None:
         assert [each.name for each in parameters(getattr(lance_dataset, name))][: len(asked)] == asked
 
 
-def test_columns_of_fragments_are_refused_by_name(tmp_path: Path) -> None:
-    dataset = lance_dataset.write_dataset(pa.table({"id": [1]}), tmp_path / "t.lance")
-    fragment = dataset.get_fragments()[0]
-    for name, arguments in {
-        "merge": (None, "id"),
-        "merge_columns": (None,),
-        "update_columns": (None,),
-        "create_from_file": ("x", dataset, 0),
-    }.items():
-        with pytest.raises(lance_dataset.errors.UnsupportedError, match=name):
-            getattr(fragment, name)(*arguments)
-
-
 def test_submodules() -> None:
-    for name in ("debug", "fragment", "log", "sampler"):
+    for name in ("debug", "fragment", "log", "sampler", "udf"):
         assert f"lance_dataset.{name}" in sys.modules
 
 

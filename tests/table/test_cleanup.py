@@ -494,7 +494,7 @@ def test_concurrency(path: str) -> None:
         ({"delete_concurrency": -1}, OverflowError),
         ({"delete_unverified": "no"}, TypeError),
         ({"delete_unverified": 1}, TypeError),
-        ({"error_if_tagged_old_versions": None}, TypeError),
+        ({"error_if_tagged_old_versions": "yes"}, TypeError),
     ],
     ids=str,
 )
@@ -503,6 +503,14 @@ def test_wrong_arguments(path: str, options: dict[str, object], error: type[Exce
     with pytest.raises(error):
         lance.dataset(path).cleanup_old_versions(**options)
     assert files(path) == before
+
+
+def test_switches_that_are_not_given(path: str) -> None:
+    dataset = lance.dataset(path)
+    dataset.tags.create("old", 1)
+    for call in (dataset.cleanup_old_versions, dataset.explain_cleanup_old_versions):
+        with pytest.raises(ValueError, match="1 tagged version"):
+            call(dt.timedelta(0), delete_unverified=None, error_if_tagged_old_versions=None)
 
 
 def test_wrong_limit_of_files(path: str) -> None:

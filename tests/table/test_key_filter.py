@@ -68,6 +68,11 @@ def test_a_thousand_keys(tmp_path: Path) -> None:
     assert ours == theirs
 
 
+def test_very_many_keys_fill_it() -> None:
+    keys = pa.array(range(600_000), pa.int64())
+    assert build_key_filter((0,), [keys]).bitmap == b"\xff" * 32_768
+
+
 def test_nulls_equal_nothing() -> None:
     whole = build_key_filter((0, 1), [pa.array([1, None, 3], pa.int64()), pa.array(["a", "b", None])])
     assert whole == build_key_filter((0, 1), [pa.array([1], pa.int64()), pa.array(["a"])])

@@ -11,9 +11,10 @@ import pytest
 
 import lance_dataset
 from lance_dataset import LanceOperation
-from lance_dataset.errors import InvalidInputError
+from lance_dataset.errors import InvalidInputError, UnsupportedError
 from lance_dataset.schema import Field, Schema
 from lance_dataset.table.apply import first_manifest, next_manifest
+from lance_dataset.table.apply.columns import with_replaced_columns
 from lance_dataset.table.fragment import DataFile, Fragment
 from lance_dataset.table.manifest import Manifest
 from lance_dataset.table.operations import Merge, Operation, Overwrite, Project
@@ -157,3 +158,30 @@ def test_nothing_is_committed(tmp_path: Path, case: str) -> None:
     after = lance.dataset(uri)
     assert after.version == 1
     assert after.to_table() == TABLE
+
+
+def test_names_move_where_the_ids_are_sure() -> None:
+    """What `alter_columns` commits, knowing the ids; types and places are still checked, and no transaction says so."""
+    base = table()
+    swapped = schema(replace(B, id=0), replace(A, id=1), struct(replace(X, name="y"), replace(Y, name="x")), L)
+    assert next_manifest(base, Project(swapped, moves_names=True)).schema == swapped
+    rewritten = tuple(replace(each, files=fragment(each.id, "g", fields=(7,)).files) for each in base.fragments)
+    cast = schema(replace(A, id=7, name="b", logical_type="int32"), replace(B, name="a"), S, L)
+    assert next_manifest(base, Merge(rewritten, cast, moves_names=True)).schema == cast
+    with pytest.raises(InvalidInputError, match="field id 1"):
+        next_manifest(base, Merge(rewritten, cast))
+    moved = schema(A, B, struct(X), Y)
+    for operation in (Project(moved, moves_names=True), Merge(tuple(base.fragments), moved, moves_names=True)):
+        with pytest.raises(InvalidInputError, match="another parent"):
+            next_manifest(base, operation)
+    assert Project(swapped, moves_names=True) == Project(swapped)
+
+
+def test_the_first_column_of_a_legacy_file_stays() -> None:
+    """Readers count the columns from it: a tombstone there makes others of all of them."""
+    old = DataFile("old", (0, 1, 2), (), 0, 2, 99)
+    for ids, kept in (((1,), (0, -2, 2)), ((2,), (0, 1, -2)), ((0, 1, 2), None)):
+        new = DataFile("new", ids, (), 0, 2, 99)
+        assert [file.fields for file in with_replaced_columns((old,), new)] == [*([kept] if kept else []), ids]
+    with pytest.raises(UnsupportedError, match="first column"):
+        with_replaced_columns((old,), DataFile("new", (0, 1), (), 0, 2, 99))

@@ -25,8 +25,8 @@ DEFAULT_RETRY_TIMEOUT = dt.timedelta(seconds=30)
 def repeated_on_conflict(
     dataset: LanceDataset,
     change: Callable[[LanceDataset], tuple[Manifest, _Result]],
-    conflict_retries: int,
-    retry_timeout: dt.timedelta,
+    conflict_retries: int | None,
+    retry_timeout: dt.timedelta | None,
 ) -> _Result:
     """Compute and commit a change, again on the newest version when others were faster; the handle moves to the result.
 
@@ -38,7 +38,7 @@ def repeated_on_conflict(
         Computes the change against the version that a handle shows, commits it, and returns the new version and what
         else is to be returned. It takes back what it wrote when it fails.
     conflict_retries, retry_timeout
-        How often, and how long, to repeat it.
+        How often, and how long, to repeat it; None for the defaults.
 
     Raises
     ------
@@ -47,11 +47,12 @@ def repeated_on_conflict(
     InvalidInputError, TypeError
         `conflict_retries` or `retry_timeout` is none.
     """
-    check_count("conflict_retries", conflict_retries)
-    check_duration("retry_timeout", retry_timeout)
-    deadline = time.monotonic() + retry_timeout.total_seconds()
+    retries = DEFAULT_CONFLICT_RETRIES if conflict_retries is None else conflict_retries
+    timeout = DEFAULT_RETRY_TIMEOUT if retry_timeout is None else retry_timeout
+    check_count("conflict_retries", retries)
+    check_duration("retry_timeout", timeout)
+    deadline = time.monotonic() + timeout.total_seconds()
     handle = dataset
-    retries = conflict_retries
     while True:
         try:
             manifest, result = change(handle)

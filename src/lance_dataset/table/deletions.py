@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import secrets
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +16,9 @@ from lance_dataset.table.fragment import DeletionFile, DeletionFileType, Fragmen
 from lance_dataset.table.paths import FileLocator
 from lance_dataset.table.roaring import decode_bitmap, encode_bitmap
 
-__all__ = ["decode_deletions", "encode_deletions", "read_deletions", "write_deletions"]
+__all__ = ["decode_deletions", "encode_deletions", "read_deletions", "united", "write_deletions"]
+
+_Offset = TypeVar("_Offset", np.uint32, np.int64)
 
 #: Up to this many offsets are written as an Arrow file, more as a bitmap.
 _MAX_ARROW = 5_000
@@ -84,7 +87,9 @@ def write_deletions(
     DeletionFile
         What goes into `Fragment.deletion_file`.
     """
-    distinct = np.unique(np.asarray(offsets, dtype=np.uint32))
+    distinct = np.asarray(offsets, dtype=np.uint32)
+    if (distinct[1:] <= distinct[:-1]).any():
+        distinct = np.unique(distinct)
     if len(distinct) == 0:
         raise InvalidInputError(f"no rows of fragment {fragment_id} are deleted, so it needs no deletion file")
     file_type = DeletionFileType.ARROW_ARRAY if len(distinct) <= _MAX_ARROW else DeletionFileType.BITMAP
@@ -99,6 +104,15 @@ def write_deletions(
         output.abort()
         raise
     return file
+
+
+def united(first: npt.NDArray[_Offset], second: npt.NDArray[_Offset]) -> npt.NDArray[_Offset]:
+    """Ascending offsets out of two ascending lists that have none in common."""
+    if len(first) == 0 or len(second) == 0:
+        return second if len(first) == 0 else first
+    both = np.concatenate([first, second])
+    both.sort(kind="stable")  # which finds the two runs and merges them
+    return both
 
 
 def encode_deletions(offsets: npt.NDArray[np.uint32], file_type: DeletionFileType) -> bytes:

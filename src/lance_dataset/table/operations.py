@@ -254,11 +254,15 @@ class Merge:
         The new schema, field ids given.
     preserves_nullability
         Whether no field became non-nullable, so that rows written by others meanwhile still fit.
+    moves_names
+        Whether names may change and move to other fields, the field ids being sure to come from the schema of the
+        table. Not part of the stored transaction.
     """
 
     fragments: tuple[Fragment, ...]
     schema: Schema
     preserves_nullability: bool = False
+    moves_names: bool = field(default=False, compare=False)
 
     @property
     def name(self) -> str:
@@ -364,10 +368,14 @@ class Project:
         The new schema, field ids given.
     preserves_nullability
         Whether no field became non-nullable, so that rows written by others meanwhile still fit.
+    moves_names
+        Whether names may move from field to field, the field ids being sure to come from the schema of the table. Not
+        part of the stored transaction.
     """
 
     schema: Schema
     preserves_nullability: bool = False
+    moves_names: bool = field(default=False, compare=False)
 
     @property
     def name(self) -> str:

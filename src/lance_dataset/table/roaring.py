@@ -1,11 +1,14 @@
 """Roaring bitmaps of 32-bit values in their portable form.
 
-Reading is done here, with every count and length checked, because the bytes come from files; writing is CRoaring's.
+Reading is done here, with every count and length checked, because the bytes come from files; runs are found by
+CRoaring.
 """
 
 from __future__ import annotations
 
 import struct
+from collections.abc import Mapping
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +16,7 @@ import pyroaring
 
 from lance_dataset.errors import CorruptFileError
 
-__all__ = ["decode_bitmap", "encode_bitmap"]
+__all__ = ["decode_bitmap", "decode_treemap", "encode_bitmap", "encode_treemap"]
 
 _NO_RUNS = 0x303A
 _WITH_RUNS = 0x303B
@@ -24,9 +27,33 @@ _BITSET_BYTES = 8192
 
 def encode_bitmap(values: npt.ArrayLike) -> bytes:
     """Serialize a set of unsigned 32-bit values."""
-    bitmap = pyroaring.BitMap(np.asarray(values, dtype=np.uint32))
+    distinct = np.asarray(values, dtype=np.uint32)
+    if (distinct[1:] <= distinct[:-1]).any():
+        distinct = np.unique(distinct)
+    bitmap = pyroaring.BitMap.deserialize(_without_runs(distinct))  # which is faster than giving it the values
     bitmap.run_optimize()
     return bitmap.serialize()
+
+
+def _without_runs(values: npt.NDArray[np.uint32]) -> bytes:
+    """Ascending values with a container of an array or of bits for each upper half."""
+    upper, lower = (values >> np.uint32(16)).astype("<u2"), values.astype("<u2")
+    starts = np.flatnonzero(np.append(True, upper[1:] != upper[:-1])[: len(values)])
+    parts = [lower[low:high] for low, high in pairwise([*starts.tolist(), len(values)])]
+    containers = [part if len(part) <= _MAX_ARRAY else _bits(part) for part in parts]
+    heads = np.array([(upper[low], len(part) - 1) for low, part in zip(starts.tolist(), parts, strict=True)], "<u2")
+    sizes = [container.nbytes for container in containers]
+    first = 8 + heads.nbytes + 4 * len(parts)
+    offsets = np.cumsum([first, *sizes[:-1]])[: len(parts)].astype("<u4")
+    head = struct.pack("<II", _NO_RUNS, len(parts))
+    return b"".join([head, heads.tobytes(), offsets.tobytes(), *(container.tobytes() for container in containers)])
+
+
+def _bits(values: npt.NDArray[np.uint16]) -> npt.NDArray[np.uint8]:
+    """A bit for each number of 16 bits, set for some."""
+    bits = np.zeros(1 << 16, np.uint8)
+    bits[values] = 1
+    return np.packbits(bits, bitorder="little")
 
 
 def decode_bitmap(data: bytes, limit: int, where: str) -> npt.NDArray[np.uint32]:
@@ -51,19 +78,62 @@ def decode_bitmap(data: bytes, limit: int, where: str) -> npt.NDArray[np.uint32]
     CorruptFileError
         The bytes are no bitmap, or a value is not below `limit`.
     """
+    return _decoded(data, limit, where)[0]
+
+
+def encode_treemap(bitmaps: Mapping[int, bytes]) -> bytes:
+    """Serialize a set of unsigned 64-bit values: by upper half, what `encode_bitmap` makes of the lower ones."""
+    parts = [struct.pack("<I", high) + bitmap for high, bitmap in sorted(bitmaps.items())]
+    return struct.pack("<Q", len(parts)) + b"".join(parts)
+
+
+def decode_treemap(data: bytes, limits: Mapping[int, int], where: str) -> dict[int, npt.NDArray[np.uint32]]:
+    """Values of a serialized set of unsigned 64-bit values: the lower halves, ascending, by their upper half.
+
+    Parameters
+    ----------
+    data
+        The bytes; those behind it are ignored.
+    limits
+        Which upper halves may occur, and what every lower half must be below.
+    where
+        Name of the file, for error messages.
+
+    Raises
+    ------
+    CorruptFileError
+        The bytes are no such set, or a value is not inside the limits.
+    """
+    found: dict[int, npt.NDArray[np.uint32]] = {}
+    position = 8
     try:
-        parts = _containers(data, limit)
+        (count,) = struct.unpack_from("<Q", data)
+        if count > len(limits):
+            raise ValueError(f"claims {count} bitmaps where at most {len(limits)} are possible")
+        for _ in range(count):
+            (high,) = struct.unpack_from("<I", data, position)
+            if high not in limits or high in found:
+                raise ValueError(f"a bitmap for {high}, which may not be there or is there twice")
+            found[high], size = _decoded(data[position + 4 :], limits[high], where)
+            position += 4 + size
+    except (struct.error, ValueError) as error:
+        raise CorruptFileError(f"{where}: invalid 64-bit roaring bitmap: {error}") from error
+    return found
+
+
+def _decoded(data: bytes, limit: int, where: str) -> tuple[npt.NDArray[np.uint32], int]:
+    """Values of a bitmap, and its size in bytes."""
+    try:
+        parts, size = _containers(data, limit)
     except (struct.error, ValueError) as error:
         raise CorruptFileError(f"{where}: invalid roaring bitmap: {error}") from error
-    if not parts:
-        return np.empty(0, np.uint32)
-    values = np.concatenate(parts)
-    if int(values[-1]) >= limit:
+    values = np.concatenate(parts) if parts else np.empty(0, np.uint32)
+    if len(values) and int(values[-1]) >= limit:
         raise CorruptFileError(f"{where}: holds the value {values[-1]}, which is not below {limit}")
-    return values
+    return values, size
 
 
-def _containers(data: bytes, limit: int) -> list[npt.NDArray[np.uint32]]:
+def _containers(data: bytes, limit: int) -> tuple[list[npt.NDArray[np.uint32]], int]:
     count, run_flags, position = _header(data)
     keys = np.frombuffer(data, "<u2", 2 * count, position).reshape(count, 2).astype(np.int64)
     position += 4 * count
@@ -91,7 +161,7 @@ def _containers(data: bytes, limit: int) -> list[npt.NDArray[np.uint32]]:
         if len(values) != cardinality:
             raise ValueError(f"a container holds {len(values)} values, its header says {cardinality}")
         parts.append(values.astype(np.uint32) + np.uint32(key << 16))
-    return parts
+    return parts, position
 
 
 def _header(data: bytes) -> tuple[int, bytes | None, int]:

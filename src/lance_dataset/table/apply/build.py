@@ -116,7 +116,9 @@ def next_manifest(
         if restored is None:
             raise InvalidInputError(f"version {operation.version} is to be restored, but it was not read")
         return finished(restore(base, restored), base, complete)
-    changed = _changed(replace(base, index_section=with_current_coverage(base.index_section)), operation, complete)
+    locator = None if complete is None else complete.locator(base.base_paths)
+    current = with_current_coverage(base.index_section, locator)
+    changed = _changed(replace(base, index_section=current), operation, complete)
     section = with_true_catch_up(base.index_section, changed.index_section, base.version + 1)
     return finished(replace(changed, index_section=section), base, complete)
 

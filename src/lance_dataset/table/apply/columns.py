@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from lance_dataset.errors import InvalidInputError
+from lance_dataset.errors import InvalidInputError, UnsupportedError
 from lance_dataset.schema import Field, Schema
 from lance_dataset.table.apply.lineage import stamped, without_lineage
 from lance_dataset.table.apply.numbering import check_file_versions, check_ids, new_fragments
@@ -15,7 +15,7 @@ from lance_dataset.table.indices.changes import without_changed_columns, without
 from lance_dataset.table.manifest import Manifest
 from lance_dataset.table.operations import DataReplacement, Merge, Project
 
-__all__ = ["merge", "project", "replace_data"]
+__all__ = ["merge", "project", "replace_data", "with_replaced_columns"]
 
 #: Field id of a column that is no longer used; the hidden columns of row lineage have lower ones.
 _TOMBSTONE = -2
@@ -44,7 +44,7 @@ def merge(base: Manifest, operation: Merge) -> Manifest:
     check_file_versions(base.storage_version, FragmentList.of(()), operation.fragments)
     added, next_row_id = new_fragments(base, new)
     merged += added
-    _check_merged_schema(base, operation.schema, merged)
+    _check_merged_schema(base, operation, merged)
     fragments = FragmentList.of(merged)
     check_ids(fragments)
     return replace(
@@ -78,7 +78,7 @@ def _merged(base: Manifest, fragment: Fragment) -> Fragment:
 
 def project(base: Manifest, operation: Project) -> Manifest:
     """Another schema over the same files, without those that hold nothing of it."""
-    _check_projected_schema(base, operation.schema)
+    _check_projected_schema(base, operation)
     known = {node.id for node in operation.schema.walk()}
     changed = {}
     for fragment in base.fragments:
@@ -119,9 +119,9 @@ def _places(fields: Sequence[Field], above: _Place | None = None) -> Iterator[tu
         yield from _places(node.children, place)
 
 
-def _check_merged_schema(base: Manifest, schema: Schema, merged: Sequence[Fragment]) -> None:
+def _check_merged_schema(base: Manifest, operation: Merge, merged: Sequence[Fragment]) -> None:
     """Refuse a schema by which the kept files of a Merge would be read as something else."""
-    old, new = dict(_places(base.schema.fields)), dict(_places(schema.fields))
+    old, new = dict(_places(base.schema.fields)), dict(_places(operation.schema.fields))
     kept = _kept_ids(base, merged)
     for field_id, place in new.items():
         before = old.get(field_id)
@@ -131,7 +131,7 @@ def _check_merged_schema(base: Manifest, schema: Schema, merged: Sequence[Fragme
             continue
         rewritten = field_id not in kept and not (before.field.children or place.field.children)
         _check_meaning(field_id, before, place, "Merge", rewritten=rewritten)
-        if before.field.name != place.field.name:
+        if before.field.name != place.field.name and not operation.moves_names:
             raise InvalidInputError(
                 f"a Merge keeps names, but field id {field_id} is {before} and would become {place}; take the field "
                 "ids from `dataset.lance_schema` (a plain Arrow schema is numbered from 0 on), and rename columns with "
@@ -146,9 +146,9 @@ def _kept_ids(base: Manifest, merged: Sequence[Fragment]) -> set[int]:
     return {field_id for file in files for field_id in file.fields}
 
 
-def _check_projected_schema(base: Manifest, schema: Schema) -> None:
+def _check_projected_schema(base: Manifest, operation: Project) -> None:
     """Refuse a schema by which the files would be read as something else."""
-    old, new = dict(_places(base.schema.fields)), dict(_places(schema.fields))
+    old, new = dict(_places(base.schema.fields)), dict(_places(operation.schema.fields))
     siblings = {(place.parent, place.field.name): field_id for field_id, place in old.items()}
     for field_id, place in new.items():
         before = old.get(field_id)
@@ -156,7 +156,7 @@ def _check_projected_schema(base: Manifest, schema: Schema) -> None:
             continue
         _check_meaning(field_id, before, place, "Project", rewritten=False)
         owner = siblings.get((place.parent, place.field.name), field_id)
-        if owner != field_id:
+        if owner != field_id and not operation.moves_names:
             raise InvalidInputError(
                 f"a Project would rename field id {field_id} from {before} to {place}, which is the name of field id "
                 f"{owner}: the schema seems to be numbered from scratch; take the field ids from "
@@ -247,7 +247,7 @@ def replace_data(base: Manifest, operation: DataReplacement) -> Manifest:
             raise InvalidInputError(
                 f"the data of fragment {fragment_id} is replaced twice; give one file with all fields"
             )
-        files = _with_file(current.files, file)
+        files = with_replaced_columns(current.files, file, in_place=True)
         if files == current.files:
             raise InvalidInputError(
                 f"Expected to modify the fragment but no changes were made: fragment {fragment_id} has the file "
@@ -275,13 +275,37 @@ def _common_fields(base: Manifest, operation: DataReplacement) -> set[int]:
     return fields
 
 
-def _with_file(files: tuple[DataFile, ...], new: DataFile) -> tuple[DataFile, ...]:
-    """The files with a new one in the place of that with the same columns, else behind those it takes columns from."""
+def with_replaced_columns(
+    files: tuple[DataFile, ...], new: DataFile, *, in_place: bool = False
+) -> tuple[DataFile, ...]:
+    """The data files of a fragment with a new one behind those it takes columns from.
+
+    Parameters
+    ----------
+    files
+        The files so far. They get tombstones for the fields of the new one; those with nothing else go.
+    new
+        The new file.
+    in_place
+        Whether it takes the place of a file with the very same fields.
+
+    Raises
+    ------
+    UnsupportedError
+        A legacy (0.1) file would lose its first field, from which its readers count the others.
+    """
     for position, file in enumerate(files):
-        if (file.fields, file.storage_version) == (new.fields, new.storage_version):
+        if in_place and (file.fields, file.storage_version) == (new.fields, new.storage_version):
             return (*files[:position], new, *files[position + 1 :])
     taken = {field_id: _TOMBSTONE for field_id in new.fields if field_id >= 0}
-    kept = (replace(file, fields=_renamed(file.fields, taken)) for file in files)
+    kept = [replace(file, fields=_renamed(file.fields, taken)) for file in files]
+    for file, before in zip(kept, files, strict=True):
+        live = {field_id for field_id in file.fields if field_id >= 0}
+        if file.is_legacy and live and min(field_id for field_id in before.fields if field_id >= 0) not in live:
+            raise UnsupportedError(
+                f"data file {file.path!r} is of version 0.1: its first column cannot be replaced without the others; "
+                "write all of its columns anew"
+            )
     return (*(file for file in kept if any(field_id != _TOMBSTONE for field_id in file.fields)), new)
 
 

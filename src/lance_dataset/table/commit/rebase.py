@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence, Set
-from concurrent.futures import wait
+from collections.abc import Callable, Iterable, Set
 from dataclasses import replace
 
 import numpy as np
 
 from lance_dataset.errors import InvalidInputError
-from lance_dataset.file.threads import shared_pool
 from lance_dataset.io.base import ObjectStore
+from lance_dataset.io.threads import for_each
 from lance_dataset.table.commit.leftovers import remove_superseded
 from lance_dataset.table.conflicts import AffectedRows, retryable_conflict
 from lance_dataset.table.conflicts.log import with_log_progress
-from lance_dataset.table.deletions import read_deletions, write_deletions
+from lance_dataset.table.deletions import read_deletions, united, write_deletions
 from lance_dataset.table.fragment import Fragment
 from lance_dataset.table.indices.coverage import MEMORY_INDEX, REUSE_INDEX, coverage, parse_indices
 from lance_dataset.table.indices.metadata import IndexMetadata
@@ -77,7 +76,7 @@ def rebase_rows(
         written.append(_merged(store, root, locator, operation, latest, fragment_id, affected_rows))
 
     try:
-        _for_each(merge, sorted(marked))
+        for_each(merge, sorted(marked))
     except BaseException:
         remove_superseded(store, root, written, kept=())
         raise
@@ -94,18 +93,6 @@ def rebase_rows(
         return replace(operation, updated_fragments=fragments, deleted_fragment_ids=ids)
     ids = (*operation.removed_fragment_ids, *removed)
     return replace(operation, updated_fragments=fragments, removed_fragment_ids=ids)
-
-
-def _for_each(function: Callable[[int], None], ids: Sequence[int]) -> None:
-    """Call a function for every id, for several at once where there are several; every call has ended at the end."""
-    if len(ids) < 2:
-        for fragment_id in ids:
-            function(fragment_id)
-        return
-    calls = [shared_pool().submit(function, fragment_id) for fragment_id in ids]
-    wait(calls)
-    for call in calls:
-        call.result()
 
 
 def _merged(
@@ -127,7 +114,7 @@ def _merged(
     theirs = read_deletions(locator, current)
     if np.isin(ours, theirs).any():
         raise retryable_conflict(operation.name, "Delete", latest.version)
-    deletion_file = write_deletions(store, root, fragment_id, latest.version, np.union1d(theirs, ours))
+    deletion_file = write_deletions(store, root, fragment_id, latest.version, united(theirs, ours))
     return replace(current, deletion_file=deletion_file)
 
 

@@ -27,6 +27,9 @@ _SALT = np.array(
     [0x47B6137B, 0x44974D91, 0x8824AD5B, 0xA2B7289D, 0x705495C7, 0x2DF1424B, 0x9EFC4947, 0x5C6BFB31], np.uint32
 )
 
+#: Rows that are hashed together, as each takes some hundred bytes meanwhile.
+_ROWS_AT_ONCE = 1 << 16
+
 
 def may_share_keys(first: KeyFilter, second: KeyFilter) -> bool:
     """Whether two filters may hold the same key; also true where they cannot be compared.
@@ -76,8 +79,10 @@ def build_key_filter(field_ids: Sequence[int], keys: Sequence[pa.Array | pa.Chun
     if not all(_is_hashable(column.type) for column in whole.columns):
         blocks[:] = 0xFFFFFFFF
     else:
-        for batch in whole.to_batches():
+        for batch in whole.to_batches(_ROWS_AT_ONCE):
             _insert(blocks, _hashes(batch.columns))
+            if bool((blocks == 0xFFFFFFFF).all()):
+                break  # nothing is left to set
     return KeyFilter(
         field_ids=tuple(field_ids),
         bitmap=blocks.astype("<u4").tobytes(),

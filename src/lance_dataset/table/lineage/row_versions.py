@@ -40,6 +40,11 @@ class RowVersions:
         """(number of rows, version) pairs in physical order."""
         return tuple(zip(self.counts.tolist(), self.versions.tolist(), strict=True))
 
+    @property
+    def bounds(self) -> npt.NDArray[np.int64]:
+        """Where the runs begin, then the number of rows."""
+        return np.concatenate([np.zeros(1, np.int64), self._ends])
+
     @cached_property
     def _ends(self) -> npt.NDArray[np.int64]:
         return np.cumsum(self.counts)
@@ -93,8 +98,8 @@ class RowVersions:
 
     def slice(self, start: int, stop: int) -> RowVersions:
         """The versions of physical rows ``[start, stop)``."""
-        bounds = np.concatenate([np.zeros(1, np.int64), self._ends]).clip(start, max(start, stop))
-        return RowVersions(np.diff(bounds), self.versions)._joined()
+        cuts = self.bounds.clip(start, max(start, stop))
+        return RowVersions(np.diff(cuts), self.versions)._joined()
 
     def without(self, offsets: npt.NDArray[np.int64]) -> RowVersions:
         """The versions but for those of some physical rows, which are ascending and inside."""

@@ -8,6 +8,7 @@ together. What is written is the smallest of the five for the ids, by the estima
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeAlias
@@ -49,6 +50,20 @@ class Runs:
         apart = (values[1:] != values[:-1] + _ONE) | (values[:-1] == np.uint64(MAX_ID))
         begins = np.concatenate([np.zeros(1, np.int64), np.flatnonzero(apart) + 1])
         return cls(values[begins], np.append(begins, len(values)))
+
+    @classmethod
+    def joined(cls, parts: Iterable[Runs]) -> Runs:
+        """The ids of several sequences one after the other."""
+        found = list(parts)
+        first = np.concatenate([np.empty(0, np.uint64), *(part.first for part in found)])
+        lengths = np.concatenate([np.empty(0, np.int64), *(part.lengths for part in found)])
+        return cls(first, np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)]))
+
+    def ascending(self) -> Runs:
+        """The runs in the order of their first ids: all ids in ascending order, if none is there twice."""
+        order = np.argsort(self.first, kind="stable")
+        lengths = self.lengths[order]
+        return Runs(self.first[order], np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)]))
 
     def __len__(self) -> int:
         return int(self.starts[-1])

@@ -32,6 +32,9 @@ class Completion(Protocol):
     def hidden_column(self, fragment: Fragment, name: str, bases: Sequence[BasePath]) -> NDArray[np.uint64]:
         """Row lineage of a fragment that is in one of its files, see `read_hidden_column`."""
 
+    def locator(self, bases: Sequence[BasePath]) -> FileLocator:
+        """What finds the files."""
+
 
 class FragmentCompletion:
     """Looks into the files of fragments whose row counts or file sizes are unknown. Every file is read once.
@@ -46,6 +49,10 @@ class FragmentCompletion:
         self._store = store
         self._root = root
         self._known: dict[tuple[object, ...], Fragment] = {}
+
+    def locator(self, bases: Sequence[BasePath]) -> FileLocator:
+        """What finds the files."""
+        return FileLocator(self._store, self._root, bases)
 
     def __call__(self, fragments: Sequence[Fragment], bases: Sequence[BasePath]) -> FragmentList:
         """The fragments with all counts and sizes; those without live rows are left out.
@@ -85,7 +92,7 @@ def _filled(fragment: Fragment, known: Fragment) -> Fragment:
 
 
 def _map(function: Callable[[Fragment], Fragment], fragments: Sequence[Fragment]) -> list[Fragment]:
-    if len(fragments) < 2 or cpu_count() < 2:
+    if len(fragments) < 2 or cpu_count() < 2 or shared_pool.is_worker:
         return [function(fragment) for fragment in fragments]
     return list(shared_pool().map(function, fragments))
 

@@ -1,0 +1,1 @@
+"""Merging a source into a table by key: `merge_insert`."""

@@ -1,0 +1,296 @@
+"""Running a merge: rows are matched, what changes is written, and that is committed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import chain
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from lance_dataset.changes.column_files import remove_column_files
+from lance_dataset.changes.merge.clauses import MergeClauses, WhenMatched, WriteMode, primary_key
+from lance_dataset.changes.merge.columns import MergeColumns
+from lance_dataset.changes.merge.conditions import PairCondition
+from lance_dataset.changes.merge.in_place import (
+    ColumnChanges,
+    commit_column_changes,
+    is_cheaper_in_place,
+    prepare_column_changes,
+    why_not_in_place,
+)
+from lance_dataset.changes.merge.keys import cast_keys
+from lance_dataset.changes.merge.matching import Matches, Matching, find_matches
+from lance_dataset.changes.merge.rows import in_write_order, masked_rows, new_rows, row_ids_of
+from lance_dataset.changes.merge.source import DEFAULT_BUDGET, Source
+from lance_dataset.changes.row_moves import RowMoves, commit_row_moves, discard_row_moves, prepare_row_moves
+from lance_dataset.errors import InvalidInputError
+from lance_dataset.query.expr import compile_filter
+from lance_dataset.query.metrics import ScanMetrics
+from lance_dataset.schema import Schema
+from lance_dataset.table.conflicts.key_filter import build_key_filter
+from lance_dataset.table.manifest import Manifest
+from lance_dataset.table.operations import CompactedSsTable, KeyFilter, Update
+from lance_dataset.target import WriteTarget
+from lance_dataset.target_bases import data_folders
+from lance_dataset.writer import DataFolder
+
+if TYPE_CHECKING:
+    from lance_dataset.dataset import LanceDataset
+
+__all__ = ["Merge", "MergeOptions", "PreparedMerge", "commit_merge", "discard_merge"]
+
+
+@dataclass(frozen=True)
+class MergeOptions:
+    """How a merge writes its files.
+
+    Attributes
+    ----------
+    storage_version
+        File version of new files, None for that of the table.
+    target_bases, target_all_bases
+        Where files of new rows go, see `data_folders`.
+    compacted
+        See `Update`.
+    """
+
+    storage_version: str | None = None
+    target_bases: tuple[str, ...] | None = None
+    target_all_bases: bool | None = None
+    compacted: tuple[CompactedSsTable, ...] = ()
+
+
+@dataclass(frozen=True)
+class PreparedMerge:
+    """A merge computed against one version; its files are written.
+
+    Attributes
+    ----------
+    change
+        What to commit.
+    inserted, updated, deleted
+        Numbers of rows.
+    """
+
+    change: RowMoves | ColumnChanges
+    inserted: int
+    updated: int
+    deleted: int
+
+    @property
+    def operation(self) -> Update:
+        """What to commit."""
+        return self.change.operation
+
+    @property
+    def statistics(self) -> dict[str, int]:
+        """Numbers of rows by the names that users see."""
+        return {
+            "num_inserted_rows": self.inserted,
+            "num_updated_rows": self.updated,
+            "num_deleted_rows": self.deleted,
+        }
+
+
+def commit_merge(dataset: LanceDataset, prepared: PreparedMerge) -> Manifest:
+    """Commit a merge; its files are removed if that fails.
+
+    Raises
+    ------
+    CommitConflictError
+        Others changed some of the same rows, inserted some of the same keys, or changed the table otherwise.
+    """
+    if isinstance(prepared.change, ColumnChanges):
+        return commit_column_changes(dataset, prepared.change)
+    return commit_row_moves(dataset, prepared.change)
+
+
+def discard_merge(dataset: LanceDataset, prepared: PreparedMerge) -> None:
+    """Remove the files of a merge that was not committed."""
+    if isinstance(prepared.change, ColumnChanges):
+        remove_column_files(dataset, prepared.change.files)
+    else:
+        discard_row_moves(dataset, prepared.change)
+
+
+@dataclass
+class Merge:
+    """A merge with its source, which can be computed against several versions.
+
+    Attributes
+    ----------
+    clauses, options
+        What it does, and how.
+    source_schema
+        Schema of the source as it was given.
+    columns
+        How it goes with the table as it was then.
+    source
+        What was kept of it.
+    """
+
+    clauses: MergeClauses
+    options: MergeOptions
+    source_schema: pa.Schema
+    columns: MergeColumns
+    source: Source
+
+    @classmethod
+    def collect(
+        cls,
+        table: Schema,
+        clauses: MergeClauses,
+        options: MergeOptions,
+        schema: pa.Schema,
+        batches: Iterable[pa.RecordBatch],
+    ) -> Merge:
+        """Read a source to its end; raises as `MergeColumns.of`. Without rows, it may have other types than the table.
+
+        Parameters
+        ----------
+        table
+            Schema of the table.
+        schema, batches
+            The source.
+        """
+        schema, batches = _typed_source(table, schema, batches)
+        columns = MergeColumns.of(table, schema, clauses)
+        _check_mode(clauses, columns)
+        kept = (columns.collected(batch) for batch in batches)
+        source = Source.collect(kept, columns.collected_schema(schema), budget=DEFAULT_BUDGET)
+        return cls(clauses, options, schema, columns, source)
+
+    def prepare(self, dataset: LanceDataset, metrics: ScanMetrics | None = None) -> PreparedMerge:
+        """Compute the merge against the version that a handle shows, and write its files.
+
+        Raises
+        ------
+        InvalidInputError
+            Several source rows for one target row, or any match where a match is to fail.
+        SchemaError
+            The source does not fit the table, or has nulls where it allows none.
+        FilterError, FieldNotFoundError
+            A condition does not fit the columns.
+        """
+        clauses, source = self.clauses, self.source
+        columns, matching = self.resolved(dataset)
+        folders = _folders(dataset, self.options)
+        matches = find_matches(dataset, matching, metrics)
+        matched = len(matches.addresses)
+        updates = clauses.matched is WhenMatched.UPDATE
+        change: RowMoves | ColumnChanges
+        if self._stays_in_place(dataset, columns, matches):
+            change = prepare_column_changes(
+                dataset,
+                columns,
+                source,
+                matches,
+                storage_version=self.options.storage_version,
+                compacted=self.options.compacted,
+            )
+        else:
+            change = self._moves(dataset, columns, matches, folders)
+        return PreparedMerge(
+            change,
+            inserted=matches.num_new,
+            updated=matched if updates else 0,
+            deleted=len(matches.rest) + (0 if updates else matched),
+        )
+
+    def resolved(self, dataset: LanceDataset) -> tuple[MergeColumns, Matching]:
+        """The columns of the source and the search for matches, for the version that a handle shows."""
+        clauses, source = self.clauses, self.source
+        columns = self.columns
+        if columns.table is not dataset._manifest.schema:
+            columns = MergeColumns.of(dataset._manifest.schema, self.source_schema, clauses)
+            _check_mode(clauses, columns)
+        target = dataset._scanned_schema.storage_arrow
+        condition = None
+        if clauses.matched is WhenMatched.UPDATE and clauses.condition is not None:
+            condition = PairCondition.compile(clauses.condition, source.schema, target)
+        rest = compile_filter(clauses.rest_condition, target) if clauses.deletes_rest else None
+        types = [target.field(name).type for name in columns.keys]
+        keys = [
+            cast_keys(source.column(name), arrow, name) for name, arrow in zip(columns.source_keys, types, strict=True)
+        ]
+        return columns, Matching(clauses, source, keys, condition, rest)
+
+    def _stays_in_place(self, dataset: LanceDataset, columns: MergeColumns, matches: Matches) -> bool:
+        mode = self.clauses.write_mode
+        if mode is not WriteMode.AUTO:
+            return mode is WriteMode.COLUMNS
+        if not self.clauses.updates_only or why_not_in_place(self.clauses, columns) is not None:
+            return False
+        return is_cheaper_in_place(dataset, self.source, matches)
+
+    def _moves(
+        self, dataset: LanceDataset, columns: MergeColumns, matches: Matches, folders: Sequence[DataFolder]
+    ) -> RowMoves:
+        clauses, source, options = self.clauses, self.source, self.options
+        table = dataset._manifest.schema
+        batches: Iterable[pa.RecordBatch] = ()
+        moved = matches.addresses[:0]
+        if clauses.writes_source:
+            updates = clauses.matched is WhenMatched.UPDATE
+            ordered = in_write_order(columns, matches, source.num_rows) if updates else (moved, matches.source_rows[:0])
+            moved = ordered[0]
+            batches = new_rows(dataset, columns, source, ordered, matches.is_new)
+        return prepare_row_moves(
+            dataset,
+            masked_rows(matches.addresses, matches.rest),
+            table,
+            batches,
+            partial(row_ids_of, dataset._reader, moved),
+            fields=[node.id for node in (table.walk() if clauses.writes_source else table.fields)],
+            storage_version=options.storage_version,
+            inserted_rows=_key_filter(table, source, clauses, matches),
+            compacted=options.compacted,
+            folders=folders,
+        )
+
+
+def _check_mode(clauses: MergeClauses, columns: MergeColumns) -> None:
+    """Refuse to leave rows in place where that cannot be."""
+    if clauses.write_mode is WriteMode.COLUMNS:
+        reason = why_not_in_place(clauses, columns)
+        if reason is not None:
+            raise InvalidInputError(
+                f"write_mode 'rewrite_columns' cannot express this merge insert: {reason}; use 'auto' or 'rewrite_rows'"
+            )
+
+
+def _folders(dataset: LanceDataset, options: MergeOptions) -> Sequence[DataFolder]:
+    if options.target_bases is None and options.target_all_bases is None:
+        return ()
+    if options.target_bases == ():
+        raise InvalidInputError("target_bases cannot be empty; leave it out to write to the dataset itself")
+    target = WriteTarget.find(dataset, None, None, as_shown=True)
+    return data_folders(target, options.target_bases, options.target_all_bases, dataset._storage_options)
+
+
+def _typed_source(
+    table: Schema, schema: pa.Schema, batches: Iterable[pa.RecordBatch]
+) -> tuple[pa.Schema, Iterable[pa.RecordBatch]]:
+    """A source; one without rows has the types of the table, as those of an empty DataFrame or list say nothing."""
+    rows = (batch for batch in batches if batch.num_rows)
+    first = next(rows, None)
+    if first is not None:
+        return schema, chain((first,), rows)
+    known = {field.name: field.type for field in table.arrow}
+    fields = [field.with_type(known.get(field.name, field.type)) for field in schema]
+    return pa.schema(fields, schema.metadata), ()
+
+
+def _key_filter(table: Schema, source: Source, clauses: MergeClauses, matches: Matches) -> KeyFilter | None:
+    """The keys of inserted rows, if the table declares that they are unique."""
+    key = primary_key(table)
+    if not key or set(key) != set(clauses.on):
+        return None
+    ids = [table.top_level(name).id for name in key]
+    if not matches.num_new or matches.is_new is None:
+        return build_key_filter(ids, [pa.array([], table.top_level(name).storage_type) for name in key])
+    chosen = pa.array(matches.is_new)
+    return build_key_filter(ids, [source.column(name).filter(chosen) for name in key])

@@ -1,0 +1,176 @@
+"""Merges that only change some columns: those get new files beside the old ones, and rows stay where they are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from lance_dataset.changes.column_files import commit_column_files, remove_column_files
+from lance_dataset.changes.column_rewrites import rewrite_columns
+from lance_dataset.changes.merge.clauses import MergeClauses, WhenMatched
+from lance_dataset.changes.merge.columns import MergeColumns
+from lance_dataset.changes.merge.matching import Matches
+from lance_dataset.changes.merge.sizes import source_row_bytes
+from lance_dataset.changes.merge.source import Source
+from lance_dataset.query.fragment_reader import FragmentReader
+from lance_dataset.query.projection import project, with_blob_values
+from lance_dataset.query.table_reader import ROW_BITS, grouped
+from lance_dataset.query.take import take_fragment_rows
+from lance_dataset.table.flags import check_writable
+from lance_dataset.table.fragment import DataFile
+from lance_dataset.table.manifest import Manifest
+from lance_dataset.table.operations import CompactedSsTable, Update, UpdateMode
+
+if TYPE_CHECKING:
+    from lance_dataset.dataset import LanceDataset
+
+__all__ = [
+    "ColumnChanges",
+    "commit_column_changes",
+    "is_cheaper_in_place",
+    "prepare_column_changes",
+    "why_not_in_place",
+]
+
+_OFFSETS = np.uint64((1 << ROW_BITS) - 1)
+#: Bytes that new column files must save before they are chosen without being asked for.
+_WORTHWHILE_BYTES = 1 << 20
+
+
+@dataclass(frozen=True)
+class ColumnChanges:
+    """Changes of columns computed against one version; their files are written.
+
+    Attributes
+    ----------
+    operation
+        What to commit.
+    files
+        The new files.
+    """
+
+    operation: Update
+    files: tuple[DataFile, ...]
+
+
+def why_not_in_place(clauses: MergeClauses, columns: MergeColumns) -> str | None:
+    """Why a merge cannot leave rows where they are; None if it can."""
+    if clauses.matched is not WhenMatched.UPDATE:
+        return "when_matched must update rather than delete or do nothing"
+    if clauses.inserts:
+        return "inserting unmatched source rows adds rows, which patching cannot do"
+    if clauses.deletes_rest:
+        return "deleting target rows unmatched by the source removes rows"
+    if not columns.target_columns:
+        return "the source covers every dataset column, so there is nothing to skip"
+    if not columns.changed.fields:
+        return "the source carries no column besides the join key"
+    if columns.changes_blobs:
+        return "the source carries a blob column, whose stored form differs from the one it provides"
+    return None
+
+
+def is_cheaper_in_place(dataset: LanceDataset, source: Source, matches: Matches) -> bool:
+    """Whether new files for the columns of the source take much fewer bytes than the changed rows as a whole.
+
+    New files have a value for every row of the fragments that have a changed one.
+    """
+    if not len(matches.addresses):
+        return False
+    written = kept = 0.0
+    source_bytes = source_row_bytes(source)
+    for owner, mine in grouped(matches.addresses >> np.uint64(ROW_BITS)):
+        fragment = _fragment(dataset, owner)
+        written += fragment.physical_rows * source_bytes
+        kept += len(mine) * fragment.bytes_per_row
+    return kept > 2 * written + _WORTHWHILE_BYTES
+
+
+def prepare_column_changes(
+    dataset: LanceDataset,
+    columns: MergeColumns,
+    source: Source,
+    matches: Matches,
+    *,
+    storage_version: str | None = None,
+    compacted: Sequence[CompactedSsTable] = (),
+) -> ColumnChanges:
+    """Write the new column files of an update by a source with some of the columns.
+
+    Parameters
+    ----------
+    dataset
+        The version that is changed is the one it shows.
+    columns, source, matches
+        The source, and which rows it changes.
+    storage_version
+        File version of the new files, None for that of the table.
+    compacted
+        See `Update`.
+
+    Returns
+    -------
+    ColumnChanges
+        If anything fails, all files are removed again.
+    """
+    base = dataset._manifest
+    check_writable(base.writer_flags, base.path)
+    made = []
+    try:
+        for owner, mine in grouped(matches.addresses >> np.uint64(ROW_BITS)):
+            fragment = _fragment(dataset, owner)
+            offsets = (matches.addresses[mine] & _OFFSETS).astype(np.int64)
+            values = partial(_values, dataset, columns, source, fragment, offsets, matches.source_rows[mine])
+            made.append(
+                rewrite_columns(dataset, fragment, columns.changed, offsets, values, storage_version=storage_version)
+            )
+    except BaseException:
+        remove_column_files(dataset, [each.file for each in made])
+        raise
+    offsets_by_fragment = {each.fragment.id: each.offsets for each in made}
+    operation = Update(
+        updated_fragments=tuple(each.fragment for each in made),
+        fields_modified=tuple(node.id for node in columns.changed.walk()) if made else (),
+        compacted_sstables=tuple(compacted),
+        mode=UpdateMode.REWRITE_COLUMNS,
+        updated_offsets=offsets_by_fragment if base.uses_stable_row_ids else {},
+    )
+    return ColumnChanges(operation, tuple(each.file for each in made))
+
+
+def commit_column_changes(dataset: LanceDataset, changes: ColumnChanges) -> Manifest:
+    """Commit changes of columns; their files are removed if that fails."""
+    return commit_column_files(dataset, changes.operation, changes.files)
+
+
+def _values(
+    dataset: LanceDataset,
+    columns: MergeColumns,
+    source: Source,
+    fragment: FragmentReader,
+    offsets: NDArray[np.int64],
+    source_rows: NDArray[np.int64],
+    first: int,
+    stop: int,
+) -> pa.RecordBatch:
+    """New values of some of the changed rows of a fragment."""
+    wanted = [field.name for field in columns.changed.fields]
+    mine = source.take(source_rows[first:stop], wanted)
+    mixed = [name for name in columns.target_columns if name in wanted]
+    if not mixed:
+        return mine
+    schema = dataset._scanned_schema
+    kept = take_fragment_rows(fragment, offsets[first:stop], with_blob_values(project(schema, mixed)), schema)
+    return columns.updated(mine, kept, columns.changed)
+
+
+def _fragment(dataset: LanceDataset, fragment_id: int) -> FragmentReader:
+    found = dataset._reader.fragment(fragment_id)
+    assert found is not None, "addresses come from a scan of this version"
+    return found

@@ -1,0 +1,143 @@
+"""The plan of a merge as text: its steps above those of the scan of the table's keys."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+import pyarrow as pa
+
+from lance_dataset.changes.merge.clauses import MergeClauses, WhenMatched, WriteMode
+from lance_dataset.changes.merge.columns import MergeColumns
+from lance_dataset.changes.merge.execution import Merge, MergeOptions, discard_merge
+from lance_dataset.changes.merge.in_place import ColumnChanges, why_not_in_place
+from lance_dataset.changes.merge.matching import matching_scan
+from lance_dataset.query.metrics import ScanMetrics
+from lance_dataset.query.plan import PlanNode, rendered, scan_plan, seconds_text
+
+if TYPE_CHECKING:
+    from lance_dataset.dataset import LanceDataset
+
+__all__ = ["analyzed_plan", "explained_plan"]
+
+
+@dataclass(frozen=True)
+class MergePlan(PlanNode):
+    """Write what a merge changes.
+
+    Attributes
+    ----------
+    clauses
+        What it does.
+    columns
+        The columns of its source.
+    in_place
+        Whether rows stay where they are; None if that is decided by what it would save.
+    """
+
+    clauses: MergeClauses
+    columns: MergeColumns
+    in_place: bool | None
+    metric: ClassVar[str | None] = "merge"
+
+    def summary(self) -> str:
+        """The step on one line."""
+        return f"MergeInsert: {self.clauses.summary}"
+
+    def details(self) -> Sequence[str]:
+        """What is written, and where its values come from."""
+        lines = [_writes(self.clauses, self.in_place)]
+        if self.columns.given is not None:
+            lines.append(f"from the source: {', '.join(field.name for field in self.columns.given.fields)}")
+            if self.columns.target_columns:
+                lines.append(f"kept of updated rows: {', '.join(self.columns.target_columns)}")
+        return lines
+
+
+def _writes(clauses: MergeClauses, in_place: bool | None) -> str:
+    if not clauses.writes_source:
+        return "writes deletion files only"
+    if in_place:
+        return "writes new files for the columns of the source; rows stay where they are"
+    rows = "writes new rows behind all others, masks those that they replace"
+    return rows if in_place is False else f"{rows}; or only new column files, if these are much smaller"
+
+
+@dataclass(frozen=True)
+class LookUpPlan(PlanNode):
+    """Look up the keys of the table among those of the source.
+
+    Attributes
+    ----------
+    keys
+        Key columns.
+    source_rows
+        Rows of the source, None before it is read.
+    """
+
+    keys: tuple[str, ...]
+    source_rows: int | None = None
+    metric: ClassVar[str | None] = "look up"
+
+    def summary(self) -> str:
+        """The step on one line."""
+        known = "" if self.source_rows is None else f" of {self.source_rows:,} rows"
+        return f"LookUp: keys=[{', '.join(self.keys)}] in a hash table of the source{known}"
+
+
+def explained_plan(
+    dataset: LanceDataset, clauses: MergeClauses, options: MergeOptions, schema: pa.Schema, verbose: bool
+) -> str:
+    """The plan of a merge of a source of some schema; raises as `Merge.collect`.
+
+    Parameters
+    ----------
+    dataset
+        The version that is changed is the one it shows.
+    clauses, options
+        The merge.
+    schema
+        Schema of the source.
+    verbose
+        Show details of every step.
+    """
+    merge = Merge.collect(dataset._manifest.schema, clauses, options, schema, ())
+    with merge.source:
+        columns, matching = merge.resolved(dataset)
+        scan = scan_plan(dataset._reader, matching_scan(dataset, matching))
+        in_place = clauses.write_mode is WriteMode.COLUMNS
+        may = clauses.write_mode is WriteMode.AUTO and why_not_in_place(clauses, columns) is None
+        root = MergePlan(LookUpPlan(scan, clauses.on), clauses, columns, None if may else in_place)
+        return rendered(root, verbose=verbose)
+
+
+def analyzed_plan(dataset: LanceDataset, merge: Merge) -> str:
+    """The plan of a merge with what its steps did, its files taken back at the end."""
+    metrics, start = ScanMetrics(), time.perf_counter()
+    prepared = merge.prepare(dataset, metrics)
+    try:
+        seconds = time.perf_counter() - start
+        columns, matching = merge.resolved(dataset)
+        node = metrics.node("merge")
+        operation = prepared.operation
+        new = [file for fragment in operation.new_fragments for file in fragment.files]
+        if isinstance(prepared.change, ColumnChanges):
+            new = list(prepared.change.files)
+        size = sum(file.file_size_bytes or 0 for file in new)
+        node.add(
+            prepared.inserted + prepared.updated, bytes=size, seconds=seconds, files=len(new), **prepared.statistics
+        )
+        found = prepared.updated if merge.clauses.matched is WhenMatched.UPDATE else prepared.deleted
+        metrics.node("look up").add(found)
+        look_up = LookUpPlan(
+            scan_plan(dataset._reader, matching_scan(dataset, matching)),
+            merge.clauses.on,
+            merge.source.num_rows,
+        )
+        in_place = isinstance(prepared.change, ColumnChanges)
+        text = rendered(MergePlan(look_up, merge.clauses, columns, in_place), metrics=metrics)
+        return f"{text}\nTotal: {seconds_text(seconds)}; nothing was committed"
+    finally:
+        discard_merge(dataset, prepared)

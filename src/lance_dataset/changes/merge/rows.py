@@ -1,0 +1,161 @@
+"""The rows that a merge writes: updated ones, then inserted ones, in batches whose size is bounded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from lance_dataset.changes.merge.columns import MergeColumns
+from lance_dataset.changes.merge.matching import Matches
+from lance_dataset.changes.merge.sizes import bounded_rows, source_row_bytes
+from lance_dataset.changes.merge.source import Source
+from lance_dataset.file.threads import cpu_count
+from lance_dataset.query.pool import stream
+from lance_dataset.query.projection import project, with_blob_values
+from lance_dataset.query.table_reader import ROW_BITS, TableReader, grouped
+from lance_dataset.query.take import take_addresses
+
+if TYPE_CHECKING:
+    from lance_dataset.dataset import LanceDataset
+
+__all__ = ["in_write_order", "masked_rows", "new_rows", "row_ids_of"]
+
+_OFFSETS = np.uint64((1 << ROW_BITS) - 1)
+
+_Addresses = NDArray[np.uint64]
+_Rows = NDArray[np.int64]
+
+
+def in_write_order(columns: MergeColumns, matches: Matches, num_source_rows: int) -> tuple[_Addresses, _Rows]:
+    """Updated rows and the source row of each, in the order in which they are written.
+
+    That of the source where all values come from it, so that it is read once from front to back; else that of the
+    table, for the same reason.
+    """
+    if columns.target_columns:
+        return matches.addresses, matches.source_rows
+    if bool((matches.source_rows[1:] > matches.source_rows[:-1]).all()):
+        return matches.addresses, matches.source_rows
+    by_row = np.zeros(num_source_rows, np.uint64)
+    by_row[matches.source_rows] = matches.addresses
+    matched = np.zeros(num_source_rows, bool)
+    matched[matches.source_rows] = True
+    rows = np.flatnonzero(matched)
+    if len(rows) == len(matches.source_rows):
+        return by_row[rows], rows
+    order = np.argsort(matches.source_rows, kind="stable")  # a source row for several target rows
+    return matches.addresses[order], matches.source_rows[order]
+
+
+def new_rows(
+    dataset: LanceDataset,
+    columns: MergeColumns,
+    source: Source,
+    updated: tuple[_Addresses, _Rows],
+    is_new: NDArray[np.bool_] | None,
+) -> Iterator[pa.RecordBatch]:
+    """Rows to write: updated ones in the given order, then inserted ones in the order of the source.
+
+    Parameters
+    ----------
+    dataset
+        The version that is changed.
+    columns
+        The columns of its source.
+    source
+        The source.
+    updated
+        Updated rows and the source row of each, as `in_write_order` returns them.
+    is_new
+        Which source rows are inserted, None for none. Columns that the source lacks are left out of them.
+    """
+    addresses, source_rows = updated
+    if len(addresses):
+        if columns.target_columns:
+            yield from _with_target(dataset, columns, source, addresses, source_rows)
+        else:
+            yield from _picked(source, source_rows)
+    if is_new is not None and is_new.any():
+        yield from _chosen(source, is_new)
+
+
+def _picked(source: Source, rows: _Rows) -> Iterator[pa.RecordBatch]:
+    """Rows of a source by their numbers, which ascend and may repeat."""
+    start = 0
+    for batch in source.batches():
+        stop = start + batch.num_rows
+        low, high = np.searchsorted(rows, (start, stop)).tolist()
+        if high - low == batch.num_rows and bool((rows[low:high] == np.arange(start, stop)).all()):
+            yield batch
+        else:
+            yield from _taken(batch, rows[low:high] - start)
+        start = stop
+
+
+def _chosen(source: Source, chosen: NDArray[np.bool_]) -> Iterator[pa.RecordBatch]:
+    """Rows of a source of which a mask is true."""
+    start = 0
+    for batch in source.batches():
+        mine = np.flatnonzero(chosen[start : start + batch.num_rows])
+        start += batch.num_rows
+        if len(mine) == batch.num_rows:
+            yield batch
+        else:
+            yield from _taken(batch, mine)
+
+
+def _taken(batch: pa.RecordBatch, rows: _Rows) -> Iterator[pa.RecordBatch]:
+    size = bounded_rows(batch.nbytes / max(batch.num_rows, 1))
+    for start in range(0, len(rows), size):
+        yield batch.take(pa.array(rows[start : start + size]))
+
+
+def _with_target(
+    dataset: LanceDataset, columns: MergeColumns, source: Source, addresses: _Addresses, source_rows: _Rows
+) -> Iterator[pa.RecordBatch]:
+    """Updated rows of which the table has some values; pieces are read ahead on several threads."""
+    reader, schema = dataset._reader, dataset._scanned_schema
+    projection = with_blob_values(project(schema, columns.target_columns))
+
+    def piece(part: slice) -> pa.RecordBatch:
+        kept = take_addresses(reader, addresses[part], projection, schema)
+        return columns.updated(source.take(source_rows[part]), kept, columns.table)
+
+    size = bounded_rows(_row_bytes(reader, addresses) + source_row_bytes(source))
+    parts = [slice(start, start + size) for start in range(0, len(addresses), size)]
+    yield from stream(piece, parts, ahead=cpu_count())
+
+
+def _row_bytes(reader: TableReader, addresses: _Addresses) -> float:
+    """Stored bytes of a row of the table, as some of the fragments that these rows are in have it."""
+    some = addresses[:: max(len(addresses) // 8, 1)] >> np.uint64(ROW_BITS)
+    found = [reader.fragment(owner) for owner in np.unique(some).tolist()]
+    return max((fragment.bytes_per_row for fragment in found if fragment is not None), default=1.0)
+
+
+# -- old rows ----------------------------------------------------------------------------------------------------
+
+
+def masked_rows(*addresses: _Addresses) -> dict[int, _Rows]:
+    """Physical offsets by fragment id, ascending, of rows by their addresses, no two of which are the same."""
+    together = np.sort(np.concatenate(addresses))
+    owners = together >> np.uint64(ROW_BITS)
+    ends = [*(np.flatnonzero(owners[1:] != owners[:-1]) + 1).tolist(), len(owners)]
+    offsets = (together & _OFFSETS).astype(np.int64)
+    starts = [0, *ends[:-1]]
+    return {int(owners[start]): offsets[start:end] for start, end in zip(starts, ends, strict=True) if start < end}
+
+
+def row_ids_of(reader: TableReader, addresses: _Addresses) -> _Addresses:
+    """Stable row ids of rows by their addresses."""
+    ids = np.empty(len(addresses), np.uint64)
+    for owner, mine in grouped(addresses >> np.uint64(ROW_BITS)):
+        fragment = reader.fragment(owner)
+        assert fragment is not None
+        assert fragment.row_ids is not None
+        ids[mine] = fragment.row_ids.take((addresses[mine] & _OFFSETS).astype(np.int64))
+    return ids

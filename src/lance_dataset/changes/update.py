@@ -1,0 +1,222 @@
+"""Updates: the rows a condition holds for get new values in some columns, and move to new fragments."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from lance_dataset.changes.row_moves import commit_row_moves, prepare_row_moves
+from lance_dataset.errors import FieldNotFoundError, InvalidInputError, UnsupportedError, nearest_name_hint
+from lance_dataset.file.blob_fields import undescribed
+from lance_dataset.query.expr import BoundExpression, compile_expression, compile_filter, converted
+from lance_dataset.query.fragment_reader import SYSTEM_COLUMNS
+from lance_dataset.query.projection import OutputColumn, Projection, full_schema
+from lance_dataset.query.request import DEFAULT_BATCH_SIZE, ScanRequest
+from lance_dataset.query.scan import scan_batches
+from lance_dataset.query.strategy import PIECE_BYTES
+from lance_dataset.query.table_reader import ROW_BITS, grouped
+from lance_dataset.schema import Field, Schema
+from lance_dataset.table.manifest import Manifest
+
+if TYPE_CHECKING:
+    from lance_dataset.dataset import LanceDataset
+
+__all__ = ["update_rows"]
+
+#: Rows of a batch, at most and at least.
+_MOST_ROWS = 1 << 16
+_LEAST_ROWS = 1 << 10
+
+#: What is read besides the columns: where rows are and, if they keep them, their ids.
+_LOCATED = ("_rowaddr", "_rowid")
+
+
+def update_rows(
+    dataset: LanceDataset,
+    updates: Mapping[str, str],
+    where: str | pc.Expression | None,
+    storage_version: str | None,
+) -> tuple[Manifest, int]:
+    """Update rows of the version that a handle shows, in one commit.
+
+    Parameters
+    ----------
+    dataset
+        The handle; it stays on its version.
+    updates
+        SQL expressions by column. They read the old values of a row, so that columns can be swapped.
+    where
+        Which rows; None for all.
+    storage_version
+        File version of the new fragments, None for that of the table.
+
+    Returns
+    -------
+    manifest : Manifest
+        The new version.
+    num_rows : int
+        How many rows were updated.
+
+    Raises
+    ------
+    FieldNotFoundError, FilterError
+        There is no such column; or an expression does not fit the schema.
+    InvalidInputError
+        No column is given; or an expression fails for a value.
+    SchemaError
+        Null for a column that cannot be null.
+    CommitConflictError
+        Others changed some of the same rows, or the table otherwise.
+    """
+    assignments = _assignments(dataset, updates)
+    old = _OldRows()
+    schema, stable = dataset._manifest.schema, dataset._manifest.uses_stable_row_ids
+    batches = old.taken_from(_updated_batches(dataset, assignments, where), with_ids=stable)
+    changed = [node.id for name in assignments for node in schema.top_level(name).walk()]
+    moves = prepare_row_moves(
+        dataset, old.offsets, schema, batches, old.row_ids, fields=changed, storage_version=storage_version
+    )
+    return commit_row_moves(dataset, moves), old.num_rows
+
+
+# -- what is assigned ------------------------------------------------------------------------------------------------
+
+
+def _assignments(dataset: LanceDataset, updates: Mapping[str, str]) -> dict[str, BoundExpression]:
+    """What is computed for which top-level column, converted to its type."""
+    if not isinstance(updates, Mapping):
+        raise TypeError(f"updates must be a dict of SQL expressions by column, not {type(updates).__name__}")
+    if not updates:
+        raise InvalidInputError("No updates provided: name the columns to change, and an SQL expression for each")
+    readable = dataset._scanned_schema.storage_arrow
+    found: dict[str, BoundExpression] = {}
+    for name, text in updates.items():
+        if not isinstance(name, str) or not isinstance(text, str):
+            raise TypeError(f"updates maps columns to SQL expressions, both as text, not {name!r} to {text!r}")
+        target = _target(dataset._manifest.schema, name)
+        expression = compile_expression(text, readable)
+        # documents become what is stored when they are written
+        is_json = target.logical_type == "json"
+        assigned = expression if is_json else converted(expression, target.storage_type)
+        found[name] = _Assignment(name, assigned)
+    return found
+
+
+class _Assignment(BoundExpression):
+    """An expression that says which column it is for where it fails."""
+
+    __slots__ = ("_column",)
+
+    def __init__(self, column: str, expression: BoundExpression) -> None:
+        super().__init__(expression.evaluate, str(expression), expression.type, expression.field_paths, expression.tree)
+        self._column = column
+
+    def _array(self, batch: pa.RecordBatch) -> pa.Array:
+        try:
+            return super()._array(batch)
+        except (pa.ArrowException, OverflowError) as error:
+            raise InvalidInputError(f"column {self._column!r}: {self} fails for a value: {error}") from error
+
+
+def _target(schema: Schema, name: str) -> Field:
+    if name in schema.names:
+        return schema.top_level(name)
+    try:
+        schema.resolve(name)
+    except FieldNotFoundError as error:
+        known = nearest_name_hint(name, schema.names)
+        raise FieldNotFoundError(f"Column {name!r} does not exist in the dataset schema{known}") from error
+    raise UnsupportedError(
+        f"{name!r} is nested: update the whole column, with named_struct() and the fields that stay as they are"
+    )
+
+
+# -- rows ------------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class _OldRows:
+    """Where updated rows were, and their ids; complete once all are read.
+
+    Attributes
+    ----------
+    offsets
+        Physical offsets by fragment id.
+    """
+
+    offsets: dict[int, NDArray[np.int64]] = field(default_factory=dict)
+    _found: dict[int, list[NDArray[np.uint32]]] = field(default_factory=dict)
+    _ids: list[NDArray[np.uint64]] = field(default_factory=list)
+
+    @property
+    def num_rows(self) -> int:
+        """How many rows that is."""
+        return sum(len(rows) for rows in self.offsets.values())
+
+    def row_ids(self) -> NDArray[np.uint64]:
+        """Their ids, in the order read."""
+        return np.concatenate([np.empty(0, np.uint64), *self._ids])
+
+    def taken_from(self, batches: Iterable[pa.RecordBatch], *, with_ids: bool) -> Iterator[pa.RecordBatch]:
+        """The batches, in storage order, without their system columns, the row address and perhaps the row id."""
+        for batch in batches:
+            names = batch.schema.names
+            if with_ids:
+                self._ids.append(batch.column(names.pop()).to_numpy())
+            self._note(batch.column(names.pop()).to_numpy())
+            yield batch.select(names)
+        for fragment_id, parts in self._found.items():
+            self.offsets[fragment_id] = np.concatenate(parts).astype(np.int64)
+        self._found.clear()
+
+    def _note(self, addresses: NDArray[np.uint64]) -> None:
+        """Keep the offsets of rows that are sorted by their addresses."""
+        first, last = int(addresses[0]) >> ROW_BITS, int(addresses[-1]) >> ROW_BITS
+        rows = addresses.astype(np.uint32)  # the lower half
+        if first == last:
+            self._found.setdefault(first, []).append(rows)
+            return
+        for fragment_id, mine in grouped(addresses >> np.uint64(ROW_BITS)):
+            self._found.setdefault(fragment_id, []).append(rows[mine])
+
+
+def _updated_batches(
+    dataset: LanceDataset, assignments: Mapping[str, BoundExpression], where: str | pc.Expression | None
+) -> Iterator[pa.RecordBatch]:
+    """The rows that are updated, with their new values, row address and row id."""
+    schema, stable = dataset._scanned_schema, dataset._manifest.uses_stable_row_ids
+    request = ScanRequest(
+        schema,
+        _projection(schema, assignments, _LOCATED if stable else _LOCATED[:1]),
+        filter=compile_filter(where, full_schema(schema)),
+        batch_size=_batch_rows(dataset),
+    )
+    try:
+        yield from scan_batches(dataset._reader, request)
+    except pa.ArrowInvalid as error:
+        raise InvalidInputError(f"the condition of the update fails for a value: {error}") from error
+
+
+def _projection(schema: Schema, assignments: Mapping[str, BoundExpression], system: Sequence[str]) -> Projection:
+    outputs = []
+    for top in schema.fields:
+        expression = assignments.get(top.name)
+        if expression is None:
+            stored = undescribed(top)
+            outputs.append(OutputColumn(stored.to_arrow(), stored))
+        else:
+            outputs.append(OutputColumn(pa.field(top.name, expression.type), expression=expression))
+    outputs += [OutputColumn(SYSTEM_COLUMNS[name], system=name) for name in system]
+    return Projection(tuple(outputs), pa.schema([output.arrow for output in outputs]))
+
+
+def _batch_rows(dataset: LanceDataset) -> int:
+    """Rows that are read together."""
+    widest = max((fragment.bytes_per_row for fragment in dataset._reader.fragments[:1]), default=1.0)
+    return min(max(int(PIECE_BYTES / widest), _LEAST_ROWS), max(_MOST_ROWS, DEFAULT_BATCH_SIZE))
