@@ -276,6 +276,8 @@ def test_the_guide_says_what_goes_together(tmp_path: Path) -> None:
     changes: dict[str, Callable[[lance.LanceDataset], object]] = {
         "append": append,
         "delete": lambda ds: ds.delete("a = 1", conflict_retries=0),
+        "update": lambda ds: ds.update({"a": "10"}, "a = 1", conflict_retries=0),
+        "add column": lambda ds: ds.add_columns(lambda batch: pa.record_batch([batch["a"]], names=["new"])),
         "compact": lambda ds: ds.optimize.compact_files(),
         "overwrite": overwrite,
         "restore": restore,
@@ -285,6 +287,8 @@ def test_the_guide_says_what_goes_together(tmp_path: Path) -> None:
         "append": append,
         "delete other rows": lambda ds: ds.delete("a = 2"),
         "delete same rows": lambda ds: ds.delete("a < 3"),
+        "update same rows": lambda ds: ds.update({"a": "20"}, "a < 3"),
+        "add column": lambda ds: ds.add_columns({"other": "a"}),
         "compact": lambda ds: ds.optimize.compact_files(),
         "overwrite": overwrite,
         "restore": restore,
