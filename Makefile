@@ -12,6 +12,8 @@ PROTO_VENV := .venv-proto
 PYTHON ?= $(shell scripts/find_python.sh 10)
 # protoc of this release generates code that protobuf 4.25, 5, 6 and 7 all load; it has wheels up to Python 3.12.
 PROTO_TOOLS := grpcio-tools==1.62.3
+# Tests run in so many processes; `make test TEST_PROCESSES=0` runs them in one that can be debugged.
+TEST_PROCESSES ?= auto
 # More arguments for the command of a target:  make test ARGS="tests/io -k local"
 ARGS ?=
 
@@ -59,7 +61,7 @@ build-ext: $(VENV)/.stamp-ext ## Rebuild the compiled modules whose sources chan
 test: $(VENV)/.stamp-ext ## Run the tests (installs what they need, Java for Spark included)
 	scripts/ensure_java.sh
 	scripts/old_releases.sh
-	$(BIN)/python -m pytest $(ARGS)
+	$(BIN)/python -m pytest --numprocesses $(TEST_PROCESSES) $(ARGS)
 
 .PHONY: lint
 lint: $(VENV)/.stamp-ext ## Style, types, import directions
@@ -108,6 +110,7 @@ fuzz: $(VENV)/.stamp-ext ## Random calls of the codec core with sanitizers, and 
 stress: $(VENV)/.stamp-ext ## 16 processes beside pylance on one dataset, every crash point, long random histories (30 minutes)
 	$(BIN)/python scripts/stress.py $(ARGS)
 	LANCE_STRESS=1 $(BIN)/python -m pytest -q --timeout=1800 tests/faults/test_crash.py tests/faults/test_faulty_store.py
+	LANCE_STRESS=1 $(BIN)/python -m pytest -q --timeout=1800 tests/changes/test_sequences.py
 	HYPOTHESIS_PROFILE=long $(BIN)/python -m pytest -q --timeout=1800 tests/interop/test_two_handles.py
 
 .PHONY: compatibility

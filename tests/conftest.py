@@ -7,7 +7,9 @@ ones; choose with ``HYPOTHESIS_PROFILE=long make test``.
 from __future__ import annotations
 
 import os
+from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, settings
 from s3_server import s3_server  # noqa: F401 - a fixture
 
@@ -18,3 +20,15 @@ settings.register_profile(
 )
 settings.register_profile("long", max_examples=1000, deadline=None, print_blob=True, suppress_health_check=_CHECKS_OFF)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Test by test to the process that is free; but there is only one Spark, in the process that began with it."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class Scheduling(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return "spark" if nodeid.startswith("tests/spark/") else nodeid
+
+    return Scheduling(config, log)

@@ -49,6 +49,14 @@ def unchanged(uri: str) -> Iterator[None]:
     assert lance.dataset(uri).count_rows() == 2000
 
 
+@pytest.fixture(autouse=True)
+def interruptible() -> Iterator[None]:
+    """Interrupts raise an exception, also in a process that ignores them, as those of parallel test runs do."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 class Oops(Exception):
     """What user code raises."""
 

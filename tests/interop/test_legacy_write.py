@@ -148,13 +148,28 @@ def test_both_append_to_one_dataset(tmp_path: Path) -> None:
     lance.write_dataset(
         pa.table({"a": [2], "s": pa.array([None], pa.string()), "d": dictionary(["p"])}), path, mode="append"
     )
-    lance_dataset.write_dataset(
-        pa.table({"a": [3, 4], "d": dictionary(["p", "p"])}), path, mode="append", max_rows_per_group=1
-    )
+    more = pa.table({"a": [3, 4], "s": pa.nulls(2, pa.string()), "d": dictionary(["p", "p"])})
+    lance_dataset.write_dataset(more, path, mode="append", max_rows_per_group=1)
     expected = {"a": [1, 2, 3, 4], "s": ["x", None, None, None], "d": ["p"] * 4}
     for module in (lance, lance_dataset):
         assert rows(module.dataset(path).to_table()) == expected
     assert lance.dataset(path).count_rows("a > 2") == 2
+
+
+def test_appends_need_all_columns(tmp_path: Path) -> None:
+    """The reference does not change tables with fragments that lack one."""
+    table = pa.table({"id": [1, 2], "s": ["a", "b"], "t": [{"x": "p", "y": "q"}] * 2})
+    lance.write_dataset(table, tmp_path / "d", data_storage_version="0.1")
+    before = sorted(tmp_path.rglob("*"))
+    with pytest.raises(lance_dataset.errors.SchemaError, match=r"missing=\[s\]"):
+        lance_dataset.write_dataset(table.select(["id", "t"]), tmp_path / "d", mode="append")
+    with pytest.raises(lance_dataset.errors.SchemaError, match=r"missing=\[s\]"):
+        lance_dataset.fragment.write_fragments(table.select(["id", "t"]), tmp_path / "d", mode="append")
+    assert sorted(tmp_path.rglob("*")) == before
+    with pytest.raises(OSError):
+        lance.write_dataset(table.select(["id", "t"]), tmp_path / "d", mode="append")
+    lance_dataset.write_dataset(table, tmp_path / "d", mode="append")
+    lance.dataset(tmp_path / "d").alter_columns({"path": "s", "name": "u"})
 
 
 def test_appended_dictionaries_are_mapped_to_that_of_the_dataset(tmp_path: Path) -> None:
@@ -221,8 +236,8 @@ def test_empty_tables(tmp_path: Path) -> None:
     assert lance.dataset(path).count_rows() == 0
     assert lance.dataset(path).schema == table.schema
     lance_dataset.write_dataset(table.slice(0, 0), path, mode="append")
-    lance_dataset.write_dataset(table.drop_columns(["d"]), path, mode="append")
-    expected = {**rows(table), "d": [None]}
+    lance_dataset.write_dataset(table, path, mode="append")
+    expected = rows(table)
     for module in (lance, lance_dataset):
         assert rows(module.dataset(path).to_table()) == expected
     assert created.version == 1

@@ -12,33 +12,15 @@ import lance as reference
 import numpy as np
 import pyarrow as pa
 import pytest
+from old_tables import DATASETS, STABLE_RELEASES, copied
 from table_equality import assert_same
 
 import lance_dataset as lance
 from lance_dataset._proto import table_pb2
 from lance_dataset.errors import UnsupportedError
 
-DATASETS = Path(__file__).parent.parent / "fixtures" / "datasets"
 
-
-def is_stable(name: str) -> bool:
-    """Whether the file version was stable when the release wrote it, so that the reference still reads the files."""
-    _, release, version, *_ = name.split("-")
-    early = {"2.1": release.startswith("0."), "2.2": release == "1.0.0", "2.3": release != "14.0.2"}
-    return not early.get(version, False)
-
-
-RELEASES = sorted(path.name for path in DATASETS.iterdir() if is_stable(path.name))
-
-
-def copied(source: Path, target: Path) -> str:
-    shutil.copytree(source, target)
-    for path in [target, *target.rglob("*")]:
-        path.chmod(0o755 if path.is_dir() else 0o644)
-    return str(target)
-
-
-@pytest.fixture(params=RELEASES)
+@pytest.fixture(params=STABLE_RELEASES)
 def old(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     return copied(DATASETS / request.param / "ds.lance", tmp_path / "ds.lance")
 

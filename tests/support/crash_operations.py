@@ -25,6 +25,7 @@ __all__ = [
     "check_between",
     "check_cleaned",
     "check_goes_on",
+    "fitting",
     "observe",
     "operation_names",
     "rows",
@@ -65,6 +66,15 @@ def rows(start: int, count: int) -> pa.Table:
     return pa.table(
         {"id": ids, "text": pa.array([f"row {value}" for value in ids.tolist()], pa.string()), "check": ids * 7 + 1}
     )
+
+
+def fitting(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    """The columns that a schema asks for; those that are not there are null."""
+    columns = [
+        table[field.name].cast(field.type) if field.name in table.column_names else pa.nulls(len(table), field.type)
+        for field in schema
+    ]
+    return pa.Table.from_arrays(columns, schema=schema)
 
 
 @dataclass(frozen=True)
@@ -163,6 +173,64 @@ def _commit_of_files(place: Place) -> None:
     lance_dataset.LanceDataset.commit(place.open(), append, read_version=2)
 
 
+def _updates(place: Place) -> None:
+    place.open().update({"check": "check + 1", "text": "'new'"}, "id % 7 = 1 or id = 105")
+
+
+def _update_behind(place: Place) -> None:
+    """Of a handle that has not seen the newest delete in the same fragment."""
+    place.open(2).update({"check": "0"}, "id = 5 or id = 105")
+
+
+def _merge(place: Place) -> None:
+    """Rows are replaced and inserted."""
+    merge = place.open().merge_insert("id").when_matched_update_all().when_not_matched_insert_all()
+    merge.execute(rows(50, 30).set_column(2, "check", pa.nulls(30, pa.int64())))
+
+
+def _merge_of_a_column(place: Place) -> None:
+    """Rows keep their places."""
+    source = rows(0, 110).select(["id"]).append_column("check", pa.nulls(110, pa.int64()))
+    place.open().merge_insert("id").when_matched_update_all().execute(source)
+
+
+def _synchronize(place: Place) -> None:
+    """Rows are replaced, inserted and deleted."""
+    merge = place.open().merge_insert("id").when_matched_update_all().when_not_matched_insert_all()
+    merge.when_not_matched_by_source_delete().execute(rows(20, 50))
+
+
+def _add_nulls(place: Place) -> None:
+    place.open().add_columns(pa.schema([("more", pa.int32())]))
+
+
+def _backfill(place: Place) -> None:
+    """By a function that notes what it has done in a file of its own, which a user may keep beside the table."""
+
+    @lance_dataset.batch_udf(output_schema=pa.schema([("size", pa.int64())]), checkpoint_file=_checkpoints(place))
+    def size(batch: pa.RecordBatch) -> pa.RecordBatch:
+        return pa.record_batch({"size": pa.compute.utf8_length(batch["text"]).cast(pa.int64())})
+
+    place.open().add_columns(size, read_columns=["text"], batch_size=16)
+
+
+def _checkpoints(place: Place) -> str | None:
+    return None if "://" in place.base else f"{place.base}/done.sqlite"
+
+
+def _cast(place: Place) -> None:
+    place.open().alter_columns({"path": "check", "data_type": pa.int32()})
+
+
+def _compact_in_steps(place: Place) -> None:
+    """Tasks and results go from process to process as text."""
+    optimize, dataset = lance_dataset.optimize, place.open()
+    plan = optimize.Compaction.plan(dataset, {"target_rows_per_fragment": 1000})
+    tasks = [optimize.CompactionTask.from_json(task.json()) for task in plan.tasks]
+    results = [optimize.RewriteResult.from_json(task.execute(dataset).json()) for task in tasks]
+    optimize.Compaction.commit(place.open(), results)
+
+
 OPERATIONS: dict[str, Operation] = {
     "create": Operation(_nothing, lambda place: place.write(rows(0, 40), max_rows_per_file=25)),
     "create without rows": Operation(_nothing, lambda place: place.write(rows(0, 0))),
@@ -184,6 +252,24 @@ OPERATIONS: dict[str, Operation] = {
     "delete of fragments": Operation(_table, lambda place: place.open().delete("id >= 30")),
     "delete behind others": Operation(_table, _delete_behind),
     "delete, stable row ids": Operation(_stable, lambda place: place.open().delete("id % 7 = 1")),
+    "update": Operation(_table, _updates),
+    "update, stable row ids": Operation(_stable, _updates),
+    "update behind others": Operation(_table, _update_behind),
+    "update of all rows": Operation(_table, lambda place: place.open().update({"check": "0"})),
+    "merge": Operation(_table, _merge),
+    "merge, stable row ids": Operation(_stable, _merge),
+    "merge of a column": Operation(_table, _merge_of_a_column),
+    "merge with deletes": Operation(_table, _synchronize),
+    "new column": Operation(_table, lambda place: place.open().add_columns({"twice": "id * 2"})),
+    "new column of nulls": Operation(_table, _add_nulls),
+    "joined column": Operation(
+        _table, lambda place: place.open().merge(pa.table({"id": [1, 5, 105], "more": ["a", "b", "c"]}), "id")
+    ),
+    "backfill by a function": Operation(_table, _backfill),
+    "column renamed": Operation(_table, lambda place: place.open().alter_columns({"path": "check", "name": "sum"})),
+    "column cast": Operation(_table, _cast),
+    "column dropped": Operation(_table, lambda place: place.open().drop_columns(["text"])),
+    "compaction in steps": Operation(_table, _compact_in_steps),
     "restore": Operation(_table, lambda place: place.open(1).restore()),
     "compaction": Operation(_table, _compact),
     "compaction, stable row ids": Operation(_stable, _compact),
@@ -297,8 +383,10 @@ def check_goes_on(place: Place, seen: Seen) -> None:
         place.write(new)
         expected = new
     else:
+        before = seen.versions[seen.latest][0]
+        new = fitting(new, before.schema)
         place.write(new, "append")
-        expected = pa.concat_tables([seen.versions[seen.latest][0], new])
+        expected = pa.concat_tables([before, new])
     place.open().delete("id = 10001")
     expected = expected.filter(pa.compute.not_equal(expected["id"], 10_001))
     assert_same(place.open().to_table(), expected)

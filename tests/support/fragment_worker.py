@@ -1,0 +1,32 @@
+"""What a worker of its own process does to add a column to one fragment; imports no more than that needs."""
+
+from __future__ import annotations
+
+import json
+
+import pyarrow as pa
+
+import lance_dataset
+from lance_dataset.lance_schema import LanceSchema
+
+__all__ = ["add_to_fragment"]
+
+
+def add_to_fragment(place: tuple[str, int, str]) -> tuple[str, LanceSchema]:
+    """Metadata (as JSON) and schema of a fragment with a column more.
+
+    Parameters
+    ----------
+    place
+        Path of the table, fragment, and what to add: ``expression``, ``function`` or ``join``.
+    """
+    path, fragment_id, kind = place
+    fragment = lance_dataset.dataset(path).get_fragment(fragment_id)
+    assert fragment is not None
+    if kind == "join":
+        metadata, schema = fragment.merge(pa.table({"i": [1, 2, 5], "r": ["a", "b", "c"]}), "i")
+    elif kind == "function":
+        metadata, schema = fragment.merge_columns(lambda batch: pa.record_batch({"u": batch["i"]}))
+    else:
+        metadata, schema = fragment.merge_columns({"r": "concat('r', s)"})
+    return json.dumps(metadata.to_json()), schema
