@@ -181,7 +181,7 @@ def test_no_room(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 def test_a_full_disk() -> None:
-    resource = pytest.importorskip("resource")
+    import resource
     import signal
 
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
