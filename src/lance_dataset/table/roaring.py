@@ -16,12 +16,24 @@ import pyroaring
 
 from lance_dataset.errors import CorruptFileError
 
-__all__ = ["decode_bitmap", "decode_treemap", "encode_bitmap", "encode_treemap"]
+__all__ = [
+    "MAX_ARRAY",
+    "NO_RUNS",
+    "WITH_RUNS",
+    "bitmap_size",
+    "decode_bitmap",
+    "decode_treemap",
+    "encode_bitmap",
+    "encode_treemap",
+    "encode_without_runs",
+]
 
-_NO_RUNS = 0x303A
-_WITH_RUNS = 0x303B
+#: First bytes of bitmaps without containers of runs, and the lower half of those of bitmaps with them.
+NO_RUNS = 0x303A
+WITH_RUNS = 0x303B
 _OFFSETS_FROM = 4
-_MAX_ARRAY = 4096
+#: Containers of more values than this are bits.
+MAX_ARRAY = 4096
 _BITSET_BYTES = 8192
 
 
@@ -30,22 +42,22 @@ def encode_bitmap(values: npt.ArrayLike) -> bytes:
     distinct = np.asarray(values, dtype=np.uint32)
     if (distinct[1:] <= distinct[:-1]).any():
         distinct = np.unique(distinct)
-    bitmap = pyroaring.BitMap.deserialize(_without_runs(distinct))  # which is faster than giving it the values
+    bitmap = pyroaring.BitMap.deserialize(encode_without_runs(distinct))  # which is faster than giving it the values
     bitmap.run_optimize()
     return bitmap.serialize()
 
 
-def _without_runs(values: npt.NDArray[np.uint32]) -> bytes:
-    """Ascending values with a container of an array or of bits for each upper half."""
+def encode_without_runs(values: npt.NDArray[np.uint32]) -> bytes:
+    """Serialize ascending values, with a container of an array or of bits for each upper half."""
     upper, lower = (values >> np.uint32(16)).astype("<u2"), values.astype("<u2")
     starts = np.flatnonzero(np.append(True, upper[1:] != upper[:-1])[: len(values)])
     parts = [lower[low:high] for low, high in pairwise([*starts.tolist(), len(values)])]
-    containers = [part if len(part) <= _MAX_ARRAY else _bits(part) for part in parts]
+    containers = [part if len(part) <= MAX_ARRAY else _bits(part) for part in parts]
     heads = np.array([(upper[low], len(part) - 1) for low, part in zip(starts.tolist(), parts, strict=True)], "<u2")
     sizes = [container.nbytes for container in containers]
     first = 8 + heads.nbytes + 4 * len(parts)
     offsets = np.cumsum([first, *sizes[:-1]])[: len(parts)].astype("<u4")
-    head = struct.pack("<II", _NO_RUNS, len(parts))
+    head = struct.pack("<II", NO_RUNS, len(parts))
     return b"".join([head, heads.tobytes(), offsets.tobytes(), *(container.tobytes() for container in containers)])
 
 
@@ -79,6 +91,32 @@ def decode_bitmap(data: bytes, limit: int, where: str) -> npt.NDArray[np.uint32]
         The bytes are no bitmap, or a value is not below `limit`.
     """
     return _decoded(data, limit, where)[0]
+
+
+def bitmap_size(data: bytes | memoryview, where: str) -> int:
+    """Size in bytes of a serialized bitmap that others may follow; its values are not looked at.
+
+    Raises
+    ------
+    CorruptFileError
+        The bytes are no bitmap.
+    """
+    try:
+        count, run_flags, position = _header(data)
+        cardinalities = np.frombuffer(data, "<u2", 2 * count, position)[1::2].astype(np.int64) + 1
+        position += 4 * count
+        if run_flags is None or count >= _OFFSETS_FROM:
+            position += 4 * count
+        for index, cardinality in enumerate(cardinalities.tolist()):
+            if run_flags is not None and run_flags[index // 8] >> (index % 8) & 1:
+                position += 2 + 4 * struct.unpack_from("<H", data, position)[0]
+            else:
+                position += 2 * cardinality if cardinality <= MAX_ARRAY else _BITSET_BYTES
+    except (struct.error, ValueError) as error:
+        raise CorruptFileError(f"{where}: invalid roaring bitmap: {error}") from error
+    if position > len(data):
+        raise CorruptFileError(f"{where}: invalid roaring bitmap: it ends inside of its containers")
+    return position
 
 
 def encode_treemap(bitmaps: Mapping[int, bytes]) -> bytes:
@@ -149,7 +187,7 @@ def _containers(data: bytes, limit: int) -> tuple[list[npt.NDArray[np.uint32]], 
         key, cardinality = int(keys[index, 0]), int(keys[index, 1]) + 1
         if run_flags is not None and run_flags[index // 8] >> (index % 8) & 1:
             values, position = _run_container(data, position)
-        elif cardinality <= _MAX_ARRAY:
+        elif cardinality <= MAX_ARRAY:
             values = np.frombuffer(data, "<u2", cardinality, position)
             position += 2 * cardinality
             if (values[1:] <= values[:-1]).any():
@@ -164,15 +202,15 @@ def _containers(data: bytes, limit: int) -> tuple[list[npt.NDArray[np.uint32]], 
     return parts, position
 
 
-def _header(data: bytes) -> tuple[int, bytes | None, int]:
+def _header(data: bytes | memoryview) -> tuple[int, bytes | memoryview | None, int]:
     """Number of containers, which of them are runs, and where the container keys begin."""
     (cookie,) = struct.unpack_from("<I", data, 0)
-    if cookie == _NO_RUNS:
+    if cookie == NO_RUNS:
         (count,) = struct.unpack_from("<I", data, 4)
         if count > 1 << 16:
             raise ValueError(f"claims {count} containers")
         return count, None, 8
-    if cookie & 0xFFFF != _WITH_RUNS:
+    if cookie & 0xFFFF != WITH_RUNS:
         raise ValueError(f"unknown cookie {cookie:#x}")
     count = (cookie >> 16) + 1
     size = (count + 7) // 8

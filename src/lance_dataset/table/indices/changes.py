@@ -15,6 +15,7 @@ from lance_dataset.table.fragment import Fragment
 from lance_dataset.table.indices.coverage import (
     MEMORY_INDEX,
     REUSE_INDEX,
+    check_coverage,
     coverage,
     encode_indices,
     has_reliable_coverage,
@@ -30,6 +31,7 @@ from lance_dataset.table.operations import Rewrite, RewrittenIndex
 __all__ = [
     "pruned",
     "rewritten",
+    "stores_addresses",
     "with_created",
     "with_moved_rows",
     "without_changed_columns",
@@ -221,14 +223,14 @@ def with_moved_rows(
     indices = parse_indices(base.index_section)
     for index in indices:
         covered = coverage(index)
-        if covered is None or is_system_index(index) or _stores_addresses(index):
+        if covered is None or is_system_index(index) or stores_addresses(index):
             continue
         if changed.isdisjoint(index.fields) and covered.issuperset(sources):
             set_coverage(index, covered.union(moved))
     return encode_indices(indices)
 
 
-def _stores_addresses(index: table_pb2.IndexMetadata) -> bool:
+def stores_addresses(index: table_pb2.IndexMetadata) -> bool:
     """Whether an index of a table with stable row ids holds addresses all the same; so of kinds that are not known."""
     kind = index_kind(index)
     if kind is None:  # from before kinds were noted; none of those held addresses, as stable row ids came later
@@ -268,19 +270,15 @@ def rewritten(base: Manifest, operation: Rewrite, replacements: Sequence[Replace
     if missing:
         names = sorted(each.old_id for old_id, each in anew.items() if old_id in missing)
         raise InvalidInputError(f"the rewritten indices {names} are not part of version {base.version}")
-    reliable = has_reliable_coverage(base)
+    if operation.old_ids:
+        check_coverage(base)
     for index in indices:
         if is_system_index(index) or not operation.old_ids:
             continue
-        if not reliable or coverage(index) is None:
-            raise UnsupportedError(
-                f"the index {index.name!r} does not say reliably which fragments it covers, so none can be rewritten; "
-                "drop the index before and create it again afterwards"
-            )
         made = anew.get(index.uuid.uuid)
         if made is not None:
             _replace_index(index, made)
-        if made is not None or (base.uses_stable_row_ids and not _stores_addresses(index)):
+        if made is not None or (base.uses_stable_row_ids and not stores_addresses(index)):
             _move_coverage(index, replacements)
         elif base.uses_stable_row_ids:
             _reduce_coverage(index, operation.old_ids)
@@ -292,7 +290,8 @@ def rewritten(base: Manifest, operation: Rewrite, replacements: Sequence[Replace
 
 def _replace_index(index: table_pb2.IndexMetadata, made: RewrittenIndex) -> None:
     index.uuid.CopyFrom(uuid_to_proto(made.new_id))
-    if made.details is not None:
+    index.ClearField("base_id")  # the new files are in the table itself, wherever the old ones were
+    if made.details is not None and index.HasField("index_details"):  # as the reference does it
         index.index_details.CopyFrom(made.details.to_proto())
     index.index_version = made.index_version
     del index.files[:]

@@ -17,11 +17,12 @@ from lance_dataset.table.roaring import decode_bitmap, encode_bitmap
 __all__ = [
     "MEMORY_INDEX",
     "REUSE_INDEX",
-    "check_not_indexed",
+    "check_coverage",
     "coverage",
     "covering_indices",
     "has_covering_index",
     "has_reliable_coverage",
+    "kind_of_details",
     "parse_indices",
     "signature_for_unreliable_coverage",
     "without_fields",
@@ -64,7 +65,12 @@ def index_kind(index: table_pb2.IndexMetadata) -> str | None:
     """Kind of an index, such as ``btree``; None for those of releases that did not note it."""
     if not index.HasField("index_details"):
         return None
-    name = index.index_details.type_url.rpartition("/")[2].rpartition(".")[2].lower()
+    return kind_of_details(index.index_details.type_url)
+
+
+def kind_of_details(type_url: str) -> str:
+    """Kind of the indices that details of a type belong to, such as ``btree``."""
+    name = type_url.rpartition("/")[2].rpartition(".")[2].lower()
     return name.removesuffix("details").removesuffix("index")
 
 
@@ -103,19 +109,8 @@ def covering_indices(manifest: Manifest) -> Callable[[int], frozenset[int]]:
     return covering
 
 
-def check_not_indexed(manifest: Manifest, fragment_ids: Collection[int], *, deferred: bool = False) -> None:
-    """Refuse to replace fragments that an index covers where it would point to rows that are no longer there.
-
-    With stable row ids an index stays right: either it holds ids, or it no longer covers what was replaced.
-
-    Parameters
-    ----------
-    manifest
-        The version, its indices with their current coverage.
-    fragment_ids
-        The fragments.
-    deferred
-        Whether a fragment-reuse index is written, which tells where the rows are.
+def check_coverage(manifest: Manifest) -> None:
+    """Refuse to replace fragments where nobody knows which of them an index covers.
 
     Raises
     ------
@@ -124,19 +119,10 @@ def check_not_indexed(manifest: Manifest, fragment_ids: Collection[int], *, defe
     """
     reliable = has_reliable_coverage(manifest)
     for index in parse_indices(manifest.index_section):
-        if is_system_index(index) or not fragment_ids:
-            continue
-        covered = coverage(index) if reliable else None
-        if covered is None:
+        if not is_system_index(index) and (not reliable or coverage(index) is None):
             raise UnsupportedError(
                 f"the index {index.name!r} does not say reliably which fragments it covers, so none can be rewritten; "
                 "drop the index before and create it again afterwards"
-            )
-        if not covered.isdisjoint(fragment_ids) and not deferred and not manifest.uses_stable_row_ids:
-            raise UnsupportedError(
-                f"the index {index.name!r} covers fragments that would be rewritten, and this release cannot adapt its "
-                "files; compact with defer_index_remap=True, which leaves them as they are and notes where rows went, "
-                "or exclude the fragments of the index"
             )
 
 

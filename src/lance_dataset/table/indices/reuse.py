@@ -8,11 +8,8 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-
-import numpy as np
-from numpy.typing import NDArray
 
 from lance_dataset._proto import system_indices_pb2, table_pb2
 from lance_dataset.errors import CorruptFileError, InvalidInputError, UnsupportedError
@@ -21,17 +18,17 @@ from lance_dataset.io.paths import safe_join
 from lance_dataset.table.fragment import Fragment
 from lance_dataset.table.indices.coverage import REUSE_INDEX, parse_indices
 from lance_dataset.table.indices.metadata import IndexDetails, IndexMetadata, uuid_from_proto
+from lance_dataset.table.indices.moved_rows import MovedRows, Relocation, RewrittenGroup
 from lance_dataset.table.manifest import Manifest
 from lance_dataset.table.messages import parse_message
 from lance_dataset.table.paths import FileLocator
-from lance_dataset.table.roaring import decode_treemap, encode_bitmap
+from lance_dataset.table.roaring import encode_bitmap
 
 __all__ = [
     "RewrittenRows",
     "find_reuse_index",
-    "moved_addresses",
     "read_reuse_content",
-    "remove_reuse_file",
+    "relocation",
     "with_rewritten_rows",
 ]
 
@@ -40,10 +37,6 @@ _DETAILS_URL = "/lance.table.FragmentReuseIndexDetails"
 #: Larger contents are a file of their own.
 _MAX_INLINE = 204_800
 _FILE = "details.binpb"
-_ROW_BITS = np.uint64(32)
-_OFFSETS = np.uint64((1 << 32) - 1)
-#: A row address has so many bits for the row in its fragment.
-_MAX_ROWS = 1 << 32
 
 
 @dataclass(frozen=True)
@@ -61,6 +54,12 @@ class RewrittenRows:
     surviving: bytes
     old_fragments: tuple[Fragment, ...]
     new_fragments: tuple[Fragment, ...]
+
+    @property
+    def group(self) -> RewrittenGroup:
+        """The group without anything but ids and rows."""
+        old = tuple((each.id, each.physical_rows) for each in self.old_fragments)
+        return RewrittenGroup(self.surviving, old, tuple((each.id, each.physical_rows) for each in self.new_fragments))
 
 
 def find_reuse_index(manifest: Manifest) -> table_pb2.IndexMetadata | None:
@@ -100,10 +99,8 @@ def read_reuse_content(index: table_pb2.IndexMetadata, locator: FileLocator | No
 # -- reading ---------------------------------------------------------------------------------------------------------
 
 
-def moved_addresses(
-    index: table_pb2.IndexMetadata, locator: FileLocator, addresses: NDArray[np.uint64]
-) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
-    """Where rows are now.
+def relocation(index: table_pb2.IndexMetadata, locator: FileLocator) -> Relocation:
+    """Where rows are whose addresses are of any version since the first rewrite that the index knows of.
 
     Parameters
     ----------
@@ -111,15 +108,6 @@ def moved_addresses(
         The fragment-reuse index.
     locator
         Finds its file.
-    addresses : uint64[n]
-        Addresses in any version since the first rewrite that it knows of.
-
-    Returns
-    -------
-    addresses : uint64[n]
-        Addresses now; that of a row whose fragment was not rewritten stays as it is.
-    gone : bool[n]
-        Whether the row did not survive a rewrite.
 
     Raises
     ------
@@ -132,44 +120,23 @@ def moved_addresses(
         raise UnsupportedError(
             f"the fragment-reuse index has format version {index.index_version}, which this release does not read"
         )
-    moved, gone = addresses.copy(), np.zeros(len(addresses), bool)
-    for version in read_reuse_content(index, locator).versions:
-        before = moved.copy()
-        for group in version.groups:
-            for here, targets in _moves(group, before):
-                gone[here] |= targets < 0
-                moved[here] = np.where(targets < 0, moved[here], targets.astype(np.uint64))
-    return moved, gone
+    return Relocation(
+        tuple(
+            MovedRows(
+                [
+                    RewrittenGroup(group.changed_row_addrs, _sizes(group.old_fragments), _sizes(group.new_fragments))
+                    for group in version.groups
+                ],
+                f"index {REUSE_INDEX!r}",
+            )
+            for version in read_reuse_content(index, locator).versions
+        )
+    )
 
 
-def _moves(
-    group: system_indices_pb2.FragmentReuseIndexDetails.Group, addresses: NDArray[np.uint64]
-) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
-    """Positions of addresses in an old fragment, and where their rows are, -1 for those that are gone."""
-    owners = addresses >> _ROW_BITS
-    if not np.isin(owners, np.array([each.id for each in group.old_fragments], np.uint64)).any():
-        return
-    limits = {each.id: min(each.physical_rows, _MAX_ROWS) for each in group.old_fragments}
-    surviving = decode_treemap(group.changed_row_addrs, limits, f"index {REUSE_INDEX!r}")
-    rows = np.array([each.physical_rows for each in group.new_fragments], np.int64)
-    ends = np.cumsum(rows)
-    if sum(map(len, surviving.values())) != (int(ends[-1]) if len(ends) else 0):
-        raise CorruptFileError(f"index {REUSE_INDEX!r}: the surviving rows are not as many as those of new fragments")
-    firsts = np.array([each.id << 32 for each in group.new_fragments], np.int64) - (ends - rows)
-    before = 0
-    for fragment_id in limits:
-        offsets = surviving.get(fragment_id, np.empty(0, np.uint32))
-        here = np.flatnonzero(owners == fragment_id)
-        if len(here):
-            wanted = (addresses[here] & _OFFSETS).astype(np.uint32)
-            places = np.searchsorted(offsets, wanted)
-            found = places < len(offsets)
-            found[found] = offsets[places[found]] == wanted[found]
-            numbers = places[found] + before
-            targets = np.full(len(here), -1, np.int64)
-            targets[found] = numbers + firsts[np.searchsorted(ends, numbers, side="right")]
-            yield here, targets
-        before += len(offsets)
+def _sizes(digests: Iterable[system_indices_pb2.FragmentDigest]) -> tuple[tuple[int, int], ...]:
+    """Ids and rows of fragments."""
+    return tuple((each.id, each.physical_rows) for each in digests)
 
 
 # -- writing ---------------------------------------------------------------------------------------------------------
@@ -227,14 +194,6 @@ def _stored(store: ObjectStore, root: str, own_id: str, data: bytes) -> bytes:
         store.put(f"{folder}/{_FILE}", data)
         details.external.path, details.external.size = _FILE, len(data)
     return details.SerializeToString()
-
-
-def remove_reuse_file(store: ObjectStore, root: str, index: IndexMetadata) -> None:
-    """Remove the file of a fragment-reuse index that no version has."""
-    _, folder = FileLocator(store, root).index_folder(index.uuid, None)
-    path = f"{folder}/{_FILE}"
-    if store.exists(path):
-        store.delete(path)
 
 
 def _digest(fragment: Fragment) -> system_indices_pb2.FragmentDigest:

@@ -1,0 +1,1 @@
+"""Indices: one folder per family, one module per kind."""

@@ -1,0 +1,273 @@
+"""Files of an index: Lance files with parameters in the metadata of their schema and in global buffers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+import pyarrow as pa
+
+from lance_dataset.errors import CorruptFileError
+from lance_dataset.file.container import FileMetadata
+from lance_dataset.file.reader import DataFileReader
+from lance_dataset.file.writer import DataFileWriter
+from lance_dataset.io.base import InputFile, ObjectStore
+from lance_dataset.io.paths import safe_join
+from lance_dataset.schema import Schema
+from lance_dataset.table.indices.metadata import IndexFile
+
+__all__ = ["IndexFolder", "IndexTable", "NewIndexFolder"]
+
+_LEGACY = "0.1"
+#: What takes the place of legacy files, which are not written any more.
+_OLDEST_WRITTEN = "2.0"
+_BATCH_ROWS = 64 << 10
+_BATCH_BYTES = 32 << 20
+_COPIED_BYTES = 8 << 20
+
+
+class IndexTable:
+    """A Lance file of an index, open for reading.
+
+    Columns are read as they are stored: extension types as their storage types.
+
+    Parameters
+    ----------
+    source
+        The file.
+    where
+        Its URI, for error messages.
+
+    Attributes
+    ----------
+    where : str
+        Its URI.
+    schema : Schema
+        Its columns.
+    metadata : dict of str
+        Metadata of the schema.
+    num_rows : int
+    version : str
+        File version; ``0.1`` for all legacy files.
+
+    Raises
+    ------
+    CorruptFileError, UnsupportedError
+        It is no Lance file, or none this release reads.
+    """
+
+    def __init__(self, source: InputFile, where: str) -> None:
+        self._reader = DataFileReader(source)
+        self.where = where
+        self.schema = self._reader.schema
+        self.num_rows = self._reader.num_rows
+        self.version = self._reader.metadata.version
+        self.metadata = {key: value.decode("utf-8", "replace") for key, value in self.schema.metadata.items()}
+
+    @property
+    def written_version(self) -> str:
+        """File version of a file that takes its place."""
+        return _OLDEST_WRITTEN if self.version == _LEGACY else self.version
+
+    def global_buffer(self, key: str) -> bytes | None:
+        """Content of the global buffer whose number is in the metadata; None if the metadata has no such key.
+
+        Raises
+        ------
+        CorruptFileError
+            There is no such buffer.
+        """
+        number = self.metadata.get(key)
+        if number is None:
+            return None
+        if not number.isdecimal() or len(number) > 9:
+            raise self.corrupt(f"{key} names the global buffer {number!r}, which is no number of one")
+        return self.numbered_buffer(int(number))
+
+    @property
+    def num_buffers(self) -> int:
+        """Count of its global buffers, which have numbers from 1 on."""
+        stored = self._reader.metadata
+        return max(len(stored.global_buffers) - 1, 0) if isinstance(stored, FileMetadata) else 0
+
+    def numbered_buffer(self, number: int) -> bytes:
+        """Content of a global buffer.
+
+        Raises
+        ------
+        CorruptFileError
+            There is no such buffer.
+        """
+        stored = self._reader.metadata
+        if not isinstance(stored, FileMetadata) or not 0 < number <= self.num_buffers:
+            raise self.corrupt(f"needs the global buffer {number}, but has those from 1 to {self.num_buffers}")
+        return stored.read_global_buffer(number)
+
+    def column_type(self, name: str) -> pa.DataType:
+        """Type of the values of a column, as they are stored.
+
+        Raises
+        ------
+        CorruptFileError
+            There is no such column.
+        """
+        self.check_columns([name])
+        return next(field.storage_type for field in self.schema.fields if field.name == name)
+
+    def check_columns(self, names: Iterable[str]) -> None:
+        """Demand that there are columns of these names, perhaps besides others.
+
+        Raises
+        ------
+        CorruptFileError
+            One is not there.
+        """
+        missing = sorted(set(names) - {field.name for field in self.schema.fields})
+        if missing:
+            raise self.corrupt(f"has no column {', '.join(missing)}")
+
+    def read(self, start: int = 0, stop: int | None = None, columns: Sequence[str] | None = None) -> pa.RecordBatch:
+        """Rows ``[start, stop)`` of all columns or some, by their names."""
+        self.check_columns(columns or ())
+        stop = self.num_rows if stop is None else min(stop, self.num_rows)
+        chosen = [field for field in self.schema.fields if columns is None or field.name in columns]
+        if columns is not None:
+            chosen.sort(key=lambda field: columns.index(field.name))
+        arrays = [self._reader.column(field).read(start, stop) for field in chosen]
+        schema = Schema(tuple(chosen), {}).storage_arrow
+        return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+    def batches(self, columns: Sequence[str] | None = None, rows: int | None = None) -> Iterator[pa.RecordBatch]:
+        """All rows, so many at a time; by default fewer where the file is large for its number of rows."""
+        if rows is None:
+            rows = max(1, min(_BATCH_ROWS, _BATCH_BYTES * self.num_rows // max(self._reader.metadata.source.size, 1)))
+        for start in range(0, self.num_rows, rows):
+            yield self.read(start, start + rows, columns)
+
+    def corrupt(self, what: str) -> CorruptFileError:
+        """An error that names the file."""
+        return CorruptFileError(f"{self.where}: {what}")
+
+
+class IndexFolder:
+    """Folder of the files of an index.
+
+    Parameters
+    ----------
+    store, path
+        The folder.
+    sizes
+        Sizes in bytes of its files by their names, as far as known.
+    """
+
+    def __init__(self, store: ObjectStore, path: str, sizes: Mapping[str, int] | None = None) -> None:
+        self._store = store
+        self._path = path
+        self._sizes = dict(sizes or {})
+
+    def names(self) -> list[str]:
+        """Names of the files, ascending."""
+        return sorted(self._sizes) or sorted(self._store.list_names(self._path))
+
+    def open_input(self, name: str) -> InputFile:
+        """A file of any format.
+
+        Raises
+        ------
+        MissingFileError
+            There is no such file.
+        """
+        return self._store.open_input(safe_join(self._path, name, what="file of an index"))
+
+    def open(self, name: str) -> IndexTable:
+        """A Lance file."""
+        return IndexTable(self.open_input(name), self.uri(name))
+
+    def uri(self, name: str) -> str:
+        """Full name of a file, for error messages."""
+        return self._store.uri(f"{self._path}/{name}")
+
+
+class NewIndexFolder:
+    """Folder of the files of an index that is being written.
+
+    Parameters
+    ----------
+    store, path
+        The folder, which is not there yet.
+    """
+
+    def __init__(self, store: ObjectStore, path: str) -> None:
+        self._store = store
+        self._path = path
+        self._written: dict[str, int] = {}
+
+    @property
+    def files(self) -> tuple[IndexFile, ...]:
+        """The files so far, by name."""
+        return tuple(IndexFile(name, size) for name, size in sorted(self._written.items()))
+
+    def write(
+        self,
+        name: str,
+        schema: Schema,
+        version: str,
+        batches: Iterable[pa.RecordBatch],
+        metadata: Mapping[str, str] | None = None,
+        buffers: Mapping[str, bytes] | None = None,
+        numbered_buffers: Iterable[bytes] = (),
+    ) -> None:
+        """Write a Lance file; it is durable then.
+
+        Parameters
+        ----------
+        name
+            Its name.
+        schema
+            Its columns, whose metadata are replaced.
+        version
+            File version, 2.0 or later.
+        batches
+            Its rows, as storage types; `metadata` and `buffers` are read when they have ended, so they may be filled
+            meanwhile.
+        metadata
+            Metadata of the schema.
+        buffers
+            Global buffers, each with the key of the metadata that names it.
+        numbered_buffers
+            Global buffers before those, which get the numbers from 1 on; asked for when the rows have ended.
+        """
+        writer = DataFileWriter(self._store.open_output(f"{self._path}/{name}"), Schema(schema.fields, {}), version)
+        try:
+            for batch in batches:
+                writer.write_batch(batch)
+            for data in numbered_buffers:
+                writer.add_global_buffer(data)
+            numbers = {key: str(writer.add_global_buffer(data)) for key, data in (buffers or {}).items()}
+            entries = {key: value.encode() for key, value in {**(metadata or {}), **numbers}.items()}
+            self._written[name] = writer.finish(entries).size
+        except BaseException:
+            writer.abort()
+            raise
+
+    def copy(self, source: InputFile, name: str) -> None:
+        """Write the bytes of another file; they are durable then."""
+        starts = range(0, source.size, _COPIED_BYTES)
+        self.stream(name, (source.read(start, min(_COPIED_BYTES, source.size - start)) for start in starts))
+
+    def put(self, name: str, data: bytes) -> None:
+        """Write a file of any format; it is durable then."""
+        self._store.put(f"{self._path}/{name}", data)
+        self._written[name] = len(data)
+
+    def stream(self, name: str, parts: Iterable[bytes | memoryview | pa.Buffer]) -> None:
+        """Write a file of any format part by part; it is durable then."""
+        output = self._store.open_output(f"{self._path}/{name}")
+        try:
+            for part in parts:
+                output.write(part)
+            size = output.tell()
+            output.close()
+        except BaseException:
+            output.abort()
+            raise
+        self._written[name] = size

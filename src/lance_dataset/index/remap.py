@@ -1,0 +1,192 @@
+"""Indices of rewritten fragments, made anew with the addresses that their rows have now."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Collection, Mapping
+
+import pyarrow as pa
+
+from lance_dataset._proto import table_pb2
+from lance_dataset.errors import UnsupportedError
+from lance_dataset.index.files import IndexFolder, NewIndexFolder
+from lance_dataset.index.scalar import bitmap, btree, json_path, minhash, ngram
+from lance_dataset.index.text.remap import remap as remap_inverted
+from lance_dataset.index.vector.remap import remap as remap_vector
+from lance_dataset.io.base import ObjectStore
+from lance_dataset.schema import Schema
+from lance_dataset.table.commit.leftovers import ChangeFiles
+from lance_dataset.table.indices.changes import stores_addresses
+from lance_dataset.table.indices.coverage import coverage, index_kind, is_system_index, parse_indices
+from lance_dataset.table.indices.metadata import IndexDetails, IndexMetadata
+from lance_dataset.table.indices.moved_rows import Relocation
+from lance_dataset.table.manifest import Manifest
+from lance_dataset.table.operations import RewrittenIndex
+from lance_dataset.table.paths import FileLocator
+
+__all__ = ["Remap", "indices_to_remap", "remap_index"]
+
+#: Writes the files of an index with new addresses; returns its details if they are other ones.
+Remap = Callable[[IndexFolder, NewIndexFolder, Relocation, IndexMetadata], IndexDetails | None]
+
+#: Indices that stay as they are: what they say of fragments that are gone is not used, and new fragments are scanned.
+_NEVER_REMAPPED = frozenset({"zonemap", "bloomfilter", "fm", "rtree"})
+
+_REMAPS: Mapping[str, Remap] = {
+    "bitmap": bitmap.remap,
+    "btree": btree.remap,
+    "json": json_path.remap,
+    "labellist": bitmap.remap,
+    "minhashlsh": minhash.remap,
+    "ngram": ngram.remap,
+    "inverted": remap_inverted,
+    "vector": remap_vector,
+}
+
+
+#: Latest version of the format of each kind that is known here.
+_LATEST: Mapping[str, int] = {
+    "btree": 1,
+    "bitmap": 0,
+    "labellist": 1,
+    "ngram": 0,
+    "rtree": 0,
+    "minhashlsh": 0,
+    "json": 1,
+    "inverted": 3,
+    "vector": 2,
+}
+
+#: Types of the details of kinds that there were before indices noted their details.
+_UNNOTED_DETAILS: Mapping[str, str] = {
+    "bitmap": "/lance.table.BitmapIndexDetails",
+    "btree": "/lance.table.BTreeIndexDetails",
+    "inverted": "/lance.table.InvertedIndexDetails",
+    "labellist": "/lance.table.LabelListIndexDetails",
+    "vector": "/lance.table.VectorIndexDetails",
+}
+
+
+def indices_to_remap(manifest: Manifest, fragment_ids: Collection[int] | None = None) -> list[table_pb2.IndexMetadata]:
+    """The indices that hold addresses of rows, and so have to be made anew when these rows move.
+
+    Parameters
+    ----------
+    manifest
+        The version, its indices with their current coverage.
+    fragment_ids
+        Only indices that cover some of these fragments; None for all.
+
+    Raises
+    ------
+    UnsupportedError
+        An index is of a kind, or of a version of its format, that this release does not know.
+    """
+    stable = manifest.uses_stable_row_ids
+    found = []
+    for index in parse_indices(manifest.index_section):
+        kind = index_kind(index)
+        if is_system_index(index) or _files_kind(index, kind) in _NEVER_REMAPPED:
+            continue
+        covered = coverage(index) if fragment_ids is not None else None
+        if fragment_ids is not None and (covered is None or covered.isdisjoint(fragment_ids)):
+            continue
+        known = kind is None or (kind in _REMAPS and index.index_version <= _LATEST[kind])
+        if stable and not (known and stores_addresses(index)):
+            continue  # it holds ids, or it no longer covers what was rewritten
+        if not known:
+            raise _cannot_follow(
+                index.name, f"this release does not know indices of the kind {kind!r}, version {index.index_version}"
+            )
+        found.append(index)
+    return found
+
+
+def remap_index(
+    store: ObjectStore,
+    root: str,
+    locator: FileLocator,
+    index: table_pb2.IndexMetadata,
+    schema: Schema,
+    moved: Relocation,
+) -> RewrittenIndex:
+    """Write the files of an index anew, into a folder of their own; they are removed again if that fails.
+
+    Parameters
+    ----------
+    store, root
+        The table, which gets the new files.
+    locator
+        Finds the old ones.
+    index
+        The index.
+    schema
+        Schema of the table.
+    moved
+        Where rows are.
+
+    Returns
+    -------
+    RewrittenIndex
+        What the commit needs to know; the files are durable.
+
+    Raises
+    ------
+    UnsupportedError
+        The kind of the index, or its format version, is not known.
+    CorruptFileError
+        Its files contradict the format.
+    """
+    metadata = IndexMetadata.from_proto(index, "index section")
+    source_store, source_path = locator.index_folder(metadata.uuid, metadata.base_id)
+    source = IndexFolder(source_store, source_path, {file.path: file.size_bytes for file in metadata.files})
+    new_id = str(uuid.uuid4())
+    target_store, target_path = FileLocator(store, root).index_folder(new_id, None)
+    target = NewIndexFolder(target_store, target_path)
+    kind = _kind(index, schema, source)
+    remap = _REMAPS.get(kind)
+    if remap is None:
+        raise _cannot_follow(index.name, f"this release does not know indices of the kind {kind!r}")
+    try:
+        details = remap(source, target, moved, metadata)
+    except BaseException:
+        ChangeFiles(store, root, indices=[new_id]).remove()
+        raise
+    # The reference reads no rewrite without details, also of an index whose entry in the manifest has none.
+    details = details or metadata.details or IndexDetails(_UNNOTED_DETAILS[kind], b"")
+    return RewrittenIndex(metadata.uuid, new_id, details, index.index_version, target.files)
+
+
+def _files_kind(index: table_pb2.IndexMetadata, kind: str | None) -> str | None:
+    """Kind of the files of an index."""
+    return json_path.target_kind(index.index_details.value, index.name) if kind == "json" else kind
+
+
+def _kind(index: table_pb2.IndexMetadata, schema: Schema, folder: IndexFolder) -> str:
+    """Kind of an index; of those of releases that did not note it, what its column and its files say."""
+    kind = index_kind(index)
+    if kind is not None:
+        return kind
+    column = next((node for node in schema.walk() if node.id in index.fields), None)
+    if column is not None and pa.types.is_fixed_size_list(column.storage_type):
+        return "vector"
+    if column is not None and _is_list(column.storage_type):
+        return "labellist"
+    names = set(folder.names())
+    if "bitmap_page_lookup.lance" in names:
+        return "bitmap"
+    if not names.isdisjoint(("metadata.lance", "invert.lance")):
+        return "inverted"
+    return "vector" if "index.idx" in names else "btree"
+
+
+def _is_list(kind: pa.DataType) -> bool:
+    return pa.types.is_list(kind) or pa.types.is_large_list(kind)
+
+
+def _cannot_follow(name: str, reason: str) -> UnsupportedError:
+    return UnsupportedError(
+        f"the index {name!r} covers fragments that would be rewritten, and cannot follow their rows: {reason}; compact "
+        "with defer_index_remap=True, which leaves it as it is and notes where rows went, exclude the fragments of the "
+        "index, or drop it before"
+    )

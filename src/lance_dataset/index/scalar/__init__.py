@@ -1,0 +1,1 @@
+"""Indices of values: which rows have which."""

@@ -1,0 +1,178 @@
+"""B-tree indices: all values in order with the addresses of their rows, and the bounds of each page of them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from lance_dataset.index.files import IndexFolder, IndexTable, NewIndexFolder
+from lance_dataset.schema import Schema
+from lance_dataset.table.indices.metadata import IndexMetadata
+from lance_dataset.table.indices.moved_rows import Relocation
+
+__all__ = ["DEFAULT_PAGE_ROWS", "PAGE_DATA", "PAGE_LOOKUP", "PageBounds", "open_page_data", "page_rows", "remap"]
+
+#: Columns: values ascending with nulls first, ids of their rows.
+PAGE_DATA: Final = "page_data.lance"
+#: Columns, a row for each page: its first and its last value, its number of nulls, its number.
+PAGE_LOOKUP: Final = "page_lookup.lance"
+#: Rows of a page where the file does not say.
+DEFAULT_PAGE_ROWS: Final = 4096
+
+#: Names of the columns, and whether they may be null; those of old releases have others, in the same order.
+_DATA_COLUMNS: Final = (("values", True), ("ids", False))
+_LOOKUP_COLUMNS: Final = (("min", True), ("max", True), ("null_count", False), ("page_idx", False))
+_PAGE_ROWS = "batch_size"
+_PARTITIONED = "range_partitioned"
+_PAGES_OF_PARTS = "page_num_per_range_partition"
+_PART_DATA = "part_{}_page_data.lance"
+
+
+def page_rows(lookup: IndexTable) -> int:
+    """Rows of every page but the last.
+
+    Raises
+    ------
+    CorruptFileError
+        The file says no positive number.
+    """
+    text = lookup.metadata.get(_PAGE_ROWS, str(DEFAULT_PAGE_ROWS))
+    rows = int(text) if text.isascii() and text.isdecimal() and len(text) < 20 else 0
+    if rows < 1:
+        raise lookup.corrupt(f"{_PAGE_ROWS} is {text!r}, not a number of rows")
+    return rows
+
+
+def open_page_data(folder: IndexFolder, lookup: IndexTable) -> list[IndexTable]:
+    """The files of values in order: one, or several with a range of values each.
+
+    Raises
+    ------
+    CorruptFileError
+        A file has other columns than it must have, or `lookup` does not say which files there are.
+    MissingFileError
+        One is not there.
+    """
+    if lookup.metadata.get(_PARTITIONED, "false") != "true":
+        files = [folder.open(PAGE_DATA)]
+    else:
+        files = [folder.open(_PART_DATA.format(part)) for part in _parts(lookup)]
+    bounds = _types(lookup, 4)
+    for file in files:
+        if (kinds := _types(file, 2)) != [bounds[0], pa.uint64()]:
+            raise file.corrupt(f"has columns of the types {kinds}, not {bounds[0]} and uint64")
+    if bounds[1:] != [bounds[0], pa.uint32(), pa.uint32()]:
+        raise lookup.corrupt(f"has columns of the types {bounds}")
+    return files
+
+
+def _parts(lookup: IndexTable) -> list[int]:
+    """Ids of the files of an index in several files."""
+    text = lookup.metadata.get(_PAGES_OF_PARTS, "")
+    try:
+        pages = json.loads(text)
+        parts = [part for part, _ in pages]
+    except (ValueError, TypeError, RecursionError) as error:
+        raise lookup.corrupt(f"{_PAGES_OF_PARTS} is no array of pairs: {error}") from error
+    if not all(isinstance(part, int) and 0 <= part < 1 << 64 for part in parts) or parts != sorted(set(parts)):
+        raise lookup.corrupt(f"{_PAGES_OF_PARTS} does not name parts in order: {text[:100]}")
+    if not parts:
+        raise lookup.corrupt(f"{_PAGES_OF_PARTS} names no part")
+    return parts
+
+
+def _types(table: IndexTable, columns: int) -> list[pa.DataType]:
+    """Types of the columns, whose names differ between releases."""
+    kinds = [field.storage_type for field in table.schema.fields]
+    if len(kinds) != columns:
+        raise table.corrupt(f"has {len(kinds)} columns, not {columns}")
+    return kinds
+
+
+class PageBounds:
+    """Finds the bounds of pages of values that come in any portions.
+
+    Parameters
+    ----------
+    kind
+        Type of the values.
+    rows_per_page
+        Rows of every page but the last.
+    """
+
+    def __init__(self, kind: pa.DataType, rows_per_page: int) -> None:
+        self._rows_per_page = rows_per_page
+        self._firsts = [pa.array([], kind)]
+        self._lasts = [pa.array([], kind)]
+        self._nulls = [np.empty((2, 0), np.int64)]
+        self._rows = 0
+        self._last: pa.Array | None = None
+
+    def add(self, values: pa.Array) -> None:
+        """Take the next values, in order."""
+        if not len(values):
+            return
+        size, start = self._rows_per_page, self._rows
+        self._firsts.append(values.take(pa.array(np.arange(-start % size, len(values), size))))
+        self._lasts.append(values.take(pa.array(np.arange((size - 1 - start) % size, len(values), size))))
+        if values.null_count:
+            nulls = np.flatnonzero(values.is_null().to_numpy(zero_copy_only=False))
+            self._nulls.append(np.array(np.unique((nulls + start) // size, return_counts=True)))
+        self._rows += len(values)
+        self._last = values.take(pa.array([len(values) - 1]))
+
+    def finish(self, schema: pa.Schema) -> pa.RecordBatch:
+        """A row for each page: first value, last value, number of nulls, number of the page."""
+        if self._last is not None and self._rows % self._rows_per_page:
+            self._lasts.append(self._last)
+        firsts, lasts = pa.concat_arrays(self._firsts), pa.concat_arrays(self._lasts)
+        nulls: NDArray[np.uint32] = np.zeros(len(firsts), np.uint32)
+        pages, counts = np.concatenate(self._nulls, axis=1)
+        np.add.at(nulls, pages, counts.astype(np.uint32))
+        numbers = pa.array(np.arange(len(firsts), dtype=np.uint32))
+        return pa.RecordBatch.from_arrays([firsts, lasts, pa.array(nulls), numbers], schema=schema)
+
+
+def remap(source: IndexFolder, target: NewIndexFolder, moved: Relocation, index: IndexMetadata) -> None:
+    """Write the index with the addresses that rows have now; values stay in their order and are cut into pages anew.
+
+    Values that lie in several files come into one.
+    """
+    lookup = source.open(PAGE_LOOKUP)
+    files = open_page_data(source, lookup)
+    rows = page_rows(lookup)
+    bounds = PageBounds(lookup.schema.fields[0].storage_type, rows)
+    schema = _named(files[0].schema, _DATA_COLUMNS)
+    batches = _moved(files, moved, bounds, schema.storage_arrow)
+    target.write(PAGE_DATA, schema, files[0].written_version, batches)
+    schema = _named(lookup.schema, _LOOKUP_COLUMNS)
+    batch = bounds.finish(schema.storage_arrow)
+    metadata = {_PAGE_ROWS: str(rows), _PARTITIONED: "false"}
+    target.write(PAGE_LOOKUP, schema, lookup.written_version, [batch], metadata)
+
+
+def _named(schema: Schema, columns: tuple[tuple[str, bool], ...]) -> Schema:
+    fields = zip(schema.fields, columns, strict=True)
+    return Schema(tuple(replace(field, name=name, nullable=nullable) for field, (name, nullable) in fields))
+
+
+def _moved(
+    files: list[IndexTable], moved: Relocation, bounds: PageBounds, schema: pa.Schema
+) -> Iterator[pa.RecordBatch]:
+    for file in files:
+        for batch in file.batches():
+            values, ids = batch.columns
+            if ids.null_count:
+                raise file.corrupt("a value has no row")
+            addresses, gone = moved.locate(ids.to_numpy(zero_copy_only=False))
+            left = pa.RecordBatch.from_arrays([values, pa.array(addresses)], schema=schema)
+            if gone.any():
+                left = left.filter(pa.array(~gone))
+            bounds.add(left.column(0))
+            yield left

@@ -1,0 +1,106 @@
+"""MinHash indices: a signature for each text, and the texts that share a band of their signatures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from lance_dataset.index.files import IndexFolder, IndexTable, NewIndexFolder
+from lance_dataset.table.indices.metadata import IndexMetadata
+from lance_dataset.table.indices.moved_rows import Relocation
+
+__all__ = ["BANDS", "SIGNATURES", "remap"]
+
+#: Columns: id of the row, signature; the number of a row of the file is that of the document.
+SIGNATURES: Final = "signatures.lance"
+#: Columns, ascending by both: key of a band, number of the document.
+BANDS: Final = "bands.lance"
+
+_ROW_ID = "_rowid"
+_SIGNATURE = "signature"
+_BAND_KEY = "band_key"
+_DOCUMENT = "doc_id"
+_DOCUMENTS = "minhash_lsh_num_docs"
+_PAGE_ROWS = "minhash_lsh_page_rows"
+_PAGE_TABLE = "minhash_lsh_page_table_buffer"
+_GONE = np.uint32(0xFFFFFFFF)
+_MAX_DOCUMENTS = 1 << 32
+
+
+def remap(source: IndexFolder, target: NewIndexFolder, moved: Relocation, index: IndexMetadata) -> None:
+    """Write the index with the addresses that rows have now; the documents behind one that is gone move up."""
+    signatures, bands = source.open(SIGNATURES), source.open(BANDS)
+    signatures.check_columns((_ROW_ID, _SIGNATURE))
+    bands.check_columns((_BAND_KEY, _DOCUMENT))
+    if bands.metadata.get(_DOCUMENTS) != str(signatures.num_rows) or signatures.num_rows >= _MAX_DOCUMENTS:
+        raise bands.corrupt(
+            f"{_DOCUMENTS} is {bands.metadata.get(_DOCUMENTS)!r}, {SIGNATURES} has {signatures.num_rows} documents"
+        )
+    numbers = np.full(signatures.num_rows, _GONE)
+    target.write(
+        SIGNATURES,
+        signatures.schema,
+        signatures.written_version,
+        _moved_signatures(signatures, moved, numbers),
+        signatures.metadata,
+    )
+    metadata = {key: value for key, value in bands.metadata.items() if key != _PAGE_TABLE}
+    metadata[_DOCUMENTS] = str(int(np.count_nonzero(numbers != _GONE)))
+    buffers: dict[str, bytes] = {}
+    batches = _moved_bands(bands, numbers, _page_rows(bands), buffers)
+    target.write(BANDS, bands.schema, bands.written_version, batches, metadata, buffers)
+
+
+def _page_rows(bands: IndexTable) -> int:
+    text = bands.metadata.get(_PAGE_ROWS, "")
+    rows = int(text) if text.isascii() and text.isdecimal() and len(text) < 20 else 0
+    if rows < 1:
+        raise bands.corrupt(f"{_PAGE_ROWS} is {text!r}, not a number of rows")
+    return rows
+
+
+def _moved_signatures(
+    signatures: IndexTable, moved: Relocation, numbers: NDArray[np.uint32]
+) -> Iterator[pa.RecordBatch]:
+    """The documents that are left; `numbers` gets the number that each has then."""
+    read = written = 0
+    for batch in signatures.batches():
+        position = batch.schema.get_field_index(_ROW_ID)
+        ids = batch.column(position)
+        if ids.type != pa.uint64() or ids.null_count:
+            raise signatures.corrupt(f"{_ROW_ID} has nulls or is of the type {ids.type}, not uint64")
+        addresses, gone = moved.locate(ids.to_numpy(zero_copy_only=False))
+        kept = np.flatnonzero(~gone)
+        numbers[read + kept] = np.arange(written, written + len(kept), dtype=np.uint32)
+        read, written = read + len(ids), written + len(kept)
+        left = batch.set_column(position, batch.schema.field(position), pa.array(addresses))
+        yield left.filter(pa.array(~gone)) if gone.any() else left
+
+
+def _moved_bands(
+    bands: IndexTable, numbers: NDArray[np.uint32], page_rows: int, buffers: dict[str, bytes]
+) -> Iterator[pa.RecordBatch]:
+    """The bands of the documents that are left; `buffers` gets the last key of every page."""
+    ends = [np.empty(0, np.uint64)]
+    last = ends[0]
+    written = 0
+    for batch in bands.batches((_BAND_KEY, _DOCUMENT)):
+        if batch.schema.types != [pa.uint64(), pa.uint32()] or any(column.null_count for column in batch.columns):
+            raise bands.corrupt(f"has nulls or columns of the types {batch.schema.types}, not uint64 and uint32")
+        keys, documents = (column.to_numpy(zero_copy_only=False) for column in batch.columns)
+        if len(documents) and int(documents.max()) >= len(numbers):
+            raise bands.corrupt(f"has the document {int(documents.max())} of {len(numbers)}")
+        left = numbers[documents]
+        kept = left != _GONE
+        keys, left = keys[kept], left[kept]
+        ends.append(keys[(page_rows - 1 - written) % page_rows :: page_rows])
+        last = keys[-1:] if len(keys) else last
+        written += len(keys)
+        yield pa.RecordBatch.from_arrays([pa.array(keys), pa.array(left)], schema=batch.schema)
+    if written % page_rows:
+        ends.append(last)
+    buffers[_PAGE_TABLE] = np.concatenate(ends).astype("<u8").tobytes()

@@ -1,0 +1,138 @@
+"""Keys of dictionaries in the fst format."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+
+from lance_dataset.index.text.fst_layout import (
+    COMMON_INPUTS,
+    EMPTY_FINAL,
+    HEAD_BYTES,
+    INDEXED_FROM,
+    NEXT,
+    ONE,
+    SMALLEST_FILE,
+    TAIL_BYTES,
+    VERSION,
+)
+
+__all__ = ["read_fst"]
+
+_MAX_NUMBER = (1 << 64) - 1
+_FIRST_ONE, _FIRST_NEXT = ONE << 6, NEXT << 6
+
+
+def read_fst(data: bytes, most: int) -> Iterator[tuple[bytes, int]]:
+    """Keys of a dictionary, ascending, and their numbers.
+
+    Parameters
+    ----------
+    data
+        Its bytes.
+    most
+        There may be no more keys than that.
+
+    Raises
+    ------
+    ValueError
+        The bytes are no such dictionary.
+    """
+    count, root = _frame(data, most)
+    nodes = data[: len(data) - TAIL_BYTES]
+    found = 0
+    budget = 64 * len(nodes) + 64 * most  # ways that lead to no key could go on for ever
+    stack: list[tuple[int, bytes, int]] = [(root, b"", 0)]
+    while stack:
+        address, key, number = stack.pop()
+        # A node with one transition needs no stack.
+        tail = bytearray()
+        while address != EMPTY_FINAL and nodes[address] >= _FIRST_ONE:
+            state = nodes[address]
+            if state > _FIRST_NEXT and address > HEAD_BYTES:  # the most frequent ones
+                tail.append(COMMON_INPUTS[state - _FIRST_NEXT - 1])
+                address -= 1
+                continue
+            step, output, address = _one(nodes, address)
+            tail.append(step)
+            number += output
+        key += bytes(tail)
+        final, output, transitions = _any(nodes, address)
+        budget -= 1 + len(tail) + len(transitions)
+        if budget < 0 or found > count:
+            raise ValueError(f"has more words than the {count} that it counts")
+        if final:
+            found += 1
+            if number + output > _MAX_NUMBER:
+                raise ValueError("a number has more than 64 bits")
+            yield key, number + output
+        for step, output, target in reversed(transitions):
+            stack.append((target, key + bytes((step,)), number + output))
+    if found != count:
+        raise ValueError(f"has {found} words, but counts {count}")
+
+
+def _frame(data: bytes, most: int) -> tuple[int, int]:
+    """Number of keys and address of the root."""
+    if len(data) < SMALLEST_FILE:
+        raise ValueError(f"a dictionary of {len(data)} bytes, less than {SMALLEST_FILE}")
+    (version,) = struct.unpack_from("<Q", data)
+    if version != VERSION:
+        raise ValueError(f"a dictionary of version {version}, known is {VERSION}")
+    count, root = struct.unpack_from("<QQ", data, len(data) - TAIL_BYTES)
+    if count > most:
+        raise ValueError(f"counts {count} words where at most {most} are possible")
+    if root != EMPTY_FINAL and (root + TAIL_BYTES + 1 != len(data) or root < HEAD_BYTES):
+        raise ValueError(f"its root is at {root}, but its nodes end at {len(data) - TAIL_BYTES}")
+    return count, root
+
+
+def _one(nodes: bytes, address: int) -> tuple[int, int, int]:
+    """Input, output and target of a node with one transition."""
+    state = nodes[address]
+    common = state & 0x3F
+    at = address if common else address - 1
+    step = COMMON_INPUTS[common - 1] if common else nodes[at]
+    if state >> 6 == NEXT:
+        return step, 0, _checked(at - 1, at)
+    sizes = nodes[at - 1]
+    deltas = at - 1 - (sizes >> 4)
+    begin = deltas - (sizes & 15)
+    if begin < HEAD_BYTES:
+        raise ValueError(f"a node at {address} begins before the first one")
+    delta = int.from_bytes(nodes[deltas : at - 1], "little")
+    return step, int.from_bytes(nodes[begin:deltas], "little"), _checked(begin - delta if delta else EMPTY_FINAL, begin)
+
+
+def _any(nodes: bytes, address: int) -> tuple[bool, int, list[tuple[int, int, int]]]:
+    """Whether a node with any number of transitions is final, its final output, and (input, output, target) of each."""
+    if address == EMPTY_FINAL:
+        return True, 0, []
+    state = nodes[address]
+    count, at = state & 0x3F, address
+    if count == 0:
+        at -= 1
+        count = 256 if nodes[at] == 1 else nodes[at]
+    sizes = nodes[at - 1]
+    wide, width = sizes >> 4, sizes & 15
+    inputs = at - 1 - (256 if count >= INDEXED_FROM else 0) - count
+    deltas = inputs - count * wide
+    outputs = deltas - count * width
+    final = bool(state >> 6 & 1)
+    begin = outputs - width if final else outputs
+    if begin < HEAD_BYTES:
+        raise ValueError(f"a node at {address} begins before the first one")
+    transitions = []
+    for number in range(count - 1, -1, -1):  # they are stored in reverse order
+        place = deltas + number * wide
+        delta = int.from_bytes(nodes[place : place + wide], "little")
+        target = _checked(begin - delta if delta else EMPTY_FINAL, begin)
+        place = outputs + number * width
+        transitions.append((nodes[inputs + number], int.from_bytes(nodes[place : place + width], "little"), target))
+    return final, int.from_bytes(nodes[begin:outputs], "little"), transitions
+
+
+def _checked(target: int, begin: int) -> int:
+    if target != EMPTY_FINAL and not HEAD_BYTES <= target < begin:
+        raise ValueError(f"a node that begins at {begin} leads to {target}, which is not before it")
+    return target

@@ -1,0 +1,132 @@
+"""Skip data of posting lists: for each block, which pairs of frequency and length could give its best score.
+
+One entry for each block, then one for each 32 blocks: the last document, and the pairs that no other pair beats, by
+ascending frequency. An entry is a string of varints, with a byte for lengths that are not the next code.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from lance_dataset.index.text.byte_ranges import Bytes, Ints, expand_ranges, scatter, starts_of
+from lance_dataset.index.text.scoring import length_codes
+from lance_dataset.index.text.varints import encode_varints, varint_sizes
+
+__all__ = ["encode_impacts"]
+
+#: So many blocks have one entry of the second level.
+_GROUP = 32
+_SORTED_BITS = 63
+
+
+@dataclass(frozen=True)
+class _Pairs:
+    """Pairs that no other pair of their set beats, by set, then ascending by frequency."""
+
+    sets: Ints
+    frequencies: Ints
+    lengths: Ints
+
+
+def encode_impacts(
+    blocks: Ints, block_rows: Ints, last_documents: Ints, frequencies: Ints, lengths: Ints
+) -> tuple[Bytes, Ints, Ints]:
+    """Entries of the posting lists of several words.
+
+    Parameters
+    ----------
+    blocks : int64[postings]
+        Block of each posting, ascending from 0.
+    block_rows : int64[blocks]
+        Word of each block, ascending from 0, none left out.
+    last_documents : int64[blocks]
+        Last document of each block.
+    frequencies, lengths : int64[postings]
+        How often the word is in the document, and tokens of the document.
+
+    Returns
+    -------
+    data : uint8[bytes]
+        The entries: of each word those of its blocks, then those of its groups of blocks.
+    ends : int64[entries]
+        Where each ends.
+    counts : int64[words]
+        Entries of each word.
+    """
+    counts = np.bincount(block_rows)
+    group_counts = -(-counts // _GROUP)
+    first_groups, first_blocks = starts_of(group_counts)[:-1], starts_of(counts)[:-1]
+    numbers = np.arange(len(block_rows)) - np.repeat(first_blocks, counts)
+    groups = np.repeat(first_groups, counts) + numbers // _GROUP
+    last_blocks = np.flatnonzero(np.append(np.diff(groups) > 0, True))
+    of_blocks = _unbeaten(blocks, frequencies, lengths)
+    of_groups = _unbeaten(groups[of_blocks.sets], of_blocks.frequencies, of_blocks.lengths)
+    block_data, block_ends = _entries(of_blocks, last_documents)
+    group_data, group_ends = _entries(of_groups, last_documents[last_blocks])
+    return _joined(block_data, block_ends, counts, group_data, group_ends, group_counts)
+
+
+def _unbeaten(sets: Ints, frequencies: Ints, lengths: Ints) -> _Pairs:
+    """Of each set of pairs those which have shorter documents than all pairs of at least their frequency."""
+    sets, frequencies, lengths = _ordered(sets, frequencies, lengths)
+    ranks = lengths - (sets << 32)  # below those of all sets before
+    shortest = np.minimum.accumulate(ranks)
+    kept = np.append(True, ranks[1:] < shortest[:-1])
+    ascending = np.flatnonzero(kept)[::-1]
+    turned = ascending[np.argsort(sets[ascending], kind="stable")]
+    return _Pairs(sets[turned], frequencies[turned], lengths[turned])
+
+
+def _ordered(sets: Ints, frequencies: Ints, lengths: Ints) -> tuple[Ints, Ints, Ints]:
+    """Pairs by set, then descending by frequency, then ascending by length."""
+    most, longest = int(frequencies.max()), int(lengths.max())
+    low, high = longest.bit_length(), longest.bit_length() + most.bit_length()
+    if int(sets[-1]).bit_length() + high > _SORTED_BITS:
+        order = np.lexsort((lengths, -frequencies, sets))
+        return sets[order], frequencies[order], lengths[order]
+    keys = np.sort(sets << high | (most - frequencies) << low | lengths)  # several times as fast
+    return keys >> high, most - ((keys >> low) & ((1 << most.bit_length()) - 1)), keys & ((1 << low) - 1)
+
+
+def _entries(pairs: _Pairs, last_documents: Ints) -> tuple[Bytes, Ints]:
+    """Bytes of the entries of all sets, and where each ends."""
+    codes = length_codes(pairs.lengths)
+    same_set = np.diff(pairs.sets) == 0
+    kept = ~np.append(same_set & (np.diff(codes) == 0), False)  # of equal codes the highest frequency
+    sets, frequencies, codes = pairs.sets[kept], pairs.frequencies[kept], codes[kept]
+    first = np.append(True, np.diff(sets) != 0)
+    steps = np.where(first, frequencies, np.diff(frequencies, prepend=0)) - 1
+    code_steps = np.where(first, codes, np.diff(codes, prepend=0))
+    explicit = code_steps != 1
+    numbers = np.column_stack([last_documents, np.bincount(sets, minlength=len(last_documents))]).ravel()
+    step_numbers = (steps << 1) | explicit
+    head_sizes = varint_sizes(numbers)
+    step_sizes = varint_sizes(step_numbers)
+    pair_sizes = step_sizes + explicit
+    heads = head_sizes.reshape(-1, 2).sum(axis=1)
+    bodies = np.bincount(sets, pair_sizes, len(last_documents)).astype(np.int64)
+    starts = starts_of(heads + bodies)
+    out = np.empty(int(starts[-1]), np.uint8)
+    scatter(encode_varints(numbers, head_sizes), out, starts[:-1], heads)
+    pair_starts = starts_of(pair_sizes)[:-1] + np.repeat(starts[:-1] + heads - starts_of(bodies)[:-1], numbers[1::2])
+    scatter(encode_varints(step_numbers, step_sizes), out, pair_starts, step_sizes)
+    out[(pair_starts + step_sizes)[explicit]] = code_steps[explicit].astype(np.uint8)
+    return out, starts[1:]
+
+
+def _joined(
+    data: Bytes, ends: Ints, counts: Ints, other_data: Bytes, other_ends: Ints, other_counts: Ints
+) -> tuple[Bytes, Ints, Ints]:
+    """Of every word the entries of one list, then those of the other."""
+    both = counts + other_counts
+    starts = starts_of(both)[:-1]
+    sizes = np.empty(int(both.sum()), np.int64)
+    places, other_places = expand_ranges(starts, counts), expand_ranges(starts + counts, other_counts)
+    sizes[places], sizes[other_places] = np.diff(ends, prepend=0), np.diff(other_ends, prepend=0)
+    begins = starts_of(sizes)
+    out = np.empty(int(begins[-1]), np.uint8)
+    scatter(data, out, begins[:-1][places], sizes[places])
+    scatter(other_data, out, begins[:-1][other_places], sizes[other_places])
+    return out, begins[1:], both

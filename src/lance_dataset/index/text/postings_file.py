@@ -1,0 +1,252 @@
+"""Posting lists of a partition of a full-text index, rewritten without the documents whose rows are gone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from lance_dataset.errors import LanceError, UnsupportedError
+from lance_dataset.index.files import IndexTable, NewIndexFolder
+from lance_dataset.index.text.byte_ranges import Ints, starts_of
+from lance_dataset.index.text.documents import Survivors
+from lance_dataset.index.text.impacts import encode_impacts
+from lance_dataset.index.text.layout import InvertedLayout
+from lance_dataset.index.text.positions import decode_steps, encode_steps
+from lance_dataset.index.text.posting_blocks import EncodedBlocks, Postings, decode_blocks, encode_blocks
+from lance_dataset.index.text.scoring import decode_lengths, length_codes
+
+__all__ = ["drop_documents"]
+
+POSTING, MAX_SCORE, LENGTH, IMPACTS = "_posting", "_max_score", "_length", "_impacts"
+LISTED_POSITIONS, POSITIONS, POSITION_OFFSETS = "_position", "_compressed_position", "_position_block_offset"
+_KNOWN = {POSTING, MAX_SCORE, LENGTH, IMPACTS, LISTED_POSITIONS, POSITIONS, POSITION_OFFSETS}
+_REQUIRED = (POSTING, MAX_SCORE, LENGTH)
+#: So many postings are rewritten at a time, unless one word alone has more.
+_POSTINGS = 1 << 20
+_MAX_OFFSET = (1 << 32) - 1
+
+
+def drop_documents(
+    table: IndexTable, target: NewIndexFolder, name: str, layout: InvertedLayout, survivors: Survivors
+) -> Ints:
+    """Write the posting lists of a partition for the documents that are left.
+
+    Words that are in none of them are dropped, and the others are numbered anew, in their order.
+
+    Parameters
+    ----------
+    table
+        The posting lists.
+    target, name
+        Folder and name of the new file.
+    layout
+        How they are laid out.
+    survivors
+        The documents that are left.
+
+    Returns
+    -------
+    int64[words]
+        New number of each word by its old one; -1 if it was dropped.
+
+    Raises
+    ------
+    CorruptFileError
+        The file contradicts the format.
+    UnsupportedError
+        It has columns that are not known.
+    """
+    columns = {field.name for field in table.schema.fields}
+    if not columns <= _KNOWN:
+        unknown = ", ".join(sorted(columns - _KNOWN))
+        raise UnsupportedError(f"{table.where}: this release does not know the column {unknown} of posting lists")
+    table.check_columns(_REQUIRED)
+    kept: list[NDArray[np.bool_]] = []
+    rewriting = _Rewriting(table, layout, survivors, kept)
+    target.write(name, table.schema, table.written_version, rewriting.batches(), table.metadata)
+    keeps = np.concatenate([np.empty(0, bool), *kept])
+    return np.where(keeps, np.cumsum(keeps) - 1, -1)
+
+
+@dataclass(frozen=True)
+class _Rewriting:
+    """Rewrites posting lists, many words at a time; notes which words are left."""
+
+    table: IndexTable
+    layout: InvertedLayout
+    survivors: Survivors
+    kept: list[NDArray[np.bool_]]
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """The new rows."""
+        lengths = self.table.read(columns=[LENGTH]).column(0)
+        if lengths.type != pa.uint32() or lengths.null_count:
+            raise self.table.corrupt(f"{LENGTH} holds nulls or has the type {lengths.type}, not uint32")
+        counts = lengths.to_numpy().astype(np.int64)
+        if (counts < 1).any() or int(counts.max(initial=0)) > len(self.survivors.numbers):
+            raise self.table.corrupt(
+                f"a word is in none or in more than all of {len(self.survivors.numbers)} documents"
+            )
+        ends = np.cumsum(counts)
+        start = 0
+        while start < len(counts):
+            before = int(ends[start - 1]) if start else 0
+            stop = max(start + 1, int(np.searchsorted(ends, before + _POSTINGS, side="right")))
+            try:
+                batch = self._rewritten(self.table.read(start, stop), counts[start:stop])
+            except LanceError:
+                raise
+            except ValueError as error:
+                raise self.table.corrupt(f"words {start} to {stop - 1}: {error}") from error
+            if batch is not None:
+                yield batch
+            start = stop
+
+    def _rewritten(self, rows: pa.RecordBatch, lengths: Ints) -> pa.RecordBatch | None:
+        """Rows of the words that are left; None if none is."""
+        blocks = _blocks(rows.column(POSTING))
+        old = decode_blocks(blocks, lengths, self.layout.blocks, len(self.survivors.numbers))
+        documents = self.survivors.numbers[old.documents]
+        keep = documents >= 0
+        words = np.repeat(np.arange(len(lengths)), lengths)
+        left = np.bincount(words[keep], minlength=len(lengths))
+        self.kept.append(left > 0)
+        if not keep.any():
+            return None
+        new = Postings(left[left > 0], documents[keep], old.frequencies[keep])
+        made = self._scored(new, rows.schema)
+        if LISTED_POSITIONS in rows.schema.names:
+            made[LISTED_POSITIONS] = _kept_lists(rows.column(LISTED_POSITIONS), lengths, keep, new)
+        if POSITIONS in rows.schema.names:
+            made |= self._positions(rows, old, keep, new)
+        columns = [made[field.name].cast(field.type) for field in rows.schema]
+        return pa.RecordBatch.from_arrays(columns, schema=rows.schema)
+
+    def _scored(self, postings: Postings, schema: pa.Schema) -> dict[str, pa.Array]:
+        """Postings, their best scores, and skip data."""
+        size = self.layout.blocks.size
+        block_sizes = postings.block_sizes(size)
+        counts = postings.block_counts(size)
+        lengths = self.survivors.lengths[postings.documents]
+        scores, word_scores = self._best_scores(postings, lengths, block_sizes, counts)
+        blocks = encode_blocks(postings, scores, self.layout.blocks)
+        made = {
+            POSTING: _listed(blocks.data, blocks.starts, counts),
+            MAX_SCORE: pa.array(word_scores, pa.float32()),
+            LENGTH: pa.array(postings.lengths, pa.uint32()),
+        }
+        if IMPACTS in schema.names:
+            data, ends, entries = encode_impacts(
+                np.repeat(np.arange(len(block_sizes)), block_sizes),
+                np.repeat(np.arange(len(counts)), counts),
+                postings.documents[np.cumsum(block_sizes) - 1],
+                postings.frequencies,
+                lengths,
+            )
+            made[IMPACTS] = _listed(data, np.append(np.zeros(1, np.int64), ends), entries)
+        return made
+
+    def _best_scores(
+        self, postings: Postings, lengths: Ints, block_sizes: Ints, counts: Ints
+    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """Best score of each block and of each word, among the documents of the partition."""
+        corpus = self.survivors.corpus
+        if self.layout.blocks.size == 256:
+            lengths = decode_lengths(length_codes(lengths))
+        shares = corpus.shares(postings.frequencies, lengths)
+        limits = corpus.limits(postings.lengths)
+        best = np.repeat(limits, counts) * np.maximum.reduceat(shares, starts_of(block_sizes)[:-1])
+        return best, np.maximum.reduceat(best, starts_of(counts)[:-1])
+
+    def _positions(
+        self, rows: pa.RecordBatch, old: Postings, keep: NDArray[np.bool_], new: Postings
+    ) -> dict[str, pa.Array]:
+        """Positions of the occurrences that are left."""
+        size = self.layout.blocks.size
+        packed = self.layout.packed_positions
+        blocks = _position_blocks(rows.column(POSITIONS), rows.column(POSITION_OFFSETS), old.block_counts(size))
+        steps = decode_steps(blocks, _sums(old.frequencies, old.block_sizes(size)), packed=packed)
+        steps = steps[np.repeat(keep, old.frequencies)]
+        counts = new.block_counts(size)
+        made = encode_steps(steps, _sums(new.frequencies, new.block_sizes(size)), packed=packed)
+        first_blocks = starts_of(counts)
+        row_starts = made.starts[first_blocks]
+        offsets = made.starts[:-1] - np.repeat(row_starts[:-1], counts)
+        if len(offsets) and int(offsets.max()) > _MAX_OFFSET:
+            raise UnsupportedError(f"{self.table.where}: the positions of a word take more than 4 GiB")
+        return {
+            POSITIONS: _binaries(made.data, row_starts),
+            POSITION_OFFSETS: pa.ListArray.from_arrays(
+                pa.array(first_blocks, pa.int32()), pa.array(offsets, pa.uint32())
+            ),
+        }
+
+
+# -- Arrow arrays ----------------------------------------------------------------------------------------------------
+
+
+def _blocks(lists: pa.Array) -> EncodedBlocks:
+    """All binaries of lists, which hold no nulls."""
+    if not pa.types.is_list(lists.type) or lists.null_count:
+        raise ValueError(f"{POSTING} holds nulls or is no list")
+    return _bytes_of(lists.flatten(), POSTING)
+
+
+def _bytes_of(values: pa.Array, name: str) -> EncodedBlocks:
+    if not (pa.types.is_binary(values.type) or pa.types.is_large_binary(values.type)) or values.null_count:
+        raise ValueError(f"{name} holds nulls or is no binary")
+    values = values.cast(pa.large_binary())
+    _, offset_buffer, data = values.buffers()
+    if not len(values):
+        return EncodedBlocks(np.empty(0, np.uint8), np.zeros(1, np.int64))
+    offsets = np.frombuffer(offset_buffer, np.int64)[values.offset : values.offset + len(values) + 1]
+    content = np.empty(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)
+    return EncodedBlocks(content, offsets)
+
+
+def _binaries(data: NDArray[np.uint8], starts: Ints) -> pa.Array:
+    """Binaries that follow one another."""
+    buffers = [None, pa.py_buffer(np.ascontiguousarray(starts, np.int64)), pa.py_buffer(data)]
+    return pa.Array.from_buffers(pa.large_binary(), len(starts) - 1, buffers)
+
+
+def _listed(data: NDArray[np.uint8], starts: Ints, counts: Ints) -> pa.Array:
+    """Lists of binaries."""
+    return pa.ListArray.from_arrays(pa.array(starts_of(counts), pa.int32()), _binaries(data, starts))
+
+
+def _kept_lists(positions: pa.Array, lengths: Ints, keep: NDArray[np.bool_], new: Postings) -> pa.Array:
+    """Positions that are kept as one list for each document."""
+    if not pa.types.is_list(positions.type) or positions.null_count:
+        raise ValueError(f"{LISTED_POSITIONS} holds nulls or is no list")
+    if (positions.value_lengths().to_numpy() != lengths).any():
+        raise ValueError(f"{LISTED_POSITIONS} does not have a list for each document")
+    values = positions.flatten().filter(pa.array(keep))
+    return pa.ListArray.from_arrays(pa.array(starts_of(new.lengths), pa.int32()), values)
+
+
+def _position_blocks(positions: pa.Array, offsets: pa.Array, counts: Ints) -> EncodedBlocks:
+    """Blocks of positions, whose starts are kept beside them."""
+    whole = _bytes_of(positions, POSITIONS)
+    if not pa.types.is_list(offsets.type) or offsets.null_count or offsets.type.value_type != pa.uint32():
+        raise ValueError(f"{POSITION_OFFSETS} holds nulls or is no list of uint32")
+    if (offsets.value_lengths().to_numpy() != counts).any():
+        raise ValueError(f"{POSITION_OFFSETS} does not have one for each block")
+    within = offsets.flatten()
+    if within.null_count:
+        raise ValueError(f"{POSITION_OFFSETS} holds nulls")
+    begins = within.to_numpy().astype(np.int64) + np.repeat(whole.starts[:-1], counts)
+    starts = np.append(begins, whole.starts[-1:])
+    firsts = starts_of(counts)[:-1]
+    if (np.diff(starts) < 0).any() or (starts[firsts] != whole.starts[:-1]).any():
+        raise ValueError(f"{POSITION_OFFSETS} are not ascending, or lie outside of the positions")
+    return EncodedBlocks(whole.data, starts)
+
+
+def _sums(values: Ints, sizes: Ints) -> Ints:
+    """Sums of ranges that follow one another."""
+    return np.diff(np.append(np.zeros(1, np.int64), np.cumsum(values))[starts_of(sizes)])

@@ -1,0 +1,56 @@
+"""Arrays of numbers in messages: centroids, codebooks, rotations."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lance_dataset._proto import vector_index_pb2
+from lance_dataset.errors import CorruptFileError, UnsupportedError
+
+__all__ = ["decode_tensor"]
+
+_TYPES: dict[int, np.dtype[Any]] = {
+    vector_index_pb2.Tensor.FLOAT16: np.dtype("<f2"),
+    vector_index_pb2.Tensor.FLOAT32: np.dtype("<f4"),
+    vector_index_pb2.Tensor.FLOAT64: np.dtype("<f8"),
+    vector_index_pb2.Tensor.UINT8: np.dtype("u1"),
+    vector_index_pb2.Tensor.UINT16: np.dtype("<u2"),
+    vector_index_pb2.Tensor.UINT32: np.dtype("<u4"),
+    vector_index_pb2.Tensor.UINT64: np.dtype("<u8"),
+}
+
+
+def decode_tensor(message: vector_index_pb2.Tensor, where: str) -> NDArray[Any]:
+    """Read a message.
+
+    Parameters
+    ----------
+    message
+        The message.
+    where
+        Name of the file, for error messages.
+
+    Returns
+    -------
+    array [rows, columns]
+        Of the type it was stored as; it shares the bytes of the message.
+
+    Raises
+    ------
+    CorruptFileError
+        It has not two dimensions, or they do not fit its bytes.
+    UnsupportedError
+        Its numbers are of a type that vector indices do not use.
+    """
+    kind = _TYPES.get(message.data_type)
+    if kind is None:
+        raise UnsupportedError(f"{where}: an array has numbers of the type {message.data_type}, which is not supported")
+    if len(message.shape) != 2:
+        raise CorruptFileError(f"{where}: an array has {len(message.shape)} dimensions instead of 2")
+    rows, columns = message.shape
+    if rows * columns * kind.itemsize != len(message.data):
+        raise CorruptFileError(f"{where}: an array of {rows} x {columns} {kind} has {len(message.data)} bytes")
+    return np.frombuffer(message.data, kind).reshape(rows, columns)

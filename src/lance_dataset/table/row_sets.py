@@ -1,0 +1,384 @@
+"""Sets of row addresses as index files hold them: roaring bitmaps by the upper half of the address.
+
+Files hold one set for each value of a column, so there may be millions of sets of few rows each: many are read and
+written at once. Every count and length is checked, because the bytes come from files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from lance_dataset.errors import CorruptFileError
+from lance_dataset.table.roaring import MAX_ARRAY, NO_RUNS, WITH_RUNS, bitmap_size
+
+__all__ = [
+    "EMPTY_ROW_SET",
+    "ROW_SETS",
+    "TREEMAPS",
+    "SetForm",
+    "SetPart",
+    "SetsLayout",
+    "bounds_of_sets",
+    "decode_sets",
+    "encode_sets",
+    "layout_of_sets",
+]
+
+_Ints = npt.NDArray[np.int64]
+_Bytes = npt.NDArray[np.uint8]
+
+_ENTRY_KEY = 4
+_BITMAP_HEAD = 8
+_CONTAINER_HEAD = 8
+_BITSET_BYTES = 8192
+_MAX_CONTAINERS = 1 << 16
+_HIGH = np.uint64(32)
+
+
+@dataclass(frozen=True)
+class SetForm:
+    """How the bitmaps of a set follow each other.
+
+    Attributes
+    ----------
+    name
+        For error messages.
+    count_bytes
+        Bytes of the number of bitmaps, which comes first.
+    sized
+        Whether each bitmap has its size before it; a size of 0 stands for all rows of a fragment.
+    """
+
+    name: str
+    count_bytes: int
+    sized: bool
+
+    @property
+    def entry_head(self) -> int:
+        """Bytes before each bitmap."""
+        return _ENTRY_KEY + (4 if self.sized else 0)
+
+
+#: Of bitmap, label-list and R-tree indices, and of null rows.
+ROW_SETS: Final = SetForm("row set", 4, True)
+#: A row set without rows.
+EMPTY_ROW_SET: Final = bytes(4)
+#: The 64-bit form of roaring bitmaps: of n-gram indices.
+TREEMAPS: Final = SetForm("64-bit roaring bitmap", 8, False)
+
+
+@dataclass(frozen=True)
+class SetPart:
+    """The rows of one fragment in a set.
+
+    Attributes
+    ----------
+    key
+        Upper half of the addresses: the id of the fragment.
+    bitmap
+        Roaring bitmap of the lower halves; None for all rows of the fragment.
+    """
+
+    key: int
+    bitmap: bytes | None
+
+
+class SetsLayout:
+    """Where the bitmaps of many sets are.
+
+    Attributes
+    ----------
+    data : uint8[n]
+        The bytes.
+    form : SetForm
+    owners : int64[m]
+        Number of the set of each bitmap; ascending within each round of reading, not over all.
+    keys : int64[m]
+        Upper half of its addresses.
+    starts, stops : int64[m]
+        Where it is; nothing for all rows of a fragment.
+    dense : bool[sets]
+        Which sets hold bitmaps that may stand for many more rows than they have bytes.
+    """
+
+    def __init__(self, data: _Bytes, form: SetForm, sets: int, entries: list[tuple[_Ints, ...]], dense: _Ints) -> None:
+        self.data = data
+        self.form = form
+        columns = zip(*entries, strict=True) if entries else iter([()] * 4)
+        parts = [np.concatenate([np.empty(0, np.int64), *column]) for column in columns]
+        order = np.argsort(parts[0], kind="stable")  # reading goes round by round, one bitmap of each set
+        self.owners, self.keys, self.starts, self.stops = (part[order] for part in parts)
+        self.dense = np.zeros(sets, bool)
+        self.dense[dense] = True
+
+    def parts(self, number: int) -> Iterator[SetPart]:
+        """The bitmaps of one set, by ascending key."""
+        low, high = np.searchsorted(self.owners, [number, number + 1])
+        for entry in range(low, high):
+            start, stop = int(self.starts[entry]), int(self.stops[entry])
+            yield SetPart(int(self.keys[entry]), self.data[start:stop].tobytes() if stop > start else None)
+
+
+def bounds_of_sets(sets: pa.LargeBinaryArray) -> _Ints:
+    """Where each set begins in the buffer of an array, and where the last one ends: int64[n + 1]."""
+    if not len(sets):
+        return np.zeros(1, np.int64)
+    return np.frombuffer(sets.buffers()[1], np.int64, len(sets) + 1, sets.offset * 8)
+
+
+def layout_of_sets(sets: pa.LargeBinaryArray, form: SetForm, where: str) -> SetsLayout:
+    """Find the bitmaps of serialized sets.
+
+    Parameters
+    ----------
+    sets
+        One value for each set.
+    form
+        Form of the sets.
+    where
+        Name of the file, for error messages.
+
+    Raises
+    ------
+    CorruptFileError
+        A value is null or no set; values inside bitmaps are not looked at.
+    """
+    if sets.null_count:
+        raise CorruptFileError(f"{where}: a {form.name} is null")
+    bounds, content = bounds_of_sets(sets), sets.buffers()[2]
+    data = np.frombuffer(content, np.uint8) if content is not None else np.empty(0, np.uint8)
+    reading = _Reading(data, bounds[1:], form, where)
+    return reading.run(bounds[:-1].copy())
+
+
+class _Reading:
+    """Reads one bitmap of every set that has one more, until none has."""
+
+    def __init__(self, data: _Bytes, ends: _Ints, form: SetForm, where: str) -> None:
+        self._data = data
+        self._ends = ends
+        self._form = form
+        self._where = where
+
+    def run(self, positions: _Ints) -> SetsLayout:
+        form = self._form
+        self._demand(positions + form.count_bytes <= self._ends, "is too short for its number of bitmaps")
+        left = _u32(self._data, positions)
+        if form.count_bytes == 8:
+            self._demand(_u32(self._data, positions + 4) == 0, "claims more bitmaps than there are keys")
+        positions += form.count_bytes
+        owners = np.arange(len(positions))
+        before = np.full(len(positions), -1, np.int64)
+        found: list[tuple[_Ints, ...]] = []
+        dense = [np.empty(0, np.int64)]
+        while True:
+            more = left > 0
+            self._demand(more | (positions == self._ends[owners]), "has bytes behind its last bitmap")
+            if not more.any():
+                break
+            owners, positions, before, left = owners[more], positions[more], before[more], left[more] - 1
+            keys, starts, stops, wide = self._entries(owners, positions)
+            self._demand(keys > before, "has keys that are not ascending")
+            found.append((owners, keys, starts, stops))
+            dense.append(owners[wide])
+            positions, before = stops, keys
+        return SetsLayout(self._data, form, len(self._ends), found, np.concatenate(dense))
+
+    def _entries(self, owners: _Ints, positions: _Ints) -> tuple[_Ints, _Ints, _Ints, npt.NDArray[np.bool_]]:
+        """Keys, starts, stops of the bitmaps at positions, and whether they may stand for many rows."""
+        form, ends = self._form, self._ends[owners]
+        starts = positions + form.entry_head
+        self._demand(starts <= ends, "ends inside of a bitmap")
+        keys = _u32(self._data, positions)
+        if not form.sized:
+            sizes, wide = self._sizes(starts, ends)
+            return keys, starts, starts + sizes, wide
+        claimed = _u32(self._data, positions + _ENTRY_KEY)
+        stops = starts + claimed
+        self._demand(stops <= ends, "ends inside of a bitmap")
+        wide = claimed == 0
+        some = ~wide
+        sizes, wide[some] = self._sizes(starts[some], stops[some])
+        self._demand(sizes == claimed[some], "has a bitmap of another size than it says")
+        return keys, starts, stops, wide
+
+    def _sizes(self, starts: _Ints, ends: _Ints) -> tuple[_Ints, npt.NDArray[np.bool_]]:
+        """Sizes of bitmaps, and which have other containers than arrays."""
+        self._demand(starts + _BITMAP_HEAD <= ends, "ends inside of a bitmap")
+        cookies = _u32(self._data, starts)
+        wide = cookies != NO_RUNS
+        self._demand(~wide | (cookies & 0xFFFF == WITH_RUNS), "has a bitmap with an unknown cookie")
+        counts = np.where(wide, 0, _u32(self._data, starts + 4))
+        self._demand(counts <= _MAX_CONTAINERS, "has a bitmap that claims too many containers")
+        heads = _BITMAP_HEAD + counts * _CONTAINER_HEAD
+        self._demand(starts + heads <= ends, "ends inside of a bitmap")
+        bitmaps = np.repeat(np.arange(len(starts)), counts)
+        cardinalities = _cardinalities(self._data, starts, counts)
+        bitsets = cardinalities > MAX_ARRAY
+        contents = np.where(bitsets, _BITSET_BYTES, 2 * cardinalities)
+        sizes = heads + np.bincount(bitmaps, contents, len(starts)).astype(np.int64)
+        for number in np.flatnonzero(wide).tolist():
+            sizes[number] = bitmap_size(self._data[starts[number] : ends[number]].data, self._where)
+        wide[bitmaps[bitsets]] = True
+        self._demand(starts + sizes <= ends, "ends inside of a bitmap")
+        return sizes, wide
+
+    def _demand(self, holds: npt.NDArray[np.bool_], problem: str) -> None:
+        if not holds.all():
+            raise CorruptFileError(f"{self._where}: a {self._form.name} {problem}")
+
+
+def _u16(data: _Bytes, positions: _Ints) -> _Ints:
+    return data[positions].astype(np.int64) | data[positions + 1].astype(np.int64) << 8
+
+
+def _u32(data: _Bytes, positions: _Ints) -> _Ints:
+    return _u16(data, positions) | _u16(data, positions + 2) << 16
+
+
+def _ranks(counts: _Ints) -> _Ints:
+    """0, 1, ... for each count, one after the other."""
+    return np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
+
+
+def _cardinalities(data: _Bytes, starts: _Ints, counts: _Ints) -> _Ints:
+    """Numbers of values of the containers of bitmaps without runs."""
+    return _u16(data, np.repeat(starts + _BITMAP_HEAD + 2, counts) + 4 * _ranks(counts)) + 1
+
+
+def decode_sets(layout: SetsLayout, sets: npt.NDArray[np.bool_], where: str) -> tuple[_Ints, npt.NDArray[np.uint64]]:
+    """All values of sets that are not dense.
+
+    Parameters
+    ----------
+    layout
+        Where their bitmaps are.
+    sets : bool[sets]
+        Which sets.
+    where
+        Name of the file, for error messages.
+
+    Returns
+    -------
+    owners : int64[m]
+        Number of the set of each value, ascending.
+    values : uint64[m]
+        The values, ascending within a set.
+
+    Raises
+    ------
+    CorruptFileError
+        Values are not ascending.
+    """
+    chosen = sets[layout.owners]
+    owners, keys, starts = layout.owners[chosen], layout.keys[chosen], layout.starts[chosen]
+    data = layout.data
+    counts = _u32(data, starts + 4)
+    cardinalities = _cardinalities(data, starts, counts)
+    upper = _u16(data, np.repeat(starts + _BITMAP_HEAD, counts) + 4 * _ranks(counts))
+    bitmaps = np.repeat(np.arange(len(owners)), counts)
+    # Containers follow each other, so where one begins is what those before it in its bitmap take.
+    taken = np.cumsum(cardinalities) - cardinalities
+    firsts = np.cumsum(counts) - counts
+    first_taken = np.append(taken, 0)[firsts] if len(owners) else taken
+    contents = np.repeat(starts + _BITMAP_HEAD + _CONTAINER_HEAD * counts, counts)
+    contents += 2 * (taken - np.repeat(first_taken, counts))
+    lower = _u16(data, np.repeat(contents, cardinalities) + 2 * _ranks(cardinalities))
+    high = (keys[bitmaps].astype(np.uint64) << _HIGH) | (upper.astype(np.uint64) << np.uint64(16))
+    values: npt.NDArray[np.uint64] = np.repeat(high, cardinalities)
+    values |= lower.astype(np.uint64)
+    owner: _Ints = np.repeat(owners[bitmaps], cardinalities)
+    if ((values[1:] <= values[:-1]) & (owner[1:] == owner[:-1])).any():
+        raise CorruptFileError(f"{where}: a {layout.form.name} has values that are not ascending")
+    return owner, values
+
+
+def encode_sets(owners: _Ints, values: npt.NDArray[np.uint64], sets: int, form: SetForm) -> pa.LargeBinaryArray:
+    """Serialize many sets.
+
+    Parameters
+    ----------
+    owners : int64[m]
+        Number of the set of each value, ascending.
+    values : uint64[m]
+        The values, ascending within a set, none twice.
+    sets
+        Number of sets; those without values are empty.
+    form
+        Form of the sets.
+
+    Returns
+    -------
+    LargeBinaryArray
+        One value for each set.
+    """
+    containers = _Runs(owners, values >> np.uint64(16))
+    bitmaps = _Runs(containers.owners, containers.keys >> np.uint64(16))
+    bitsets = containers.lengths > MAX_ARRAY
+    contents = np.where(bitsets, _BITSET_BYTES, 2 * containers.lengths)
+    heads = _BITMAP_HEAD + _CONTAINER_HEAD * bitmaps.lengths
+    sizes = heads + np.add.reduceat(contents, bitmaps.starts) if len(bitmaps.starts) else heads
+    entries = np.bincount(bitmaps.owners, minlength=sets)
+    set_sizes = form.count_bytes + np.bincount(bitmaps.owners, sizes + form.entry_head, sets).astype(np.int64)
+    bounds = np.concatenate([np.zeros(1, np.int64), np.cumsum(set_sizes)])
+    output = np.zeros(int(bounds[-1]) // 2, "<u2")
+    _put_u32(output, bounds[:-1], entries)
+    # A bitmap begins where the bitmaps before it end, the heads of their sets and entries counted.
+    ends = np.cumsum(sizes + form.entry_head) + form.count_bytes * (bitmaps.owners + 1)
+    starts = ends - sizes
+    _put_u32(output, starts - form.entry_head, bitmaps.keys.astype(np.int64))
+    if form.sized:
+        _put_u32(output, starts - 4, sizes)
+    _put_u32(output, starts, np.full(len(starts), NO_RUNS))
+    _put_u32(output, starts + 4, bitmaps.lengths)
+    ranks = _ranks(bitmaps.lengths)
+    descriptors = np.repeat(starts + _BITMAP_HEAD, bitmaps.lengths) + 4 * ranks
+    output[descriptors // 2] = containers.keys & np.uint64(0xFFFF)
+    output[descriptors // 2 + 1] = containers.lengths - 1
+    before = np.cumsum(contents) - contents
+    offsets = np.repeat(heads, bitmaps.lengths) + before - np.repeat(before[bitmaps.starts], bitmaps.lengths)
+    _put_u32(output, np.repeat(starts + _BITMAP_HEAD + 4 * bitmaps.lengths, bitmaps.lengths) + 4 * ranks, offsets)
+    places = np.repeat(starts, bitmaps.lengths) + offsets
+    _put_values(output, places, containers, bitsets, values)
+    return pa.LargeBinaryArray.from_buffers(pa.large_binary(), sets, [None, pa.py_buffer(bounds), pa.py_buffer(output)])
+
+
+class _Runs:
+    """Runs of equal neighbours of owners and keys."""
+
+    def __init__(self, owners: _Ints, keys: npt.NDArray[np.uint64]) -> None:
+        new = np.ones(len(keys), bool)
+        new[1:] = (keys[1:] != keys[:-1]) | (owners[1:] != owners[:-1])
+        self.starts = np.flatnonzero(new)
+        self.lengths = np.diff(self.starts, append=len(keys))
+        self.owners, self.keys = owners[self.starts], keys[self.starts]
+
+
+def _put_u32(output: npt.NDArray[np.uint16], positions: _Ints, numbers: _Ints) -> None:
+    output[positions // 2] = numbers & 0xFFFF
+    output[positions // 2 + 1] = numbers >> 16
+
+
+def _put_values(
+    output: npt.NDArray[np.uint16],
+    places: _Ints,
+    containers: _Runs,
+    bitsets: npt.NDArray[np.bool_],
+    values: npt.NDArray[np.uint64],
+) -> None:
+    """Write the contents of containers."""
+    lower = values.astype(np.uint16)  # cuts the upper bits off
+    lengths = np.where(bitsets, 0, containers.lengths)
+    ranks = _ranks(lengths)
+    output[np.repeat(places // 2, lengths) + ranks] = lower[np.repeat(containers.starts, lengths) + ranks]
+    for number in np.flatnonzero(bitsets).tolist():
+        start, place = int(containers.starts[number]), int(places[number]) // 2
+        bits = np.zeros(1 << 16, np.uint8)
+        bits[lower[start : start + int(containers.lengths[number])]] = 1
+        output[place : place + _BITSET_BYTES // 2] = np.packbits(bits, bitorder="little").view("<u2")
