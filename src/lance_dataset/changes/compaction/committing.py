@@ -6,18 +6,22 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from lance_dataset._proto import table_pb2
+from lance_dataset.changes.compaction.following_indices import indices_made_anew
 from lance_dataset.changes.compaction.rewriting import Rewritten
 from lance_dataset.errors import InvalidInputError, UnsupportedError, VersionNotFoundError
 from lance_dataset.file.families import stored_indices
 from lance_dataset.file.reader import open_metadata
 from lance_dataset.file.v0_1.container import LegacyFile
+from lance_dataset.index.remap import indices_to_remap
 from lance_dataset.io.threads import for_each
 from lance_dataset.table.checks import is_mixture
+from lance_dataset.table.commit.leftovers import ChangeFiles
 from lance_dataset.table.commit.loop import commit_transaction
 from lance_dataset.table.flags import check_writable
 from lance_dataset.table.fragment import DataFile, Fragment
-from lance_dataset.table.indices.coverage import check_not_indexed, coverage, is_system_index, parse_indices
-from lance_dataset.table.indices.reuse import RewrittenRows, remove_reuse_file, with_rewritten_rows
+from lance_dataset.table.indices.coverage import check_coverage, coverage, is_system_index, parse_indices
+from lance_dataset.table.indices.reuse import RewrittenRows, with_rewritten_rows
 from lance_dataset.table.indices.system import with_current_coverage
 from lance_dataset.table.manifest import Manifest
 from lance_dataset.table.naming import is_detached
@@ -26,11 +30,9 @@ from lance_dataset.table.paths import FileLocator
 from lance_dataset.table.roaring import decode_treemap
 from lance_dataset.table.transaction import Transaction
 from lance_dataset.table.versions import read_newest
-from lance_dataset.target import WriteTarget
 
 if TYPE_CHECKING:
     from lance_dataset.dataset import LanceDataset
-    from lance_dataset.table.indices.metadata import IndexMetadata
 
 __all__ = ["check_deferral", "commit_rewritten"]
 
@@ -96,23 +98,31 @@ def commit_rewritten(
     old = {fragment.id for group in groups for fragment in group.old_fragments}
     has_indices = any(not is_system_index(index) for index in parse_indices(read.index_section))
     deferred = deferred and has_indices
-    check_not_indexed(current, old, deferred=deferred)
+    if old:
+        check_coverage(current)
+    following = [] if deferred else indices_to_remap(current, old)
     _check_whole_groups(current, groups)
     version = storage_version or _upgrade(read, groups)
+    moved = _moved_rows(rewritten) if deferred or following else []
     base = _with_reserved(dataset, read, groups, always=deferred)
-    if base is not None:
+    if base is None:
+        _check_not_followed(read, following)
+        following, deferred = [], False
+    else:
         groups = _numbered(groups, base.max_fragment_id or 0)
-    index = None if base is None or not deferred else _reuse_index(dataset, read, base, rewritten, groups)
-    operation = Rewrite(tuple(groups), reuse_index=index, storage_version=version)
-    change = Transaction(read.version, operation)
-    try:
+        moved = [replace(each, new_fragments=group.new_fragments) for each, group in zip(moved, groups, strict=False)]
+    made: list[str] = []
+    with ChangeFiles(dataset._store, dataset._root, indices=made).taken_back(read.version):
+        reuse, followed = None, []
+        if base is not None and deferred:
+            reuse = with_rewritten_rows(dataset._store, dataset._root, read, base.version, moved)
+            made.append(reuse.uuid)
+        for index in indices_made_anew(dataset._store, dataset._root, locator, read, following, moved):
+            followed.append(index)
+            made.append(index.new_id)
+        operation = Rewrite(tuple(groups), tuple(followed), reuse_index=reuse, storage_version=version)
+        change = Transaction(read.version, operation)
         return commit_transaction(dataset._store, dataset._root, change, read_manifest=read)
-    except BaseException:
-        new = [fragment for group in groups for fragment in group.new_fragments]
-        target = WriteTarget(dataset._store, dataset._root, dataset._session, read)
-        if index is not None and new and not target.holds(new):  # without new files nothing tells the version
-            remove_reuse_file(dataset._store, dataset._root, index)
-        raise
 
 
 def _version_read(dataset: LanceDataset, rewritten: Sequence[Rewritten]) -> Manifest:
@@ -231,8 +241,7 @@ def _with_reserved(
 ) -> Manifest | None:
     """A version in which ids are set aside for the new fragments; the newest one where there are none.
 
-    None where the newest version shows that the commit is going to fail, which then says why, or where no version can
-    come between.
+    None where the newest version shows that the commit is going to fail, which then says why.
     """
     count = sum(len(group.new_fragments) for group in groups)
     newest = read_newest(dataset._store, dataset._root)
@@ -263,24 +272,28 @@ def _numbered(groups: Sequence[RewriteGroup], highest: int) -> list[RewriteGroup
     return numbered
 
 
-def _reuse_index(
-    dataset: LanceDataset,
-    read: Manifest,
-    base: Manifest,
-    rewritten: Sequence[Rewritten],
-    groups: Sequence[RewriteGroup],
-) -> IndexMetadata:
-    """The fragment-reuse index that knows of the groups too."""
+def _check_not_followed(read: Manifest, following: Sequence[table_pb2.IndexMetadata]) -> None:
+    """Refuse to go on without ids for new fragments where indices need them."""
+    if following and is_mixture(read.fragment_list.columns.storage_versions):
+        raise UnsupportedError(
+            f"version {read.version} has files of storage version 0.1 and of later ones, so no ids can be set aside "
+            f"for new fragments, which the index {following[0].name!r} needs to know; drop the index before"
+        )
+
+
+def _moved_rows(rewritten: Sequence[Rewritten]) -> list[RewrittenRows]:
+    """Which rows the tasks wrote, each in the place of which ones."""
     rows = []
-    for each, group in zip(rewritten, groups, strict=True):
+    for each in rewritten:
+        group = each.group
         if each.surviving is None:
             raise InvalidInputError(
-                "a result does not say which rows were written, so no index could follow them; execute its task anew "
-                "with defer_index_remap=True"
+                "a result does not say which rows were written, so no index could follow them; execute its task anew, "
+                "or with defer_index_remap=True"
             )
         limits = {fragment.id: fragment.physical_rows for fragment in group.old_fragments}
         survivors = sum(map(len, decode_treemap(each.surviving, limits, "row_addrs of a result").values()))
         if survivors != sum(fragment.physical_rows for fragment in group.new_fragments):
             raise InvalidInputError(f"a result notes {survivors} rows of the fragments {sorted(limits)}, not all")
         rows.append(RewrittenRows(each.surviving, group.old_fragments, group.new_fragments))
-    return with_rewritten_rows(dataset._store, dataset._root, read, base.version, rows)
+    return rows

@@ -99,6 +99,7 @@ class _JoinedFile(FileMetadata):
         self._first = first
         self._num_rows = sum(part.num_rows for part in parts)
         self._columns = columns
+        self._last = None
 
     @property
     def schema(self) -> Schema:  # type: ignore[override]

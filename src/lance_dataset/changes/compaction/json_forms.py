@@ -14,7 +14,6 @@ __all__ = [
     "compact_json",
     "fragments_json",
     "fragments_of",
-    "is_stable",
     "list_of",
     "loaded",
     "not_loaded",
@@ -80,8 +79,3 @@ def fragments_json(fragments: Iterable[Fragment]) -> list[dict[str, Any]]:
         {name: value for name, value in FragmentMetadata.from_fragment(each).to_json().items() if value or name == "id"}
         for each in fragments
     ]
-
-
-def is_stable(fragments: Iterable[Fragment]) -> bool:
-    """Whether fragments have stable row ids."""
-    return any(fragment.row_ids is not None for fragment in fragments)

@@ -6,12 +6,13 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from lance_dataset.errors import UnsupportedError
+from lance_dataset.index.remap import indices_to_remap
 from lance_dataset.query.fragment_reader import FragmentReader
 from lance_dataset.query.table_reader import TableReader
 from lance_dataset.schema import Schema
 from lance_dataset.table.checks import is_mixture
 from lance_dataset.table.fragment import LEGACY_VERSION
-from lance_dataset.table.indices.coverage import check_not_indexed, covering_indices
+from lance_dataset.table.indices.coverage import check_coverage, covering_indices
 from lance_dataset.table.indices.system import with_current_coverage
 from lance_dataset.table.manifest import Manifest
 
@@ -110,7 +111,8 @@ def plan_compaction(reader: TableReader, limits: Limits, version: str | None, *,
     Raises
     ------
     UnsupportedError
-        An index covers a chosen fragment, 0.1 cannot hold the data, or files of 0.1 and 2.x would be mixed.
+        An index covers a chosen fragment and cannot follow its rows, 0.1 cannot hold the data, or files of 0.1 and 2.x
+        would be mixed.
     """
     manifest = reader.manifest
     if manifest.blob_dataset_version:
@@ -128,7 +130,10 @@ def plan_compaction(reader: TableReader, limits: Limits, version: str | None, *,
     if not upgrade:
         tasks = _limited(tasks, limits)
     chosen = {fragment.fragment.id for task in tasks for fragment in task.fragments}
-    check_not_indexed(manifest, chosen, deferred=deferred)
+    if chosen:
+        check_coverage(manifest)
+    if not deferred:
+        indices_to_remap(manifest, chosen)
     if version == LEGACY_VERSION:
         _check_missing(manifest.schema, tasks)
     return Plan(tasks, version, version if upgrade else None)

@@ -17,20 +17,20 @@ from lance_dataset.changes.compaction.settings import CompactionSettings
 from lance_dataset.errors import CorruptFileError, UnsupportedError
 from lance_dataset.file.blob_fields import check_table_blobs
 from lance_dataset.file.families import family_of
+from lance_dataset.index.remap import indices_to_remap
 from lance_dataset.query.fragment_reader import FragmentReader
-from lance_dataset.schema import Schema
+from lance_dataset.table.commit.leftovers import ChangeFiles, data_files_of
 from lance_dataset.table.fragment import Fragment
 from lance_dataset.table.lineage.row_ids import RowIds
 from lance_dataset.table.lineage.row_versions import RowVersions
 from lance_dataset.table.manifest import Manifest
+from lance_dataset.table.old_tables.legacy_dictionaries import check_dictionaries_kept
 from lance_dataset.table.operations import RewriteGroup
-from lance_dataset.table.paths import DATA_FOLDER
 from lance_dataset.table.roaring import encode_bitmap, encode_treemap
 from lance_dataset.writer import (
     DEFAULT_MAX_BYTES_PER_FILE,
     WriteOptions,
-    new_file_name,
-    remove_data_files,
+    new_data_file,
     write_fragment_files,
     written_fragment,
 )
@@ -99,11 +99,18 @@ def rewrite_task(dataset: LanceDataset, task: Task, version: str, settings: Comp
         if rows != task.num_rows:
             raise _wrong_rows(task)
         new = _with_lineage(task, written, manifest)
+        surviving = _surviving(task) if _moves_matter(manifest, settings) else None
+        return Rewritten(manifest.version, RewriteGroup(old, new), surviving)
     except BaseException:
-        remove_data_files(dataset._store, dataset._root, written)
+        ChangeFiles(dataset._store, dataset._root, data_files_of(written)).remove()
         raise
-    moves = not manifest.uses_stable_row_ids and (settings.defer_index_remap or bool(manifest.index_section))
-    return Rewritten(manifest.version, RewriteGroup(old, new), _surviving(task) if moves else None)
+
+
+def _moves_matter(manifest: Manifest, settings: CompactionSettings) -> bool:
+    """Whether somebody will ask which rows went where."""
+    if manifest.uses_stable_row_ids:
+        return bool(indices_to_remap(manifest))
+    return settings.defer_index_remap or bool(manifest.index_section)
 
 
 def _written(dataset: LanceDataset, task: Task, version: str, settings: CompactionSettings) -> list[Fragment]:
@@ -134,11 +141,11 @@ def _encoded(dataset: LanceDataset, task: Task, version: str, settings: Compacti
         for part in _parts(batches, sizes):
             fragments, found = write_fragment_files(store, root, schema, part, writing)
             written += fragments
-            _check_dictionaries(schema, found)
+            check_dictionaries_kept(schema, found)
         if next(batches, None) is not None:
             raise _wrong_rows(task)
     except BaseException:
-        remove_data_files(store, root, written)
+        ChangeFiles(store, root, data_files_of(written)).remove()
         raise
     return written
 
@@ -176,17 +183,6 @@ def _wrong_rows(task: Task) -> CorruptFileError:
     )
 
 
-def _check_dictionaries(before: Schema, after: Schema) -> None:
-    """Refuse new dictionary values of a legacy table: those in its manifest are for all its files."""
-    for old, new in zip(before.walk(), after.walk(), strict=True):
-        values = new.dictionary_values
-        if values is not None and old.dictionary_values is not None and not values.equals(old.dictionary_values):
-            raise UnsupportedError(
-                f"column {old.name!r}: its rows need dictionary values that the legacy (0.1) table does not have; "
-                "compact with data_storage_version='2.0' or later"
-            )
-
-
 # -- copying pages ---------------------------------------------------------------------------------------------------
 
 
@@ -195,17 +191,12 @@ def _copied(dataset: LanceDataset, task: Task, version: str, settings: Compactio
     written: list[Fragment] = []
     try:
         for run in _whole_parts(task.fragments, settings):
-            name = new_file_name()
-            output = store.open_output(f"{root}/{DATA_FOLDER}/{name}")
-            try:
+            with new_data_file(store, root) as (name, output):
                 summary = copy_pages(run, schema, version, output, settings.copied_at_once)
                 output.close()
-            except BaseException:
-                output.abort()
-                raise
             written.append(written_fragment(name, summary))
     except BaseException:
-        remove_data_files(store, root, written)
+        ChangeFiles(store, root, data_files_of(written)).remove()
         raise
     return written
 

@@ -8,9 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from lance_dataset.arguments import checked_integer
 from lance_dataset.changes.compaction.planning import Limits
 from lance_dataset.errors import InvalidInputError
 from lance_dataset.file.versions import resolve_version
+from lance_dataset.io.truth import strict_truth
 
 __all__ = ["BINARY_COPY_MODES", "CompactionSettings"]
 
@@ -34,6 +36,9 @@ class CompactionSettings:
         One of ``reencode``, ``try_binary_copy``, ``force_binary_copy``; None for the first.
     data_storage_version
         File version of new fragments, None for that of the table.
+    has_eager_remappable_index
+        Of a table with stable row ids, whether some index holds addresses all the same and is made anew when rows move;
+        None for other tables. No option: it is noted in plans.
     """
 
     target_rows_per_fragment: int = 1024 * 1024
@@ -52,6 +57,7 @@ class CompactionSettings:
     max_source_bytes: int | None = None
     excluded_fragment_ids: tuple[int, ...] = ()
     data_storage_version: str | None = None
+    has_eager_remappable_index: bool | None = None
 
     @classmethod
     def of(cls, given: Mapping[str, Any], config: Mapping[str, str] | None = None) -> CompactionSettings:
@@ -66,7 +72,7 @@ class CompactionSettings:
 
         Raises
         ------
-        InvalidInputError, TypeError, OverflowError
+        InvalidInputError, TypeError
             An option is unknown, of the wrong type or out of range.
         """
         unknown = sorted(given.keys() - _CHECKS.keys())
@@ -95,18 +101,14 @@ class CompactionSettings:
             mode = _MODES[_FORCE if value.get("enable_binary_copy_force") else _TRY]
         try:
             settings = cls.of(known)
-        except (TypeError, OverflowError, InvalidInputError) as error:
+        except (TypeError, InvalidInputError) as error:
             raise InvalidInputError(f"Could not load {what} due to error: {error}") from error
+        follows = value.get("has_eager_remappable_index")
+        settings = replace(settings, has_eager_remappable_index=follows if isinstance(follows, bool) else None)
         return settings if mode is None else replace(settings, compaction_mode=_MODE_NAMES[mode])
 
-    def to_json(self, *, stable_row_ids: bool | None = None) -> dict[str, Any]:
-        """What `from_json` reads, by this package and the reference.
-
-        Parameters
-        ----------
-        stable_row_ids
-            Whether the dataset has stable row ids, so that no index needs to follow moved rows.
-        """
+    def to_json(self) -> dict[str, Any]:
+        """What `from_json` reads, by this package and the reference."""
         values = asdict(self)
         values |= {
             "compaction_mode": None if self.compaction_mode is None else _MODES[self.compaction_mode],
@@ -114,7 +116,6 @@ class CompactionSettings:
             "excluded_fragment_ids": list(self.excluded_fragment_ids),
             "enable_binary_copy": False,
             "enable_binary_copy_force": False,
-            "has_eager_remappable_index": False if stable_row_ids else None,
         }
         return {**values, **_NOTED}
 
@@ -150,16 +151,12 @@ class CompactionSettings:
 # -- checks ----------------------------------------------------------------------------------------------------------
 
 
-def _count(name: str, value: object) -> int:
-    if isinstance(value, bool) or not isinstance(value, int | np.integer):
-        raise TypeError(f"{name} must be an integer, not {type(value).__name__}")
-    if value < 0:
-        raise OverflowError(f"{name} must not be negative, got {value}")
-    return int(value)
+def _batch_rows(name: str, value: object) -> int:
+    return _positive(name, checked_integer(name, value, bits=32))
 
 
 def _positive(name: str, value: object) -> int:
-    count = _count(name, value)
+    count = checked_integer(name, value)
     if count < 1:
         raise InvalidInputError(f"{name} must be greater than 0, got {count}")
     return count
@@ -186,7 +183,7 @@ def _mode(name: str, value: object) -> str:
 
 
 def _ids(name: str, value: Any) -> tuple[int, ...]:
-    return tuple(_count(name, each) for each in value)
+    return tuple(checked_integer(name, each) for each in value)
 
 
 def _version(name: str, value: Any) -> str:
@@ -196,7 +193,12 @@ def _version(name: str, value: Any) -> str:
 
 
 _CHECKS: Mapping[str, Callable[[str, Any], Any]] = {
-    **{field.name: _count for field in fields(CompactionSettings)},
+    **{
+        field.name: checked_integer
+        for field in fields(CompactionSettings)
+        if field.name != "has_eager_remappable_index"
+    },
+    "batch_size": _batch_rows,
     "max_source_fragments": _positive,
     "max_source_rows": _positive,
     "max_source_bytes": _positive,
@@ -213,13 +215,14 @@ _CHECKS: Mapping[str, Callable[[str, Any], Any]] = {
 
 
 def _spelled(text: str) -> bool:
-    if text.lower() not in ("true", "false"):
+    truth = strict_truth(text.lower())
+    if truth is None:
         raise ValueError(text)
-    return text.lower() == "true"
+    return truth
 
 
 _READERS: Mapping[Callable[[str, Any], Any], Callable[[str], Any]] = {
-    _count: int, _positive: int, _flag: _spelled, _fraction: float, _mode: str, _version: str
+    checked_integer: int, _batch_rows: int, _positive: int, _flag: _spelled, _fraction: float, _mode: str, _version: str
 }  # fmt: skip
 _NOT_CONFIGURABLE = frozenset(
     {"num_threads", "io_buffer_size", "binary_copy_read_batch_bytes", "excluded_fragment_ids"}
