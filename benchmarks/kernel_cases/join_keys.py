@@ -50,8 +50,8 @@ def add(kind: str) -> Case:
 def find(kind: str) -> Case:
     keys = rng().choice(2 * VALUES, min(KEYS, VALUES), replace=False)
     known = table(COLUMNS[kind](keys), len(keys))
-    columns, out = COLUMNS[kind](np.arange(VALUES)), np.empty(VALUES, np.int64)
-    return Case(lambda: known.find(columns, VALUES, out), VALUES * size(kind))
+    columns, places, out = COLUMNS[kind](np.arange(VALUES)), np.empty(VALUES, np.int64), np.empty(VALUES, np.int64)
+    return Case(lambda: known.find(columns, VALUES, places, out), VALUES * size(kind))
 
 
 def parts(kind: str) -> Case:

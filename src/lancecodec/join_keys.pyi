@@ -37,7 +37,7 @@ class KeyTable:
     """Distinct keys, numbered from 0 in the order they come.
 
     The hash has a secret of its own in each table, so nobody can prepare keys that collide. Keys are copied; besides
-    them a table has 16 to 32 bytes per key, and 8 more if their size varies.
+    them a table has 18 to 36 bytes per key, and 8 more if their size varies.
     """
 
     def __init__(self) -> None: ...
@@ -50,10 +50,19 @@ class KeyTable:
             The shape is not that of the first rows, or another thread adds keys, or somebody has looked for some.
         """
 
-    def find(self, columns: Iterable[KeyColumn], rows: int, out: NDArray[np.int64]) -> None:
-        """Numbers of the keys of all rows; -1 for rows without a key, and for keys that are not there.
+    def find(self, columns: Iterable[KeyColumn], rows: int, places: NDArray[np.int64], out: NDArray[np.int64]) -> int:
+        """Look for the keys of all rows; several threads may do so at once.
 
-        Several threads may do so at once.
+        Parameters
+        ----------
+        places, out
+            As many as there are rows. The first are set to the numbers of the rows whose keys are there, ascending,
+            and to the numbers of these keys; what is behind them means nothing.
+
+        Returns
+        -------
+        int
+            How many rows were found.
 
         Raises
         ------

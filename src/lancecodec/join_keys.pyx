@@ -39,7 +39,7 @@ cdef extern from "kernels/key_table.h" nogil:
     int lc_key_table_open(lc_key_table *t, const lc_key_rows *shape, lc_secret secret)
     void lc_key_table_close(lc_key_table *t)
     int lc_key_table_add(lc_key_table *t, const lc_key_rows *r, int64_t *groups)
-    int lc_key_table_find(const lc_key_table *t, const lc_key_rows *r, int64_t *groups)
+    int lc_key_table_find(const lc_key_table *t, const lc_key_rows *r, int64_t *places, int64_t *groups, int64_t *found)
     int lc_groups_measure(const int64_t *groups, int64_t n, int64_t count, int64_t *first, int64_t *sizes)
 
 BITS, TEXTS, NOTHING = LC_KEY_BITS, LC_KEY_TEXTS, 0
@@ -157,9 +157,11 @@ cdef class KeyTable:
             self.broken = True
             fail(problem, "keys")
 
-    def find(self, columns, int64_t rows, int64_t[::1] out):
+    def find(self, columns, int64_t rows, int64_t[::1] places, int64_t[::1] out):
         cdef _Rows keys = _Rows(columns, rows)
+        cdef int64_t *at = output(places, rows)
         cdef int64_t *groups = output(out, rows)
+        cdef int64_t found = 0
         cdef int problem
         if self.adding:
             raise CodecError("keys are being added to this table")
@@ -168,9 +170,10 @@ cdef class KeyTable:
         self.check(keys)
         self.sealed = True
         with nogil:
-            problem = lc_key_table_find(&self.table, &keys.of, groups)
+            problem = lc_key_table_find(&self.table, &keys.of, at, groups, &found)
         if problem != LC_OK:
             fail(problem, "keys")
+        return found
 
     def __len__(self):
         return self.table.count

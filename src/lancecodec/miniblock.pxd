@@ -2,6 +2,7 @@
 
 from libc.stdint cimport int64_t, uint8_t
 
+from lancecodec.buffers cimport ByteView
 from lancecodec.problems cimport lc_bytes
 
 
@@ -36,8 +37,8 @@ cdef extern from "kernels/miniblock.h" nogil:
 
 cdef class ChunkTable:
     cdef lc_chunk_table table
-    cdef object start_array
-    cdef object first_array
+    cdef bytes start_bytes
+    cdef bytes first_bytes
     cdef readonly bint large
 
 
@@ -46,7 +47,9 @@ cdef class Chunks:
     cdef const uint8_t **data
     cdef lc_bytes *plain
     cdef readonly ChunkTable table
-    cdef list keep
+    cdef ByteView view
+    cdef list others
+    cdef int keep(self, ByteView view) except -1
     cdef int check_chunk(self, int64_t chunk) except -1
     cdef int open(self, int64_t chunk, lc_chunk *opened) except -1
     cdef int check_range(self, int64_t start, int64_t stop) except -1

@@ -1,17 +1,16 @@
 """Mini-block pages: where the chunks are, and the bytes of those that were read."""
 
-from cpython cimport array
+cimport cython
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from cpython.mem cimport PyMem_Calloc, PyMem_Free
 from libc.stdint cimport int64_t, uint8_t
+from libc.string cimport memset
 
 from lancecodec.buffers cimport ByteView, readable
 from lancecodec.problems cimport fail as raise_problem, lc_bytes
 
-import array
-
 from lancecodec.errors import CodecError
 
-cdef array.array INTEGERS = array.array("q")
 #: Where decompressed chunks of no bytes are, as no address at all stands for one that is missing.
 cdef uint8_t NOTHING = 0
 
@@ -23,7 +22,8 @@ cdef class ChunkTable:
         cdef ByteView view = readable(words)
         cdef int64_t width = 4 if large else 2, where = 0
         cdef int problem
-        cdef array.array starts, firsts
+        cdef int64_t *starts
+        cdef int64_t *firsts
         if view.size % width:
             raise CodecError(f"chunk words of {view.size} bytes are not words of {width} bytes")
         if num_items < 0 or chunks_size < 0:
@@ -31,14 +31,16 @@ cdef class ChunkTable:
         self.large = large
         self.table.count = view.size // width
         self.table.items = num_items
-        starts = array.clone(INTEGERS, self.table.count + 1, zero=True)
-        firsts = array.clone(INTEGERS, self.table.count + 1, zero=True)
-        self.start_array, self.first_array = starts, firsts
-        self.table.starts = <int64_t *>starts.data.as_voidptr
-        self.table.firsts = <int64_t *>firsts.data.as_voidptr
+        # Bytes, of which the garbage collector knows nothing: there may be thousands of tables.
+        self.start_bytes = PyBytes_FromStringAndSize(NULL, 8 * (self.table.count + 1))
+        self.first_bytes = PyBytes_FromStringAndSize(NULL, 8 * (self.table.count + 1))
+        starts = <int64_t *>PyBytes_AS_STRING(self.start_bytes)
+        firsts = <int64_t *>PyBytes_AS_STRING(self.first_bytes)
+        memset(starts, 0, 8 * (self.table.count + 1))
+        memset(firsts, 0, 8 * (self.table.count + 1))
+        self.table.starts, self.table.firsts = starts, firsts
         with nogil:
-            problem = lc_chunk_table_parse(view.data, large, chunks_size, &self.table,
-                                           <int64_t *>starts.data.as_voidptr, <int64_t *>firsts.data.as_voidptr, &where)
+            problem = lc_chunk_table_parse(view.data, large, chunks_size, &self.table, starts, firsts, &where)
         if problem == LC_CHUNK_SUM:
             raise CodecError(f"the words of {self.table.count} chunks do not add up to {chunks_size} bytes of chunks")
         if problem:
@@ -59,11 +61,11 @@ cdef class ChunkTable:
 
     @property
     def starts(self):
-        return memoryview(self.start_array).toreadonly()
+        return memoryview(self.start_bytes).cast("q")
 
     @property
     def firsts(self):
-        return memoryview(self.first_array).toreadonly()
+        return memoryview(self.first_bytes).cast("q")
 
     def locate(self, int64_t item):
         cdef int64_t chunk
@@ -80,6 +82,7 @@ cdef class ChunkTable:
         return lc_chunk_find(&self.table, start), lc_chunk_find(&self.table, stop - 1) + 1
 
 
+@cython.no_gc  # what it holds knows nothing of it
 cdef class Chunks:
     """Bytes of the chunks of one page, all of them or those that were read."""
 
@@ -91,7 +94,6 @@ cdef class Chunks:
         if wrapped and num_buffers == 0:
             raise CodecError("chunks without value buffers cannot be compressed")
         self.table = table
-        self.keep = []
         self.data = <const uint8_t **>PyMem_Calloc(count + 1, sizeof(uint8_t *))
         if self.data == NULL:
             raise MemoryError()
@@ -109,6 +111,16 @@ cdef class Chunks:
     def __dealloc__(self):
         PyMem_Free(self.data)
         PyMem_Free(self.plain)
+
+    cdef int keep(self, ByteView view) except -1:
+        """Hold a buffer as long as this object lives; mostly there is one."""
+        if self.view is None:
+            self.view = view
+        elif self.others is None:
+            self.others = [view]
+        else:
+            self.others.append(view)
+        return 0
 
     cdef int check_range(self, int64_t start, int64_t stop) except -1:
         if start < 0 or stop < start or stop > self.chunks.table.items:
@@ -140,7 +152,7 @@ cdef class Chunks:
             stop += 1
         if starts[stop] - begin != view.size or stop == first:
             raise CodecError(f"{view.size} bytes are not whole chunks from chunk {first} on")
-        self.keep.append(view)
+        self.keep(view)
         for i in range(first, stop):
             self.data[i] = view.data + (starts[i] - begin)
         return stop - first
@@ -175,7 +187,7 @@ cdef class Chunks:
         self.check_chunk(chunk)
         if self.plain == NULL:
             raise CodecError("the values of these chunks are not compressed; there is nothing to replace")
-        self.keep.append(view)
+        self.keep(view)
         self.plain[chunk].data = view.data if view.size else &NOTHING
         self.plain[chunk].size = view.size
 

@@ -87,8 +87,8 @@ cdef int64_t MAX_WIDTH = 1 << 40
 cdef class ColumnTaker:
     """The pages of a column, each opened when a row of it is asked for."""
 
-    cdef object starts
     cdef const int64_t *firsts
+    cdef int64_t *memory
     cdef int64_t count
     cdef const lc_take_page **known
     cdef dict pages
@@ -96,11 +96,15 @@ cdef class ColumnTaker:
     cdef readonly int64_t width
 
     def __cinit__(self, starts, int64_t width, open_page):
-        cdef array.array firsts = array.array("q", starts)
         cdef int64_t i
-        self.starts, self.width, self.open_page, self.pages = firsts, width, open_page, {}
-        self.count = len(firsts) - 1
-        self.firsts = <const int64_t *>firsts.data.as_voidptr
+        self.width, self.open_page, self.pages = width, open_page, {}
+        self.count = len(starts) - 1
+        self.memory = <int64_t *>calloc(self.count + 2, sizeof(int64_t))
+        if self.memory == NULL:
+            raise MemoryError(f"{self.count} pages")
+        for i in range(self.count + 1):
+            self.memory[i] = starts[i]
+        self.firsts = self.memory
         if self.count < 0 or self.firsts[0] != 0:
             raise CodecError("a column has the first row of each page, from 0 on, and the number of rows")
         for i in range(self.count):
@@ -111,6 +115,7 @@ cdef class ColumnTaker:
             raise MemoryError(f"{self.count} pages")
 
     def __dealloc__(self):
+        free(self.memory)
         free(self.known)
 
     @property
@@ -125,6 +130,8 @@ cdef class ColumnTaker:
         made = self.pages.get(number, self)
         if made is self:
             made = self.pages.setdefault(number, self.open_page(number))
+            if len(self.pages) == self.count:
+                self.open_page = None  # with all that it holds
         if made is None:
             return NULL
         opened = made

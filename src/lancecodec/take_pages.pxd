@@ -79,7 +79,7 @@ cdef class PageTaker:
     cdef lc_take_page page
     cdef lc_take_lists lists
     cdef lc_fsst_table *table
-    cdef list keep
+    cdef tuple keep
     cdef const lc_fsst_table *symbols(self, object table) except? NULL
     cdef lc_bytes bytes_of(self, object owner) except *
 

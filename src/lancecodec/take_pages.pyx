@@ -17,6 +17,7 @@ cdef int64_t MAX_WIDTH = 1 << 40
 
 
 @cython.final
+@cython.no_gc  # what it holds knows nothing of it, and there may be thousands of pages
 cdef class PageTaker:
     """A page that can be asked for rows."""
 
@@ -46,7 +47,7 @@ cdef class PageTaker:
         """The bytes of a buffer, which lives as long as this page."""
         cdef ByteView view = readable(owner)
         cdef lc_bytes data
-        self.keep.append(view)
+        self.keep += (view,)
         data.data, data.size = view.data, view.size
         return data
 
@@ -55,7 +56,7 @@ cdef PageTaker make_page(int64_t kind, int64_t rows, int64_t width, bint require
     cdef PageTaker taker = PageTaker.__new__(PageTaker)
     if rows < 0 or width < -1 or width > MAX_WIDTH:
         raise CodecError(f"a page of {rows} rows of {width} bytes")
-    taker.keep = []
+    taker.keep = ()
     taker.page.kind, taker.page.rows, taker.page.width, taker.page.required = kind, rows, width, required
     taker.page.entries.count = -1
     taker.page.levels.kind = LC_LEVEL_NONE
@@ -98,14 +99,14 @@ cdef PageTaker chunked(Chunks chunks, int64_t width, object definition, Lists li
         raise CodecError("compressed chunks are not taken here")
     if (definition is not None) != chunks.chunks.definition or (lists is not None) != chunks.chunks.repetition:
         raise CodecError("the level codecs are not those of the streams the chunks have")
-    taker.keep.append(chunks)
+    taker.keep += (chunks,)
     taker.page.chunks = &chunks.chunks
     if lists is None:
         read_codec(definition, 1, &taker.page.levels)
         return taker
     if lists.num_chunks != chunks.chunks.table.count:
         raise CodecError("the repetition index is not that of these chunks")
-    taker.keep.append(lists)
+    taker.keep += (lists,)
     taker.lists = lists.lists
     read_codec(definition, lists.top, &taker.lists.codecs.definition)
     if definition is None and lists.top:
@@ -115,6 +116,7 @@ cdef PageTaker chunked(Chunks chunks, int64_t width, object definition, Lists li
 
 
 @cython.final
+@cython.no_gc
 cdef class Lists:
     """Rows of lists in the chunks of a page."""
 

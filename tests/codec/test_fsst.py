@@ -4,113 +4,32 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
 
 import lance_page
 import numpy as np
 import pyarrow as pa
 import pytest
+from fsst_strings import (
+    ESCAPE,
+    GOLDEN_SYMBOLS,
+    GOLDEN_TABLE,
+    Strings,
+    built,
+    decode,
+    encode,
+    table_of,
+    verbatim,
+)
 from hypothesis import given
 from hypothesis import strategies as st
 from lance_page import Page, mini_block, pages_of, read_back, write_pages
 
 from lancecodec import CodecError, fsst
-from lancecodec.fsst import Encoder, SymbolTable
+from lancecodec.fsst import SymbolTable
 
-GOLDEN_SYMBOLS = [b"he", b"ll", b"hello ", b"o"]
-GOLDEN_TABLE = bytes.fromhex(
-    "0400000154535346 6865000000000000 6c6c000000000000 68656c6c6f200000 6f00000000000000 02020601"
-).ljust(2312, b"\0")
-ESCAPE = 255
 WORDS = [b"", b"a", b"https://", b"lance", b"-format", b".org/", b"\xff", b"\xff\xff", b"\0", b"0123456789" * 30]
-
 strings = st.lists(st.one_of(st.binary(max_size=40), st.lists(st.sampled_from(WORDS), max_size=9).map(b"".join)))
-
-
-@dataclass(frozen=True)
-class Strings:
-    """Strings as bytes and n + 1 offsets, which begin at `first`."""
-
-    data: np.ndarray
-    offsets: np.ndarray
-
-    @staticmethod
-    def of(values: Sequence[bytes], wide: bool = False, first: int = 0) -> Strings:
-        lengths = np.cumsum([0, *map(len, values)])
-        return Strings(np.frombuffer(b"".join(values), np.uint8), (lengths + first).astype(offset_type(wide)))
-
-    @property
-    def n(self) -> int:
-        return len(self.offsets) - 1
-
-    @property
-    def wide(self) -> bool:
-        return self.offsets.dtype == np.int64
-
-    @property
-    def ends(self) -> memoryview:
-        return memoryview(self.offsets[1:].tobytes())
-
-    @property
-    def first(self) -> int:
-        return int(self.offsets[0])
-
-    def values(self) -> list[bytes]:
-        data, places = self.data.tobytes(), (self.offsets - self.first).tolist()
-        return [data[i:j] for i, j in pairwise(places)]
-
-
-def offset_type(wide: bool) -> type:
-    return np.int64 if wide else np.int32
-
-
-def ragged(data: bytes, skew: int) -> memoryview:
-    return memoryview(bytearray(b"." * skew + data))[skew:]
-
-
-def table_of(symbols: Sequence[bytes]) -> SymbolTable:
-    out = bytearray(fsst.TABLE_SIZE)
-    fsst.write_table(symbols, out)
-    return SymbolTable(out)
-
-
-def verbatim() -> SymbolTable:
-    out = bytearray(fsst.TABLE_SIZE)
-    fsst.write_verbatim_table(out)
-    return SymbolTable(out)
-
-
-def built(given: Strings) -> tuple[SymbolTable, int, int]:
-    out = bytearray(fsst.TABLE_SIZE)
-    sizes = fsst.build(given.data, given.offsets, given.wide, given.n, out)
-    return SymbolTable(out), *sizes
-
-
-def encode(table: SymbolTable, given: Strings, wide: bool = False, skew: int = 0) -> Strings:
-    width, bound = 8 if wide else 4, fsst.encode_bound(len(given.data))
-    places, out = ragged(bytes((given.n + 1) * width), skew), ragged(bytes(bound), skew)
-    data, source = ragged(given.data.tobytes(), skew), ragged(given.offsets.tobytes(), skew)
-    size = Encoder(table).encode(data, source, given.wide, given.n, wide, places, out)
-    return Strings(np.frombuffer(out[:size], np.uint8), np.frombuffer(bytes(places), offset_type(wide)))
-
-
-def decode(
-    table: SymbolTable, given: Strings, wide: bool = False, base: int = 0, skew: int = 0, slack: int = 0
-) -> Strings:
-    """Decode into an output of exactly the right size, or with `slack`; what is behind it must stay."""
-    size = table.decoded_size(given.data)
-    out = bytearray(b"\xa5" * (skew + size + slack + 9))
-    ends = bytearray(b"\xa5" * (skew + given.n * (8 if wide else 4) + 9))
-    data, places = ragged(given.data.tobytes(), skew), ragged(given.ends.tobytes(), skew)
-    written = table.decode(
-        data, places, given.wide, given.first, given.n, base, wide, memoryview(ends)[skew:-9], memoryview(out)[skew:-9]
-    )
-    assert written == size
-    assert out[-9:] == ends[-9:] == b"\xa5" * 9
-    offsets = np.concatenate([[base], np.frombuffer(bytes(ends[skew:-9]), offset_type(wide))])
-    return Strings(np.frombuffer(bytes(out[skew : skew + size]), np.uint8), offsets)
 
 
 def greedy(symbols: Sequence[bytes], value: bytes) -> bytes:
@@ -122,21 +41,6 @@ def greedy(symbols: Sequence[bytes], value: bytes) -> bytes:
         out += bytes([codes[value[at : at + length]]] if length else [ESCAPE, value[at]])
         at += length or 1
     return bytes(out)
-
-
-def expand(symbols: Sequence[bytes], value: bytes) -> bytes | None:
-    """What a compressed string stands for; None if it is malformed."""
-    out, at = bytearray(), 0
-    while at < len(value):
-        if value[at] == ESCAPE:
-            out += value[at + 1 : at + 2]
-            at += 2
-        elif value[at] < len(symbols):
-            out += symbols[value[at]]
-            at += 1
-        else:
-            return None
-    return bytes(out) if at == len(value) else None
 
 
 # -- tables ----------------------------------------------------------------------------------------------------------
@@ -305,176 +209,6 @@ def test_no_bytes(values: list[bytes]) -> None:
     table, sampled, size = built(given)
     assert (table.symbols, sampled, size) == ([], 0, 0)
     assert decode(table, encode(table, given)).values() == values
-
-
-# -- decoding --------------------------------------------------------------------------------------------------------
-
-
-@st.composite
-def code_strings(draw: st.DrawFn) -> tuple[list[bytes], list[bytes]]:
-    """Symbols and byte strings that are often, but not always, rows of their codes."""
-    most = draw(st.sampled_from([3, 200, 255]))
-    symbols = draw(st.lists(st.binary(min_size=1, max_size=8), min_size=1, max_size=most))
-    code = st.integers(0, len(symbols) - 1).map(lambda c: bytes([c]))
-    escaped = st.integers(0, 255).map(lambda b: bytes([ESCAPE, b]))
-    piece = draw(st.sampled_from([code, st.one_of(code, escaped), st.one_of(code, escaped, st.binary(max_size=3))]))
-    most = draw(st.sampled_from([5, 40, 400]))
-    return symbols, draw(st.lists(st.lists(piece, max_size=most).map(b"".join), max_size=20))
-
-
-@given(code_strings(), st.booleans(), st.booleans(), st.integers(0, 9), st.sampled_from([0, 0, 1, 100]))
-def test_decode(case: tuple[list[bytes], list[bytes]], wide: bool, out_wide: bool, skew: int, slack: int) -> None:
-    symbols, values = case
-    table = table_of(symbols)
-    wanted = [expand(symbols, value) for value in values]
-    given = Strings.of(values, wide, first=1000)
-    if None in wanted:
-        with pytest.raises(CodecError):
-            decode_anyway(table, given)
-    else:
-        assert decode(table, given, out_wide, base=77, skew=skew, slack=slack).values() == wanted
-
-
-def decode_anyway(table: SymbolTable, given: Strings) -> int:
-    out, ends = bytearray(8 * len(given.data)), bytearray(8 * given.n)
-    return table.decode(given.data, given.ends, given.wide, given.first, given.n, 0, True, ends, out)
-
-
-@pytest.mark.parametrize("length", [*range(1, 30), 2047, 2048, 2049, 5000])
-@pytest.mark.parametrize("count", [1, 40])
-def test_escapes_at_every_place(length: int, count: int) -> None:
-    """A row of bytes 255 is pairs of escape and literal, whose last one must not be an escape."""
-    table = table_of(GOLDEN_SYMBOLS)
-    values = [b"\0" * (length % 3) + b"\xff" * length] * count
-    if length % 2:
-        assert expand(GOLDEN_SYMBOLS, values[0]) is None
-        with pytest.raises(CodecError, match="escape"):
-            decode_anyway(table, Strings.of(values))
-        with pytest.raises(CodecError, match="escape"):
-            table.decoded_size(values[0])
-    else:
-        wanted = [expand(GOLDEN_SYMBOLS, value) for value in values]
-        assert decode(table, Strings.of(values)).values() == wanted
-
-
-@pytest.mark.parametrize("count", [1, 4, 127, 128, 129, 254, 255])
-def test_codes_without_a_symbol(count: int) -> None:
-    table = table_of([b"ab"] * count)
-    for code in range(256):
-        for at, size in ((0, 1), (0, 8), (7, 8), (3, 21), (20, 21), (150, 400)):
-            value = bytearray(size)
-            value[at] = code
-            bad = code >= count and (code != ESCAPE or at == size - 1)
-            assert (expand([b"ab"] * count, bytes(value)) is None) == bad
-            if bad:
-                with pytest.raises(CodecError, match="code"):
-                    decode_anyway(table, Strings.of([bytes(value)]))
-                with pytest.raises(CodecError, match="code"):
-                    table.decoded_size(value)
-            else:
-                assert table.decoded_size(value) == decode_anyway(table, Strings.of([bytes(value)]))
-
-
-def test_escape_that_takes_its_byte_from_the_next_string() -> None:
-    table = table_of(GOLDEN_SYMBOLS)
-    with pytest.raises(CodecError, match="escape"):
-        decode_anyway(table, Strings.of([b"\0\xff", b"a"]))
-    with pytest.raises(CodecError, match="escape"):
-        decode_anyway(table, Strings.of([b"\0" * 300 + b"\xff", b"a" + b"\0" * 300]))
-
-
-def test_chunks_one_after_the_other() -> None:
-    rng = np.random.default_rng(3)
-    values = [b"%d Main Street" % number for number in rng.integers(0, 999, 900).tolist()]
-    table, _, _ = built(Strings.of(values))
-    out, ends, at = np.zeros(len(b"".join(values)), np.uint8), np.zeros(901, np.int32), 0
-    for begin in range(0, 900, 128):
-        chunk = encode(table, Strings.of(values[begin : begin + 128]))
-        target = ends[1 + begin :].view(np.uint8)
-        at += table.decode(chunk.data, chunk.ends, False, 0, chunk.n, at, False, target, out[at:])
-    assert Strings(out, ends).values() == values
-
-
-@pytest.mark.parametrize("table", [SymbolTable(GOLDEN_TABLE), verbatim()])
-@pytest.mark.parametrize("wide", [False, True])
-def test_ends_in_place(table: SymbolTable, wide: bool) -> None:
-    values = [b"hello help", b"", b"hello"] * 500
-    given = encode(table, Strings.of(values), wide)
-    ends, out = bytearray(given.ends), np.zeros(len(b"".join(values)), np.uint8)
-    table.decode(given.data, ends, wide, 0, given.n, 5, wide, ends, out)
-    offsets = np.concatenate([[5], np.frombuffer(bytes(ends), offset_type(wide))])
-    assert Strings(out, offsets).values() == values
-
-
-@pytest.mark.parametrize("table", [SymbolTable(GOLDEN_TABLE), verbatim()])
-@pytest.mark.parametrize("values", [[b"hello help", b"hello"], [b"hello hello " * 300]])
-def test_every_capacity_that_is_too_small(table: SymbolTable, values: list[bytes]) -> None:
-    given = encode(table, Strings.of(values))
-    size = len(b"".join(values))
-    for capacity in {*range(min(size, 100)), *range(size - 100, size)}:
-        if capacity >= 0:
-            out = np.zeros(capacity, np.uint8)
-            with pytest.raises(CodecError, match="do not fit"):
-                table.decode(given.data, given.ends, False, 0, given.n, 0, False, bytearray(4 * given.n), out)
-            with pytest.raises(CodecError, match="do not fit"):
-                table.take_bytes(given.data, given.ends, False, 0, given.n, np.arange(given.n), out)
-
-
-@pytest.mark.parametrize("table", [SymbolTable(GOLDEN_TABLE), verbatim()])
-def test_ends_that_need_64_bits(table: SymbolTable) -> None:
-    given = encode(table, Strings.of([b"hello"]))
-    assert decode(table, given, wide=False, base=2**31 - 6).offsets.tolist() == [2**31 - 6, 2**31 - 1]
-    assert decode(table, given, wide=True, base=2**31).offsets.tolist() == [2**31, 2**31 + 5]
-    assert decode(table, given, wide=True, base=2**63 - 6).offsets[1] == 2**63 - 1
-    for base, wide in ((2**31 - 5, False), (2**31, False), (2**63 - 5, True), (-1, False), (-1, True)):
-        with pytest.raises(CodecError, match="do not fit"):
-            decode(table, given, wide=wide, base=base)
-        with pytest.raises(CodecError, match="do not fit"):
-            table.take_ends(given.data, given.ends, False, 0, 1, np.zeros(1, np.int64), base, wide, bytearray(8))
-
-
-BAD_OFFSETS = [[0, 2, 1, 3], [3, 2, 2, 4], [-1, 0, 1, 2], [0, 5, 6, 99], [0, 0, 0, 2**31 - 1], [-(2**31), 0, 0, 0]]
-
-
-@pytest.mark.parametrize("offsets", BAD_OFFSETS)
-@pytest.mark.parametrize("wide", [False, True])
-@pytest.mark.parametrize("table", [SymbolTable(GOLDEN_TABLE), verbatim()])
-def test_bad_offsets(offsets: list[int], wide: bool, table: SymbolTable) -> None:
-    given = Strings(np.zeros(6, np.uint8), np.array(offsets, offset_type(wide)))
-    with pytest.raises(CodecError, match="offsets"):
-        decode_anyway(table, given)
-    with pytest.raises(CodecError, match="offsets"):
-        encode(table, given)
-    with pytest.raises(CodecError, match="offsets"):
-        built(given)
-    with pytest.raises(CodecError, match="offsets"):
-        table.take_bytes(given.data, given.ends, wide, given.first, 3, np.arange(3), bytearray(99))
-
-
-@pytest.mark.parametrize("n", [-1, 4, 2**60, 2**61, 2**62, 2**63 - 1, -(2**63)])
-@pytest.mark.parametrize("wide", [False, True])
-def test_bad_counts(n: int, wide: bool) -> None:
-    given, table, rows = Strings.of([b"a", b"b", b"c"], wide), SymbolTable(GOLDEN_TABLE), np.zeros(1, np.int64)
-    with pytest.raises(CodecError):
-        table.decode(given.data, given.ends, wide, 0, n, 0, True, bytearray(99), bytearray(99))
-    with pytest.raises(CodecError):
-        table.take_ends(given.data, given.ends, wide, 0, n, rows, 0, True, bytearray(99))
-    with pytest.raises(CodecError):
-        table.take_bytes(given.data, given.ends, wide, 0, n, rows, bytearray(99))
-    with pytest.raises(CodecError):
-        Encoder(table).encode(given.data, given.offsets, wide, n, True, bytearray(99), bytearray(99))
-    with pytest.raises(CodecError):
-        fsst.build(given.data, given.offsets, wide, n, bytearray(2312))
-
-
-def test_small_outputs_of_the_encoder() -> None:
-    given, encoder = Strings.of([b"hello"]), Encoder(SymbolTable(GOLDEN_TABLE))
-    with pytest.raises(CodecError, match="too small"):
-        encoder.encode(given.data, given.offsets, False, 1, False, bytearray(8), bytearray(fsst.encode_bound(5) - 1))
-    with pytest.raises(CodecError, match="do not hold"):
-        encoder.encode(given.data, given.offsets, False, 1, False, bytearray(7), bytearray(99))
-    with pytest.raises(CodecError):
-        fsst.encode_bound(-1)
 
 
 # -- single strings --------------------------------------------------------------------------------------------------

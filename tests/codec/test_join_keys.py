@@ -45,8 +45,10 @@ def add(table: KeyTable, columns: list[Any], rows: int) -> list[int]:
 
 
 def find(table: KeyTable, columns: list[Any], rows: int) -> list[int]:
-    out = np.full(rows, -9, np.int64)
-    table.find(columns, rows, out)
+    places, groups, out = np.empty(rows, np.int64), np.empty(rows, np.int64), np.full(rows, -1, np.int64)
+    found = table.find(columns, rows, places, groups)
+    assert (np.diff(places[:found]) > 0).all()
+    out[places[:found]] = groups[:found]
     return out.tolist()
 
 
@@ -118,9 +120,25 @@ def test_many_keys(width: int, step: int) -> None:
     if len(distinct) == count:
         assert (out == np.arange(count)).all()
     assert (np.flatnonzero(np.diff(np.maximum.accumulate(out), prepend=-1)) == np.sort(first)).all()
-    again = np.empty(count, np.int64)
-    table.find(described, count, again)
-    assert (again == out).all()
+    assert find(table, described, count) == out.tolist()
+
+
+@pytest.mark.parametrize("width", [4, 8, 12, TEXTS])
+def test_few_of_many_rows_have_keys_of_a_table(width: int) -> None:
+    count = 100_000
+    numbers = np.random.default_rng(4).permutation(count).astype(np.uint64)
+    size = 8 if width == TEXTS else width
+    values = np.zeros((count, size), np.uint8)
+    values[:, : min(size, 8)] = numbers.view(np.uint8).reshape(count, 8)[:, : min(size, 8)]
+    offsets = np.arange(count + 1, dtype=np.int32) * size
+    described = [(width, False, None, 0, values, 0, offsets if width == TEXTS else None, False)]
+    few = values[numbers < 300]
+    table, out = KeyTable(), np.empty(300, np.int64)
+    table.add([(width, False, None, 0, few, 0, offsets if width == TEXTS else None, False)], 300, out)
+    places, groups = np.empty(count, np.int64), np.empty(count, np.int64)
+    assert table.find(described, count, places, groups) == 300
+    assert (places[:300] == np.flatnonzero(numbers < 300)).all()
+    assert (groups[:300] == out).all()
 
 
 def test_long_strings_and_few_rows_at_once() -> None:
@@ -149,7 +167,7 @@ def test_threads_look_up_at_once() -> None:
 
     def work(result: np.ndarray) -> None:
         for _ in range(5):
-            table.find([(8, False, None, 0, values, 0, None, False)], count, result)
+            table.find([(8, False, None, 0, values, 0, None, False)], count, np.empty(count, np.int64), result)
 
     threads = [threading.Thread(target=work, args=(result,)) for result in results]
     for thread in threads:
@@ -200,7 +218,7 @@ def test_tables_are_used_as_they_are_made() -> None:
     table, out = KeyTable(), np.empty(8, np.int64)
     words = (8, False, None, 0, WORDS, 0, None, False)
     with pytest.raises(CodecError, match="no keys"):
-        table.find([words], 8, out)
+        table.find([words], 8, out.copy(), out)
     with pytest.raises(CodecError, match="columns"):
         table.add([], 8, out)
     with pytest.raises(CodecError, match="rows"):
@@ -209,10 +227,10 @@ def test_tables_are_used_as_they_are_made() -> None:
         table.add([words], 8, out[:7])
     table.add([words], 8, out)
     with pytest.raises(CodecError, match="other columns"):
-        table.find([(4, *words[1:])], 8, out)
+        table.find([(4, *words[1:])], 8, out.copy(), out)
     with pytest.raises(CodecError, match="other columns"):
-        table.find([(8, True, *words[2:])], 8, out)
-    table.find([words], 8, out)
+        table.find([(8, True, *words[2:])], 8, out.copy(), out)
+    table.find([words], 8, out.copy(), out)
     with pytest.raises(CodecError, match="no more keys"):
         table.add([words], 8, out)
 

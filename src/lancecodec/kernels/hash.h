@@ -18,20 +18,27 @@ typedef struct {
 /* Fixed secrets for sketches that are merged, which must hash alike everywhere: digits of pi. */
 static const lc_secret LC_SKETCH_SECRET = {0x243F6A8885A308D3ULL, 0x13198A2E03707345ULL};
 
-/* High and low half of a product, xor-ed. */
-LC_INLINE uint64_t lc_fold(uint64_t x, uint64_t y) {
+/* Low and high half of a product. */
+LC_INLINE uint64_t lc_multiply(uint64_t x, uint64_t y, uint64_t *high) {
 #if defined(__SIZEOF_INT128__)
     unsigned __int128 product = (unsigned __int128)x * y;
-    return (uint64_t)product ^ (uint64_t)(product >> 64);
+    *high = (uint64_t)(product >> 64);
+    return (uint64_t)product;
 #elif defined(_MSC_VER) && defined(_M_X64)
-    uint64_t high, low = _umul128(x, y, &high);
-    return low ^ high;
+    return _umul128(x, y, high);
 #else
     uint64_t xl = (uint32_t)x, xh = x >> 32, yl = (uint32_t)y, yh = y >> 32;
     uint64_t ll = xl * yl, lh = xl * yh, hl = xh * yl, hh = xh * yh;
     uint64_t middle = (ll >> 32) + (uint32_t)lh + hl;
-    return ((middle << 32) | (uint32_t)ll) ^ (hh + (lh >> 32) + (middle >> 32));
+    *high = hh + (lh >> 32) + (middle >> 32);
+    return (middle << 32) | (uint32_t)ll;
 #endif
+}
+
+/* High and low half of a product, xor-ed. */
+LC_INLINE uint64_t lc_fold(uint64_t x, uint64_t y) {
+    uint64_t high, low = lc_multiply(x, y, &high);
+    return low ^ high;
 }
 
 /* Enough to choose a slot of a table; another round where every bit must be good. */

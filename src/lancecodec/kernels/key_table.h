@@ -3,7 +3,11 @@
  * Open addressing with linear probing (Knuth, The Art of Computer Programming, vol. 3, 6.4, algorithm L) in slots of one
  * word, which hold the number of a key and, as in the tagged pointers of HyPer (Leis et al., Morsel-Driven Parallelism,
  * 2014), bits of its hash: a key that is absent is told so without a look at any other. The keys lie apart, one after the
- * other. At most half of the slots are in use. */
+ * other. At most half of the slots are in use.
+ *
+ * Most keys of a large table are not in a small one. A filter of eight bits per slot (Bloom, Space/Time Trade-offs in Hash
+ * Coding, 1970, with one hash) fits into caches that the slots are too large for, and rows that it leaves are listed
+ * without a branch. */
 #ifndef LANCECODEC_KEY_TABLE_H
 #define LANCECODEC_KEY_TABLE_H
 
@@ -19,9 +23,12 @@
 #define LC_GROUP_BITS 40
 #define LC_MAX_GROUPS (((int64_t)1 << LC_GROUP_BITS) - 2)
 #define LC_KEY_FIRST_BITS 10
+/* Logarithm of the filter's bits per slot. */
+#define LC_KEY_FILTER_BITS 3
 
 typedef struct {
     uint64_t *slots;
+    uint64_t *filter;     /* a bit per eighth of a slot: whether some key has such a hash */
     int shift;            /* 64 - logarithm of the number of slots */
     enum lc_key_form form;
     int64_t width;        /* bytes of a key in `keys`; -1: they end at `ends` */
@@ -32,19 +39,31 @@ typedef struct {
     lc_secret secret;
 } lc_key_table;
 
+/* Empty slots, and their filter. */
+static int lc_key_slots_open(lc_key_table *t, int bits) {
+    t->shift = 64 - bits;
+    t->slots = (uint64_t *)calloc((size_t)1 << bits, sizeof *t->slots);
+    t->filter = (uint64_t *)calloc((size_t)1 << (bits + LC_KEY_FILTER_BITS - 6), sizeof *t->filter);
+    return t->slots && t->filter ? LC_OK : LC_NO_MEMORY;
+}
+
+static void lc_key_slots_close(lc_key_table *t) {
+    free(t->slots);
+    free(t->filter);
+    t->slots = t->filter = NULL;
+}
+
 static int lc_key_table_open(lc_key_table *t, const lc_key_rows *shape, lc_secret secret) {
     memset(t, 0, sizeof *t);
     t->form = shape->form;
     t->width = shape->form == LC_KEY_WORD ? 8 : shape->width;
     t->secret = secret;
     t->secret.b |= 1;
-    t->shift = 64 - LC_KEY_FIRST_BITS;
-    t->slots = (uint64_t *)calloc((size_t)1 << LC_KEY_FIRST_BITS, sizeof *t->slots);
-    return t->slots ? LC_OK : LC_NO_MEMORY;
+    return lc_key_slots_open(t, LC_KEY_FIRST_BITS);
 }
 
 static void lc_key_table_close(lc_key_table *t) {
-    free(t->slots);
+    lc_key_slots_close(t);
     free(t->keys);
     free(t->ends);
 }
@@ -127,6 +146,17 @@ LC_INLINE int64_t lc_key_search(const lc_key_table *t, enum lc_key_form form, co
     return -1;
 }
 
+LC_INLINE uint64_t lc_key_filter_bit(const lc_key_table *t, uint64_t hash) {
+    return hash >> (t->shift - LC_KEY_FILTER_BITS);
+}
+
+/* Puts key `number` (from 1 on) into a free slot. */
+LC_INLINE void lc_key_occupy(lc_key_table *t, uint64_t slot, uint64_t hash, int64_t number) {
+    uint64_t bit = lc_key_filter_bit(t, hash);
+    t->slots[slot] = hash << LC_GROUP_BITS | (uint64_t)number;
+    t->filter[bit >> 6] |= (uint64_t)1 << (bit & 63);
+}
+
 /* Hashes of a block, whose slots are fetched meanwhile. */
 LC_INLINE void lc_key_hashes(const lc_key_table *t, enum lc_key_form form, const lc_key_block *b, uint64_t *hashes) {
     for (int64_t i = 0; i < b->n; i++) {
@@ -139,11 +169,10 @@ LC_INLINE void lc_key_hashes(const lc_key_table *t, enum lc_key_form form, const
 static int lc_key_grow(lc_key_table *t, int bits) {
     lc_key_block b;
     uint64_t hashes[LC_KEY_BLOCK];
-    free(t->slots);
-    uint64_t *fresh = t->slots = (uint64_t *)calloc((size_t)1 << bits, sizeof *fresh);
-    if (!fresh) return LC_NO_MEMORY;
+    lc_key_slots_close(t);
+    int problem = lc_key_slots_open(t, bits);
+    if (problem != LC_OK) return problem;
     uint64_t last = ((uint64_t)1 << bits) - 1;
-    t->shift = 64 - bits;
     b.end = t->keys + t->size;
     for (int64_t start = 0; start < t->count; start += b.n) {
         b.n = t->count - start < LC_KEY_BLOCK ? t->count - start : LC_KEY_BLOCK;
@@ -151,8 +180,8 @@ static int lc_key_grow(lc_key_table *t, int bits) {
         lc_key_hashes(t, t->form, &b, hashes);
         for (int64_t i = 0; i < b.n; i++) {
             uint64_t at = hashes[i] >> t->shift;
-            while (fresh[at]) at = (at + 1) & last;
-            fresh[at] = hashes[i] << LC_GROUP_BITS | (uint64_t)(start + i + 1);
+            while (t->slots[at]) at = (at + 1) & last;
+            lc_key_occupy(t, at, hashes[i], start + i + 1);
         }
     }
     return LC_OK;
@@ -171,7 +200,7 @@ LC_INLINE int lc_key_add_block(lc_key_table *t, enum lc_key_form form, const lc_
             int problem = lc_key_enter(t, b, i), bits = 64 - t->shift;
             if (problem != LC_OK) return problem;
             group = t->count - 1;
-            t->slots[slot] = hashes[i] << LC_GROUP_BITS | (uint64_t)t->count;
+            lc_key_occupy(t, slot, hashes[i], t->count);
             /* small tables grow faster */
             if ((uint64_t)t->count * 2 > (uint64_t)1 << bits) problem = lc_key_grow(t, bits + (bits < 16 ? 2 : 1));
             if (problem != LC_OK) return problem;
@@ -181,10 +210,36 @@ LC_INLINE int lc_key_add_block(lc_key_table *t, enum lc_key_form form, const lc_
     return LC_OK;
 }
 
-LC_INLINE void lc_key_find_block(const lc_key_table *t, enum lc_key_form form, const lc_key_block *b, int64_t *groups) {
+/* Rows of a block that the filter cannot tell to be absent, and their hashes, whose slots are fetched meanwhile. */
+LC_INLINE int64_t lc_key_candidates(const lc_key_table *t, enum lc_key_form form, const lc_key_block *b,
+                                    uint64_t *hashes, int64_t *rows) {
+    uint64_t all[LC_KEY_BLOCK];
+    int64_t count = 0;
+    for (int64_t i = 0; i < b->n; i++) {
+        all[i] = lc_key_hash(t->secret, form, b, i);
+        LC_PREFETCH(t->filter + (lc_key_filter_bit(t, all[i]) >> 6));
+    }
+    for (int64_t i = 0; i < b->n; i++) {
+        uint64_t bit = lc_key_filter_bit(t, all[i]);
+        rows[count] = i, hashes[count] = all[i];
+        count += (int64_t)(t->filter[bit >> 6] >> (bit & 63)) & b->valid[i];
+    }
+    for (int64_t k = 0; k < count; k++) LC_PREFETCH(t->slots + (hashes[k] >> t->shift));
+    return count;
+}
+
+/* Appends the rows of a block whose keys are in the table, the first of which is row `start`; how many there are then. */
+LC_INLINE int64_t lc_key_match_block(const lc_key_table *t, enum lc_key_form form, const lc_key_block *b, int64_t start,
+                                     int64_t found, int64_t *places, int64_t *groups) {
     uint64_t hashes[LC_KEY_BLOCK], slot;
-    lc_key_hashes(t, form, b, hashes);
-    for (int64_t i = 0; i < b->n; i++) groups[i] = b->valid[i] ? lc_key_search(t, form, b, i, hashes[i], &slot) : -1;
+    int64_t rows[LC_KEY_BLOCK], count = lc_key_candidates(t, form, b, hashes, rows);
+    for (int64_t k = 0; k < count; k++) {
+        int64_t group = lc_key_search(t, form, b, rows[k], hashes[k], &slot);
+        if (group < 0) continue;
+        places[found] = start + rows[k], groups[found] = group;
+        found++;
+    }
+    return found;
 }
 
 /* Numbers of the keys of all rows, those that are new entered; -1 for rows without a key. After a problem the table is to
@@ -203,18 +258,21 @@ static int lc_key_table_add(lc_key_table *t, const lc_key_rows *r, int64_t *grou
     return problem;
 }
 
-/* Numbers of the keys of all rows, -1 for those that are not in the table. */
-static int lc_key_table_find(const lc_key_table *t, const lc_key_rows *r, int64_t *groups) {
+/* Rows whose keys are in the table, ascending, and the numbers of these keys. */
+static int lc_key_table_find(const lc_key_table *t, const lc_key_rows *r, int64_t *places, int64_t *groups,
+                             int64_t *found) {
     lc_key_block b;
     int problem = lc_key_block_open(&b, r);
+    int64_t count = 0;
     for (int64_t start = 0; start < r->n && problem == LC_OK; start += b.n) {
         problem = lc_key_block_load(&b, r, start);
         if (problem != LC_OK) break;
-        if (t->form == LC_KEY_WORD) lc_key_find_block(t, LC_KEY_WORD, &b, groups + start);
-        else if (t->form == LC_KEY_FIXED) lc_key_find_block(t, LC_KEY_FIXED, &b, groups + start);
-        else lc_key_find_block(t, LC_KEY_STRING, &b, groups + start);
+        if (t->form == LC_KEY_WORD) count = lc_key_match_block(t, LC_KEY_WORD, &b, start, count, places, groups);
+        else if (t->form == LC_KEY_FIXED) count = lc_key_match_block(t, LC_KEY_FIXED, &b, start, count, places, groups);
+        else count = lc_key_match_block(t, LC_KEY_STRING, &b, start, count, places, groups);
     }
     lc_key_block_close(&b);
+    *found = count;
     return problem;
 }
 

@@ -55,7 +55,8 @@ def table(c: Chaos) -> object:
         rows = rows_of(c)
         made.add(columns(c, wanted, rows), rows, out(c, rows))
     rows = rows_of(c)
-    return made.find(columns(c, wanted if c.flag(0.95) else shape(c), rows), rows, out(c, rows))
+    described = columns(c, wanted if c.flag(0.95) else shape(c), rows)
+    return made.find(described, rows, out(c, rows), out(c, rows))
 
 
 def parts(c: Chaos) -> object:

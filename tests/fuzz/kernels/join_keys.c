@@ -91,7 +91,7 @@ static void fz_target(fz_input *in) {
     static const int64_t widths[] = {LC_KEY_BITS, LC_KEY_TEXTS, 0, 1, 2, 3, 4, 8, 9, 16, 20};
     lc_key_column shape[MOST_COLUMNS], mine[MOST_COLUMNS], theirs[MOST_COLUMNS];
     int64_t count = 1 + fz_upto(in, MOST_COLUMNS - 1), groups[MOST_ROWS], found[MOST_ROWS], first[MOST_ROWS];
-    int64_t sizes[MOST_ROWS];
+    int64_t sizes[MOST_ROWS], places[MOST_ROWS], matches = 0, next = 0;
     lc_secret secret = {fz_word(in, 8), fz_word(in, 8)};
     for (int64_t k = 0; k < count; k++) {
         shape[k].width = widths[fz_upto(in, 10)];
@@ -111,14 +111,16 @@ static void fz_target(fz_input *in) {
                 FZ_CHECK((groups[i] == groups[i - 1]) == same(&source, i, &source, i - 1));
         }
         FZ_CHECK(lc_groups_measure(groups, source.n, table.count, first, sizes) == LC_OK);
-        problem = lc_key_table_find(&table, &target, found);
+        problem = lc_key_table_find(&table, &target, places, found, &matches);
         FZ_CHECK(!known || problem == LC_OK);
         for (int64_t j = 0; known && j < target.n; j++) {
             int64_t wanted = -1;
             for (int64_t g = 0; g < table.count && wanted < 0 && has_key(&target, j); g++)
                 if (same(&source, first[g], &target, j)) wanted = g;
-            FZ_CHECK(found[j] == wanted);
+            if (wanted >= 0) FZ_CHECK(next < matches && places[next] == j && found[next] == wanted);
+            next += wanted >= 0;
         }
+        FZ_CHECK(!known || next == matches);
         FZ_CHECK(lc_key_parts(&source, secret, 5, found) == LC_OK);
         for (int64_t i = 0; i < source.n; i++) FZ_CHECK(found[i] < 5 && (found[i] >= 0) == has_key(&source, i));
     }
