@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import resource
 import shutil
 import struct
 from collections.abc import Callable, Iterator
@@ -26,6 +25,8 @@ from lance_dataset.file.standalone import LanceFileReader, LanceFileWriter
 from lance_dataset.file.v2_1.layout import FullZipLayout, MiniBlockLayout
 from lance_dataset.file.v2_1.pre.layout import parse_page_layout
 
+pytestmark = pytest.mark.usefixtures("little_memory")
+
 DATASETS = Path(__file__).parent.parent / "fixtures" / "datasets"
 #: Those whose "2.1" files have array encodings, and those whose pages have a layout of their own.
 WITH_ARRAY_PAGES = [f"pylance-{release}-2.1" for release in ("0.16.0", "0.18.2")]
@@ -34,16 +35,6 @@ WITH_PRE_PAGES += [f"pylance-{release}-2.1" for release in ("0.22.0", "0.25.2", 
 #: The sparse pages of pylance 10 to 13 are not those of 14.
 SPARSE = "pylance-10.0.0-2.3"
 RELEASES = [*WITH_ARRAY_PAGES, *WITH_PRE_PAGES, "pylance-4.0.0-2.3", "pylance-6.0.0-2.3", SPARSE]
-
-
-@pytest.fixture(autouse=True)
-def little_memory() -> Iterator[None]:
-    """A forged length becomes a MemoryError, which no test expects."""
-    before = resource.getrlimit(resource.RLIMIT_AS)
-    used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
-    resource.setrlimit(resource.RLIMIT_AS, (used + (1 << 29), before[1]))
-    yield
-    resource.setrlimit(resource.RLIMIT_AS, before)
 
 
 def data_file(release: str) -> Path:

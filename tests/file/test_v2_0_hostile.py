@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import copy
 import random
-import resource
 import struct
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,17 +21,9 @@ from lance_dataset import file
 from lance_dataset._proto import encodings_pb2 as pb
 from lance_dataset.errors import CorruptFileError, LanceError
 
+pytestmark = pytest.mark.usefixtures("little_memory")
+
 HUGE = 2**31
-
-
-@pytest.fixture(autouse=True)
-def little_memory() -> Iterator[None]:
-    """A forged length becomes a MemoryError, which no test expects, instead of the end of the machine."""
-    before = resource.getrlimit(resource.RLIMIT_AS)
-    used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
-    resource.setrlimit(resource.RLIMIT_AS, (used + (1 << 29), before[1]))
-    yield
-    resource.setrlimit(resource.RLIMIT_AS, before)
 
 
 def outcomes(path: Path, rows: Sequence[int]) -> list[LanceError]:

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from arrow_data import FLAT_TYPES, NULLS, whole
+from column_tables import assert_both_read, column, write
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from nested_data import nested_array, nested_tables
@@ -21,7 +22,7 @@ from table_equality import assert_same
 
 import lance_dataset
 from lance_dataset.errors import InvalidInputError, SchemaError, UnsupportedError
-from lance_dataset.file import LanceFileReader, LanceFileWriter
+from lance_dataset.file import LanceFileWriter
 from lance_dataset.file.container import FileMetadata
 from lance_dataset.file.v2_1.compressive import Constant, Delta, Flat, OutOfLineBitpacking, Range
 from lance_dataset.file.v2_1.layout import ConstantLayout, FullZipLayout, MiniBlockLayout
@@ -29,44 +30,13 @@ from lance_dataset.file.v2_3.layout import SparseLayout, SparseList, SparseValid
 from lance_dataset.file.v2_3.sequences import decode_integers
 from lance_dataset.file.v2_3.sparse_layers import encode_sequence
 from lance_dataset.file.versions import resolve_version
-from lance_dataset.file.writer import DataFileWriter
-from lance_dataset.io.local_output import LocalOutput
 from lance_dataset.io.resolve import resolve
-from lance_dataset.schema import Schema
 
 pytestmark = pytest.mark.filterwarnings("ignore:file version 2.3 is unstable:UserWarning")
 
 INT = pa.int32()
 STRUCT = pa.struct([pa.field("a", INT), pa.field("b", pa.string())])
 NO_VALUES = ConstantLayout(layers=(3,))  # type: ignore[arg-type]
-
-
-def write(path: Path, table: pa.Table, version: str = "2.3", **options: Any) -> Path:
-    path.unlink(missing_ok=True)
-    writer = DataFileWriter(LocalOutput(str(path), durable=False), Schema.from_arrow(table.schema), version, **options)
-    for batch in table.to_batches():
-        writer.write_batch(batch)
-    writer.finish()
-    return path
-
-
-def column(array: pa.Array, nullable: bool = True, **metadata: Any) -> pa.Table:
-    options = {f"lance-encoding:{name.replace('_', '-')}": value for name, value in metadata.items()}
-    return pa.table([array], schema=pa.schema([pa.field("x", array.type, nullable, metadata=options or None)]))
-
-
-def assert_both_read(path: Path, expected: pa.Table, seed: int = 0) -> None:
-    """Whole, a range, and rows at random."""
-    rng = np.random.default_rng(seed)
-    count = len(expected)
-    start, stop = sorted(rng.integers(0, count + 1, 2).tolist())
-    rows = np.sort(rng.choice(count, min(count, 20), replace=False)).tolist()
-    for reader in (lance.file.LanceFileReader(str(path)), LanceFileReader(str(path))):
-        assert_same(reader.read_all().to_table(), expected)
-        if stop > start:
-            assert_same(reader.read_range(start, stop - start).to_table(), expected.slice(start, stop - start))
-        if rows:
-            assert_same(reader.take_rows(rows).to_table(), pa.concat_tables([expected.slice(row, 1) for row in rows]))
 
 
 def open_metadata(path: Path) -> FileMetadata:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import gc
+from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import lance
 import numpy as np
@@ -99,3 +102,46 @@ def test_pages_of_many_fragments_are_read_without_an_object_for_each(
     monkeypatch.setattr(values, "_taken", unexpected)
     found = dataset.to_table(columns, filter="id % 30 = 7")
     assert found.num_rows == dataset.count_rows("id % 30 = 7")
+
+
+def test_texts_with_small_dictionaries_are_read_without_an_object_for_each(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = 3000
+    names = pa.array([None if row % 5 == 2 else f"name {row % 7}" for row in range(rows)])
+    equal = pa.array([f"{row % 9}" for row in range(rows)], pa.large_string())
+    content = pa.table({"names": names, "equal": equal, "bytes": names.cast(pa.binary())})
+    lance.write_dataset(content, str(tmp_path), max_rows_per_file=500, data_storage_version="2.1")
+    dataset = lance_dataset.dataset(str(tmp_path), session=lance_dataset.Session())
+    expected = dataset.to_table(filter="names is null or names is not null")
+
+    opened: list[object] = []
+    open_page = leaf._opened
+
+    def counted(*arguments: Any) -> Any:
+        opened.append(arguments)
+        return open_page(*arguments)
+
+    fresh = lance_dataset.dataset(str(tmp_path), session=lance_dataset.Session())
+    monkeypatch.setattr(leaf, "_opened", counted)
+    found = fresh.to_table()
+    assert len(opened) <= 2 * content.num_columns  # of one fragment, some values of which tell how large they are
+    assert found.equals(expected)
+    assert found.combine_chunks().equals(content.combine_chunks())
+
+
+def test_an_open_column_is_few_objects_for_the_collector(tmp_path: Path) -> None:
+    columns, rows = 12, 5000
+    content = pa.table({f"c{number}": np.arange(rows) * number for number in range(1, columns + 1)})
+    lance.write_dataset(content, str(tmp_path), max_rows_per_file=50, data_storage_version="2.1")
+    actions: list[Callable[[lance_dataset.LanceDataset], object]] = [
+        lambda dataset: dataset.to_table(),
+        lambda dataset: dataset.take(list(range(0, rows, 50))),
+    ]
+    for action in actions:
+        dataset = lance_dataset.dataset(str(tmp_path), session=lance_dataset.Session())
+        gc.collect()
+        before = len(gc.get_objects())
+        action(dataset)
+        gc.collect()
+        assert len(gc.get_objects()) - before < rows // 50 * (25 + 5 * columns)

@@ -31,7 +31,7 @@ def threads(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LANCE_CPU_THREADS", "3")
     monkeypatch.setattr(pool, "shared_pool", SharedPool("test", cpu_count))
     monkeypatch.setattr(strategy, "_PARALLEL_COST", 1.0)
-    monkeypatch.setattr(strategy, "_PARALLEL_FRAGMENT_COST", 0.0)
+    monkeypatch.setattr(strategy, "_PARALLEL_COLUMN_COST", 0.0)
     monkeypatch.setattr(strategy, "_MIN_WINDOW_ROWS", 500)
     monkeypatch.setattr(strategy, "PIECE_BYTES", 1 << 16)
 

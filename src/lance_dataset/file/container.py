@@ -34,6 +34,8 @@ _LONG = 256 << 10
 _MAX_END = 4 << 20
 #: Where tables and metadata usually begin.
 _LIKELY_END = 16 << 10
+#: Columns of up to so many pages are decoded again rather than kept.
+_FEW_PAGES = 4
 #: Readers of this version do not announce what they read.
 _UNANNOUNCED = "2.0"
 
@@ -141,7 +143,9 @@ class FileMetadata:
         self.column_metadata_start: int = column_start
         self.column_metadata_size: int = gbo - column_start
         self._num_rows: int | None = None
+        # not all of them: of thousands of files, each with tens of columns, they are objects for the garbage collector
         self._columns: dict[int, ColumnMetadata] = {}
+        self._last: ColumnMetadata | None = None
 
     def _fetch_end(self, column_start: int) -> tuple[int, pa.Buffer | None]:
         """Position and bytes of the descriptor and all that follows, fetched at once where reads are requests."""
@@ -221,14 +225,20 @@ class FileMetadata:
         return _parse(file2_pb2.ColumnMetadata, data, f"{self.source.path}, column {index}")
 
     def column(self, index: int) -> ColumnMetadata:
-        """Metadata of one column, decoded on first use."""
+        """Metadata of one column, decoded when it is asked for, and kept if that takes a while or it was the last."""
+        last = self._last
+        if last is not None and last.index == index:
+            return last
         known = self._columns.get(index)
         if known is None:
             if not 0 <= index < self.num_columns:
                 raise CorruptFileError(
                     f"{self.source.path}: the schema needs column {index}, the file has {self.num_columns} columns"
                 )
-            known = self._columns[index] = self._decode_column(index)
+            known = self._decode_column(index)
+            if len(known.pages) > _FEW_PAGES:
+                self._columns[index] = known
+        self._last = known
         return known
 
     def _decode_column(self, index: int) -> ColumnMetadata:

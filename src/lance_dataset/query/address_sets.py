@@ -16,15 +16,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lance_dataset.errors import CorruptFileError, InvalidInputError
+from lance_dataset.file.container import MAX_ROWS
 from lance_dataset.query.prune import RowRanges
 from lance_dataset.query.request import ScanRequest
 from lance_dataset.query.row_pruning import narrowed
-from lance_dataset.query.table_reader import ROW_BITS, TableReader, grouped
+from lance_dataset.query.table_reader import TableReader
 from lance_dataset.table.roaring import decode_bitmap, encode_bitmap
+from lance_dataset.table.row_addresses import by_fragment, offsets_of
 
 __all__ = ["RowAddressSet", "restricted"]
 
-_OFFSETS = np.uint64((1 << ROW_BITS) - 1)
 #: Above every row of a fragment.
 _END = 1 << 62
 
@@ -45,8 +46,7 @@ class RowAddressSet:
     def of(addresses: Iterable[int]) -> RowAddressSet:
         """The set of some addresses."""
         values = np.array(sorted(set(addresses)), np.uint64)
-        owners = values >> np.uint64(ROW_BITS)
-        return RowAddressSet({owner: (values[mine] & _OFFSETS).astype(np.uint32) for owner, mine in grouped(owners)})
+        return RowAddressSet({owner: offsets_of(values[mine]).astype(np.uint32) for owner, mine in by_fragment(values)})
 
     @staticmethod
     def decode(data: bytes, name: str) -> RowAddressSet:
@@ -66,7 +66,7 @@ class RowAddressSet:
                 where, position = f" of fragment {fragment_id}", position + 8
                 if len(data) - position < size:
                     raise InvalidInputError(f"its bitmap{where} should have {size} bytes, of which there are fewer")
-                offsets = decode_bitmap(data[position : position + size], 1 << ROW_BITS, name) if size else None
+                offsets = decode_bitmap(data[position : position + size], MAX_ROWS, name) if size else None
                 fragments[fragment_id] = offsets
                 position += size
         except struct.error:

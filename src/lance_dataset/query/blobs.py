@@ -14,9 +14,10 @@ from lance_dataset.file.blob_fields import described_schema, is_described
 from lance_dataset.io.base import InputFile
 from lance_dataset.query.fragment_reader import FragmentReader
 from lance_dataset.query.projection import project
-from lance_dataset.query.table_reader import ROW_BITS, TableReader, grouped
+from lance_dataset.query.table_reader import TableReader
 from lance_dataset.query.take import row_ids, row_numbers, take_fragment_rows
 from lance_dataset.schema import Schema
+from lance_dataset.table.row_addresses import by_fragment, offsets_of, split_address
 
 __all__ = ["BlobRange", "blob_range", "read_blob_values", "select_blobs"]
 
@@ -137,15 +138,14 @@ def _find(
         raise InvalidInputError(str(error)) from error
     live = reader.is_live(addresses)
     if not live.all():
-        fragment_id, row = divmod(int(addresses[np.argmin(live)]), 1 << ROW_BITS)
+        fragment_id, row = split_address(int(addresses[np.argmin(live)]))
         raise UnsupportedError(f"row {row} of fragment {fragment_id} is deleted")
     projection = project(schema, [column])
     found: list[BlobRange | None] = [None] * len(addresses)
-    for fragment_id, places in grouped(addresses >> np.uint64(ROW_BITS)):
+    for fragment_id, places in by_fragment(addresses):
         fragment = reader.fragment(fragment_id)
         assert fragment is not None  # as was checked
-        rows = (addresses[places] & np.uint64((1 << ROW_BITS) - 1)).astype(np.int64)
-        descriptions = take_fragment_rows(fragment, rows, projection, schema).column(0)
+        descriptions = take_fragment_rows(fragment, offsets_of(addresses[places]), projection, schema).column(0)
         for place, description in zip(places.tolist(), descriptions.to_pylist(), strict=True):
             found[place] = blob_range(fragment, field_id, description)
     return found

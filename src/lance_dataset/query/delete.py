@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from lance_dataset.errors import CommitConflictError
 from lance_dataset.file.blob_fields import described_schema
 from lance_dataset.io.base import ObjectStore
 from lance_dataset.io.threads import for_each
@@ -18,7 +17,7 @@ from lance_dataset.query.projection import Projection, full_schema
 from lance_dataset.query.scan import ScanRequest, matching_by_fragment, matching_rows
 from lance_dataset.query.table_reader import TableReader
 from lance_dataset.schema import Schema
-from lance_dataset.table.commit.leftovers import fragments_in, remove_superseded, remove_uncommitted
+from lance_dataset.table.commit.leftovers import ChangeFiles, fragments_in, remove_superseded
 from lance_dataset.table.commit.loop import commit_transaction
 from lance_dataset.table.deletions import united, write_deletions
 from lance_dataset.table.flags import check_writable
@@ -126,17 +125,8 @@ def commit_delete(store: ObjectStore, root: str, base: Manifest, plan: DeletePla
     """
     written = plan.operation.updated_fragments
     change = Transaction(base.version, plan.operation)
-    try:
+    with ChangeFiles(store, root, masked=written).taken_back(base.version):
         made = commit_transaction(store, root, change, read_manifest=base, affected_rows=plan.affected_rows)
-    except CommitConflictError as error:
-        if error.retryable:  # so it is no version, and nobody knows of the files
-            remove_superseded(store, root, written, kept=())
-        else:
-            remove_uncommitted(store, root, written, base.version)
-        raise
-    except BaseException:
-        remove_uncommitted(store, root, written, base.version)
-        raise
     remove_superseded(store, root, written, fragments_in(made, written))
     return made
 

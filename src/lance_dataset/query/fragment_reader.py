@@ -26,6 +26,7 @@ from lance_dataset.table.fragment import LEGACY_VERSION, DataFile, Fragment, Lin
 from lance_dataset.table.lineage.row_ids import RowIds
 from lance_dataset.table.lineage.row_versions import RowVersions
 from lance_dataset.table.paths import FileLocator
+from lance_dataset.table.row_addresses import addresses_in
 
 __all__ = ["SYSTEM_COLUMNS", "FragmentReader"]
 
@@ -59,6 +60,22 @@ def _owners(files: tuple[tuple[tuple[int, ...], tuple[int, ...], bool], ...]) ->
             if field_id >= 0 and index >= 0:
                 owners[field_id] = (number, index)
     return owners
+
+
+#: By identity of the field, which the entry keeps alive: walking it costs more than the lookup.
+_keys: dict[int, tuple[Field, tuple[int, ...]]] = {}
+
+
+def _key(field: Field) -> tuple[int, ...]:
+    """The ids of a field and of all below it; the same object for all fragments."""
+    known = _keys.get(id(field))
+    if known is not None and known[0] is field:
+        return known[1]
+    found = tuple([node.id for node in field.walk()])
+    if len(_keys) >= _REMEMBERED:
+        _keys.clear()
+    _keys[id(field)] = field, found
+    return found
 
 
 def _with_nulls(field: Field) -> Field:
@@ -109,8 +126,6 @@ class FragmentReader:
         self._files: dict[tuple[int | None, str], OpenFile] = {}
         self._owners: Mapping[int, tuple[int, int]] | None = None
         self._columns: dict[tuple[int, ...], ColumnReader] = {}
-        # by identity of the field, which the entry keeps alive: walking it costs more than the lookup
-        self._by_identity: dict[int, tuple[Field, ColumnReader]] = {}
         #: What takes rows of a projection, for `query.row_taker`.
         self.takers: dict[tuple[int, ...], Any] = {}
 
@@ -222,20 +237,11 @@ class FragmentReader:
 
     def column(self, field: Field) -> ColumnReader:
         """Reader of a top-level field (or a pruning of one); kept for the next call."""
-        known = self._by_identity.get(id(field))
-        if known is not None and known[0] is field:
-            return known[1]
-        reader = self._column(field)
-        if len(self._by_identity) >= _REMEMBERED:
-            self._by_identity.clear()
-        self._by_identity[id(field)] = field, reader
-        return reader
-
-    def _column(self, field: Field) -> ColumnReader:
-        key = tuple([node.id for node in field.walk()]) if field.children else (field.id,)
+        key = _key(field)
         known = self._columns.get(key)
         if known is None:
-            known = self._columns[key] = self._open_column(field)
+            # of several threads the first one decides, so that pages are opened once
+            known = self._columns.setdefault(key, self._open_column(field))
         return known
 
     def _open_column(self, field: Field) -> ColumnReader:
@@ -324,7 +330,7 @@ class FragmentReader:
 
     def addresses(self, rows: NDArray[np.int64]) -> NDArray[np.uint64]:
         """Row addresses of physical offsets."""
-        return rows.astype(np.uint64) + np.uint64(self.fragment.id << 32)
+        return addresses_in(self.fragment.id, rows)
 
     def _live_offsets(self, rows: NDArray[np.int64]) -> NDArray[np.uint64]:
         return (self.live_start + rows - np.searchsorted(self.deletions, rows)).astype(np.uint64)

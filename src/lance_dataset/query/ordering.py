@@ -18,9 +18,10 @@ from lance_dataset.query.selection import Selection
 from lance_dataset.query.shapes import empty_batch
 from lance_dataset.query.sort_keys import Bound, check_sortable, sort_indices, sortable
 from lance_dataset.query.strategy import ScanStrategy, strategy
-from lance_dataset.query.table_reader import TableReader, grouped
+from lance_dataset.query.table_reader import TableReader
 from lance_dataset.query.values import output_chunks
 from lance_dataset.query.windows import Slice, Window
+from lance_dataset.table.row_addresses import grouped
 
 __all__ = ["sorted_table"]
 

@@ -25,6 +25,7 @@ __all__ = [
     "located_projection",
     "project",
     "project_structs",
+    "scalar_path",
     "with_blob_values",
     "with_system_columns",
 ]
@@ -210,16 +211,39 @@ def _checked_names(columns: Sequence[str]) -> list[str]:
     return names
 
 
-def _named(schema: Schema, name: str) -> OutputColumn:
-    if name in SYSTEM_COLUMNS:
-        return OutputColumn(SYSTEM_COLUMNS[name], system=name)
+def scalar_path(schema: Schema, name: str, purpose: str = "", others: Iterable[str] = ()) -> tuple[Field, ...]:
+    """The field of a dotted name that has one value per row, and those around it, outermost first.
+
+    Parameters
+    ----------
+    schema
+        Schema of the table.
+    name
+        The name; back-ticks around its parts do not count.
+    purpose
+        What the field is for, as messages say it.
+    others
+        Names besides those of the schema that messages may suggest.
+
+    Raises
+    ------
+    FieldNotFoundError
+        There is no such field, or it is inside a list.
+    """
+    missing = f"No field named {name} {purpose}".rstrip()
     try:
         path = schema.resolve(name.replace("`", ""))
     except FieldNotFoundError as error:
-        known = [*schema.names, *SYSTEM_COLUMNS]
-        raise FieldNotFoundError(f"No field named {name}{nearest_name_hint(name, known)}") from error
+        raise FieldNotFoundError(f"{missing}{nearest_name_hint(name, [*schema.names, *others])}") from error
     if any(node.logical_type != "struct" for node in path[:-1]):
-        raise FieldNotFoundError(f"No field named {name}: a field inside a list cannot be read by itself")
+        raise FieldNotFoundError(f"{missing}: a field inside a list has several values per row")
+    return path
+
+
+def _named(schema: Schema, name: str) -> OutputColumn:
+    if name in SYSTEM_COLUMNS:
+        return OutputColumn(SYSTEM_COLUMNS[name], system=name)
+    path = scalar_path(schema, name, others=SYSTEM_COLUMNS)
     if len(path) == 1:
         return OutputColumn(path[0].to_arrow(), path[0])
     pruned = schema.project([name]).fields[0]

@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 from lance_dataset.query.expr.tree import And, Column, Comparison, Constant, Expression, InList, Or
 from lance_dataset.query.prune import RowRanges, may_fail
 from lance_dataset.query.request import ScanRequest
-from lance_dataset.query.table_reader import ROW_BITS, TableReader
+from lance_dataset.query.table_reader import TableReader
+from lance_dataset.table.row_addresses import first_addresses, last_addresses, offsets_of
 
 __all__ = ["narrowed"]
 
 Addresses: TypeAlias = NDArray[np.uint64]
 
-_OFFSETS = np.uint64((1 << ROW_BITS) - 1)
 _HIGHEST = (1 << 64) - 1
 _FLIPPED = {"=": "=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
@@ -89,12 +89,10 @@ def narrowed(reader: TableReader, request: ScanRequest) -> ScanRequest:
     ids = reader.manifest.fragment_list.columns.ids.astype(np.uint64)
     positions = np.arange(len(ids)) if request.fragments is None else np.unique(np.array(request.fragments, np.int64))
     positions = positions[np.argsort(ids[positions])]
-    firsts = ids[positions] << np.uint64(ROW_BITS)
-    owners, common = _Intervals(firsts, firsts | _OFFSETS).overlaps(named)
+    owners, common = _Intervals(first_addresses(ids[positions]), last_addresses(ids[positions])).overlaps(named)
     rows, found = {}, set()
     begins = np.flatnonzero(np.append(True, owners[1:] != owners[:-1])[: len(owners)])
-    starts = (common.firsts & _OFFSETS).astype(np.int64)
-    stops = (common.lasts & _OFFSETS).astype(np.int64) + 1
+    starts, stops = offsets_of(common.firsts), offsets_of(common.lasts) + 1
     for begin, end in pairwise([*begins.tolist(), len(owners)]):
         position = int(positions[owners[begin]])
         rows[int(ids[position])] = RowRanges(starts[begin:end], stops[begin:end])
@@ -147,8 +145,7 @@ def _numbers_between(reader: TableReader, first: int, last: int) -> _Intervals:
         return _Intervals.between(1, 0)
     starts, ids = reader.live_starts, reader.manifest.fragment_list.columns.ids
     low, high = (np.searchsorted(starts, (first, last), side="right") - 1).tolist()
-    firsts = ids[low : high + 1].astype(np.uint64) << np.uint64(ROW_BITS)
-    lasts = firsts | _OFFSETS
+    firsts, lasts = first_addresses(ids[low : high + 1]), last_addresses(ids[low : high + 1])
     ends = reader.addresses_of_numbers(np.array([first, last], np.int64))
     firsts[0], lasts[-1] = ends[0], ends[1]
     order = np.argsort(firsts)

@@ -17,6 +17,7 @@ from lance_dataset.query.pool import map_parallel
 from lance_dataset.query.prefetch import Announcements, announce, announce_numbers
 from lance_dataset.query.projection import OutputColumn, Projection
 from lance_dataset.schema import Field
+from lance_dataset.table.row_addresses import places_of, split_places
 from lancecodec import CodecError
 from lancecodec.take import ADDRESSES, ColumnTaker, FragmentTaker, RowTaker, TakenRows
 
@@ -36,7 +37,6 @@ _MANY_ROWS = 1 << 12
 _REMEMBERED = 16
 #: Fewer rows are not announced, as the look whether they are in memory takes longer than taking them.
 _ANNOUNCED_ROWS = 64
-_ROW_BITS = 32
 
 
 class ProjectionTaker:
@@ -94,7 +94,7 @@ class ProjectionTaker:
         return self._take_many(known, look, rows, projection, others)
 
     def places(self, rows: NDArray[np.int64], projection: Projection, others: TakeColumns) -> pa.RecordBatch:
-        """Physical rows, at least one, given as ``position of the fragment << 32 | row``; otherwise as `numbers`."""
+        """Physical rows, at least one, given as `row_addresses.places_of` makes them; otherwise as `numbers`."""
         look = None if self._taker is None else self._taker.places
         if len(rows) < _ANNOUNCED_ROWS:
             return self._take(look, rows, projection, others)
@@ -124,12 +124,11 @@ class ProjectionTaker:
         return self._batch(taken, projection, others)
 
     def _announce_places(self, rows: NDArray[np.int64]) -> None:
-        ascending = np.sort(rows)
-        positions = ascending >> _ROW_BITS
+        positions, offsets = split_places(np.sort(rows))
         cuts = [0, *(np.flatnonzero(np.diff(positions)) + 1).tolist(), len(rows)]
         for low, high in pairwise(cuts):
             fragment = self._fragments[int(positions[low])]
-            mine = ascending[low:high] & ((1 << _ROW_BITS) - 1)
+            mine = offsets[low:high]
             if high - low >= _ANNOUNCED_ROWS and mine[-1] < fragment.physical_rows:
                 announce(fragment, self._fields, mine)
 
@@ -219,7 +218,7 @@ def take_field(parts: Sequence[tuple[FragmentReader, NDArray[np.int64]]], field:
         return FragmentTaker([fragment.column(field).taker()], fragment.physical_rows, fragment.fragment.id)
 
     starts = np.cumsum([0, *(fragment.physical_rows for fragment, _ in parts)], dtype=np.int64)
-    places = np.concatenate([rows | (number << _ROW_BITS) for number, (_, rows) in enumerate(parts)])
+    places = np.concatenate([places_of(number, rows) for number, (_, rows) in enumerate(parts)])
     try:
         taken = RowTaker([shape], starts.data, opened).places(places)
         taken.decode(0)

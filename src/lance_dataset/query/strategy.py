@@ -21,6 +21,8 @@ __all__ = ["MAX_BATCH_BYTES", "PIECE_BYTES", "ScanStrategy", "strategy"]
 
 #: Rows are decoded and returned in pieces of about this size, which are sliced into batches.
 PIECE_BYTES = 16 << 20
+#: Of what expressions compute: each of their steps makes as much again, in memory that is best still in the caches.
+_COMPUTED_BYTES = 4 << 20
 #: Rows of more than this together are more than one batch, whatever the batch size.
 MAX_BATCH_BYTES = 256 << 20
 #: Rows that a filter looks at together, at most and, if there are several threads to keep busy, at least.
@@ -34,9 +36,10 @@ _BUFFER_BYTES = 128 << 20
 _KEPT_BYTES = 512 << 20
 #: Windows that are fetched ahead from where every request takes a while: as many as there are threads that wait.
 _WAITING_AHEAD = 16
-#: Nanoseconds of work, in all and per fragment, from which on threads gain more than they cost.
+#: Nanoseconds of work, in all and per column of a fragment, from which on threads gain more than they cost: while a
+#: page is opened, other threads wait.
 _PARALLEL_COST = 2e6
-_PARALLEL_FRAGMENT_COST = 5e4
+_PARALLEL_COLUMN_COST = 5e4
 #: Nanoseconds that a condition takes per row.
 _CONDITION_COST = 2.0
 
@@ -119,7 +122,9 @@ def strategy(reader: TableReader | FragmentReader, request: ScanRequest) -> Scan
     batch = request.batch_size
     if batch * out_bytes > MAX_BATCH_BYTES:
         batch = max(int(MAX_BATCH_BYTES / out_bytes), 1)
-    piece = _whole_batches(max(int(PIECE_BYTES / max(out_bytes, 1.0)), batch, 1), request.batch_size)
+    computes = request.filter is None and any(output.expression is not None for output in request.projection.columns)
+    wanted_bytes = _COMPUTED_BYTES if computes else PIECE_BYTES
+    piece = _whole_batches(max(int(wanted_bytes / max(out_bytes, 1.0)), batch, 1), request.batch_size)
     if request.filter is None:
         window, cost, looked_bytes = min(piece, 1 << 20), _read_cost(request, costs), 0.0
     else:
@@ -133,7 +138,8 @@ def strategy(reader: TableReader | FragmentReader, request: ScanRequest) -> Scan
         window = min(max(window, 1), _MAX_WINDOW_ROWS)
         cost = _CONDITION_COST * len(steps) + sum(cost.read for cost in looked)
     piece_bytes = max(int(piece * out_bytes), PIECE_BYTES)
-    threads = _threads(reader, request, costs, cost)
+    columns = len(request.projection.columns if request.filter is None else early)
+    threads = _threads(reader, request, costs, cost, columns)
     if threads > 1 and request.filter is not None:
         window = min(window, max(_num_rows(reader, request) // (2 * threads), _MIN_WINDOW_ROWS))
     first = window
@@ -266,7 +272,9 @@ def _read_cost(request: ScanRequest, costs: ColumnCosts) -> float:
     return reduce(lambda total, field: total + (0.0 if field is None else costs.cost(field).read), stored, 0.0)
 
 
-def _threads(reader: TableReader | FragmentReader, request: ScanRequest, costs: ColumnCosts, cost: float) -> int:
+def _threads(
+    reader: TableReader | FragmentReader, request: ScanRequest, costs: ColumnCosts, cost: float, columns: int
+) -> int:
     """Threads that decode, for a scan that takes `cost` nanoseconds per row; what waits for machines has its own."""
     rows, fragments = _num_rows(reader, request), max(_num_fragments(reader, request), 1)
     workers = cpu_count()
@@ -275,7 +283,7 @@ def _threads(reader: TableReader | FragmentReader, request: ScanRequest, costs: 
     if not costs.is_mapped:
         return workers  # requests go on while values are decoded
     total = rows * cost
-    return workers if total > max(_PARALLEL_COST, _PARALLEL_FRAGMENT_COST * fragments) else 1
+    return workers if total > max(_PARALLEL_COST, _PARALLEL_COLUMN_COST * fragments * columns) else 1
 
 
 def _ahead(reader: TableReader | FragmentReader, request: ScanRequest, usual: int, window: int) -> int:

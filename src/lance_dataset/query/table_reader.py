@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import pairwise
 from typing import overload
 
 import numpy as np
@@ -24,12 +23,9 @@ from lance_dataset.table.lineage.plain_ids import PlainIds, plain_ids
 from lance_dataset.table.lineage.row_index import IndexedFragment, RowIdIndex
 from lance_dataset.table.manifest import Manifest
 from lance_dataset.table.paths import FileLocator
+from lance_dataset.table.row_addresses import by_fragment, first_address, fragments_of, grouped, offsets_of, places_of
 
-__all__ = ["ROW_BITS", "TableReader", "grouped"]
-
-#: Bits of a row address that are the offset in the fragment.
-ROW_BITS = 32
-_OFFSETS = np.uint64((1 << ROW_BITS) - 1)
+__all__ = ["TableReader"]
 
 Elsewhere = Callable[[Field, NDArray[np.uint64]], ColumnReader | None]
 
@@ -163,8 +159,8 @@ class TableReader:
         """Addresses with the position of the fragment instead of its id; raises as `check_addresses`."""
         self.check_addresses(addresses)
         ids, positions = self._positions
-        found = positions[np.searchsorted(ids, (addresses >> np.uint64(ROW_BITS)).view(np.int64))]
-        return (found << ROW_BITS) | (addresses & _OFFSETS).view(np.int64)
+        found = positions[np.searchsorted(ids, fragments_of(addresses).view(np.int64))]
+        return places_of(found, offsets_of(addresses))
 
     @lazy
     def _positions(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -177,37 +173,37 @@ class TableReader:
         """Raise RowIndexError for an address that no row of the version has, deleted or not."""
         if self._all_inside(addresses):
             return
-        for fragment_id, mine in grouped(addresses >> np.uint64(ROW_BITS)):
+        for fragment_id, mine in by_fragment(addresses):
             fragment = self.fragment(fragment_id)
             if fragment is None:
                 raise RowIndexError(
                     f"row address {int(addresses[mine][0])} belongs to fragment {fragment_id}, which is not part of "
                     f"version {self.manifest.version}"
                 )
-            highest = int((addresses[mine] & _OFFSETS).max())
+            highest = int(offsets_of(addresses[mine]).max())
             if highest >= fragment.physical_rows:
                 raise RowIndexError(
-                    f"row address {(fragment_id << ROW_BITS) + highest} is out of range: fragment {fragment_id} has "
+                    f"row address {first_address(fragment_id) + highest} is out of range: fragment {fragment_id} has "
                     f"{fragment.physical_rows} physical rows"
                 )
 
     def _all_inside(self, addresses: NDArray[np.uint64]) -> bool:
         """Whether the manifest alone shows that all addresses are in the table."""
         ids, positions = self._positions
-        owners = (addresses >> np.uint64(ROW_BITS)).view(np.int64)
+        owners = fragments_of(addresses).view(np.int64)
         at = np.searchsorted(ids, owners)
         if not len(ids) or (at == len(ids)).any() or (ids[at] != owners).any():
             return False
         rows = self.manifest.fragment_list.columns.physical_rows[positions[at]]
-        return bool(((addresses & _OFFSETS).view(np.int64) < rows).all())
+        return bool((offsets_of(addresses) < rows).all())
 
     def is_live(self, addresses: NDArray[np.uint64]) -> NDArray[np.bool_]:
         """Whether there are rows of these addresses that are not deleted."""
         live = np.zeros(len(addresses), bool)
-        for fragment_id, mine in grouped(addresses >> np.uint64(ROW_BITS)):
+        for fragment_id, mine in by_fragment(addresses):
             fragment = self.fragment(fragment_id)
             if fragment is not None:
-                live[mine] = fragment.is_live((addresses[mine] & _OFFSETS).astype(np.int64))
+                live[mine] = fragment.is_live(offsets_of(addresses[mine]))
         return live
 
     # -- stable row ids ------------------------------------------------------------------------------------------
@@ -339,12 +335,3 @@ class _Fragments(Sequence[FragmentReader]):
         """Number of fragments before the first one whose rows the manifest does not count."""
         unknown = np.flatnonzero(self._fragments.columns.num_rows < 0)
         return int(unknown[0]) if len(unknown) else len(self)
-
-
-def grouped(owners: NDArray[np.integer]) -> Iterator[tuple[int, NDArray[np.int64]]]:
-    """The distinct values of an array, ascending, and for each the positions that have it, ascending."""
-    order = np.argsort(owners, kind="stable")
-    values = owners[order]
-    begins = np.flatnonzero(np.append(True, values[1:] != values[:-1])[: len(values)])
-    for begin, end in pairwise([*begins.tolist(), len(values)]):
-        yield int(values[begin]), order[begin:end]

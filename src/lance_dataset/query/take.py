@@ -17,13 +17,12 @@ from lance_dataset.query.prefetch import together
 from lance_dataset.query.projection import OutputColumn, Projection
 from lance_dataset.query.row_taker import known_taker
 from lance_dataset.query.shapes import empty_batch, rows_only
-from lance_dataset.query.table_reader import ROW_BITS, TableReader, grouped
+from lance_dataset.query.table_reader import TableReader
 from lance_dataset.schema import Schema
+from lance_dataset.table.row_addresses import grouped, split_places
 from lancecodec.take import integers
 
 __all__ = ["row_ids", "row_numbers", "take_addresses", "take_fragment_rows", "take_row_ids", "take_rows"]
-
-_OFFSETS = np.uint64((1 << ROW_BITS) - 1)
 
 
 def row_numbers(indices: Sequence[int] | NDArray[np.integer] | pa.Array) -> NDArray[np.int64]:
@@ -164,11 +163,12 @@ def take_addresses(
         return empty_batch(projection.schema)
 
     def others(part: Projection) -> pa.RecordBatch:
-        def piece(position: int, mine: NDArray[np.int64]) -> pa.RecordBatch:
-            rows = (addresses[mine] & _OFFSETS).astype(np.int64)
-            return _take_columns(reader.fragments[position], rows, part, schema)
+        owners, offsets = split_places(places)
 
-        return _by_fragment(reader, places >> ROW_BITS, piece, part)
+        def piece(position: int, mine: NDArray[np.int64]) -> pa.RecordBatch:
+            return _take_columns(reader.fragments[position], offsets[mine], part, schema)
+
+        return _by_fragment(reader, owners, piece, part)
 
     return reader.taker(projection).places(places, projection, others)
 

@@ -38,6 +38,8 @@ __all__ = ["descend", "output_chunks", "selected_array", "selected_column", "sys
 _EVALUATED_ROWS = 1 << 16
 #: From so many fragments on, their rows are taken in one call.
 _MANY_PARTS = 4
+#: Chunks of so many rows on average are returned as they are.
+_APART_ROWS = 1024
 #: Of the rows that scans take one by one.
 _announcements = Announcements()
 
@@ -130,7 +132,7 @@ def _stored(
         return _joined(chunks, field.name) if len(chunks) > 1 else chunks
     ranges = [partial(_range_chunks, part, field, encoded=encoded) for part, _ in parts]
     chunks = [chunk for found in together(ranges, waiting=plan.waits) for chunk in found]
-    if len(parts) > 1:
+    if len(parts) > 1 and (selection.places is not None or not _stay_apart(chunks)):
         chunks = _joined(chunks, field.name)
     if selection.places is None:
         return chunks
@@ -140,6 +142,14 @@ def _stored(
 def _announce(rows: Sequence[tuple[Slice, NDArray[np.int64]]], field: Field) -> None:
     for part, taken in rows:
         announce(part.fragment, (field,), taken)
+
+
+def _stay_apart(chunks: list[pa.Array]) -> bool:
+    """Whether chunks are large enough as they are: one array would be a copy of them all."""
+    kind = chunks[0].type if chunks else None
+    if kind is None or pa.types.is_nested(kind) or pa.types.is_dictionary(kind):
+        return False
+    return sum(map(len, chunks)) >= _APART_ROWS * len(chunks)
 
 
 def _joined(chunks: list[pa.Array], name: str) -> list[pa.Array]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 from lance_dataset._proto import encodings21_pb2 as pb
@@ -239,7 +240,18 @@ def _parse_flat(message: Any, depth: int) -> Flat:
     _no_buffer_compression(message, "data")
     if not 0 < message.bits_per_value <= _MAX_BITS:
         raise CorruptFileError(f"flat encoding with {message.bits_per_value} bits per value")
-    return Flat(message.bits_per_value)
+    return _flat(message.bits_per_value)
+
+
+@lru_cache(maxsize=256)
+def _flat(bits: int) -> Flat:
+    """The same object for all pages: thousands are open at a time."""
+    return Flat(bits)
+
+
+@lru_cache(maxsize=16)
+def _variable(offsets: Flat) -> Variable:
+    return Variable(offsets)
 
 
 def _parse_variable(message: Any, depth: int) -> Variable:
@@ -247,7 +259,7 @@ def _parse_variable(message: Any, depth: int) -> Variable:
     offsets = _child(message, "offsets", depth)
     if isinstance(offsets, Flat) and offsets.bits not in (32, 64):
         raise CorruptFileError(f"variable encoding with offsets of {offsets.bits} bits")
-    return Variable(offsets)
+    return _variable(offsets) if isinstance(offsets, Flat) else Variable(offsets)
 
 
 def _parse_constant(message: Any, depth: int) -> Constant:

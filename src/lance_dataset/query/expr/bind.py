@@ -1,27 +1,26 @@
 """Binding: names to columns, literals to typed constants, operators to operand types.
 
-Every rule about what may meet what lives here; after binding a tree can only fail on the values of the data.
+Every rule about what may meet what lives here and in the `bind_` modules; after binding a tree can only fail on the
+values of the data.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
-from decimal import Decimal, localcontext
+from decimal import Decimal
 from functools import reduce
 from typing import Any
 
 import pyarrow as pa
 
-from lance_dataset.errors import FieldNotFoundError, FilterError, nearest_name_hint
+from lance_dataset.errors import FieldNotFoundError, nearest_name_hint
 
+from .bind_arithmetic import ArithmeticRules
 from .bind_calls import CallRules
-from .casts import cast_kernel
-from .evaluate import compile_tree
 from .functions.registry import find_function
 from .functions.statement import one_statement
-from .literals import LiteralMismatch, convert_literal, natural_scalar, shortest_decimal
-from .sql_types import parse_arrow_type
+from .literals import LiteralMismatch, shortest_decimal
 from .tree import (
     And,
     Arithmetic,
@@ -45,25 +44,12 @@ from .tree import (
     Negate,
     Not,
     Or,
-    is_volatile,
 )
-from .type_rules import common_type, is_binary, is_list, is_number, is_text, plain_type
+from .type_rules import common_type, is_list, is_text, plain_type
 
 __all__ = ["bind"]
 
 _FLIPPED = {"=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
-_EXACT: dict[str, Callable[[Decimal, Decimal], Decimal]] = {
-    "+": Decimal.__add__,
-    "-": Decimal.__sub__,
-    "*": Decimal.__mul__,
-}
-#: Literals beyond the range of floats are no longer computed with exactly.
-_WIDEST_EXPONENT = 400
-_DATA_ERRORS = (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError, OverflowError, ValueError, TypeError)
-
-
-class ConstantError(FilterError, pa.ArrowInvalid):
-    """A constant part of the filter that cannot be computed, such as ``1 / 0``: as if it had failed while scanning."""
 
 
 def bind(
@@ -95,15 +81,10 @@ def bind(
     return _Binder(schema, text, projection, tables).bind_all(tree)
 
 
-class _Binder(CallRules):
+class _Binder(CallRules, ArithmeticRules):
     def __init__(self, schema: pa.Schema, text: str, projection: bool, tables: Collection[str]) -> None:
-        self.schema = schema
-        self.tables = tables
-        self.text = text
-        self.projection = projection
-        self.lazy = 0
-        self.root: Expression | None = None
-        self.rules: dict[type[Expression], Callable[[Any], Expression]] = {
+        super().__init__(schema, text, projection, tables)
+        self.rules = {
             Literal: self.literal,
             Name: self.name,
             FieldAccess: self.field_access,
@@ -125,9 +106,6 @@ class _Binder(CallRules):
             Call: self.call,
         }
 
-    def bind(self, node: Expression) -> Expression:
-        return self.rules[type(node)](node)
-
     def bind_all(self, tree: Expression) -> Expression:
         """Bind a whole tree, in which all calls of `now()` and its like have one value."""
         self.root = tree
@@ -142,30 +120,7 @@ class _Binder(CallRules):
             return replace(bound, name="regexp_like", function=function, type=pa.bool_())
         return bound
 
-    def failed(self, error: Exception, node: Expression) -> FilterError:
-        """What to raise for an error that computing showed ahead of the scan."""
-        return ConstantError(str(error), self.text, node.position if node.position >= 0 else None)
-
-    def error(self, message: str, node: Expression) -> FilterError:
-        return FilterError(message, self.text, node.position if node.position >= 0 else None)
-
-    def folded(self, node: Expression) -> Expression:
-        """The constant a node amounts to when all its operands are constants, else the node."""
-        if not all(isinstance(child, Constant) for child in node.children()) or is_volatile(node):
-            return node
-        try:
-            value = compile_tree(node)(None)
-        except _DATA_ERRORS as error:
-            if self.lazy:
-                return node  # fails when a row needs it, if one does
-            raise self.failed(error, node) from error
-        return Constant(value, type=value.type, position=node.position)
-
     # -- leaves ------------------------------------------------------------------------------------------------------
-
-    def literal(self, node: Literal) -> Expression:
-        value = natural_scalar(node.value)
-        return Constant(value, node, type=value.type, position=node.position)
 
     def name(self, node: Name) -> Expression:
         first = self.top_level_name(node)
@@ -242,61 +197,6 @@ class _Binder(CallRules):
         left, right = self.meet(self.bind(node.left), self.bind(node.right), node)
         self.require_comparable(left, node)
         return self.folded(IsDistinct(left, right, node.negated, type=pa.bool_(), position=node.position))
-
-    def meet(self, left: Expression, right: Expression, node: Expression) -> tuple[Expression, Expression]:
-        """Both operands in one type; a literal takes the type of the other side."""
-        if self.is_spelled(right) and not self.is_spelled(left):
-            right = self.adapted(right, left)
-        elif self.is_spelled(left) and not self.is_spelled(right):
-            left = self.adapted(left, right)
-        left, right = self.narrowed(left, right), self.narrowed(right, left)
-        target = common_type(left.type, right.type)
-        if target is None:
-            raise self.error(f"Cannot compare {left.type} with {right.type}; use CAST", node)
-        return self.cast(left, target), self.cast(right, target)
-
-    @staticmethod
-    def is_spelled(node: Expression) -> bool:
-        return isinstance(node, Constant) and node.literal is not None
-
-    def adapted(self, constant: Expression, operand: Expression) -> Expression:
-        """A literal in the type that values of `operand` are compared in."""
-        assert isinstance(constant, Constant)
-        assert constant.literal is not None
-        value = constant.literal.value
-        stored = isinstance(operand, (Column, FieldAccess, Element))
-        if pa.types.is_null(operand.type) or value is None:
-            return constant
-        computed_integer = pa.types.is_integer(operand.type) and not stored and isinstance(value, (int, Decimal))
-        try:
-            scalar = convert_literal(constant.literal, operand.type)
-        except LiteralMismatch as mismatch:
-            if computed_integer and not isinstance(value, bool):
-                return constant
-            subject = f" of column {'.'.join(operand.path)!r}" if isinstance(operand, Column) else ""
-            raise FilterError(
-                f"Wrong literal for the type{subject}: {mismatch}", self.text, constant.position
-            ) from None
-        return Constant(scalar, type=scalar.type, position=constant.position)
-
-    def narrowed(self, node: Expression, other: Expression) -> Expression:
-        """A typed constant in the type of the column it meets, when that loses nothing."""
-        if not (isinstance(node, Constant) and isinstance(other, Column)) or node.type.equals(other.type):
-            return node
-        if pa.types.is_date(node.type) and pa.types.is_timestamp(other.type) and other.type.tz is not None:
-            value = node.value.cast(pa.timestamp(other.type.unit)).cast(other.type)  # the day of UTC
-            return Constant(value, type=value.type, position=node.position)
-        families = (pa.types.is_integer, pa.types.is_decimal, pa.types.is_timestamp)
-        alike = any(family(node.type) and family(other.type) for family in families)
-        if not alike or (pa.types.is_timestamp(node.type) and (node.type.tz is None) != (other.type.tz is None)):
-            return node
-        try:
-            value = node.value.cast(other.type)
-            if not value.cast(node.type).equals(node.value):
-                return node
-        except pa.ArrowInvalid:
-            return node
-        return Constant(value, type=value.type, position=node.position)
 
     def in_list(self, node: InList) -> Expression:
         operand = self.bind(node.operand)
@@ -403,181 +303,7 @@ class _Binder(CallRules):
             raise self.error(f"LIKE needs strings, this is of type {bound.type}", node)
         return bound
 
-    # -- arithmetic --------------------------------------------------------------------------------------------------
-
-    def arithmetic(self, node: Arithmetic) -> Expression:
-        left, right = self.bind(node.left), self.bind(node.right)
-        exact = self.exact_arithmetic(node.operator, left, right)
-        if exact is not None:
-            return self.literal(Literal(exact, position=node.position))
-        left, right = self.factor(left, right, node), self.factor(right, left, node)
-        left, right = self.arithmetic_operands(left, right, node)
-        return self.typed(node, lambda pair: replace(node, left=pair[0], right=pair[1]), (left, right))
-
-    def exact_arithmetic(self, operator: str, left: Expression, right: Expression) -> Decimal | None:
-        """The sum, difference or product of number literals with decimal places, which is still a literal."""
-        if not (self.is_spelled(left) and self.is_spelled(right)) or operator not in _EXACT:
-            return None
-        numbers: list[int | Decimal] = []
-        for side in (left, right):
-            value = side.literal.value if isinstance(side, Constant) and side.literal is not None else None
-            if isinstance(value, bool) or not isinstance(value, (int, Decimal)):
-                return None
-            if value and abs(Decimal(value).adjusted()) > _WIDEST_EXPONENT:
-                return None
-            numbers.append(value)
-        if not any(isinstance(number, Decimal) for number in numbers):
-            return None
-        with localcontext() as context:
-            context.prec = 200
-            return _EXACT[operator](Decimal(numbers[0]), Decimal(numbers[1]))
-
-    def factor(self, node: Expression, other: Expression, parent: Arithmetic) -> Expression:
-        """A number literal in the type it takes beside `other`."""
-        if not isinstance(node, Constant) or node.literal is None or self.is_spelled(other):
-            return node
-        value = node.literal.value
-        if isinstance(value, bool) or not isinstance(value, (int, Decimal)):
-            return node
-        if self.projection and parent is self.root and isinstance(other, Column) and is_number(other.type):
-            try:
-                scalar = convert_literal(node.literal, other.type)
-            except LiteralMismatch:
-                return node
-        elif pa.types.is_decimal(other.type) and (isinstance(value, Decimal) or parent.operator != "/"):
-            try:
-                scalar = shortest_decimal(Decimal(value))
-            except LiteralMismatch as mismatch:
-                raise self.error(str(mismatch), node) from None
-        elif pa.types.is_float32(other.type) and isinstance(value, int):
-            scalar = pa.scalar(float(value), pa.float32())
-        else:
-            return node
-        return Constant(scalar, type=scalar.type, position=node.position)
-
-    def arithmetic_operands(
-        self, left: Expression, right: Expression, node: Arithmetic
-    ) -> tuple[Expression, Expression]:
-        if pa.types.is_null(left.type) and pa.types.is_null(right.type):
-            return self.cast(left, pa.int64()), self.cast(right, pa.int64())
-        if pa.types.is_null(left.type):
-            return self.arithmetic_operands(self.cast(left, self.beside(right.type)), right, node)
-        if pa.types.is_null(right.type):
-            return self.arithmetic_operands(left, self.cast(right, self.beside(left.type)), node)
-        if is_number(left.type) and is_number(right.type):
-            target = common_type(left.type, right.type)
-            assert target is not None
-            if node.operator in ("<<", ">>"):
-                target = self.shifted_type(left.type, right.type, target)
-            if pa.types.is_decimal(target) and node.operator in "*/":
-                return self.as_decimal(left), self.as_decimal(right)
-            return self.cast(left, target), self.cast(right, target)
-        if pa.types.is_interval(left.type) != pa.types.is_interval(right.type):
-            return self.interval_operands(left, right, node)
-        moments = pa.types.is_temporal(left.type) and pa.types.is_temporal(right.type)
-        if node.operator in "+-" and moments and not pa.types.is_interval(left.type):
-            return left, right
-        raise self.error(f"Operator {node.operator} does not take {left.type} and {right.type}", node)
-
-    @staticmethod
-    def beside(other: pa.DataType) -> pa.DataType:
-        """The type of a null in arithmetic with values of another type."""
-        return pa.timestamp("us") if pa.types.is_interval(other) else other
-
-    @staticmethod
-    def shifted_type(left: pa.DataType, right: pa.DataType, common: pa.DataType) -> pa.DataType:
-        """The integers that numbers are shifted as."""
-        if pa.types.is_integer(common):
-            return common
-        return pa.uint64() if pa.types.is_integer(left) and pa.types.is_integer(right) else pa.int64()
-
-    def interval_operands(self, left: Expression, right: Expression, node: Arithmetic) -> tuple[Expression, Expression]:
-        """A moment and the constant interval that is added to it."""
-        if pa.types.is_interval(left.type) and node.operator == "+":
-            left, right = right, left
-        moment = pa.types.is_date(left.type) or pa.types.is_timestamp(left.type)
-        if not (moment and pa.types.is_interval(right.type)) or node.operator not in "+-":
-            raise self.error(f"Operator {node.operator} does not take {left.type} and {right.type}", node)
-        if not isinstance(right, Constant):
-            raise self.error("Only intervals that are constant can be added", node)
-        step = right.value.as_py()
-        if pa.types.is_date(left.type) and step is not None and step.nanoseconds:
-            left = self.cast(left, pa.timestamp("us"))
-        return left, right
-
-    def as_decimal(self, node: Expression) -> Expression:
-        if pa.types.is_decimal(node.type):
-            return node
-        target = common_type(node.type, pa.decimal128(1, 0))
-        assert target is not None
-        return self.cast(node, target)
-
-    def typed(
-        self,
-        node: Expression,
-        build: Callable[[tuple[Expression, Expression]], Expression],
-        pair: tuple[Expression, Expression],
-    ) -> Expression:
-        """A node with the result type its kernel has; decimals go to 256 bits when 128 are too few."""
-        try:
-            built = build(pair)
-            return self.folded(replace(built, type=self.result_type(built)))
-        except FilterError:
-            if not any(pa.types.is_decimal128(side.type) for side in pair):
-                raise
-        wide = [self.cast(side, pa.decimal256(side.type.precision, side.type.scale)) for side in pair]
-        built = build((wide[0], wide[1]))
-        return self.folded(replace(built, type=self.result_type(built)))
-
-    def result_type(self, node: Expression) -> pa.DataType:
-        """The type of a node, learnt by running it on no rows."""
-        stand_ins: dict[str, pa.Array] = {}
-
-        def stand_in(child: Expression) -> Expression:
-            if isinstance(child, Constant) and not (isinstance(node, Arithmetic) and is_number(child.type)):
-                return child
-            name = str(len(stand_ins))
-            stand_ins[name] = pa.nulls(0, child.type)
-            return Column((name,), type=child.type)
-
-        if isinstance(node, Call):
-            probe: Expression = replace(node, arguments=tuple(stand_in(child) for child in node.arguments))
-        elif isinstance(node, Arithmetic):
-            probe = replace(node, left=stand_in(node.left), right=stand_in(node.right))
-        else:
-            raise TypeError(f"the type of {type(node).__name__} follows from its operands")
-        try:
-            return compile_tree(probe)(pa.RecordBatch.from_pydict(stand_ins)).type
-        except _DATA_ERRORS as error:
-            raise self.failed(error, node) from error
-
-    def negate(self, node: Negate) -> Expression:
-        operand = self.bind(node.operand)
-        if not is_number(operand.type) or pa.types.is_unsigned_integer(operand.type):
-            raise self.error(f"Unary minus needs a signed number, this is of type {operand.type}", node)
-        return self.folded(replace(node, operand=operand, type=operand.type))
-
-    def concatenation(self, node: Concatenation) -> Expression:
-        left, right = self.bind(node.left), self.bind(node.right)
-        if not any(is_text(side.type) or pa.types.is_null(side.type) for side in (left, right)):
-            if not (is_binary(left.type) and is_binary(right.type)):
-                raise self.error(f"Operator || needs a string, not {left.type} and {right.type}", node)
-            target = common_type(left.type, right.type) or pa.binary()
-        else:
-            large = pa.types.is_large_string(left.type) or pa.types.is_large_string(right.type)
-            target = pa.large_string() if large else pa.string()
-        left, right = self.cast(left, target), self.cast(right, target)
-        return self.folded(replace(node, left=left, right=right, type=target))
-
     # -- conversions -------------------------------------------------------------------------------------------------
-
-    def cast(self, node: Expression, target: pa.DataType, *, lenient: bool = False) -> Expression:
-        """The node converted to `target`; the node itself when it has that type."""
-        if node.type.equals(target):
-            return node
-        if cast_kernel(node.type, target, lenient=lenient) is None:
-            raise self.error(f"Unsupported CAST from {node.type} to {target}", node)
-        return self.folded(Cast(node, target, lenient, type=target, position=node.position))
 
     def explicit_cast(self, node: Cast) -> Expression:
         operand = self.bind(node.operand)
@@ -591,10 +317,3 @@ class _Binder(CallRules):
         if operand.type.equals(node.target) and isinstance(operand, Constant):
             return Constant(operand.value, type=operand.type, position=node.position)
         return self.cast(replace(operand, position=node.position), node.target, lenient=node.lenient)
-
-    def arrow_type(self, node: Expression) -> pa.DataType:
-        name = node.value if isinstance(node, Literal) else None
-        target = parse_arrow_type(name) if isinstance(name, str) else None
-        if target is None:
-            raise self.error("arrow_cast needs the name of an Arrow type, such as 'Int64'", node)
-        return target

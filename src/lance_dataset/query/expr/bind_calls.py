@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import reduce
@@ -10,11 +9,12 @@ from typing import NoReturn
 
 import pyarrow as pa
 
-from lance_dataset.errors import FilterError, nearest_name_hint
+from lance_dataset.errors import nearest_name_hint
 
+from .bind_base import BinderBase
 from .functions.registry import Function, Kind, find_function, function_names
 from .literals import LiteralMismatch, convert_literal
-from .sql_types import arrow_type_name
+from .sql_types import arrow_type_name, parse_arrow_type
 from .tree import Call, Cast, Column, Constant, Expression, FieldAccess, Literal
 from .type_rules import common_type, is_binary, is_list, is_number, is_text, plain_type
 
@@ -36,38 +36,8 @@ _AGGREGATES = {
 }
 
 
-class CallRules:
+class CallRules(BinderBase):
     """The part of the binder that deals with calls."""
-
-    schema: pa.Schema
-
-    @abstractmethod
-    def bind(self, node: Expression) -> Expression:
-        """Bind a subtree."""
-
-    @abstractmethod
-    def error(self, message: str, node: Expression) -> FilterError:
-        """An error at the position of a node."""
-
-    @abstractmethod
-    def folded(self, node: Expression) -> Expression:
-        """The constant a node amounts to, if it does."""
-
-    @abstractmethod
-    def cast(self, node: Expression, target: pa.DataType, *, lenient: bool = False) -> Expression:
-        """The node converted to a type."""
-
-    @abstractmethod
-    def meet(self, left: Expression, right: Expression, node: Expression) -> tuple[Expression, Expression]:
-        """Both operands in one type."""
-
-    @abstractmethod
-    def result_type(self, node: Expression) -> pa.DataType:
-        """The type of the value of a node."""
-
-    @abstractmethod
-    def arrow_type(self, node: Expression) -> pa.DataType:
-        """The Arrow type that a string literal names."""
 
     def call(self, node: Call) -> Expression:
         """Bind a call."""
@@ -107,6 +77,14 @@ class CallRules:
         if not isinstance(parameter, Literal) or not isinstance(parameter.value, str):
             raise self.error("get_field needs the name of the field as a string", parameter)
         return self.bind(FieldAccess(operand, parameter.value, position=node.position))
+
+    def arrow_type(self, node: Expression) -> pa.DataType:
+        """The Arrow type that a string literal names."""
+        name = node.value if isinstance(node, Literal) else None
+        target = parse_arrow_type(name) if isinstance(name, str) else None
+        if target is None:
+            raise self.error("arrow_cast needs the name of an Arrow type, such as 'Int64'", node)
+        return target
 
     def described(self, describe: Callable[..., pa.Scalar], arguments: Sequence[Expression], node: Call) -> Expression:
         """What is known of the first argument without its values."""

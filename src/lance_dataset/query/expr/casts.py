@@ -30,7 +30,7 @@ from .cast_text import (
     text_to_interval,
     text_to_time,
 )
-from .decimals import rescaled, truncated_to_integers
+from .decimals import rescaled, truncated_to_integers, with_more_places
 from .literals import parse_timestamp
 from .type_rules import is_binary, is_text, plain_type
 
@@ -214,7 +214,7 @@ def _decimal_to_integer(source: pa.DataType, target: pa.DataType) -> Kernel:
 
 def _decimal_to_decimal(source: pa.DataType, target: pa.DataType) -> Kernel:
     if source.scale <= target.scale:
-        return lambda datum: pc.cast(datum, target)
+        return lambda datum: with_more_places(datum, target)
     return lambda datum: rescaled(datum, target)
 
 

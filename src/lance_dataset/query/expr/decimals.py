@@ -16,12 +16,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-__all__ = ["decimal_product", "decimal_quotient", "rescaled", "truncated_to_integers"]
+from lance_dataset.file.buffers import allocate, bitmap_at_zero
+from lancecodec import decimals
+
+__all__ = ["decimal_product", "decimal_quotient", "rescaled", "truncated_to_integers", "with_more_places"]
 
 _WIDEST = 76
 _WIDEST_NARROW = 38
 _EXTRA_PLACES = 4
 _SAFE = 2**62
+_MOST = 2**127 - 1
 Kernel = Callable[[Any, Any], Any]
 
 
@@ -37,8 +41,61 @@ def decimal_product(left: pa.DataType, right: pa.DataType) -> Kernel:
     """The kernel of the product of two decimals, which fails where its type has too few bits."""
     precision = left.precision + right.precision + 1
     target = _type(precision, left.scale + right.scale, left, right)
-    if pa.types.is_decimal128(target) and precision <= _WIDEST_NARROW:
-        return pc.multiply
+    if not pa.types.is_decimal128(target):
+        return _wide_product(left, right, target)
+    exact = pc.multiply if precision <= _WIDEST_NARROW else _wide_product(left, right, target)
+
+    def kernel(a: Any, b: Any) -> Any:
+        product = _narrow_product(a, b, target, _MOST)
+        return exact(a, b) if product is None else product
+
+    return kernel
+
+
+def _narrow_product(left: Any, right: Any, target: pa.DataType, most: int) -> pa.Array | None:
+    """A product of decimals of 128 bits; None if neither is an array, or a value (even under a null) exceeds `most`."""
+    if isinstance(left, pa.Scalar):
+        left, right = right, left
+    length = len(left) if isinstance(left, pa.Array) else 0
+    if not length or not (isinstance(right, pa.Array) or right.is_valid):
+        return None
+    out = allocate(16 * length)
+    factors = [_words(datum) for datum in (left, right)]
+    if not decimals.multiply(factors[0], factors[1], length, most, out):
+        return None
+    return pa.Array.from_buffers(target, length, [_validity(left, right), out])
+
+
+def _words(datum: Any) -> pa.Buffer:
+    """The digits of decimals of 128 bits, 16 bytes each."""
+    if isinstance(datum, pa.Scalar):
+        datum = pa.repeat(datum, 1)
+    return datum.buffers()[1].slice(16 * datum.offset, 16 * len(datum))
+
+
+def _validity(left: Any, right: Any) -> pa.Buffer | None:
+    """Where two arrays, or an array and a valid scalar, are both valid."""
+    masked = [side for side in (left, right) if isinstance(side, pa.Array) and side.null_count]
+    if len(masked) == 2:
+        return pc.and_(left.is_valid(), right.is_valid()).buffers()[1]
+    return bitmap_at_zero(masked[0].buffers()[0], masked[0].offset, len(left)) if masked else None
+
+
+def with_more_places(datum: Any, target: pa.DataType) -> Any:
+    """Decimals with as many places or more; raises pyarrow.ArrowInvalid where the type has too few digits for them."""
+    places = target.scale - datum.type.scale
+    if 0 < places < _WIDEST_NARROW and pa.types.is_decimal128(datum.type) and pa.types.is_decimal128(target):
+        unit = pa.scalar(Decimal(10**places), pa.decimal128(_WIDEST_NARROW, 0))
+        most = 10**target.precision - 1
+        scaled = _narrow_product(datum, unit, target, most) if isinstance(datum, pa.Array) else None
+        if scaled is not None:
+            return scaled
+    return pc.cast(datum, target)
+
+
+def _wide_product(left: pa.DataType, right: pa.DataType, target: pa.DataType) -> Kernel:
+    """The same where 128 bits may be too few."""
+    precision = left.precision + right.precision + 1
     holders = [pa.decimal256(side.precision, side.scale) for side in (left, right)]
 
     def kernel(a: Any, b: Any) -> Any:

@@ -7,7 +7,6 @@ from functools import cached_property, lru_cache
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from lance_dataset.errors import CorruptFileError
 from lance_dataset.file.buffers import allocate, bit_width
@@ -85,15 +84,19 @@ class BinaryDictionary:
         self._data = items.buffers()[2] or pa.py_buffer(b"")
 
     @cached_property
-    def _lengths(self) -> NDArray[np.int64]:
-        ends = np.frombuffer(self._offsets, np.int64 if self._wide else np.int32).astype(np.int64)
-        return ends[1:] - ends[:-1]
+    def _lengths(self) -> tuple[int, int, float]:
+        """Bytes of the shortest entry, of the longest, and on average; 0 without entries."""
+        if self._count == 0:
+            return 0, 0, 0.0
+        ends = np.frombuffer(self._offsets, np.int64 if self._wide else np.int32)
+        lengths = ends[1:] - ends[:-1]
+        return int(lengths.min()), int(lengths.max()), int(ends[-1] - ends[0]) / self._count
 
     @cached_property
     def _equal(self) -> tuple[pa.Buffer, int] | None:
         """Bytes and width of the entries, if they all have the same length."""
-        width = int(self._lengths.max(initial=0))
-        if width == 0 or self._lengths.min() != width:
+        shortest, width, _ = self._lengths
+        if width == 0 or shortest != width:
             return None
         first = int.from_bytes(self._offsets.slice(0, 8 if self._wide else 4).to_pybytes(), "little")
         return self._data.slice(first, width * self._count), width
@@ -101,8 +104,8 @@ class BinaryDictionary:
     @cached_property
     def _short(self) -> gather.ShortEntries | None:
         """The entries, if they are all short."""
-        longest = int(self._lengths.max(initial=0))
-        if longest == 0 or longest > min(gather.SHORT_ENTRY, _MAX_EXCESS * max(float(self._lengths.mean()), 1.0)):
+        _, longest, mean = self._lengths
+        if longest == 0 or longest > min(gather.SHORT_ENTRY, _MAX_EXCESS * max(mean, 1.0)):
             return None
         return gather.ShortEntries(self._data, self._offsets, self._wide)
 

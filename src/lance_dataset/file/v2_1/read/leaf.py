@@ -76,6 +76,9 @@ class LeafColumn(ColumnReader):
         self.where = where
         self._open_page = open_page
         self._opened: dict[int, NestedPage] = {}
+        # no `lazy`, which needs a dictionary of attributes, and there are thousands of columns
+        self._taker: ColumnTaker | None = None
+        self._has_taker = True
 
     @lazy
     def page_starts(self) -> NDArray[np.int64]:
@@ -139,7 +142,7 @@ class LeafColumn(ColumnReader):
         return float(rows)
 
     def _read_page(self, number: int, first: int, end: int, *, encoded: bool = False) -> list[pa.Array]:
-        plain = self._plain_page(number) if end - first == self._pages[number].length else None
+        plain = self._plain_page(number, encoded=encoded) if end - first == self._pages[number].length else None
         if plain is not None:
             return [plain]
         where = self._pages[number].where
@@ -159,12 +162,15 @@ class LeafColumn(ColumnReader):
         except CorruptFileError as error:
             raise _placed(error, where) from error
 
-    def _plain_page(self, number: int) -> pa.Array | None:
+    def _plain_page(self, number: int, *, encoded: bool) -> pa.Array | None:
         """A whole page that is small and plain; None for others, and for a broken one, of which `_open` tells more."""
-        if number in self._opened or not _is_level_page(self._pages[number]):
+        page = self._pages[number]
+        if number in self._opened or not _is_level_page(page):
+            return None
+        if encoded and getattr(page.layout, "dictionary", None) is not None:
             return None
         try:
-            return plain_array(self._pages[number], self.branch)
+            return plain_array(page, self.branch)
         except (CodecError, CorruptFileError, UnsupportedError):
             return None
 
@@ -240,10 +246,13 @@ class LeafColumn(ColumnReader):
 
     def taker(self) -> ColumnTaker | None:
         """See `ColumnReader.taker`."""
+        if self._taker is None and self._has_taker:
+            made = self._make_taker()
+            self._has_taker = made is not None
+            self._taker = self._taker or made  # of two threads, the first one
         return self._taker
 
-    @lazy
-    def _taker(self) -> ColumnTaker | None:
+    def _make_taker(self) -> ColumnTaker | None:
         shape = take_shape(self.arrow_type)
         if shape is None or not self._pages or len(self.branch.above) != (shape.listed > 0):
             return None

@@ -60,12 +60,12 @@ class Page:
         Its descriptor, as the grammar of the file version parses it.
     buffers
         (position, size) of its buffers.
-    cache
-        Decoded parts of the column's pages.
     grammar
         That grammar.
     number
         Which page of the column it is.
+    kept
+        What `cache` is, for pages of one column that share it.
     """
 
     source: InputFile
@@ -74,9 +74,16 @@ class Page:
     length: int
     layout: Any
     buffers: Sequence[tuple[int, int]]
-    cache: PageCache = field(default_factory=PageCache, repr=False)
     grammar: PageGrammar | None = field(default=None, repr=False)
     number: int | None = None
+    kept: PageCache | None = field(default=None, repr=False)
+
+    @property
+    def cache(self) -> PageCache:
+        """Decoded parts of the page; made when it is asked for, as few pages have a use for it."""
+        if self.kept is None:
+            self.kept = PageCache()
+        return self.kept
 
     @property
     def where(self) -> str:
@@ -301,7 +308,7 @@ def open_pages(
     if rows_per_value < 1:
         raise CorruptFileError(f"{column}: fixed-size lists of 0 structs")
     pages: list[Page] = []
-    cache = PageCache()
+    cache = PageCache() if len(metadata.pages) > 1 else None  # the only page makes its own, if ever
     start = 0
     for number, (buffers, stored_length, type_name, encoding) in enumerate(metadata.pages):
         own = grammar.of(type_name)
@@ -317,6 +324,6 @@ def open_pages(
         if rest or stored_length > _MAX_ROWS - start:
             raise CorruptFileError(f"{column}, page {number}: claims {stored_length} values, {rows_per_value} per row")
         if length:
-            pages.append(Page(source, column, start, length, layout, buffers, cache, own, number))
+            pages.append(Page(source, column, start, length, layout, buffers, own, number, cache))
             start += length
     return pages

@@ -20,12 +20,13 @@ from lance_dataset.file.take_shape import TakeShape, take_shape
 from lance_dataset.file.v2_1.compressive import Encoding, Flat, Fsst, General, Variable
 from lance_dataset.file.v2_1.layout import Layer, MiniBlockLayout, max_definition, max_visible_definition
 from lance_dataset.file.v2_1.nesting import Branch
-from lance_dataset.file.v2_1.read.arrays import binary_array, fixed_array, value_bits
+from lance_dataset.file.v2_1.read.arrays import BinaryDictionary, binary_array, fixed_array, value_bits
 from lance_dataset.file.v2_1.read.assemble import LeafValues, assemble
+from lance_dataset.file.v2_1.read.blocks import decode_dictionary
 from lance_dataset.file.v2_1.read.chunk_values import count_buffers, fixed_codec, stored_bits
 from lance_dataset.file.v2_1.read.miniblock import stream_codec
 from lance_dataset.file.v2_1.read.page import Page
-from lancecodec import take_pages
+from lancecodec import CodecError, take_pages
 from lancecodec.miniblock import Chunks, ChunkTable
 from lancecodec.miniblock_levels import Levels
 from lancecodec.miniblock_values import FixedValues, VariableValues
@@ -37,6 +38,8 @@ _REMEMBERED = 1 << 10
 #: Pages of more values or bytes are worth an object that stays, and lets go of what it has read.
 _SMALL_ROWS = 1 << 15
 _SMALL_BYTES = 1 << 20
+#: Dictionaries of more bytes are worth being kept, decoded.
+_SMALL_DICTIONARY = 16 << 10
 _MEMORY_PAGE = 4096
 
 
@@ -58,8 +61,8 @@ class _Plan:
         Codec of the definition levels.
     least_bits
         Bits that a value has at least in a chunk.
-    is_scanned
-        Whether `plain_array` may decode it, too.
+    is_scanned, is_taken
+        Whether it is for `plain_array`, for `plain_taker`.
     """
 
     layout: MiniBlockLayout
@@ -71,6 +74,7 @@ class _Plan:
     definition: tuple[int, int] | None
     least_bits: float
     is_scanned: bool
+    is_taken: bool = True
 
 
 #: By the identities of layout and branch, which the plan keeps alive; None for pages that are not plain.
@@ -86,7 +90,7 @@ def plain_taker(page: Page, branch: Branch) -> PageTaker | None:
         The page contradicts its description.
     """
     plan = _known_plan(page.layout, branch)
-    data = None if plan is None else _chunks(page, plan)
+    data = None if plan is None or not plan.is_taken else _chunks(page, plan)
     if plan is None or data is None:
         return None
     required = not branch.leaf.nullable
@@ -98,7 +102,12 @@ def plain_taker(page: Page, branch: Branch) -> PageTaker | None:
 
 
 def plain_array(page: Page, branch: Branch) -> pa.Array | None:
-    """All rows of a small mapped page of values without lists, dictionary and compression; None for all others.
+    """All rows of a small mapped page of values without lists and compression, or of texts with a small dictionary.
+
+    Returns
+    -------
+    pyarrow.Array or None
+        None for all other pages, and where indices of nulls have no entry.
 
     Raises
     ------
@@ -109,11 +118,11 @@ def plain_array(page: Page, branch: Branch) -> pa.Array | None:
     if plan is None or not plan.is_scanned or rows > _SMALL_ROWS:
         return None
     data = _chunks(page, plan, most_bytes=_SMALL_BYTES)
-    if data is None:
+    if data is None or (plan.layout.dictionary is not None and page.buffers[2][1] > _SMALL_DICTIONARY):
         return None
     if page.buffers[1][1] > _MEMORY_PAGE:
         page.source.will_need(page.buffers[1:])
-    values = _scan(data, plan, rows)
+    values = _scan(data, plan, rows) if plan.layout.dictionary is None else _resolved(page, data, plan)
     if plan.definition is None:
         return values
     layers, definition = plan.layout.layers, allocate(2 * rows)
@@ -141,12 +150,25 @@ def _scan(data: Chunks, plan: _Plan, rows: int) -> pa.Array:
     return binary_array(kind, rows, offsets, content)
 
 
+def _resolved(page: Page, data: Chunks, plan: _Plan) -> pa.Array:
+    """The texts that the values are indices of."""
+    rows, kind, layout = page.length, plan.branch.leaf.storage_type, plan.layout
+    if layout.dictionary is None or plan.codec is None:
+        raise CodecError("a page without a dictionary")
+    stored, where = page.source.read(*page.buffers[2]), page.place
+    entries = decode_dictionary(stored, layout.dictionary, layout.dictionary_size, kind, where)
+    indices = allocate(rows * plan.codec[1] // 8)
+    FixedValues(data, *plan.codec).scan(0, rows, indices)
+    return BinaryDictionary(entries).resolve(indices, plan.codec[1], rows, None)
+
+
 def _chunks(page: Page, plan: _Plan, most_bytes: int | None = None) -> Chunks | None:
     """All chunks of a page, None where they are not mapped, too large or not what the description says."""
     layout, source = plan.layout, page.source
-    if len(page.buffers) != 2 or layout.num_items != page.length or source.mapped is None:
+    count = 2 if layout.dictionary is None else 3
+    if len(page.buffers) != count or layout.num_items != page.length or source.mapped is None:
         return None
-    words, chunks = page.buffers
+    words, chunks = page.buffers[:2]
     if layout.num_items * plan.least_bits > 8 * chunks[1] or (most_bytes is not None and chunks[1] > most_bytes):
         return None
     table = ChunkTable(source.read(*words), layout.num_items, chunks[1], layout.large)
@@ -171,7 +193,6 @@ def _plan(layout: object, branch: Branch) -> _Plan | None:
         shape is None
         or shape.dimensions
         or layout.layers not in ((Layer.ALL_VALID_ITEM,), (Layer.NULLABLE_ITEM,))
-        or layout.dictionary is not None
         or layout.rep is not None
         or layout.indexed
         or isinstance(encoding, General)
@@ -193,6 +214,11 @@ def _plan_of_values(
     definition: tuple[int, int] | None,
 ) -> _Plan | None:
     least, kind = sum(stored_bits(encoding)), branch.leaf.storage_type
+    if layout.dictionary is not None:
+        codec = None if isinstance(encoding, Variable | Fsst) else fixed_codec(encoding, "")
+        if codec is None or codec[1] not in (8, 16, 32, 64) or not is_binary_like(kind):
+            return None
+        return _Plan(layout, branch, codec, shape, False, None, definition, least, True, is_taken=False)
     if isinstance(encoding, Variable | Fsst):
         stored = encoding.values if isinstance(encoding, Fsst) else encoding
         if shape.width >= 0 or not isinstance(stored.offsets, Flat):
