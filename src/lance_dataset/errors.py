@@ -19,6 +19,7 @@ __all__ = [
     "InvalidInputError",
     "LanceError",
     "MissingFileError",
+    "OutOfRangeError",
     "ReferenceExistsError",
     "RowIndexError",
     "SchemaError",
@@ -36,6 +37,10 @@ class LanceError(Exception):
 
 class InvalidInputError(LanceError, ValueError, OSError):
     """An argument has a value the call cannot accept."""
+
+
+class OutOfRangeError(InvalidInputError, OverflowError):
+    """A number that is negative, or larger than anything of its kind can be."""
 
 
 class DatasetNotFoundError(LanceError, FileNotFoundError, ValueError):
@@ -66,7 +71,7 @@ class UnsupportedError(LanceError, NotImplementedError, ValueError, OSError):
     """Valid, but not something this release can do: a feature flag, an encoding, a type, a parameter."""
 
 
-class SchemaError(LanceError, ValueError, OSError):
+class SchemaError(LanceError, ValueError, OSError, RuntimeError):
     """The schema of the data does not fit the schema of the dataset, or cannot be stored at all."""
 
 

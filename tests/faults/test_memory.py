@@ -34,7 +34,7 @@ def measure(*given: object, **environment: str) -> tuple[int, int]:
 def test_write_and_scan(tmp_path: Path, kind: str) -> None:
     uri = tmp_path / "large.lance"
     peak, _ = measure("write", uri, kind, BATCHES)
-    assert peak <= 300 * MB
+    assert peak <= 340 * MB  # 190 of them are the process itself; all data would be 200 more
     for mmap in ("1", "0"):
         peak, size = measure("scan", uri, LANCE_MMAP=mmap)
         # levels of nested columns are decoded beside the values

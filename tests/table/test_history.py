@@ -7,6 +7,7 @@ from pathlib import Path
 import lance
 import pyarrow as pa
 import pytest
+from bare_tables import create, fragment
 
 from lance_dataset._proto import table_pb2
 from lance_dataset.errors import CorruptFileError, VersionNotFoundError
@@ -19,8 +20,6 @@ from lance_dataset.table.naming import Naming
 from lance_dataset.table.operations import Append
 from lance_dataset.table.transaction import Transaction, read_transaction
 from lance_dataset.table.versions import list_versions, read_version
-
-from .conftest import create, fragment
 
 ROOT = "/t"
 

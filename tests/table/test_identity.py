@@ -9,6 +9,7 @@ from pathlib import Path
 import lance
 import pyarrow as pa
 import pytest
+from bare_tables import SCHEMA, create, fragment
 
 import lance_dataset
 from lance_dataset.errors import CommitConflictError, InvalidInputError
@@ -22,8 +23,6 @@ from lance_dataset.table.operations import Append, Overwrite, Restore
 from lance_dataset.table.paths import TRANSACTIONS_FOLDER
 from lance_dataset.table.transaction import Transaction
 from lance_dataset.table.versions import list_versions, read_latest, read_named
-
-from .conftest import SCHEMA, create, fragment
 
 
 class Interleaved(MemoryStore):

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from bare_tables import SCHEMA, create, fragment
 
 from lance_dataset.errors import (
     AlreadyExistsError,
@@ -35,8 +36,6 @@ from lance_dataset.table.versions import (
     read_named,
     read_version,
 )
-
-from .conftest import SCHEMA, create, fragment
 
 ROOT = "/t"
 

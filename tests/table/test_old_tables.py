@@ -9,8 +9,10 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from bare_tables import SCHEMA, fragment
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from old_manifests import TWO, decoded, message, stored, with_dictionary
 
 from lance_dataset._proto import file_pb2, table_pb2, transaction_pb2
 from lance_dataset.errors import (
@@ -18,7 +20,6 @@ from lance_dataset.errors import (
     InvalidInputError,
     LanceError,
     MissingFileError,
-    SchemaError,
     UnsupportedError,
 )
 from lance_dataset.io.memory import MemoryStore
@@ -43,43 +44,8 @@ from lance_dataset.table.transaction import Transaction
 from lance_dataset.table.versions import latest_version, locate_version
 from lance_dataset.writer import WriteOptions, write_fragment_files
 
-from .conftest import SCHEMA, fragment
-
 FIXTURES = Path(__file__).parent.parent / "fixtures" / "table"
 Change = Callable[[table_pb2.Manifest], object]
-
-
-def wrapped(message: table_pb2.Manifest, head: bytes = b"") -> bytes:
-    encoded = message.SerializeToString()
-    return head + struct.pack("<I", len(encoded)) + encoded + struct.pack("<qHH4s", len(head), 0, 1, b"LANC")
-
-
-def message(
-    *fragments: table_pb2.DataFragment, signed: bool = True, data_format: str | None = None
-) -> table_pb2.Manifest:
-    """A manifest of one int64 column, as short as the oldest ones are."""
-    made = table_pb2.Manifest(version=1, fragments=fragments)
-    made.fields.add(name="a", parent_id=-1, logical_type="int64", nullable=True)
-    if signed:
-        made.writer_version.library, made.writer_version.version = "lance", "0.16.1"
-    if data_format is not None:
-        made.data_format.file_format, made.data_format.version = "lance", data_format
-    return made
-
-
-def stored(*versions: tuple[int, int], fragment_id: int = 0, rows: int = 3, **values: object) -> table_pb2.DataFragment:
-    """A fragment of one file per version number pair."""
-    made = table_pb2.DataFragment(id=fragment_id, physical_rows=rows, **values)  # type: ignore[arg-type]
-    for position, (major, minor) in enumerate(versions):
-        file = made.files.add(path=f"{fragment_id}-{position}.lance", fields=[position])
-        file.file_major_version, file.file_minor_version = major, minor
-        if (major, minor) > (0, 2):
-            file.column_indices.append(0)
-    return made
-
-
-def decoded(made: table_pb2.Manifest, head: bytes = b"") -> Manifest:
-    return decode_manifest(wrapped(made, head), "m")
 
 
 # -- what a manifest does not say ------------------------------------------------------------------------------------
@@ -455,92 +421,6 @@ def test_rewrites_of_the_oldest_releases() -> None:
     assert [each.id for group in operation.groups for each in group.new_fragments] == [5]
     encoded = Transaction(3, operation).encode()
     assert Transaction.decode(encoded, "t").operation == operation
-
-
-# -- dictionaries ----------------------------------------------------------------------------------------------------
-
-
-def with_dictionary(values: bytes, offset: int, length: int, logical_type: str = "dict:string:int32:false") -> bytes:
-    made = message(stored((0, 2)))
-    made.fields[0].logical_type = logical_type
-    made.fields[0].dictionary.offset, made.fields[0].dictionary.length = offset, length
-    return wrapped(made, values)
-
-
-TWO = b"pq" + struct.pack("<qqq", 0, 1, 2)
-WITH_EMPTY = b"pq" + struct.pack("<qqqq", 0, 1, 1, 2)
-
-
-def values_of(manifest: Manifest) -> pa.Array | None:
-    return manifest.schema.fields[0].dictionary_values
-
-
-def test_dictionary_values() -> None:
-    manifest = decode_manifest(with_dictionary(TWO, 2, 2), "m")
-    assert values_of(manifest) == pa.array(["p", "q"])
-    numbers = decode_manifest(with_dictionary(struct.pack("<hh", 7, -8), 0, 2, "dict:int16:int8:false"), "m")
-    assert values_of(numbers) == pa.array([7, -8], pa.int16())
-
-
-def test_empty_dictionary_values() -> None:
-    """They are null, but to release 0.4, whose manifests have nothing of later ones."""
-    assert values_of(decode_manifest(with_dictionary(WITH_EMPTY, 2, 3), "m")) == pa.array(["p", None, "q"])
-    made = message(stored((0, 0)), signed=False)
-    made.fields[0].logical_type = "dict:string:int32:false"
-    made.fields[0].dictionary.offset, made.fields[0].dictionary.length = 2, 3
-    assert values_of(decoded(made, WITH_EMPTY)) == pa.array(["p", "", "q"])
-    made.transaction_file = "0-x.txn"
-    assert values_of(decoded(made, WITH_EMPTY)) == pa.array(["p", None, "q"])
-
-
-@pytest.mark.parametrize(
-    "operation", [Append((fragment(minor=0),)), Delete((), (5,)), Restore(1)], ids=lambda operation: operation.name
-)
-def test_dictionaries_survive(operation: Append | Delete | Restore) -> None:
-    for head in (TWO, b"padding " + TWO):
-        data = with_dictionary(head, 2, 2) if head is TWO else None
-        if data is None:
-            shifted = b"padding " + b"pq" + struct.pack("<qqq", 8, 9, 10)
-            data = with_dictionary(shifted, 10, 2)
-        manifest = decode_manifest(data, "m")
-        after = next_manifest(manifest, operation, restored=manifest)
-        assert after.legacy_head == TWO
-        again = decode_manifest(encode_manifest(after), "m")
-        assert values_of(again) == values_of(after) == pa.array(["p", "q"])
-        assert again.schema == after.schema
-
-
-def test_dictionaries_of_0_4_become_those_of_others() -> None:
-    """What the next version reads is what the commit returns."""
-    made = message(stored((0, 0)), signed=False)
-    made.fields[0].logical_type = "dict:string:int32:false"
-    made.fields[0].dictionary.offset, made.fields[0].dictionary.length = 2, 3
-    after = next_manifest(decoded(made, WITH_EMPTY), Append((fragment(minor=0),)))
-    assert values_of(after) == values_of(decode_manifest(encode_manifest(after), "m")) == pa.array(["p", None, "q"])
-
-
-def test_dictionaries_leave_with_the_format() -> None:
-    manifest = decode_manifest(with_dictionary(TWO, 2, 2), "m")
-    after = next_manifest(manifest, Overwrite(manifest.schema, (fragment(),)))
-    assert after.storage_version == "2.2"
-    assert (after.legacy_head, values_of(after), after.schema.fields[0].dictionary) == (b"", None, None)
-
-
-def test_dictionaries_that_are_not_known() -> None:
-    made = message(stored((0, 2)))
-    made.fields[0].logical_type = "dict:string:int32:false"
-    manifest = decoded(made)
-    assert values_of(manifest) is None
-    with pytest.raises(SchemaError, match="dictionary"):
-        next_manifest(manifest, Append((fragment(minor=0),)))
-
-
-@pytest.mark.parametrize(
-    ("offset", "length"), [(-1, 2), (2, -1), (10**6, 2), (2, 10**6), (3, 2), (2**62, 2**62), (0, 2)]
-)
-def test_hostile_dictionaries(offset: int, length: int) -> None:
-    with pytest.raises(CorruptFileError, match="dictionary"):
-        decode_manifest(with_dictionary(TWO, offset, length), "m")
 
 
 # -- hostile manifests -----------------------------------------------------------------------------------------------

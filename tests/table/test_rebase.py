@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from bare_tables import SCHEMA, fragment
 
 from lance_dataset._proto import table_pb2
 from lance_dataset.errors import CommitConflictError, CorruptFileError, InvalidInputError
@@ -31,8 +32,6 @@ from lance_dataset.table.operations import (
 from lance_dataset.table.overlays import Overlay
 from lance_dataset.table.paths import FileLocator
 from lance_dataset.table.roaring import encode_bitmap
-
-from .conftest import SCHEMA, fragment
 
 ROOT = "/t"
 SHARDS = [str(uuid.UUID(int=number)) for number in (7, 8, 9)]

@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from bare_tables import SCHEMA, create
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -44,8 +45,6 @@ from lance_dataset.table.references.names import (
     reference_file_name,
     reference_name,
 )
-
-from .conftest import SCHEMA, create
 
 ROOT = "/t"
 NUMBERS = st.integers(0, 2**64 - 1)

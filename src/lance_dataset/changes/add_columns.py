@@ -42,10 +42,10 @@ _log = logging.getLogger(__name__)
 
 
 def checked_batch_size(batch_size: object) -> int | None:
-    """A number of rows given by a user; InvalidInputError, OverflowError or TypeError for what is none."""
+    """A number of rows given by a user; InvalidInputError or TypeError for what is none."""
     if batch_size is None:
         return None
-    size = checked_integer("batch_size", batch_size)
+    size = checked_integer("batch_size", batch_size, bits=32)
     if size == 0:
         raise InvalidInputError("batch_size must be greater than zero, got 0")
     return size

@@ -27,7 +27,7 @@ from lance_dataset.query.fragment_reader import FragmentReader
 from lance_dataset.query.projection import OutputColumn, Projection
 from lance_dataset.query.request import ScanRequest
 from lance_dataset.query.scan import scan_batches
-from lance_dataset.schema import EXTENSION_NAME, Field, Schema, numbered, unnumbered
+from lance_dataset.schema import Field, Schema, numbered, unnumbered
 from lance_dataset.table.apply.columns import with_replaced_columns
 from lance_dataset.table.apply.keys import check_keys
 from lance_dataset.table.flags import check_writable
@@ -166,8 +166,11 @@ def _check_cast(manifest: Manifest, each: _Alteration) -> None:
     """Refuse a cast between types that have nothing to do with each other, and one of an indexed column."""
     wanted, field = each.data_type, each.field
     assert wanted is not None
-    if EXTENSION_NAME in field.metadata or field.logical_type == "json" or isinstance(wanted, pa.BaseExtensionType):
-        raise UnsupportedError(f"Cannot cast column {each.path!r}: extension types are not cast by this release")
+    if isinstance(wanted, pa.BaseExtensionType):
+        raise UnsupportedError(
+            f"Cannot cast column {each.path!r} to the extension type {wanted}: give its storage type "
+            f"{wanted.storage_type}, or add a column of that type with add_columns and a reader"
+        )
     if any(is_blob(node) or is_blob_v2(node) for node in field.walk()):
         raise UnsupportedError(f"Cannot cast column {each.path!r}: blob columns are not cast by this release")
     if not can_cast(field.storage_type, wanted):

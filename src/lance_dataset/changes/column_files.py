@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -26,14 +25,13 @@ from lance_dataset.query.fragment_reader import FragmentReader
 from lance_dataset.query.pool import stream
 from lance_dataset.schema import Schema
 from lance_dataset.table.checks import is_mixture
+from lance_dataset.table.commit.leftovers import ChangeFiles
 from lance_dataset.table.commit.loop import commit_transaction
 from lance_dataset.table.fragment import LEGACY_VERSION, DataFile, Fragment
 from lance_dataset.table.manifest import Manifest
 from lance_dataset.table.operations import Operation
-from lance_dataset.table.paths import DATA_FOLDER
 from lance_dataset.table.transaction import Transaction
-from lance_dataset.target import WriteTarget
-from lance_dataset.writer import new_file_name, written_file
+from lance_dataset.writer import new_data_file, written_file
 
 if TYPE_CHECKING:
     from lance_dataset.dataset import LanceDataset
@@ -49,8 +47,6 @@ __all__ = [
 
 #: Not the threads that encode pages: writing a file waits for those.
 _writers = SharedPool("lance-columns", cpu_count)
-
-_log = logging.getLogger(__name__)
 
 
 def next_field_id(manifest: Manifest) -> int:
@@ -104,16 +100,11 @@ def write_column_file(
     version = _file_version(dataset._manifest, fragment, storage_version)
     family_of(version).check_schema(schema, version)
     rows = _complete((storage_batch(batch, schema, fill_missing=False) for batch in batches), fragment)
-    name = new_file_name()
-    output = dataset._store.open_output(f"{dataset._root}/{DATA_FOLDER}/{name}")
-    try:
+    with new_data_file(dataset._store, dataset._root) as (name, output):
         if version == LEGACY_VERSION:
             summary = _write_legacy(output, schema, rows, fragment)
         else:
             summary = _write(output, schema, rows, version)
-    except BaseException:
-        output.abort()  # does nothing where the writer has done it
-        raise
     return written_file(name, summary)
 
 
@@ -251,23 +242,11 @@ def commit_column_files(dataset: LanceDataset, operation: Operation, files: Sequ
         Others changed the table meanwhile.
     """
     manifest = dataset._manifest
-    try:
-        return commit_transaction(
-            dataset._store, dataset._root, Transaction(manifest.version, operation), read_manifest=manifest
-        )
-    except BaseException:
-        target = WriteTarget(dataset._store, dataset._root, dataset._session, manifest)
-        # A commit may fail after its manifest is in place.
-        if files and not target.holds([Fragment(id=0, files=tuple(files))]):
-            remove_column_files(dataset, files)
-        raise
+    change = Transaction(manifest.version, operation)
+    with ChangeFiles(dataset._store, dataset._root, files).taken_back(manifest.version):
+        return commit_transaction(dataset._store, dataset._root, change, read_manifest=manifest)
 
 
 def remove_column_files(dataset: LanceDataset, files: Iterable[DataFile]) -> None:
     """Remove files that `write_column_file` made and no version refers to; failures only leave files behind."""
-    for file in files:
-        path = f"{dataset._root}/{DATA_FOLDER}/{file.path}"
-        try:
-            dataset._store.delete(path)
-        except OSError as error:
-            _log.debug("data file %s not removed: %s", path, error)
+    ChangeFiles(dataset._store, dataset._root, tuple(files)).remove()

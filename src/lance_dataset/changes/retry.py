@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
-from lance_dataset.arguments import check_count, check_duration
+from lance_dataset.arguments import check_duration, checked_integer
 from lance_dataset.errors import CommitConflictError
 from lance_dataset.table.manifest import Manifest
 
@@ -49,7 +49,7 @@ def repeated_on_conflict(
     """
     retries = DEFAULT_CONFLICT_RETRIES if conflict_retries is None else conflict_retries
     timeout = DEFAULT_RETRY_TIMEOUT if retry_timeout is None else retry_timeout
-    check_count("conflict_retries", retries)
+    retries = checked_integer("conflict_retries", retries, bits=32)
     check_duration("retry_timeout", timeout)
     deadline = time.monotonic() + timeout.total_seconds()
     handle = dataset

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from lance_dataset.errors import CommitConflictError, InvalidInputError, SchemaError
+from lance_dataset.errors import InvalidInputError
 from lance_dataset.file.blob_fields import check_table_blobs
 from lance_dataset.file.families import family_of
 from lance_dataset.file.versions import resolve_version
@@ -19,22 +19,22 @@ from lance_dataset.query.delete import Masks, write_masks
 from lance_dataset.query.fragment_reader import FragmentReader
 from lance_dataset.schema import Schema
 from lance_dataset.table.checks import is_mixture
-from lance_dataset.table.commit.leftovers import fragments_in, remove_superseded, remove_uncommitted
+from lance_dataset.table.commit.leftovers import ChangeFiles, data_files_of, fragments_in, remove_superseded
 from lance_dataset.table.commit.loop import commit_transaction
 from lance_dataset.table.flags import check_writable
 from lance_dataset.table.fragment import Fragment
 from lance_dataset.table.lineage.row_ids import RowIds
 from lance_dataset.table.manifest import Manifest
-from lance_dataset.table.old_tables.legacy_dictionaries import is_extension
+from lance_dataset.table.old_tables.legacy_dictionaries import check_dictionaries_kept
 from lance_dataset.table.operations import CompactedSsTable, KeyFilter, Update, UpdateMode
+from lance_dataset.table.paths import DataFolder
 from lance_dataset.table.transaction import Transaction
-from lance_dataset.target import WriteTarget
-from lance_dataset.writer import DataFolder, WriteOptions, remove_data_files, write_fragment_files
+from lance_dataset.writer import WriteOptions, write_fragment_files
 
 if TYPE_CHECKING:
     from lance_dataset.dataset import LanceDataset
 
-__all__ = ["RowMoves", "check_dictionaries_kept", "commit_row_moves", "discard_row_moves", "prepare_row_moves"]
+__all__ = ["RowMoves", "commit_row_moves", "discard_row_moves", "prepare_row_moves"]
 
 MovedIds: TypeAlias = "NDArray[np.uint64] | Callable[[], NDArray[np.uint64]] | None"
 
@@ -134,9 +134,9 @@ def prepare_row_moves(
                 fragments = _with_row_ids(fragments, moved_ids() if callable(moved_ids) else moved_ids)
             masks = masking[0].result()
         except BaseException:
-            remove_data_files(store, root, fragments, folders)
-            if masking and masking[0].exception() is None:
-                remove_superseded(store, root, masking[0].result().updated, kept=())
+            done = masking and masking[0].exception() is None
+            masked_there = masking[0].result().updated if done else ()
+            ChangeFiles(store, root, data_files_of(fragments), masked_there, folders).remove()
             raise
     operation = Update(
         removed_fragment_ids=masks.removed,
@@ -167,61 +167,21 @@ def commit_row_moves(dataset: LanceDataset, moves: RowMoves) -> Manifest:
     """
     store, root = dataset._store, dataset._root
     change = Transaction(moves.base.version, moves.operation)
-    try:
+    with _files(dataset, moves).taken_back(moves.base.version):
         made = commit_transaction(store, root, change, read_manifest=moves.base, affected_rows=moves.affected_rows)
-    except CommitConflictError as error:
-        discard_row_moves(dataset, moves, known=error.retryable)  # retryable: it is no version, nobody knows the files
-        raise
-    except BaseException:
-        discard_row_moves(dataset, moves, known=False)
-        raise
     written = moves.operation.updated_fragments
     remove_superseded(store, root, written, fragments_in(made, written))
     return made
 
 
-def discard_row_moves(dataset: LanceDataset, moves: RowMoves, *, known: bool = True) -> None:
-    """Remove the files of moves that were not committed.
+def discard_row_moves(dataset: LanceDataset, moves: RowMoves) -> None:
+    """Remove the files of moves that nobody will commit."""
+    _files(dataset, moves).remove()
 
-    Parameters
-    ----------
-    dataset
-        A handle on the dataset.
-    moves
-        The moves.
-    known
-        Whether it is certain that they were not committed; else versions are looked through, and where that fails the
-        files stay.
-    """
-    store, root = dataset._store, dataset._root
+
+def _files(dataset: LanceDataset, moves: RowMoves) -> ChangeFiles:
     written, new = moves.operation.updated_fragments, moves.operation.new_fragments
-    if known:
-        remove_superseded(store, root, written, kept=())
-    else:
-        remove_uncommitted(store, root, written, moves.base.version)
-    if new and (known or not WriteTarget(store, root, dataset._session, moves.base).holds(new)):
-        remove_data_files(store, root, new, moves.folders)
-
-
-def check_dictionaries_kept(before: Schema, after: Schema) -> None:
-    """Refuse new dictionary values of a legacy table: those in its manifest are for all its files.
-
-    Parameters
-    ----------
-    before, after
-        Schema of the table, and that of new files.
-
-    Raises
-    ------
-    SchemaError
-        Naming the column.
-    """
-    for old, new in zip(before.walk(), after.walk(), strict=True):
-        if new.dictionary_values is not None and not is_extension(old.dictionary_values, new.dictionary_values):
-            raise SchemaError(
-                f"column {old.name!r}: its rows need dictionary values that the legacy (0.1) table does not have; "
-                "compact the dataset with data_storage_version='2.0' or later first"
-            )
+    return ChangeFiles(dataset._store, dataset._root, data_files_of(new), written, moves.folders)
 
 
 def _file_version(base: Manifest, schema: Schema, asked: str | None) -> str:

@@ -20,9 +20,9 @@ from lance_dataset.query.projection import OutputColumn, Projection, full_schema
 from lance_dataset.query.request import DEFAULT_BATCH_SIZE, ScanRequest
 from lance_dataset.query.scan import scan_batches
 from lance_dataset.query.strategy import PIECE_BYTES
-from lance_dataset.query.table_reader import ROW_BITS, grouped
 from lance_dataset.schema import Field, Schema
 from lance_dataset.table.manifest import Manifest
+from lance_dataset.table.row_addresses import by_fragment, split_address
 
 if TYPE_CHECKING:
     from lance_dataset.dataset import LanceDataset
@@ -177,12 +177,12 @@ class _OldRows:
 
     def _note(self, addresses: NDArray[np.uint64]) -> None:
         """Keep the offsets of rows that are sorted by their addresses."""
-        first, last = int(addresses[0]) >> ROW_BITS, int(addresses[-1]) >> ROW_BITS
+        (first, _), (last, _) = split_address(int(addresses[0])), split_address(int(addresses[-1]))
         rows = addresses.astype(np.uint32)  # the lower half
         if first == last:
             self._found.setdefault(first, []).append(rows)
             return
-        for fragment_id, mine in grouped(addresses >> np.uint64(ROW_BITS)):
+        for fragment_id, mine in by_fragment(addresses):
             self._found.setdefault(fragment_id, []).append(rows[mine])
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -60,7 +61,15 @@ def update_columns(
     key = _key_field(dataset, left_on)
     columns = _columns(dataset._manifest.schema, given, right_on)
     storage_batch(empty_batch(given).select(columns.names), columns, fill_missing=False)  # refuses other types
-    with Source.collect(batches, given) as source:
+    # values of all rows in the types of the dataset; which may not be null shows in those that are used
+    kept = Schema(tuple(replace(field, nullable=True) for field in columns.fields), columns.metadata)
+    arrow = pa.schema([given.field(right_on), *kept.storage_arrow])
+
+    def stored(batch: pa.RecordBatch) -> pa.RecordBatch:
+        values = storage_batch(batch.select(columns.names), kept, fill_missing=False)
+        return pa.RecordBatch.from_arrays([batch.column(right_on), *values.columns], schema=arrow)
+
+    with Source.collect(map(stored, batches), arrow) as source:
         if source.num_rows == 0:
             raise InvalidInputError("update_columns: there are no data")
         keys = _keys(source.column(right_on), key)
@@ -88,6 +97,8 @@ def _columns(known: Schema, given: pa.Schema, key: str) -> Schema:
     if key not in given.names:
         hint = nearest_name_hint(str(key), given.names)
         raise FieldNotFoundError(f"update_columns: the key column {key!r} does not exist in the data{hint}")
+    if given.names.count(key) > 1:
+        raise SchemaError(f"update_columns: the data has the key column {key!r} twice")
     names = [name for name in given.names if name != key]
     for name in names:
         if name not in known.names:

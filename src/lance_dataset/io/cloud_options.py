@@ -8,11 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from lance_dataset.errors import InvalidInputError
+from lance_dataset.io.truth import lenient_truth
 
 __all__ = ["AZURE", "GCS", "S3", "CloudOptions", "StoreKind", "cloud_environment", "read_options"]
-
-_TRUE = frozenset({"true", "1", "yes", "on", "y", "t"})
-_FALSE = frozenset({"false", "0", "no", "off", "n", "f"})
 
 #: Options of the HTTP client, the same for every store; flags are those that are true or false.
 _CLIENT_FLAGS = frozenset({"allow_http", "allow_invalid_certificates", "http1_only", "http2_only"})
@@ -255,10 +253,10 @@ def _by_name(kind: StoreKind, items: Iterable[tuple[str, str]], where: str, *, l
 
 
 def _flag(name: str, value: str, where: str) -> bool:
-    text = value.strip().lower()
-    if text not in _TRUE | _FALSE:
+    truth = lenient_truth(value)
+    if truth is None:
         raise InvalidInputError(f"{where}: storage option {name!r} must be 'true' or 'false', not {value!r}")
-    return text in _TRUE
+    return truth
 
 
 def _number(name: str, value: str, where: str) -> int:

@@ -19,6 +19,7 @@ from lance_dataset.io.local_input import MappedInput, PlainInput
 from lance_dataset.io.local_output import LocalOutput
 from lance_dataset.io.local_publish import publish, publish_new
 from lance_dataset.io.mounts import is_network_device
+from lance_dataset.io.truth import lenient_truth
 
 __all__ = ["LocalStore"]
 
@@ -44,7 +45,7 @@ class LocalStore(ObjectStore):
 
     def __init__(self, *, mmap: bool | None = None, fsync: bool = True) -> None:
         if mmap is None and (text := os.environ.get("LANCE_MMAP")):
-            mmap = text.strip().lower() not in ("0", "false", "no", "off")
+            mmap = lenient_truth(text) is not False
         self._mmap = mmap
         self._fsync = fsync
 

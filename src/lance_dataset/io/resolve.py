@@ -17,6 +17,7 @@ from lance_dataset.io.local import LocalStore
 from lance_dataset.io.memory import MemoryStore
 from lance_dataset.io.paths import safe_join
 from lance_dataset.io.statistics import IOCounter
+from lance_dataset.io.truth import lenient_truth
 
 __all__ = ["resolve", "safe_join"]
 
@@ -24,8 +25,6 @@ __all__ = ["resolve", "safe_join"]
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://")
 _LOCAL_SCHEMES = frozenset({"file", "file-object-store"})
 _CLOUD_SCHEMES = frozenset({"s3", "gs", "az", "abfss"})
-_TRUE = frozenset({"true", "1", "yes", "on"})
-_FALSE = frozenset({"false", "0", "no", "off"})
 
 _memory_stores: weakref.WeakKeyDictionary[object, MemoryStore] = weakref.WeakKeyDictionary()
 _memory_lock = threading.Lock()
@@ -143,10 +142,10 @@ def _flag(options: Mapping[str, str], key: str) -> bool | None:
     value = options.get(key)
     if value is None:
         return None
-    text = str(value).strip().lower()
-    if text not in _TRUE | _FALSE:
+    truth = lenient_truth(str(value))
+    if truth is None:
         raise InvalidInputError(f"storage option {key!r} must be 'true' or 'false', not {value!r}")
-    return text in _TRUE
+    return truth
 
 
 def _memory_store(session: object | None) -> MemoryStore:

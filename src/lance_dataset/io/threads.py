@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from typing import TypeVar
@@ -80,7 +81,21 @@ def for_each(function: Callable[[_Item], object], items: Sequence[_Item]) -> Non
         for item in items:
             function(item)
         return
-    calls = [_writers().submit(function, item) for item in items]
-    wait(calls)
-    for call in calls:
-        call.result()
+    # a task for each thread rather than for each item, of which there may be thousands
+    left = deque(enumerate(items))
+    errors: dict[int, BaseException] = {}
+
+    def work() -> None:
+        while left:
+            try:
+                number, item = left.popleft()
+            except IndexError:  # another thread took the last one
+                return
+            try:
+                function(item)
+            except BaseException as error:
+                errors[number] = error
+
+    wait([_writers().submit(work) for _ in range(min(_WRITERS, len(items)))])
+    if errors:
+        raise errors[min(errors)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TypeVar
 
 from lance_dataset.errors import CorruptFileError
@@ -17,6 +18,7 @@ __all__ = [
     "DELETIONS_FOLDER",
     "INDICES_FOLDER",
     "TRANSACTIONS_FOLDER",
+    "DataFolder",
     "FileLocator",
     "deletion_name",
     "is_in_memory",
@@ -40,6 +42,23 @@ def deletion_name(fragment_id: int, deletion_file: DeletionFile) -> str:
     """File name of the deletion file of a fragment."""
     suffix = deletion_file.file_type.suffix
     return f"{fragment_id}-{deletion_file.read_version}-{deletion_file.id}.{suffix}"
+
+
+@dataclass(frozen=True)
+class DataFolder:
+    """A folder that new data files go to.
+
+    Attributes
+    ----------
+    store, path
+        The folder.
+    base_id
+        Base path it belongs to, None for the table itself.
+    """
+
+    store: ObjectStore
+    path: str
+    base_id: int | None = None
 
 
 class FileLocator:

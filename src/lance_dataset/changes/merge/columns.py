@@ -10,7 +10,7 @@ from functools import cached_property
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lance_dataset.changes.merge.clauses import MergeClauses, named_alike
+from lance_dataset.changes.merge.clauses import MergeClauses, WhenMatched, WriteMode, named_alike
 from lance_dataset.errors import FieldNotFoundError, InvalidInputError, SchemaError
 from lance_dataset.file.options import is_blob
 from lance_dataset.file.storage import storage_batch
@@ -18,7 +18,7 @@ from lance_dataset.input import check_append_schema
 from lance_dataset.query.shapes import empty_batch
 from lance_dataset.schema import Field, Schema
 
-__all__ = ["MergeColumns"]
+__all__ = ["MergeColumns", "empty_source"]
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class MergeColumns:
         given = _given(table, source)
         check_append_schema(source, given)
         # fields inside of lists cannot come from the table: nobody knows which item belongs to which
-        storage_batch(empty_batch(source), given, fill_missing=False)
+        storage_batch(empty_batch(source), given, fill_missing=clauses.matched is not WhenMatched.UPDATE)
         columns = cls(table, clauses.on, source_keys, given)
         missing = list(_required(table.fields, given.fields, ""))
         if clauses.inserts and missing:
@@ -133,6 +133,17 @@ class MergeColumns:
         fields = zip(names, schema.fields, strict=True)
         arrays = [_combined(mine.get(name), kept.get(name), given.get(name), field) for name, field in fields]
         return pa.RecordBatch.from_arrays(arrays, names=names)
+
+
+def empty_source(table: Schema, source: pa.Schema, clauses: MergeClauses) -> pa.Schema:
+    """The columns of a source without rows: types and names of an empty DataFrame say nothing.
+
+    It has all columns of the table; where new files are asked for its columns only, those that it names or needs.
+    """
+    if clauses.write_mode is not WriteMode.COLUMNS:
+        return table.arrow
+    needed = {*clauses.on, *(field.name for field in table.fields if not field.nullable)}
+    return pa.schema([field for field in table.arrow if field.name in needed or field.name in source.names])
 
 
 def _source_key(source: pa.Schema, name: str) -> str:

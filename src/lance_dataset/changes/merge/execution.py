@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import chain
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -33,9 +32,9 @@ from lance_dataset.schema import Schema
 from lance_dataset.table.conflicts.key_filter import build_key_filter
 from lance_dataset.table.manifest import Manifest
 from lance_dataset.table.operations import CompactedSsTable, KeyFilter, Update
+from lance_dataset.table.paths import DataFolder
 from lance_dataset.target import WriteTarget
 from lance_dataset.target_bases import data_folders
-from lance_dataset.writer import DataFolder
 
 if TYPE_CHECKING:
     from lance_dataset.dataset import LanceDataset
@@ -147,7 +146,7 @@ class Merge:
         schema: pa.Schema,
         batches: Iterable[pa.RecordBatch],
     ) -> Merge:
-        """Read a source to its end; raises as `MergeColumns.of`. Without rows, it may have other types than the table.
+        """Read a source to its end; raises as `MergeColumns.of`.
 
         Parameters
         ----------
@@ -156,7 +155,6 @@ class Merge:
         schema, batches
             The source.
         """
-        schema, batches = _typed_source(table, schema, batches)
         columns = MergeColumns.of(table, schema, clauses)
         _check_mode(clauses, columns)
         kept = (columns.collected(batch) for batch in batches)
@@ -269,19 +267,6 @@ def _folders(dataset: LanceDataset, options: MergeOptions) -> Sequence[DataFolde
         raise InvalidInputError("target_bases cannot be empty; leave it out to write to the dataset itself")
     target = WriteTarget.find(dataset, None, None, as_shown=True)
     return data_folders(target, options.target_bases, options.target_all_bases, dataset._storage_options)
-
-
-def _typed_source(
-    table: Schema, schema: pa.Schema, batches: Iterable[pa.RecordBatch]
-) -> tuple[pa.Schema, Iterable[pa.RecordBatch]]:
-    """A source; one without rows has the types of the table, as those of an empty DataFrame or list say nothing."""
-    rows = (batch for batch in batches if batch.num_rows)
-    first = next(rows, None)
-    if first is not None:
-        return schema, chain((first,), rows)
-    known = {field.name: field.type for field in table.arrow}
-    fields = [field.with_type(known.get(field.name, field.type)) for field in schema]
-    return pa.schema(fields, schema.metadata), ()
 
 
 def _key_filter(table: Schema, source: Source, clauses: MergeClauses, matches: Matches) -> KeyFilter | None:

@@ -20,12 +20,12 @@ from lance_dataset.changes.merge.sizes import source_row_bytes
 from lance_dataset.changes.merge.source import Source
 from lance_dataset.query.fragment_reader import FragmentReader
 from lance_dataset.query.projection import project, with_blob_values
-from lance_dataset.query.table_reader import ROW_BITS, grouped
 from lance_dataset.query.take import take_fragment_rows
 from lance_dataset.table.flags import check_writable
 from lance_dataset.table.fragment import DataFile
 from lance_dataset.table.manifest import Manifest
 from lance_dataset.table.operations import CompactedSsTable, Update, UpdateMode
+from lance_dataset.table.row_addresses import by_fragment, offsets_of
 
 if TYPE_CHECKING:
     from lance_dataset.dataset import LanceDataset
@@ -38,7 +38,6 @@ __all__ = [
     "why_not_in_place",
 ]
 
-_OFFSETS = np.uint64((1 << ROW_BITS) - 1)
 #: Bytes that new column files must save before they are chosen without being asked for.
 _WORTHWHILE_BYTES = 1 << 20
 
@@ -85,7 +84,7 @@ def is_cheaper_in_place(dataset: LanceDataset, source: Source, matches: Matches)
         return False
     written = kept = 0.0
     source_bytes = source_row_bytes(source)
-    for owner, mine in grouped(matches.addresses >> np.uint64(ROW_BITS)):
+    for owner, mine in by_fragment(matches.addresses):
         fragment = _fragment(dataset, owner)
         written += fragment.physical_rows * source_bytes
         kept += len(mine) * fragment.bytes_per_row
@@ -123,9 +122,9 @@ def prepare_column_changes(
     check_writable(base.writer_flags, base.path)
     made = []
     try:
-        for owner, mine in grouped(matches.addresses >> np.uint64(ROW_BITS)):
+        for owner, mine in by_fragment(matches.addresses):
             fragment = _fragment(dataset, owner)
-            offsets = (matches.addresses[mine] & _OFFSETS).astype(np.int64)
+            offsets = offsets_of(matches.addresses[mine])
             values = partial(_values, dataset, columns, source, fragment, offsets, matches.source_rows[mine])
             made.append(
                 rewrite_columns(dataset, fragment, columns.changed, offsets, values, storage_version=storage_version)

@@ -18,8 +18,8 @@ __all__ = ["KeyIndex", "LastRows", "index_size"]
 
 #: Rows whose keys are described together: what must be decoded for that is bounded.
 _ROWS_AT_ONCE = 1 << 20
-#: Bytes per row at most: group, first row, number of rows; slots; end of a key.
-_BYTES_PER_ROW = 24 + 32 + 8
+#: Bytes per row at most: group, first row, number of rows; slots; their filter; end of a key.
+_BYTES_PER_ROW = 24 + 32 + 4 + 8
 
 
 def index_size(num_rows: int, key_bytes: int) -> int:
@@ -88,14 +88,19 @@ class KeyIndex:
         measure_groups(self._groups, first, sizes)
         return first, sizes
 
-    def probe(self, columns: Sequence[pa.Array]) -> NDArray[np.int64]:
-        """Group of the key of each target row, -1 where the source has no such key; several threads may call this.
+    def matches(self, columns: Sequence[pa.Array]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The target rows whose keys the source has; several threads may call this.
 
         Parameters
         ----------
         columns
             The key columns of a batch of the target, in the order of the source's. They are compared by value: a
             dictionary is what it stands for, and the width of offsets does not matter.
+
+        Returns
+        -------
+        places, groups : numpy.ndarray
+            int64: numbers of the rows, ascending, and the group of each.
 
         Raises
         ------
@@ -107,9 +112,16 @@ class KeyIndex:
             raise SchemaError(f"keys of other types than those of the source: {kinds}, not {self._kinds}; cast them")
         num_rows = len(columns[0])
         if self.num_groups == 0:
-            return np.full(num_rows, -1, np.int64)
-        groups = np.empty(num_rows, np.int64)
-        self._table.find(key_columns(columns), num_rows, groups)
+            return np.empty(0, np.int64), np.empty(0, np.int64)
+        places, groups = np.empty(num_rows, np.int64), np.empty(num_rows, np.int64)
+        found = self._table.find(key_columns(columns), num_rows, places, groups)
+        return places[:found], groups[:found]
+
+    def probe(self, columns: Sequence[pa.Array]) -> NDArray[np.int64]:
+        """Group of the key of each target row, -1 where the source has no such key; otherwise as `matches`."""
+        places, found = self.matches(columns)
+        groups = np.full(len(columns[0]), -1, np.int64)
+        groups[places] = found
         return groups
 
 

@@ -231,9 +231,11 @@ def _exactly(keys: pa.Array, target: pa.DataType) -> pa.Array:
     keys = _within(keys, target)
     cast = keys.cast(target, safe=not _is_number(target))
     # of a number that is cut or wraps around, another comes back
-    table, given, back = KeyTable(), np.empty(len(keys), np.int64), np.empty(len(keys), np.int64)
+    table, given, back = KeyTable(), np.empty(len(keys), np.int64), np.full(len(keys), -1, np.int64)
     table.add(key_columns([keys]), len(keys), given)
-    table.find(key_columns([cast.cast(keys.type, safe=False)]), len(keys), back)
+    places, groups = np.empty(len(keys), np.int64), np.empty(len(keys), np.int64)
+    found = table.find(key_columns([cast.cast(keys.type, safe=False)]), len(keys), places, groups)
+    back[places[:found]] = groups[:found]
     return cast if np.array_equal(given, back) else pc.if_else(pa.array(given == back), cast, None)
 
 

@@ -33,8 +33,11 @@ if TYPE_CHECKING:
 
 __all__ = ["Matches", "Matching", "find_matches", "matching_scan"]
 
-#: Target rows that are looked up together: few enough to stay in the caches, and to give all threads something to do.
-_WINDOW_ROWS = 1 << 17
+#: Target rows that are looked up together: few enough to stay in the caches, and at least so many parts of a table for
+#: each thread.
+_WINDOW_ROWS = 1 << 18
+_LEAST_ROWS = 1 << 14
+_PARTS = 2
 
 _Addresses = NDArray[np.uint64]
 _Rows = NDArray[np.int64]
@@ -166,8 +169,9 @@ def _matches_in_partitions(
 def _scan(dataset: LanceDataset, request: ScanRequest) -> Scan:
     reader = dataset._reader
     plan = strategy(reader, request)
-    first = min(plan.first_rows, _WINDOW_ROWS)
-    return Scan(reader, request, replace(plan, window_rows=min(plan.window_rows, _WINDOW_ROWS), first_rows=first))
+    part = max(reader.num_rows // (_PARTS * plan.threads), _LEAST_ROWS)
+    rows = min(plan.window_rows, part, _WINDOW_ROWS)
+    return Scan(reader, request, replace(plan, window_rows=rows, first_rows=min(plan.first_rows, rows)))
 
 
 def _rows(scan: Scan, selection: Selection, schema: pa.Schema) -> pa.RecordBatch:
@@ -256,19 +260,19 @@ class LookUp:
             Returns the addresses of the rows at some places.
         """
         clauses = self._clauses
-        groups = self._index.probe(rows.columns[: len(clauses.on)])
-        places = np.flatnonzero(groups >= 0)
-        groups_found = groups[places]
+        places, groups = self._index.matches(rows.columns[: len(clauses.on)])
         if clauses.matched is WhenMatched.FAIL and len(places):
             key = _key_text(rows, clauses.on, int(places[0]))
             raise InvalidInputError(f"Merge insert failed: found matching row with key values: {key}")
         if clauses.inserts:
-            self._is_found[groups_found] = True  # of several threads all write the same
+            self._is_found[groups] = True  # of several threads all write the same
         matched = source_rows = rest = _NO_ROWS
         if clauses.matched in (WhenMatched.UPDATE, WhenMatched.DELETE):
-            matched, source_rows = self._pairs(rows, places, groups_found)
+            matched, source_rows = self._pairs(rows, places, groups)
         if clauses.deletes_rest:
-            rest = self._rest(rows, np.flatnonzero(groups < 0))
+            is_rest = np.ones(rows.num_rows, bool)
+            is_rest[places] = False
+            rest = self._rest(rows, np.flatnonzero(is_rest))
         return _Found(addresses(matched), source_rows, addresses(rest))
 
     def _pairs(self, rows: pa.RecordBatch, places: _Rows, groups: _Rows) -> tuple[_Rows, _Rows]:

@@ -15,7 +15,9 @@ from lance_dataset.changes.merge.execution import Merge, MergeOptions, discard_m
 from lance_dataset.changes.merge.in_place import ColumnChanges, why_not_in_place
 from lance_dataset.changes.merge.matching import matching_scan
 from lance_dataset.query.metrics import ScanMetrics
-from lance_dataset.query.plan import PlanNode, rendered, scan_plan, seconds_text
+from lance_dataset.query.plan import scan_plan
+from lance_dataset.query.plan_nodes import PlanNode, rendered
+from lance_dataset.query.plan_text import seconds_text
 
 if TYPE_CHECKING:
     from lance_dataset.dataset import LanceDataset

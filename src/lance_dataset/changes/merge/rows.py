@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from lance_dataset.changes.merge.columns import MergeColumns
@@ -16,15 +17,15 @@ from lance_dataset.changes.merge.source import Source
 from lance_dataset.file.threads import cpu_count
 from lance_dataset.query.pool import stream
 from lance_dataset.query.projection import project, with_blob_values
-from lance_dataset.query.table_reader import ROW_BITS, TableReader, grouped
+from lance_dataset.query.table_reader import TableReader
 from lance_dataset.query.take import take_addresses
+from lance_dataset.table.row_addresses import by_fragment, fragments_of, offsets_of
 
 if TYPE_CHECKING:
     from lance_dataset.dataset import LanceDataset
 
 __all__ = ["in_write_order", "masked_rows", "new_rows", "row_ids_of"]
 
-_OFFSETS = np.uint64((1 << ROW_BITS) - 1)
 
 _Addresses = NDArray[np.uint64]
 _Rows = NDArray[np.int64]
@@ -111,7 +112,7 @@ def _chosen(source: Source, chosen: NDArray[np.bool_]) -> Iterator[pa.RecordBatc
 def _taken(batch: pa.RecordBatch, rows: _Rows) -> Iterator[pa.RecordBatch]:
     size = bounded_rows(batch.nbytes / max(batch.num_rows, 1))
     for start in range(0, len(rows), size):
-        yield batch.take(pa.array(rows[start : start + size]))
+        yield pc.take(batch, pa.array(rows[start : start + size]), boundscheck=False)
 
 
 def _with_target(
@@ -132,7 +133,7 @@ def _with_target(
 
 def _row_bytes(reader: TableReader, addresses: _Addresses) -> float:
     """Stored bytes of a row of the table, as some of the fragments that these rows are in have it."""
-    some = addresses[:: max(len(addresses) // 8, 1)] >> np.uint64(ROW_BITS)
+    some = fragments_of(addresses[:: max(len(addresses) // 8, 1)])
     found = [reader.fragment(owner) for owner in np.unique(some).tolist()]
     return max((fragment.bytes_per_row for fragment in found if fragment is not None), default=1.0)
 
@@ -142,10 +143,12 @@ def _row_bytes(reader: TableReader, addresses: _Addresses) -> float:
 
 def masked_rows(*addresses: _Addresses) -> dict[int, _Rows]:
     """Physical offsets by fragment id, ascending, of rows by their addresses, no two of which are the same."""
-    together = np.sort(np.concatenate(addresses))
-    owners = together >> np.uint64(ROW_BITS)
+    together = np.concatenate(addresses)
+    if bool((together[1:] < together[:-1]).any()):
+        together.sort(kind="stable")  # which finds the runs and merges them
+    owners = fragments_of(together)
     ends = [*(np.flatnonzero(owners[1:] != owners[:-1]) + 1).tolist(), len(owners)]
-    offsets = (together & _OFFSETS).astype(np.int64)
+    offsets = offsets_of(together)
     starts = [0, *ends[:-1]]
     return {int(owners[start]): offsets[start:end] for start, end in zip(starts, ends, strict=True) if start < end}
 
@@ -153,9 +156,9 @@ def masked_rows(*addresses: _Addresses) -> dict[int, _Rows]:
 def row_ids_of(reader: TableReader, addresses: _Addresses) -> _Addresses:
     """Stable row ids of rows by their addresses."""
     ids = np.empty(len(addresses), np.uint64)
-    for owner, mine in grouped(addresses >> np.uint64(ROW_BITS)):
+    for owner, mine in by_fragment(addresses):
         fragment = reader.fragment(owner)
         assert fragment is not None
         assert fragment.row_ids is not None
-        ids[mine] = fragment.row_ids.take((addresses[mine] & _OFFSETS).astype(np.int64))
+        ids[mine] = fragment.row_ids.take(offsets_of(addresses[mine]))
     return ids

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import TypeAlias
 
@@ -13,6 +13,8 @@ import numpy.typing as npt
 from lance_dataset.errors import CorruptFileError, InvalidInputError, UnsupportedError
 from lance_dataset.table.fragment import Fragment, Lineage, Spilled
 from lance_dataset.table.lineage.row_ids import RowIds, RowVersions
+from lance_dataset.table.lineage.segments import Runs
+from lance_dataset.table.lineage.version_index import VersionIndex
 from lance_dataset.table.manifest import Manifest
 from lance_dataset.table.old_tables.completion import Completion
 
@@ -41,25 +43,32 @@ class RowSources:
 
     def created_at(self, row_ids: _Numbers, default: int) -> _Numbers:
         """The version that created each row; `default` for rows that are nowhere."""
-        return self._look_up(row_ids, self._created, default)
+        return self._look_up(row_ids, self._created, "created_at_versions", default)
 
     def last_updated_at(self, row_ids: _Numbers, default: int) -> _Numbers:
         """The version that last changed each row; `default` for rows that are nowhere."""
-        return self._look_up(row_ids, self._updated, default)
+        return self._look_up(row_ids, self._updated, "last_updated_at_versions", default)
 
     def row_ids(self, fragment: Fragment) -> _Numbers:
         """Row ids of a fragment, in physical order."""
-        ids, where = fragment.row_ids, f"fragment {fragment.id}"
-        if isinstance(ids, Spilled):
-            return self._hidden(fragment, "row_ids")
-        return RowIds.decode(ids or b"", fragment.physical_rows, where).to_numpy()
+        return self._id_runs(fragment).to_numpy()
 
     def versions(self, fragment: Fragment, name: str) -> _Numbers:
         """Versions of the rows of a fragment, in physical order; `name` is that of the sequence."""
+        return self._version_runs(fragment, name).to_numpy()
+
+    def _id_runs(self, fragment: Fragment) -> Runs:
+        ids, where = fragment.row_ids, f"fragment {fragment.id}"
+        if isinstance(ids, Spilled):
+            return Runs.of(self._hidden(fragment, "row_ids"))
+        found = RowIds.decode(ids or b"", fragment.physical_rows, where)
+        return Runs.joined(segment.runs() for segment in found.segments)
+
+    def _version_runs(self, fragment: Fragment, name: str) -> RowVersions:
         versions = getattr(fragment, name)
         if isinstance(versions, Spilled):
-            return self._hidden(fragment, name)
-        return RowVersions.decode(versions, fragment.physical_rows, f"fragment {fragment.id}").to_numpy()
+            return RowVersions.from_values(self._hidden(fragment, name))
+        return RowVersions.decode(versions, fragment.physical_rows, f"fragment {fragment.id}")
 
     def _hidden(self, fragment: Fragment, name: str) -> _Numbers:
         if self._files is None:
@@ -69,47 +78,25 @@ class RowSources:
         return self._files.hidden_column(fragment, name, self._base.base_paths)
 
     @cached_property
-    def _created(self) -> _Index:
+    def _created(self) -> VersionIndex:
         return self._index("created_at_versions", touched=True)
 
     @cached_property
-    def _updated(self) -> _Index:
+    def _updated(self) -> VersionIndex:
         return self._index("last_updated_at_versions", touched=True)
 
-    def _look_up(self, row_ids: _Numbers, index: _Index, default: int) -> _Numbers:
+    def _index(self, name: str, *, touched: bool) -> VersionIndex:
+        listed = self._base.fragment_list
+        positions = np.flatnonzero(np.isin(listed.ids, list(self._touched)) == touched).tolist()
+        fragments = map(listed.__getitem__, positions)
+        return VersionIndex.build((self._id_runs(each), self._version_runs(each, name)) for each in fragments)
+
+    def _look_up(self, row_ids: _Numbers, index: VersionIndex, name: str, default: int) -> _Numbers:
         versions, found = index.look_up(row_ids)
         if not found.all():
-            elsewhere, found_elsewhere = self._index(index.name, touched=False).look_up(row_ids)
+            elsewhere, found_elsewhere = self._index(name, touched=False).look_up(row_ids)
             versions = np.where(found, versions, np.where(found_elsewhere, elsewhere, np.uint64(default)))
         return versions
-
-    def _index(self, name: str, *, touched: bool) -> _Index:
-        ids, versions = [np.empty(0, np.uint64)], [np.empty(0, np.uint64)]
-        listed = self._base.fragment_list
-        for position in np.flatnonzero(np.isin(listed.ids, list(self._touched)) == touched).tolist():
-            fragment = listed[position]
-            ids.append(self.row_ids(fragment))
-            versions.append(self.versions(fragment, name))
-        all_ids = np.concatenate(ids)
-        order = np.argsort(all_ids, kind="stable")
-        return _Index(name, all_ids[order], np.concatenate(versions)[order])
-
-
-@dataclass(frozen=True)
-class _Index:
-    """Ascending row ids and a version of each, equal ids in the order of their fragments."""
-
-    name: str
-    ids: _Numbers
-    versions: _Numbers
-
-    def look_up(self, row_ids: _Numbers) -> tuple[_Numbers, npt.NDArray[np.bool_]]:
-        """Versions of rows, and whether they are there."""
-        if len(self.ids) == 0:
-            return np.zeros(len(row_ids), np.uint64), np.zeros(len(row_ids), np.bool_)
-        # of several rows that had an id the last one lives: rows move to fragments with greater ids
-        at = np.maximum(np.searchsorted(self.ids, row_ids, side="right") - 1, 0)
-        return self.versions[at], self.ids[at] == row_ids
 
 
 def with_lineage(

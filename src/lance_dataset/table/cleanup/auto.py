@@ -10,6 +10,7 @@ from typing import TypeVar
 
 from lance_dataset.errors import InvalidInputError
 from lance_dataset.io.base import ObjectStore
+from lance_dataset.io.truth import strict_truth
 from lance_dataset.table.cleanup.durations import parse_duration
 from lance_dataset.table.cleanup.plan import CleanupPolicy
 from lance_dataset.table.cleanup.removal import Removed, cleanup
@@ -105,6 +106,7 @@ def _number(text: str) -> int:
 
 
 def _flag(text: str) -> bool:
-    if text not in ("true", "false"):
+    truth = strict_truth(text)
+    if truth is None:
         raise InvalidInputError("'true' or 'false' is needed")
-    return text == "true"
+    return truth

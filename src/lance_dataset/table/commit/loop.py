@@ -16,7 +16,7 @@ from lance_dataset.io.base import ObjectStore
 from lance_dataset.table.apply import first_manifest, next_manifest
 from lance_dataset.table.commit.backoff import Backoff
 from lance_dataset.table.commit.history import read_transaction_of
-from lance_dataset.table.commit.leftovers import fragments_in, remove_superseded, remove_uncommitted
+from lance_dataset.table.commit.leftovers import ChangeFiles, fragments_in, remove_superseded
 from lance_dataset.table.commit.lost_history import compare_states
 from lance_dataset.table.commit.publish import committed_before, publish_version
 from lance_dataset.table.commit.rebase import check_overlaid_rows, check_reuse_index, rebase_index, rebase_rows
@@ -152,17 +152,8 @@ def commit_transaction(
     if detached:
         return _commit_detached(store, root, transaction, read_manifest)
     commit = _Commit(store, root, transaction, read_manifest, affected_rows, max_retries, timeout)
-    try:
+    with ChangeFiles(store, root, masked=commit.rewritten).taken_back(transaction.read_version):
         made = commit.run()
-    except CommitConflictError as error:
-        if error.retryable:  # so it is no version, and nobody knows of the files
-            remove_superseded(store, root, commit.rewritten, kept=())
-        else:
-            remove_uncommitted(store, root, commit.rewritten, transaction.read_version)
-        raise
-    except BaseException:
-        remove_uncommitted(store, root, commit.rewritten, transaction.read_version)
-        raise
     remove_superseded(store, root, commit.rewritten, fragments_in(made, commit.rewritten))
     # Imported here, as it looks at all that commits make.
     from lance_dataset.table.cleanup.auto import auto_cleanup

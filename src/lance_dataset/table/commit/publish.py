@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import time
+from contextlib import suppress
 from dataclasses import replace
 
 from lance_dataset._version import __version__
@@ -12,6 +13,7 @@ from lance_dataset.errors import (
     AlreadyExistsError,
     CommitConflictError,
     DatasetNotFoundError,
+    LanceError,
     MissingFileError,
     UnsupportedError,
     VersionNotFoundError,
@@ -95,6 +97,11 @@ def publish_version(
             if created:
                 store.delete(transaction_path)
             raise
+    except BaseException:
+        if created and _is_not_made(store, root, signed):
+            with suppress(LanceError, OSError):
+                store.delete(transaction_path)
+        raise
     if naming is not Naming.DETACHED:
         _write_hint(store, root, signed.version)
     if naming is Naming.V1 and signed.storage_version == LEGACY_VERSION:
@@ -108,6 +115,15 @@ def _commit_id(store: ObjectStore, root: str, version: int) -> tuple[int, str] |
         return read_commit_id(store, locate_version(store, root, version))
     except (MissingFileError, DatasetNotFoundError, VersionNotFoundError):
         return None
+
+
+def _is_not_made(store: ObjectStore, root: str, manifest: Manifest) -> bool:
+    """Whether a version whose manifest could not be written is surely none, or that of another writer."""
+    try:
+        found = _commit_id(store, root, manifest.version)
+    except (LanceError, OSError):
+        return False
+    return found is None or found[1] != manifest.transaction_file
 
 
 def _put_transaction(store: ObjectStore, path: str, encoded: bytes) -> bool:

@@ -30,6 +30,7 @@ from lance_dataset.table.lineage.plain_ids import PlainIds
 from lance_dataset.table.lineage.rank import RankedBits
 from lance_dataset.table.lineage.row_ids import RowIds
 from lance_dataset.table.lineage.segments import Bitmap, Range, Runs, Segment, Values
+from lance_dataset.table.row_addresses import first_address, first_addresses, split_address
 
 __all__ = ["IndexedFragment", "RowIdIndex"]
 
@@ -265,7 +266,7 @@ def _plain_layer(plain: PlainIds) -> _Layer:
     """Fragments of which no two have an id in common."""
     order = np.argsort(plain.first)
     first, last = plain.first[order], plain.last[order]
-    addresses = plain.fragment_ids[order].astype(np.uint64) << np.uint64(32)
+    addresses = first_addresses(plain.fragment_ids[order])
     return _Layer(first, (last - first).astype(np.uint32), addresses, None, RankedBits.joined([]))
 
 
@@ -319,7 +320,7 @@ def _gathered(parts: Sequence[_Part]) -> _Stretches:
         ids, addresses = ids[order], addresses[order]
         twice = np.flatnonzero(ids[1:] == ids[:-1])
         if len(twice):
-            owner = int(addresses[twice[0]]) >> 32
+            owner, _ = split_address(int(addresses[twice[0]]))
             raise CorruptFileError(f"fragment {owner}: the row id {int(ids[twice[0]])} is there twice")
     one = np.uint64(1)
     begins = np.append(True, (ids[1:] - ids[:-1] != one) | (addresses[1:] - addresses[:-1] != one))
@@ -346,7 +347,7 @@ class _Part:
 
     @property
     def address(self) -> int:
-        return (self.fragment.id << 32) + self.start
+        return first_address(self.fragment.id) + self.start
 
     @property
     def base(self) -> np.uint64:

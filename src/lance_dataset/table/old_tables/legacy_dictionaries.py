@@ -1,4 +1,4 @@
-"""The dictionaries of legacy (0.1) fragments that were written elsewhere and are about to be committed.
+"""The dictionaries of legacy (0.1) fragments that are about to be committed.
 
 A legacy table has one array of values per dictionary field, in its manifest. Each data file carries a copy of those it
 was written with: that is where they are found when only the fragments are at hand.
@@ -19,7 +19,14 @@ from lance_dataset.table.fragment import LEGACY_VERSION, DataFile, Fragment
 from lance_dataset.table.manifest import Manifest
 from lance_dataset.table.paths import FileLocator
 
-__all__ = ["check_dictionaries", "is_extension", "replaced_fields", "with_file_dictionaries", "without_dictionaries"]
+__all__ = [
+    "check_dictionaries",
+    "check_dictionaries_kept",
+    "is_extension",
+    "replaced_fields",
+    "with_file_dictionaries",
+    "without_dictionaries",
+]
 
 
 def with_file_dictionaries(
@@ -93,6 +100,27 @@ def check_dictionaries(schema: Schema, fragments: Sequence[Fragment], locator: F
                     f"column {field.name!r}: data file {file.path!r} was written with another dictionary than that of "
                     "the table, which cannot change in a legacy (0.1) table; write the fragments in mode 'append'"
                 )
+
+
+def check_dictionaries_kept(before: Schema, after: Schema) -> None:
+    """Refuse new dictionary values of a legacy table: those in its manifest are for all its files.
+
+    Parameters
+    ----------
+    before, after
+        Schema of the table, and that of new files.
+
+    Raises
+    ------
+    SchemaError
+        Naming the column.
+    """
+    for old, new in zip(before.walk(), after.walk(), strict=True):
+        if new.dictionary_values is not None and not is_extension(old.dictionary_values, new.dictionary_values):
+            raise SchemaError(
+                f"column {old.name!r}: its rows need dictionary values that the legacy (0.1) table does not have; "
+                "compact the dataset with data_storage_version='2.0' or later"
+            )
 
 
 def is_extension(longer: pa.Array | None, values: pa.Array | None) -> bool:
