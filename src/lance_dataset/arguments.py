@@ -8,7 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from lance_dataset.errors import InvalidInputError, UnsupportedError, VersionNotFoundError, nearest_name_hint
+from lance_dataset.errors import (
+    InvalidInputError,
+    OutOfRangeError,
+    UnsupportedError,
+    VersionNotFoundError,
+    nearest_name_hint,
+)
 
 __all__ = [
     "check_arrow_options",
@@ -64,24 +70,26 @@ def check_count(name: str, value: object) -> None:
     if isinstance(value, bool) or not isinstance(value, int | np.integer):
         raise TypeError(f"{name} must be an integer, not {type(value).__name__}")
     if value < 0:
-        raise InvalidInputError(f"{name.capitalize()} must be non-negative")
+        raise OutOfRangeError(f"{name.capitalize()} must be non-negative, got {value}")
 
 
-def checked_integer(name: str, value: object) -> int:
-    """A number as a Python integer: TypeError for what is no integer, OverflowError for what 64 bits cannot hold."""
+def checked_integer(name: str, value: object, bits: int = 64) -> int:
+    """A number as a Python integer: TypeError for what is no integer, OutOfRangeError for what the bits cannot hold."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer):
         raise TypeError(f"{name} must be an integer, not {type(value).__name__}")
     if value < 0:
-        raise OverflowError(f"{name} must not be negative, got {value}")
-    if value >= 1 << 64:
-        raise OverflowError(f"{name} must be below 2**64, got {value}")
+        raise OutOfRangeError(f"{name} must not be negative, got {value}")
+    if int(value) >= 1 << bits:
+        raise OutOfRangeError(f"{name} must be below 2**{bits}, got {value}")
     return int(value)
 
 
 def check_duration(name: str, value: object) -> None:
-    """Refuse what is no timedelta."""
+    """Refuse what is no timedelta, or negative."""
     if not isinstance(value, dt.timedelta):
         raise TypeError(f"{name} must be a datetime.timedelta, not {type(value).__name__}")
+    if value < dt.timedelta(0):
+        raise InvalidInputError(f"{name} must not be negative, got {value}")
 
 
 def check_order(order: object) -> str:

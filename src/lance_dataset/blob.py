@@ -16,8 +16,9 @@ from lance_dataset.file.blob_fields import is_described
 from lance_dataset.query.blobs import BlobRange, blob_range, read_blob_values, select_blobs
 from lance_dataset.query.fragment_reader import FragmentReader
 from lance_dataset.query.projection import OutputColumn
-from lance_dataset.query.table_reader import ROW_BITS, TableReader
+from lance_dataset.query.table_reader import TableReader
 from lance_dataset.schema import Field
+from lance_dataset.table.row_addresses import fragments_of
 
 __all__ = ["DEFAULT_BLOB_BUFFER_SIZE", "BlobAccess", "BlobFile", "blob_file_columns"]
 
@@ -280,7 +281,7 @@ def blob_file_columns(
     dict
         By position of the column: for each row a `BlobFile`, or a dictionary with such inside, or None.
     """
-    numbers = (addresses >> np.uint64(ROW_BITS)).tolist()
+    numbers = fragments_of(addresses).tolist()
     fragments = {number: reader.fragment(number) for number in set(numbers)}
     owners = [fragments[number] for number in numbers]
     columns = {}

@@ -260,7 +260,7 @@ class Committing:
         ------
         InvalidInputError
             Neither `compared_against` nor the pair is given, or both.
-        TypeError, OverflowError
+        TypeError, OutOfRangeError
             A version is no number, or negative.
         """
         dataset = cast("LanceDataset", self)

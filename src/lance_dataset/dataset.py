@@ -10,11 +10,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeAlias
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lance_dataset.arguments import check_arrow_options, check_count
+from lance_dataset.arguments import check_arrow_options, check_count, checked_integer
 from lance_dataset.blob import BlobAccess
 from lance_dataset.committing import Committing
 from lance_dataset.errors import (
@@ -438,8 +437,7 @@ class LanceDataset(
 
     def get_fragment(self, fragment_id: int) -> LanceFragment | None:
         """The fragment of that id, None if there is none."""
-        if not isinstance(fragment_id, int | np.integer):
-            raise TypeError(f"fragment_id must be an integer, not {type(fragment_id).__name__}")
+        fragment_id = checked_integer("fragment_id", fragment_id)
         fixed = self._snapshot()
         return None if fixed._manifest.fragment(fragment_id) is None else LanceFragment(fixed, fragment_id)
 

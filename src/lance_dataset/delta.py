@@ -61,7 +61,7 @@ def delta_range(
     ------
     InvalidInputError
         Not exactly one of `compared_against` and the pair of versions is given.
-    TypeError, OverflowError
+    TypeError, OutOfRangeError
         A version is no number, or negative.
     """
     pair = {"begin_version": begin_version, "end_version": end_version}

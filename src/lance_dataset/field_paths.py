@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 
-from lance_dataset.errors import FieldNotFoundError, InvalidInputError, nearest_name_hint
+from lance_dataset.errors import FieldNotFoundError, InvalidInputError
 from lance_dataset.schema import Field, Schema
 
 __all__ = ["find_field", "find_path"]
@@ -33,17 +32,13 @@ def find_path(schema: Schema, path: str) -> tuple[Field, ...]:
     """
     if not isinstance(path, str):
         raise TypeError(f"fields are named by text, not by {type(path).__name__}")
-    nodes, found = schema.fields, []
-    for name in _segments(path):
-        node = next((node for node in nodes if node.name == name), None)
-        if node is None:
-            hint = nearest_name_hint(path, _paths(schema.fields))
-            raise FieldNotFoundError(f"Field {path!r} not found: it does not exist in the dataset{hint}")
-        found.append(node)
-        nodes = node.children
-    if not found:
+    names = _segments(path)
+    if not names:
         raise FieldNotFoundError("the path of a field must not be empty")
-    return tuple(found)
+    try:
+        return schema.descend(names)
+    except FieldNotFoundError as error:
+        raise FieldNotFoundError(f"Field {path!r} not found: {error}") from error
 
 
 def _segments(path: str) -> list[str]:
@@ -56,11 +51,3 @@ def _segments(path: str) -> list[str]:
         names.append(quoted.replace("``", "`") if quoted else plain)
         position = match.end() + 1
     return names
-
-
-def _paths(nodes: Sequence[Field], above: str = "") -> list[str]:
-    found = []
-    for node in nodes:
-        path = f"{above}{node.name}"
-        found += [path, *_paths(node.children, f"{path}.")]
-    return found

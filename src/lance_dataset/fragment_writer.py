@@ -16,6 +16,7 @@ from lance_dataset.input import as_batches
 from lance_dataset.operations import LanceOperation, Transaction
 from lance_dataset.session import Session
 from lance_dataset.settings import DatasetBasePath
+from lance_dataset.table.commit.leftovers import ChangeFiles, data_files_of
 from lance_dataset.target import WriteTarget
 from lance_dataset.target_bases import data_folders, registered_bases
 from lance_dataset.writer import (
@@ -23,7 +24,6 @@ from lance_dataset.writer import (
     DEFAULT_MAX_ROWS_PER_FILE,
     DEFAULT_MAX_ROWS_PER_GROUP,
     WriteOptions,
-    remove_data_files,
     write_fragment_files,
 )
 
@@ -124,4 +124,5 @@ def remove_uncommitted(
 ) -> None:
     """Remove the data files of fragments that `write_fragments` made and nobody will commit."""
     target = WriteTarget.find(dataset_uri, storage_options, None)
-    remove_data_files(target.store, target.root, [fragment.to_fragment() for fragment in fragments])
+    files = data_files_of(fragment.to_fragment() for fragment in fragments)
+    ChangeFiles(target.store, target.root, files).remove()

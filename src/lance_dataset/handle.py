@@ -9,7 +9,7 @@ from lance_dataset.io.base import ObjectStore
 from lance_dataset.io.statistics import IOStats
 from lance_dataset.query.table_reader import TableReader
 from lance_dataset.session import Session
-from lance_dataset.table.indices.reuse import find_reuse_index, moved_addresses
+from lance_dataset.table.indices.reuse import find_reuse_index, relocation
 from lance_dataset.table.manifest import Manifest
 
 __all__ = ["Handle"]
@@ -94,5 +94,5 @@ class Handle:
         if index is None:
             return None
         given = addrs.is_null().to_numpy(zero_copy_only=False)
-        moved, gone = moved_addresses(index, self._reader.locator, addrs.fill_null(0).to_numpy())
+        moved, gone = relocation(index, self._reader.locator).locate(addrs.fill_null(0).to_numpy())
         return pa.array(moved, pa.uint64(), mask=gone | given)

@@ -12,7 +12,7 @@ from lance_dataset.errors import InvalidInputError, SchemaError, nearest_name_hi
 from lance_dataset.file.storage import storage_batch
 from lance_dataset.schema import Field, Schema
 
-__all__ = ["as_batches", "check_append_schema", "storage_batch"]
+__all__ = ["as_batches", "check_append_schema", "has_no_rows", "storage_batch"]
 
 _HUGGING_FACE_ROWS = 1024
 
@@ -59,6 +59,18 @@ def as_batches(data: Any, schema: pa.Schema | None = None) -> tuple[pa.Schema, I
     return _foreign_batches(data, schema)
 
 
+def has_no_rows(data: Any) -> bool:
+    """Whether data is a table or DataFrame without rows; streams are not looked into."""
+    if isinstance(data, pa.Table | pa.RecordBatch):
+        return bool(data.num_rows == 0)
+    return _is_frame(data, "pandas", "polars") and len(data) == 0
+
+
+def _is_frame(data: Any, *libraries: str) -> bool:
+    root = type(data).__module__.partition(".")[0]
+    return root in libraries and type(data).__name__ == "DataFrame"
+
+
 def _arrow_schema(schema: Any) -> pa.Schema | None:
     if schema is None or isinstance(schema, pa.Schema):
         return schema
@@ -68,10 +80,9 @@ def _arrow_schema(schema: Any) -> pa.Schema | None:
 
 
 def _foreign_batches(data: Any, schema: pa.Schema | None) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
-    root = type(data).__module__.partition(".")[0]
-    if root == "pandas" and type(data).__name__ == "DataFrame":
+    if _is_frame(data, "pandas"):
         return as_batches(_convert(lambda: pa.Table.from_pandas(data, schema=schema)))
-    if root == "polars" and type(data).__name__ == "DataFrame":
+    if _is_frame(data, "polars"):
         return as_batches(data.to_arrow())
     if isinstance(data, Mapping):
         return as_batches(_convert(lambda: pa.Table.from_pydict(dict(data), schema=schema)))
@@ -86,13 +97,14 @@ def _foreign_batches(data: Any, schema: pa.Schema | None) -> tuple[pa.Schema, It
     if isinstance(data, list) and data and hasattr(data[0], "model_dump"):
         return as_batches(_rows_table([item.model_dump() for item in data], schema))
     if isinstance(data, (str, bytes)) or not isinstance(data, Iterable):
-        raise TypeError(_unknown(data, root))
+        raise TypeError(_unknown(data))
     if schema is None:
         raise InvalidInputError("Must provide schema to write dataset from RecordBatch iterable")
     return schema, _cast_all(data, schema)
 
 
-def _unknown(data: Any, root: str) -> str:
+def _unknown(data: Any) -> str:
+    root = type(data).__module__.partition(".")[0]
     if root == "polars" and type(data).__name__ == "LazyFrame":
         return f"Unknown data type {type(data)}: call .collect() to get a DataFrame first"
     return (

@@ -11,12 +11,13 @@ import pyarrow as pa
 
 from lance_dataset.arguments import check_duration, checked_integer
 from lance_dataset.changes.merge.clauses import MergeClauses, WhenMatched, WriteMode, key_columns
+from lance_dataset.changes.merge.columns import empty_source
 from lance_dataset.changes.merge.execution import Merge, MergeOptions, commit_merge
 from lance_dataset.changes.merge.plan import analyzed_plan, explained_plan
 from lance_dataset.changes.retry import DEFAULT_CONFLICT_RETRIES, DEFAULT_RETRY_TIMEOUT, repeated_on_conflict
 from lance_dataset.errors import InvalidInputError, UnsupportedError
 from lance_dataset.file.versions import resolve_version
-from lance_dataset.input import as_batches
+from lance_dataset.input import as_batches, has_no_rows
 from lance_dataset.operations import Transaction
 from lance_dataset.operations.conversion import from_table_transaction
 from lance_dataset.query.expr import compile_filter
@@ -142,14 +143,12 @@ class MergeInsertBuilder:
 
     def conflict_retries(self, max_retries: int) -> MergeInsertBuilder:
         """How often to compute the merge anew when other writers changed the same rows (10 by default)."""
-        self._retries = checked_integer("max_retries", max_retries)
+        self._retries = checked_integer("max_retries", max_retries, bits=32)
         return self
 
     def retry_timeout(self, timeout: dt.timedelta) -> MergeInsertBuilder:
         """How long to go on doing so (30 seconds by default)."""
         check_duration("timeout", timeout)
-        if timeout < dt.timedelta(0):
-            raise InvalidInputError(f"timeout must not be negative, got {timeout}")
         self._timeout = timeout
         return self
 
@@ -281,8 +280,11 @@ class MergeInsertBuilder:
         options = self._options
         if options.target_all_bases is not None and options.target_bases is not None:
             raise InvalidInputError("Cannot specify target_all_bases together with target_bases")
+        table = self._dataset._manifest.schema
         given, batches = as_batches(data_obj, schema)
-        return Merge.collect(self._dataset._manifest.schema, self._clauses, self._options, given, batches)
+        if has_no_rows(data_obj):
+            given, batches = empty_source(table, given, self._clauses), iter(())
+        return Merge.collect(table, self._clauses, self._options, given, batches)
 
 
 def _names(on: object) -> list[str]:

@@ -73,7 +73,7 @@ def dataset(
     ------
     DatasetNotFoundError, VersionNotFoundError
         There is no such dataset or version.
-    TypeError, OverflowError
+    TypeError, OutOfRangeError
         A size that is no integer, or negative; something that is no session.
     """
     refuse(

@@ -321,19 +321,43 @@ class Schema:
         return Schema(tuple(selected.values()), self.metadata)
 
     def resolve(self, column: str) -> tuple[Field, ...]:
-        """Fields from the top level down to the one a (dotted) name means."""
+        """Fields from the top level down to the one a (dotted) name means; items of lists need not be named.
+
+        Raises
+        ------
+        FieldNotFoundError
+            No such field.
+        """
         if column in self._by_name or "." not in column:
             return (self.top_level(column),)
-        parts = column.split(".")
-        path = [self.top_level(parts[0])]
-        for part in parts[1:]:
-            child = path[-1].child(part)
-            if child is None and path[-1].logical_type in NESTED_TYPES - {"struct"}:
+        return self.descend(column.split("."), through_items=True)
+
+    def descend(self, names: Sequence[str], *, through_items: bool = False) -> tuple[Field, ...]:
+        """Fields from the top level down, by the name of each.
+
+        Parameters
+        ----------
+        names
+            At least one name.
+        through_items
+            Whether fields of list items and map entries are found below the list or map itself, too.
+
+        Raises
+        ------
+        FieldNotFoundError
+            No such field; the message suggests the nearest name.
+        """
+        path = [self.top_level(names[0])]
+        for level, name in enumerate(names[1:], 1):
+            child = path[-1].child(name)
+            if child is None and through_items and path[-1].logical_type in NESTED_TYPES - {"struct"}:
                 path.append(path[-1].children[0])
-                child = path[-1].child(part)
+                child = path[-1].child(name)
             if child is None:
-                hint = nearest_name_hint(part, [node.name for node in path[-1].children])
-                raise FieldNotFoundError(f"no field {part!r} in column {path[-1].name!r} (asked for {column!r}){hint}")
+                asked = ".".join(names)
+                known = [".".join((*names[:level], node.name)) for node in path[-1].children]
+                hint = nearest_name_hint(asked, known)
+                raise FieldNotFoundError(f"no field {name!r} in column {path[-1].name!r} (asked for {asked!r}){hint}")
             path.append(child)
         return tuple(path)
 

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-
-from lance_dataset.arguments import refuse
+from lance_dataset.arguments import checked_integer, refuse
 from lance_dataset.display import byte_count
 from lance_dataset.io.base import ObjectStore
 from lance_dataset.io.resolve import resolve
@@ -37,7 +35,7 @@ class Session:
 
     Raises
     ------
-    TypeError, OverflowError
+    TypeError, OutOfRangeError
         A limit that is no integer, or negative.
     UnsupportedError
         A backend or a registry.
@@ -114,11 +112,7 @@ def check_size(name: str, value: object) -> int | None:
     """A size given by a user, None where there is none; refuses what is no integer, or negative."""
     if value is None:
         return None
-    if isinstance(value, bool) or not isinstance(value, int | np.integer):
-        raise TypeError(f"{name} must be an integer, not {type(value).__name__}")
-    if value < 0:
-        raise OverflowError(f"{name} must not be negative, got {value}")
-    return int(value)
+    return checked_integer(name, value)
 
 
 def check_session(session: object) -> Session | None:

@@ -14,7 +14,6 @@ from lance_dataset.errors import (
     AlreadyExistsError,
     CommitConflictError,
     InvalidInputError,
-    LanceError,
     SchemaError,
 )
 from lance_dataset.file.blob_fields import check_table_blobs
@@ -38,7 +37,7 @@ from lance_dataset.table.old_tables.legacy_dictionaries import (
     without_dictionaries,
 )
 from lance_dataset.table.transaction import Transaction as TableTransaction
-from lance_dataset.table.versions import latest_version, list_versions, read_latest, read_named, read_newest
+from lance_dataset.table.versions import latest_version, read_latest, read_newest
 
 if TYPE_CHECKING:
     from lance_dataset.dataset import LanceDataset
@@ -220,21 +219,6 @@ class WriteTarget:
                     f"dictionary of {node.name!r}; append the data again",
                     retryable=True,
                 )
-
-    def holds(self, fragments: Sequence[Fragment]) -> bool:
-        """Whether a version made since `find` has files of these fragments; True where that cannot be found out.
-
-        A commit that failed (an interrupt, a disk error) may have failed after its manifest was in place. Its files
-        must stay then; files that nobody refers to do no harm.
-        """
-        ours = {file.path for fragment in fragments for file in fragment.files}
-        first = 1 if self.manifest is None else self.manifest.version + 1
-        try:
-            newer = [name for name in list_versions(self.store, self.root) if name.version >= first]
-            manifests = (read_named(self.store, self.root, name) for name in newer)
-            return any(file.path in ours for made in manifests for each in made.fragments for file in each.files)
-        except (LanceError, OSError):
-            return True
 
 
 def _lacks_dictionaries(manifest: Manifest) -> bool:

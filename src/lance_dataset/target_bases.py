@@ -9,9 +9,8 @@ from lance_dataset.io.resolve import resolve
 from lance_dataset.settings import DatasetBasePath
 from lance_dataset.table.apply.settings import numbered_bases
 from lance_dataset.table.manifest import BasePath
-from lance_dataset.table.paths import FileLocator
+from lance_dataset.table.paths import DataFolder, FileLocator
 from lance_dataset.target import WriteTarget
-from lance_dataset.writer import DataFolder
 
 __all__ = ["data_folders", "registered_bases"]
 

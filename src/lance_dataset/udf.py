@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import pyarrow as pa
 
-from lance_dataset.errors import CorruptFileError, InvalidInputError
+from lance_dataset.errors import CorruptFileError, InvalidInputError, StorageError
 from lance_dataset.input import as_batches
 
 if TYPE_CHECKING:
@@ -22,6 +22,9 @@ __all__ = ["BatchUDF", "BatchUDFCheckpoint", "batch_udf", "normalize_transform"]
 
 #: Takes a batch, returns one of as many rows with the new columns, or a DataFrame.
 BatchFunction: TypeAlias = "Callable[[pa.RecordBatch], Any]"
+
+#: Seconds to wait for others who are at work with a checkpoint.
+_PATIENCE = 5.0
 
 # The table `fragments` is that of the reference, so each finishes what the other has begun. The reference pickles
 # batches, and pickles can run anything, so those are kept in a table of their own.
@@ -45,6 +48,8 @@ class BatchUDFCheckpoint:
     ------
     CorruptFileError
         The file is no such database.
+    StorageError
+        It cannot be opened, or others are at work with it.
     TypeError
         No path.
     """
@@ -76,9 +81,11 @@ class BatchUDFCheckpoint:
         """A connection whose changes are kept if all goes well."""
         connection: sqlite3.Connection | None = None
         try:
-            connection = sqlite3.connect(self.path)
+            connection = sqlite3.connect(self.path, timeout=_PATIENCE)
             yield connection
             connection.commit()
+        except sqlite3.OperationalError as error:
+            raise StorageError(f"checkpoint file {self.path!r} cannot be used: {error}{_advice(error)}") from error
         except sqlite3.DatabaseError as error:
             raise CorruptFileError(
                 f"checkpoint file {self.path!r} cannot be used: {error}; if nothing else uses it, remove it to start "
@@ -124,6 +131,18 @@ class BatchUDFCheckpoint:
     def cleanup(self) -> None:
         """Remove the file."""
         Path(self.path).unlink(missing_ok=True)
+
+
+def _advice(error: sqlite3.OperationalError) -> str:
+    """What to do about a checkpoint that is no damaged file; the tail of a message."""
+    text = str(error)
+    if "locked" in text or "busy" in text:
+        return "; another process or thread is at work with it: wait for it, or give each a file of its own"
+    if "open" in text or "readonly" in text:
+        return "; its folder must exist, and both must be writable"
+    if text.startswith("no such"):
+        return "; it is the database of another program: give another path"
+    return ""
 
 
 def _decoded(data: Any, path: str) -> pa.RecordBatch:

@@ -17,6 +17,7 @@ from lance_dataset.input import as_batches
 from lance_dataset.io.base import CommitLock
 from lance_dataset.session import Session
 from lance_dataset.settings import AutoCleanupConfig, DatasetBasePath, auto_cleanup_settings
+from lance_dataset.table.commit.leftovers import ChangeFiles, data_files_of
 from lance_dataset.target import WriteTarget
 from lance_dataset.target_bases import data_folders, registered_bases
 from lance_dataset.writer import (
@@ -24,7 +25,6 @@ from lance_dataset.writer import (
     DEFAULT_MAX_ROWS_PER_FILE,
     DEFAULT_MAX_ROWS_PER_GROUP,
     WriteOptions,
-    remove_data_files,
     write_fragment_files,
 )
 
@@ -153,14 +153,11 @@ def write_dataset(
         version, max_rows_per_file, max_bytes_per_file, data_cache_bytes, max_page_bytes, max_rows_per_group
     )
     fragments, lance_schema = write_fragment_files(target.store, target.root, lance_schema, batches, options, folders)
-    try:
+    files = ChangeFiles(target.store, target.root, data_files_of(fragments), folders=folders)
+    with files.taken_back(0 if target.manifest is None else target.manifest.version):
         manifest = target.commit(
             mode, lance_schema, fragments, version, properties, enable_v2_manifest_paths, enable_stable_row_ids
         )
-    except BaseException:
-        if not target.holds(fragments):
-            remove_data_files(target.store, target.root, fragments, folders)
-        raise
     if isinstance(uri, LanceDataset):
         return uri._at(manifest)
     return LanceDataset(

@@ -4,27 +4,28 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import cycle
 
 import pyarrow as pa
 
+from lance_dataset.arguments import checked_integer
 from lance_dataset.errors import InvalidInputError
 from lance_dataset.file.summary import DataFileSummary
 from lance_dataset.file.writer import DataFileWriter, LegacyFileWriter, LegacyWrite, open_writer
 from lance_dataset.input import storage_batch
-from lance_dataset.io.base import ObjectStore
+from lance_dataset.io.base import ObjectStore, OutputFile
 from lance_dataset.schema import Schema
+from lance_dataset.table.commit.leftovers import ChangeFiles, data_files_of
 from lance_dataset.table.fragment import LEGACY_VERSION, DataFile, Fragment
-from lance_dataset.table.paths import DATA_FOLDER
+from lance_dataset.table.paths import DATA_FOLDER, DataFolder
 
 __all__ = [
-    "DataFolder",
     "WriteOptions",
-    "new_file_name",
-    "remove_data_files",
+    "new_data_file",
     "write_fragment_files",
     "written_file",
     "written_fragment",
@@ -62,7 +63,7 @@ class WriteOptions:
 
     def __post_init__(self) -> None:
         for name in ("max_rows_per_file", "max_bytes_per_file", "max_rows_per_group"):
-            value = getattr(self, name)
+            value = checked_integer(name, getattr(self, name))
             if value < 1:
                 raise InvalidInputError(f"{name} must be at least 1, not {value}")
 
@@ -73,21 +74,16 @@ def new_file_name() -> str:
     return "".join(f"{byte:08b}" for byte in unique[:3]) + unique[3:].hex() + ".lance"
 
 
-@dataclass(frozen=True)
-class DataFolder:
-    """A folder that new data files go to.
-
-    Attributes
-    ----------
-    store, path
-        The folder.
-    base_id
-        Base path it belongs to, None for the table itself.
-    """
-
-    store: ObjectStore
-    path: str
-    base_id: int | None = None
+@contextmanager
+def new_data_file(store: ObjectStore, root: str) -> Iterator[tuple[str, OutputFile]]:
+    """Name and output of a new data file of a table; removed again if what is done with it fails."""
+    name = new_file_name()
+    output = store.open_output(f"{root}/{DATA_FOLDER}/{name}")
+    try:
+        yield name, output
+    except BaseException:
+        output.abort()  # does nothing where the writer has done it
+        raise
 
 
 def write_fragment_files(
@@ -120,7 +116,7 @@ def write_fragment_files(
     schema : Schema
         The schema to commit: that of the data, for legacy (0.1) tables with the dictionaries that the data made.
     """
-    rolling = _RollingWriter(folders or [DataFolder(store, f"{root}/{DATA_FOLDER}")], schema, options)
+    rolling = _RollingWriter(store, root, schema, options, folders)
     try:
         for batch in batches:
             rolling.write(storage_batch(batch, schema))
@@ -130,29 +126,17 @@ def write_fragment_files(
         raise
 
 
-def remove_data_files(
-    store: ObjectStore, root: str, fragments: Iterable[Fragment], folders: Sequence[DataFolder] = ()
-) -> None:
-    """Remove the data files of fragments that were never committed."""
-    _remove(fragments, folders or [DataFolder(store, f"{root}/{DATA_FOLDER}")])
-
-
-def _remove(fragments: Iterable[Fragment], folders: Sequence[DataFolder]) -> None:
-    places = {folder.base_id: folder for folder in folders}
-    for fragment in fragments:
-        for file in fragment.files:
-            place = places.get(file.base_id)
-            if place is not None:
-                place.store.delete(f"{place.path}/{file.path}")
-
-
 class _RollingWriter:
     """Starts a new data file whenever the open one is full."""
 
-    def __init__(self, folders: Sequence[DataFolder], schema: Schema, options: WriteOptions) -> None:
-        self._folders = folders
-        self._in_turn = cycle(folders)
-        self._folder = folders[0]
+    def __init__(
+        self, store: ObjectStore, root: str, schema: Schema, options: WriteOptions, folders: Sequence[DataFolder]
+    ) -> None:
+        self._store = store
+        self._root = root
+        self._folders = folders or [DataFolder(store, f"{root}/{DATA_FOLDER}")]
+        self._in_turn = cycle(self._folders)
+        self._folder = self._folders[0]
         self._schema = schema
         self._options = options
         self._finished: list[Fragment] = []
@@ -235,7 +219,7 @@ class _RollingWriter:
         if self._writer is not None:
             self._writer.abort()
             self._writer = None
-        _remove(self._finished, self._folders)
+        ChangeFiles(self._store, self._root, data_files_of(self._finished), folders=self._folders).remove()
 
 
 def written_file(name: str, summary: DataFileSummary, base_id: int | None = None) -> DataFile:

@@ -22,7 +22,14 @@ import pytest
 from same_change import ROWS, assert_same_change, example
 
 import lance_dataset
-from lance_dataset.errors import CommitConflictError, CorruptFileError, InvalidInputError, SchemaError, UnsupportedError
+from lance_dataset.errors import (
+    CommitConflictError,
+    CorruptFileError,
+    InvalidInputError,
+    SchemaError,
+    StorageError,
+    UnsupportedError,
+)
 from lance_dataset.udf import BatchUDF, BatchUDFCheckpoint, normalize_transform
 
 VERSIONS = ["0.1", "2.0", "2.1", "2.2"]
@@ -515,6 +522,25 @@ def test_damaged_checkpoints_are_named(tmp_path: Path) -> None:
     connection.close()
     with pytest.raises(CorruptFileError, match="damaged"):
         backfill(lance_dataset.dataset(path), Counting(), checkpoint)
+
+
+def test_checkpoints_in_use_are_not_damaged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another process is at work with the file, the folder is not there, or the file is that of another program."""
+    monkeypatch.setattr(lance_dataset.udf, "_PATIENCE", 0.05)
+    checkpoint = BatchUDFCheckpoint(tmp_path / "checkpoint")
+    other = sqlite3.connect(tmp_path / "checkpoint", isolation_level=None)
+    other.execute("BEGIN EXCLUSIVE")
+    for use in (lambda: checkpoint.insert_fragment(1, "{}"), lambda: checkpoint.get_fragment(1)):
+        with pytest.raises(StorageError, match="another process or thread is at work with it"):
+            use()
+    other.execute("ROLLBACK")
+    checkpoint.insert_fragment(1, "{}")
+    other.execute("DROP TABLE fragments")
+    other.close()
+    with pytest.raises(StorageError, match="another program"):
+        checkpoint.get_fragment(1)
+    with pytest.raises(StorageError, match="its folder must exist"):
+        BatchUDFCheckpoint(tmp_path / "nowhere" / "checkpoint")
 
 
 def test_checkpoint_files_by_themselves(tmp_path: Path) -> None:

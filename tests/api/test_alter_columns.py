@@ -345,12 +345,37 @@ def test_refused(tmp_path: Path) -> None:
     dataset.alter_columns(at("a", name="q"), at("b", name="a"))
     assert [index["fields"] for index in lance.dataset(tmp_path / "indexed").list_indices()] == [["q"]]
     words = lance_dataset.write_dataset(pa.table({"j": pa.array(['{"a":1}'], pa.json_())}), tmp_path / "json")
-    with pytest.raises(UnsupportedError, match="extension"):
+    with pytest.raises(InvalidInputError, match="from large_binary to string"):
         words.alter_columns(at("j", data_type=pa.string()))
+    with pytest.raises(UnsupportedError, match="its storage type int8"):
+        dataset.alter_columns(at("q", data_type=pa.bool8()))
     with pytest.raises(TypeError):
         words.alter_columns("j")
     with pytest.raises(NotImplementedError):
         words.replace_schema(words.schema)
+
+
+@pytest.mark.parametrize("version", ["2.0", "2.1", "2.2"])
+@pytest.mark.parametrize(
+    ("storage", "extension", "wanted"),
+    [
+        (pa.array([1, 0, None, 5], pa.int8()), pa.bool8(), pa.int16()),
+        (pa.array([1, 0, None, 5], pa.int8()), pa.bool8(), pa.int8()),
+        (pa.array(['{"a":1}', None, "[]"]), pa.json_(), pa.large_binary()),
+        (pa.array(['{"a":1}', None, "[]"]), pa.json_(), pa.binary()),
+        (pa.array([[1, 2], [3, 4]], pa.list_(pa.float32(), 2)), pa.fixed_shape_tensor(pa.float32(), [2]), None),
+        (pa.array([b"0" * 16, b"1" * 16], pa.binary(16)), pa.uuid(), pa.binary()),
+    ],
+    ids=["bool8 wider", "bool8", "json", "json, short", "tensor", "uuid"],
+)
+def test_extension_types(
+    tmp_path: Path, storage: pa.Array, extension: pa.DataType, wanted: pa.DataType | None, version: str
+) -> None:
+    """What they are stored as is cast; the column is of a plain type afterwards."""
+    table = pa.table({"a": range(len(storage)), "x": pa.ExtensionArray.from_storage(extension, storage)})
+    wanted = pa.list_(pa.float64(), 2) if wanted is None else wanted
+    ours, theirs = both(tmp_path, table, at("x", data_type=wanted), data_storage_version=version, delete="a = 0")
+    assert_alike(ours, theirs)
 
 
 def test_failed_casts_leave_nothing(tmp_path: Path) -> None:

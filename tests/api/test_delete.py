@@ -99,7 +99,7 @@ def test_no_deletion_file_is_left_over(tmp_path: Path) -> None:
 
 def test_retries(tmp_path: Path) -> None:
     dataset = lance_dataset.write_dataset(pa.table({"a": [1, 2]}), tmp_path / "d")
-    with pytest.raises(lance_dataset.errors.InvalidInputError, match="non-negative"):
+    with pytest.raises(lance_dataset.errors.InvalidInputError, match="must not be negative"):
         dataset.delete("a = 1", conflict_retries=-1)
     for timeout in (5, "x"):
         with pytest.raises(TypeError, match="retry_timeout must be a datetime"):

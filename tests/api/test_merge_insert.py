@@ -87,6 +87,20 @@ MERGES: dict[str, Merge] = {
     "empty table of other types": lambda d: upsert(d).execute(
         pa.table({"k": pa.array([], pa.string()), "v": pa.nulls(0), "w": pa.nulls(0), "s": pa.nulls(0)})
     ),
+    "empty source without its keys": lambda d: upsert(d).execute(pa.table({"z": pa.array([], pa.int8())})),
+    "empty source with a name twice": lambda d: upsert(d).execute(pa.table([[], [], []], names=["k", "v", "v"])),
+    "empty source with an unknown column": lambda d: upsert(d).execute(SOURCE[:0].append_column("z", [[]])),
+    "empty source, condition on what it has": lambda d: update(d, "source.v > 'a'").execute(SOURCE[:0]),
+    "empty source, condition on what it lacks": lambda d: update(d, "source.v > 'a'").execute(
+        SOURCE[:0].select(["k", "w"])
+    ),
+    "empty source, unknown in condition": lambda d: update(d, "source.z > 'a'").execute(
+        SOURCE[:0].append_column("z", [[]])
+    ),
+    "empty batch": lambda d: upsert(d).execute(SOURCE[:0].select(["v"]).to_batches()[0]),
+    "empty stream": lambda d: upsert(d).execute(SOURCE[:0].to_reader()),
+    "empty stream of other types": lambda d: upsert(d).execute(with_fields(SOURCE, k=pa.int32())[:0].to_reader()),
+    "empty stream with an unknown column": lambda d: upsert(d).execute(SOURCE[:0].append_column("z", [[]]).to_reader()),
     "empty source deletes": lambda d: d.merge_insert("k").when_not_matched_by_source_delete().execute(SOURCE[:0]),
     "some columns": lambda d: upsert(d).execute(partial("w", "k")),
     "key only": lambda d: upsert(d).execute(partial("k")),
@@ -507,3 +521,41 @@ def test_plans(tmp_path: Path) -> None:
     assert "in a hash table of the source of 4 rows" in plan
     assert data_files(tmp_path / "d") == before
     assert dataset.version == 1
+
+
+def test_some_fields_of_structs_in_lists(tmp_path: Path) -> None:
+    """Inserted rows have nulls for the others; updates cannot know which item they would keep them of."""
+    item = pa.struct([("x", pa.int64()), ("y", pa.string())])
+    table = pa.table({"k": [1, 2], "v": pa.array([[{"x": 1, "y": "a"}], None], pa.list_(item))})
+    source = pa.table({"k": [2, 3], "v": pa.array([[], [{"x": 3}, None]], pa.list_(HALF_POINT))})
+    ends = []
+    for library in (lance_dataset, lance):
+        dataset = library.write_dataset(table, tmp_path / library.__name__)
+        dataset.merge_insert("k").when_not_matched_insert_all().execute(source)
+        ends.append(dataset.to_table().to_pydict())
+    assert ends[0] == ends[1]
+    dataset = lance_dataset.dataset(tmp_path / "lance_dataset")
+    with pytest.raises(SchemaError, match=r"no field 'v\.item\.y'"):
+        upsert(dataset).execute(source)
+
+
+@pytest.mark.parametrize("name", ["dictionary", "json", "blob", "fixed-size list", "map"])
+def test_empty_source_of_any_type(tmp_path: Path, name: str) -> None:
+    """A frame without rows goes with columns of every type, and lacks those that may not be null."""
+    columns = {
+        "dictionary": pa.array(["a", "b"]).dictionary_encode(),
+        "json": pa.ExtensionArray.from_storage(pa.json_(), pa.array(['{"a": 1}', None])),
+        "blob": pa.array([b"a", b"b"], pa.large_binary()),
+        "fixed-size list": pa.array([[1.0, 2.0], None], pa.list_(pa.float32(), 2)),
+        "map": pa.array([[("a", 1)], None], pa.map_(pa.string(), pa.int64())),
+    }
+    metadata = {"lance-encoding:blob": "true"} if name == "blob" else None
+    schema = pa.schema(
+        [("k", pa.int64()), pa.field("v", columns[name].type, metadata=metadata), pa.field("w", pa.int8(), False)]
+    )
+    table = pa.table([[1, 2], columns[name], [0, 0]], schema=schema)
+    version = "2.1" if name == "blob" else "2.2"
+    dataset = lance_dataset.write_dataset(table, tmp_path, data_storage_version=version)
+    statistics = upsert(dataset).when_not_matched_by_source_delete("k > 1").execute(pd.DataFrame({"k": []}))
+    assert statistics == {"num_inserted_rows": 0, "num_updated_rows": 0, "num_deleted_rows": 1}
+    assert lance.dataset(tmp_path).count_rows() == 1

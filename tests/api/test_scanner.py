@@ -263,7 +263,6 @@ DIFFERENT = [
     "f_int",
     "f_pa_nested",
     "f_rowoffset",
-    "frag_neg",
     "fragments_meta",
     "head_thr",
     "order_cat",

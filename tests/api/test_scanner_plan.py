@@ -15,7 +15,8 @@ import pyarrow.compute as pc
 import pytest
 
 import lance_dataset
-from lance_dataset.query.plan import FilterPlan, LatePlan, ProjectPlan, ScanPlan, scan_plan
+from lance_dataset.query.plan import scan_plan
+from lance_dataset.query.plan_nodes import FilterPlan, LatePlan, ProjectPlan, ScanPlan
 from lance_dataset.scanner import ScanStatistics
 
 ROWS = 3000

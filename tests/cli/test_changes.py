@@ -2,30 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.csv
 import pytest
-from click.testing import Result
-from typer.testing import CliRunner
+from cli_runs import run, run_json
 
 import lance_dataset as lance
-from lance_dataset.cli.app import app
-
-
-def run(*arguments: object, status: int = 0) -> Result:
-    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
-    if result.exception is not None and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    assert result.exit_code == status, result.output
-    return result
-
-
-def run_json(*arguments: object) -> Any:
-    return json.loads(run(*arguments, "--json").stdout)
 
 
 def stock(**columns: list[Any]) -> pa.Table:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
@@ -13,23 +12,9 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from click.testing import Result
-from typer.testing import CliRunner
+from cli_runs import run, run_json
 
 import lance_dataset as lance
-from lance_dataset.cli.app import app
-
-
-def run(*arguments: object, status: int = 0) -> Result:
-    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
-    if result.exception is not None and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    assert result.exit_code == status, result.output
-    return result
-
-
-def run_json(*arguments: object) -> object:
-    return json.loads(run(*arguments, "--json").stdout)
 
 
 @pytest.fixture

@@ -7,24 +7,19 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
+import cli_runs
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.feather
 import pyarrow.parquet as pq
 import pytest
 from click.testing import Result
-from typer.testing import CliRunner
 
 import lance_dataset as lance
-from lance_dataset.cli.app import app
 
 
 def run(*arguments: object, status: int = 0) -> Result:
-    result = CliRunner().invoke(app, ["import", *(str(argument) for argument in arguments)])
-    if result.exception is not None and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    assert result.exit_code == status, result.output
-    return result
+    return cli_runs.run("import", *arguments, status=status)
 
 
 def read(path: Path) -> pa.Table:

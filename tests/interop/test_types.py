@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -12,55 +11,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from arrow_data import FLAT_TYPES, NULLS, random_table, whole
+from arrow_data import NULLS, random_table, whole
 from table_equality import assert_same
+from type_matrix import groups
 
 import lance_dataset
 
-# The reference panics when it reads values of no bytes, its own too: see test_values_of_no_bytes.
-_FLAT = {name: kind for name, kind in FLAT_TYPES.items() if name != "fixed_binary_0"}
-_VARIABLE = ("string", "large_string", "binary", "large_binary")
-_FIXED = {name: kind for name, kind in _FLAT.items() if name not in _VARIABLE}
-_INDICES = [pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64()]
-# The format names dictionaries of types without parameters only.
-_DICTIONARY_VALUES = [
-    *(pa.int8(), pa.uint16(), pa.int32(), pa.uint64(), pa.int64(), pa.float32(), pa.float64()),
-    *(pa.string(), pa.large_string(), pa.binary(), pa.large_binary()),
-]
-_STRUCT = pa.struct([("i", pa.int32()), ("s", pa.string()), ("v", pa.list_(pa.float32(), 4))])
-_NESTED = {
-    "struct_in_struct": pa.struct([("a", _STRUCT), ("b", pa.struct([("c", pa.struct([("d", pa.bool_())]))]))]),
-    "list_of_struct": pa.list_(_STRUCT),
-    "large_list_of_struct": pa.large_list(_STRUCT),
-    "struct_of_list": pa.struct([("l", pa.list_(pa.int64())), ("t", pa.large_list(pa.string()))]),
-    "list_of_list": pa.list_(pa.list_(pa.int16())),
-    "list_of_list_of_list": pa.list_(pa.large_list(pa.list_(pa.string()))),
-    "list_of_struct_of_list_of_struct": pa.list_(pa.struct([("l", pa.list_(_STRUCT)), ("k", pa.date32())])),
-    "struct_of_null": pa.struct([("n", pa.null()), ("i", pa.int8())]),
-    "struct_of_dictionary": pa.struct([("d", pa.dictionary(pa.int16(), pa.string()))]),
-    "list_of_dictionary": pa.list_(pa.dictionary(pa.int32(), pa.string())),
-    "list_of_null": pa.list_(pa.null()),
-    "struct_of_fixed_list": pa.struct([("v", pa.list_(pa.list_(pa.decimal128(9, 3), 2), 3))]),
-    "list_of_fixed_list_of_fixed_list": pa.list_(pa.list_(pa.list_(pa.int8(), 2), 3)),
-    "deep_fixed_list": pa.list_(pa.list_(pa.list_(pa.list_(pa.bool_(), 3), 1), 2), 5),
-    "long_fixed_list": pa.list_(pa.float16(), 257),
-}
-
-GROUPS: dict[str, Mapping[str, pa.DataType]] = {
-    "flat": {**_FLAT, "null": pa.null()},
-    "dictionary": {
-        **{f"{index}_string": pa.dictionary(index, pa.string()) for index in _INDICES},
-        **{f"int32_{value}": pa.dictionary(pa.int32(), value) for value in _DICTIONARY_VALUES},
-        "uint8_int64": pa.dictionary(pa.uint8(), pa.int64()),
-    },
-    "list": {name: pa.list_(kind) for name, kind in _FLAT.items()},
-    "large_list": {name: pa.large_list(kind) for name, kind in _FLAT.items()},
-    "fixed_list": {name: pa.list_(kind, 3) for name, kind in _FIXED.items()},
-    "fixed_list_of_fixed_list": {name: pa.list_(pa.list_(kind, 2), 3) for name, kind in _FIXED.items()},
-    "list_of_fixed_list": {name: pa.list_(pa.list_(kind, 5)) for name, kind in _FIXED.items()},
-    "struct": {f"in_struct_{name}": pa.struct([(name, kind), ("other", pa.int8())]) for name, kind in _FLAT.items()},
-    "nested": _NESTED,
-}
+#: Types of 2.0. Values of no bytes are not among them: see test_values_of_no_bytes.
+GROUPS = groups("2.0")
+GROUPS["dictionary"] = {**GROUPS["dictionary"], "int32_int64": pa.dictionary(pa.int32(), pa.int64())}
 
 _NO_FSYNC = {"local_fsync": "false"}
 
@@ -119,7 +78,7 @@ def test_types(ways: tuple[ModuleType, ModuleType], tmp_path: Path, group: str, 
     check_reads(dataset, table)
 
 
-@pytest.mark.parametrize("group", ["flat", "dictionary", "list", "fixed_list", "nested"])
+@pytest.mark.parametrize("group", ["flat", "dictionary", "list", "fixed_list", "deep"])
 def test_pages_and_fragments(ways: tuple[ModuleType, ModuleType], tmp_path: Path, group: str) -> None:
     """Pages cut small: lists span pages of items, items and offsets are cut differently."""
     table = with_id(random_table(GROUPS[group], 4_000, 0.2, seed=7))
@@ -130,7 +89,7 @@ def test_pages_and_fragments(ways: tuple[ModuleType, ModuleType], tmp_path: Path
     check_reads(dataset, table)
 
 
-@pytest.mark.parametrize("group", ["flat", "dictionary", "list", "struct", "nested"])
+@pytest.mark.parametrize("group", ["flat", "dictionary", "list", "struct", "deep"])
 def test_appends_of_small_batches(ways: tuple[ModuleType, ModuleType], tmp_path: Path, group: str) -> None:
     table = with_id(random_table(GROUPS[group], 300, 0.2, seed=11))
     writer, reader = ways
@@ -161,7 +120,7 @@ def test_large_pages(ways: tuple[ModuleType, ModuleType], tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("nulls", NULLS)
 def test_null_filters(tmp_path: Path, nulls: str) -> None:
-    for group in ("flat", "dictionary", "list", "fixed_list", "nested"):
+    for group in ("flat", "dictionary", "list", "fixed_list", "deep"):
         table = random_table(GROUPS[group], 200, NULLS[nulls], seed=5)
         write(lance, table, tmp_path / group)
         dataset = lance_dataset.dataset(tmp_path / group)

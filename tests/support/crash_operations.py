@@ -7,15 +7,22 @@ from __future__ import annotations
 
 import contextlib
 import datetime as dt
+import functools
+import tempfile
+import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
+import lance
 import numpy as np
 import pyarrow as pa
 from table_equality import assert_same
 
 import lance_dataset
+from lance_dataset.io.resolve import resolve
+from lance_dataset.table.indices.coverage import parse_indices
 
 __all__ = [
     "OPERATIONS",
@@ -122,6 +129,26 @@ def _stable(place: Place) -> None:
     _table(place, enable_stable_row_ids=True)
 
 
+@functools.cache
+def _indexed_files() -> dict[str, bytes]:
+    """The files of a table with indices, which the reference made."""
+    with tempfile.TemporaryDirectory() as folder:
+        place = Place(folder)
+        _table(place)
+        indexed = lance.dataset(place.uri)
+        indexed.create_scalar_index("id", "BTREE")
+        indexed.create_scalar_index("check", "BITMAP")
+        root = Path(place.uri)
+        return {path.relative_to(root).as_posix(): path.read_bytes() for path in root.rglob("*") if path.is_file()}
+
+
+def _indexed(place: Place) -> None:
+    """A table with indices of two columns."""
+    store, root = resolve(place.uri, place.options.get("storage_options"), place.options.get("session"))
+    for path, content in _indexed_files().items():
+        store.put(f"{root}/{path}", content)
+
+
 def _delete_behind(place: Place) -> None:
     """Of a handle that has not seen the newest delete in the same fragment."""
     place.open(2).delete("id = 5 or id = 105")
@@ -133,6 +160,11 @@ def _append_behind(place: Place) -> None:
 
 def _compact(place: Place) -> None:
     place.open().optimize.compact_files()
+
+
+def _compact_later(place: Place) -> None:
+    """The indices stay as they are; a list of where rows went is for their readers."""
+    place.open().optimize.compact_files(defer_index_remap=True)
 
 
 def _cleanup(place: Place) -> None:
@@ -273,6 +305,8 @@ OPERATIONS: dict[str, Operation] = {
     "restore": Operation(_table, lambda place: place.open(1).restore()),
     "compaction": Operation(_table, _compact),
     "compaction, stable row ids": Operation(_stable, _compact),
+    "compaction with indices": Operation(_indexed, _compact),
+    "compaction with indices that stay": Operation(_indexed, _compact_later),
     "migration of names": Operation(_old_names, _migrate, repair=_migrate),
     "config": Operation(_table, lambda place: place.open().update_config({"a": "1"})),
     "cleanup": Operation(_many_versions, _cleanup, removes=True),
@@ -421,6 +455,9 @@ def _needed(dataset: lance_dataset.LanceDataset) -> set[str]:
     """Files of the open version."""
     manifest = dataset._manifest
     found = {manifest.path[len(dataset._root) + 1 :], "_latest.manifest", f"_transactions/{manifest.transaction_file}"}
+    indices = {str(uuid.UUID(bytes=index.uuid.uuid)) for index in parse_indices(manifest.index_section)}
+    listed = (info.path[len(dataset._root) + 1 :] for info in dataset._store.list_tree(f"{dataset._root}/_indices"))
+    found |= {path for path in listed if path.split("/")[1] in indices}
     for fragment in manifest.fragments:
         found |= {f"data/{file.path}" for file in fragment.files}
         deletion = fragment.deletion_file

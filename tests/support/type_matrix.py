@@ -66,4 +66,4 @@ GROUPS: dict[str, Mapping[str, pa.DataType]] = {
 
 def groups(version: str) -> dict[str, Mapping[str, pa.DataType]]:
     """The groups a file version holds."""
-    return {name: kinds for name, kinds in GROUPS.items() if version != "2.1" or name != "map"}
+    return {name: kinds for name, kinds in GROUPS.items() if name != "map" or version not in ("2.0", "2.1")}

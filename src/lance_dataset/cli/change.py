@@ -179,10 +179,8 @@ def _tell(
     """Say what was done, or would be."""
     from lance_dataset.cli import output
 
-    if as_json:
-        known = {} if dry_run else {"version": changed.version}
-        output.print_json({"uri": uri, "dry_run": dry_run, **facts, **known})
-        return
+    known = {} if dry_run else {"version": changed.version}
     done = " ".join(part for part in (what, "would be" if dry_run and verb else "", verb) if part)
     now = f"{uri} {'would have' if dry_run else 'has'} {facts['rows']:,} rows"
-    typer.echo(f"{done}; {now}" if dry_run else f"{done}; {now}, version {changed.version}")
+    text = f"{done}; {now}" if dry_run else f"{done}; {now}, version {changed.version}"
+    output.tell({"uri": uri, "dry_run": dry_run, **facts, **known}, text, as_json)

@@ -50,10 +50,8 @@ def import_(
     types = _existing_schema(target) if mode is Mode.APPEND else None
     reader = counter.reader(sources.open_sources(names, source_format, split_names(columns), delimiter, types))
     dataset = lance_dataset.write_dataset(reader, target, mode=mode.value, data_storage_version=data_storage_version)
-    if as_json:
-        output.print_json({"uri": target, "rows": counter.rows, "version": dataset.version})
-    else:
-        typer.echo(f"{counter.rows:,} rows written to {target}, version {dataset.version}")
+    text = f"{counter.rows:,} rows written to {target}, version {dataset.version}"
+    output.tell({"uri": target, "rows": counter.rows, "version": dataset.version}, text, as_json)
 
 
 def _existing_schema(uri: str) -> Any:

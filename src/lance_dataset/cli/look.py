@@ -143,10 +143,7 @@ def count(
     counted = open_dataset(uri, version).count_rows(row_filter)
     from lance_dataset.cli import output
 
-    if as_json:
-        output.print_json({"rows": counted})
-    else:
-        typer.echo(counted)
+    output.tell({"rows": counted}, str(counted), as_json)
 
 
 @guarded

@@ -20,7 +20,16 @@ from rich.text import Text
 if TYPE_CHECKING:
     from lance_dataset.file import EncodingReport
 
-__all__ = ["json_value", "print_encodings", "print_json", "print_pairs", "print_rows", "print_schema", "schema_as_json"]
+__all__ = [
+    "json_value",
+    "print_encodings",
+    "print_json",
+    "print_pairs",
+    "print_rows",
+    "print_schema",
+    "schema_as_json",
+    "tell",
+]
 
 # Longer values are cut in tables for people; JSON has them whole.
 LONGEST_CELL = 80
@@ -58,6 +67,14 @@ def json_value(value: Any) -> Any:
 def print_json(value: Any) -> None:
     """Write one JSON document to stdout."""
     typer.echo(json.dumps(json_value(value), indent=2, ensure_ascii=False))
+
+
+def tell(facts: Mapping[str, Any], text: str, as_json: bool) -> None:
+    """Write facts for a program, or a line that says them to people."""
+    if as_json:
+        print_json(facts)
+    else:
+        typer.echo(text)
 
 
 def _cell(value: Any) -> Text:

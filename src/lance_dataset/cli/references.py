@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -51,14 +52,12 @@ def create_tag(
     as_json: JsonOption = False,
 ) -> None:
     """Make a tag."""
-    from lance_dataset.errors import ReferenceExistsError
     from lance_dataset.table.references.names import check_new_tag_name
 
     dataset = open_dataset(uri)
     if dry_run:
         check_new_tag_name(tag)
-        if tag in dataset.tags.list():
-            raise ReferenceExistsError(f"there is a tag {tag!r} already; move it with `tags update`")
+        _check_free("tag", tag, dataset.tags.list(), "; move it with `tags update`")
     else:
         dataset.tags.create(tag, reference(version))
     _tell_tag(dataset, tag, version, dry_run, as_json)
@@ -88,11 +87,9 @@ def _tell_tag(dataset: LanceDataset, tag: str, version: str | None, dry_run: boo
 
     chosen = reference(version)
     meant = dataset if chosen is None else dataset.checkout_version(chosen)
-    facts = {"tag": tag, **_place(meant)}
-    if as_json:
-        output.print_json({"dry_run": dry_run, **facts})
-    else:
-        typer.echo(f"tag {tag} {'would be' if dry_run else 'is'} version {facts['version']} of {facts['branch']}")
+    place = _place(meant)
+    text = f"tag {tag} {'would be' if dry_run else 'is'} version {place['version']} of {place['branch']}"
+    output.tell({"dry_run": dry_run, "tag": tag, **place}, text, as_json)
 
 
 @tags.command("delete")
@@ -107,10 +104,8 @@ def delete_tag(
     version = dataset.tags.get_version(tag)
     if not dry_run:
         dataset.tags.delete(tag)
-    if as_json:
-        output.print_json({"dry_run": dry_run, "tag": tag, "version": version})
-    else:
-        typer.echo(f"tag {tag} of version {version} {'would be' if dry_run else 'is'} removed")
+    text = f"tag {tag} of version {version} {'would be' if dry_run else 'is'} removed"
+    output.tell({"dry_run": dry_run, "tag": tag, "version": version}, text, as_json)
 
 
 # -- branches ------------------------------------------------------------------------------------------------------
@@ -141,7 +136,6 @@ def create_branch(
 ) -> None:
     """Make a branch that begins with a version. No data is copied."""
     from lance_dataset.cli import output
-    from lance_dataset.errors import ReferenceExistsError
     from lance_dataset.table.references.names import check_new_branch_name
 
     dataset = open_dataset(uri)
@@ -150,16 +144,12 @@ def create_branch(
     facts: dict[str, Any] = {"branch": branch, "parent_branch": source["branch"], "parent_version": source["version"]}
     if dry_run:
         check_new_branch_name(branch)
-        if branch in dataset.branches.list():
-            raise ReferenceExistsError(f"there is a branch {branch!r} already")
+        _check_free("branch", branch, dataset.branches.list())
     else:
         facts["uri"] = dataset.create_branch(branch, chosen).uri
-    if as_json:
-        output.print_json({"dry_run": dry_run, **facts})
-    else:
-        began = f"version {source['version']} of {source['branch']}"
-        typer.echo(f"branch {branch} would begin" if dry_run else f"branch {branch} begins", nl=False)
-        typer.echo(f" with {began}" + ("" if dry_run else f": {facts['uri']}"))
+    text = f"branch {branch} {'would begin' if dry_run else 'begins'} with version {source['version']} of "
+    text += source["branch"] if dry_run else f"{source['branch']}: {facts['uri']}"
+    output.tell({"dry_run": dry_run, **facts}, text, as_json)
 
 
 @branches.command("delete")
@@ -179,17 +169,22 @@ def delete_branch(
         facts["held_by"] = _holders(dataset, branch)
     else:
         dataset.branches.delete(branch)
-    if as_json:
-        output.print_json({"dry_run": dry_run, **facts})
-    elif not dry_run:
-        typer.echo(f"branch {branch} is removed")
+    if not dry_run:
+        text = f"branch {branch} is removed"
     elif facts["held_by"]:
-        typer.echo(f"branch {branch} cannot be removed: {', '.join(facts['held_by'])} need it")
+        text = f"branch {branch} cannot be removed: {', '.join(facts['held_by'])} need it"
     else:
-        typer.echo(
-            f"branch {branch} would be removed: {facts['versions']:,} versions, {facts['files']:,} files of "
-            f"{facts['bytes']:,} bytes"
-        )
+        files = f"{facts['files']:,} files of {facts['bytes']:,} bytes"
+        text = f"branch {branch} would be removed: {facts['versions']:,} versions, {files}"
+    output.tell({"dry_run": dry_run, **facts}, text, as_json)
+
+
+def _check_free(kind: str, name: str, known: Mapping[str, Any], hint: str = "") -> None:
+    """Refuse the name of a tag or branch that is there; without --dry-run the making itself does so."""
+    from lance_dataset.errors import ReferenceExistsError
+
+    if name in known:
+        raise ReferenceExistsError(f"there is a {kind} {name!r} already{hint}")
 
 
 def _holders(dataset: LanceDataset, branch: str) -> list[str]:

@@ -62,15 +62,9 @@ def compact(
         _show_plan(uri, dataset, options, as_json)
         return
     metrics = asdict(dataset.optimize.compact_files(**options))  # type: ignore[arg-type]
-    if as_json:
-        output.print_json({"uri": uri, "dry_run": False, **metrics, "version": dataset.version})
-    elif metrics["fragments_removed"]:
-        typer.echo(
-            f"{metrics['fragments_removed']:,} fragments became {metrics['fragments_added']:,}; {uri} has version "
-            f"{dataset.version}"
-        )
-    else:
-        typer.echo(f"nothing to do; {uri} has version {dataset.version}")
+    done = f"{metrics['fragments_removed']:,} fragments became {metrics['fragments_added']:,}"
+    text = f"{done if metrics['fragments_removed'] else 'nothing to do'}; {uri} has version {dataset.version}"
+    output.tell({"uri": uri, "dry_run": False, **metrics, "version": dataset.version}, text, as_json)
 
 
 def _show_plan(uri: str, dataset: LanceDataset, options: dict[str, Any], as_json: bool) -> None:
@@ -176,7 +170,5 @@ def validate(uri: DatasetArgument, version: VersionOption = None, as_json: JsonO
     from lance_dataset.cli import output
 
     facts = {"uri": uri, "version": dataset.version, "fragments": len(dataset.fragment_ids())}
-    if as_json:
-        output.print_json({**facts, "valid": True})
-    else:
-        typer.echo(f"{uri}, version {facts['version']}: {facts['fragments']:,} fragments are as they should be")
+    text = f"{uri}, version {facts['version']}: {facts['fragments']:,} fragments are as they should be"
+    output.tell({**facts, "valid": True}, text, as_json)

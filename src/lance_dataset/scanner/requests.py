@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from lance_dataset.errors import FieldNotFoundError, InvalidInputError, UnsupportedError, nearest_name_hint
+from lance_dataset.errors import InvalidInputError, UnsupportedError
 from lance_dataset.query.address_sets import RowAddressSet
 from lance_dataset.query.expr import compile_filter
-from lance_dataset.query.projection import Projection, full_schema, project, with_blob_values
+from lance_dataset.query.projection import Projection, full_schema, project, scalar_path, with_blob_values
 from lance_dataset.query.request import DEFAULT_BATCH_SIZE, Ordering, ScanRequest
 from lance_dataset.query.table_reader import TableReader
 from lance_dataset.scanner.options import ColumnOrdering
-from lance_dataset.schema import Field, Schema
+from lance_dataset.schema import Schema
 
 __all__ = ["address_sets", "resolve_request", "serialize_row_addrs"]
 
@@ -137,7 +137,7 @@ def _fragment_positions(reader: TableReader, fragments: Sequence[Any] | None) ->
 
 def _ordering(schema: Schema, key: ColumnOrdering | str) -> Ordering:
     name = key if isinstance(key, str) else key.column_name
-    path = _stored_path(schema, name, "to sort by")
+    path = scalar_path(schema, name, "to sort by")
     kind = path[-1].to_arrow().type
     if pa.types.is_nested(kind):
         raise UnsupportedError(f"column {name!r} of type {kind} has no order to sort by")
@@ -148,16 +148,5 @@ def _ordering(schema: Schema, key: ColumnOrdering | str) -> Ordering:
 def _late_columns(schema: Schema, late: bool | tuple[str, ...] | None) -> bool | tuple[str, ...] | None:
     if isinstance(late, tuple):
         # what is read at one time or another are whole columns
-        return tuple(dict.fromkeys(_stored_path(schema, name, "to read late")[0].name for name in late))
+        return tuple(dict.fromkeys(scalar_path(schema, name, "to read late")[0].name for name in late))
     return late
-
-
-def _stored_path(schema: Schema, name: str, purpose: str) -> tuple[Field, ...]:
-    """The field of a dotted name, and those around it, outermost first; back-ticks around names do not count."""
-    try:
-        path = tuple(schema.resolve(name.replace("`", "")))
-    except FieldNotFoundError as error:
-        raise FieldNotFoundError(f"No field named {name} {purpose}{nearest_name_hint(name, schema.names)}") from error
-    if any(node.logical_type != "struct" for node in path[:-1]):
-        raise FieldNotFoundError(f"No field named {name} {purpose}: a field inside a list has several values per row")
-    return path

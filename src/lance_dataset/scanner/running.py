@@ -19,7 +19,8 @@ from lance_dataset.file.blob_fields import is_described
 from lance_dataset.file.extensions import with_extensions
 from lance_dataset.query.address_sets import RowAddressSet, restricted
 from lance_dataset.query.metrics import ScanMetrics
-from lance_dataset.query.plan import RunTotals, counting_plan, rendered, scan_plan
+from lance_dataset.query.plan import counting_plan, scan_plan
+from lance_dataset.query.plan_nodes import RunTotals, rendered
 from lance_dataset.query.projection import located_projection, with_blob_values
 from lance_dataset.query.request import ScanRequest
 from lance_dataset.query.scan import count, scan_batches, scan_table

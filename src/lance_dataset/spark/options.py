@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from lance_dataset.errors import InvalidInputError, nearest_name_hint
+from lance_dataset.io.truth import strict_truth
 
 __all__ = ["ReadOptions", "WriteOptions", "storage_options_text"]
 
@@ -153,10 +154,11 @@ def _positive(options: Mapping[str, str], name: str) -> int | None:
 
 
 def _truth(options: Mapping[str, str], name: str) -> bool:
-    text = options.get(name, "false").lower()
-    if text not in ("true", "false"):
+    text = options.get(name, "false")
+    truth = strict_truth(text.lower())
+    if truth is None:
         raise InvalidInputError(f"The option {name!r} must be true or false, not {text!r}")
-    return text == "true"
+    return truth
 
 
 def _version(text: str | None) -> int | str | None:
