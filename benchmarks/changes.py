@@ -1,9 +1,9 @@
 """Changes of a table, beside the reference, on copies of the same files.
 
 The reference writes the tables: line items as in `lineitem.py`, with a unique integer key and a unique text key, and
-line items in many small fragments. In each round every library makes each change on a fresh copy, in an order shuffled
-anew; copying, opening and checking the result lie outside of the timing. Both make the change with one call and its
-commit, for which only this package waits for the disk.
+line items in many small fragments, also with indices and deleted rows. In each round every library makes each change on
+a fresh copy, in an order shuffled anew; copying, opening and checking the result lie outside of the timing. Both make
+the change with one call and its commit, for which only this package waits for the disk.
 
     python benchmarks/changes.py --rows 2000000 --rounds 5
     python benchmarks/changes.py --only 'merge_insert*' --rounds 9
@@ -42,6 +42,7 @@ from report import megabytes, render_lines, render_times
 LIBRARIES = {"lance-dataset": "lance_dataset", "pylance": "lance"}
 VERSION = "2.2"
 MERGED = 100_000
+INDICES = {"id": "BTREE", "code": "BTREE", "shipmode": "BITMAP", "comment": "INVERTED"}
 _BATCH = 100_000
 _SAMPLE_SECONDS = 0.005
 
@@ -107,14 +108,19 @@ def make_tables(folder: Path, rows: int, fragments: int, wanted: set[str]) -> No
     reference = import_module("lance")
     if "rows" in wanted:
         reference.write_dataset(stream(rows), str(folder / "rows"), data_storage_version=VERSION)
-    if "fragments" in wanted:
+    for name in wanted & {"fragments", "indexed"}:
         per_fragment = max(1, rows // fragments)
         reference.write_dataset(
             stream(per_fragment * fragments),
-            str(folder / "fragments"),
+            str(folder / name),
             data_storage_version=VERSION,
             max_rows_per_file=per_fragment,
         )
+    if "indexed" in wanted:
+        dataset = reference.dataset(str(folder / "indexed"))
+        for column, kind in INDICES.items():
+            dataset.create_scalar_index(column, kind)
+        dataset.delete("id % 20 = 3")
 
 
 # -- changes -------------------------------------------------------------------------------------------------------
@@ -131,6 +137,7 @@ def merged(dataset: Any, table: pa.Table, on: str) -> object:
 
 def changes(rows: int) -> list[Change]:
     table = source(rows, min(MERGED, rows))
+    few = source(rows, max(rows // 100, 2))
     keys = np.random.default_rng(5).permutation(rows)
     joined = pa.table({"id": keys, "rank": keys * 3})
     compared = (lambda dataset: dataset.count_rows("partkey % 7 = 1"), rows_of)
@@ -174,6 +181,9 @@ def changes(rows: int) -> list[Change]:
             "drop_columns", "rows", lambda dataset: dataset.drop_columns(["comment"]), lambda dataset: dataset.schema
         ),
         Change("merge, join", "rows", lambda dataset: dataset.merge(joined, "id"), partial(added, name="rank")),
+        Change("update, 1%, small fragments", "fragments", update, check),
+        Change("delete, 1%, small fragments", "fragments", lambda dataset: dataset.delete("id % 100 = 7"), check),
+        Change("merge_insert, 1%, small fragments", "fragments", partial(merged, table=few, on="id"), check),
         Change("compact_files", "fragments", lambda dataset: dataset.optimize.compact_files(), check),
         Change(
             "compact_files, copied pages",
@@ -181,6 +191,7 @@ def changes(rows: int) -> list[Change]:
             lambda dataset: dataset.optimize.compact_files(compaction_mode="try_binary_copy"),
             check,
         ),
+        Change("compact_files, four indices", "indexed", lambda dataset: dataset.optimize.compact_files(), check),
     ]
 
 
@@ -285,7 +296,7 @@ def measure_memory(folder: Path, rows: int) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, default=2_000_000)
-    parser.add_argument("--fragments", type=int, default=500, help="small fragments to compact")
+    parser.add_argument("--fragments", type=int, default=500, help="small fragments of the table of that name")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--clock", choices=CLOCKS, default="wall", help="cpu: time of all threads, for busy machines")
     parser.add_argument("--only", nargs="+", default=["*"], metavar="PATTERN", help="changes with such names")
