@@ -68,7 +68,10 @@ lint: $(VENV)/.stamp-ext ## Style, types, import directions
 	$(BIN)/ruff check $(LINTED)
 	$(BIN)/ruff format --check $(LINTED)
 	$(BIN)/mypy
+	$(BIN)/mypy tests/typing/public_face.py
+	$(BIN)/basedpyright --pythonpath $(BIN)/python
 	$(BIN)/lint-imports
+	$(BIN)/python scripts/lint_private.py
 	$(BIN)/python scripts/lint_codec.py
 
 .PHONY: format
@@ -111,7 +114,7 @@ stress: $(VENV)/.stamp-ext ## 16 processes beside pylance on one dataset, every 
 	$(BIN)/python scripts/stress.py $(ARGS)
 	LANCE_STRESS=1 $(BIN)/python -m pytest -q --timeout=1800 tests/faults/test_crash.py tests/faults/test_faulty_store.py
 	LANCE_STRESS=1 $(BIN)/python -m pytest -q --timeout=1800 tests/changes/test_sequences.py
-	HYPOTHESIS_PROFILE=long $(BIN)/python -m pytest -q --timeout=1800 tests/interop/test_two_handles.py
+	HYPOTHESIS_PROFILE=long $(BIN)/python -m pytest -q --timeout=1800 tests/interop/writers/test_two_handles.py
 
 .PHONY: compatibility
 compatibility: $(VENV)/.stamp-ext ## Run 17 releases of pylance against this package and write docs/compatibility.md (20 minutes)

@@ -1,9 +1,9 @@
 """Changes of a table, beside the reference, on copies of the same files.
 
 The reference writes the tables: line items as in `lineitem.py`, with a unique integer key and a unique text key, and
-line items in many small fragments, also with indices and deleted rows. In each round every library makes each change on
-a fresh copy, in an order shuffled anew; copying, opening and checking the result lie outside of the timing. Both make
-the change with one call and its commit, for which only this package waits for the disk.
+line items in many small fragments, also with indices and deleted rows. In each round, every library makes each change
+on a new copy, in a new random order. Copying, opening and checking the result are not timed. Both libraries make the
+change with one call and its commit; only this package waits for the disk.
 
     python benchmarks/changes.py --rows 2000000 --rounds 5
     python benchmarks/changes.py --only 'merge_insert*' --rounds 9
@@ -53,16 +53,16 @@ Times = dict[str, list[float]]
 
 @dataclass(frozen=True)
 class Change:
-    """Something to measure.
+    """A change to measure.
 
     Attributes
     ----------
     table
-        Which table it changes.
+        Table to change.
     run
         Makes the change on an open dataset.
     result
-        What both libraries must agree on afterwards.
+        Value that both libraries must agree on afterwards.
     """
 
     name: str
@@ -79,7 +79,7 @@ def keyed_schema() -> pa.Schema:
 
 
 def codes(ids: np.ndarray) -> pa.Array:
-    """Text keys, in no order."""
+    """Return text keys in random order."""
     mixed = (ids.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)) & np.uint64((1 << 48) - 1)
     return pa.array([f"item-{number:012x}" for number in mixed.tolist()])
 
@@ -95,7 +95,7 @@ def stream(rows: int) -> pa.RecordBatchReader:
 
 
 def source(rows: int, merged_rows: int, seed: int = 3) -> pa.Table:
-    """Rows to merge in, in no order: half of the keys are there already."""
+    """Return rows to merge in random order; half of their keys exist in the table."""
     rng = np.random.default_rng(seed)
     half = merged_rows // 2
     known = rng.choice(rows, half, replace=False)
@@ -196,11 +196,11 @@ def changes(rows: int) -> list[Change]:
 
 
 def once(library: str, change: Change, folder: Path, clock: Callable[[], float]) -> tuple[float, object]:
-    """Seconds of a change on a fresh copy of its table, and what it led to."""
+    """Make a change on a new copy of its table; return the seconds and the result."""
     copy = folder / "copy"
     shutil.rmtree(copy, ignore_errors=True)
     shutil.copytree(folder / change.table, copy)
-    os.sync()  # the copy on its way to disk is not this change's time
+    os.sync()  # writing the copy to disk must not count for this change
     module = import_module(LIBRARIES[library])
     dataset = module.dataset(str(copy))
     gc.collect()
@@ -214,7 +214,7 @@ def once(library: str, change: Change, folder: Path, clock: Callable[[], float])
 def measure(chosen: list[Change], folder: Path, rounds: int, clock: Callable[[], float]) -> dict[str, Times]:
     shuffler = random.Random(7)
     times: dict[str, Times] = {}
-    for number in range(rounds + 1):  # the first one warms up
+    for number in range(rounds + 1):  # the first round is a warm-up
         for change in chosen:
             results = {}
             for library in shuffler.sample(list(LIBRARIES), len(LIBRARIES)):
@@ -231,7 +231,7 @@ def measure(chosen: list[Change], folder: Path, rounds: int, clock: Callable[[],
 
 
 class Sampler(threading.Thread):
-    """Highest resident memory of this process until it is stopped."""
+    """Samples the highest resident memory of this process until it is stopped."""
 
     def __init__(self) -> None:
         super().__init__(daemon=True)
@@ -255,7 +255,7 @@ class Sampler(threading.Thread):
 
 
 def merge_for_memory(library: str, path: str, rows: str) -> None:
-    """Merge as many rows into a dataset as it has, and print time and memory; runs in a process of its own."""
+    """Merge as many rows into a dataset as it has, and print time and memory; runs in a separate process."""
     dataset = import_module(LIBRARIES[library]).dataset(path)
     reader = pa.RecordBatchReader.from_batches(keyed_schema(), shuffled_batches(int(rows)))
     sampler = Sampler()
@@ -268,7 +268,7 @@ def merge_for_memory(library: str, path: str, rows: str) -> None:
 
 
 def shuffled_batches(rows: int) -> Iterator[pa.RecordBatch]:
-    """Rows to merge in, made while they are read: half of the keys are there already, and they come in no order."""
+    """Yield rows to merge, generated on demand, in random order; half of their keys exist in the table."""
     step = next(number for number in count(rows * 5 // 8) if math.gcd(number, rows) == 1)
     for start in range(0, rows, _BATCH):
         places = np.arange(start, min(start + _BATCH, rows)) * step % rows
@@ -276,7 +276,7 @@ def shuffled_batches(rows: int) -> Iterator[pa.RecordBatch]:
 
 
 def measure_memory(folder: Path, rows: int) -> str:
-    """Peak resident memory of a merge of as many rows as the table has."""
+    """Measure the peak resident memory of a merge of as many rows as the table has."""
     make_tables(folder, rows, 1, {"rows"})
     lines = [["", "time, source made included", "peak", "without mapped files"]]
     for library in LIBRARIES:
@@ -296,12 +296,12 @@ def measure_memory(folder: Path, rows: int) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, default=2_000_000)
-    parser.add_argument("--fragments", type=int, default=500, help="small fragments of the table of that name")
+    parser.add_argument("--fragments", type=int, default=500, help="fragments in the table of small fragments")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--clock", choices=CLOCKS, default="wall", help="cpu: time of all threads, for busy machines")
-    parser.add_argument("--only", nargs="+", default=["*"], metavar="PATTERN", help="changes with such names")
-    parser.add_argument("--memory", action="store_true", help="memory of a large merge instead")
-    parser.add_argument("--folder", type=Path, help="where tables are made [default: a temporary folder]")
+    parser.add_argument("--only", nargs="+", default=["*"], metavar="PATTERN", help="names of the changes to run")
+    parser.add_argument("--memory", action="store_true", help="measure the memory of a large merge instead")
+    parser.add_argument("--folder", type=Path, help="where tables are created [default: a temporary folder]")
     parser.add_argument("--merge", nargs=3, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.merge:

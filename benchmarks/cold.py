@@ -1,13 +1,13 @@
-"""Reads of files that are not in memory: time, and bytes that came from the device.
+"""Reads of files that are not in memory: time, and bytes read from the device.
 
     python benchmarks/cold.py [folder] [rounds]
 
-Makes two tables in the folder (a temporary one by default) with both libraries' files being the same, and for every
-operation starts a process that imports the library, drops the table's files from the page cache (``posix_fadvise`` with
-``DONTNEED`` after a sync, which works for files that nobody has mapped), opens the table and runs the operation once.
-Bytes are ``read_bytes`` of ``/proc/self/io``: what the process made the device read, readahead included. Linux only. A
-virtual disk may have a cache of its own behind it, which this cannot drop: times are then better than those of a disk,
-bytes are right all the same. The warm time is that of the same operation on another handle in the same process.
+Both libraries read the same two tables, which are created in the folder (a temporary one by default). For each
+operation, a new process imports the library, drops the table's files from the page cache (``posix_fadvise`` with
+``DONTNEED`` after a sync, which works for files that no process has mapped), opens the table and runs the operation
+once. Bytes are ``read_bytes`` of ``/proc/self/io``: what the device read for the process, including readahead. Linux
+only. A virtual disk may have a cache of its own, which this cannot drop. Times are then better than those of a real
+disk, but bytes are still correct. The warm time is that of the same operation on another handle in the same process.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ OPERATIONS: dict[str, tuple[str, Callable[[Any], Any]]] = {
 
 
 def drop(folder: Path) -> None:
-    """Take the files of a folder out of the page cache."""
+    """Drop the files of a folder from the page cache."""
     os.sync()
     for path in sorted(folder.rglob("*")):
         if path.is_file():
@@ -81,7 +81,7 @@ def device_bytes() -> int:
 
 
 def measure(library: str, operation: str, folder: Path) -> dict[str, float]:
-    """One cold and one warm run, in this process."""
+    """Measure one cold and one warm run in this process."""
     module = __import__(LIBRARIES[library])
     table, run = OPERATIONS[operation]
     other = next(name for name in TABLES if name != table)
@@ -97,7 +97,7 @@ def measure(library: str, operation: str, folder: Path) -> dict[str, float]:
 
 
 def run_dry(module: Any, path: Path) -> None:
-    """Load whatever code there is to load, on another table."""
+    """Load all lazily loaded code by running on another table."""
     dataset = module.dataset(str(path))
     dataset.take([0])
     dataset.to_table(limit=1)

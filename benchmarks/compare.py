@@ -1,9 +1,9 @@
-"""Side by side: this package, the reference implementation, Parquet and Vortex, on the same tables in one process.
+"""Comparison of this package, the reference implementation, Parquet and Vortex on the same tables in one process.
 
-All contenders do an operation once to warm up, and the answer is checked against the source table. Then come rounds:
-in each every contender does the operation once, in an order shuffled anew, so that drift of the machine hits all alike.
-The median over the rounds counts. For each Lance file version there is a table of times, one of bytes, and the
-headline: how many times faster (smaller) this package is than each opponent, and which of its targets it misses.
+Each contender runs an operation once as a warm-up, and the answer is checked against the source table. Then, in each
+round, every contender runs the operation once, in a new random order, so that drift of the machine affects all equally.
+The median over the rounds counts. For each Lance file version, there is a table of times, one of bytes, and the
+headline: how many times faster (or smaller) this package is than each opponent, and which targets it misses.
 
     python benchmarks/compare.py --scale 0.1 --tables mixed --versions 2.2 --rounds 3
     python benchmarks/compare.py --tables lineitem --columns all --without 'vortex*' --operations 'scan*' 'take*'
@@ -37,7 +37,7 @@ from operations import Operation, Subject, check, operations
 
 REPEATED_SECONDS = 0.1
 WRITE_ROUNDS = 3
-# Of each contender, what each round took.
+# Seconds of each round, by contender.
 Times = dict[str, list[float]]
 DEFAULT_DIRECTORY = Path(__file__).parent / ".data"
 
@@ -60,7 +60,7 @@ def repeat(operation: Operation, subject: Subject, repetitions: int) -> None:
 
 
 def warm_up(operation: Operation, subject: Subject, expected: object) -> int:
-    """Do the operation, check the answer, and return how often to repeat it within one timing."""
+    """Run the operation, check the answer, and return the number of repetitions within one timing."""
     result = operation.run(subject, 0)
     if operation.expected is not None:
         check(operation, subject, result, expected)
@@ -72,7 +72,7 @@ def warm_up(operation: Operation, subject: Subject, expected: object) -> int:
 
 
 def rounds_of(action: Callable[[str], float], names: Sequence[str], rounds: int, shuffler: random.Random) -> Times:
-    """The seconds of each contender in each of the interleaved rounds."""
+    """Return the seconds of each contender in each of the interleaved rounds."""
     times: Times = {name: [] for name in names}
     for _ in range(rounds):
         for name in shuffler.sample(names, len(names)):
@@ -97,7 +97,7 @@ def measure_operation(
 def measure_write(
     contenders: Sequence[Contender], table: pa.Table, directory: Path, rounds: int, shuffler: random.Random
 ) -> Times:
-    """Write into `directory`: once to keep (``NAME``), then in rounds to throw away."""
+    """Write into `directory`: once to keep (``NAME``), then in rounds to discard."""
     by_name = {contender.name: contender for contender in contenders if contender.writes}
     for name, contender in by_name.items():
         contender.write(table, directory / name)
@@ -105,7 +105,7 @@ def measure_write(
     def once(name: str) -> float:
         path = directory / "again"
         remove(path)
-        os.sync()  # the previous contender's bytes on their way to disk are not this one's time
+        os.sync()  # writing the previous contender's bytes to disk must not count for this one
         return timed(lambda: by_name[name].write(table, path))
 
     times = rounds_of(once, list(by_name), min(rounds, WRITE_ROUNDS), shuffler)
@@ -115,7 +115,7 @@ def measure_write(
 
 
 def open_subjects(contenders: Sequence[Contender], directory: Path) -> dict[str, Subject]:
-    """Those whose reads are measured, with what was written for them."""
+    """Open the tables of the contenders whose reads are measured."""
     found = {}
     for contender in contenders:
         path = directory / contender.stored_by
@@ -205,7 +205,7 @@ def print_version(
     space: dict[str, dict[str, int]],
     kinds: dict[str, str | None],
 ) -> None:
-    """The tables of one file version; other formats are in each of them."""
+    """Print the tables of one file version, which include the other formats."""
     names = [contender.name for contender in contenders if contender.version in (version, None)]
     print(report.render_times(f"{title}; file version {version}, median {clock_name()} times", names, timings))
     print(report.render_bytes(f"{title}; file version {version}, bytes", names, space))
@@ -217,7 +217,7 @@ def print_version(
 def compare_columns(
     dataset: Dataset, table: pa.Table, contenders: Sequence[Contender], directory: Path, options: argparse.Namespace
 ) -> dict[str, dict]:
-    """Columns as tables of their own: what each takes on disk, and how long writing, reading and a take last."""
+    """Measure columns as separate tables: size on disk, and times of writing, reading and a take."""
     everything = options.columns == ["all"]
     chosen = (
         dataset.single_columns if everything else [name for name in options.columns if name in dataset.schema.names]
@@ -263,7 +263,7 @@ def progress(text: str) -> None:
 
 
 def chosen_contenders(versions: Sequence[str], without: Sequence[str]) -> list[Contender]:
-    """All contenders but those left out; a library that is not there is an error, not a shorter table."""
+    """Return all contenders except those left out; a missing library is an error, not a shorter table."""
     chosen = [
         contender
         for contender in CONTENDERS.values()
@@ -272,12 +272,12 @@ def chosen_contenders(versions: Sequence[str], without: Sequence[str]) -> list[C
     names = {contender.name for contender in chosen}
     for contender in chosen:
         if contender.stored_by not in names:
-            raise SystemExit(f"{contender.name} reads what {contender.stored_by} wrote: leave both out, or none")
+            raise SystemExit(f"{contender.name} reads what {contender.stored_by} wrote: leave out both or neither")
         try:
             contender.import_library()
         except ImportError as error:
             raise SystemExit(
-                f"contender {contender.name} is not there ({error}): pip install {contender.requires}, "
+                f"contender {contender.name} is not available ({error}): pip install {contender.requires}, "
                 f"or leave it out with --without {contender.name}"
             ) from error
     if not chosen:
@@ -297,7 +297,7 @@ def environment(contenders: Sequence[Contender]) -> dict[str, object]:
 
 def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--tables", nargs="+", choices=list(DATASETS), default=list(DATASETS), help="what to measure")
+    parser.add_argument("--tables", nargs="+", choices=list(DATASETS), default=list(DATASETS), help="tables to measure")
     parser.add_argument("--versions", nargs="+", choices=VERSIONS, default=["2.1", "2.2"], help="Lance file versions")
     parser.add_argument("--scale", type=float, default=1.0, metavar="FACTOR", help="factor on the rows of each table")
     parser.add_argument("--rounds", type=int, default=5, help=f"rounds per operation (writes: at most {WRITE_ROUNDS})")
@@ -311,10 +311,14 @@ def parse_arguments() -> argparse.Namespace:
         "--operations", nargs="+", default=["*"], metavar="PATTERN", help="operations to measure besides the write"
     )
     parser.add_argument(
-        "--columns", nargs="+", default=[], metavar="NAME", help="also these columns as tables of their own, or: all"
+        "--columns",
+        nargs="+",
+        default=[],
+        metavar="NAME",
+        help="also measure these columns as tables, or: all",
     )
     parser.add_argument("--no-memory", dest="memory", action="store_false", help="do not measure peak memory")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures to this file, too")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="also write all figures to this file")
     parser.add_argument("--directory", type=Path, default=DEFAULT_DIRECTORY, help="where the tables are written")
     return parser.parse_args()
 

@@ -1,4 +1,4 @@
-"""The tables that are measured, made batch by batch from a seed: the same rows on every machine, in every process."""
+"""Measured tables, generated batch by batch from a seed: the same rows on every machine and in every process."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ WIDE_COLUMNS = 1_000
 
 @dataclass(frozen=True)
 class Comparison:
-    """The filter ``column < bound``, which every contender writes in its own language."""
+    """The filter ``column < bound``, which every contender expresses in its own language."""
 
     column: str
     bound: int
@@ -36,13 +36,13 @@ class Dataset:
     batch_rows
         Rows of one generated batch.
     make_batch
-        From a seeded random generator, the first row number and the row count to a batch.
+        Function from a seeded random generator, the first row number and the row count to a batch.
     single_columns
         Columns that are also scanned alone; all columns if there are few.
     filter_column, filter_end
-        Filters keep rows below a bound; the values lie evenly between 0 and the end, None for the number of rows.
+        Column that filters compare with a bound. Its values are uniform between 0 and the end; None for the row count.
     record_columns
-        The columns of takes of single rows, as a program asks for that shows a record: up to six.
+        Columns of takes of single rows, like those of a program that shows a record: up to six.
     """
 
     name: str
@@ -56,12 +56,12 @@ class Dataset:
     record_columns: tuple[str, ...]
 
     def comparison(self, rows: int, share: float = 0.1) -> Comparison:
-        """The filter that keeps about that share of the rows."""
+        """Return the filter that keeps about that share of the rows."""
         end = rows if self.filter_end is None else self.filter_end
         return Comparison(self.filter_column, max(1, round(end * share)))
 
     def only(self, column: str) -> Dataset:
-        """One column of this as a table, for tables in memory: it cannot make batches, nor be filtered by another."""
+        """Return one column as a table in memory; it cannot generate batches or be filtered by another column."""
         schema = pa.schema([self.schema.field(column)])
         return replace(
             self,
@@ -73,7 +73,7 @@ class Dataset:
         )
 
     def batches(self, rows: int) -> Iterator[pa.RecordBatch]:
-        """The first `rows` rows; each batch depends on its position only."""
+        """Yield the first `rows` rows; each batch depends only on its position."""
         for start in range(0, rows, self.batch_rows):
             rng = np.random.default_rng((SEED, start))
             count = min(self.batch_rows, rows - start)

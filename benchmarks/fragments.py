@@ -1,8 +1,8 @@
-"""Tables of many small fragments with deleted rows, beside the reference, on the same files.
+"""Tables of many small fragments with deleted rows, compared with the reference on the same files.
 
 The reference writes the table and deletes a share of its rows; both libraries read copies of it (hard links). `first`
-is what the first call of a newly opened dataset takes, the other figure the median of later calls. In each round both
-act once, in an order shuffled anew, and each round opens both datasets anew for the first call.
+is the time of the first call on a newly opened dataset; the other figure is the median of later calls. In each round,
+both libraries run once, in a new random order, and both datasets are opened again for the first call.
 
     python benchmarks/fragments.py --fragments 2000 --rows 500 --rounds 7
 """
@@ -31,7 +31,7 @@ LIBRARIES: dict[str, ModuleType] = {"lance-dataset": lance_dataset, "pylance": l
 
 
 def make(path: Path, fragments: int, rows: int) -> None:
-    """A table of that many fragments; every tenth row is deleted."""
+    """Create a table of that many fragments, with every tenth row deleted."""
     count = fragments * rows
     rng = np.random.default_rng(5)
     table = pa.table(
@@ -47,7 +47,7 @@ def make(path: Path, fragments: int, rows: int) -> None:
 
 
 def calls(count: int, rng: np.random.Generator) -> dict[str, Callable[[Any], object]]:
-    """What is timed; each call of this draws other rows."""
+    """Return the calls to time; each set of calls draws other rows."""
     many, one = rng.choice(count, min(1000, count), replace=False).tolist(), rng.choice(count, 1).tolist()
     return {
         f"take {len(many):,} rows": lambda dataset: dataset.take(many).num_rows,
@@ -66,7 +66,7 @@ def timed(action: Callable[[Any], object], dataset: Any) -> tuple[float, object]
 
 
 def measure(paths: dict[str, Path], rounds: int) -> dict[str, dict[str, list[float]]]:
-    """Seconds by operation (first calls apart) and library."""
+    """Return seconds by operation (with first calls separate) and library."""
     rng, shuffler = np.random.default_rng(7), random.Random(7)
     opened = {name: LIBRARIES[name].dataset(str(path)) for name, path in paths.items()}
     count = opened["pylance"].count_rows()

@@ -1,4 +1,4 @@
-"""How many times faster (or smaller) this package is than each opponent, beside the ratios it has to reach."""
+"""Ratios by which this package is faster (or smaller) than each opponent, compared with their targets."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ _VORTEX_TARGETS = {"scan": 1.0}
 
 @dataclass(frozen=True)
 class Opponent:
-    """A column of the headline table.
+    """Column of the headline table.
 
     Attributes
     ----------
     ours
-        Name of the contender on our side.
+        Name of our contender.
     theirs
-        Names on the other side; the best of them counts.
+        Names of the opposing contenders; the best of them counts.
     targets
-        The ratio to reach by kind of operation.
+        Target ratio by kind of operation.
     """
 
     title: str
@@ -45,7 +45,7 @@ class Opponent:
 
 
 def opponents(version: str) -> tuple[Opponent, ...]:
-    """Whom this package is measured against at one file version."""
+    """Return the opponents of this package at one file version."""
     ours, reference = f"{OURS[0]}-{version}", f"{REFERENCE[0]}-{version}"
     return (
         Opponent(reference, ours, (reference,), _REFERENCE_TARGETS),
@@ -61,7 +61,7 @@ def medians(times: Mapping[str, Sequence[float]]) -> dict[str, float]:
 
 
 def ratio_cell(opponent: Opponent, values: Mapping[str, float], kind: str | None) -> str:
-    """Such as ``2.61x`` or, where the target is missed, ``2.31x < 2.5``; ``-`` without figures."""
+    """Return a cell like ``2.61x`` or, if the target is missed, ``2.31x < 2.5``; ``-`` without figures."""
     theirs = [values[name] for name in opponent.theirs if name in values]
     if not theirs or opponent.ours not in values:
         return "-"
@@ -73,7 +73,7 @@ def ratio_cell(opponent: Opponent, values: Mapping[str, float], kind: str | None
 def headline(
     version: str, figures: Mapping[str, Mapping[str, float]], kinds: Mapping[str, str | None]
 ) -> Iterator[list[str]]:
-    """Lines of the table, the head first; `figures` are seconds or bytes by operation and contender."""
+    """Return lines of the table, with the header first; `figures` are seconds or bytes by operation and contender."""
     columns = opponents(version)
     yield ["", *(opponent.title for opponent in columns)]
     for operation, values in figures.items():

@@ -1,8 +1,8 @@
-"""How a table's age is felt: opening it and appending ten rows to it, beside the reference, on the same history.
+"""Cost of a table's history: opening it and appending ten rows, compared with the reference on the same history.
 
-Histories are made by the reference: as many versions of one fragment (`versions`), as many fragments in a few versions
-(`fragments`), or as many appends in turn (`appends`, both). Every contender has a copy of its own (hard links), which
-grows by one append per round; in each round all of them act once, in an order shuffled anew. Medians count.
+The reference creates the histories: many versions of one fragment (`versions`), many fragments in a few versions
+(`fragments`), or many appends (`appends`, both). Every contender has its own copy (hard links), which grows by one
+append per round. In each round all contenders run once, in a new random order. Medians count.
 
     python benchmarks/history.py --length 2000 --rounds 31
     python benchmarks/history.py --kinds appends --length 20000
@@ -34,7 +34,7 @@ UNSYNCED = {"local_fsync": "false"}
 
 @dataclass(frozen=True)
 class Contender:
-    """A library and the way it is used."""
+    """A library and a way to use it."""
 
     name: str
     append: Callable[[str], object]
@@ -61,14 +61,14 @@ CONTENDERS = [
 
 
 def versions(uri: str, length: int) -> None:
-    """One fragment, `length` versions."""
+    """Create one fragment with `length` versions."""
     dataset = lance.write_dataset(ROWS, uri)
     for number in range(length - 1):
         dataset.update_config({"number": str(number)})
 
 
 def fragments(uri: str, length: int) -> None:
-    """`length` fragments in four versions."""
+    """Create `length` fragments in four versions."""
     dataset = lance.write_dataset(ROWS, uri)
     for part in range(3):
         count = (length - 1) * (part + 1) // 3 - (length - 1) * part // 3
@@ -77,7 +77,7 @@ def fragments(uri: str, length: int) -> None:
 
 
 def appends(uri: str, length: int) -> None:
-    """`length` appends: as many fragments and versions."""
+    """Make `length` appends, with as many fragments and versions."""
     for _ in range(length):
         lance.write_dataset(ROWS, uri, mode="append")
 
@@ -93,7 +93,7 @@ def timed(action: Callable[[], object]) -> float:
 
 
 def measure(kind: str, length: int, rounds: int, scratch: Path) -> dict[str, dict[str, list[float]]]:
-    """Seconds of each contender in each round, by activity."""
+    """Return the seconds of each contender in each round, by activity."""
     source = scratch / "source"
     HISTORIES[kind](str(source), length)
     copies = {each.name: scratch / f"copy{number}" for number, each in enumerate(CONTENDERS)}
@@ -107,8 +107,8 @@ def measure(kind: str, length: int, rounds: int, scratch: Path) -> dict[str, dic
     for number in range(rounds + 1):
         for each in shuffler.sample(CONTENDERS, len(CONTENDERS)):
             uri = str(copies[each.name])
-            seconds = timed(lambda: each.append(uri)), timed(lambda: each.open(uri))  # noqa: B023 - called at once
-            if number:  # the first round warms up
+            seconds = timed(lambda: each.append(uri)), timed(lambda: each.open(uri))  # noqa: B023 - called immediately
+            if number:  # the first round is a warm-up
                 appended[each.name].append(seconds[0])
                 opened[each.name].append(seconds[1])
     check(copies)
@@ -116,7 +116,7 @@ def measure(kind: str, length: int, rounds: int, scratch: Path) -> dict[str, dic
 
 
 def check(copies: dict[str, Path]) -> None:
-    """All copies must hold the same rows, whoever reads them."""
+    """Check that all copies hold the same rows."""
     counts = {read(str(copy)) for copy in copies.values() for read in (each.open for each in CONTENDERS)}
     if len(counts) != 1:
         raise SystemExit(f"the copies have different numbers of rows: {sorted(counts)}")
@@ -127,7 +127,7 @@ def main() -> None:
     parser.add_argument("--length", type=int, default=2000, help="versions and fragments of the history")
     parser.add_argument("--rounds", type=int, default=31)
     parser.add_argument("--kinds", nargs="+", choices=HISTORIES, default=list(HISTORIES))
-    parser.add_argument("--directory", help="where to put the tables, a new temporary folder by default")
+    parser.add_argument("--directory", help="folder of the tables; a new temporary folder by default")
     options = parser.parse_args()
     for kind in options.kinds:
         with tempfile.TemporaryDirectory(dir=options.directory) as scratch:

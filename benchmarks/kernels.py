@@ -1,7 +1,7 @@
-"""How fast each kernel of the codec core is beside memcpy: ``python benchmarks/kernels.py [pattern]``.
+"""Speed of each kernel of the codec core compared with memcpy: ``python benchmarks/kernels.py [pattern]``.
 
 The cases are in ``kernel_cases``. The base is ``np.copyto`` of as many bytes as the decoded side of the kernel has.
-Runs of kernel and base alternate, and medians are compared, so that a noisy machine disturbs both.
+Runs of kernel and base alternate, and medians are compared, so that a noisy machine disturbs both equally.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Measured:
     size
         Bytes on the decoded side, and bytes copied by the base.
     seconds, memcpy_seconds
-        What one run of each takes.
+        Median time of one run of each.
     """
 
     name: str
@@ -50,13 +50,13 @@ class Measured:
 
 
 def memcpy(size: int) -> Work:
-    """A copy of `size` bytes between arrays that have been touched."""
+    """Return a copy of `size` bytes between arrays that have been touched."""
     source, target = np.ones(size, np.uint8), np.zeros(size, np.uint8)
     return lambda: np.copyto(target, source)
 
 
 def interleaved(first: Work, second: Work, rounds: int = ROUNDS) -> tuple[float, float]:
-    """Median seconds of two kinds of work, run in turn, each once before the clock starts."""
+    """Return the median seconds of two workloads run alternately, after one warm-up run of each."""
     times: tuple[list[float], list[float]] = ([], [])
     for each in range(rounds + 1):
         for work, sink in zip((first, second), times, strict=True):
@@ -68,7 +68,7 @@ def interleaved(first: Work, second: Work, rounds: int = ROUNDS) -> tuple[float,
 
 
 def measure(name: str, case: Case, rounds: int = ROUNDS) -> Measured:
-    """Time a case beside a copy of its size."""
+    """Time a case and a copy of its size."""
     return Measured(name, case.size, *interleaved(case.work, memcpy(case.size), rounds))
 
 

@@ -1,4 +1,4 @@
-"""Rows like those of TPC-H's line-item table, made with numpy: its columns, domains and dependencies, other text."""
+"""Rows like those of TPC-H's line-item table, generated with numpy: same columns and domains, different text."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from functools import cache
 import numpy as np
 import pyarrow as pa
 
-PARTS = 66_667  # a third of the parts of scale factor 1, as 2 million rows are a third of its line items
+PARTS = 66_667  # a third of the parts of scale factor 1, because 2 million rows are a third of its line items
 SUPPLIERS = 3_333
 _FIRST_DAY, _LAST_DAY = 8035, 10440  # order dates, 1992-01-01 to 1998-08-02, as days since 1970
 _CURRENT_DAY = 9298  # 1995-06-17
@@ -40,7 +40,7 @@ _INSTRUCTIONS = pa.array(["DELIVER IN PERSON", "COLLECT COD", "NONE", "TAKE BACK
 _MODES = pa.array(["REG AIR", "AIR", "RAIL", "SHIP", "TRUCK", "MAIL", "FOB"])
 _FLAGS = pa.array(["A", "R", "N"])
 _STATUS = pa.array(["F", "O"])
-# The commoner come first.
+# More common words come first.
 _VOCABULARY = """
     the carefully furiously deposits packages accounts requests ideas quickly instructions final regular
     pending slyly special express bold even above about according to ironic blithely silent unusual pinto
@@ -59,7 +59,7 @@ _WORDS = _VOCABULARY.split()
 
 @cache
 def _text() -> np.ndarray:
-    """Bytes of running text that comments are cut from."""
+    """Return the bytes of running text that comments are cut from."""
     rng = np.random.default_rng(1)
     weights = 1.0 / (np.arange(len(_WORDS)) + 4)
     chosen = rng.choice(len(_WORDS), _TEXT_WORDS, p=weights / weights.sum())
@@ -77,12 +77,12 @@ def _comments(rng: np.random.Generator, count: int) -> pa.Array:
 
 
 def _orders(rng: np.random.Generator, start: int, count: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Key, line number and order day of each line; orders have 1 to 7 lines and keys rise with gaps."""
+    """Return key, line number and order day of each line; orders have 1 to 7 lines, and keys ascend with gaps."""
     lines = rng.integers(1, 8, count)
     order = np.repeat(np.arange(count), lines)[:count]
     first_line = np.cumsum(lines) - lines
     days = rng.integers(_FIRST_DAY, _LAST_DAY - 151, count)
-    # More numbers than a batch has orders, so that the next batch goes on above.
+    # There are more numbers than orders in a batch, so that the next batch continues above them.
     number = order + start * 17 // 64
     key = number // 8 * 32 + number % 8 + 1
     return key, np.arange(count) - first_line[order] + 1, days[order]
@@ -100,7 +100,7 @@ def _dates(days: np.ndarray) -> pa.Array:
 
 
 def make_batch(rng: np.random.Generator, start: int, count: int) -> list[pa.Array]:
-    """Line items from the row number `start` on."""
+    """Return line items starting at row number `start`."""
     key, line, order_day = _orders(rng, start, count)
     part = rng.integers(1, PARTS + 1, count)
     quantity = rng.integers(1, 51, count)

@@ -1,7 +1,7 @@
-"""Peak memory of one contender doing one thing, measured in a process of its own.
+"""Peak memory of one activity of one contender, measured in a separate process.
 
-Run by compare.py as ``python memory.py CONTENDER DATASET ROWS ACTIVITY PATH``; prints one JSON object with the bytes by
-which the peak rose above what the process held after importing the library:
+compare.py runs this file as ``python memory.py CONTENDER DATASET ROWS ACTIVITY PATH``. It prints one JSON object with
+the number of bytes by which the peak exceeded the memory after importing the library:
 
 ``peak``
     all resident memory, pages of mapped files included;
@@ -33,7 +33,7 @@ _SAMPLE_SECONDS = 0.002
 
 
 def _status(key: str) -> int:
-    """A memory figure of this process in bytes."""
+    """Return a memory figure of this process in bytes."""
     line = next(line for line in _STATUS.read_text().splitlines() if line.startswith(f"{key}:"))
     return int(line.split()[1]) * 1024
 
@@ -44,7 +44,7 @@ def _reset_peak() -> None:
 
 
 def _peak() -> int:
-    # On Linux ru_maxrss starts from what the parent held at fork, so the kernel's per-process mark is used.
+    # On Linux, ru_maxrss starts from the memory of the parent at fork, so the kernel's per-process peak is used.
     if _STATUS.exists():
         return _status("VmHWM")
     unit = 1 if sys.platform == "darwin" else 1024
@@ -84,7 +84,7 @@ def _perform(activity: str, contender: Contender, dataset: Dataset, rows: int, p
 def main(name: str, dataset_name: str, rows: str, activity: str, path: str) -> None:
     contender, dataset = CONTENDERS[name], DATASETS[dataset_name]
     contender.import_library()
-    next(iter(dataset.batches(min(dataset.batch_rows, int(rows)))))  # the generator's own memory is no one's fault
+    next(iter(dataset.batches(min(dataset.batch_rows, int(rows)))))  # the generator's own memory must not count
     _reset_peak()
     base = _peak()
     sampler = _AnonymousPeak() if _STATUS.exists() else None
@@ -97,7 +97,7 @@ def main(name: str, dataset_name: str, rows: str, activity: str, path: str) -> N
 
 
 def measure(contender: Contender, dataset: Dataset, rows: int, activity: str, path: Path) -> dict[str, int | None]:
-    """Run this file in a process of its own and return what it found."""
+    """Run this file in a separate process and return its result."""
     command = [sys.executable, __file__, contender.name, dataset.name, str(rows), activity, str(path)]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
     if done.returncode != 0:

@@ -1,4 +1,4 @@
-"""What is measured: each operation knows how to do its work once and what the right answer is."""
+"""Measured operations: each can run once and knows the right answer."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Subject:
 
     contender: Contender
     path: Path
-    # Open for as long as the benchmark runs; takes use it, as a program serving lookups would.
+    # Kept open while the benchmark runs; takes use it, like a program that serves lookups.
     handle: Handle
 
     def reopened(self) -> Handle:
@@ -40,20 +40,20 @@ class Subject:
 
 @dataclass(frozen=True)
 class Operation:
-    """Something to time.
+    """An operation to time.
 
     Attributes
     ----------
     run
-        Does it; the second argument counts the repetitions, for operations that vary their input.
+        Runs the operation; the second argument is the number of the repetition, for operations that vary their input.
     expected
-        From a repetition number to the result every contender must have; None when there is nothing to compare.
+        Function from a repetition number to the result every contender must have; None if there is nothing to compare.
     repeated
-        Whether it is so short that one timing covers many repetitions.
+        True if the operation is so short that one timing covers many repetitions.
     kind
-        What kind of operation it is to `headline.py`, which knows a target for each.
+        Kind of operation in `headline.py`, which has a target for each.
     lance_only
-        Whether other formats are left out: a take of a row costs them so much that ten thousand last minutes.
+        True if other formats are left out: a take of a row is so slow for them that ten thousand take minutes.
     """
 
     name: str
@@ -71,7 +71,7 @@ def scan_and_touch(subject: Subject, columns: list[str] | None = None) -> pa.Tab
 
 
 def batches_and_touch(handle: Handle) -> int:
-    """Iterate over the batches, reading every byte of each; the number of rows."""
+    """Iterate over the batches, reading every byte of each; return the number of rows."""
     rows = 0
     for batch in handle.batches():
         touch(batch)
@@ -80,7 +80,7 @@ def batches_and_touch(handle: Handle) -> int:
 
 
 def threaded(calls: Sequence[Callable[[], object]]) -> None:
-    """Make the calls from as many threads as `THREADS`, each its share of them; an error is raised."""
+    """Make the calls from `THREADS` threads, each with its share of them; errors are raised."""
 
     def share(first: int) -> None:
         for call in calls[first::THREADS]:
@@ -92,7 +92,7 @@ def threaded(calls: Sequence[Callable[[], object]]) -> None:
 
 
 def operations(dataset: Dataset, table: pa.Table) -> list[Operation]:
-    """The read operations on one table, in the order they are reported."""
+    """Return the read operations on one table, in the order of the report."""
     rows = table.num_rows
     return [
         Operation("open, count rows", lambda subject, _: subject.reopened().count(), lambda _: rows, repeated=True),
@@ -113,7 +113,7 @@ def scans(dataset: Dataset, table: pa.Table) -> list[Operation]:
 
     rows = table.num_rows
     return [
-        # The one scan without touching: its time is what a lazy reader promises, not what reading costs.
+        # The only scan without touching: its time is what a lazy reader promises, not the cost of reading.
         Operation("scan, untouched", lambda subject, _: subject.reopened().scan(), lambda _: table, kind="scan"),
         Operation("scan, touch", lambda subject, _: scan_and_touch(subject), lambda _: table, kind="scan"),
         Operation("scan in batches, touch", lambda subject, _: batches_and_touch(subject.reopened()), lambda _: rows),
@@ -122,7 +122,7 @@ def scans(dataset: Dataset, table: pa.Table) -> list[Operation]:
 
 
 def filters(dataset: Dataset, table: pa.Table, share: float) -> list[Operation]:
-    """A scan that keeps about that share of the rows, and the count of them."""
+    """Return a scan that keeps about that share of the rows, and the count of them."""
     comparison = dataset.comparison(table.num_rows, share)
     passes = pc.field(comparison.column) < comparison.bound
     return [
@@ -190,11 +190,11 @@ def takes(dataset: Dataset, table: pa.Table) -> list[Operation]:
 
 
 def check(operation: Operation, subject: Subject, result: object, expected: object) -> None:
-    """Stop the whole benchmark when a contender gives another answer than the source table."""
+    """Stop the whole benchmark if the answer of a contender differs from the source table."""
     who = f"{subject.contender.name}, {operation.name}"
     if isinstance(expected, pa.Table):
         if not isinstance(result, pa.Table) or result.column_names != expected.column_names:
-            raise SystemExit(f"{who}: got other columns than expected")
+            raise SystemExit(f"{who}: columns differ from those expected")
         for name, column in zip(expected.column_names, expected.columns, strict=True):
             if not result.column(name).cast(column.type).equals(column):
                 raise SystemExit(f"{who}: wrong values in column {name}")

@@ -1,11 +1,11 @@
-"""Turning measurements into text: a line per measured thing, a column per contender, ratios to the first one."""
+"""Rendering of measurements as text: a line per operation, a column per contender, ratios to the first one."""
 
 from __future__ import annotations
 
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 
-# Rounds that differ by more than this part of their median are marked: do not trust that figure to the last digit.
+# Rounds that differ by more than this share of their median are marked: the last digit is not reliable.
 NOISY = 0.5
 
 
@@ -21,7 +21,7 @@ def megabytes(value: float) -> str:
 
 
 def ratio(value: float, base: float | None) -> str:
-    """How many times the base `value` is; above 1 the base is better."""
+    """Return `value` as a multiple of the base; above 1 the base is better."""
     return f" ({value / base:.2f}x)" if base else ""
 
 
@@ -30,7 +30,7 @@ def noise_mark(times: Sequence[float]) -> str:
 
 
 def render_times(title: str, names: Sequence[str], rows: Mapping[str, Mapping[str, Sequence[float]]]) -> str:
-    """Medians over rounds; a ``~`` marks rounds that disagree, a ``-`` stands for what a contender does not do."""
+    """Render medians over rounds; ``~`` marks rounds that disagree, ``-`` operations that a contender does not have."""
     lines = []
     for label, times in rows.items():
         present = [name for name in names if name in times]
@@ -62,7 +62,7 @@ def _cells(
 
 
 def render_lines(title: str, lines: Sequence[Sequence[str]]) -> str:
-    """Lines of cells under each other, the first line being the head."""
+    """Render lines of cells as a table; the first line is the header."""
     widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]
     text = []
     for label, *cells in lines:

@@ -1,7 +1,7 @@
-"""Reading every byte of a result, so that values of lazily mapped files count as read.
+"""Reading of every byte of a result, so that values of lazily mapped files count as read.
 
-Only what a table shows is read: batches are often slices of common buffers, and reading those whole for each batch
-would charge such a reader many times over.
+Only the visible part of a table is read. Batches are often slices of common buffers, and reading those whole for each
+batch would charge such a reader many times.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ _VIEW_BYTES = 16
 
 
 def touch(data: pa.Table | pa.RecordBatch) -> int:
-    """Read the bytes of all columns; how many there were.
+    """Read the bytes of all columns; return their number.
 
     Raises
     ------
     TypeError
-        A type this cannot read, which would make a contender look faster than it is.
+        The type is not supported; skipping it would make a contender look faster than it is.
     """
     total = 0
     for column in data.columns:

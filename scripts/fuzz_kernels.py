@@ -1,8 +1,9 @@
-"""Fuzz the C kernels themselves with libFuzzer: ``tests/fuzz/kernels/*.c``, one target each.
+"""Fuzz the C kernels with libFuzzer; each file of ``tests/fuzz/kernels/*.c`` is one target.
 
 Each target cuts arguments from the fuzzer's bytes, calls decoders with them, and compares encoders with decoders. It is
-built with the address and undefined-behaviour sanitizers of clang. With ``--standalone`` any C compiler builds the
-targets, with a main that feeds random bytes: for machines without libFuzzer, and with ``--run`` for other processors.
+built with the address and undefined-behaviour sanitizers of clang. With ``--standalone``, any C compiler builds the
+targets with a main function that feeds random bytes. This is for machines without libFuzzer and, with ``--run``, for
+other processors.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ def build(source: Path, scratch: Path, options: argparse.Namespace) -> Path:
 
 
 def run(program: Path, options: argparse.Namespace) -> tuple[str, int]:
-    """Run one target; its last words and its exit status."""
+    """Run one target; return its final output and its exit status."""
     crashes = ROOT / "build" / "fuzz"
     crashes.mkdir(parents=True, exist_ok=True)
     command = [*shlex.split(options.run), str(program)]
@@ -64,7 +65,7 @@ def run(program: Path, options: argparse.Namespace) -> tuple[str, int]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("pattern", nargs="?", default="", help="targets with this in their name")
+    parser.add_argument("pattern", nargs="?", default="", help="targets whose name contains this")
     parser.add_argument("--seconds", type=int, default=20, help="for each target")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--cc", default=os.environ.get("CLANG", "clang"), help="compiler; clang unless --standalone")
@@ -72,7 +73,7 @@ def main() -> None:
     parser.add_argument("--inputs", type=int, default=2000, help="inputs of each standalone target")
     parser.add_argument("--cflags", default="", help="more flags for the compiler of standalone targets")
     parser.add_argument(
-        "--run", default="", help="what runs the targets, such as 'qemu-aarch64 -L /usr/aarch64-linux-gnu'"
+        "--run", default="", help="command that runs the targets, such as 'qemu-aarch64 -L /usr/aarch64-linux-gnu'"
     )
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     options = parser.parse_args()

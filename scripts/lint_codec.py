@@ -1,7 +1,7 @@
 """Lint the codec core: cython-lint, and the import rule that import-linter cannot see in .pyx files.
 
-`lancecodec` must know nothing but itself, Cython, the C library and the standard library; its `general` module also
-knows the two compression libraries.
+`lancecodec` may import only itself, Cython, the C library and the standard library. Its `general` module may also
+import the two compression libraries.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ ALLOWED_IN = {"general": {"lz4", "zstandard", "typing_extensions"}}
 
 
 def forbidden_imports(path: Path) -> list[str]:
-    """One message per import of something the codec core must not know."""
+    """Return one message per forbidden import of the codec core."""
     messages = []
     allowed = ALLOWED | ALLOWED_IN.get(path.stem, set())
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):

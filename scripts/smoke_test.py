@@ -1,4 +1,4 @@
-"""A round trip with the installed package, as `make wheel` runs it in a clean environment."""
+"""A round trip with the installed package; `make wheel` runs it in a clean environment."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def main() -> None:
         if not read.equals(pa.concat_tables([table, table])):
             raise SystemExit("the table read differs from the table written")
         if dataset.take([5, 1500]).column("id").to_pylist() != [5, 500]:
-            raise SystemExit("take returned other rows than asked for")
+            raise SystemExit("take returned the wrong rows")
     print(f"lance-dataset {version('lance-dataset')} from {Path(lance.__file__).parent}: round trip fine")
 
 

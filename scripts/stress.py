@@ -1,4 +1,4 @@
-"""Many processes of this package and of pylance write to one dataset: time, fairness, and that nothing is lost.
+"""Write to one dataset from many processes of this package and of pylance; report time, fairness, and lost rows.
 
 python scripts/stress.py [--processes 16] [--turns 50] [--work append mixed ...] [--fsync on off] [--seed 1]
 """
@@ -10,11 +10,11 @@ import sys
 import tempfile
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 import lance
 import pyarrow as pa
-from many_writers import OURS, REFERENCE, Outcome, check_history, run
+from support.processes.many_writers import OURS, REFERENCE, Outcome, check_history, run
 
 import lance_dataset
 
@@ -23,13 +23,13 @@ START = 30_000
 
 
 def shared_out(processes: int, ours: int | None) -> list[str]:
-    """Libraries of the processes, half each unless told otherwise."""
+    """Return the library of each process, half each unless specified otherwise."""
     count = processes // 2 if ours is None else ours
     return [OURS if number * count % processes < count else REFERENCE for number in range(processes)]
 
 
 def many_commits(work: str, writers: list[str], arguments: argparse.Namespace, fsync: bool, folder: str) -> Outcome:
-    """One run, and its check with both libraries."""
+    """Make one run, and check it with both libraries."""
     path = f"{folder}/t.lance"
     table = pa.table({"id": pa.array(range(START), pa.int64())})
     lance_dataset.write_dataset(
@@ -52,10 +52,10 @@ def many_commits(work: str, writers: list[str], arguments: argparse.Namespace, f
 
 
 def main() -> None:
-    """Run what was asked for."""
+    """Run the requested combinations."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--processes", type=int, default=16)
-    parser.add_argument("--ours", type=int, help="how many of them are ours; half by default")
+    parser.add_argument("--ours", type=int, help="number of processes of this package; half by default")
     parser.add_argument("--turns", type=int, default=50)
     parser.add_argument("--work", nargs="+", choices=WORKS, default=WORKS)
     parser.add_argument("--fsync", nargs="+", choices=("on", "off"), default=("on", "off"))

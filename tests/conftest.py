@@ -1,7 +1,7 @@
-"""Settings all tests share.
+"""Settings shared by all tests.
 
 Hypothesis profiles: ``ci`` (the default) is quick and tries the same examples every time, ``long`` looks for new
-ones; choose with ``HYPOTHESIS_PROFILE=long make test``.
+ones. Choose with ``HYPOTHESIS_PROFILE=long make test``.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
-from s3_server import s3_server  # noqa: F401 - a fixture
+from support.stores.s3_server import s3_server  # noqa: F401 - a fixture
 
 _CHECKS_OFF = [HealthCheck.too_slow, HealthCheck.data_too_large]
 

@@ -1,4 +1,4 @@
-"""The asv suite. Data and kernel cases are those of the other benchmarks, one directory up."""
+"""The asv suite. It uses the data and kernel cases of the other benchmarks, one directory up."""
 
 from __future__ import annotations
 

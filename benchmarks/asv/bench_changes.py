@@ -1,4 +1,4 @@
-"""Changes of a table, each on a fresh copy of its files."""
+"""Changes of a table, each on a new copy of its files."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from changes import Change
 
 ROWS = 200_000
 FRAGMENTS = 50
-#: A source and a table are made once for all.
+#: The source and the tables are created once for all benchmarks.
 CHANGES: dict[str, Change] = {change.name: change for change in changes.changes(ROWS)}
 
 
@@ -20,11 +20,11 @@ class Changes:
     params = (tuple(CHANGES),)
     param_names = ("change",)
     timeout = 300
-    number = 1  # a change is made once on a copy
+    number = 1  # each change runs once on a copy
     rounds, repeat = 1, 5
 
     def setup_cache(self) -> str:
-        folder = Path.cwd()  # of its own, which goes with the run
+        folder = Path.cwd()  # a separate folder, removed after the run
         per_fragment = ROWS // FRAGMENTS
         lance.write_dataset(changes.stream(ROWS), folder / "rows")
         lance.write_dataset(changes.stream(ROWS), folder / "fragments", max_rows_per_file=per_fragment)

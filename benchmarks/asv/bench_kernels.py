@@ -1,4 +1,4 @@
-"""Kernels of the codec core, each beside a memcpy of as many bytes as the decoded side has."""
+"""Kernels of the codec core, each compared with a memcpy of the number of bytes on the decoded side."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Kernels:
 
 
 class Memcpy:
-    """The base itself, to see how much of a change is the machine."""
+    """The memcpy itself, to see how much of a change is due to the machine."""
 
     params = (VALUES, 8 * VALUES, 64 * VALUES)
     param_names = ("bytes",)

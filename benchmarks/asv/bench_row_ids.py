@@ -1,4 +1,4 @@
-"""The index of stable row ids: building it, and finding rows with it."""
+"""The index of stable row ids: building it, and looking up rows."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Fragments = list[IndexedFragment]
 
 
 def _fragment(number: int, ids: RowIds, deleted: NDArray[np.int64]) -> IndexedFragment:
-    """A fragment whose sequence is as it comes out of a manifest."""
+    """Return a fragment whose sequence is as parsed from a manifest."""
     decoded = RowIds.decode(ids.encode(), len(ids), "benchmark")
     return IndexedFragment(number, decoded, lambda: deleted)
 
@@ -37,7 +37,7 @@ def _ranges(deleted_share: float, *, compacted: bool) -> Fragments:
 
 
 def _updated() -> Fragments:
-    """One percent of the rows, moved to a new fragment by each of ten updates."""
+    """Return fragments where ten updates have each moved one percent of the rows to a new fragment."""
     fragments = _ranges(0.01, compacted=False)
     moved = np.concatenate([each.deletions() + number * _ROWS for number, each in enumerate(fragments)])
     np.random.default_rng(1).shuffle(moved)
@@ -47,7 +47,7 @@ def _updated() -> Fragments:
 
 
 def _shuffled() -> Fragments:
-    """A tenth of the rows, in no order."""
+    """Return fragments with a tenth of the rows, in random order."""
     ids = np.random.default_rng(2).permutation(_FRAGMENTS * _ROWS // 10).reshape(10, -1)
     return [_fragment(number, RowIds.from_values(part), np.empty(0, np.int64)) for number, part in enumerate(ids)]
 
@@ -98,7 +98,7 @@ class RowIds10M:
 
 
 class OneRowOfManyFragments:
-    """Opening a table of two thousand fragments and reading one row of it."""
+    """Opening a table of two thousand fragments and reading one row."""
 
     params = ([False, True],)
     param_names = ("stable_row_ids",)

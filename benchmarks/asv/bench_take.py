@@ -52,7 +52,7 @@ class TakeColumn:
 
 
 class TakeFromThreads:
-    """Single rows from many threads at once."""
+    """Single rows read from many threads in parallel."""
 
     params = (("mixed", "vectors"), VERSIONS)
     param_names = ("dataset", "version")

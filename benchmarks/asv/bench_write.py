@@ -1,4 +1,4 @@
-"""Writes: new datasets, and appends that are small beside their commit."""
+"""Writes: new datasets, and appends that are small compared to their commit."""
 
 from __future__ import annotations
 

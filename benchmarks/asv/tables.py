@@ -1,4 +1,4 @@
-"""Datasets on disk for the benchmarks, written once per run in `setup_cache`."""
+"""Datasets on disk for the benchmarks, written once for each run in `setup_cache`."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ class Stored:
         return lance.dataset(self.uri)
 
 
-#: By name and file version.
+#: Datasets by name and file version.
 Tables = dict[tuple[str, str], Stored]
 
 
 def store(directory: Path) -> Tables:
-    """Every table at every file version."""
+    """Write every table in every file version."""
     stored = {}
     for name, rows in ROWS.items():
         for version in VERSIONS:

@@ -1,4 +1,4 @@
-"""The libraries and formats that are measured side by side."""
+"""Libraries and formats that are compared."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every contender can do, so that one loop can measure them all."""
+"""Interface of the contenders, so that one loop can measure them all."""
 
 from __future__ import annotations
 
@@ -17,36 +17,36 @@ class Handle(ABC):
 
     @abstractmethod
     def scan(self, columns: Sequence[str] | None = None) -> pa.Table:
-        """All rows."""
+        """Read all rows."""
 
     @abstractmethod
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """All rows, one batch at a time."""
+        """Yield all rows, one batch at a time."""
 
     @abstractmethod
     def take(self, rows: np.ndarray, columns: Sequence[str] | None = None) -> pa.Table:
-        """The rows with these numbers (int64), in this order."""
+        """Take the rows with these numbers (int64), in this order."""
 
     @abstractmethod
     def filtered(self, comparison: Comparison) -> pa.Table:
-        """The rows that pass, all columns."""
+        """Read the rows that pass, with all columns."""
 
     @abstractmethod
     def count(self, comparison: Comparison | None = None) -> int:
-        """The number of rows, or of those that pass."""
+        """Count the rows, or those that pass."""
 
 
 class Contender(ABC):
-    """A format in the hands of one library with one set of options.
+    """A format, the library that handles it, and a set of options.
 
     Attributes
     ----------
     requires
-        The distribution that has to be installed.
+        Distribution that has to be installed.
     stored_by
         Name of the contender whose file it reads; its own name if it writes one.
     reads
-        Whether its reads are measured; those of one that differs in how it writes only are another's.
+        True if its reads are measured; False if it differs from another contender only in its writes.
     version
         Lance file version; None for other formats.
     """
@@ -64,7 +64,7 @@ class Contender(ABC):
 
     @abstractmethod
     def import_library(self) -> None:
-        """Import the library, raising ImportError when it is missing."""
+        """Import the library; raise ImportError if it is missing."""
 
     @abstractmethod
     def write(self, source: pa.Table | pa.RecordBatchReader, path: Path) -> None:
@@ -72,4 +72,4 @@ class Contender(ABC):
 
     @abstractmethod
     def open(self, path: Path) -> Handle:
-        """Open what `write` wrote."""
+        """Open a table that `write` wrote."""

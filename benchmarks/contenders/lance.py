@@ -1,4 +1,4 @@
-"""Lance, by this package and by the reference: the same calls, since the two share one API."""
+"""Lance in this package and in the reference: the same calls, since the two share one API."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ VERSIONS = ("legacy", "2.0", "2.1", "2.2")
 
 
 def lance_contenders(version: str) -> tuple[Contender, ...]:
-    """This package and the reference at one file version; ours also without fsync, and on the reference's file."""
+    """Return this package and the reference at a file version; ours also without fsync or on the reference's file."""
     ours, reference = f"{OURS[0]}-{version}", f"{REFERENCE[0]}-{version}"
     return (
         Lance(ours, OURS, version),

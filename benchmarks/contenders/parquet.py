@@ -1,4 +1,4 @@
-"""Parquet by pyarrow. A take reads the row groups that hold a wanted row, and picks: the usual way."""
+"""Parquet in pyarrow. A take reads the row groups that hold a wanted row and selects from them, as is usual."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Vortex, with its default writer; strings come out as string views, its own choice."""
+"""Vortex with its default writer; strings are read as string views, its own choice."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class VortexHandle(Handle):
 
     def take(self, rows: np.ndarray, columns: Sequence[str] | None = None) -> pa.Table:
         names = None if columns is None else list(columns)
-        # Row numbers have to rise strictly; any other order is the caller's work.
+        # Row numbers must be strictly ascending; the caller handles any other order.
         rising, position = np.unique(rows, return_inverse=True)
         indices = self._library.array(pa.array(rising.astype(np.uint64)))
         if len(rising) == len(rows) and bool((position[1:] > position[:-1]).all()):
@@ -48,7 +48,7 @@ class VortexHandle(Handle):
     def count(self, comparison: Comparison | None = None) -> int:
         if comparison is None:
             return len(self._file)
-        # Nothing counts without reading a column; the one that is compared costs least.
+        # Counting requires reading a column; the compared column costs least.
         return self._file.to_arrow([comparison.column], expr=self._expression(comparison)).read_all().num_rows
 
     def _expression(self, comparison: Comparison) -> Any:

@@ -1,4 +1,4 @@
-"""Calls of the codec core to be timed: one module per module of `lancecodec`, each with its ``CASES``."""
+"""Calls of the codec core to time: one module for each module of `lancecodec`, each with its ``CASES``."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["discover"]
 
 
 def discover() -> tuple[dict[str, Callable[[], Case]], dict[str, ImportError]]:
-    """Makers of cases by name, and the modules that cannot be imported (a kernel that is not built) with the reason."""
+    """Return makers of cases by name, and modules that cannot be imported (a kernel is not built) with the reason."""
     cases: dict[str, Callable[[], Case]] = {}
     broken: dict[str, ImportError] = {}
     for module in sorted(found.name for found in pkgutil.iter_modules(__path__) if found.name != "case"):

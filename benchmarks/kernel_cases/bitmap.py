@@ -31,7 +31,7 @@ def count() -> Case:
 
 
 def gather() -> Case:
-    """Bits by number; the copy is one of the numbers, as the bits are nothing beside them."""
+    """Gather bits by number; the size is that of the numbers, because the bits are negligible."""
     bits, out = rng().integers(0, 256, VALUES // 8, np.uint8), np.empty(VALUES // 8, np.uint8)
     index = rng().integers(0, VALUES, VALUES)
     return Case(lambda: bitmap.gather(bits, VALUES, index, out), index.nbytes)

@@ -8,14 +8,14 @@ import numpy as np
 from kernel_cases.case import Case, rng
 from lancecodec import bitpacking
 
-#: Bytes of the values: more than any cache holds.
+#: Bytes of the values, more than any cache holds.
 SIZE = 64 << 20
 #: Widths by value size.
 WIDTHS = {8: (1, 3, 7), 16: (1, 3, 7, 8, 13), 32: (1, 3, 7, 8, 13, 17, 31), 64: (1, 3, 7, 8, 13, 17, 31, 45)}
 
 
 def values(bits: int, width: int) -> np.ndarray:
-    """Random values of some width; a few megabytes of randomness, repeated."""
+    """Return random values of some width: a few megabytes, repeated."""
     some = np.frombuffer(rng().bytes(4 << 20), f"<u{bits // 8}")
     return np.resize(some & some.dtype.type(2**width - 1), SIZE * 8 // bits)
 
@@ -57,7 +57,7 @@ def inline_decode(bits: int, width: int, odd: bool) -> Case:
 
 
 def out_of_line_decode(bits: int, width: int, count: int) -> Case:
-    """Sequences shorter than the caches, as levels are: the same one again and again."""
+    """Decode sequences shorter than the caches, like levels, always the same one."""
     source, out = values(bits, width)[:count], empty(count * bits // 8)
     data = empty(bitpacking.out_of_line_size(count, bits, width))
     bitpacking.out_of_line_encode(source, bits, width, data)

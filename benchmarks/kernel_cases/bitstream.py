@@ -8,7 +8,7 @@ import numpy as np
 from kernel_cases.case import Case, rng
 from lancecodec import bitstream
 
-#: Bytes of the values: more than any cache holds.
+#: Bytes of the values, more than any cache holds.
 SIZE = 64 << 20
 WIDTHS = {8: (3,), 16: (7, 13), 32: (7, 17), 64: (31, 45, 61)}
 

@@ -1,4 +1,4 @@
-"""Byte-stream split of pages in the chunks of the reference."""
+"""Byte-stream split of pages, with the chunks of the reference."""
 
 from __future__ import annotations
 

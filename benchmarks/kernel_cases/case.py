@@ -1,4 +1,4 @@
-"""What a benchmark of a kernel is."""
+"""A benchmark of a kernel."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 __all__ = ["VALUES", "Case", "rng"]
 
 SEED = 7
-#: Values a case works on by default: several times what fits a second-level cache, little enough for a quick run.
+#: Default number of values: several times the size of a second-level cache, but small enough for a quick run.
 VALUES = 1_000_000
 
 
@@ -21,10 +21,10 @@ class Case:
     Attributes
     ----------
     work
-        Does it once.
+        Makes the call once.
     size
-        Bytes on the decoded side: what a decoder produces, an encoder is given, a check looks at. The kernel is
-        compared with a copy of as many bytes.
+        Bytes on the decoded side: the output of a decoder, the input of an encoder, the data that a check reads. The
+        kernel is compared with a copy of as many bytes.
     """
 
     work: Callable[[], object]
@@ -32,5 +32,5 @@ class Case:
 
 
 def rng() -> np.random.Generator:
-    """Random numbers that are the same in every run."""
+    """Return a generator of random numbers that are the same in every run."""
     return np.random.default_rng(SEED)

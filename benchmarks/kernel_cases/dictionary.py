@@ -19,7 +19,7 @@ def fixed(width: int, distinct: int, nulls: bool = False) -> Case:
 
 
 def too_many() -> Case:
-    """How soon unique values are given up; the size is that of the values looked at."""
+    """Measure how early unique values are given up; the size is that of the values read."""
     values = rng().permutation(VALUES)
     codes, positions = np.empty(VALUES, np.uint32), np.empty(LIMIT, np.int64)
     return Case(lambda: dictionary.build_fixed(values, 8, codes, 4, positions), 8 * LIMIT)

@@ -8,7 +8,7 @@ import numpy as np
 from kernel_cases.case import Case, rng
 from lancecodec.fixed_size_list import Shape
 
-#: Bytes of all values together: far more than the caches hold.
+#: Bytes of all values, far more than the caches hold.
 SIZE = 64 << 20
 
 

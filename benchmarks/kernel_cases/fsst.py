@@ -10,7 +10,7 @@ from kernel_cases.case import Case, rng
 from lancecodec import fsst
 
 SIZE = 32 << 20
-#: Different strings that a column is made of.
+#: Number of distinct strings in a column.
 POOL = 20_000
 TAKEN = 100_000
 SITES = ["www.example.com", "en.wikipedia.org", "shop.example.net", "news.example.org"]
@@ -64,7 +64,7 @@ KINDS: dict[str, Text] = {
 
 @dataclass(frozen=True)
 class Column:
-    """Strings, their table, and what the encoder makes of them."""
+    """Strings, their symbol table, and their encoded form."""
 
     data: np.ndarray
     offsets: np.ndarray
@@ -118,14 +118,14 @@ def encode(kind: str) -> Case:
 
 
 def build(kind: str) -> Case:
-    """The size is that of the sample: what the construction looks at several times."""
+    """Build a table; the size is that of the sample, which construction reads several times."""
     given, table = column(kind), np.empty(fsst.TABLE_SIZE, np.uint8)
     sampled, _ = fsst.build(given.data, given.offsets, False, given.n, table)
     return Case(lambda: fsst.build(given.data, given.offsets, False, given.n, table), sampled)
 
 
 def take(kind: str) -> Case:
-    """Both passes: ends, then bytes."""
+    """Run both passes: ends, then bytes."""
     given, rows = column(kind), rng().integers(0, column(kind).n, TAKEN)
     place = (given.codes, given.places[1:], False, 0, given.n)
     ends = np.empty(TAKEN, np.int64)

@@ -1,4 +1,4 @@
-"""Full-zip pages: items zipped and unzipped, rows found by their index."""
+"""Full-zip pages: zipping and unzipping of items, and lookup of rows by their index."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ROWS = 1 << 17
 
 
 def fixed() -> tuple[ZipLayout, np.ndarray, np.ndarray]:
-    """Values of 256 bytes, a tenth of them null."""
+    """Return values of 256 bytes, a tenth of them null."""
     layout = ZipLayout(bits_def=1, max_definition=1, max_visible=1, width=WIDTH)
     values = rng().integers(0, 256, (ROWS, WIDTH)).astype(np.uint8)
     nulls = (rng().random(ROWS) < 0.1).astype(np.uint16)
@@ -26,7 +26,7 @@ def fixed() -> tuple[ZipLayout, np.ndarray, np.ndarray]:
 
 
 def variable() -> tuple[ZipLayout, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Values of 100 to 300 bytes, no nulls."""
+    """Return values of 100 to 300 bytes, without nulls."""
     layout = ZipLayout(offset_bits=32)
     offsets = np.append(0, np.cumsum(rng().integers(100, 301, ROWS))).astype(np.int32)
     data = rng().integers(0, 256, int(offsets[-1])).astype(np.uint8)

@@ -9,7 +9,7 @@ from lancecodec import gather
 
 
 def fixed(width: int, index_width: int, entries: int) -> Case:
-    """Decode of a dictionary of a few entries, or a gather from as many values as there are indices."""
+    """Decode a dictionary of a few entries, or gather from as many values as there are indices."""
     values, out = rng().integers(0, 256, entries * width, np.uint8), np.empty(VALUES * width, np.uint8)
     index = rng().integers(0, entries, VALUES).astype(f"<u{index_width}").view(np.uint8)
     return Case(lambda: gather.fixed(values, width, index, index_width, out), out.nbytes)
@@ -25,7 +25,7 @@ def variable() -> Case:
 
 
 def dictionary(width: int, index_width: int, entries: int) -> Case:
-    """Decode of a dictionary into more than the caches hold."""
+    """Decode a dictionary into more than the caches hold."""
     count = 64 * 2**20 // width
     values, out = rng().integers(0, 256, entries * width, np.uint8), np.zeros(count * width, np.uint8)
     index = rng().integers(0, entries, count).astype(f"<u{index_width}").view(np.uint8)
@@ -33,7 +33,7 @@ def dictionary(width: int, index_width: int, entries: int) -> Case:
 
 
 def binary(shortest: int, longest: int, entries: int) -> Case:
-    """Strings behind a dictionary, both passes; the size is that of offsets and bytes."""
+    """Decode strings of a dictionary in two passes; the size is that of offsets and bytes."""
     ends = np.concatenate([[0], np.cumsum(rng().integers(shortest, longest + 1, entries))]).astype(np.int32)
     values, places = rng().integers(0, 256, int(ends[-1]), np.uint8), np.empty(4 * VALUES + 1, np.int32)
     index = rng().integers(0, entries, 4 * VALUES, np.uint32)
@@ -47,7 +47,7 @@ def binary(shortest: int, longest: int, entries: int) -> Case:
 
 
 def short(shortest: int, longest: int, entries: int) -> Case:
-    """Strings behind a dictionary in one pass; the size is that of offsets and bytes."""
+    """Decode strings of a dictionary in one pass; the size is that of offsets and bytes."""
     ends = np.concatenate([[0], np.cumsum(rng().integers(shortest, longest + 1, entries))]).astype(np.int32)
     values, places = rng().integers(0, 256, int(ends[-1]), np.uint8), np.empty(4 * VALUES + 1, np.int32)
     index = rng().integers(0, entries, 4 * VALUES, np.uint32)

@@ -1,4 +1,4 @@
-"""LZ4 and Zstandard: the libraries' own speed, and what a unit costs beside it where units are as small as chunks."""
+"""LZ4 and Zstandard: the speed of the libraries, and the overhead per unit if units are as small as chunks."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ UNITS = 1_000
 
 
 def content() -> np.ndarray:
-    """Integers below 1,000 as 64 bits: compressible to about a fifth."""
+    """Return integers below 1,000 as 64 bits, which compress to about a fifth."""
     return rng().integers(0, 1_000, UNITS * UNIT // 8).view(np.uint8)
 
 

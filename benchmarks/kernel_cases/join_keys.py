@@ -8,7 +8,7 @@ import numpy as np
 from kernel_cases.case import VALUES, Case, rng
 from lancecodec import join_keys
 
-#: Keys that are looked for among those of as many rows as a case has; half of them are there.
+#: Number of keys to look up among the rows of a case; half of them exist.
 KEYS = 100_000
 
 
@@ -17,7 +17,7 @@ def words(values: np.ndarray) -> Any:
 
 
 def texts(numbers: np.ndarray) -> Any:
-    """Strings of 20 bytes."""
+    """Return strings of 20 bytes."""
     data = np.full((len(numbers), 20), ord("-"), np.uint8)
     data[:, 4:12] = numbers.astype(np.int64).view(np.uint8).reshape(-1, 8)
     ends = np.arange(len(numbers) + 1, dtype=np.int32) * 20

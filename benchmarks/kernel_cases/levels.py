@@ -15,7 +15,7 @@ from lancecodec.level_unraveler import LevelUnraveler
 
 @dataclass(frozen=True)
 class Shape:
-    """Layers of a page, outermost first, as the builder takes them."""
+    """Layers of a page, outermost first, in the form of the builder."""
 
     rows: int
     layers: list[tuple[Any, ...]]
@@ -28,7 +28,7 @@ def item_layer(random: np.random.Generator, count: int, nulls: float) -> tuple[A
 def list_layer(
     random: np.random.Generator, lists: int, mean: int, holes: float, under_nulls: bool = False
 ) -> tuple[int, tuple[Any, ...]]:
-    """Lists of 1 to twice `mean` elements, minus one; `holes` is the share of null lists and of empty ones."""
+    """Return lists of 1 to twice `mean` elements, minus one; `holes` is the share of null and of empty lists."""
     valid = random.random(lists) >= holes
     lengths = random.integers(1, 2 * mean, lists) * (random.random(lists) >= holes) * (valid | under_nulls)
     offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)

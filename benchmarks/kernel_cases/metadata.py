@@ -1,4 +1,4 @@
-"""The metadata of a column of many pages."""
+"""Metadata of a column with many pages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pages of mini-blocks: whole pages decoded, single values found, chunks put together."""
+"""Pages of mini-blocks: decoding of whole pages, lookup of single values, assembly of chunks."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ __all__ = ["CASES"]
 
 #: 64 MiB of 32-bit values.
 LARGE = 1 << 24
-#: A page as files have them.
+#: Number of values in a typical page.
 PAGE = 1 << 20
 CHUNK = 1024
 
 
 def page(n: int, chunk: int, buffers: Sequence[tuple[np.ndarray, np.ndarray]]) -> Chunks:
-    """Chunks of `chunk` values out of value buffers with their ends."""
+    """Return chunks of `chunk` values, from value buffers with their ends."""
     counts = np.full(n // chunk, chunk, np.int64)
     plan = Assembly(counts, list(buffers), True)
     words, chunks = np.zeros(plan.words_size, np.uint8), np.zeros(plan.chunks_size, np.uint8)
@@ -42,14 +42,14 @@ def flat(n: int) -> FixedValues:
 
 
 def inline(n: int) -> FixedValues:
-    """Packed to 13 bits."""
+    """Return values packed to 13 bits."""
     block = np.append(np.uint32(13), rng().integers(0, 2**32, 32 * 13).astype(np.uint32))
     packed = np.tile(block, n // CHUNK)
     return FixedValues(page(n, CHUNK, [(packed, ends(n, CHUNK, block.nbytes))]), INLINE, 32)
 
 
 def rle(n: int) -> FixedValues:
-    """Runs of 16."""
+    """Return values in runs of 16."""
     runs, chunk = 256, 4096
     values = rng().integers(0, 2**31, runs * (n // chunk)).astype(np.int32)
     lengths = np.full(runs * (n // chunk), 16, np.uint8)
@@ -73,7 +73,7 @@ def dictionary() -> Case:
 
 
 def text(n: int, compressed: bool) -> VariableValues:
-    """Strings of 20 bytes on average, in chunks as the format's reference cuts them."""
+    """Return strings of 20 bytes on average, in chunks of the size that the reference uses."""
     random = rng()
     sizes = random.integers(10, 31, n)
     words = np.frombuffer(b"".join(b"%07d" % i for i in random.integers(0, 5000, 400)), np.uint8)

@@ -16,7 +16,7 @@ CHUNK = 1024
 
 
 def opened(streams: list[np.ndarray], counts: np.ndarray) -> Chunks:
-    """Chunks of levels alone; every entry owns a value."""
+    """Return chunks of levels only; every entry owns a value."""
     ends = np.cumsum(2 * counts)
     plan = Assembly(counts, [], True, levels=counts, level_streams=[(stream, ends) for stream in streams])
     words, data = np.zeros(plan.words_size, np.uint8), np.zeros(plan.chunks_size, np.uint8)
@@ -30,7 +30,7 @@ def chunk_counts(n: int) -> np.ndarray:
 
 
 def take(share: int) -> Case:
-    """Definition levels of single values, ascending."""
+    """Read the definition levels of single values, ascending."""
     counts = chunk_counts(VALUES)
     definition = rng().integers(0, 2, VALUES).astype(np.uint16)
     column = Levels(opened([definition], counts), definition=(FLAT, 0), max_definition=1, max_visible=1)
@@ -40,7 +40,7 @@ def take(share: int) -> Case:
 
 
 def take_rows(mean: int, share: int) -> Case:
-    """Rows of lists of about `mean` values, ascending."""
+    """Read rows of lists of about `mean` values, ascending."""
     starts = rng().random(VALUES) < 1 / mean
     starts[0] = True
     counts, definition = chunk_counts(VALUES), rng().integers(0, 2, VALUES).astype(np.uint16)

@@ -11,7 +11,7 @@ from lancecodec import offsets
 
 @dataclass(frozen=True)
 class Ends:
-    """Offsets of VALUES values of 0 to 15 items in both forms; every tenth one null if `nulls`."""
+    """Offsets of VALUES values of 0 to 15 items in both forms; every tenth value is null if `nulls`."""
 
     nulls: bool
 

@@ -8,7 +8,7 @@ import numpy as np
 from kernel_cases.case import Case, rng
 from lancecodec import packed
 
-#: Bytes of all columns together: far more than the caches hold.
+#: Bytes of all columns, far more than the caches hold.
 SIZE = 64 << 20
 TYPICAL = (4, 8, 2, 1)
 
@@ -43,7 +43,7 @@ def take(widths: Sequence[int]) -> Case:
 
 
 def variable_rows() -> tuple[int, list[tuple[object, ...]], np.ndarray, np.ndarray]:
-    """Rows of an int32, a string of about 20 bytes and a float64: their children, offsets and bytes."""
+    """Return rows of an int32, a string of about 20 bytes and a float64: their children, offsets and bytes."""
     rows = SIZE // 36
     ends = np.concatenate([[0], np.cumsum(rng().integers(0, 41, rows))]).astype(np.int32)
     number, text, real = np.ones(rows, np.int32), np.ones(ends[-1], np.uint8), np.ones(rows, np.float64)

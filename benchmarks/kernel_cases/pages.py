@@ -1,4 +1,4 @@
-"""Rows by number from pages. The copy is as large as the rows taken, which lie far apart: expect a small ratio."""
+"""Rows by number from pages. The copy is as large as the rows taken, which are scattered: expect a small ratio."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def ends_pages() -> EndsPages:
 
 
 def take_ends(in_order: bool) -> Case:
-    """Both passes, as a take of strings runs them."""
+    """Run both passes, as in a take of strings."""
     pages, taken = ends_pages(), rows(in_order)
     ends, validity = np.empty((TAKEN + 1) * 4, np.uint8), np.empty((TAKEN + 7) // 8, np.uint8)
     total, _ = pages.take_offsets(taken, False, ends, validity)

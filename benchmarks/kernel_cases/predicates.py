@@ -12,7 +12,7 @@ OUT = np.empty(VALUES // 8 + 1, np.uint8)
 
 
 def texts() -> tuple[np.ndarray, np.ndarray]:
-    """Pieces of a text of 10 to 40 bytes, and their offsets."""
+    """Return pieces of a text of 10 to 40 bytes, and their offsets."""
     ends = np.concatenate([[0], np.cumsum(rng().integers(10, 41, VALUES))]).astype(np.int32)
     data = np.resize(np.frombuffer(LINE, np.uint8), int(ends[-1])).copy()
     data[rng().integers(0, len(data), len(data) // 20)] = ord("x")

@@ -1,4 +1,4 @@
-"""The fragments of a large table, as a manifest lists them."""
+"""Fragments of a large table, as a manifest lists them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Small pages of one file, read whole and by row. Between the pages of a column lie those of others."""
+"""Small pages of one file, read whole and by row. Between the pages of a column are those of others."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ TAKEN = 250_000
 
 
 def page_positions(size: int, pages: int = PAGES) -> np.ndarray:
-    """Where pages of `size` bytes begin when there is as much of other columns between them."""
+    """Return the starts of pages of `size` bytes, with as many bytes of other columns between them."""
     return np.arange(pages, dtype=np.int64) * (2 * size) + 3
 
 
@@ -49,7 +49,7 @@ def take_bits() -> Case:
 
 
 def pages_of_strings(wide: bool) -> tuple[np.ndarray, np.ndarray]:
-    """A buffer of the pages of a column, bytes and then offsets each, and where the offsets begin."""
+    """Return a buffer of the pages of a column, each with bytes and then offsets, and the starts of the offsets."""
     pieces, positions, at = [], [], 0
     for _ in range(PAGES):
         ends = np.cumsum([at, *rng().integers(12, 29, PAGE)])
@@ -72,7 +72,7 @@ def read_offsets(wide: bool, out_wide: bool, taken: bool) -> Case:
 
 
 def take_bytes() -> Case:
-    """The bytes of taken strings."""
+    """Read the bytes of taken strings."""
     source, positions = pages_of_strings(True)
     rows = np.sort(rng().integers(0, PAGES * PAGE, TAKEN))
     places, counts = positions[rows // PAGE] + rows % PAGE * 8, np.ones(TAKEN, np.int64)
@@ -88,7 +88,7 @@ def empties(wide: bool) -> Case:
 
 
 def rows_of_batches(bits: int) -> Case:
-    """Random rows of a million in batches of 1,024, batch and place found on the way."""
+    """Read random rows out of a million in batches of 1,024; their batch and place are looked up on the way."""
     starts = np.arange(0, PAGES * PAGE + 1, PAGE, dtype=np.int64)
     page = PAGE * bits // 8 + 3
     positions, lengths = np.arange(PAGES, dtype=np.int64) * page, np.full(PAGES, PAGE, np.int64)

@@ -17,7 +17,7 @@ FRAGMENTS = 16
 
 
 def taker(page: PageTaker, width: int, dimensions: tuple[int, ...] = ()) -> RowTaker:
-    """The same page as all fragments of a table."""
+    """Return a taker with the same page as every fragment of a table."""
     column = ColumnTaker([0, page.num_rows], width, lambda _: page)
     fragment = FragmentTaker([column], page.num_rows, 0)
     starts = np.arange(FRAGMENTS + 1) * page.num_rows

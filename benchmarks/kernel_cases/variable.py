@@ -8,12 +8,12 @@ import numpy as np
 from kernel_cases.case import Case, rng
 from lancecodec import variable
 
-#: Bytes of offsets and values together: far more than the caches hold.
+#: Bytes of offsets and values, far more than the caches hold.
 SIZE = 64 << 20
 
 
 def strings(mean: int, wide: bool) -> tuple[np.ndarray, np.ndarray]:
-    """Arrow offsets and bytes of values of 0 to twice `mean` bytes."""
+    """Return Arrow offsets and bytes of values of 0 to twice `mean` bytes."""
     count = SIZE // (mean + (8 if wide else 4))
     offsets = np.concatenate([[0], np.cumsum(rng().integers(0, 2 * mean + 1, count))])
     return offsets.astype(np.int64 if wide else np.int32), np.ones(offsets[-1], np.uint8)

@@ -1,7 +1,7 @@
-"""Runs of old releases against this package, and the page made of them; see ../compatibility.py."""
+"""Runs of old releases against this package, and the page of the results; see ../compatibility.py."""
 
 import sys
 from pathlib import Path
 
 # The types and the rows of them are those of the tests.
-sys.path.append(str(Path(__file__).parents[2] / "tests" / "support"))
+sys.path.append(str(Path(__file__).parents[2] / "tests"))

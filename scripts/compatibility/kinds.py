@@ -1,4 +1,4 @@
-"""The Arrow types on the page, in families, and the rows that stand for each of them."""
+"""Arrow types on the page, by family, and the rows that represent each of them."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from arrow_data import FLAT_TYPES, whole
-from nested_data import nested_array
-from type_matrix import GROUPS
+from support.arrays.nested_arrays import nested_array
+from support.arrays.random_arrays import FLAT_TYPES, whole
+from support.arrays.type_groups import GROUPS
 
 __all__ = ["BATCH_ROWS", "CASES", "FAMILIES", "FILE_ROWS", "Case", "rows"]
 
@@ -30,7 +30,7 @@ def _of(group: str, names: tuple[str, ...], prefix: str) -> dict[str, pa.DataTyp
     return {f"{prefix}_{name}": GROUPS[group][name] for name in names}
 
 
-#: Types by family and name. Most come from the types that the tests go through: one added there appears here.
+#: Types by family and name. Most are shared with the tests, so that a type added there appears here.
 FAMILIES: Mapping[str, Mapping[str, pa.DataType]] = {
     "Numbers": {**_named("int", "uint"), **_named(*_NUMBERS)},
     "Decimals": _named("decimal"),
@@ -61,18 +61,18 @@ BATCH_ROWS, FILE_ROWS = 32, 64
 
 @dataclass(frozen=True)
 class Case:
-    """A dataset that is made of each type.
+    """A dataset that is created for each type.
 
     Attributes
     ----------
     name
-        As footnotes call it.
+        Name in footnotes.
     rows
-        Written, in batches of `BATCH_ROWS`.
+        Number of rows, written in batches of `BATCH_ROWS`.
     nulls
         Share of nulls on every level.
     deleted
-        First `id` of the rows that are deleted afterwards, and the one after the last; (0, 0) for none.
+        First and last (exclusive) `id` of the rows that are deleted afterwards; (0, 0) for none.
     """
 
     name: str
@@ -85,7 +85,7 @@ CASES = (Case("values", 90, 0.0), Case("nulls", 90, 0.3, (10, 14)), Case("no row
 
 
 def rows(name: str, kind: pa.DataType, case: Case) -> pa.Table:
-    """The rows of a case: numbers from 0 on as `id`, and random values of the type, always the same, as `value`."""
+    """Return the rows of a case: `id` counts from 0, and `value` has random values of the type, always the same."""
     rng = np.random.default_rng(zlib.crc32(f"{name} {case.name}".encode()))
     values = nested_array(kind, case.rows, case.nulls, rng)
     if pa.types.is_nested(kind) or pa.types.is_dictionary(kind):
@@ -95,9 +95,10 @@ def rows(name: str, kind: pa.DataType, case: Case) -> pa.Table:
 
 
 def _plainer(value: Any) -> Any:
-    """A value without empty strings: that legacy files have none is what columns of strings show.
+    """Return a value without empty strings; their loss in legacy files is shown by the columns of strings.
 
-    By way of Python, what lies below nulls and outside of lists is gone too: some releases do not take such arrays.
+    The conversion through Python also removes values below nulls and outside of lists, because some releases reject
+    such arrays.
     """
     if isinstance(value, dict):
         return {name: _plainer(item) for name, item in value.items()}

@@ -1,4 +1,4 @@
-"""The page, in Markdown, of the outcomes of all runs."""
+"""The Markdown page of the outcomes of all runs."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from compatibility.trial import MARKS
 
 __all__ = ["DIRECTIONS", "essence", "render", "title"]
 
-#: Directions and how the headings call them.
+#: Directions and their names in headings.
 DIRECTIONS = {"theirs": "they write, we read", "ours": "we write, they read"}
-#: Marks that say it all; those of `none` are notes only where we are the writer.
+#: Marks that need no note; those of `none` need one only if this package is the writer.
 _SILENT = ("same", "unknown")
 _LONGEST = 150
 
@@ -51,13 +51,13 @@ that was not stable then, and that other releases of pylance may not read; of th
 
 
 def title(version: str, direction: str) -> str:
-    """Heading of a table."""
+    """Return the heading of a table."""
     name = "Legacy files (0.1)" if version == "legacy" else f"File version {version}"
     return f"{name}: {DIRECTIONS[direction]}"
 
 
 def render(results: Mapping[tuple[str, str], Mapping[str, Any]]) -> str:
-    """The page of the results by release and file version."""
+    """Render the page of the results by release and file version."""
     marks = {name: f"`{mark}`" for name, mark in MARKS.items()}
     nulls = max(case.nulls for case in CASES)
     sizes = {"rows": CASES[0].rows, "batch": BATCH_ROWS, "file": FILE_ROWS}
@@ -67,13 +67,13 @@ def render(results: Mapping[tuple[str, str], Mapping[str, Any]]) -> str:
 
 
 def columns(version: str, direction: str) -> list[Release]:
-    """The releases in a table."""
+    """Return the releases in a table."""
     releases = [release for release in RELEASES if version in release.versions]
     return [release for release in releases if direction == "theirs" or reads_ours(release, version)]
 
 
 def _releases(results: Mapping[tuple[str, str], Mapping[str, Any]]) -> str:
-    """What everything ran with."""
+    """Describe the versions that everything ran with."""
     lines = ["## Releases", "", "| pylance | Python | pyarrow | File versions |", "|---|---|---|---|"]
     for release in RELEASES:
         about = results[release.name, release.versions[0]]["release"]
@@ -87,7 +87,7 @@ def _releases(results: Mapping[tuple[str, str], Mapping[str, Any]]) -> str:
 
 
 def _summary(results: Mapping[tuple[str, str], Mapping[str, Any]]) -> str:
-    """How many datasets got which mark."""
+    """Count the datasets with each mark."""
     lines = ["## Summary", "", "Datasets by mark:", ""]
     lines += [f"| | {' | '.join(f'`{mark}`' for mark in MARKS.values())} |", "|---|" + "---:|" * len(MARKS)]
     for direction in DIRECTIONS:
@@ -116,7 +116,7 @@ class _Notes:
 
 
 def _table(version: str, direction: str, results: Mapping[tuple[str, str], Mapping[str, Any]]) -> str:
-    """One table: types that fare alike in the rows, releases in the columns."""
+    """Render one table: types with equal outcomes in the rows, releases in the columns."""
     releases = columns(version, direction)
     names = " | ".join(release.name + "\\*" * (version in release.unstable) for release in releases)
     lines = [f"## {title(version, direction)}", "", f"| Types | {names} |", "|---|" + "---|" * len(releases)]
@@ -134,7 +134,7 @@ def _table(version: str, direction: str, results: Mapping[tuple[str, str], Mappi
 
 
 def _cell(outcomes: Iterable[Mapping[str, str]], silent: Collection[str], notes: _Notes) -> str:
-    """The marks of the cases of a type, and the numbers of the notes."""
+    """Return the marks of the cases of a type, and the numbers of the notes."""
     outcomes = list(outcomes)
     marks = [MARKS[outcome["mark"]] for outcome in outcomes]
     text = marks[0] if len(set(marks)) == 1 else "".join(marks)
@@ -143,7 +143,7 @@ def _cell(outcomes: Iterable[Mapping[str, str]], silent: Collection[str], notes:
     return f"`{text}`" + (f" ({', '.join(map(str, numbers))})" if numbers else "")
 
 
-#: What makes messages of one kind different, and what to put there.
+#: Parts of messages that differ between runs, and their replacements.
 _PARTICULARS = (
     (re.compile(r"\b(OSError|RuntimeError|ValueError|ArrowInvalid|PanicException|UnsupportedError): "), ""),
     (re.compile(r"Encountered internal error\. Please file a bug report at https://\S+\s*"), ""),
@@ -158,7 +158,7 @@ _PARTICULARS = (
 
 
 def essence(message: str) -> str:
-    """A message without what is particular to one run: paths, numbers, places in the sources."""
+    """Return a message without the parts that depend on the run: paths, numbers, source locations."""
     for pattern, replacement in _PARTICULARS:
         message = pattern.sub(replacement, message)
     message = message.strip().replace("|", "\\|").replace("<", "\\<").replace("*", "\\*")
@@ -166,7 +166,7 @@ def essence(message: str) -> str:
 
 
 def _types() -> str:
-    """Names of nested types and what they stand for."""
+    """Describe the names of nested types."""
     lines = ["## Nested types", "", "| Name | Arrow type |", "|---|---|"]
     for family in ("Structs and deeper nesting", "Maps"):
         lines += [f"| `{name}` | `{kind}` |" for name, kind in FAMILIES[family].items()]

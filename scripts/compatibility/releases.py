@@ -1,6 +1,6 @@
-"""The releases of the reference on the page, the file versions they write, and where they are installed.
+"""Releases of the reference on the page, the file versions they write, and their environments.
 
-As a program it installs those that are named, if they are missing: `python -m compatibility.releases 0.4.21 1.0.0`.
+As a program, it installs the named releases if they are missing: `python -m compatibility.releases 0.4.21 1.0.0`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 __all__ = ["ENVIRONMENTS", "RELEASES", "VERSIONS", "Release", "environment"]
 
 PROJECT = Path(__file__).parents[2]
-#: Environments of releases, with {} for the release.
+#: Environment folder of a release, with {} for the release.
 ENVIRONMENTS = str(PROJECT / ".venv-pylance-{}")
 #: File versions, one table each.
 VERSIONS = ("legacy", "2.0", "2.1", "2.2", "2.3")
@@ -22,18 +22,18 @@ VERSIONS = ("legacy", "2.0", "2.1", "2.2", "2.3")
 
 @dataclass(frozen=True)
 class Release:
-    """A release of pylance.
+    """Release of pylance.
 
     Attributes
     ----------
     name
-        Of the package on PyPI.
+        Version of the package on PyPI.
     versions
         File versions that it writes.
     unstable
-        Those of them that were still about to change: files of them are not meant to be read by anything else.
+        File versions that were still unstable; only the release itself is expected to read its files.
     requirements
-        What has to be installed beside it, as its own requirements admit packages that came too late for it.
+        Requirements to install with it, because its own admit packages that are too new for it.
     """
 
     name: str
@@ -47,7 +47,7 @@ class Release:
 
     @property
     def has_new_manifest_names(self) -> bool:
-        """Whether it reads the manifests that today's releases write by default."""
+        """True if it reads the manifest names that today's releases write by default."""
         return tuple(int(part) for part in self.name.split(".")) >= (0, 18)
 
 
@@ -77,12 +77,12 @@ RELEASES = (
 
 
 def environment(release: Release, folder: str) -> Path:
-    """Python of the environment of a release; made and filled first if it is missing.
+    """Return the Python interpreter of a release's environment, which is created first if it is missing.
 
     Parameters
     ----------
     folder
-        Of the environment, with `{}` for the release.
+        Folder of the environment, with `{}` for the release.
     """
     home = Path(folder.format(release.name))
     python = home / "bin" / "python"

@@ -20,12 +20,12 @@ __all__ = ["reads_ours", "run"]
 
 
 def run(release: Release, version: str, python: Path, folder: Path) -> dict[str, Any]:
-    """Outcomes of a release at a file version by type and case, with what it ran with.
+    """Return the outcomes of a release at a file version by type and case, with the versions that were used.
 
     Parameters
     ----------
     folder
-        For the datasets, which are removed again.
+        Folder for the datasets, which are removed afterwards.
     """
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
@@ -46,7 +46,7 @@ def _kinds() -> Iterator[tuple[str, pa.DataType]]:
 
 
 def reads_ours(release: Release, version: str) -> bool:
-    """Whether what we write at a file version is meant for a release."""
+    """Return True if the release is expected to read files that this package writes at a file version."""
     return version not in release.unstable or release == RELEASES[-1]
 
 
@@ -64,10 +64,10 @@ class _Pair:
         self._folder = folder
 
     def trial(self, name: str, kind: pa.DataType, case: Case) -> dict[str, Any]:
-        """Outcomes of what they write (`theirs`) and of what we write (`ours`)."""
+        """Return the outcomes of what the release writes (`theirs`) and of what this package writes (`ours`)."""
         table = rows(name, kind, case)
         source = self._folder / "source"
-        # Compressed buffers are decompressed into memory of their own, which is as aligned as any release wants it.
+        # Compressed buffers are decompressed into new memory, which is aligned as every release requires.
         with pa.ipc.new_stream(source, table.schema, options=pa.ipc.IpcWriteOptions(compression="lz4")) as sink:
             sink.write_table(table)
         own = judge_theirs(*self._readings(self._theirs, table, case))
@@ -80,12 +80,12 @@ class _Pair:
         return outcomes
 
     def _fails_with_newest(self, table: pa.Table, case: Case) -> bool:
-        """Whether the release does not read rightly what the newest release writes of the same rows either."""
+        """Return True if the release also fails to read the same rows as written by the newest release."""
         refusal, theirs, ours, truth = self._readings(self._newest, table, case)
         return not refusal and all(theirs.problem(other) for other in (truth, ours) if not other.errors)
 
     def _readings(self, writer: Worker, table: pa.Table, case: Case) -> tuple[str, Reading, Reading, Reading]:
-        """Why a side did not write the rows (empty if it did), what they and we read of them, and what should be."""
+        """Return the reason why a side did not write the rows (or ""), both readings, and the expected reading."""
         path = self._folder / "dataset"
         shutil.rmtree(path, ignore_errors=True)
         deleted = case.deleted if self._release.has_delete else (0, 0)

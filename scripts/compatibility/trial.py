@@ -1,4 +1,4 @@
-"""What two sides read of one dataset, and what that amounts to."""
+"""Readings of one dataset by two sides, and the outcome of their comparison."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from legacy_loss import WRONG, losses
-from table_equality import assert_same
+from support.files.legacy_loss import WRONG, losses
+from support.tables.equality import assert_same
 
 __all__ = ["FILTERED", "MARKS", "STEP", "Outcome", "Reading", "judge_ours", "judge_theirs", "read_back", "true_reading"]
 
-#: What cells of the tables show.
+#: Contents of the cells of the tables.
 MARKS = {
     "same": "=",
     "lossy": "≈",
@@ -27,15 +27,15 @@ MARKS = {
     "broken": "!",
 }
 _PARTS = ("scan", "take", "filter")
-#: A take asks for every so many-th row, from the last one on.
+#: A take requests every n-th row, starting with the last one.
 STEP = 7
-#: A filtered scan asks for rows whose `id` is from the first on and below the second.
+#: A filtered scan requests rows whose `id` is at least the first and below the second number.
 FILTERED = (20, 50)
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """A mark (a key of `MARKS`) and, where it needs one, the reason."""
+    """A mark (a key of `MARKS`) and its reason, if it needs one."""
 
     mark: str
     reason: str = ""
@@ -43,7 +43,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Reading:
-    """What one side read of a dataset: the tables of a scan, a take and a filtered scan, or their errors."""
+    """Result of reading a dataset: the tables of a scan, a take and a filtered scan, or their errors."""
 
     tables: Mapping[str, pa.Table] = field(default_factory=dict)
     errors: Mapping[str, str] = field(default_factory=dict)
@@ -53,7 +53,7 @@ class Reading:
         return next(iter(self.errors.values()), "")
 
     def problem(self, truth: Reading) -> str:
-        """What it does not read as another one does; empty if there is nothing."""
+        """Describe the parts that differ from another reading; empty without differences."""
         for part in _PARTS:
             if part in self.errors:
                 return f"{part} fails: {self.errors[part]}"
@@ -61,19 +61,19 @@ class Reading:
         return f"{' and '.join(wrong)} differ{'s' * (len(wrong) == 1)}" if wrong else ""
 
     def consistent(self) -> Reading:
-        """The reading that takes and filters the rows of its own scan."""
+        """Return the reading expected from the take and the filter, given the rows of the scan."""
         return _derived(self.tables["scan"])
 
 
 def read_back(result: Mapping[str, Any], out: Path) -> Reading:
-    """The result of a `read` task that stored tables at `out`."""
+    """Return the result of a `read` task that stored tables at `out`."""
     if "error" in result:
         return Reading({}, {part: str(result["error"]) for part in _PARTS})
     tables, errors = {}, dict(result["errors"])
     for part in _PARTS:
         if part in errors:
             continue
-        # Not by its path, which would map the file: the next reading is stored there.
+        # Not opened by its path, which would map the file: the next reading is stored there.
         table = pa.ipc.open_stream(Path(f"{out}.{part}").read_bytes()).read_all()
         try:
             table.validate(full=True)
@@ -85,17 +85,17 @@ def read_back(result: Mapping[str, Any], out: Path) -> Reading:
 
 
 def true_reading(rows: pa.Table, deleted: tuple[int, int]) -> Reading:
-    """The reading of somebody who returns what was written, without the deleted ids."""
+    """Return the expected reading: the written rows without the deleted ids."""
     number = rows["id"]
     gone = pc.and_(pc.greater_equal(number, deleted[0]), pc.less(number, deleted[1]))
     return _derived(rows.filter(pc.invert(gone)))
 
 
 def _derived(scan: pa.Table) -> Reading:
-    """A scan, and what a take and a filter of its rows have to give."""
+    """Return a scan, and the results of a take and a filter of its rows."""
     number = scan["id"]
     chosen = pc.and_(pc.greater_equal(number, FILTERED[0]), pc.less(number, FILTERED[1]))
-    # Slices instead of a take: Arrow does not take from chunks whose dictionaries do not fit into one.
+    # Slices instead of a take: Arrow cannot take from chunks whose dictionaries together are too large.
     taken = pa.concat_tables([scan.slice(0, 0), *(scan.slice(row, 1) for row in range(scan.num_rows)[::-STEP])])
     return Reading({"scan": scan, "take": taken, "filter": scan.filter(chosen)})
 
@@ -109,20 +109,20 @@ def _same(left: pa.Table, right: pa.Table) -> bool:
 
 
 def _loss(read: pa.Table, written: pa.Table) -> str:
-    """In what a table read differs from what was written."""
+    """Describe the differences between a table read and the table written."""
     if read["value"].type != written["value"].type:
         return f"comes back as {read['value'].type}"
     return ", ".join(sorted(losses(read, written)))
 
 
 def _holds(reading: Reading, truth: Reading) -> bool:
-    """Whether a reading is what was written but for what legacy files lose, takes and filters included."""
+    """Return True if a reading has the written rows, except for what legacy files lose, in all its parts."""
     lost = losses(reading.tables["scan"], truth.tables["scan"])
     return WRONG not in lost and not reading.problem(reading.consistent())
 
 
 def judge_theirs(refusal: str, theirs: Reading, ours: Reading, truth: Reading) -> Outcome:
-    """What becomes of a dataset that a release wrote, or refused to write (the message)."""
+    """Judge a dataset that a release wrote, or refused to write (with this message)."""
     if refusal:
         return Outcome("none", refusal)
     problem = ours.problem(truth)
@@ -137,17 +137,17 @@ def judge_theirs(refusal: str, theirs: Reading, ours: Reading, truth: Reading) -
 
 
 def judge_ours(refusal: str, theirs: Reading, ours: Reading, truth: Reading, own: Outcome) -> Outcome:
-    """What becomes of a dataset that we wrote, or refused to write (the message).
+    """Judge a dataset that this package wrote, or refused to write (with this message).
 
     Parameters
     ----------
     own
-        What became of the release's own dataset of the same rows.
+        Outcome of the release's own dataset of the same rows.
 
     Returns
     -------
     Outcome
-        Refusals and differences may be due to the release alone: see whether it reads what the reference writes.
+        Refusals and differences may be the fault of the release alone: see whether it reads the reference's files.
     """
     if refusal:
         return Outcome("none", refusal)

@@ -1,8 +1,8 @@
-"""Writes and reads datasets with one release:  worker.py MODULE, where MODULE is `lance` or `lance_dataset`.
+"""Write and read datasets with one release: worker.py MODULE, where MODULE is `lance` or `lance_dataset`.
 
-Tasks come as JSON objects, one per line of the standard input; results go the same way, one per task. Runs with Python
-3.8 and pyarrow 12 too. Every error of a task, panics included, becomes its result; an abort ends the process, and the
-one that feeds it has to go on with another.
+Tasks are JSON objects, one per line of the standard input; each has one result on the standard output. It also runs
+with Python 3.8 and pyarrow 12. Every error of a task, including panics, becomes its result. An abort ends the process,
+and the caller has to continue with a new one.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def about(task: dict) -> dict:
 
 
 def write(task: dict) -> dict:
-    """A new dataset of the rows of an Arrow IPC file, in its batches; then some rows are deleted."""
+    """Write a new dataset with the rows of an Arrow IPC file, in its batches; then delete some rows."""
     with pa.OSFile(task["source"]) as source:
         table = pa.ipc.open_stream(source).read_all()
     known = inspect.signature(lance.write_dataset).parameters
@@ -54,7 +54,7 @@ def store(table: Any, path: str) -> None:
 
 
 def read(task: dict) -> dict:
-    """A scan, rows taken from back to front, and a filtered scan, as Arrow IPC streams; errors by their names."""
+    """Run a scan, a take from back to front, and a filtered scan; store Arrow IPC streams; return errors by name."""
     dataset = lance.dataset(task["path"])
     readers = {
         "scan": dataset.to_table,
@@ -78,7 +78,7 @@ def message(error: BaseException) -> str:
 
 def main() -> None:
     results = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # whatever the libraries print goes elsewhere
+    os.dup2(2, 1)  # output of the libraries goes to stderr
     for line in sys.stdin:
         task = json.loads(line)
         try:

@@ -13,12 +13,12 @@ from typing import Any
 __all__ = ["Worker"]
 
 _SCRIPT = Path(__file__).with_name("worker.py")
-#: Seconds after which a task that does not end counts as hanging.
+#: Seconds after which a task counts as hanging.
 _PATIENCE = 60
 
 
 class Worker:
-    """A process that does tasks with one release, see `worker.py`."""
+    """Process that runs tasks with one release, see `worker.py`."""
 
     def __init__(self, python: Path, module: str) -> None:
         self._command = [str(python), str(_SCRIPT), module]
@@ -33,7 +33,7 @@ class Worker:
         self._end()
 
     def do(self, **task: Any) -> dict[str, Any]:
-        """The result of a task; a crash or a task that hangs is an `error`, and the next task gets a new process."""
+        """Return the result of a task. A crash or a hang is an `error`, and the next task gets a new process."""
         if self._process is None:
             environment = {**os.environ, "RUST_BACKTRACE": "0", "RUST_LOG": "off", "PYTHONWARNINGS": "ignore"}
             self._process = subprocess.Popen(
@@ -52,7 +52,7 @@ class Worker:
         return dict(json.loads(line))
 
     def _line(self) -> bytes | None:
-        """The next line of the process; None if it takes too long."""
+        """Return the next line of the process; None if it takes too long."""
         assert self._process is not None
         assert self._process.stdout is not None
         with selectors.DefaultSelector() as selector:

@@ -1,25 +1,46 @@
 """Lance datasets from Python: files, tables, scans, random access."""
 
+from lance_dataset import blob as blob
 from lance_dataset import errors, file
+from lance_dataset import fragment as fragment
+from lance_dataset import log as log
+from lance_dataset import schema as schema
+from lance_dataset import udf as udf
+from lance_dataset import util as util
 from lance_dataset._version import __version__
-from lance_dataset.blob import BlobFile
-from lance_dataset.dataset import LanceDataset
+
+# `dataset` is both a module and a function of this package. The function is imported last, so users see it.
+from lance_dataset.dataset import (
+    BlobFile,
+    CleanupCandidateFile,
+    CleanupExplanation,
+    CleanupReferencedBranch,
+    CleanupStats,
+    ColumnOrdering,
+    DatasetBasePath,
+    DataStatistics,
+    FFILanceTableProvider,
+    FieldStatistics,
+    FragmentMetadata,
+    Index,
+    IndexFile,
+    IOStats,
+    LanceDataset,
+    LanceFragment,
+    LanceOperation,
+    LanceScanner,
+    MergeInsertBuilder,
+    ScannerBuilder,
+    ScanStatistics,
+    Session,
+    Transaction,
+    batch_udf,
+    dataset,
+    write_dataset,
+)
 from lance_dataset.errors import LanceError
-from lance_dataset.fragment import FragmentMetadata, LanceFragment, write_fragments
-from lance_dataset.index_record import Index, IndexFile
-from lance_dataset.io.statistics import IOStats
+from lance_dataset.fragment import write_fragments
 from lance_dataset.log import set_logger
-from lance_dataset.maintenance import CleanupCandidateFile, CleanupExplanation, CleanupReferencedBranch, CleanupStats
-from lance_dataset.merge_insert import MergeInsertBuilder
-from lance_dataset.opening import dataset
-from lance_dataset.operations import LanceOperation, Transaction
-from lance_dataset.scanner import ColumnOrdering, LanceScanner, ScannerBuilder, ScanStatistics
-from lance_dataset.session import Session
-from lance_dataset.settings import DatasetBasePath
-from lance_dataset.sql import FFILanceTableProvider
-from lance_dataset.statistics import DataStatistics, FieldStatistics
-from lance_dataset.udf import batch_udf
-from lance_dataset.write import write_dataset
 
 __all__ = [
     "BlobFile",

@@ -1,4 +1,4 @@
-"""The version of the package, its only source; `pyproject.toml` reads it from here."""
+"""Version of the package. `pyproject.toml` reads it from here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checks of what users pass, shared by the calls they make."""
+"""Argument checks shared by the public calls."""
 
 from __future__ import annotations
 
@@ -13,11 +13,9 @@ from lance_dataset.errors import (
     OutOfRangeError,
     UnsupportedError,
     VersionNotFoundError,
-    nearest_name_hint,
 )
 
 __all__ = [
-    "check_arrow_options",
     "check_count",
     "check_duration",
     "check_order",
@@ -30,24 +28,26 @@ __all__ = [
 
 
 def version_number(version: object) -> int:
-    """A version number given by a user, where tags and branches do not do."""
+    """Return a version number given by a user. Tags and branches are not accepted."""
     if isinstance(version, bool) or not isinstance(version, int | np.integer):
         if isinstance(version, str | tuple):
-            raise InvalidInputError(f"give a version number, not {version!r}; tags.get_version has that of a tag")
-        raise InvalidInputError(f"a version is a number, not {version!r}")
+            raise InvalidInputError(f"give a version number, not {version!r}; tags.get_version returns that of a tag")
+        raise InvalidInputError(f"a version must be a number, not {version!r}")
     if version < 0:
         raise VersionNotFoundError(f"version {version} does not exist; versions count from 1")
     return int(version)
 
 
 def moment_of(asof: object) -> dt.datetime:
-    """The time meant by a datetime (one of pandas too), a date or ISO text."""
+    """Convert a datetime (also a pandas Timestamp), a date or ISO text to a datetime."""
     if isinstance(asof, str):
         try:
             # Python 3.10 does not know the Z of UTC
             return dt.datetime.fromisoformat(f"{asof[:-1]}+00:00" if asof.endswith(("Z", "z")) else asof)
         except ValueError as error:
-            raise InvalidInputError(f"asof {asof!r} is no ISO date or time, such as '2026-01-31 12:00:00'") from error
+            raise InvalidInputError(
+                f"asof {asof!r} is not an ISO date or time, such as '2026-01-31 12:00:00'"
+            ) from error
     if isinstance(asof, dt.datetime):
         return _plain_datetime(asof)
     if isinstance(asof, dt.date):
@@ -56,17 +56,17 @@ def moment_of(asof: object) -> dt.datetime:
 
 
 def _plain_datetime(moment: dt.datetime) -> dt.datetime:
-    """Without the peculiarities of a Timestamp of pandas: a naive one has no ``astimezone``, and NaT is no time."""
+    """Convert a pandas Timestamp to a datetime. A naive Timestamp has no ``astimezone``, and NaT is not a time."""
     if type(moment) is dt.datetime:
         return moment
     if moment != moment:
-        raise InvalidInputError(f"asof {moment!r} is no time")
+        raise InvalidInputError(f"asof {moment!r} is not a time")
     date, time = (moment.year, moment.month, moment.day), (moment.hour, moment.minute, moment.second)
     return dt.datetime(*date, *time, moment.microsecond, moment.tzinfo, fold=moment.fold)
 
 
 def check_count(name: str, value: object) -> None:
-    """Refuse what is no integer, or negative."""
+    """Raise an error unless the value is a non-negative integer."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer):
         raise TypeError(f"{name} must be an integer, not {type(value).__name__}")
     if value < 0:
@@ -74,7 +74,15 @@ def check_count(name: str, value: object) -> None:
 
 
 def checked_integer(name: str, value: object, bits: int = 64) -> int:
-    """A number as a Python integer: TypeError for what is no integer, OutOfRangeError for what the bits cannot hold."""
+    """Return a number as a Python integer.
+
+    Raises
+    ------
+    TypeError
+        The value is not an integer.
+    OutOfRangeError
+        The value is negative or does not fit `bits` bits.
+    """
     if isinstance(value, bool) or not isinstance(value, int | np.integer):
         raise TypeError(f"{name} must be an integer, not {type(value).__name__}")
     if value < 0:
@@ -85,7 +93,7 @@ def checked_integer(name: str, value: object, bits: int = 64) -> int:
 
 
 def check_duration(name: str, value: object) -> None:
-    """Refuse what is no timedelta, or negative."""
+    """Raise an error unless the value is a non-negative timedelta."""
     if not isinstance(value, dt.timedelta):
         raise TypeError(f"{name} must be a datetime.timedelta, not {type(value).__name__}")
     if value < dt.timedelta(0):
@@ -93,7 +101,7 @@ def check_duration(name: str, value: object) -> None:
 
 
 def check_order(order: object) -> str:
-    """``asc`` or ``desc``, the default."""
+    """Return the sort order, ``asc`` or ``desc`` (the default). Raise InvalidInputError for another value."""
     if order is None:
         return "desc"
     if order not in ("asc", "desc"):
@@ -102,24 +110,14 @@ def check_order(order: object) -> str:
 
 
 def check_texts(name: str, values: object) -> dict[str, str]:
-    """A mapping of text to text."""
+    """Return a mapping of text to text as a dictionary. Raise TypeError for another value."""
     if not isinstance(values, Mapping) or not all(isinstance(text, str) for pair in values.items() for text in pair):
         raise TypeError(f"{name} must be a dictionary whose keys and values are text, not {values!r}")
     return dict(values)
 
 
-def check_arrow_options(options: Mapping[str, Any]) -> None:
-    """Other libraries pass the tuning options of pyarrow datasets; anything else is a mistake."""
-    known = {"use_threads", "memory_pool", "fragment_scan_options", "cache_metadata"}
-    for name in options:
-        if name not in known:
-            from lance_dataset.scanner.options import OPTIONS  # which checks its arguments with this module
-
-            raise TypeError(f"unknown scan option {name!r}{nearest_name_hint(name, [*OPTIONS, 'progress'])}")
-
-
 def refuse(call: str, **options: Any) -> None:
-    """Refuse options that are given although this release does not have them."""
+    """Raise UnsupportedError if one of the options is not None."""
     for name, value in options.items():
         if value is not None:
             raise UnsupportedError(f"{call}: {name} is not supported by this release")

@@ -1,6 +1,6 @@
-"""The error of commits that do not go together, and the type of commit locks, where the reference has them."""
+"""Error of conflicting commits and type of commit locks, in the module where the reference has them."""
 
 from lance_dataset.errors import CommitConflictError
-from lance_dataset.io.base import CommitLock
+from lance_dataset.io.guarded import CommitLock
 
 __all__ = ["CommitConflictError", "CommitLock"]

@@ -1,7 +1,7 @@
-"""Every exception class of the package.
+"""Exception classes of the package.
 
-`LanceError` is the root. Each subclass also derives from the built-in exceptions that users of the reference
-implementation catch for the same mistake, so programs written for it keep working.
+`LanceError` is the base class. Each subclass also derives from the built-in exceptions that the reference
+implementation raises for the same error, so programs written for it keep working.
 """
 
 from __future__ import annotations
@@ -32,62 +32,62 @@ __all__ = [
 
 
 class LanceError(Exception):
-    """Root of every error this package raises on purpose."""
+    """Base class of the errors that this package raises."""
 
 
 class InvalidInputError(LanceError, ValueError, OSError):
-    """An argument has a value the call cannot accept."""
+    """An argument has an invalid value."""
 
 
 class OutOfRangeError(InvalidInputError, OverflowError):
-    """A number that is negative, or larger than anything of its kind can be."""
+    """A number is negative or too large."""
 
 
 class DatasetNotFoundError(LanceError, FileNotFoundError, ValueError):
-    """There is no dataset at the given location."""
+    """The dataset does not exist at the given location."""
 
 
 class VersionNotFoundError(LanceError, FileNotFoundError, ValueError, RuntimeError):
-    """The dataset exists but the asked version (or time, or reference) does not."""
+    """The dataset exists, but the requested version, tag or branch does not."""
 
 
 class MissingFileError(LanceError, FileNotFoundError, ValueError):
-    """A file that the dataset refers to is not in the store."""
+    """A file that the dataset refers to does not exist."""
 
 
 class AlreadyExistsError(LanceError, FileExistsError):
-    """The dataset, or the object to create, exists already."""
+    """The dataset, or another object to create, already exists."""
 
 
 class ReferenceExistsError(AlreadyExistsError, ValueError):
-    """The tag or branch to create exists already."""
+    """The tag or branch to create already exists."""
 
 
 class CorruptFileError(LanceError, ValueError, OSError):
-    """Bytes of a file contradict the format; the message names file, column, page and what is wrong."""
+    """A file is malformed. The message names the file, column and page, and the problem."""
 
 
 class UnsupportedError(LanceError, NotImplementedError, ValueError, OSError):
-    """Valid, but not something this release can do: a feature flag, an encoding, a type, a parameter."""
+    """A feature flag, an encoding, a type or a parameter is valid, but not supported by this release."""
 
 
 class SchemaError(LanceError, ValueError, OSError, RuntimeError):
-    """The schema of the data does not fit the schema of the dataset, or cannot be stored at all."""
+    """The schema of the data does not fit the schema of the dataset, or cannot be stored."""
 
 
 class FieldNotFoundError(LanceError, ValueError, OSError, RuntimeError):
-    """A column name that the schema does not hold."""
+    """A column does not exist in the schema."""
 
 
 class FilterError(LanceError, ValueError, OSError):
-    """A filter that cannot be parsed or does not fit the schema.
+    """A filter cannot be parsed, or does not fit the schema.
 
     Parameters
     ----------
     message
-        What is wrong.
+        Description of the problem.
     text
-        The filter text, if there is one.
+        Text of the filter, if any.
     position
         0-based character position of the offending token in `text`.
     """
@@ -101,7 +101,7 @@ class FilterError(LanceError, ValueError, OSError):
 
 
 def _excerpt(text: str, position: int, around: int = 80) -> str:
-    """The line of a text that a position is in, or what is near to it, over a caret."""
+    """Return the line of a text that contains a position, shortened if it is long, with a caret below the position."""
     start = text.rfind("\n", 0, position) + 1
     end = text.find("\n", position) if "\n" in text[position:] else len(text)
     first, last = max(start, position - around), min(end, position + around)
@@ -110,24 +110,24 @@ def _excerpt(text: str, position: int, around: int = 80) -> str:
 
 
 class RowIndexError(LanceError, IndexError, OverflowError, OSError):
-    """A row number outside the dataset or fragment."""
+    """A row number is outside the dataset or fragment."""
 
 
 class StorageError(LanceError, OSError, ValueError):
-    """A cloud store refused or failed a request; the message says which, and what can be done."""
+    """A request to a cloud store failed. The message names the request and suggests what to do."""
 
 
 class StoragePermissionError(StorageError, PermissionError):
-    """A cloud store does not accept the credentials, or they do not allow what was tried."""
+    """A cloud store does not accept the credentials, or they do not permit the request."""
 
 
 class CommitConflictError(LanceError, OSError):
-    """Another writer committed something this change cannot be applied on top of.
+    """Another writer committed a change that conflicts with this one.
 
     Attributes
     ----------
     retryable
-        True when repeating the whole operation on the newest version can succeed.
+        True if repeating the whole operation on the newest version can succeed.
     """
 
     def __init__(self, message: str, *, retryable: bool) -> None:
@@ -136,12 +136,12 @@ class CommitConflictError(LanceError, OSError):
 
 
 def nearest_name_hint(name: str, known: Iterable[str]) -> str:
-    """The tail of an error message that suggests the known name most like `name`.
+    """Return the end of an error message that suggests the known name most similar to `name`.
 
     Returns
     -------
     str
-        ``"; did you mean 'x'?"``, or a list of the first known names when nothing is similar, or ``""``.
+        ``"; did you mean 'x'?"``, or a list of the first known names if none is similar, or ``""``.
     """
     names = list(known)
     lowered = {candidate.lower(): candidate for candidate in names}

@@ -1,4 +1,4 @@
-"""Where the messages of the package go: they are logged below the logger ``lance_dataset``."""
+"""Logging of the package, below the logger ``lance_dataset``."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ def set_logger(
     format_string: str | None = None,
     log_handler: logging.Handler | None = None,
 ) -> None:
-    """Send the messages of a logger to a file, or to a handler; a second call for the logger replaces the first.
+    """Send the messages of a logger to a file or to a handler. A second call for the logger replaces the first.
 
     Parameters
     ----------
     file_path
-        The file, which is made with the first message.
+        Path of the file. It is created with the first message.
     name
-        Name of the logger; those of this package are below ``lance_dataset``.
+        Name of the logger. The loggers of this package are below ``lance_dataset``.
     level
-        Lowest level of messages to keep.
+        Lowest level of messages to log.
     format_string
-        How a message looks, as for `logging.Formatter`.
+        Format of a message, as for `logging.Formatter`.
     log_handler
-        What gets the messages instead of the file.
+        Handler that gets the messages instead of the file.
     """
     handler = log_handler or logging.FileHandler(file_path, encoding="utf-8", delay=True)
     handler.setLevel(level)

@@ -1,4 +1,7 @@
-"""Validity bitmaps: least significant bit first, 1 means valid."""
+"""Validity bitmaps in the Arrow layout: least significant bit first, 1 means valid.
+
+Bit b of a bitmap is bit ``b % 8`` of byte ``b // 8``. A bitmap buffer may be at any address and longer than needed.
+"""
 
 from libc.stdint cimport int64_t, uint8_t
 
@@ -22,6 +25,20 @@ cdef int check_bits(int64_t size, int64_t offset, int64_t length, str what) exce
 
 
 def pack(values, out):
+    """Pack bytes into bits.
+
+    Parameters
+    ----------
+    values
+        n bytes: 0 clears the bit, any other value sets it.
+    out
+        Output bitmap of at least ``ceil(n / 8)`` bytes. Unused bits of the last byte become 0.
+
+    Raises
+    ------
+    CodecError
+        `out` is too small.
+    """
     cdef ByteView source = readable(values), target = writable(out)
     check_bits(target.size, 0, source.size, "output bitmap")
     with nogil:
@@ -29,6 +46,24 @@ def pack(values, out):
 
 
 def unpack(bits, int64_t offset, int64_t length, out):
+    """Unpack bits into bytes.
+
+    Parameters
+    ----------
+    bits
+        Input bitmap.
+    offset
+        First bit to unpack.
+    length
+        Number of bits to unpack.
+    out
+        Output of at least `length` bytes, each set to 0 or 1.
+
+    Raises
+    ------
+    CodecError
+        `bits` does not hold the range, or `out` is too small.
+    """
     cdef ByteView source = readable(bits), target = writable(out)
     check_bits(source.size, offset, length, "bitmap")
     if target.size < length:
@@ -38,6 +73,26 @@ def unpack(bits, int64_t offset, int64_t length, out):
 
 
 def copy(bits, int64_t offset, int64_t length, out, int64_t at=0):
+    """Copy a range of bits to any bit position of another bitmap.
+
+    Parameters
+    ----------
+    bits
+        Input bitmap.
+    offset
+        First bit to copy.
+    length
+        Number of bits to copy.
+    out
+        Output bitmap. Bits outside of the range written keep their values.
+    at
+        Bit of `out` that receives bit `offset`.
+
+    Raises
+    ------
+    CodecError
+        `bits` or `out` does not hold its range.
+    """
     cdef ByteView source = readable(bits), target = writable(out)
     check_bits(source.size, offset, length, "bitmap")
     check_bits(target.size, at, length, "output bitmap")
@@ -46,6 +101,24 @@ def copy(bits, int64_t offset, int64_t length, out, int64_t at=0):
 
 
 def fill(out, int64_t at, int64_t length, bint value):
+    """Set a range of bits to one value.
+
+    Parameters
+    ----------
+    out
+        Output bitmap. Bits outside of the range keep their values.
+    at
+        First bit to set.
+    length
+        Number of bits to set.
+    value
+        Value of the bits.
+
+    Raises
+    ------
+    CodecError
+        `out` does not hold the range.
+    """
     cdef ByteView target = writable(out)
     check_bits(target.size, at, length, "output bitmap")
     with nogil:
@@ -53,6 +126,27 @@ def fill(out, int64_t at, int64_t length, bint value):
 
 
 def count(bits, int64_t offset, int64_t length):
+    """Count the set bits of a range.
+
+    Parameters
+    ----------
+    bits
+        Input bitmap.
+    offset
+        First bit to count.
+    length
+        Number of bits to look at.
+
+    Returns
+    -------
+    int
+        Number of set bits.
+
+    Raises
+    ------
+    CodecError
+        `bits` does not hold the range.
+    """
     cdef ByteView source = readable(bits)
     cdef int64_t total
     check_bits(source.size, offset, length, "bitmap")
@@ -62,6 +156,24 @@ def count(bits, int64_t offset, int64_t length):
 
 
 def gather(bits, int64_t length, const int64_t[::1] indices not None, out):
+    """Gather bits by position: bit i of the output is bit ``indices[i]`` of the input.
+
+    Parameters
+    ----------
+    bits
+        Input bitmap.
+    length
+        Number of bits in the input bitmap.
+    indices
+        int64 array of n bit positions from 0 to ``length - 1``, in any order.
+    out
+        Output bitmap of at least ``ceil(n / 8)`` bytes.
+
+    Raises
+    ------
+    CodecError
+        An index is outside of the bitmap, or a buffer is too small.
+    """
     cdef ByteView source = readable(bits), target = writable(out)
     cdef int64_t n = indices.shape[0], bad
     check_bits(source.size, 0, length, "bitmap")

@@ -1,4 +1,17 @@
-"""FastLanes bit packing: blocks of 1024 values, with the width inline, out of line, or one for a page of 2.0."""
+"""FastLanes bit packing: blocks of 1024 values, with the bit width stored inline or out of line.
+
+A block packs 1024 unsigned values of 8, 16, 32 or 64 bits into 1024 values of `width` bits. The values are in the
+transposed order of FastLanes (Afroozeh and Boncz, "The FastLanes Compression Layout", VLDB 2023), so that one
+instruction handles many of them. Values are raw bit patterns: a negative number needs all its bits.
+
+In all functions `bits` is the size of a value (8, 16, 32 or 64) and `width` is the size of a packed value (0 to
+`bits`). Buffers of values hold little-endian values back to back. Buffers may be at any address, and `out` may be
+larger than needed. An unsupported `bits` or `width` raises `CodecError`.
+
+`pack` and `unpack` use one width for all blocks (``BitpackedForNonNeg`` of version 2.0). The `inline_` functions store
+the width of each block in front of it. The `out_of_line_` functions use one width, and may leave the last values plain.
+`BLOCK_VALUES` is the number of values in a block.
+"""
 
 from libc.stdint cimport INT64_MAX, int64_t, uint8_t
 
@@ -29,7 +42,7 @@ BLOCK_VALUES = LC_FL_VALUES
 
 cdef int check_form(int64_t bits, int64_t width) except -1:
     if not lc_fl_bits_known(bits):
-        raise CodecError(f"bit packing has no values of {bits} bits, only of 8, 16, 32 and 64")
+        raise CodecError(f"bit packing does not support values of {bits} bits, only of 8, 16, 32 and 64")
     if width < 0 or width > bits:
         raise CodecError(f"values of {bits} bits cannot be packed into {width} bits")
     return 0
@@ -73,6 +86,25 @@ cdef int64_t block_count(int64_t n):
 
 
 def width(values, int64_t bits):
+    """Compute the number of bits that the largest value needs.
+
+    Parameters
+    ----------
+    values
+        n values of `bits` bits.
+    bits
+        Size of a value.
+
+    Returns
+    -------
+    int
+        Number of bits, 0 if all values are 0.
+
+    Raises
+    ------
+    CodecError
+        `values` is not a whole number of values.
+    """
     cdef ByteView source = readable(values)
     cdef int64_t n
     cdef int result
@@ -84,6 +116,27 @@ def width(values, int64_t bits):
 
 
 def block_widths(values, int64_t bits, widths):
+    """Compute the number of bits that the largest value of each block needs.
+
+    Parameters
+    ----------
+    values
+        n values of `bits` bits.
+    bits
+        Size of a value.
+    widths
+        Output of at least ``ceil(n / 1024)`` bytes, one width per block.
+
+    Returns
+    -------
+    int
+        Number of blocks.
+
+    Raises
+    ------
+    CodecError
+        `values` is not a whole number of values, or `widths` is too small.
+    """
     cdef ByteView source = readable(values), target = writable(widths)
     cdef int64_t n, i, blocks
     check_form(bits, 0)
@@ -100,16 +153,58 @@ def block_widths(values, int64_t bits, widths):
 
 cdef int64_t bound(int64_t n, int64_t per_block) except -1:
     if n < 0 or block_count(n) > INT64_MAX // (65 * LC_FL_ROW):
-        raise CodecError(f"{n} values cannot be packed at once")
+        raise CodecError(f"{n} values cannot be packed: the number is out of range")
     return block_count(n) * per_block
 
 
 def packed_size(int64_t n, int64_t width):
+    """Compute the size of values packed into whole blocks of one width.
+
+    Parameters
+    ----------
+    n
+        Number of values.
+    width
+        Size of a packed value in bits.
+
+    Returns
+    -------
+    int
+        Size in bytes.
+
+    Raises
+    ------
+    CodecError
+        `n` is negative or too large.
+    """
     check_form(64, width)
     return bound(n, width * LC_FL_ROW)
 
 
 def pack(values, int64_t bits, int64_t width, out):
+    """Pack values into whole blocks of one width, padding the last block with zeros.
+
+    Parameters
+    ----------
+    values
+        n values of `bits` bits.
+    bits
+        Size of a value.
+    width
+        Size of a packed value.
+    out
+        Output of at least ``packed_size(n, width)`` bytes.
+
+    Returns
+    -------
+    int
+        Number of bytes written.
+
+    Raises
+    ------
+    CodecError
+        A value needs more than `width` bits, `values` is not a whole number of values, or `out` is too small.
+    """
     cdef ByteView source = readable(values), target = writable(out)
     cdef int64_t n, written = 0
     cdef int problem
@@ -124,7 +219,7 @@ def pack(values, int64_t bits, int64_t width, out):
 
 
 cdef int64_t held(ByteView source, int64_t width) except -1:
-    """Values in whole blocks; as many as one likes if they have no bits."""
+    """Number of values in whole blocks; unlimited if they have 0 bits."""
     if width == 0:
         if source.size:
             raise CodecError(f"values of 0 bits have {source.size} bytes")
@@ -135,6 +230,31 @@ cdef int64_t held(ByteView source, int64_t width) except -1:
 
 
 def unpack(data, int64_t bits, int64_t width, int64_t start, int64_t stop, out):
+    """Unpack a range of values from whole blocks of one width.
+
+    Parameters
+    ----------
+    data
+        Whole blocks of ``128 * width`` bytes each. With a width of 0 it is empty and holds any number of zeros.
+    bits
+        Size of a value.
+    width
+        Size of a packed value.
+    start, stop
+        Range ``[start, stop)`` of values. Only the blocks that it touches are read.
+    out
+        Output of at least ``(stop - start) * bits / 8`` bytes.
+
+    Returns
+    -------
+    int
+        Number of values, ``stop - start``.
+
+    Raises
+    ------
+    CodecError
+        The range is outside of the blocks, `data` is not a whole number of blocks, or `out` is too small.
+    """
     cdef ByteView source = readable(data), target = writable(out)
     cdef int64_t n
     check_form(bits, width)
@@ -148,6 +268,33 @@ def unpack(data, int64_t bits, int64_t width, int64_t start, int64_t stop, out):
 
 
 def select(data, int64_t bits, int64_t width, const int64_t[::1] positions not None, out):
+    """Unpack the values at given positions from whole blocks of one width.
+
+    A whole block is unpacked only if many of its values are selected.
+
+    Parameters
+    ----------
+    data
+        Whole blocks, as for `unpack`.
+    bits
+        Size of a value.
+    width
+        Size of a packed value.
+    positions
+        int64 array of n positions, in any order, repeats allowed. Ascending positions are fastest.
+    out
+        Output of at least ``n * bits / 8`` bytes.
+
+    Returns
+    -------
+    int
+        Number of values, n.
+
+    Raises
+    ------
+    CodecError
+        A position is outside of the blocks, `data` is not a whole number of blocks, or `out` is too small.
+    """
     cdef ByteView source = readable(data), target = writable(out)
     cdef int64_t count = positions.shape[0]
     check_form(bits, width)
@@ -160,11 +307,53 @@ def select(data, int64_t bits, int64_t width, const int64_t[::1] positions not N
 
 
 def inline_bound(int64_t n, int64_t bits):
+    """Compute an upper bound of the bytes that `inline_encode` writes.
+
+    Parameters
+    ----------
+    n
+        Number of values.
+    bits
+        Size of a value.
+
+    Returns
+    -------
+    int
+        Size in bytes.
+
+    Raises
+    ------
+    CodecError
+        `n` is negative or too large.
+    """
     check_form(bits, 0)
     return bound(n, bits // 8 + bits * LC_FL_ROW)
 
 
 def inline_encode(values, int64_t bits, out, int64_t[::1] ends not None):
+    """Pack a page into inline chunks of 1024 values: the width as one value of `bits` bits, then the block.
+
+    Parameters
+    ----------
+    values
+        n values of `bits` bits. Up to 1024 of them make a single chunk, which is also the block form.
+    bits
+        Size of a value.
+    out
+        Output of at least ``inline_bound(n, bits)`` bytes. The chunks are written back to back.
+    ends
+        Output int64 array with an entry for each of the ``ceil(n / 1024)`` chunks: the byte offset of its end.
+
+    Returns
+    -------
+    int
+        Number of bytes written, 0 if there are no values.
+
+    Raises
+    ------
+    CodecError
+        `values` is not a whole number of values, or an output is too small.
+    """
     cdef ByteView source = readable(values), target = writable(out)
     cdef int64_t n, blocks, size
     check_form(bits, 0)
@@ -182,6 +371,26 @@ def inline_encode(values, int64_t bits, out, int64_t[::1] ends not None):
 
 
 def inline_decode(data, const int64_t[::1] ends not None, int64_t bits, int64_t n, out):
+    """Unpack the chunks that `inline_encode` wrote.
+
+    Parameters
+    ----------
+    data
+        The chunks back to back, without further bytes.
+    ends
+        int64 array with the byte offset of the end of each chunk.
+    bits
+        Size of a value.
+    n
+        Number of values: 1024 in each chunk except the last.
+    out
+        Output of at least ``n * bits / 8`` bytes.
+
+    Raises
+    ------
+    CodecError
+        The number of chunks, the width of a chunk or its size is wrong, or `out` is too small.
+    """
     cdef ByteView source = readable(data), target = writable(out)
     cdef int64_t blocks, i, end = 0, where = 0
     cdef int problem
@@ -206,6 +415,24 @@ def inline_decode(data, const int64_t[::1] ends not None, int64_t bits, int64_t 
 
 
 def inline_block_decode(data, int64_t bits, int64_t n, out):
+    """Unpack one inline chunk.
+
+    Parameters
+    ----------
+    data
+        The chunk in its exact size. It is not read if `n` is 0.
+    bits
+        Size of a value.
+    n
+        Number of values, at most 1024.
+    out
+        Output of at least ``n * bits / 8`` bytes.
+
+    Raises
+    ------
+    CodecError
+        The width or the size of the chunk is wrong, `n` is more than 1024, or `out` is too small.
+    """
     cdef ByteView source = readable(data), target = writable(out)
     cdef int problem
     check_form(bits, 0)
@@ -217,6 +444,28 @@ def inline_block_decode(data, int64_t bits, int64_t n, out):
 
 
 def inline_block_select(data, int64_t bits, int64_t n, const int64_t[::1] positions not None, out):
+    """Unpack the values at given positions of one inline chunk.
+
+    The whole chunk is unpacked only if many of its values are selected.
+
+    Parameters
+    ----------
+    data
+        The chunk in its exact size.
+    bits
+        Size of a value.
+    n
+        Number of values in the chunk, at most 1024.
+    positions
+        int64 array of positions below `n`, in any order.
+    out
+        Output with room for a value of `bits` bits per position.
+
+    Raises
+    ------
+    CodecError
+        A position is not below `n`, the width or the size of the chunk is wrong, or `out` is too small.
+    """
     cdef ByteView source = readable(data), target = writable(out)
     cdef int64_t count = positions.shape[0]
     cdef lc_bytes buffer
@@ -234,12 +483,57 @@ def inline_block_select(data, int64_t bits, int64_t n, const int64_t[::1] positi
 
 
 def out_of_line_size(int64_t n, int64_t bits, int64_t width):
+    """Compute the size of values packed out of line: full blocks, and the shorter of a packed and a plain tail.
+
+    Parameters
+    ----------
+    n
+        Number of values.
+    bits
+        Size of a value.
+    width
+        Size of a packed value.
+
+    Returns
+    -------
+    int
+        Size in bytes.
+
+    Raises
+    ------
+    CodecError
+        `n` is negative or too large.
+    """
     check_form(bits, width)
     bound(n, 0)
     return lc_ool_size(n, bits, width)
 
 
 def out_of_line_encode(values, int64_t bits, int64_t width, out):
+    """Pack values into full blocks of one width. The last ``n % 1024`` values stay plain if that is shorter than a
+    block.
+
+    Parameters
+    ----------
+    values
+        n values of `bits` bits.
+    bits
+        Size of a value.
+    width
+        Size of a packed value.
+    out
+        Output of at least ``out_of_line_size(n, bits, width)`` bytes.
+
+    Returns
+    -------
+    int
+        Number of bytes written.
+
+    Raises
+    ------
+    CodecError
+        A packed value needs more than `width` bits, `values` is not a whole number of values, or `out` is too small.
+    """
     cdef ByteView source = readable(values), target = writable(out)
     cdef int64_t n, size
     cdef int problem
@@ -255,6 +549,28 @@ def out_of_line_encode(values, int64_t bits, int64_t width, out):
 
 
 def out_of_line_decode(data, int64_t bits, int64_t width, int64_t n, out):
+    """Unpack values that were packed out of line.
+
+    The size of `data` tells whether the tail is packed or plain. A size that allows both means plain.
+
+    Parameters
+    ----------
+    data
+        The packed values in their exact size.
+    bits
+        Size of a value.
+    width
+        Size of a packed value.
+    n
+        Number of values.
+    out
+        Output of at least ``n * bits / 8`` bytes.
+
+    Raises
+    ------
+    CodecError
+        `data` has neither of the two possible sizes, or `out` is too small.
+    """
     cdef ByteView source = readable(data), target = writable(out)
     cdef int problem
     check_form(bits, width)
@@ -266,6 +582,28 @@ def out_of_line_decode(data, int64_t bits, int64_t width, int64_t n, out):
 
 
 def out_of_line_select(data, int64_t bits, int64_t width, int64_t n, const int64_t[::1] positions not None, out):
+    """Unpack the values at given positions of values that were packed out of line.
+
+    Parameters
+    ----------
+    data
+        The packed values in their exact size.
+    bits
+        Size of a value.
+    width
+        Size of a packed value.
+    n
+        Number of packed values.
+    positions
+        int64 array of positions below `n`, in any order.
+    out
+        Output with room for a value of `bits` bits per position.
+
+    Raises
+    ------
+    CodecError
+        A position is not below `n`, `data` has neither of the two possible sizes, or `out` is too small.
+    """
     cdef ByteView source = readable(data), target = writable(out)
     cdef int64_t count = positions.shape[0]
     cdef int problem

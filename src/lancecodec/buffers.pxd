@@ -1,4 +1,4 @@
-"""The caller's memory, as the other modules see it."""
+"""Memory of the caller; declarations for the other modules."""
 
 from libc.stdint cimport int64_t, uint8_t
 

@@ -1,4 +1,4 @@
-"""The caller's memory: any contiguous object with the buffer protocol, seen as plain bytes whatever its item type."""
+"""Memory of the caller: any contiguous object with the buffer protocol, viewed as plain bytes."""
 
 cimport cython
 from cpython.buffer cimport PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
@@ -10,7 +10,7 @@ from lancecodec.errors import CodecError
 @cython.final
 @cython.freelist(16)
 cdef class ByteView:
-    """Address and size of a buffer, exported (so neither freed nor resized) for as long as this object lives."""
+    """Address and size of a buffer, which stays exported (neither freed nor resized) as long as this object lives."""
 
     def __dealloc__(self):
         if self.held:
@@ -35,7 +35,7 @@ cdef ByteView writable(object owner):
 
 
 cdef int check_aligned(const int64_t *values) except -1:
-    """Typed arrays are read as they are; NumPy hands out views at odd addresses without a word."""
+    """Raise CodecError unless a typed array is aligned; NumPy creates views at odd addresses without a warning."""
     if <uintptr_t>values % sizeof(int64_t):
         raise CodecError("an array of 64-bit integers is not aligned to 8 bytes; copy it first")
     return 0

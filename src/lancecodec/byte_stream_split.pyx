@@ -1,4 +1,8 @@
-"""Byte-stream split: first the first bytes of all values of a chunk, then their second bytes, and so on."""
+"""Byte-stream split: byte 0 of all values of a chunk, then byte 1 of all values, and so on.
+
+Values have 32 or 64 bits. The encoding saves no space by itself, but makes floating-point numbers easier to compress.
+It is the ``BYTE_STREAM_SPLIT`` encoding of Apache Parquet, applied to each chunk. Another `bits` raises `CodecError`.
+"""
 
 from libc.stdint cimport int64_t, uint8_t
 
@@ -18,7 +22,7 @@ cdef extern from "kernels/bits.h" nogil:
 
 cdef int64_t width_of(int64_t bits) except -1:
     if bits != 32 and bits != 64:
-        raise CodecError(f"byte-stream split has no values of {bits} bits, only of 32 and 64")
+        raise CodecError(f"byte-stream split does not support values of {bits} bits, only of 32 and 64")
     return bits // 8
 
 
@@ -29,10 +33,37 @@ cdef int64_t values_of(int64_t size, int64_t width) except -1:
 
 
 def encode(values, int64_t bits, int64_t chunk_values, out, int64_t[::1] ends not None):
+    """Encode a page in chunks.
+
+    Parameters
+    ----------
+    values
+        n values of `bits` bits, little-endian, back to back.
+    bits
+        Size of a value: 32 or 64.
+    chunk_values
+        Number of values in each chunk except the last. The reference uses 1024 for 32 bits and 512 for 64 bits.
+    out
+        Output of as many bytes as `values`. The chunks are written back to back.
+    ends
+        Output int64 array with an entry for each of the ``ceil(n / chunk_values)`` chunks: the byte offset of its end.
+
+    Returns
+    -------
+    int
+        Number of chunks.
+
+    Raises
+    ------
+    CodecError
+        `values` is not a whole number of values, or an output is too small.
+    ValueError
+        `chunk_values` is not positive.
+    """
     cdef ByteView source = readable(values), target = writable(out)
     cdef int64_t width = width_of(bits), n = values_of(source.size, width), i, chunks
     if chunk_values < 1:
-        raise ValueError(f"chunks of {chunk_values} values cannot be made: choose a positive number")
+        raise ValueError(f"the number of values in a chunk must be positive, not {chunk_values}")
     chunks = n // chunk_values + (n % chunk_values != 0)
     if target.size < source.size or ends.shape[0] < chunks:
         raise CodecError(f"output of {target.size} bytes in {ends.shape[0]} chunks is too small for {n} values of "
@@ -46,6 +77,24 @@ def encode(values, int64_t bits, int64_t chunk_values, out, int64_t[::1] ends no
 
 
 def decode(data, int64_t n, int64_t bits, out):
+    """Decode one chunk.
+
+    Parameters
+    ----------
+    data
+        The chunk, exactly ``n * bits / 8`` bytes.
+    n
+        Number of values.
+    bits
+        Size of a value: 32 or 64.
+    out
+        Output of at least ``n * bits / 8`` bytes.
+
+    Raises
+    ------
+    CodecError
+        `data` is shorter or longer than n values, or `out` is too small.
+    """
     cdef ByteView source = readable(data), target = writable(out)
     cdef lc_bytes[1] buffers
     cdef int problem
@@ -59,6 +108,26 @@ def decode(data, int64_t n, int64_t bits, out):
 
 
 def decode_page(data, int64_t n, int64_t bits, int64_t chunk_values, out):
+    """Decode a page that `encode` wrote.
+
+    Parameters
+    ----------
+    data
+        The chunks back to back, exactly ``n * bits / 8`` bytes.
+    n
+        Number of values.
+    bits
+        Size of a value: 32 or 64.
+    chunk_values
+        Number of values in each chunk except the last.
+    out
+        Output of at least ``n * bits / 8`` bytes.
+
+    Raises
+    ------
+    CodecError
+        `data` is shorter or longer than n values, `chunk_values` is not positive, or `out` is too small.
+    """
     cdef ByteView source = readable(data), target = writable(out)
     cdef int64_t width = width_of(bits), begin = 0, some
     cdef lc_bytes[1] buffers
@@ -78,6 +147,26 @@ def decode_page(data, int64_t n, int64_t bits, int64_t chunk_values, out):
 
 
 def take(data, int64_t n, int64_t bits, const int64_t[::1] positions not None, out):
+    """Decode the values at given positions of one chunk.
+
+    Parameters
+    ----------
+    data
+        The chunk, exactly ``n * bits / 8`` bytes.
+    n
+        Number of values in the chunk.
+    bits
+        Size of a value: 32 or 64.
+    positions
+        int64 array of positions below `n`, in any order.
+    out
+        Output with room for a value of `bits` bits per position.
+
+    Raises
+    ------
+    CodecError
+        A position is outside of the chunk, `data` is shorter or longer than n values, or `out` is too small.
+    """
     cdef ByteView source = readable(data), target = writable(out)
     cdef int64_t count = positions.shape[0], bad
     cdef lc_bytes[1] buffers

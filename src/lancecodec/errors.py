@@ -4,8 +4,8 @@ __all__ = ["CodecError", "OffsetOverflowError"]
 
 
 class CodecError(ValueError):
-    """Encoded bytes contradict their encoding, or a buffer is too small for what it should hold."""
+    """Encoded bytes contradict their encoding, a buffer is too small, or an argument is out of range."""
 
 
 class OffsetOverflowError(CodecError):
-    """The values are too many, or too long together, for the output or for its 32-bit offsets; ask for fewer."""
+    """The values do not fit the output or its 32-bit offsets. Ask for fewer values."""

@@ -1,4 +1,4 @@
-"""Fixed-size lists of fixed-width items: chunks of bit streams, and rows of whole bytes."""
+"""Fixed-size lists of fixed-width items: chunks of bit streams, and full-zip rows of whole bytes."""
 
 from libc.stdint cimport int64_t, uint8_t
 
@@ -45,7 +45,7 @@ cdef class _Streams:
     cdef list keep
 
     cdef int add(self, ByteView view, int64_t s, int64_t bit, int64_t row_bits, int64_t rows, str what) except -1:
-        """Stream s, of `rows` rows from `bit` on; rows * row_bits does not overflow."""
+        """Set stream s of `rows` rows from `bit` on; rows * row_bits does not overflow."""
         cdef int64_t needed = rows * row_bits
         if bit < 0 or bit > 2**61 or view.size < lc_bits_to_bytes(bit + needed):
             raise CodecError(f"{what} of {view.size} bytes does not hold {rows} rows of {row_bits} bits from {bit} on")
@@ -55,7 +55,33 @@ cdef class _Streams:
 
 
 cdef class Shape:
-    """Dimensions, levels with validity and value width of a fixed-size list, checked once."""
+    """Dimensions, validity levels and value width of a fixed-size list, which may be nested.
+
+    The validity of a level is the validity of its *items*. It is one bitmap in which row i has bits ``i * c`` to ``(i +
+    1) * c - 1``, where c is the product of the dimensions up to this level. The values of the innermost level are one
+    stream too, a bit stream if their width is not a whole number of bytes.
+
+    Parameters
+    ----------
+    dimensions
+        List sizes, outermost first: at least 1 each, at most 32 levels.
+    has_validity
+        For each level, whether its items have a bitmap.
+    bits
+        Size of a value in bits; 0 if every item is null and no values are stored.
+
+    Attributes
+    ----------
+    dimensions : tuple of int
+        The list sizes.
+    has_validity : tuple of bool
+        Whether each level has a bitmap.
+
+    Raises
+    ------
+    CodecError
+        A dimension is below 1, there are more than 32 levels, or a row has more than 2**56 bits.
+    """
 
     cdef lc_fsl shape
     cdef readonly tuple dimensions, has_validity
@@ -77,23 +103,28 @@ cdef class Shape:
 
     @property
     def bits(self):
+        """Size of a value in bits."""
         return self.shape.bits
 
     @property
     def buffers(self):
+        """Number of buffers in a chunk: a bitmap per level with validity, outermost first, then the values if there
+        are any.
+        """
         return self.shape.streams
 
     @property
     def row_bytes(self):
+        """Size of a full-zip row in bytes: the bits of each buffer, rounded up to whole bytes."""
         return self.shape.row_bytes
 
     cdef int check_rows(self, int64_t rows, int64_t first) except -1:
         if rows < 0 or first < 0 or rows > lc_fsl_max_rows(&self.shape) - first:
-            raise CodecError(f"{rows} rows from {first} on are not possible")
+            raise CodecError(f"{rows} rows from row {first} on are out of range")
         return 0
 
     cdef int check_whole(self) except -1:
-        """Rows that stand alone have values of whole bytes."""
+        """Raise CodecError unless the values of a row are whole bytes, as full-zip rows must be."""
         if self.shape.streams > self.shape.validities and self.shape.stream_bits[self.shape.validities] % 8:
             raise CodecError(f"rows of {self.dimensions} values of {self.shape.bits} bits are not whole bytes")
         return 0
@@ -105,7 +136,7 @@ cdef class Shape:
         return 0
 
     cdef _Streams sources(self, validity, values, int64_t rows, int64_t first):
-        """Bit streams to read: (buffer, bit) of each level with validity, and the values from item `first` on."""
+        """Return the bit streams to read: validity levels as (buffer, bit), then values from item `first` on."""
         cdef _Streams streams = _Streams.__new__(_Streams)
         cdef int64_t s = 0, bits
         streams.keep = []
@@ -122,7 +153,7 @@ cdef class Shape:
         return streams
 
     cdef _Streams targets(self, validity, values, int64_t rows):
-        """Bit streams to write: a buffer of each level with validity, and one of values, for `rows` rows."""
+        """Return the bit streams to write: validity of each level and the values, for `rows` rows."""
         cdef _Streams streams = _Streams.__new__(_Streams)
         cdef int64_t s = 0
         streams.keep = []
@@ -144,7 +175,7 @@ cdef class Shape:
         return given
 
     cdef int load(self, buffers, lc_bytes *chunk, list keep) except -1:
-        """The buffers of a chunk, one per stream."""
+        """Fill `chunk` with the buffers of a chunk, one per stream."""
         cdef ByteView view
         cdef int64_t s
         if len(buffers) != self.shape.streams:
@@ -156,6 +187,18 @@ cdef class Shape:
         return 0
 
     def rows_per_chunk(self):
+        """Compute the number of rows in every chunk except the last, by the rule of the reference implementation.
+
+        Returns
+        -------
+        int
+            Number of rows.
+
+        Raises
+        ------
+        CodecError
+            A row is too wide for chunks.
+        """
         cdef int64_t rows = lc_fsl_chunk_rows(&self.shape)
         if rows == 0:
             raise CodecError(f"rows of {self.shape.row_bytes} bytes are too wide for chunks of the usual size; "
@@ -163,6 +206,27 @@ cdef class Shape:
         return rows
 
     def plan(self, int64_t rows, int64_t per_chunk, int64_t[:, ::1] ends not None):
+        """Compute the byte offset at which each chunk ends in each output of `encode`.
+
+        Parameters
+        ----------
+        rows
+            Number of rows.
+        per_chunk
+            Number of rows in every chunk except the last.
+        ends
+            Output int64 array of shape (`buffers`, chunks or more).
+
+        Returns
+        -------
+        int
+            Number of chunks, ``ceil(rows / per_chunk)``.
+
+        Raises
+        ------
+        CodecError
+            `ends` has another shape, or a number is out of range.
+        """
         cdef int64_t s, chunks
         self.check_rows(rows, 0)
         if per_chunk < 1:
@@ -179,6 +243,28 @@ cdef class Shape:
         return chunks
 
     def encode(self, validity, values, int64_t first, int64_t rows, int64_t per_chunk, outputs):
+        """Encode rows as chunks, each stream into its own output.
+
+        Parameters
+        ----------
+        validity
+            For each level None, or its bitmap and the bit of the first item.
+        values
+            Value buffer. It is ignored if `bits` is 0.
+        first
+            Item of `values` that is the first one to encode.
+        rows
+            Number of rows.
+        per_chunk
+            Number of rows in every chunk except the last.
+        outputs
+            An output per buffer, of the size that `plan` computes. Unused bits of the last byte of a chunk become 0.
+
+        Raises
+        ------
+        CodecError
+            A buffer is too small, or `validity` does not match the levels.
+        """
         cdef uint8_t *targets[LC_FSL_LEVELS + 1]
         cdef _Streams sources
         cdef ByteView view
@@ -202,6 +288,26 @@ cdef class Shape:
             lc_fsl_encode(&self.shape, sources.stream, rows, per_chunk, targets)
 
     def decode_chunk(self, buffers, int64_t rows, validity, values, int64_t row=0):
+        """Decode the rows of one chunk to a position in the target bitmaps and values.
+
+        Parameters
+        ----------
+        buffers
+            The buffers of the chunk, each with exactly the size of its rows.
+        rows
+            Number of rows in the chunk.
+        validity
+            For each level None, or the bitmap to write. Bits of other rows keep their values.
+        values
+            Value buffer to write. It is ignored if `bits` is 0.
+        row
+            Row of the targets that receives the first row.
+
+        Raises
+        ------
+        CodecError
+            A buffer of the chunk has the wrong size, or a target is too small.
+        """
         cdef lc_bytes chunk[LC_FSL_LEVELS + 1]
         cdef _Streams targets
         cdef list keep = []
@@ -216,6 +322,24 @@ cdef class Shape:
 
     def decode(self, buffers, const int64_t[:, ::1] ends not None, const int64_t[::1] counts not None, validity,
                values, int64_t row=0):
+        """Decode several chunks that lie back to back.
+
+        Parameters
+        ----------
+        buffers
+            For each buffer of a chunk, the bytes of all chunks.
+        ends
+            int64 array of shape (`buffers`, chunks): the byte offset of the end of each chunk in each buffer.
+        counts
+            int64 array with the number of rows of each chunk.
+        validity, values, row
+            Targets, as for `decode_chunk`.
+
+        Raises
+        ------
+        CodecError
+            A chunk has the wrong size, or a target is too small.
+        """
         cdef lc_bytes page[LC_FSL_LEVELS + 1]
         cdef lc_bytes chunk[LC_FSL_LEVELS + 1]
         cdef _Streams targets
@@ -255,6 +379,24 @@ cdef class Shape:
             fail(problem, f"chunk {k} of fixed-size lists")
 
     def take_chunk(self, buffers, int64_t rows, const int64_t[::1] index not None, validity, values, int64_t row=0):
+        """Decode the rows at given positions of one chunk.
+
+        Parameters
+        ----------
+        buffers
+            The buffers of the chunk, each with exactly the size of its rows.
+        rows
+            Number of rows in the chunk.
+        index
+            int64 array of positions below `rows`, in any order.
+        validity, values, row
+            Targets, as for `decode_chunk`.
+
+        Raises
+        ------
+        CodecError
+            A position is outside of the chunk, a buffer has the wrong size, or a target is too small.
+        """
         cdef lc_bytes chunk[LC_FSL_LEVELS + 1]
         cdef _Streams targets
         cdef list keep = []
@@ -274,6 +416,22 @@ cdef class Shape:
             fail(problem, f"chunk of {rows} fixed-size lists")
 
     def pack_rows(self, validity, values, int64_t first, int64_t rows, out, int64_t stride=0):
+        """Write full-zip rows of `row_bytes` bytes. The values of a row must be whole bytes.
+
+        Parameters
+        ----------
+        validity, values, first, rows
+            The rows, as for `encode`.
+        out
+            Output. To leave room in front of the first row, pass a slice.
+        stride
+            Distance between rows in bytes; 0 for back to back.
+
+        Raises
+        ------
+        CodecError
+            The values of a row are not whole bytes, or a buffer is too small.
+        """
         cdef ByteView target = writable(out)
         cdef _Streams sources
         self.check_rows(rows, 0)
@@ -286,6 +444,26 @@ cdef class Shape:
 
     def unpack_rows(self, source, int64_t rows, validity, values, int64_t row=0, int64_t stride=0,
                     const int64_t[::1] places=None):
+        """Read full-zip rows to a position in the target bitmaps and values.
+
+        Parameters
+        ----------
+        source
+            Buffer with rows of `row_bytes` bytes.
+        rows
+            Number of rows.
+        validity, values, row
+            Targets, as for `decode_chunk`.
+        stride
+            Distance between rows in bytes; 0 for back to back.
+        places
+            int64 array with the byte offset of each row, instead of `stride`; None if the rows are equally spaced.
+
+        Raises
+        ------
+        CodecError
+            The values of a row are not whole bytes, a row is outside of `source`, or a target is too small.
+        """
         cdef ByteView view = readable(source)
         cdef _Streams targets
         cdef lc_fsl_rows packed

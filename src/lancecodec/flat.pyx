@@ -1,4 +1,8 @@
-"""Flat values: any number of bits each, one after the other."""
+"""Flat values: values of any number of bits, back to back.
+
+Bit b of a buffer is bit ``b % 8``, counted from the least significant, of byte ``b // 8``. Widths that are not whole
+bytes occur for booleans and for fixed-size lists of booleans.
+"""
 
 from libc.stdint cimport int64_t, uint8_t
 
@@ -25,7 +29,7 @@ cdef extern from "kernels/bits.h" nogil:
 cdef int64_t checked_size(int64_t n, int64_t bits) except -1:
     cdef int64_t needed = lc_flat_size(n, bits)
     if needed < 0:
-        raise CodecError(f"no buffer holds {n} values of {bits} bits")
+        raise CodecError(f"{n} values of {bits} bits are not supported")
     return needed
 
 
@@ -47,13 +51,58 @@ cdef int check_positions(const int64_t[::1] positions, int64_t n) except -1:
 
 
 def size(int64_t n, int64_t bits):
+    """Compute the size of flat values.
+
+    Parameters
+    ----------
+    n
+        Number of values.
+    bits
+        Size of a value in bits.
+
+    Returns
+    -------
+    int
+        Size in bytes, ``ceil(n * bits / 8)``.
+
+    Raises
+    ------
+    CodecError
+        A number is negative, or the size is too large.
+    """
     return checked_size(n, bits)
 
 
 def chunk_values(int64_t bits, int64_t extra_bytes=0, int64_t max_bytes=8186, int64_t max_values=4096):
+    """Compute the number of values per chunk, by the rule of the reference implementation.
+
+    The rule starts with two words. A word is one value, or eight values if a value is not whole bytes. It doubles the
+    number of words as long as less than `max_bytes` are filled.
+
+    Parameters
+    ----------
+    bits
+        Size of a value in bits.
+    extra_bytes
+        Number of bytes that each value has beside its own: the validity of the items of a fixed-size list.
+    max_bytes
+        Limit for the bytes of a chunk.
+    max_values
+        Limit for the values of a chunk.
+
+    Returns
+    -------
+    int
+        A power of two, or 0 if two words are too large for a chunk.
+
+    Raises
+    ------
+    CodecError
+        `bits` or `extra_bytes` is out of range.
+    """
     cdef int64_t word, values
     if bits <= 0 or extra_bytes < 0 or bits > 1 << 40 or extra_bytes > 1 << 40:
-        raise CodecError(f"no chunk has values of {bits} bits and {extra_bytes} bytes beside each")
+        raise CodecError(f"chunks of values with {bits} bits and {extra_bytes} bytes beside each are not supported")
     word, values = (bits // 8 + extra_bytes, 2) if bits % 8 == 0 else (bits + 8 * extra_bytes, 8)
     word *= 2
     if word >= max_bytes:
@@ -64,17 +113,65 @@ def chunk_values(int64_t bits, int64_t extra_bytes=0, int64_t max_bytes=8186, in
 
 
 def power_of_two_values(int64_t limit):
+    """Compute the largest power of two that is at most `limit`.
+
+    Parameters
+    ----------
+    limit
+        Upper limit, at least 1.
+
+    Returns
+    -------
+    int
+        The power of two.
+
+    Raises
+    ------
+    ValueError
+        `limit` is below 1.
+    """
     if limit < 1:
-        raise ValueError(f"no power of two is at most {limit}")
+        raise ValueError(f"the limit must be at least 1, not {limit}")
     return 1 << (limit.bit_length() - 1)
 
 
 def encode(values, int64_t bit, int64_t n, int64_t bits, int64_t chunk, out, int64_t[::1] ends not None):
+    """Write values in chunks, each padded to whole bytes.
+
+    Parameters
+    ----------
+    values
+        Buffer with the values.
+    bit
+        Bit of `values` at which the first value begins.
+    n
+        Number of values.
+    bits
+        Size of a value in bits.
+    chunk
+        Number of values in each chunk except the last.
+    out
+        Output. The chunks are written back to back. Unused bits of the last byte of a chunk become 0.
+    ends
+        Output int64 array with an entry for each of the ``ceil(n / chunk)`` chunks: the byte offset of its end.
+
+    Returns
+    -------
+    int
+        Number of chunks.
+
+    Raises
+    ------
+    CodecError
+        A buffer is too small.
+    ValueError
+        `chunk` is not positive.
+    """
     cdef ByteView source = readable(values), target = writable(out)
     cdef int64_t chunks, needed
     check_bits(source.size, bit, n, bits, "input")
     if chunk < 1:
-        raise ValueError(f"chunks of {chunk} values cannot be made: choose a positive number")
+        raise ValueError(f"the number of values in a chunk must be positive, not {chunk}")
     chunk = min(chunk, max(n, 1))
     chunks = n // chunk + (n % chunk != 0)
     needed = n // chunk * checked_size(chunk, bits) + checked_size(n % chunk, bits)
@@ -88,6 +185,24 @@ def encode(values, int64_t bit, int64_t n, int64_t bits, int64_t chunk, out, int
 
 
 def decode(data, int64_t n, int64_t bits, out):
+    """Copy values to the beginning of an output.
+
+    Parameters
+    ----------
+    data
+        The values, exactly ``size(n, bits)`` bytes.
+    n
+        Number of values.
+    bits
+        Size of a value in bits.
+    out
+        Output of at least ``size(n, bits)`` bytes.
+
+    Raises
+    ------
+    CodecError
+        `data` is shorter or longer than n values, or `out` is too small.
+    """
     cdef ByteView source = readable(data), target = writable(out)
     cdef lc_bytes[1] buffers
     cdef int problem
@@ -101,6 +216,26 @@ def decode(data, int64_t n, int64_t bits, out):
 
 
 def decode_bits(data, int64_t n, int64_t bits, out, int64_t at):
+    """Copy values to any bit position of an output.
+
+    Parameters
+    ----------
+    data
+        The values, exactly ``size(n, bits)`` bytes.
+    n
+        Number of values.
+    bits
+        Size of a value in bits.
+    out
+        Output with room for ``at + n * bits`` bits. Bits outside of the range written keep their values.
+    at
+        First bit of `out` to write.
+
+    Raises
+    ------
+    CodecError
+        `data` is shorter or longer than n values, or `out` is too small.
+    """
     cdef ByteView source = readable(data), target = writable(out)
     cdef lc_bytes[1] buffers
     cdef int problem
@@ -113,6 +248,26 @@ def decode_bits(data, int64_t n, int64_t bits, out, int64_t at):
 
 
 def take(data, int64_t n, int64_t bits, const int64_t[::1] positions not None, out):
+    """Copy the values at given positions. Values must be whole bytes.
+
+    Parameters
+    ----------
+    data
+        The values, exactly ``size(n, bits)`` bytes.
+    n
+        Number of values in `data`.
+    bits
+        Size of a value in bits, a multiple of 8.
+    positions
+        int64 array of positions below `n`, in any order.
+    out
+        Output with room for a value per position.
+
+    Raises
+    ------
+    CodecError
+        A position is outside of `data`, `data` has the wrong size, or `out` is too small.
+    """
     cdef ByteView source = readable(data), target = writable(out)
     cdef int64_t count = positions.shape[0]
     cdef lc_bytes[1] buffers
@@ -128,6 +283,28 @@ def take(data, int64_t n, int64_t bits, const int64_t[::1] positions not None, o
 
 
 def take_bits(data, int64_t n, int64_t bits, const int64_t[::1] positions not None, out, int64_t at=0):
+    """Copy the values at given positions to any bit position of an output. Values may have any number of bits.
+
+    Parameters
+    ----------
+    data
+        The values, exactly ``size(n, bits)`` bytes.
+    n
+        Number of values in `data`.
+    bits
+        Size of a value in bits.
+    positions
+        int64 array of positions below `n`, in any order.
+    out
+        Output with room for `at` bits and a value per position. Bits outside of the range written keep their values.
+    at
+        First bit of `out` to write.
+
+    Raises
+    ------
+    CodecError
+        A position is outside of `data`, `data` has the wrong size, or `out` is too small.
+    """
     cdef ByteView source = readable(data), target = writable(out)
     cdef int64_t count = positions.shape[0]
     cdef lc_bytes[1] buffers
@@ -142,6 +319,22 @@ def take_bits(data, int64_t n, int64_t bits, const int64_t[::1] positions not No
 
 
 def booleans_from_bytes(values, out, int64_t at=0):
+    """Pack booleans of one byte each into bits. `bitmap.unpack` is the inverse.
+
+    Parameters
+    ----------
+    values
+        n bytes: 0 is false, any other value is true.
+    out
+        Output with room for ``at + n`` bits. Bits outside of the range written keep their values.
+    at
+        First bit of `out` to write.
+
+    Raises
+    ------
+    CodecError
+        `out` is too small.
+    """
     cdef ByteView source = readable(values), target = writable(out)
     check_bits(target.size, at, source.size, 1, "output")
     with nogil:

@@ -1,4 +1,13 @@
-"""FSST: strings as rows of one-byte codes for the symbols of a table, one table a page."""
+"""FSST string compression: strings as one-byte codes for the symbols of a table, one table per page.
+
+Source: P. Boncz, T. Neumann, V. Leis, "FSST: Fast Random Access String Compression", VLDB 2020. A code below the number
+of symbols stands for a symbol of 1 to 8 bytes. The code 255 is an escape: the byte behind it stands for itself.
+
+A writer calls `build`, then `Encoder.encode`. If the sizes that `build` returns promise too little, it stores the
+strings verbatim, with a table from `write_verbatim_table`. A reader calls `SymbolTable.decode` for each chunk.
+
+`TABLE_SIZE` is the size of a serialised table in bytes, `MAX_SYMBOLS` the largest number of symbols in a table.
+"""
 
 from cpython.mem cimport PyMem_RawCalloc, PyMem_RawFree, PyMem_RawMalloc
 from libc.stdint cimport int64_t, uint8_t, uint64_t
@@ -66,12 +75,43 @@ MAX_SYMBOLS = LC_FSST_MAX_SYMBOLS
 
 
 def encode_bound(int64_t size):
+    """Compute the output size that `Encoder.encode` needs.
+
+    Parameters
+    ----------
+    size
+        Size of all strings together in bytes.
+
+    Returns
+    -------
+    int
+        Size in bytes.
+
+    Raises
+    ------
+    CodecError
+        `size` is negative or too large.
+    """
     if size < 0 or size > 2**61:
-        raise CodecError(f"there are no strings of {size} bytes")
+        raise CodecError(f"strings of {size} bytes are not supported")
     return lc_fsst_bound(size)
 
 
 def write_table(symbols, table):
+    """Serialise a table of given symbols.
+
+    Parameters
+    ----------
+    symbols
+        Iterable of bytes objects of 1 to 8 bytes, in code order.
+    table
+        Output of exactly `TABLE_SIZE` bytes.
+
+    Raises
+    ------
+    CodecError
+        There are more than `MAX_SYMBOLS` symbols, a symbol does not have 1 to 8 bytes, or `table` has the wrong size.
+    """
     cdef uint64_t words[255]
     cdef uint8_t lengths[255]
     cdef list given = [bytes(symbol) for symbol in symbols]
@@ -87,18 +127,30 @@ def write_table(symbols, table):
 
 
 def write_verbatim_table(table):
+    """Serialise the table of a page whose strings are stored verbatim.
+
+    Parameters
+    ----------
+    table
+        Output of exactly `TABLE_SIZE` bytes.
+
+    Raises
+    ------
+    CodecError
+        `table` has the wrong size.
+    """
     lc_fsst_table_write(NULL, NULL, 0, False, table_output(table).data)
 
 
 cdef ByteView table_output(table):
     cdef ByteView target = writable(table)
     if target.size != LC_FSST_TABLE_SIZE:
-        raise CodecError(f"output of {target.size} bytes is no room for a symbol table of {LC_FSST_TABLE_SIZE}")
+        raise CodecError(f"output of {target.size} bytes must have the size of a symbol table, {LC_FSST_TABLE_SIZE}")
     return target
 
 
 cdef int check_offsets_size(ByteView offsets, bint wide, int64_t n, str what) except -1:
-    """Room for `n` offsets, which may be a number from a file."""
+    """Raise CodecError unless there is room for `n` offsets. The number may come from a file."""
     if n < 0 or offsets.size // (8 if wide else 4) < n:
         raise CodecError(f"{what} of {offsets.size} bytes do not hold {n} offsets of {64 if wide else 32} bits")
     return 0
@@ -107,7 +159,7 @@ cdef int check_offsets_size(ByteView offsets, bint wide, int64_t n, str what) ex
 cdef int load_job(lc_fsst_job *job, ByteView data, ByteView offsets, bint wide, int64_t n) except -1:
     cdef int problem
     if n < 0 or n >= 2**60:
-        raise CodecError(f"there are no {n} strings")
+        raise CodecError(f"the number of strings is out of range: {n}")
     check_offsets_size(offsets, wide, n + 1, "offsets")
     with nogil:
         problem = lc_fsst_check_offsets(offsets.data, wide, n, data.size)
@@ -119,6 +171,39 @@ cdef int load_job(lc_fsst_job *job, ByteView data, ByteView offsets, bint wide, 
 
 
 def build(data, offsets, bint wide, int64_t n, table):
+    """Build a symbol table for strings, from a sample of about 16 KiB of them.
+
+    The same strings always result in the same table.
+
+    Parameters
+    ----------
+    data
+        Bytes that the offsets point into.
+    offsets
+        n + 1 ascending offsets of 32 bits, or 64 if `wide`. The first one need not be 0.
+    wide
+        Whether the offsets have 64 bits.
+    n
+        Number of strings.
+    table
+        Output of exactly `TABLE_SIZE` bytes. The table marks the strings as compressed, and has no symbols if all
+        strings are empty.
+
+    Returns
+    -------
+    sampled : int
+        Size of the sample in bytes.
+    compressed : int
+        Size of the sample when compressed with this table. Compressed divided by sampled is an estimate for all
+        strings, slightly too good because the table was built for the sample. From 1 on, verbatim strings are smaller.
+
+    Raises
+    ------
+    CodecError
+        The offsets decrease or exceed the data, or an argument has the wrong size.
+    MemoryError
+        There is not enough memory.
+    """
     cdef ByteView source = readable(data), places = readable(offsets), target = table_output(table)
     cdef lc_fsst_job job
     cdef int64_t sampled = 0, size
@@ -135,7 +220,23 @@ def build(data, offsets, bint wide, int64_t n, table):
 
 
 cdef class SymbolTable:
-    """The symbols of a page, ready to decode its strings."""
+    """Symbols of a page, prepared for decoding its strings.
+
+    The methods take strings as `data`, the bytes of all strings back to back, and `ends`, n offsets of 32 bits (64 if
+    `wide`). String i ends in front of byte ``ends[i] - first`` of `data` and begins where the previous string ended;
+    string 0 begins at byte 0. So `ends` may be Arrow offsets without the first one, with the first one passed as
+    `first`.
+
+    Parameters
+    ----------
+    table
+        The 2312 bytes from the description of the page.
+
+    Raises
+    ------
+    CodecError
+        `table` is not a valid symbol table.
+    """
 
     cdef lc_fsst_table table
 
@@ -147,10 +248,12 @@ cdef class SymbolTable:
 
     @property
     def compressed(self):
+        """Whether the strings are compressed. If false, they are stored verbatim."""
         return bool(self.table.compressed)
 
     @property
     def symbols(self):
+        """List of the symbols as bytes objects, in code order."""
         return [self.table.words[code].to_bytes(8, "little")[: self.table.lengths[code]]
                 for code in range(self.table.count)]
 
@@ -167,6 +270,23 @@ cdef class SymbolTable:
         return fail(problem, f"FSST, string {row} of {n}")
 
     def decoded_size(self, data):
+        """Compute the size of strings when decoded.
+
+        Parameters
+        ----------
+        data
+            The compressed strings, back to back.
+
+        Returns
+        -------
+        int
+            Size of all strings together in bytes.
+
+        Raises
+        ------
+        CodecError
+            A code has no symbol, or the last byte is an escape.
+        """
         cdef ByteView source = readable(data)
         cdef int64_t size
         with nogil:
@@ -176,6 +296,34 @@ cdef class SymbolTable:
         return size
 
     def decode(self, data, ends, bint wide, int64_t first, int64_t n, int64_t base, bint out_wide, out_ends, out):
+        """Decode strings into Arrow offsets and bytes.
+
+        Parameters
+        ----------
+        data, ends, wide, first, n
+            The n strings, as described for the class.
+        base
+            Position of `out` among the bytes of the final array. It is added to the ends.
+        out_wide
+            Whether the ends written have 64 bits.
+        out_ends
+            Output of n ends of 32 bits, or 64 if `out_wide`. It may be the buffer `ends` if both have the same width.
+        out
+            Output for the decoded bytes. `decoded_size` bytes are enough. Bytes behind the last string may be
+            overwritten, so decode chunks into one output in ascending order.
+
+        Returns
+        -------
+        int
+            Number of bytes written.
+
+        Raises
+        ------
+        CodecError
+            The ends decrease or exceed the data, a code has no symbol, or a string ends with an escape.
+        OffsetOverflowError
+            `out` is too small, or an end does not fit its width.
+        """
         cdef ByteView source = readable(data), places = readable(ends), target_ends = writable(out_ends)
         cdef ByteView target = writable(out)
         cdef lc_fsst_strings strings
@@ -194,6 +342,31 @@ cdef class SymbolTable:
 
     def take_ends(self, data, ends, bint wide, int64_t first, int64_t n, const int64_t[::1] rows not None,
                   int64_t base, bint out_wide, out_ends):
+        """Compute the ends of the decoded strings at given positions. Only these strings are read.
+
+        Parameters
+        ----------
+        data, ends, wide, first, n
+            The n strings, as described for the class.
+        rows
+            int64 array of positions below `n`, in any order.
+        base, out_wide
+            As for `decode`.
+        out_ends
+            Output with an end of 32 bits, or 64 if `out_wide`, per position.
+
+        Returns
+        -------
+        int
+            Size of the decoded strings together in bytes.
+
+        Raises
+        ------
+        CodecError
+            A position is outside of the strings, `out_ends` is too small, or a string is damaged as for `decode`.
+        OffsetOverflowError
+            An end does not fit its width.
+        """
         cdef ByteView source = readable(data), places = readable(ends), target = writable(out_ends)
         cdef lc_fsst_strings strings
         cdef lc_fsst_sink sink
@@ -210,6 +383,29 @@ cdef class SymbolTable:
         return total
 
     def take_bytes(self, data, ends, bint wide, int64_t first, int64_t n, const int64_t[::1] rows not None, out):
+        """Decode the bytes of the strings at given positions, back to back.
+
+        Parameters
+        ----------
+        data, ends, wide, first, n
+            The n strings, as described for the class.
+        rows
+            int64 array of positions below `n`, in any order.
+        out
+            Output for the bytes, of the size that `take_ends` returns.
+
+        Returns
+        -------
+        int
+            Number of bytes written.
+
+        Raises
+        ------
+        CodecError
+            A position is outside of the strings, or a string is damaged as for `decode`.
+        OffsetOverflowError
+            `out` is too small.
+        """
         cdef ByteView source = readable(data), places = readable(ends), target = writable(out)
         cdef lc_fsst_strings strings
         cdef int64_t total = 0, where = 0, count = rows.shape[0]
@@ -225,7 +421,18 @@ cdef class SymbolTable:
 
 
 cdef class Encoder:
-    """The symbols of a page, ready to compress its strings."""
+    """Symbols of a page, prepared for compressing its strings. With a verbatim table it copies them.
+
+    Parameters
+    ----------
+    table
+        `SymbolTable` of a table from `build`, `write_table` or `write_verbatim_table`.
+
+    Raises
+    ------
+    MemoryError
+        There is not enough memory.
+    """
 
     cdef lc_fsst_lookup *lookup
     cdef bint compressed
@@ -241,6 +448,41 @@ cdef class Encoder:
         PyMem_RawFree(self.lookup)
 
     def encode(self, data, offsets, bint wide, int64_t n, bint out_wide, out_offsets, out):
+        """Compress strings, replacing the longest matching symbol from left to right.
+
+        If several symbols of three or more bytes have the same first three bytes, only the first of them in code order
+        is used. `build` does not make such tables.
+
+        Parameters
+        ----------
+        data
+            Bytes that the offsets point into.
+        offsets
+            n + 1 ascending offsets of 32 bits, or 64 if `wide`. The first one need not be 0.
+        wide
+            Whether the offsets have 64 bits.
+        n
+            Number of strings.
+        out_wide
+            Whether the offsets written have 64 bits.
+        out_offsets
+            Output of n + 1 offsets of 32 bits, or 64 if `out_wide`, starting with 0.
+        out
+            Output of at least ``encode_bound(size)`` bytes for strings of `size` bytes, most of it scratch space. For a
+            verbatim table, as many bytes as the strings have.
+
+        Returns
+        -------
+        int
+            Number of compressed bytes, at the start of `out`.
+
+        Raises
+        ------
+        CodecError
+            The offsets decrease or exceed the data, or an output is too small.
+        OffsetOverflowError
+            An offset does not fit 32 bits.
+        """
         cdef ByteView source = readable(data), places = readable(offsets), target_offsets = writable(out_offsets)
         cdef ByteView target = writable(out)
         cdef lc_fsst_job job

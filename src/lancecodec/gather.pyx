@@ -1,4 +1,8 @@
-"""Gathers of values by index into buffers of the caller."""
+"""Gathers of values by index, which is also how dictionaries are decoded.
+
+Indices are unsigned little-endian integers of 1, 2, 4 or 8 bytes (`index_width`), at any address. `SHORT_ENTRY` is the
+largest string in bytes that `ShortEntries` accepts.
+"""
 
 from cpython.mem cimport PyMem_Free, PyMem_Malloc
 from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint8_t, uint64_t
@@ -41,12 +45,12 @@ cdef int64_t count_indices(ByteView indices, int index_width) except -1:
     if index_width not in (1, 2, 4, 8):
         raise CodecError(f"indices of {index_width} bytes are not supported")
     if indices.size % index_width:
-        raise CodecError(f"{indices.size} bytes are no whole number of indices of {index_width} bytes")
+        raise CodecError(f"{indices.size} bytes are not a whole number of indices of {index_width} bytes")
     return indices.size // index_width
 
 
 cdef class _Codes:
-    """Codes and the validity of their slots, checked."""
+    """Codes and their validity, checked."""
 
     cdef ByteView view, bits
     cdef const uint8_t *validity
@@ -67,13 +71,38 @@ cdef class _Codes:
         cdef int64_t at
         if problem == LC_BAD_INDEX:
             at = lc_codes_find_bad(self.view.data, self.width, self.n, count, self.validity, self.bit)
-            if at < 0:  # indices that change during the call
+            if at < 0:  # the indices changed during the call
                 return fail(problem, what)
             raise CodecError(f"index {lc_code_at(self.view.data, self.width, at)} is outside {count} values")
         return fail(problem, what)
 
 
 def fixed(values, int64_t width, indices, int index_width, out, validity=None, int64_t bit=0):
+    """Gather fixed-width values: value ``indices[i]`` becomes value i of the output.
+
+    Parameters
+    ----------
+    values
+        Input values of `width` bytes.
+    width
+        Size of a value in bytes. If it is 0, nothing is done.
+    indices
+        n indices.
+    index_width
+        Size of an index in bytes: 1, 2, 4 or 8.
+    out
+        Output of at least ``n * width`` bytes.
+    validity
+        Bitmap of the indices, or None. With a bitmap, a null may have any index. An index outside of `values` then
+        counts as 0, or as a value of zero bytes if `values` is empty. With None, every index must be valid.
+    bit
+        Bit of `validity` that belongs to the first index.
+
+    Raises
+    ------
+    CodecError
+        An index is outside of `values`, or a buffer is too small.
+    """
     cdef ByteView source = readable(values), target = writable(out)
     cdef _Codes codes = _Codes(indices, index_width, validity, bit)
     cdef int64_t n = codes.n, count
@@ -93,7 +122,7 @@ def fixed(values, int64_t width, indices, int index_width, out, validity=None, i
 
 
 cdef class _Entries:
-    """Values between 32-bit or 64-bit offsets, checked."""
+    """Dictionary entries between offsets of 32 or 64 bits, checked."""
 
     cdef ByteView data, offsets
     cdef int64_t count
@@ -103,7 +132,7 @@ cdef class _Entries:
         cdef int problem = LC_OK
         self.data, self.offsets, self.wide = readable(data), readable(offsets), wide
         if self.offsets.size % (8 if wide else 4):
-            raise CodecError(f"{self.offsets.size} bytes are no whole number of {64 if wide else 32}-bit offsets")
+            raise CodecError(f"{self.offsets.size} bytes are not a whole number of {64 if wide else 32}-bit offsets")
         self.count = max(self.offsets.size // (8 if wide else 4) - 1, 0)
         if self.offsets.size:
             with nogil:
@@ -114,6 +143,45 @@ cdef class _Entries:
 
 def binary_offsets(values, offsets, bint wide, indices, int index_width, bint out_wide, out, int64_t base=0,
                    validity=None, int64_t bit=0):
+    """Compute the offsets of dictionary-encoded strings: the first of two passes, before `binary`.
+
+    Parameters
+    ----------
+    values
+        Bytes of the dictionary entries.
+    offsets
+        Ascending offsets of the entries in `values`, of 32 bits, or 64 if `wide`.
+    wide
+        Whether `offsets` have 64 bits.
+    indices
+        n indices.
+    index_width
+        Size of an index in bytes: 1, 2, 4 or 8.
+    out_wide
+        Whether the offsets written have 64 bits.
+    out
+        Output of n + 1 offsets of 32 bits, or 64 if `out_wide`. The first one is `base`.
+    base
+        First offset.
+    validity
+        Bitmap of the indices, or None. With a bitmap, a null has length 0 and may have any index. With None, every
+        index must be valid.
+    bit
+        Bit of `validity` that belongs to the first index.
+
+    Returns
+    -------
+    int
+        Size of all strings together in bytes.
+
+    Raises
+    ------
+    CodecError
+        An index is outside of the dictionary, the offsets of the entries do not ascend within `values`, or a buffer is
+        too small.
+    OffsetOverflowError
+        The size does not fit the offsets.
+    """
     cdef _Entries entries = _Entries(values, offsets, wide)
     cdef _Codes codes = _Codes(indices, index_width, validity, bit)
     cdef ByteView target = writable(out)
@@ -133,6 +201,28 @@ def binary_offsets(values, offsets, bint wide, indices, int index_width, bint ou
 
 
 def binary(values, offsets, bint wide, indices, int index_width, out, validity=None, int64_t bit=0):
+    """Copy the bytes of dictionary-encoded strings, back to back: the second pass, after `binary_offsets`.
+
+    Parameters
+    ----------
+    values, offsets, wide, indices, index_width, validity, bit
+        As for `binary_offsets`.
+    out
+        Output for the bytes, of the size that `binary_offsets` returns. With 64 further bytes the last strings are
+        copied as fast as the others, and those bytes may be overwritten.
+
+    Returns
+    -------
+    int
+        Number of bytes of the strings.
+
+    Raises
+    ------
+    CodecError
+        As for `binary_offsets`.
+    OffsetOverflowError
+        `out` is too small.
+    """
     cdef _Entries entries = _Entries(values, offsets, wide)
     cdef _Codes codes = _Codes(indices, index_width, validity, bit)
     cdef ByteView target = writable(out)
@@ -152,7 +242,29 @@ SHORT_ENTRY = LC_SHORT_ENTRY
 
 
 cdef class ShortEntries:
-    """A dictionary of short strings, laid out for gathers in one pass."""
+    """Dictionary of short strings, laid out for gathers in one pass.
+
+    Parameters
+    ----------
+    values
+        Bytes of the dictionary entries.
+    offsets
+        Ascending offsets of the entries in `values`, of 32 bits, or 64 if `wide`.
+    wide
+        Whether `offsets` have 64 bits.
+
+    Attributes
+    ----------
+    longest : int
+        Size of the longest entry in bytes.
+
+    Raises
+    ------
+    CodecError
+        An entry has more than `SHORT_ENTRY` bytes, or the offsets do not ascend within `values`.
+    MemoryError
+        There is not enough memory.
+    """
 
     cdef lc_short_entries entries
     cdef void *memory
@@ -187,11 +299,57 @@ cdef class ShortEntries:
         PyMem_Free(self.memory)
 
     def room(self, int64_t length):
+        """Compute the output size in bytes that `gather` needs.
+
+        Parameters
+        ----------
+        length
+            Number of values.
+
+        Returns
+        -------
+        int
+            Size in bytes, enough for any indices.
+
+        Raises
+        ------
+        CodecError
+            `length` is negative or too large.
+        """
         if length < 0 or length > 2**56:
             raise CodecError(f"{length} values")
         return length * self.longest + self.entries.step
 
     def gather(self, indices, int index_width, bint out_wide, offsets, out, int64_t base=0):
+        """Gather the offsets and bytes of dictionary-encoded strings in one pass.
+
+        Parameters
+        ----------
+        indices
+            n indices, all of them valid.
+        index_width
+            Size of an index in bytes: 1, 2, 4 or 8.
+        out_wide
+            Whether the offsets written have 64 bits.
+        offsets
+            Output of n + 1 offsets of 32 bits, or 64 if `out_wide`. The first one is `base`.
+        out
+            Output of at least ``room(n)`` bytes. Bytes behind the last string may be overwritten.
+        base
+            First offset.
+
+        Returns
+        -------
+        int
+            Number of bytes of the strings.
+
+        Raises
+        ------
+        CodecError
+            An index is outside of the dictionary, or a buffer is too small.
+        OffsetOverflowError
+            n copies of the longest entry do not fit the offsets. Use `binary_offsets` and `binary` then.
+        """
         cdef _Codes codes = _Codes(indices, index_width, None, 0)
         cdef ByteView places = writable(offsets), target = writable(out)
         cdef int64_t written = 0, size = 8 if out_wide else 4
@@ -214,6 +372,29 @@ cdef class ShortEntries:
 
 
 def variable_offsets(const int64_t[::1] value_offsets not None, indices, int index_width, int64_t[::1] out not None):
+    """Compute the offsets of gathered variable-width values: the first of two passes, before `variable`.
+
+    Parameters
+    ----------
+    value_offsets
+        int64 array of ascending offsets, one more than there are values.
+    indices
+        n indices.
+    index_width
+        Size of an index in bytes: 1, 2, 4 or 8.
+    out
+        Output int64 array of n + 1 offsets, starting with 0.
+
+    Returns
+    -------
+    int
+        Size of all gathered values together in bytes.
+
+    Raises
+    ------
+    CodecError
+        An index is outside of the values, the offsets decrease or are negative, or `out` is too small.
+    """
     cdef ByteView index = readable(indices)
     cdef int64_t n = count_indices(index, index_width), count = value_offsets.shape[0] - 1
     cdef int64_t i, begin, end, total = 0
@@ -245,6 +426,28 @@ def variable_offsets(const int64_t[::1] value_offsets not None, indices, int ind
 
 def variable(values, const int64_t[::1] value_offsets not None, indices, int index_width,
              const int64_t[::1] out_offsets not None, out):
+    """Copy the bytes of gathered variable-width values: the second pass, after `variable_offsets`.
+
+    Parameters
+    ----------
+    values
+        Bytes that `value_offsets` point into.
+    value_offsets
+        int64 array of ascending offsets, one more than there are values.
+    indices
+        n indices.
+    index_width
+        Size of an index in bytes: 1, 2, 4 or 8.
+    out_offsets
+        int64 array of n + 1 offsets: value ``indices[i]`` is copied to byte ``out_offsets[i]`` of `out`.
+    out
+        Output for the bytes.
+
+    Raises
+    ------
+    CodecError
+        An index is outside of the values, or a value is outside of its buffer.
+    """
     cdef ByteView source = readable(values), index = readable(indices), target = writable(out)
     cdef int64_t n = count_indices(index, index_width), count = value_offsets.shape[0] - 1
     cdef int64_t i, begin, end, at
@@ -273,6 +476,24 @@ def variable(values, const int64_t[::1] value_offsets not None, indices, int ind
 
 
 def expand_ranges(const int64_t[::1] begins not None, offsets, bint wide, int64_t[::1] out not None):
+    """Write the integers of n ranges: ``begins[i], begins[i] + 1, ...`` to ``out[offsets[i]:offsets[i + 1]]``.
+
+    Parameters
+    ----------
+    begins
+        int64 array with the first integer of each range.
+    offsets
+        n + 1 ascending offsets of 32 bits, or 64 if `wide`.
+    wide
+        Whether the offsets have 64 bits.
+    out
+        Output int64 array.
+
+    Raises
+    ------
+    CodecError
+        A range is outside of `out`, or `offsets` is too small.
+    """
     cdef ByteView ends = readable(offsets)
     cdef int64_t n = begins.shape[0], i, j, low, high
     cdef uint64_t begin

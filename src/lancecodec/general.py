@@ -1,11 +1,11 @@
 """General compression (LZ4, Zstandard) of whole buffers, of the chunks of a page, or of each value on its own.
 
-A compressed unit is framed the same way everywhere: LZ4 is the u32 length of the content and one LZ4 block; Zstandard
-is the u64 length of the content and one frame of RFC 8878, or, from old writers, the frame alone. Nothing here is
-compiled, as all the work happens inside the two libraries, which let other threads run meanwhile.
+A compressed unit always has the same frame. An LZ4 unit is the u32 length of the content and one LZ4 block. A Zstandard
+unit is the u64 length of the content and one frame of RFC 8878; old writers stored the frame alone. This module is not
+compiled, because the work happens in the libraries `lz4` and `zstandard`, which release the GIL.
 
-Lengths come from files: none is believed before it is compared with what the caller has room for and with the most that
-the compressed bytes can stand for.
+Lengths come from files. They are not trusted until they are compared with the room of the caller and with the largest
+content that the compressed bytes can stand for.
 """
 
 from __future__ import annotations
@@ -39,17 +39,17 @@ _ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 _UNUSED_HEADER_BIT = 0x10
 _ZSTD_DEFAULT_LEVEL = 3
 _LZ4_MAX_INPUT = 0x7E000000
-# The most that one byte can stand for: an LZ4 match length grows by 255 a byte, four bytes of Zstandard can repeat one
-# byte 128 KiB times. The slack is for headers, whose cost does not grow.
+# The largest content per compressed byte: an LZ4 match length grows by 255 per byte, and four bytes of Zstandard can
+# repeat one byte 128 KiB times. The slack is for headers, whose size is constant.
 _MAX_EXPANSION = {"lz4": 255, "zstd": 1 << 15}
 _SLACK = 1 << 18
-# Compressed bytes decoded at a time where the length of the content is unknown: bounds what a bomb does in one step.
+# Compressed bytes per step if the length of the content is unknown. It limits what a decompression bomb can allocate.
 _STEP = 1 << 9
 _READ = 1 << 20
 
 
 class _Contexts(threading.local):
-    """Compression contexts are expensive to make and must not be used by two threads at once."""
+    """Compression contexts per thread: they are expensive to create and must not be shared by threads."""
 
     def __init__(self) -> None:
         self.compressors: dict[int, zstandard.ZstdCompressor] = {}
@@ -72,16 +72,21 @@ def compress(scheme: Scheme, level: int | None, data: Buffer) -> bytes:
     scheme
         ``"lz4"`` or ``"zstd"``.
     level
-        For Zstandard: up to 22, negative for speed, None or 0 for the default (3). LZ4 has none; it is ignored.
+        Level of Zstandard: up to 22, negative for speed, None or 0 for the default (3). It is ignored for LZ4.
     data
         The content.
+
+    Returns
+    -------
+    bytes
+        The compressed unit.
 
     Raises
     ------
     CodecError
-        LZ4 cannot hold this much (2,113,929,216 bytes) in one unit.
+        The content exceeds the limit of an LZ4 unit (2,113,929,216 bytes).
     ValueError
-        Unknown scheme, or a level above 22.
+        The scheme is unknown, or the level is above 22.
     """
     return _compressor(scheme, level)(_bytes_of(data))
 
@@ -95,7 +100,7 @@ def compress_units(
     start: int = 0,
     validity: Buffer | None = None,
 ) -> bytes:
-    """Compress and frame many units, each on its own: the chunks of a page, or the values of a column.
+    """Compress and frame many units separately: the chunks of a page, or the values of a column.
 
     Parameters
     ----------
@@ -104,13 +109,13 @@ def compress_units(
     data
         The units back to back.
     ends
-        int64: where unit i ends in `data`; ascending.
+        int64 array with the byte offset of the end of each unit in `data`, ascending.
     out_ends
-        int64, as many as `ends`: receives where compressed unit i ends in the result.
+        Output int64 array, at least as long as `ends`: the end of each compressed unit in the result.
     start
-        Where unit 0 begins in `data`.
+        Byte offset of the first unit in `data`.
     validity
-        Bitmap; units whose bit is 0 are nulls and get no bytes, not even a frame.
+        Bitmap, or None. A unit whose bit is 0 is null and gets no bytes, not even a frame.
 
     Returns
     -------
@@ -120,7 +125,11 @@ def compress_units(
     Raises
     ------
     CodecError
-        `ends` decrease or pass `data`, or `validity` or `out_ends` is too short.
+        `ends` decrease or exceed `data`, `validity` or `out_ends` is too short, or a unit is too large for LZ4.
+    TypeError
+        `ends` or `out_ends` is not an array of 64-bit integers.
+    ValueError
+        The scheme is unknown, or the level is above 22.
     """
     run = _compressor(scheme, level)
     source, ends_in, places = _bytes_of(data), _int64s(ends, "ends"), _int64s(out_ends, "out_ends")
@@ -139,36 +148,55 @@ def compress_units(
 
 
 def decompressed_size(scheme: Scheme, data: Buffer) -> int | None:
-    """Length of the content a unit claims to have, or None if only decompressing can tell (some old Zstandard frames).
-
-    Raises
-    ------
-    CodecError
-        The unit is too short to have a length, or its bytes cannot stand for so many.
-    """
-    return _claim(_known(scheme), _bytes_of(data))
-
-
-def decompress(scheme: Scheme, data: Buffer, *, expected_size: int | None = None, max_size: int | None = None) -> bytes:
-    """Content of one unit.
+    """Read the length of the content from the header of a unit.
 
     Parameters
     ----------
     scheme
         ``"lz4"`` or ``"zstd"``.
     data
-        The unit with its exact length.
-    expected_size
-        What the content must measure, where that is known.
-    max_size
-        The most the content may measure. One of the two must be given; nothing longer is ever allocated.
+        The unit.
+
+    Returns
+    -------
+    int or None
+        Length in bytes, as the unit claims it. None if only decompression can tell (some old Zstandard frames).
 
     Raises
     ------
     CodecError
-        The unit is damaged, is followed by other bytes, or has another length than it claims or the caller expects.
+        The unit is too short for a length, or its bytes cannot stand for so much content.
     ValueError
-        Unknown scheme, or no size given.
+        The scheme is unknown.
+    """
+    return _claim(_known(scheme), _bytes_of(data))
+
+
+def decompress(scheme: Scheme, data: Buffer, *, expected_size: int | None = None, max_size: int | None = None) -> bytes:
+    """Decompress one unit.
+
+    Parameters
+    ----------
+    scheme
+        ``"lz4"`` or ``"zstd"``.
+    data
+        The unit in its exact size.
+    expected_size
+        Exact size of the content in bytes, if known.
+    max_size
+        Largest size of the content in bytes. One of the two sizes is required; no larger content is allocated.
+
+    Returns
+    -------
+    bytes
+        The content.
+
+    Raises
+    ------
+    CodecError
+        The unit is damaged, is followed by other bytes, or its content does not have the claimed or expected size.
+    ValueError
+        The scheme is unknown, or no size is given.
     """
     limit = expected_size if expected_size is not None else max_size
     if limit is None or limit < 0:
@@ -180,15 +208,31 @@ def decompress(scheme: Scheme, data: Buffer, *, expected_size: int | None = None
 
 
 def decompress_first(scheme: Scheme, data: Buffer, size: int) -> bytes:
-    """First `size` bytes of the content of a unit, or all of it if there are fewer.
+    """Decompress the first bytes of a unit.
 
-    For pages of version 2.0, whose buffers may hold more than the page has rows for. What follows the first `size`
-    bytes is not checked.
+    This is for pages of version 2.0, whose buffers may hold more than the rows of the page. The rest of the content is
+    not checked.
+
+    Parameters
+    ----------
+    scheme
+        ``"lz4"`` or ``"zstd"``.
+    data
+        The unit in its exact size.
+    size
+        Number of bytes of content to return.
+
+    Returns
+    -------
+    bytes
+        The first `size` bytes of the content, or all of it if there are fewer.
 
     Raises
     ------
     CodecError
         The unit is damaged, or holds neither `size` bytes nor as many as it claims.
+    ValueError
+        The scheme is unknown.
     """
     unit = _bytes_of(data)
     claim = _claim(_known(scheme), unit)
@@ -218,7 +262,7 @@ def decompressed_ends(
     start: int = 0,
     validity: Buffer | None = None,
 ) -> int:
-    """Where the contents of many units will end in an output, from what the units claim.
+    """Compute the end of the content of each unit in an output, from the lengths that the units claim.
 
     Parameters
     ----------
@@ -227,25 +271,30 @@ def decompressed_ends(
     data
         The units back to back.
     ends
-        int64: where unit i ends in `data`; ascending.
+        int64 array with the byte offset of the end of each unit in `data`, ascending.
     out_ends
-        int64, as many as `ends`: receives where the content of unit i ends, counted from 0.
+        Output int64 array, at least as long as `ends`: the end of the content of each unit, counted from 0.
     max_size
-        The most all contents together may measure.
+        Largest size of all contents together in bytes.
     start
-        Where unit 0 begins in `data`.
+        Byte offset of the first unit in `data`.
     validity
-        Bitmap; units whose bit is 0 are nulls and must have no bytes.
+        Bitmap, or None. A unit whose bit is 0 is null and must be empty.
 
     Returns
     -------
     int
-        Bytes of all contents, to allocate for `decompress_units`.
+        Size of all contents in bytes, to allocate the output of `decompress_units`.
 
     Raises
     ------
     CodecError
-        A unit has no length, claims more than its bytes can stand for, or the contents exceed `max_size`.
+        A unit is too short for a length or claims more than its bytes can stand for, the contents exceed `max_size`,
+        or `ends` are not valid.
+    TypeError
+        `ends` or `out_ends` is not an array of 64-bit integers.
+    ValueError
+        The scheme is unknown.
     """
     source, ends_in, places = _bytes_of(data), _int64s(ends, "ends"), _int64s(out_ends, "out_ends")
     present = _presence(validity, len(ends_in))
@@ -258,7 +307,7 @@ def decompressed_ends(
             claim = _claim(scheme, unit)
             position += len(_decompress(scheme, unit, max_size - position)) if claim is None else claim
             if position > max_size:
-                raise CodecError(f"{scheme} unit {i} passes the {max_size} bytes that all units may have")
+                raise CodecError(f"{scheme} unit {i} exceeds the limit of {max_size} bytes for all units")
         elif end != begin:
             raise CodecError(f"{scheme} unit {i} is null but has {end - begin} bytes")
         places[i] = position
@@ -267,26 +316,32 @@ def decompressed_ends(
 
 
 def decompress_units(scheme: Scheme, data: Buffer, ends: Buffer, out_ends: Buffer, out: Buffer, start: int = 0) -> None:
-    """Contents of many units, back to back.
+    """Decompress many units, back to back.
 
     Parameters
     ----------
     scheme, data, ends, start
-        As given to `decompressed_ends`.
+        As for `decompressed_ends`.
     out_ends
-        What `decompressed_ends` has put there; a unit between equal ends that has no bytes itself is skipped.
+        The ends that `decompressed_ends` wrote. An empty unit with an empty content is skipped.
     out
-        Receives the contents; as many bytes as `decompressed_ends` returned.
+        Output of as many bytes as `decompressed_ends` returned.
 
     Raises
     ------
+    BufferError
+        `out` is read-only.
     CodecError
-        A unit is damaged or has not the length it claims, or `out` is too small.
+        A unit is damaged, its content does not have the expected length, or `out` is too small.
+    TypeError
+        `ends` or `out_ends` is not an array of 64-bit integers.
+    ValueError
+        The scheme is unknown.
     """
     source, ends_in, places = _bytes_of(data), _int64s(ends, "ends"), _int64s(out_ends, "out_ends")
     target = _bytes_of(out)
     if target.readonly:
-        raise BufferError("out cannot be written to")
+        raise BufferError("out is read-only")
     _known(scheme)
     _check_ends(ends_in, start, len(source), len(places))
     _check_ends(places[: len(ends_in)], 0, len(target), len(ends_in))
@@ -302,7 +357,7 @@ def decompress_units(scheme: Scheme, data: Buffer, ends: Buffer, out_ends: Buffe
 
 
 def _compressor(scheme: str, level: int | None) -> Callable[[memoryview], bytes]:
-    """The function that compresses and frames one unit."""
+    """Return the function that compresses and frames one unit."""
     if _known(scheme) == "lz4":
         return _compress_lz4
     run = _contexts.compressor(level or _ZSTD_DEFAULT_LEVEL).compress
@@ -316,10 +371,10 @@ def _compress_lz4(unit: memoryview) -> bytes:
 
 
 def _claim(scheme: str, unit: memoryview) -> int | None:
-    """The length in front of a unit or in its frame; None if there is none."""
+    """Return the length in front of a unit or in its frame, or None if there is no length."""
     if scheme == "lz4":
         if len(unit) < 4:
-            raise CodecError(f"{len(unit)} bytes are no LZ4 unit, which begins with a length of 4 bytes")
+            raise CodecError(f"{len(unit)} bytes are not an LZ4 unit, which must begin with a length of 4 bytes")
         claim = int.from_bytes(unit[:4], "little")
     elif not unit:
         return 0
@@ -335,10 +390,10 @@ def _claim(scheme: str, unit: memoryview) -> int | None:
 
 
 def _decompress(scheme: str, unit: memoryview, limit: int) -> bytes:
-    """All of the content, which must have the length it claims and at most `limit` bytes."""
+    """Return the whole content, which must have the claimed length and at most `limit` bytes."""
     claim = _claim(scheme, unit)
     if claim is not None and claim > limit:
-        raise CodecError(f"a {scheme} unit claims {claim} bytes where at most {limit} belong")
+        raise CodecError(f"a {scheme} unit claims {claim} bytes, but at most {limit} are expected")
     try:
         if scheme == "lz4":
             return lz4.block.decompress(unit)
@@ -354,10 +409,10 @@ def _decompress_zstd(unit: memoryview, claim: int | None, limit: int) -> bytes:
     frame = unit if bare else unit[8:]
     size = claim if bare else _content_size(frame)
     if size is not None and 0 <= size != claim:
-        raise CodecError(f"a zstd unit claims {claim} bytes, its frame {size}")
+        raise CodecError(f"a zstd unit claims {claim} bytes, but its frame claims {size}")
     if claim:
         content = _contexts.decompressor.decompress(frame, max_output_size=claim, allow_extra_data=False)
-    else:  # the library neither takes a frame of unknown length nor checks what follows an empty one
+    else:  # the library does not support frames of unknown length, and does not check the bytes behind an empty one
         content = _stream(frame, limit if claim is None else 0)
     if claim is not None and len(content) != claim:
         raise CodecError(f"a zstd unit holds {len(content)} bytes but claims {claim}")
@@ -365,7 +420,7 @@ def _decompress_zstd(unit: memoryview, claim: int | None, limit: int) -> bytes:
 
 
 def _stream(frame: memoryview, limit: int) -> bytes:
-    """The content of a frame of at most `limit` bytes; more stops it early."""
+    """Decompress a frame of at most `limit` bytes. A larger one is stopped early."""
     parts: list[bytes] = []
     size = 0
     feed = _contexts.decompressor.decompressobj()
@@ -375,7 +430,7 @@ def _stream(frame: memoryview, limit: int) -> bytes:
         parts.append(feed.decompress(frame[at : at + _STEP]))
         size += len(parts[-1])
         if size > limit:
-            raise CodecError(f"a zstd unit holds more than the {limit} bytes it may")
+            raise CodecError(f"a zstd unit holds more than the limit of {limit} bytes")
     else:
         if feed.eof and not feed.unused_data:
             return b"".join(parts)
@@ -383,7 +438,7 @@ def _stream(frame: memoryview, limit: int) -> bytes:
 
 
 def _content_size(frame: memoryview) -> int:
-    """Length of the content as the frame header has it, or -1."""
+    """Return the length of the content in the frame header, or -1."""
     try:
         return zstandard.frame_content_size(frame)
     except zstandard.ZstdError as error:
@@ -391,7 +446,7 @@ def _content_size(frame: memoryview) -> int:
 
 
 def _is_bare(unit: memoryview) -> bool:
-    """Whether this is a frame without the length in front; a length may happen to begin like a frame."""
+    """Check for a frame without the length in front. A length may look like the begin of a frame."""
     return len(unit) < 8 or (unit[:4] == _ZSTD_MAGIC and not unit[4] & _UNUSED_HEADER_BIT)
 
 
@@ -403,7 +458,7 @@ def _known(scheme: str) -> str:
 
 def _bytes_of(data: Buffer) -> memoryview:
     view = memoryview(data)
-    if not view.nbytes:  # which memoryview refuses to cast
+    if not view.nbytes:  # an empty memoryview cannot be cast
         return memoryview(b"" if view.readonly else bytearray())
     return view.cast("B")
 

@@ -1,4 +1,23 @@
-"""Keys of joins: rows of several columns by value, in a hash table."""
+"""Keys of joins: rows of several columns compared by value, in a hash table.
+
+Two keys are equal if all their bytes are equal. Floating-point numbers are compared by their bits too. A key consists
+of columns, each described by a tuple ``(width, null_is_value, validity, bit, data, first, offsets, wide)``:
+
+width
+    Size of a value in bytes; `BITS` or `TEXTS` for bits and strings; `NOTHING` if only the validity is compared.
+null_is_value
+    Whether a null equals another null. Otherwise rows with a null in this column do not have a key.
+validity, bit
+    Bitmap, and the bit of the first row in it. The bitmap is None if no value is null.
+data, first
+    Buffer of the values, and the position of the first row in it (in values, bits or offsets).
+offsets, wide
+    For `TEXTS`: ascending offsets into the data of 32 bits, or 64 if `wide`, one more than there are values.
+
+The *shape* of rows is the width and the `null_is_value` of each column. Rows of the same shape can be compared with
+each other. All functions raise `CodecError` if a buffer is too small for its rows, offsets decrease or exceed their
+data, or a width or the number of columns (1 to 4096) is not supported.
+"""
 
 import os
 
@@ -44,14 +63,14 @@ cdef extern from "kernels/key_table.h" nogil:
 
 BITS, TEXTS, NOTHING = LC_KEY_BITS, LC_KEY_TEXTS, 0
 
-#: Most bytes of a fixed-width value, most columns, most parts.
+#: Largest size of a fixed-width value in bytes, number of columns and number of parts.
 cdef int64_t MAX_WIDTH = (<int64_t>1 << 31) - 1
 cdef int64_t MAX_COLUMNS = 4096
 cdef int64_t MAX_PARTS = 1 << 20
 
 
 cdef lc_secret new_secret():
-    """Nobody can prepare keys that collide."""
+    """Return a random secret, so that nobody can prepare keys that collide."""
     cdef bytes random = os.urandom(16)
     cdef lc_secret secret
     memcpy(&secret, <const char *>random, sizeof(secret))
@@ -59,7 +78,7 @@ cdef lc_secret new_secret():
 
 
 cdef class _Rows:
-    """A checked description of rows, and the buffers it refers to."""
+    """Checked description of rows, with the buffers that it refers to."""
 
     cdef lc_key_rows of
     cdef lc_key_column *columns
@@ -70,9 +89,9 @@ cdef class _Rows:
         cdef list described = list(columns)
         cdef int64_t count = len(described), i
         if not 1 <= count <= MAX_COLUMNS:
-            raise CodecError(f"keys of {count} columns are not supported: 1 to {MAX_COLUMNS} are")
+            raise CodecError(f"keys of {count} columns are not supported, only of 1 to {MAX_COLUMNS}")
         if rows < 0:
-            raise CodecError(f"there are no {rows} rows")
+            raise CodecError(f"the number of rows must not be negative: {rows}")
         self.columns = <lc_key_column *>PyMem_Calloc(<size_t>count, sizeof(lc_key_column))
         if self.columns == NULL:
             raise MemoryError("the columns of a key")
@@ -129,6 +148,15 @@ cdef int64_t *output(int64_t[::1] out, int64_t count) except? NULL:
 
 
 cdef class KeyTable:
+    """Hash table of distinct keys, numbered from 0 in the order in which they are added.
+
+    The table uses open addressing with linear probing (Knuth, "The Art of Computer Programming", vol. 3, 6.4, algorithm
+    L), bits of the hash in the slots (Leis et al., "Morsel-Driven Parallelism", SIGMOD 2014), and a filter for absent
+    keys (Bloom, "Space/Time Trade-offs in Hash Coding", 1970). Each table has its own random secret, so that nobody can
+    prepare keys that collide. Keys are copied. In addition to them the table needs 18 to 36 bytes per key, and 8 more
+    if keys vary in size.
+    """
+
     cdef lc_key_table table
     cdef tuple shape
     cdef bint broken, adding, sealed
@@ -137,11 +165,29 @@ cdef class KeyTable:
         self.broken = True
 
     def add(self, columns, int64_t rows, int64_t[::1] out):
+        """Number the keys of all rows, adding the new ones to the table.
+
+        Parameters
+        ----------
+        columns
+            Descriptions of the columns, as in the module documentation.
+        rows
+            Number of rows.
+        out
+            Output int64 array with `rows` entries: the number of the key of each row, -1 for rows without a key.
+
+        Raises
+        ------
+        CodecError
+            The shape differs from that of the first rows, another thread is adding keys, or `find` was called before.
+        MemoryError
+            There is not enough memory. The table cannot be used any more.
+        """
         cdef _Rows keys = _Rows(columns, rows)
         cdef int64_t *groups = output(out, rows)
         cdef int problem
         if self.adding or self.sealed:
-            raise CodecError("a table that is in use, or was looked into, takes no more keys")
+            raise CodecError("keys cannot be added while the table is in use or after find")
         if self.shape is None:
             self.shape = keys.shape
             problem = lc_key_table_open(&self.table, &keys.of, new_secret())
@@ -158,6 +204,28 @@ cdef class KeyTable:
             fail(problem, "keys")
 
     def find(self, columns, int64_t rows, int64_t[::1] places, int64_t[::1] out):
+        """Look up the keys of all rows. Several threads may do so at the same time.
+
+        Parameters
+        ----------
+        columns
+            Descriptions of the columns, as in the module documentation.
+        rows
+            Number of rows.
+        places, out
+            Output int64 arrays with `rows` entries. The first entries receive the ascending numbers of the rows that
+            were found, and the numbers of their keys. Further entries are undefined.
+
+        Returns
+        -------
+        int
+            Number of rows that were found.
+
+        Raises
+        ------
+        CodecError
+            The shape differs from that of the table, the table is empty, or keys are being added.
+        """
         cdef _Rows keys = _Rows(columns, rows)
         cdef int64_t *at = output(places, rows)
         cdef int64_t *groups = output(out, rows)
@@ -176,13 +244,14 @@ cdef class KeyTable:
         return found
 
     def __len__(self):
+        """Number of distinct keys."""
         return self.table.count
 
     cdef int check(self, _Rows keys) except -1:
         if self.broken:
-            raise CodecError("a table that failed to take keys has none")
+            raise CodecError("the table cannot be used after a failed add")
         if keys.shape != self.shape:
-            raise CodecError(f"keys of other columns than those of the table: {keys.shape}, not {self.shape}")
+            raise CodecError(f"the columns differ from those of the table: {keys.shape}, not {self.shape}")
         return 0
 
     def __dealloc__(self):
@@ -190,15 +259,44 @@ cdef class KeyTable:
 
 
 cdef class KeyParts:
+    """Partitioning of keys by their hash. Equal keys belong to the same part.
+
+    Parameters
+    ----------
+    parts
+        Number of parts, 1 to 2**20.
+
+    Raises
+    ------
+    CodecError
+        `parts` is out of range.
+    """
+
     cdef lc_secret secret
     cdef int64_t parts
 
     def __cinit__(self, int64_t parts):
         if not 1 <= parts <= MAX_PARTS:
-            raise CodecError(f"{parts} parts are not supported: 1 to {MAX_PARTS} are")
+            raise CodecError(f"{parts} parts are not supported, only 1 to {MAX_PARTS}")
         self.parts, self.secret = parts, new_secret()
 
     def numbers(self, columns, int64_t rows, int64_t[::1] out):
+        """Compute the part of each row.
+
+        Parameters
+        ----------
+        columns
+            Descriptions of the columns, as in the module documentation.
+        rows
+            Number of rows.
+        out
+            Output int64 array with `rows` entries: the part of each row from 0 on, -1 for rows without a key.
+
+        Raises
+        ------
+        CodecError
+            A buffer is too small, or a column is not supported.
+        """
         cdef _Rows keys = _Rows(columns, rows)
         cdef int64_t *parts = output(out, rows)
         cdef int problem
@@ -209,9 +307,32 @@ cdef class KeyParts:
 
 
 def pack(columns, int64_t rows, int64_t[::1] ends):
+    """Encode rows as byte strings, such that different rows have different strings and none is a prefix of another.
+
+    Parameters
+    ----------
+    columns
+        Descriptions of the columns, as in the module documentation.
+    rows
+        Number of rows.
+    ends
+        Output int64 array with exactly ``rows + 1`` entries: 0, then the end of each string.
+
+    Returns
+    -------
+    bytes
+        The strings, back to back.
+
+    Raises
+    ------
+    CodecError
+        A buffer is too small, a column is not supported, or `ends` has the wrong length.
+    MemoryError
+        There is not enough memory.
+    """
     cdef _Rows keys = _Rows(columns, rows)
     if ends.shape[0] != rows + 1:
-        raise CodecError(f"{ends.shape[0]} ends are not one more than {rows} rows")
+        raise CodecError(f"{ends.shape[0]} ends for {rows} rows; one more than rows is needed")
     cdef int64_t *target = output(ends, rows + 1)
     cdef uint8_t *data = NULL
     cdef int problem
@@ -226,6 +347,22 @@ def pack(columns, int64_t rows, int64_t[::1] ends):
 
 
 def measure_groups(const int64_t[::1] groups, int64_t[::1] first, int64_t[::1] sizes):
+    """Compute the first row and the number of rows of each key.
+
+    Parameters
+    ----------
+    groups
+        int64 array with the numbers that `KeyTable.add` assigned to all rows.
+    first
+        Output int64 array with an entry per distinct key: its first row.
+    sizes
+        Output int64 array with an entry per distinct key: its number of rows.
+
+    Raises
+    ------
+    CodecError
+        `groups` has numbers that `KeyTable.add` cannot have assigned, or `sizes` is too small.
+    """
     cdef int64_t count = first.shape[0], n = groups.shape[0]
     cdef int64_t *starts = output(first, count)
     cdef int64_t *counts = output(sizes, count)

@@ -1,4 +1,9 @@
-"""Nested Arrow data -> repetition and definition levels of one page."""
+"""Repetition and definition levels of one page, built from nested Arrow data.
+
+The levels are those of Dremel (Melnik et al., "Dremel: Interactive Analysis of Web-Scale Datasets", VLDB 2010), in the
+numbering of Lance 2.1: 0 is a value that is present, and levels grow from the leaf outwards. `level_unraveler` is the
+inverse.
+"""
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from libc.stdint cimport INT64_MAX, UINT32_MAX, int64_t, uint8_t, uint16_t, uint32_t
@@ -52,7 +57,7 @@ cdef extern from "kernels/levels_build.h" nogil:
 
 
 cdef bytes new_bytes(int64_t size):
-    """Memory that is filled before anybody else sees it."""
+    """Return uninitialised memory; fill it before passing it on."""
     return PyBytes_FromStringAndSize(NULL, size)
 
 
@@ -61,7 +66,25 @@ cdef inline uint8_t *address(bytes block) noexcept:
 
 
 cdef class Levels:
-    """Result of `build`."""
+    """Levels of a page; the result of `build`.
+
+    Attributes
+    ----------
+    kinds : tuple of int
+        Kind of each layer (1 to 6, as page descriptors number them), innermost first.
+    repetition, definition : bytes or None
+        Levels of 16 bits, little-endian, one per item. None if the page does not have the stream.
+    num_items : int
+        Number of entries in the streams. Without a stream it is the number of values.
+    num_visible_items : int
+        Number of items that own a value of the leaf, valid or null.
+    max_repetition : int
+        Number of list layers. A row starts where the repetition level has this value.
+    max_definition : int
+        Highest definition level of the layers. It may not occur in the page.
+    max_visible_definition : int
+        Highest definition level of an item that owns a value.
+    """
 
     cdef readonly tuple kinds
     cdef readonly bytes repetition
@@ -76,6 +99,9 @@ cdef class Levels:
 
     @property
     def slot_range(self):
+        """Start and length ``(start, count)`` of the values in the leaf array, or None if they are in several
+        ranges.
+        """
         cdef lc_slot_range *ranges = <lc_slot_range *>address(self.ranges)
         if self.num_ranges > 1:
             return None
@@ -84,6 +110,18 @@ cdef class Levels:
         return ranges[0].start, ranges[0].count
 
     def slot_ranges(self, int64_t[::1] starts not None, int64_t[::1] lengths not None):
+        """Write the ranges of the leaf array that hold the values, in order.
+
+        Parameters
+        ----------
+        starts, lengths
+            Output int64 arrays with `num_slot_ranges` entries: first slot and number of slots of each range.
+
+        Raises
+        ------
+        CodecError
+            An output is too small.
+        """
         cdef lc_slot_range *ranges = <lc_slot_range *>address(self.ranges)
         cdef int64_t i
         if starts.shape[0] < self.num_ranges or lengths.shape[0] < self.num_ranges:
@@ -96,6 +134,18 @@ cdef class Levels:
                 starts[i], lengths[i] = ranges[i].start, ranges[i].count
 
     def slot_indices(self, int64_t[::1] out not None):
+        """Write the position of every value in the leaf array, in order.
+
+        Parameters
+        ----------
+        out
+            Output int64 array with `num_visible_items` entries.
+
+        Raises
+        ------
+        CodecError
+            `out` is too small.
+        """
         cdef lc_slot_range *ranges = <lc_slot_range *>address(self.ranges)
         cdef int64_t i, k, at = 0
         if out.shape[0] < self.num_visible_items:
@@ -109,15 +159,16 @@ cdef class Levels:
 
     @property
     def num_slot_ranges(self):
+        """Number of ranges of the leaf array that hold the values."""
         return self.num_ranges
 
 
 cdef class _Builder:
-    """The slots of the layer that comes next, and the entries of the layers above the last list layer."""
+    """Slots of the next layer, and entries of the layers above the last list layer."""
 
     cdef list kinds
     cdef int64_t num_marks, marks_of_lists, num_lists
-    # slots: where they are in their array, and their marks (None: none is marked)
+    # slots: their ranges in the array, and their marks (None if no slot is marked)
     cdef bytes ranges, marks
     cdef int64_t num_ranges, slots
     cdef bint some_null  # at a layer since the last list or fixed-size list layer
@@ -127,7 +178,7 @@ cdef class _Builder:
 
     def __cinit__(self, int64_t rows):
         if rows < 0 or rows > UINT32_MAX:
-            raise CodecError(f"a page of {rows} rows cannot be built")
+            raise CodecError(f"a page of {rows} rows is not supported")
         self.kinds = []
         self.slots, self.factor = rows, 1
         self.set_range(0, rows)
@@ -144,12 +195,12 @@ cdef class _Builder:
         return <lc_slot_range *>address(self.ranges)
 
     cdef int64_t array_length(self) noexcept:
-        """How many entries the arrays of the next layer must have at least."""
+        """Minimum number of entries in the arrays of the next layer."""
         cdef lc_slot_range *ranges = self.slot_ranges()
         return ranges[self.num_ranges - 1].start + ranges[self.num_ranges - 1].count if self.num_ranges else 0
 
     cdef ByteView bitmap(self, object validity, int64_t bit):
-        """The bitmap, checked to have a bit for every slot."""
+        """Return the bitmap, which must have a bit for every slot."""
         cdef ByteView bits = readable(validity)
         cdef int64_t length = self.array_length()
         if bit < 0 or bit > bits.size * 8 or length > bits.size * 8 - bit:
@@ -169,7 +220,7 @@ cdef class _Builder:
         return 0
 
     cdef int close_item(self) except -1:
-        """What is below a null struct counts as null too, as in the files of the reference."""
+        """Finish an item layer. Items below a null struct count as null, as in the files of the reference."""
         if self.some_null:
             self.num_marks = self.next_mark(1)
         self.kinds.append(LC_NULLABLE_ITEM if self.some_null else LC_ALL_VALID_ITEM)
@@ -197,7 +248,7 @@ cdef class _Builder:
         return 0
 
     cdef int all_null(self) except -1:
-        """The leaf of Arrow's null type."""
+        """Add the leaf of Arrow's null type."""
         cdef uint16_t mark = self.next_mark(1)
         cdef uint8_t *marks
         if self.marks is None and self.slots:
@@ -218,7 +269,7 @@ cdef class _Builder:
         cdef uint8_t *out
         cdef int64_t i
         if dimension < 1 or dimension > UINT32_MAX:
-            raise CodecError(f"a structural fixed-size list of {dimension} items cannot be built")
+            raise CodecError(f"a structural fixed-size list of {dimension} items is not supported")
         self.item(validity, bit)
         self.some_null = False
         if self.slots > UINT32_MAX // dimension or self.array_length() > INT64_MAX // dimension:
@@ -263,7 +314,7 @@ cdef class _Builder:
         return 0
 
     cdef bytes scan_lists(self, lc_list_layer *layer, bint wide, lc_lists_found *found):
-        """Mark the slots that are null or empty lists, decide the kind; returns the lengths of the others."""
+        """Mark the slots that are null or empty lists, set the kind, and return the lengths of the other lists."""
         cdef bint fresh = self.marks is None
         cdef bytes lengths = new_bytes(4 * (self.slots + 1))
         cdef lc_slot_range *ranges = self.slot_ranges()
@@ -279,7 +330,7 @@ cdef class _Builder:
             if problem == 0:
                 out[found.lists] = 0
                 empties = lc_marks_count(marks, self.slots, layer.empty)
-                nulls = self.slots - found.lists - empties  # those below null structs, too
+                nulls = self.slots - found.lists - empties  # including those below null structs
             if nulls and not empties:
                 lc_marks_replace(marks, self.slots, layer.null, layer.empty)
         if problem:
@@ -319,7 +370,7 @@ cdef class _Builder:
         return 0
 
     cdef int descend(self, lc_list_layer *layer, bint wide, lc_lists_found *found) except -1:
-        """Step into the elements of the lists."""
+        """Continue with the elements of the lists."""
         cdef bytes ranges
         cdef lc_slot_range *slots = self.slot_ranges()
         cdef lc_slot_range *out
@@ -356,6 +407,41 @@ cdef class _Builder:
 
 
 def build(int64_t rows, layers):
+    """Build the levels of one page of a leaf column with any nesting.
+
+    Everything below a null list is dropped. Below a null struct or a null fixed-size list, lists become entries without
+    a value, and values are kept. The kind of a layer depends on what is kept: it has nulls if a slot is null or is
+    below a null struct. A list layer has empty lists if an empty list is not below a null struct. The files of the
+    reference implementation are the same.
+
+    Parameters
+    ----------
+    rows
+        Number of rows in the page: slots 0 to ``rows - 1`` of the outermost layer.
+    layers
+        Iterable of layers, outermost first. The last one is the leaf. A layer is one of these tuples:
+
+        * ``("item", validity, bit)``: a struct or a leaf;
+        * ``("list", offsets, wide, validity, bit)``: a list or map, with offsets of 32 bits, or 64 if `wide`;
+        * ``("fixed_size_list", dimension, validity, bit)``: a structural fixed-size list;
+        * ``("null",)``: a leaf of Arrow's null type.
+
+        The validity is a bitmap whose bit `bit` belongs to slot 0, or None. The first offset belongs to slot 0 and need
+        not be 0. The children of struct slot k are slots k. The elements of list slot k are slots ``offsets[k]`` to
+        ``offsets[k + 1] - 1``. Those of fixed-size list slot k are slots ``k * dimension`` to ``(k + 1) * dimension -
+        1``. So the child of a sliced struct or fixed-size list must be sliced too, the child of a sliced list must not.
+
+    Returns
+    -------
+    Levels
+        The levels, and where the values are.
+
+    Raises
+    ------
+    CodecError
+        A buffer is too small for its slots, offsets decrease, a layer is not valid, or the page has more than 2**32 - 1
+        items.
+    """
     cdef _Builder builder = _Builder(rows)
     for layer in layers:
         kind, *parts = layer
@@ -368,5 +454,5 @@ def build(int64_t rows, layers):
         elif kind == "null" and not parts:
             builder.all_null()
         else:
-            raise CodecError(f"there is no layer {kind!r} of {len(parts)} parts")
+            raise CodecError(f"a layer {kind!r} with {len(parts)} parts is not supported")
     return builder.finish()

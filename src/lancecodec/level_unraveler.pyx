@@ -1,4 +1,7 @@
-"""Repetition and definition levels of one page -> offsets and validity of every layer."""
+"""Offsets and validity of every layer of a page, computed from its repetition and definition levels.
+
+The levels are those of Dremel, as in `level_builder`.
+"""
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from cpython.mem cimport PyMem_Calloc, PyMem_Free
@@ -45,7 +48,31 @@ cdef struct unraveled_layer:
 
 
 cdef class LevelUnraveler:
-    """Layers of a page as they come out of its levels."""
+    """Layers of a page, or of whole rows of a page, computed from its levels.
+
+    The constructor checks the levels and counts entries. `validity` and `offsets` then write into buffers of the
+    caller, at any position, so that the pages of a column can be appended to one Arrow array. Layer 0 is the leaf.
+
+    Parameters
+    ----------
+    repetition, definition
+        Levels of 16 bits, little-endian, exactly `num_items` of them. None, or no items, means that all levels are 0.
+        The buffers are kept for as long as this object lives.
+    num_items
+        Number of items, also of a page without streams.
+    kinds
+        Kind of each layer (1 to 6, as page descriptors number them), innermost first.
+    dimensions
+        For each layer the dimension of a structural fixed-size list, or 0 or None. None if there are no such lists.
+
+    Raises
+    ------
+    CodecError
+        A stream has the wrong length, a level does not exist in these layers, levels contradict each other, or the
+        first item does not start a row.
+    MemoryError
+        There is not enough memory.
+    """
 
     cdef unraveled_layer *layers
     cdef int64_t num_layers, max_rep
@@ -114,7 +141,7 @@ cdef class LevelUnraveler:
         return 0
 
     cdef lc_levels unravel(self, int64_t i, lc_levels stage, int64_t dimension) except *:
-        """Layer i; returns the stage of the layer around it."""
+        """Unravel layer i and return the stage of the layer around it."""
         cdef unraveled_layer *layer = self.layers + i
         cdef lc_valid_levels valid = lc_layer_valid(layer.levels)
         if dimension:
@@ -160,7 +187,7 @@ cdef class LevelUnraveler:
         with nogil:
             slots = lc_levels_count_le(stage.def_, stage.n, top)
         if slots % dimension:
-            fail(LC_BAD_LEVEL, f"layer {i} (0 is the leaf): {slots} items are no whole number of lists of {dimension}")
+            fail(LC_BAD_LEVEL, f"layer {i} (0 is the leaf): {slots} items do not make up lists of {dimension}")
         outer.n = stage.n - slots + slots // dimension
         if stage.rep != NULL:
             rep = self.reserve(2 * outer.n)
@@ -180,13 +207,34 @@ cdef class LevelUnraveler:
 
     @property
     def lengths(self):
+        """Tuple with the number of entries of each layer: values of the leaf first, rows last."""
         return tuple(self.layers[i].slots for i in range(self.num_layers))
 
     @property
     def null_counts(self):
+        """Tuple with the number of nulls of each layer.
+
+        A list below a null struct is null too. A leaf or struct of kind 1 never has nulls.
+        """
         return tuple(self.layers[i].nulls for i in range(self.num_layers))
 
     def validity(self, int64_t layer, out, int64_t at=0):
+        """Write the validity of the entries of a layer.
+
+        Parameters
+        ----------
+        layer
+            Position of the layer, 0 for the leaf.
+        out
+            Output bitmap with room for ``at + lengths[layer]`` bits. Other bits keep their values.
+        at
+            First bit of `out` to write.
+
+        Raises
+        ------
+        CodecError
+            The layer does not exist, or `out` is too small.
+        """
         cdef unraveled_layer *it = self.at(layer)
         cdef ByteView target = writable(out)
         cdef lc_valid_levels valid = lc_layer_valid(it.levels)
@@ -199,12 +247,39 @@ cdef class LevelUnraveler:
                 lc_bits_fill(target.data, at, it.slots, 1)
 
     def offsets(self, int64_t layer, out, bint wide, int64_t at=0, int64_t base=0):
+        """Write the Arrow offsets of a list layer. Null lists have no elements.
+
+        Parameters
+        ----------
+        layer
+            Position of a list layer (of kind 2, 4, 5 or 6).
+        out
+            Output with room for ``at + lengths[layer] + 1`` offsets of 32 bits, or 64 if `wide`.
+        wide
+            Whether the offsets written have 64 bits.
+        at
+            Entry of `out` that receives `base`, the begin of the first list.
+        base
+            Number of elements in front of those of this page.
+
+        Returns
+        -------
+        int
+            The last offset, which is the `base` of the next page.
+
+        Raises
+        ------
+        CodecError
+            The layer does not exist or is not a list layer, or `out` is too small.
+        OffsetOverflowError
+            The offsets do not fit 31 (63) bits.
+        """
         cdef unraveled_layer *it = self.at(layer)
         cdef ByteView target = writable(out)
         cdef int64_t width = 8 if wide else 4, room = target.size // width
         cdef int problem
         if not it.levels.is_list:
-            raise CodecError(f"layer {layer} is no list layer")
+            raise CodecError(f"layer {layer} is not a list layer")
         if at < 0 or at > room or room - at <= it.slots:
             raise CodecError(f"output of {target.size} bytes does not hold {it.slots + 1} offsets from entry {at} on")
         with nogil:

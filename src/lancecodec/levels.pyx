@@ -1,4 +1,8 @@
-"""Levels of a page: rows, chunks, repetition index, control words."""
+"""Level streams of a page: rows, division into chunks, repetition index and control words.
+
+Streams are levels of 16 bits, little-endian, at any address. `max_repetition` is the number of list layers, which is
+the repetition level that rows start with. Streams that are not a whole number of levels raise `CodecError`.
+"""
 
 from libc.stdint cimport int64_t, uint8_t, uint16_t
 
@@ -26,13 +30,13 @@ cdef extern from "kernels/levels_pages.h" nogil:
 
 cdef int64_t count_levels(ByteView levels) except -1:
     if levels.size % 2:
-        fail(LC_BAD_SIZE, f"{levels.size} bytes are no whole number of levels")
+        fail(LC_BAD_SIZE, f"{levels.size} bytes are not a whole number of levels")
     return levels.size // 2
 
 
 cdef uint16_t check_level(int64_t level, str what) except? 0:
     if level < 0 or level > 0xFFFF:
-        raise CodecError(f"{what} {level} is no level of 16 bits")
+        raise CodecError(f"{what} {level} does not fit 16 bits")
     return level
 
 
@@ -43,6 +47,23 @@ cdef int check_stream(ByteView levels, int64_t n, str what) except -1:
 
 
 def max_level(levels):
+    """Compute the highest level of a stream.
+
+    Parameters
+    ----------
+    levels
+        Level stream.
+
+    Returns
+    -------
+    int
+        The highest level, 0 if the stream is empty.
+
+    Raises
+    ------
+    CodecError
+        `levels` is not a whole number of levels.
+    """
     cdef ByteView source = readable(levels)
     cdef int64_t n = count_levels(source)
     cdef uint16_t top
@@ -52,6 +73,25 @@ def max_level(levels):
 
 
 def count_rows(repetition, int64_t max_repetition):
+    """Count the rows that start in a repetition stream.
+
+    Parameters
+    ----------
+    repetition
+        Repetition levels.
+    max_repetition
+        Level that rows start with.
+
+    Returns
+    -------
+    int
+        Number of rows.
+
+    Raises
+    ------
+    CodecError
+        `repetition` is not a whole number of levels, or `max_repetition` does not fit 16 bits.
+    """
     cdef ByteView source = readable(repetition)
     cdef int64_t n = count_levels(source), rows
     cdef uint16_t level = check_level(max_repetition, "repetition level")
@@ -61,6 +101,27 @@ def count_rows(repetition, int64_t max_repetition):
 
 
 def count_visible(definition, int64_t start, int64_t stop, int64_t max_visible_definition):
+    """Count the items of a range that own a value.
+
+    Parameters
+    ----------
+    definition
+        Definition levels.
+    start, stop
+        Range ``[start, stop)`` of items.
+    max_visible_definition
+        Highest definition level of an item that owns a value.
+
+    Returns
+    -------
+    int
+        Number of visible items.
+
+    Raises
+    ------
+    CodecError
+        The range is outside of the stream, or an argument is out of range.
+    """
     cdef ByteView source = readable(definition)
     cdef int64_t n = count_levels(source), count
     cdef uint16_t level = check_level(max_visible_definition, "definition level")
@@ -72,6 +133,27 @@ def count_visible(definition, int64_t start, int64_t stop, int64_t max_visible_d
 
 
 def row_starts(repetition, int64_t max_repetition, int64_t[::1] out not None):
+    """Find the item that each row starts with.
+
+    Parameters
+    ----------
+    repetition
+        Repetition levels.
+    max_repetition
+        Level that rows start with.
+    out
+        Output int64 array with at least an entry per row.
+
+    Returns
+    -------
+    int
+        Number of rows.
+
+    Raises
+    ------
+    CodecError
+        `out` is too small, or an argument is out of range.
+    """
     cdef ByteView source = readable(repetition)
     cdef int64_t n = count_levels(source), rows
     cdef uint16_t level = check_level(max_repetition, "repetition level")
@@ -86,11 +168,36 @@ def row_starts(repetition, int64_t max_repetition, int64_t[::1] out not None):
 
 
 def row_items(repetition, int64_t max_repetition, int64_t start, int64_t stop):
+    """Find the items of a range of rows.
+
+    Items in front of the first row start do not belong to a row of this stream, because a chunk may begin within a row.
+
+    Parameters
+    ----------
+    repetition
+        Repetition levels.
+    max_repetition
+        Level that rows start with.
+    start, stop
+        Range ``[start, stop)`` of rows.
+
+    Returns
+    -------
+    first : int
+        First item of the rows.
+    last : int
+        Item behind the last one of the rows.
+
+    Raises
+    ------
+    CodecError
+        The range is outside of the stream, or an argument is out of range.
+    """
     cdef ByteView source = readable(repetition)
     cdef int64_t n = count_levels(source), rows, first = n, last = n
     cdef uint16_t level = check_level(max_repetition, "repetition level")
     if start < 0 or stop < start:
-        raise CodecError(f"rows {start} to {stop} are no range")
+        raise CodecError(f"rows {start} to {stop} are not a range")
     with nogil:
         rows = lc_levels_count_between(source.data, n, level, level)
         if stop <= rows:
@@ -103,6 +210,34 @@ def row_items(repetition, int64_t max_repetition, int64_t start, int64_t stop):
 
 def cut(definition, int64_t num_items, int64_t max_visible_definition, const int64_t[::1] counts not None,
         int64_t[::1] ends not None):
+    """Divide the items of a page among its chunks.
+
+    A chunk ends behind its last visible item. Items without a value that follow belong to the next chunk, and the last
+    chunk takes all remaining items.
+
+    Parameters
+    ----------
+    definition
+        Definition levels of the page, or None if it has none.
+    num_items
+        Number of items.
+    max_visible_definition
+        Highest definition level of an item that owns a value.
+    counts
+        int64 array with the number of visible items in each chunk, at least 1 each. Their sum is that of the page.
+    ends
+        Output int64 array with an entry per chunk: the item behind its last one.
+
+    Returns
+    -------
+    int
+        The largest number of items in a chunk. Chunk headers hold at most 65,535.
+
+    Raises
+    ------
+    CodecError
+        The counts do not match the levels, or a buffer has the wrong size.
+    """
     cdef ByteView source = None
     cdef const uint8_t *levels = NULL
     cdef uint16_t level = check_level(max_visible_definition, "definition level")
@@ -128,6 +263,27 @@ def cut(definition, int64_t num_items, int64_t max_visible_definition, const int
 
 
 def repetition_index(repetition, int64_t max_repetition, const int64_t[::1] ends not None, out):
+    """Write the repetition index of a mini-block page.
+
+    An entry is a pair of 64-bit integers: the number of rows that end in the chunk, and the number of items at its end
+    that belong to an unfinished row (0 if the chunk ends with a row).
+
+    Parameters
+    ----------
+    repetition
+        Repetition levels of the page.
+    max_repetition
+        Level that rows start with.
+    ends
+        int64 array with the end item of each chunk, as `cut` returns them.
+    out
+        Output of at least 16 bytes per chunk.
+
+    Raises
+    ------
+    CodecError
+        `ends` do not match the levels, or `out` is too small.
+    """
     cdef ByteView source = readable(repetition), target = writable(out)
     cdef int64_t n = count_levels(source), chunks = ends.shape[0]
     cdef uint16_t level = check_level(max_repetition, "repetition level")
@@ -142,14 +298,49 @@ def repetition_index(repetition, int64_t max_repetition, const int64_t[::1] ends
 
 
 def control_width(int64_t bits_repetition, int64_t bits_definition):
+    """Compute the size of a full-zip control word.
+
+    Parameters
+    ----------
+    bits_repetition, bits_definition
+        Number of bits of the levels in a control word.
+
+    Returns
+    -------
+    int
+        Size in bytes: 0 (no control words), 1, 2 or 4.
+
+    Raises
+    ------
+    CodecError
+        The levels have too many bits.
+    """
     cdef int width = lc_control_width(bits_repetition, bits_definition)
     if width < 0:
-        raise CodecError(f"there are no control words of {bits_repetition} and {bits_definition} bits")
+        raise CodecError(f"control words cannot hold levels of {bits_repetition} and {bits_definition} bits")
     return width
 
 
 def pack_control_words(repetition, definition, int64_t num_items, int64_t bits_repetition, int64_t bits_definition,
                        out):
+    """Write one control word ``(repetition << bits_definition) | definition`` per item.
+
+    Parameters
+    ----------
+    repetition, definition
+        Levels of exactly `num_items` items. None stands for zeros.
+    num_items
+        Number of items.
+    bits_repetition, bits_definition
+        Number of bits of the levels in a control word.
+    out
+        Output of at least ``num_items * control_width(bits_repetition, bits_definition)`` bytes.
+
+    Raises
+    ------
+    CodecError
+        A level does not fit its bits, a stream has the wrong length, or `out` is too small.
+    """
     cdef ByteView rep = None, levels = None, target = writable(out)
     cdef const uint8_t *rep_data = NULL
     cdef const uint8_t *def_data = NULL
@@ -173,6 +364,26 @@ def pack_control_words(repetition, definition, int64_t num_items, int64_t bits_r
 
 def unpack_control_words(words, int64_t num_items, int64_t bits_repetition, int64_t bits_definition, repetition,
                          definition):
+    """Split control words into streams of levels.
+
+    The levels are not checked; `LevelUnraveler` checks them.
+
+    Parameters
+    ----------
+    words
+        Control words of exactly `num_items` items.
+    num_items
+        Number of items.
+    bits_repetition, bits_definition
+        Number of bits of the levels in a control word.
+    repetition, definition
+        Outputs for exactly `num_items` levels of 16 bits, or None.
+
+    Raises
+    ------
+    CodecError
+        `words` or an output does not have the size of `num_items` items.
+    """
     cdef ByteView source = readable(words), rep = None, levels = None
     cdef uint8_t *rep_data = NULL
     cdef uint8_t *def_data = NULL

@@ -1,4 +1,9 @@
-"""The metadata at the end of a 2.x file: its tables, its descriptor, and the pages that a column lists."""
+"""Metadata at the end of a 2.x file: its tables, its descriptor, and the pages of a column.
+
+The functions parse the protobuf messages in the form in which writers produce them, much faster than a general parser.
+They return None or False for any other form (repeated or unknown fields, damaged messages, buffers outside of the file)
+and leave it to a general parser. They do not raise errors for content.
+"""
 
 from cpython.bytes cimport PyBytes_FromStringAndSize
 from libc.stdint cimport int64_t, uint8_t, uint64_t
@@ -18,7 +23,7 @@ cdef extern from "kernels/records.h" nogil:
     int lc_record_next(const uint8_t **at, const uint8_t *end, lc_record_field *out)
     int lc_record_varint(const uint8_t **at, const uint8_t *end, uint64_t *out)
 
-#: Fields of a column, of a page, and of what wraps an encoding; see protos/file2.proto.
+#: Field numbers of columns, pages and encodings; see protos/file2.proto.
 cdef enum:
     COLUMN_ENCODING = 1
     COLUMN_PAGES = 2
@@ -57,6 +62,22 @@ cdef bint all_fit(const uint8_t *table, int64_t count, uint64_t low, uint64_t hi
 
 
 def entries_fit(table, uint64_t low, uint64_t high, uint64_t total):
+    """Check that all entries of a table are inside a byte range.
+
+    Parameters
+    ----------
+    table
+        A position and a size in bytes per entry, 8 bytes each, little-endian.
+    low, high
+        Byte range ``[low, high)`` that must contain every entry.
+    total
+        Upper limit for the sum of the sizes.
+
+    Returns
+    -------
+    bool
+        True if the table is a whole number of entries, all of them are inside and their sizes are within `total`.
+    """
     cdef ByteView view = readable(table)
     cdef bint fit
     if view.size % 16 or low > high:
@@ -67,7 +88,7 @@ def entries_fit(table, uint64_t low, uint64_t high, uint64_t total):
 
 
 cdef bint only_field(const uint8_t *at, const uint8_t *end, int64_t number, Slice *out) noexcept nogil:
-    """Whether a record is a single field of bytes with that number; where these are."""
+    """Check that a record is a single field of bytes with this number, and store where they are."""
     cdef lc_record_field field
     if at == end or lc_record_next(&at, end, &field) != LC_OK:
         return False
@@ -76,7 +97,7 @@ cdef bint only_field(const uint8_t *at, const uint8_t *end, int64_t number, Slic
 
 
 cdef bint direct_encoding(lc_record_field *field, Slice *out) noexcept nogil:
-    """Whether a field is an encoding that lies in the record itself; where its bytes are."""
+    """Check that a field is an encoding inside the record itself, and store where its bytes are."""
     return (
         field.kind == LC_FIELD_BYTES
         and only_field(field.data, field.data + field.size, DIRECT, out)
@@ -85,7 +106,7 @@ cdef bint direct_encoding(lc_record_field *field, Slice *out) noexcept nogil:
 
 
 cdef bint add_numbers(lc_record_field *field, list out) except -1:
-    """Append the numbers of a field, packed or not; whether it holds any."""
+    """Append the numbers of a field, packed or not. Return False if the field is not numeric."""
     cdef const uint8_t *at = field.data
     cdef const uint8_t *end
     cdef uint64_t value
@@ -103,7 +124,7 @@ cdef bint add_numbers(lc_record_field *field, list out) except -1:
 
 
 cdef tuple paired(list offsets, list sizes, uint64_t file_size, uint64_t *left):
-    """(offset, size) of buffers inside a file; None if one is not, or all are larger than what is left of it."""
+    """Return (offset, size) of buffers, or None if one is outside of the file or their sum exceeds `left`."""
     cdef uint64_t offset, size
     cdef Py_ssize_t i, count = len(offsets)
     cdef list pairs = []
@@ -119,7 +140,7 @@ cdef tuple paired(list offsets, list sizes, uint64_t file_size, uint64_t *left):
 
 
 cdef tuple scan_page(const uint8_t *at, const uint8_t *end, uint64_t file_size, uint64_t *left, bytes before):
-    """(buffers, length, encoding) of a page, None for one that is not as writers write them."""
+    """Return (buffers, length, encoding) of a page, or None if it needs a general parser."""
     cdef lc_record_field field
     cdef Slice content
     cdef list offsets = [], sizes = []
@@ -150,7 +171,7 @@ cdef tuple scan_page(const uint8_t *at, const uint8_t *end, uint64_t file_size, 
 
 
 cdef bytes shared(Slice *content, bytes before):
-    """The bytes as an object, the one before if it is equal: pages are mostly encoded alike."""
+    """Return the content as bytes; `before` itself if it is equal, because most pages share an encoding."""
     if before is not None and len(before) == content.size:
         if memcmp(<const char *>before, content.data, content.size) == 0:
             return before
@@ -158,6 +179,28 @@ cdef bytes shared(Slice *content, bytes before):
 
 
 def scan_column(src, uint64_t file_size):
+    """Parse the metadata of a column.
+
+    Parameters
+    ----------
+    src
+        Serialised ``ColumnMetadata`` message.
+    file_size
+        Size of the file in bytes. Every buffer must be inside, and the buffers of all pages together must not be
+        larger.
+
+    Returns
+    -------
+    encoding : bytes
+        Serialised ``Any`` message with the encoding of the column.
+    buffers : tuple
+        (position, size) of each buffer of the column.
+    pages : list
+        For each page a tuple of its buffers as (position, size), its number of rows, and the serialised ``Any`` message
+        with its encoding. A page with the encoding of the previous one shares its bytes object.
+
+    The result is None if a general parser is needed.
+    """
     cdef ByteView view = readable(src)
     cdef const uint8_t *at = view.data
     cdef const uint8_t *end = view.data + view.size
@@ -194,6 +237,18 @@ def scan_column(src, uint64_t file_size):
 
 
 def scan_descriptor(src):
+    """Parse a file descriptor.
+
+    Parameters
+    ----------
+    src
+        Serialised ``FileDescriptor`` message.
+
+    Returns
+    -------
+    tuple or None
+        The serialised schema as bytes and the number of rows. None if a general parser is needed.
+    """
     cdef ByteView view = readable(src)
     cdef const uint8_t *at = view.data
     cdef const uint8_t *end = view.data + view.size

@@ -1,4 +1,4 @@
-"""The chunks of a mini-block page, as the modules that decode their values and levels see them."""
+"""Chunks of a mini-block page; declarations for the modules that decode their values and levels."""
 
 from libc.stdint cimport int64_t, uint8_t
 

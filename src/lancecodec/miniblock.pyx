@@ -1,4 +1,8 @@
-"""Mini-block pages: where the chunks are, and the bytes of those that were read."""
+"""Mini-block pages of file versions 2.1 and 2.2: the positions of chunks, and the bytes of those that were read.
+
+A `ChunkTable` is computed from the chunk words of a page alone and can be cached. `Chunks` holds the chunk bytes of one
+read. `lancecodec.miniblock_values` and `lancecodec.miniblock_levels` decode their content.
+"""
 
 cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
@@ -11,12 +15,35 @@ from lancecodec.problems cimport fail as raise_problem, lc_bytes
 
 from lancecodec.errors import CodecError
 
-#: Where decompressed chunks of no bytes are, as no address at all stands for one that is missing.
+#: Address of empty decompressed chunks, because NULL marks a missing chunk.
 cdef uint8_t NOTHING = 0
 
 
 cdef class ChunkTable:
-    """Places and first values of the chunks of a page, from the chunk words alone."""
+    """Positions and first values of the chunks of a page. It is immutable, so threads may share it.
+
+    Parameters
+    ----------
+    words
+        Page buffer 0: one word per chunk, of 16 bits, or 32 if `large`.
+    num_items
+        Number of values (visible items) in the page.
+    chunks_size
+        Size of page buffer 1 in bytes.
+    large
+        The ``has_large_chunk`` field of the layout.
+
+    Attributes
+    ----------
+    large : bool
+        Whether words have 32 bits.
+
+    Raises
+    ------
+    CodecError
+        The words do not add up to `chunks_size` bytes or `num_items` values, or a chunk has a number of values that the
+        format does not allow.
+    """
 
     def __cinit__(self, words, int64_t num_items, int64_t chunks_size, bint large):
         cdef ByteView view = readable(words)
@@ -31,7 +58,7 @@ cdef class ChunkTable:
         self.large = large
         self.table.count = view.size // width
         self.table.items = num_items
-        # Bytes, of which the garbage collector knows nothing: there may be thousands of tables.
+        # Bytes objects, which the garbage collector does not track: there may be thousands of tables.
         self.start_bytes = PyBytes_FromStringAndSize(NULL, 8 * (self.table.count + 1))
         self.first_bytes = PyBytes_FromStringAndSize(NULL, 8 * (self.table.count + 1))
         starts = <int64_t *>PyBytes_AS_STRING(self.start_bytes)
@@ -49,25 +76,51 @@ cdef class ChunkTable:
 
     @property
     def num_chunks(self):
+        """Number of chunks."""
         return self.table.count
 
     @property
     def num_items(self):
+        """Number of values (visible items) in the page."""
         return self.table.items
 
     @property
     def largest(self):
+        """Number of values in the largest chunk."""
         return self.table.largest
 
     @property
     def starts(self):
+        """Read-only int64 memoryview of ``num_chunks + 1`` entries: first byte of each chunk in page buffer 1, then
+        its size.
+        """
         return memoryview(self.start_bytes).cast("q")
 
     @property
     def firsts(self):
+        """Read-only int64 memoryview of ``num_chunks + 1`` entries: first value of each chunk, then `num_items`."""
         return memoryview(self.first_bytes).cast("q")
 
     def locate(self, int64_t item):
+        """Find the chunk of a value.
+
+        Parameters
+        ----------
+        item
+            Position of the value in the page.
+
+        Returns
+        -------
+        chunk : int
+            Number of the chunk.
+        position : int
+            Position of the value in the chunk.
+
+        Raises
+        ------
+        CodecError
+            The value is outside of the page.
+        """
         cdef int64_t chunk
         if item < 0 or item >= self.table.items:
             raise CodecError(f"value {item} is outside a page of {self.table.items} values")
@@ -75,6 +128,25 @@ cdef class ChunkTable:
         return chunk, item - self.table.firsts[chunk]
 
     def chunk_range(self, int64_t start, int64_t stop):
+        """Find the chunks of a range of values.
+
+        Parameters
+        ----------
+        start, stop
+            Range ``[start, stop)`` of values in the page.
+
+        Returns
+        -------
+        first : int
+            First chunk with values of the range.
+        last : int
+            Chunk behind the last one. Both are 0 for an empty range.
+
+        Raises
+        ------
+        CodecError
+            The range is outside of the page.
+        """
         if start < 0 or stop < start or stop > self.table.items:
             raise CodecError(f"values {start} to {stop} are outside a page of {self.table.items} values")
         if start == stop:
@@ -82,9 +154,39 @@ cdef class ChunkTable:
         return lc_chunk_find(&self.table, start), lc_chunk_find(&self.table, stop - 1) + 1
 
 
-@cython.no_gc  # what it holds knows nothing of it
+@cython.no_gc  # cannot be part of a reference cycle
 cdef class Chunks:
-    """Bytes of the chunks of one page, all of them or those that were read."""
+    """Bytes of the chunks of one page, either all of them or those that were read.
+
+    Load (and replace) chunks before decoding them. Afterwards threads may decode from this object at the same time. The
+    buffers passed in are kept alive, not copied.
+
+    Parameters
+    ----------
+    table
+        `ChunkTable` of the page.
+    num_buffers
+        Number of value buffers per chunk, at most 16.
+    repetition, definition
+        Whether the chunks have such level streams.
+    wrapped
+        Whether value buffer 0 is compressed (general compression). Each chunk then needs its decompressed value buffer,
+        set by `replace`, before it is decoded.
+    data
+        Bytes of all chunks, or None to `load` them later.
+
+    Attributes
+    ----------
+    table : ChunkTable
+        Positions of the chunks.
+
+    Raises
+    ------
+    CodecError
+        An argument is out of range, or `data` does not have the size of all chunks.
+    MemoryError
+        There is not enough memory.
+    """
 
     def __cinit__(self, ChunkTable table not None, int64_t num_buffers=1, *, bint repetition=False,
                   bint definition=False, bint wrapped=False, data=None):
@@ -106,14 +208,14 @@ cdef class Chunks:
         self.chunks.repetition, self.chunks.definition, self.chunks.large = repetition, definition, table.large
         if data is not None and count:
             if self.load(data) != count:
-                raise CodecError("the bytes given are not those of all chunks")
+                raise CodecError("the data does not have the size of all chunks")
 
     def __dealloc__(self):
         PyMem_Free(self.data)
         PyMem_Free(self.plain)
 
     cdef int keep(self, ByteView view) except -1:
-        """Hold a buffer as long as this object lives; mostly there is one."""
+        """Keep a buffer alive as long as this object. In most cases there is one."""
         if self.view is None:
             self.view = view
         elif self.others is None:
@@ -134,7 +236,7 @@ cdef class Chunks:
 
     cdef int fail(self, int problem, int64_t where, str what) except -1:
         if problem == LC_CHUNK_ITEM:
-            raise CodecError(f"{what}: position {where} of those asked for is outside a page of "
+            raise CodecError(f"{what}: requested position {where} is outside a page of "
                              f"{self.chunks.table.items} values")
         if problem == LC_CHUNK_MISSING:
             raise CodecError(f"{what}: chunk {where} was not loaded")
@@ -143,6 +245,25 @@ cdef class Chunks:
         return raise_problem(problem, f"{what}, chunk {where} of {self.chunks.table.count}")
 
     def load(self, data, int64_t first=0):
+        """Add the bytes of whole chunks.
+
+        Parameters
+        ----------
+        data
+            Bytes of one or more consecutive chunks.
+        first
+            Number of the first chunk in `data`.
+
+        Returns
+        -------
+        int
+            Number of chunks in `data`.
+
+        Raises
+        ------
+        CodecError
+            `data` is not a whole number of chunks, or `first` is outside of the page.
+        """
         cdef ByteView view = readable(data)
         cdef int64_t i, stop = first, begin
         cdef const int64_t *starts = self.chunks.table.starts
@@ -165,6 +286,24 @@ cdef class Chunks:
         return 0
 
     def header(self, int64_t chunk):
+        """Read the header of a chunk.
+
+        Parameters
+        ----------
+        chunk
+            Number of the chunk.
+
+        Returns
+        -------
+        tuple
+            Number of levels as stored, sizes in bytes of the repetition and of the definition stream (None for a stream
+            that does not exist), and a tuple with the sizes of the value buffers.
+
+        Raises
+        ------
+        CodecError
+            The chunk was not loaded, or its header contradicts its size.
+        """
         cdef lc_chunk opened
         self.open(chunk, &opened)
         return (opened.levels, opened.repetition.size if self.chunks.repetition else None,
@@ -172,6 +311,25 @@ cdef class Chunks:
                 tuple([opened.values[i].size for i in range(self.chunks.buffers)]))
 
     def stored(self, int64_t chunk, int64_t buffer=0):
+        """Copy a value buffer of a chunk as stored in the file, for decompression.
+
+        Parameters
+        ----------
+        chunk
+            Number of the chunk.
+        buffer
+            Number of the value buffer.
+
+        Returns
+        -------
+        bytes
+            Content of the buffer.
+
+        Raises
+        ------
+        CodecError
+            The chunk was not loaded, its header contradicts its size, or there is no such buffer.
+        """
         cdef lc_chunk opened
         cdef lc_bytes part
         if buffer < 0 or buffer >= self.chunks.buffers:
@@ -183,6 +341,20 @@ cdef class Chunks:
         return part.data[:part.size]
 
     def replace(self, int64_t chunk, plain):
+        """Set the decompressed content of value buffer 0 of a chunk.
+
+        Parameters
+        ----------
+        chunk
+            Number of the chunk.
+        plain
+            The decompressed bytes.
+
+        Raises
+        ------
+        CodecError
+            There is no such chunk, or the chunks are not `wrapped`.
+        """
         cdef ByteView view = readable(plain)
         self.check_chunk(chunk)
         if self.plain == NULL:
@@ -192,5 +364,22 @@ cdef class Chunks:
         self.plain[chunk].size = view.size
 
     def is_ready(self, int64_t chunk):
+        """Check that a chunk was loaded and, if `wrapped`, replaced.
+
+        Parameters
+        ----------
+        chunk
+            Number of the chunk.
+
+        Returns
+        -------
+        bool
+            Whether the chunk can be decoded.
+
+        Raises
+        ------
+        CodecError
+            There is no such chunk.
+        """
         self.check_chunk(chunk)
         return self.data[chunk] != NULL and (self.plain == NULL or self.plain[chunk].data != NULL)

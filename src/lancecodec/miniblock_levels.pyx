@@ -1,4 +1,8 @@
-"""Repetition and definition levels of mini-block chunks, and the index that finds rows in them."""
+"""Repetition and definition levels of mini-block chunks, and the repetition index that locates rows in them.
+
+A level codec is a pair (kind, bits): (`FLAT`, 0), (`INLINE`, 0), (`RLE`, 0), or `OUT_OF_LINE` with the number of packed
+bits, 0 to 16. Levels have 16 bits, little-endian.
+"""
 
 from cpython cimport array
 from cpython.bytes cimport PyBytes_FromStringAndSize
@@ -65,16 +69,33 @@ cdef lc_level_codec level_codec(object codec, int64_t top, str what) except *:
         return parsed
     parsed.kind, parsed.width = codec
     if parsed.kind not in KINDS:
-        raise CodecError(f"there is no level codec {parsed.kind}")
+        raise CodecError(f"unknown level codec {parsed.kind}")
     if parsed.kind == LC_LEVEL_OUT_OF_LINE and not 0 <= parsed.width <= 16:
-        raise CodecError(f"{what} levels packed to {parsed.width} bits; they have 16")
+        raise CodecError(f"{what} levels cannot be packed to {parsed.width} bits, only to 0 to 16")
     if top < 0 or top > 65535:
         raise CodecError(f"the largest {what} level cannot be {top}")
     return parsed
 
 
 cdef class Levels:
-    """Levels of the chunks of a page."""
+    """Levels of the chunks of a page. General compression of the values does not affect them.
+
+    Parameters
+    ----------
+    chunks
+        `Chunks` of the page.
+    repetition, definition
+        Level codecs of the streams. They are None exactly if the chunks do not have the stream.
+    max_repetition, max_definition
+        Largest levels of the layers.
+    max_visible
+        Largest definition level of an entry that owns a value.
+
+    Raises
+    ------
+    CodecError
+        A codec does not exist, does not match the streams of the chunks, or a level is out of range.
+    """
 
     cdef Chunks chunks
     cdef lc_level_codecs codecs
@@ -82,7 +103,7 @@ cdef class Levels:
     def __cinit__(self, Chunks chunks not None, *, repetition=None, definition=None, int64_t max_repetition=0,
                   int64_t max_definition=0, int64_t max_visible=0):
         if (repetition is not None) != chunks.chunks.repetition or (definition is not None) != chunks.chunks.definition:
-            raise CodecError("the level codecs are not those of the streams the chunks have")
+            raise CodecError("the level codecs do not match the level streams of the chunks")
         if max_visible < 0 or max_visible > max_definition:
             raise CodecError(f"visible levels up to {max_visible} of definition levels up to {max_definition}")
         self.chunks = chunks
@@ -96,6 +117,24 @@ cdef class Levels:
         return 0
 
     def begins(self, int64_t first, int64_t stop):
+        """Count the entries in front of each chunk of a range, from the headers of the chunks. The caller should cache
+        the result.
+
+        Parameters
+        ----------
+        first, stop
+            Range ``[first, stop)`` of chunks.
+
+        Returns
+        -------
+        memoryview
+            Read-only, int64, ``stop - first + 1`` entries: number of entries in front of each chunk, then of all.
+
+        Raises
+        ------
+        CodecError
+            The range is outside of the page, a chunk was not loaded or its header is damaged.
+        """
         cdef array.array out
         cdef int64_t where = 0
         cdef int problem
@@ -110,6 +149,27 @@ cdef class Levels:
         return memoryview(out).toreadonly()
 
     def scan(self, int64_t first, int64_t stop, repetition=None, definition=None):
+        """Decode the levels of a range of chunks.
+
+        Parameters
+        ----------
+        first, stop
+            Range ``[first, stop)`` of chunks.
+        repetition, definition
+            Outputs for the levels, 16 bits per entry, or None. A stream without an output is not read.
+
+        Returns
+        -------
+        int
+            Number of entries.
+
+        Raises
+        ------
+        CodecError
+            An output is too small, a level does not exist, or the number of entries that own a value differs from the
+            number of values in the chunk. If both streams exist, this is checked only with `definition`; otherwise the
+            entries are counted.
+        """
         cdef ByteView view
         cdef uint8_t *rep = NULL
         cdef uint8_t *levels = NULL
@@ -136,6 +196,23 @@ cdef class Levels:
         return total
 
     def take(self, const int64_t[::1] items not None, definition):
+        """Decode the definition levels of values at given positions, in a page without lists.
+
+        Parameters
+        ----------
+        items
+            int64 array of value positions in the page, in any order.
+        definition
+            Output of 16 bits per position.
+
+        Raises
+        ------
+        CodecError
+            The page has lists or no definition levels, a position is outside of the page, a chunk was not loaded or is
+            damaged, or `definition` is too small.
+        MemoryError
+            There is not enough memory.
+        """
         cdef ByteView target = writable(definition)
         cdef int64_t n = items.shape[0], where = 0
         cdef int problem
@@ -156,13 +233,38 @@ cdef class Levels:
 
     def take_rows(self, RepetitionIndex index not None, const int64_t[::1] rows not None, int64_t[::1] begins not None,
                   int64_t[::1] counts not None):
+        """Decode the levels of whole rows, in a page with lists.
+
+        Parameters
+        ----------
+        index
+            `RepetitionIndex` of the page.
+        rows
+            int64 array of row numbers, in any order. Ascending rows are fastest.
+        begins, counts
+            Output int64 arrays with an entry per row: its first value in the page, and its number of values.
+
+        Returns
+        -------
+        repetition : bytes
+            Repetition levels of 16 bits, row after row.
+        definition : bytes or None
+            Definition levels, or None if the page has no such stream.
+
+        Raises
+        ------
+        CodecError
+            A row is outside of the page, a chunk was not loaded or is damaged, or an output is too small.
+        MemoryError
+            There is not enough memory.
+        """
         cdef lc_level_cursor cursor
         cdef lc_row_levels out
         cdef int64_t n = rows.shape[0], where = 0
         cdef int problem
         cdef const int64_t *started = <const int64_t *>index.started_array.data.as_voidptr
         if self.codecs.repetition.kind == LC_LEVEL_NONE or index.num_chunks != self.chunks.chunks.table.count:
-            raise CodecError("the repetition index is not that of these levels")
+            raise CodecError("the repetition index does not match these levels")
         if begins.shape[0] < n or counts.shape[0] < n:
             raise CodecError(f"outputs of {begins.shape[0]} and {counts.shape[0]} entries for {n} rows")
         check_aligned(&rows[0])
@@ -197,17 +299,47 @@ cdef int fail_at(Chunks chunks, int problem, int64_t row) except -1:
 
 def row_starts(repetition, definition, int64_t length, int64_t max_repetition, int64_t max_visible,
                int64_t[::1] entries not None, int64_t[::1] values not None):
+    """Find the starts of rows in decoded levels.
+
+    Entries in front of the first row start belong to a row that started in an earlier chunk.
+
+    Parameters
+    ----------
+    repetition
+        Repetition levels of at least `length` entries.
+    definition
+        Definition levels of at least `length` entries, or None if every entry owns a value.
+    length
+        Number of entries.
+    max_repetition
+        Repetition level that rows start with.
+    max_visible
+        Largest definition level of an entry that owns a value.
+    entries, values
+        Output int64 arrays with one element more than there are rows: the entry at which each row starts and the number
+        of values in front of it, then the number of all entries and of all values.
+
+    Returns
+    -------
+    int
+        Number of rows that start.
+
+    Raises
+    ------
+    CodecError
+        A buffer is too small.
+    """
     cdef ByteView rep = readable(repetition), levels = None
     cdef const uint8_t *seen = NULL
     cdef int64_t rows = min(entries.shape[0], values.shape[0]) - 1, found
     if rows < 0:
         raise CodecError("the outputs need one entry more than there are rows")
     if length < 0 or rep.size // 2 < length:
-        raise CodecError(f"{rep.size} bytes are no {length} repetition levels")
+        raise CodecError(f"{rep.size} bytes are not {length} repetition levels")
     if definition is not None:
         levels = readable(definition)
         if levels.size // 2 < length:
-            raise CodecError(f"{levels.size} bytes are no {length} definition levels")
+            raise CodecError(f"{levels.size} bytes are not {length} definition levels")
         seen = levels.data
     check_aligned(&entries[0])
     check_aligned(&values[0])
@@ -219,7 +351,27 @@ def row_starts(repetition, definition, int64_t length, int64_t max_repetition, i
 
 
 cdef class RepetitionIndex:
-    """Which rows start and end in which chunks."""
+    """The chunks in which rows start and end: the last page buffer of pages with lists.
+
+    Parameters
+    ----------
+    data
+        A pair of 64-bit integers per chunk, as `levels.repetition_index` writes them.
+    num_chunks
+        Number of chunks.
+    num_rows
+        Number of rows in the page.
+
+    Attributes
+    ----------
+    num_chunks, num_rows : int
+        The arguments.
+
+    Raises
+    ------
+    CodecError
+        `data` has the wrong size, or the rows do not add up.
+    """
 
     cdef array.array started_array
     cdef array.array ended_array
@@ -246,13 +398,40 @@ cdef class RepetitionIndex:
 
     @property
     def started(self):
+        """Read-only int64 memoryview of ``num_chunks + 1`` entries: rows that start in front of each chunk, then all
+        rows.
+        """
         return memoryview(self.started_array).toreadonly()
 
     @property
     def ended(self):
+        """Read-only int64 memoryview of ``num_chunks + 1`` entries: rows that end in front of each chunk, then all
+        rows.
+        """
         return memoryview(self.ended_array).toreadonly()
 
     def chunk_range(self, int64_t start, int64_t stop):
+        """Find the chunks of a range of rows.
+
+        Parameters
+        ----------
+        start, stop
+            Range ``[start, stop)`` of rows.
+
+        Returns
+        -------
+        first : int
+            First chunk with entries of the rows.
+        last : int
+            Chunk behind the last one.
+        skip : int
+            Number of row starts in these chunks in front of row `start`. All three are 0 for an empty range.
+
+        Raises
+        ------
+        CodecError
+            The range is outside of the page.
+        """
         if start < 0 or stop < start or stop > self.num_rows:
             raise CodecError(f"rows {start} to {stop} are outside a page of {self.num_rows} rows")
         if start == stop:
@@ -264,7 +443,7 @@ cdef class RepetitionIndex:
 
 
 cdef int64_t last_at_most(const int64_t *values, int64_t n, int64_t limit):
-    """Last i < n with values[i] <= limit; values ascend and values[0] is 0."""
+    """Return the last i < n with values[i] <= limit; values ascend and values[0] is 0."""
     cdef int64_t low = 0, high = n, middle
     while high - low > 1:
         middle = (low + high) // 2

@@ -1,4 +1,4 @@
-"""Putting the buffers of a page's chunks together: chunk words and chunks."""
+"""Assembly of mini-block pages: the chunk words and the chunks, from the encoded buffers."""
 
 from libc.stdint cimport int64_t, uint8_t
 
@@ -25,7 +25,38 @@ cdef extern from "kernels/miniblock_write.h" nogil:
 
 
 cdef class Assembly:
-    """The chunks of a page about to be written."""
+    """Chunks of a page to be written, checked against the limits of the format.
+
+    Parameters
+    ----------
+    counts
+        Number of values per chunk: powers of two from 2 to 32768; the last chunk may have any number from 1 on.
+    values
+        For each value buffer a pair: the bytes of all chunks back to back, and the byte offset of the end of each
+        chunk.
+    large
+        Whether words and the sizes of value buffers have 32 bits (2.2 and later). Otherwise a chunk has at most 32 KiB.
+    levels
+        Number of level entries per chunk, at most 65,535; None if there are no level streams.
+    level_streams
+        Encoded repetition levels, then definition levels, if they exist; pairs as in `values`.
+    full
+        Number of values in a full chunk, for codecs whose chunks all have the same size (flat values, fixed-size lists,
+        packed structs). A last chunk of this size then has its logarithm in its word, like in the files of the
+        reference implementation. 0 for other codecs.
+
+    Attributes
+    ----------
+    words_size : int
+        Size of page buffer 0 in bytes.
+    chunks_size : int
+        Size of page buffer 1 in bytes.
+
+    Raises
+    ------
+    CodecError
+        A count, a size or a sum is not allowed. The message names the chunk.
+    """
 
     cdef lc_chunk_plan plan
     cdef list keep
@@ -43,7 +74,7 @@ cdef class Assembly:
             if where != self.plan.count:
                 raise CodecError(f"{where} level counts for {self.plan.count} chunks")
         if (levels is not None) != (len(level_streams) > 0) or len(level_streams) > 2:
-            raise CodecError(f"{len(level_streams)} level streams; level counts are given exactly when there are any")
+            raise CodecError(f"{len(level_streams)} level streams; level counts must be given exactly if there are any")
         if len(values) > LC_CHUNK_MAX_BUFFERS:
             raise CodecError(f"chunks of {len(values)} value buffers; at most {LC_CHUNK_MAX_BUFFERS} are supported")
         self.plan.level_streams = len(level_streams)
@@ -56,7 +87,7 @@ cdef class Assembly:
         self.words_size = self.plan.count * (4 if large else 2)
 
     cdef (const int64_t *, int64_t) integers(self, object values, str what) except *:
-        """A copy, as the caller may change its own before the chunks are written."""
+        """Copy integers, because the caller may change its own before the chunks are written."""
         cdef int64_t[::1] view
         import array
         kept = array.array("q", values)
@@ -91,6 +122,20 @@ cdef class Assembly:
             f"1 on), levels at most 65,535, chunks at most {limit}")
 
     def write(self, words, chunks):
+        """Write page buffers 0 and 1.
+
+        Parameters
+        ----------
+        words
+            Output of at least `words_size` bytes.
+        chunks
+            Output of at least `chunks_size` bytes.
+
+        Raises
+        ------
+        CodecError
+            An output is too small.
+        """
         cdef ByteView places = writable(words), target = writable(chunks)
         if places.size < self.words_size or target.size < self.chunks_size:
             raise CodecError(f"outputs of {places.size} and {target.size} bytes are too small for {self.words_size} "

@@ -1,4 +1,4 @@
-"""List and binary offsets as Lance 2.0 stores them: one u64 end per value, a null has an adjustment added."""
+"""Offsets of lists and binaries as Lance 2.0 stores them: one u64 end per value, with an adjustment added for nulls."""
 
 from libc.stdint cimport INT64_MAX, int64_t, uint8_t, uint64_t
 
@@ -21,6 +21,41 @@ cdef extern from "kernels/offsets.h" nogil:
 
 
 def decode(raw, int64_t start, int64_t stop, uint64_t adjustment, uint64_t limit, bint wide, offsets, validity):
+    """Decode a range of values into Arrow offsets that begin at 0.
+
+    Parameters
+    ----------
+    raw
+        Little-endian u64 ends of values 0, 1, ... of the page.
+    start, stop
+        Range ``[start, stop)`` of values.
+    adjustment
+        Number that was added to the end of a null, above `limit`.
+    limit
+        Number of items that the page covers.
+    wide
+        Whether the offsets written have 64 bits.
+    offsets
+        Output of ``stop - start + 1`` offsets of 32 bits, or 64 if `wide`.
+    validity
+        Output bitmap of ``ceil((stop - start) / 8)`` bytes. Unused bits of the last byte become 0.
+
+    Returns
+    -------
+    first : int
+        First item of the range.
+    last : int
+        Item behind the last one of the range.
+    null_count : int
+        Number of nulls.
+
+    Raises
+    ------
+    CodecError
+        Ends decrease or exceed `limit`, or a buffer is too small.
+    OffsetOverflowError
+        The items do not fit 32-bit offsets.
+    """
     cdef ByteView ends = readable(raw), target = writable(offsets), bits = writable(validity)
     cdef lc_ends_state state
     cdef int problem
@@ -31,14 +66,14 @@ def decode(raw, int64_t start, int64_t stop, uint64_t adjustment, uint64_t limit
     if target.size // (8 if wide else 4) < n + 1 or bits.size < (n + 7) // 8:
         raise CodecError(f"output is too small for the offsets and validity of {n} values")
     if limit > <uint64_t>INT64_MAX:
-        raise CodecError(f"the page claims {limit} items")
+        raise CodecError(f"the page claims {limit} items, which is out of range")
     if n > 0 and adjustment <= limit:
         raise CodecError(f"null adjustment {adjustment} is not above the number of items, {limit}")
     state.adjustment, state.limit = adjustment, limit
     with nogil:
         problem = lc_offsets_decode(ends.data, start, stop, wide, target.data, bits.data, &state)
     if problem == LC_OFFSETS_PAST_END:
-        raise CodecError(f"an offset points past the {limit} items of the page")
+        raise CodecError(f"an offset exceeds the {limit} items of the page")
     if problem == LC_OFFSETS_DECREASE:
         raise CodecError("offsets decrease")
     if problem == LC_OFFSETS_OVERFLOW:
@@ -47,6 +82,32 @@ def decode(raw, int64_t start, int64_t stop, uint64_t adjustment, uint64_t limit
 
 
 def encode(offsets, bint wide, int64_t length, validity, int64_t bit, uint64_t base, uint64_t adjustment, out):
+    """Encode Arrow offsets as u64 ends, relative to the first offset and shifted by `base`.
+
+    Parameters
+    ----------
+    offsets
+        ``length + 1`` ascending offsets of 32 bits, or 64 if `wide`. The first one need not be 0.
+    wide
+        Whether the offsets have 64 bits.
+    length
+        Number of values.
+    validity
+        Bitmap, or None if no value is null.
+    bit
+        Bit of `validity` that belongs to the first value.
+    base
+        Number of items in front of the first value in the page.
+    adjustment
+        Number to add to the end of a null. It must be above the last end.
+    out
+        Output of at least ``8 * length`` bytes.
+
+    Raises
+    ------
+    CodecError
+        Offsets decrease or are negative, a buffer is too small, or `adjustment` is not above the last end.
+    """
     cdef ByteView source = readable(offsets), target = writable(out), bits
     cdef const uint8_t *valid = NULL
     cdef int problem

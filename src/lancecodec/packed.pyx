@@ -1,4 +1,14 @@
-"""Packed structs: rows of fixed or variable width, and the columns they hold."""
+"""Packed structs: rows of fixed or variable width, and the columns that they consist of.
+
+A fixed-width row has the bytes of its children back to back. In a variable-width row each child that varies in size has
+its length in front, and the rows themselves are described by Arrow offsets. A column of fixed width has ``rows *
+width`` bytes.
+
+A child to be packed is a tuple ``(data, width)`` if its width is fixed. Otherwise it is ``(data, length_width, offsets,
+wide)``: the bytes, the size of a length in bytes (4 or 8), and ascending Arrow offsets of 32 bits, or 64 if `wide`. A
+field of a row to be split is a tuple ``(variable, width)``: whether the child varies in size, and its width or the size
+of its length in bytes.
+"""
 
 from cpython.mem cimport PyMem_Calloc, PyMem_Free
 from libc.stdint cimport int64_t, uint8_t
@@ -38,15 +48,32 @@ cdef extern from "kernels/packed.h" nogil:
     int lc_packed_split(lc_packed_child *children, int64_t count, const lc_packed_rows *rows, int64_t *where)
     int lc_packed_split_bytes(lc_packed_child *children, int64_t count, const lc_packed_rows *rows, int64_t *where)
 
-cdef int64_t MAX_ROW = 2**40  # so that rows and their sums stay far below 63 bits
+cdef int64_t MAX_ROW = 2**40  # keeps the sizes of all rows far below 63 bits
 
 
 def row_bytes(widths):
+    """Compute the size of a fixed-width row.
+
+    Parameters
+    ----------
+    widths
+        Sizes of the children in bytes, at least 1 each.
+
+    Returns
+    -------
+    int
+        Size in bytes.
+
+    Raises
+    ------
+    CodecError
+        There are no children, or a width is out of range.
+    """
     cdef int64_t total = 0, width
     for item in widths:
         width = item
         if width < 1 or width > MAX_ROW - total:
-            raise CodecError(f"a packed row cannot have children of {list(widths)} bytes")
+            raise CodecError(f"widths of packed children are out of range: {list(widths)}")
         total += width
     if total == 0:
         raise CodecError("a packed row needs at least one child")
@@ -86,7 +113,7 @@ cdef class _Fields:
         PyMem_Free(self.fields)
 
     cdef int64_t check_rows(self, ByteView view, int64_t rows, int64_t stride) except -1:
-        """Distance of rows, when the buffer holds that many."""
+        """Return the distance between rows, or raise CodecError if the buffer does not hold them."""
         stride = stride if stride else self.size
         if rows < 0 or stride < self.size:
             raise CodecError(f"{rows} rows of {self.size} bytes, {stride} apart")
@@ -96,6 +123,31 @@ cdef class _Fields:
 
 
 def pack(columns, widths, int64_t rows, out, int64_t stride=0):
+    """Pack columns of fixed width into rows.
+
+    Parameters
+    ----------
+    columns
+        Columns of ``rows * width`` bytes or more.
+    widths
+        Sizes of the children in bytes.
+    rows
+        Number of rows.
+    out
+        Output.
+    stride
+        Distance between rows in `out` in bytes; 0 for back to back.
+
+    Returns
+    -------
+    int
+        Size of the rows without gaps in bytes, ``rows * row_bytes(widths)``.
+
+    Raises
+    ------
+    CodecError
+        A buffer is too small, or an argument is out of range.
+    """
     cdef _Fields fields = _Fields(widths, columns, rows, False)
     cdef ByteView target = writable(out)
     stride = fields.check_rows(target, rows, stride)
@@ -105,6 +157,26 @@ def pack(columns, widths, int64_t rows, out, int64_t stride=0):
 
 
 def unpack(source, widths, int64_t rows, columns, int64_t stride=0):
+    """Unpack rows into columns of fixed width.
+
+    Parameters
+    ----------
+    source
+        The rows.
+    widths
+        Sizes of the children in bytes.
+    rows
+        Number of rows.
+    columns
+        Outputs of ``rows * width`` bytes or more; None for a child that is not wanted.
+    stride
+        Distance between rows in `source` in bytes; 0 for back to back.
+
+    Raises
+    ------
+    CodecError
+        A buffer is too small, or an argument is out of range.
+    """
     cdef _Fields fields = _Fields(widths, columns, rows, True)
     cdef ByteView view = readable(source)
     stride = fields.check_rows(view, rows, stride)
@@ -113,6 +185,28 @@ def unpack(source, widths, int64_t rows, columns, int64_t stride=0):
 
 
 def take(source, widths, int64_t rows, const int64_t[::1] index not None, columns, int64_t stride=0):
+    """Unpack the rows at given positions into columns of fixed width.
+
+    Parameters
+    ----------
+    source
+        The rows.
+    widths
+        Sizes of the children in bytes.
+    rows
+        Number of rows in `source`.
+    index
+        int64 array of positions below `rows`, in any order.
+    columns
+        Outputs of ``len(index) * width`` bytes or more; None for a child that is not wanted.
+    stride
+        Distance between rows in `source` in bytes; 0 for back to back.
+
+    Raises
+    ------
+    CodecError
+        A position is outside of the rows, a buffer is too small, or an argument is out of range.
+    """
     cdef _Fields fields = _Fields(widths, columns, index.shape[0], True)
     cdef ByteView view = readable(source)
     cdef int64_t bad
@@ -168,7 +262,7 @@ cdef class _Children:
 
 
 cdef _Children read_children(children, int64_t rows):
-    """Children to be packed: (data, width), or (data, width of the length, offsets, wide)."""
+    """Read the children to be packed: (data, width), or (data, width of the length, offsets, wide)."""
     cdef _Children given = _Children(len(children))
     cdef ByteView data
     cdef int64_t c
@@ -208,6 +302,30 @@ cdef lc_packed_rows rows_of(ByteView offsets, bint wide, ByteView data, int64_t 
 
 
 def row_offsets(children, int64_t rows, bint wide, out, validity=None, int64_t bit=0):
+    """Compute the offsets of variable-width rows: the first of two passes, before `pack_rows`.
+
+    Parameters
+    ----------
+    children
+        Children to be packed, as in the module documentation.
+    rows
+        Number of rows.
+    wide
+        Whether the offsets written have 64 bits.
+    out
+        Output of ``rows + 1`` offsets of 32 bits, or 64 if `wide`, starting with 0.
+    validity
+        Bitmap of the rows, or None. A null row is empty.
+    bit
+        Bit of `validity` that belongs to the first row.
+
+    Raises
+    ------
+    CodecError
+        Offsets of a child decrease or exceed its bytes, or a buffer is too small.
+    OffsetOverflowError
+        An offset, or the length of a value, does not fit 32 bits.
+    """
     cdef _Children given = read_children(children, rows)
     cdef ByteView target = writable(out), valid = None if validity is None else readable(validity)
     cdef lc_packed_rows packed = rows_of(target, wide, None, rows)
@@ -221,6 +339,27 @@ def row_offsets(children, int64_t rows, bint wide, out, validity=None, int64_t b
 
 
 def pack_rows(children, int64_t rows, out, validity=None, int64_t bit=0):
+    """Write the bytes of variable-width rows: the second pass, after `row_offsets`.
+
+    Parameters
+    ----------
+    children, rows, validity, bit
+        As for `row_offsets`.
+    out
+        Output for the bytes, of the size that the last row offset gives. Bytes behind them may be overwritten.
+
+    Returns
+    -------
+    int
+        Number of bytes written.
+
+    Raises
+    ------
+    CodecError
+        As for `row_offsets`.
+    OffsetOverflowError
+        `out` is too small, or the length of a value does not fit 32 bits.
+    """
     cdef _Children given = read_children(children, rows)
     cdef ByteView target = writable(out), valid = None if validity is None else readable(validity)
     cdef lc_packed_rows packed = rows_of(None, False, target, rows)
@@ -235,6 +374,41 @@ def pack_rows(children, int64_t rows, out, validity=None, int64_t bit=0):
 
 
 def split_rows(offsets, bint wide, data, int64_t rows, fields, outputs, validity=None, int64_t bit=0):
+    """Split variable-width rows: values of the fixed children and offsets of the variable ones, the first of two
+    passes.
+
+    Parameters
+    ----------
+    offsets
+        ``rows + 1`` ascending offsets of 32 bits, or 64 if `wide`.
+    wide
+        Whether the offsets of the rows have 64 bits.
+    data
+        Bytes that the offsets point into.
+    rows
+        Number of rows.
+    fields
+        Children of a row, as in the module documentation.
+    outputs
+        For a fixed child its column. For a variable child ``(offsets, wide)``: an output of ``rows + 1`` offsets,
+        starting with 0, and whether they have 64 bits. None for a child that is not wanted.
+    validity
+        Bitmap of the rows, or None. A null row results in zeros and empty values.
+    bit
+        Bit of `validity` that belongs to the first row.
+
+    Returns
+    -------
+    list of int
+        For each child, the size of its values in bytes if it is variable, else 0.
+
+    Raises
+    ------
+    CodecError
+        A value exceeds its row, a row has bytes left over, or a buffer is too small.
+    OffsetOverflowError
+        An offset does not fit 32 bits.
+    """
     cdef ByteView places = readable(offsets), view = readable(data)
     cdef ByteView valid = None if validity is None else readable(validity)
     cdef lc_packed_rows packed = rows_of(places, wide, view, rows)
@@ -263,6 +437,24 @@ def split_rows(offsets, bint wide, data, int64_t rows, fields, outputs, validity
 
 
 def split_bytes(offsets, bint wide, data, int64_t rows, fields, outputs, validity=None, int64_t bit=0):
+    """Copy the bytes of the variable children of variable-width rows, back to back: the second pass, after
+    `split_rows`.
+
+    Parameters
+    ----------
+    offsets, wide, data, rows, fields, validity, bit
+        As for `split_rows`.
+    outputs
+        For each child an output of the size that `split_rows` returns. Bytes behind the values may be overwritten. None
+        for a child that is not wanted or has a fixed width.
+
+    Raises
+    ------
+    CodecError
+        A value exceeds its row, or a row has bytes left over.
+    OffsetOverflowError
+        An output is too small.
+    """
     cdef ByteView places = readable(offsets), view = readable(data), target
     cdef ByteView valid = None if validity is None else readable(validity)
     cdef lc_packed_rows packed = rows_of(places, wide, view, rows)

@@ -1,4 +1,4 @@
-"""Random access over the pages of a column: row numbers in, values at their final place out."""
+"""Random access to the pages of a 2.0 column: row numbers in, values at their final place out."""
 
 from cpython.mem cimport PyMem_Calloc, PyMem_Free
 from libc.stdint cimport int64_t, uint8_t, uint64_t
@@ -34,7 +34,7 @@ cdef extern from "kernels/pages.h" nogil:
 
 
 cdef class _Pages:
-    """Page starts and the buffers kept alive; shared by the concrete kinds."""
+    """Page starts, and the buffers that are kept alive; the base of both kinds of pages."""
 
     cdef lc_page_map map
     cdef int64_t *starts
@@ -62,10 +62,11 @@ cdef class _Pages:
 
     @property
     def num_rows(self):
+        """Number of rows in all pages."""
         return self.map.rows
 
     cdef const uint8_t *hold(self, object buffer, int64_t needed, int64_t page, str what) except? NULL:
-        """Address of a buffer of at least `needed` bytes, exported for as long as this object lives."""
+        """Return the address of a buffer of at least `needed` bytes, and keep it exported as long as this object."""
         cdef ByteView view = readable(buffer)
         if view.size < needed:
             raise CodecError(f"{what} of page {page} has {view.size} bytes instead of {needed}")
@@ -74,7 +75,31 @@ cdef class _Pages:
 
 
 cdef class FixedPages(_Pages):
-    """Fixed-width values of a column, each page a value buffer and perhaps a validity bitmap."""
+    """Fixed-width values of a column. Each page has a value buffer and may have a validity bitmap.
+
+    Parameters
+    ----------
+    starts
+        First row of each page, beginning with 0, then the number of rows: one entry more than there are pages.
+    bits
+        Size of a value in bits: 1 or a multiple of 8.
+    values
+        List with a value buffer per page; None for a page of nulls only.
+    validity
+        List with a bitmap per page; None for a page without nulls.
+
+    Attributes
+    ----------
+    has_nulls : bool
+        Whether a page may have nulls.
+
+    Raises
+    ------
+    CodecError
+        A buffer is too small for its page, or an argument is out of range.
+    MemoryError
+        There is not enough memory.
+    """
 
     cdef lc_fixed_page *pages
     cdef int64_t bits
@@ -107,6 +132,27 @@ cdef class FixedPages(_Pages):
         PyMem_Free(self.pages)
 
     def take(self, const int64_t[::1] rows not None, out, validity=None):
+        """Read the values of given rows.
+
+        Parameters
+        ----------
+        rows
+            int64 array of n row numbers, in any order.
+        out
+            Output with room for n values: value ``rows[i]`` becomes value i.
+        validity
+            Output bitmap of at least ``ceil(n / 8)`` bytes. It may be None only if `has_nulls` is false.
+
+        Returns
+        -------
+        int
+            Number of nulls.
+
+        Raises
+        ------
+        CodecError
+            A row is outside of the pages, an output is too small, or `validity` is missing.
+        """
         cdef ByteView target = writable(out), bits
         cdef int64_t n = rows.shape[0], width = 0 if self.bits == 1 else self.bits // 8, nulls = 0, bad
         cdef uint8_t *valid = NULL
@@ -128,7 +174,26 @@ cdef class FixedPages(_Pages):
 
 
 cdef class EndsPages(_Pages):
-    """Variable-width values of a column: pages of 2.0 end offsets, plain or behind a dictionary."""
+    """Variable-width values of a column: pages of 2.0 end offsets, either plain or with a dictionary.
+
+    Parameters
+    ----------
+    starts
+        First row of each page, then the number of rows, as for `FixedPages`.
+    pages
+        List with an entry per page: None for a page of nulls only, else a tuple ``(ends, adjustment, limit, base, data,
+        codes, entries)``. These are the buffer of u64 ends, the null adjustment, the number of items (bytes) that the
+        page covers, the position of its first item in the item column, and the value bytes (None for lists). For a
+        dictionary page they end with the buffer of u8 codes (0 is null, k is entry k - 1) and the number of dictionary
+        entries, otherwise with None and 0.
+
+    Raises
+    ------
+    CodecError
+        A buffer is too small for its page, or a number is out of range.
+    MemoryError
+        There is not enough memory.
+    """
 
     cdef lc_ends_page *pages
 
@@ -168,14 +233,45 @@ cdef class EndsPages(_Pages):
         if problem == LC_TAKE_ROW:
             raise CodecError(f"row {where} is outside {self.map.rows} rows")
         if problem == LC_TAKE_PAGE:
-            raise CodecError(f"an offset of page {where} decreases, passes its items or names no dictionary item")
+            raise CodecError(f"an offset of page {where} decreases, exceeds its items or has no dictionary item")
         if problem == LC_TAKE_NO_DATA:
-            raise CodecError(f"page {where} was given no value bytes")
+            raise CodecError(f"page {where} has no value bytes")
         if problem == LC_TAKE_OFFSETS:
-            raise CodecError("offsets are not those of these rows")
+            raise CodecError("the offsets do not belong to these rows")
         raise OffsetOverflowError("the values have too many items together for these offsets; take fewer rows at once")
 
     def take_offsets(self, const int64_t[::1] rows not None, bint wide, offsets, validity, int64_t[::1] begins=None):
+        """Compute the offsets and validity of the values of given rows: the first of two passes, before `take_bytes`.
+
+        If the total exceeds the number of items in all pages, all ends of the affected pages are checked.
+
+        Parameters
+        ----------
+        rows
+            int64 array of n row numbers, in any order.
+        wide
+            Whether the offsets written have 64 bits.
+        offsets
+            Output of n + 1 offsets of 32 bits, or 64 if `wide`, starting with 0. A null has length 0.
+        validity
+            Output bitmap of at least ``ceil(n / 8)`` bytes.
+        begins
+            Output int64 array of n entries or None: the position of the first item of each value in the item column.
+
+        Returns
+        -------
+        total : int
+            Number of items (bytes) of all values together.
+        null_count : int
+            Number of nulls.
+
+        Raises
+        ------
+        CodecError
+            A row is outside of the pages, an end decreases or exceeds its page, or an output is too small.
+        OffsetOverflowError
+            The total does not fit the offsets.
+        """
         cdef ByteView target = writable(offsets), bits = writable(validity)
         cdef int64_t n = rows.shape[0], total = 0, nulls = 0, where = 0
         cdef int64_t *positions = NULL
@@ -196,6 +292,24 @@ cdef class EndsPages(_Pages):
         return total, nulls
 
     def take_bytes(self, const int64_t[::1] rows not None, bint wide, offsets, out):
+        """Copy the bytes of the values of given rows: the second pass, after `take_offsets`.
+
+        Parameters
+        ----------
+        rows
+            int64 array of n row numbers, the same as for `take_offsets`.
+        wide
+            Whether the offsets have 64 bits.
+        offsets
+            The n + 1 offsets that `take_offsets` wrote.
+        out
+            Output for the bytes, of the size that `take_offsets` returns.
+
+        Raises
+        ------
+        CodecError
+            A row is outside of the pages, a page has no value bytes, or the offsets do not belong to these rows.
+        """
         cdef ByteView places = readable(offsets), target = writable(out)
         cdef int64_t n = rows.shape[0], where = 0
         cdef int problem

@@ -1,4 +1,11 @@
-"""Which values of a buffer satisfy a predicate, as bitmaps."""
+"""Predicates on the values of a buffer, with bitmaps as results.
+
+Bit i of an output (bit ``i % 8`` of byte ``i // 8``) belongs to value i. Bits behind the last value are undefined.
+Nulls are not treated specially: the bytes below a null are compared like any other value.
+
+`PREFIX`, `SUFFIX` and `WHOLE` are the places for `compare_text`. `EQUAL`, `LESS` and `LESS_EQUAL` are the orders for
+`compare_decimals`.
+"""
 
 import os
 
@@ -65,7 +72,7 @@ cdef extern from "kernels/positions.h" nogil:
 PREFIX, SUFFIX, WHOLE = LC_TEXT_PREFIX, LC_TEXT_SUFFIX, LC_TEXT_WHOLE
 EQUAL, LESS, LESS_EQUAL = LC_EQUAL, LC_LESS, LC_LESS_EQUAL
 
-#: Most strings of a set: their numbers are 32 bits wide.
+#: Largest number of strings in a set: their numbers have 32 bits.
 cdef int64_t MOST_STRINGS = (<int64_t>1 << 31) - 1
 
 cdef lc_secret SECRET
@@ -76,7 +83,7 @@ cdef int64_t count_values(ByteView values, int64_t width) except -1:
     if width not in (1, 2, 4, 8):
         raise CodecError(f"integers of {width} bytes are not supported")
     if values.size % width:
-        raise CodecError(f"{values.size} bytes are no whole number of values of {width} bytes")
+        raise CodecError(f"{values.size} bytes are not a whole number of values of {width} bytes")
     return values.size // width
 
 
@@ -89,12 +96,12 @@ cdef int check_bits(ByteView out, int64_t count) except -1:
 cdef int64_t count_strings(ByteView offsets, bint wide) except -1:
     cdef int64_t width = 8 if wide else 4
     if offsets.size < width or offsets.size % width:
-        raise CodecError(f"{offsets.size} bytes are no offsets of {width} bytes each")
+        raise CodecError(f"{offsets.size} bytes are not a whole number of offsets of {width} bytes, at least one")
     return offsets.size // width - 1
 
 
 cdef int table_bits(int64_t count) noexcept:
-    """The logarithm of the slots of a hash table: at least twice as many as members."""
+    """Return the logarithm of the number of slots in a hash table, at least twice as many as members."""
     cdef int bits = 6
     while (<int64_t>1 << bits) < 2 * count:
         bits += 1
@@ -105,6 +112,27 @@ cdef int table_bits(int64_t count) noexcept:
 
 
 def positions(bits, int64_t length, int64_t[::1] out):
+    """Write the positions of the set bits of a bitmap, ascending.
+
+    Parameters
+    ----------
+    bits
+        Bitmap.
+    length
+        Number of bits to look at.
+    out
+        Output int64 array.
+
+    Returns
+    -------
+    int
+        Number of set bits.
+
+    Raises
+    ------
+    CodecError
+        More bits are set than `out` has entries, or the bitmap is too small.
+    """
     cdef ByteView source = readable(bits)
     cdef int64_t found, room = out.shape[0]
     if length < 0 or source.size < length // 8 + (length % 8 != 0):
@@ -122,6 +150,26 @@ def positions(bits, int64_t length, int64_t[::1] out):
 
 
 def contains(data, offsets, bint wide, text, out):
+    """Mark the strings that contain a text. The bytes of all strings are searched at once.
+
+    Parameters
+    ----------
+    data
+        Concatenated values.
+    offsets
+        n + 1 ascending offsets of 32 bits, or 64 if `wide`, into `data`.
+    wide
+        Whether the offsets have 64 bits.
+    text
+        Bytes to search for, at least one.
+    out
+        Output bitmap of at least ``ceil(n / 8)`` bytes.
+
+    Raises
+    ------
+    CodecError
+        An offset that is used decreases or exceeds the data, the text is empty, or `out` is too small.
+    """
     cdef ByteView values = readable(data), ends = readable(offsets), needle = readable(text), target = writable(out)
     cdef int64_t count = count_strings(ends, wide)
     cdef lc_strings strings = lc_strings(values.data, values.size, ends.data, wide, count)
@@ -129,7 +177,7 @@ def contains(data, offsets, bint wide, text, out):
     cdef int problem
     check_bits(target, count)
     if needle.size == 0:
-        raise CodecError("there is no text to look for")
+        raise CodecError("the text to search for is empty")
     with nogil:
         memset(target.data, 0, <size_t>((count + 7) // 8))
         problem = lc_strings_containing(strings, wanted, target.data)
@@ -138,6 +186,25 @@ def contains(data, offsets, bint wide, text, out):
 
 
 def compare_text(data, offsets, bint wide, text, int place, out):
+    """Mark the strings that begin with, end with or are equal to a text.
+
+    Parameters
+    ----------
+    data, offsets, wide
+        The n strings, as for `contains`.
+    text
+        Bytes to compare with, at least one.
+    place
+        `PREFIX`, `SUFFIX` or `WHOLE`.
+    out
+        Output bitmap of at least ``ceil(n / 8)`` bytes.
+
+    Raises
+    ------
+    CodecError
+        An offset that is used decreases or exceeds the data, the text is empty, `place` is unknown, or `out` is too
+        small.
+    """
     cdef ByteView values = readable(data), ends = readable(offsets), needle = readable(text), target = writable(out)
     cdef int64_t count = count_strings(ends, wide)
     cdef lc_strings strings = lc_strings(values.data, values.size, ends.data, wide, count)
@@ -145,9 +212,9 @@ def compare_text(data, offsets, bint wide, text, int place, out):
     cdef int problem
     check_bits(target, count)
     if needle.size == 0:
-        raise CodecError("there is no text to compare with")
+        raise CodecError("the text to compare with is empty")
     if place not in (LC_TEXT_PREFIX, LC_TEXT_SUFFIX, LC_TEXT_WHOLE):
-        raise CodecError(f"there is no place {place} in a string")
+        raise CodecError(f"unknown place {place}; it must be PREFIX, SUFFIX or WHOLE")
     with nogil:
         problem = lc_strings_with(strings, wanted, place, target.data)
     if problem != LC_OK:
@@ -158,15 +225,35 @@ def compare_text(data, offsets, bint wide, text, int place, out):
 
 
 def compare_decimals(values, bound, int order, bint negated, out):
+    """Mark the integers of 128 or 256 bits that are equal to, less than, or not greater than a bound.
+
+    Parameters
+    ----------
+    values
+        n signed little-endian integers.
+    bound
+        One such integer of 16 or 32 bytes. Its size is the size of the values.
+    order
+        `EQUAL`, `LESS` or `LESS_EQUAL`.
+    negated
+        Whether to mark the other values instead.
+    out
+        Output bitmap of at least ``ceil(n / 8)`` bytes.
+
+    Raises
+    ------
+    CodecError
+        The sizes of the buffers do not match, or `order` is unknown.
+    """
     cdef ByteView source = readable(values), limit = readable(bound), target = writable(out)
     cdef int64_t n
     cdef uint64_t[4] words
     if limit.size not in (16, 32):
         raise CodecError(f"decimals of {limit.size} bytes are not supported")
     if source.size % limit.size:
-        raise CodecError(f"{source.size} bytes are no whole number of values of {limit.size} bytes")
+        raise CodecError(f"{source.size} bytes are not a whole number of values of {limit.size} bytes")
     if order not in (LC_EQUAL, LC_LESS, LC_LESS_EQUAL):
-        raise CodecError(f"there is no order {order}")
+        raise CodecError(f"unknown order {order}; it must be EQUAL, LESS or LESS_EQUAL")
     n = source.size // limit.size
     check_bits(target, n)
     memcpy(words, limit.data, <size_t>limit.size)
@@ -178,6 +265,24 @@ def compare_decimals(values, bound, int order, bint negated, out):
 
 
 def marked(codes, int code_width, marks, out):
+    """Mark the dictionary indices whose entry is marked.
+
+    Parameters
+    ----------
+    codes
+        n unsigned indices of `code_width` bytes. An index without an entry is not marked.
+    code_width
+        Size of an index in bytes: 1, 2, 4 or 8.
+    marks
+        One byte per entry, 0 or 1.
+    out
+        Output bitmap of at least ``ceil(n / 8)`` bytes.
+
+    Raises
+    ------
+    CodecError
+        `code_width` is not supported, `codes` is not a whole number of indices, or `out` is too small.
+    """
     cdef ByteView source = readable(codes), entries = readable(marks), target = writable(out)
     cdef int64_t n = count_values(source, code_width)
     check_bits(target, n)
@@ -186,6 +291,24 @@ def marked(codes, int code_width, marks, out):
 
 
 cdef class IntegerSet:
+    """Set of integers of one width, for membership tests. It is a bitmap if the integers are close together, else a
+    hash table.
+
+    Parameters
+    ----------
+    members
+        Integers of `width` bytes, signed or not, in any order, repeats allowed. They are copied.
+    width
+        Size of an integer in bytes: 1, 2, 4 or 8.
+
+    Raises
+    ------
+    CodecError
+        `width` is not supported, or `members` is not a whole number of integers.
+    MemoryError
+        There is not enough memory.
+    """
+
     cdef lc_integer_set table
     cdef int64_t width
 
@@ -235,6 +358,20 @@ cdef class IntegerSet:
         PyMem_Free(self.table.slots)
 
     def contains(self, values, out):
+        """Mark the values that are members of the set.
+
+        Parameters
+        ----------
+        values
+            n integers of the width of the set.
+        out
+            Output bitmap of at least ``ceil(n / 8)`` bytes.
+
+        Raises
+        ------
+        CodecError
+            `values` is not a whole number of integers, or `out` is too small.
+        """
         cdef ByteView source = readable(values), target = writable(out)
         cdef int64_t n = count_values(source, self.width)
         check_bits(target, n)
@@ -243,6 +380,21 @@ cdef class IntegerSet:
 
 
 cdef class StringSet:
+    """Set of strings, for membership tests. It is a hash table with a secret of the process.
+
+    Parameters
+    ----------
+    data, offsets, wide
+        The strings, as for `contains`, at most 2**31 - 1 of them. They are copied.
+
+    Raises
+    ------
+    CodecError
+        There are too many strings, or an offset decreases or exceeds the data.
+    MemoryError
+        There is not enough memory.
+    """
+
     cdef lc_string_set table
     cdef bytes data, offsets
 
@@ -275,6 +427,20 @@ cdef class StringSet:
         PyMem_Free(self.table.hashes)
 
     def contains(self, data, offsets, bint wide, out):
+        """Mark the strings that are members of the set.
+
+        Parameters
+        ----------
+        data, offsets, wide
+            The n strings to look up, as for `contains`.
+        out
+            Output bitmap of at least ``ceil(n / 8)`` bytes.
+
+        Raises
+        ------
+        CodecError
+            An offset that is used decreases or exceeds the data, or `out` is too small.
+        """
         cdef ByteView values = readable(data), ends = readable(offsets), target = writable(out)
         cdef int64_t n = count_strings(ends, wide)
         cdef lc_bytes strings = lc_bytes(values.data, values.size)
@@ -287,5 +453,5 @@ cdef class StringSet:
 
 
 cdef object readable_bytes(object owner):
-    """The content of a buffer; a type that is none is refused, so that no number becomes that many zeros."""
+    """Return a view of the content. Raise TypeError unless it is a buffer, because bytes(5) would be 5 zeros."""
     return memoryview(owner).cast("B")

@@ -1,4 +1,4 @@
-"""Problem numbers of the kernels, as exceptions."""
+"""Exceptions for the problem numbers of kernels; declarations for the other modules."""
 
 cdef extern from "kernels/chunk.h" nogil:
     ctypedef struct lc_bytes:

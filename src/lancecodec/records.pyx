@@ -1,4 +1,26 @@
-"""Tagged records inside of records: where they are, and their numbers as columns."""
+"""Protobuf messages as columns of numbers: the positions of nested messages, and their numeric fields.
+
+A list of a hundred thousand messages is parsed without an object for each of them. A record is a byte range
+``[start, end)`` of a buffer that holds a message; the outermost record is the whole buffer.
+
+A column of `columns` holds one of these values for each record:
+
+LAST
+    The last value of the field, as a signed 64-bit number.
+COUNT
+    Number of occurrences of the field with bytes, which are text or a nested record.
+ITEMS
+    Number of numbers in the field. Packed numbers are counted one by one.
+MAX
+    The largest of these numbers as a signed 32-bit number.
+LAST_32
+    The lower 32 bits of the last value, unsigned, which is how readers take fields that are declared with 32 bits.
+SIGNS
+    Number of characters of the last text that do not belong in a plain file name: all except ASCII letters and digits,
+    ``-``, ``_`` and ``.``, and a ``.`` in front. An empty text counts as 1.
+
+`MAX_COLUMNS` is the largest number of columns in one call.
+"""
 
 from libc.stdint cimport int64_t
 
@@ -44,13 +66,38 @@ MAX_COLUMNS = LC_RECORD_COLUMNS
 
 cdef int check_lengths(int64_t given, int64_t expected, str what) except -1:
     if given != expected:
-        raise CodecError(f"{given} {what} where {expected} are expected")
+        raise CodecError(f"{given} {what} instead of {expected}")
     return 0
 
 
 def locate(src, const int64_t[::1] starts not None, const int64_t[::1] ends not None, int64_t field,
            int64_t[::1] owners not None, int64_t[::1] heads not None, int64_t[::1] inner_starts not None,
            int64_t[::1] inner_ends not None):
+    """Find the records in a field of other records.
+
+    Parameters
+    ----------
+    src
+        Buffer with the messages.
+    starts, ends
+        int64 arrays of equal length: the byte ranges of the outer records.
+    field
+        Number of the field.
+    owners, heads, inner_starts, inner_ends
+        Output int64 arrays of equal length. They receive the position in `starts` of the outer record, the first byte
+        of the field, and the byte range of the inner record. Records that do not fit are only counted, so empty outputs
+        can be used to get the number.
+
+    Returns
+    -------
+    int
+        Number of records found.
+
+    Raises
+    ------
+    CodecError
+        The bytes are not valid messages, a range is outside of `src`, or the arrays do not match.
+    """
     cdef ByteView view = readable(src)
     cdef lc_bytes source
     cdef lc_record_places places
@@ -73,6 +120,30 @@ def locate(src, const int64_t[::1] starts not None, const int64_t[::1] ends not 
 
 def numbers(src, const int64_t[::1] starts not None, const int64_t[::1] ends not None, int64_t field,
             int64_t[::1] owners not None, int64_t[::1] out not None):
+    """Read all numbers in a field of records as signed 32-bit numbers. Packed numbers are read one by one.
+
+    Parameters
+    ----------
+    src
+        Buffer with the messages.
+    starts, ends
+        int64 arrays of equal length: the byte ranges of the records.
+    field
+        Number of the field.
+    owners, out
+        Output int64 arrays of equal length: the position in `starts` of the record of each number, and the number.
+        Numbers that do not fit are only counted.
+
+    Returns
+    -------
+    int
+        Number of numbers found.
+
+    Raises
+    ------
+    CodecError
+        The bytes are not valid messages, a range is outside of `src`, or the arrays do not match.
+    """
     cdef ByteView view = readable(src)
     cdef lc_bytes source
     cdef lc_record_numbers noted
@@ -92,6 +163,28 @@ def numbers(src, const int64_t[::1] starts not None, const int64_t[::1] ends not
 
 def columns(src, const int64_t[::1] starts not None, const int64_t[::1] ends not None,
             const int64_t[:, ::1] wanted not None, int64_t[:, ::1] out not None):
+    """Read numeric fields of records as columns.
+
+    Parameters
+    ----------
+    src
+        Buffer with the messages.
+    starts, ends
+        int64 arrays of length n: the byte ranges of the records.
+    wanted
+        int64 array of shape (columns, 4). A row has the number of the field; the number of a field in that field's
+        record, or 0 for the field itself; the value to compute (`LAST`, `COUNT`, `ITEMS`, `MAX`, `LAST_32` or `SIGNS`);
+        and the value for records without the field.
+    out
+        Output int64 array of shape (columns, n). Unsigned 64-bit values are stored as the signed numbers with the same
+        bits.
+
+    Raises
+    ------
+    CodecError
+        The bytes are not valid messages, a range is outside of `src`, there are more than `MAX_COLUMNS` columns, or the
+        arrays do not match.
+    """
     cdef ByteView view = readable(src)
     cdef lc_bytes source
     cdef int64_t n = starts.shape[0], count = wanted.shape[0], c
@@ -104,7 +197,7 @@ def columns(src, const int64_t[::1] starts not None, const int64_t[::1] ends not
         raise CodecError(f"{count} columns, more than {LC_RECORD_COLUMNS}")
     for c in range(count):
         if not LC_RECORD_LAST <= wanted[c, 2] <= LC_RECORD_SIGNS:
-            raise CodecError(f"column {c} wants {wanted[c, 2]}, which no column can")
+            raise CodecError(f"column {c} asks for {wanted[c, 2]}, which is not one of LAST to SIGNS")
     if n == 0 or count == 0:
         return
     source.data, source.size = view.data, view.size

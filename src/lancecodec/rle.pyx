@@ -1,4 +1,10 @@
-"""Run-length encoding: a page of mini-block chunks, one chunk, or one block."""
+"""Run-length encoding: a page of mini-block chunks, one chunk, or one block.
+
+An entry is a value of 8, 16, 32 or 64 bits and the length of its run. Lengths have 8 bits (2.3 also allows 16 and 32);
+longer runs need several entries. Values are bit patterns: a floating-point number is treated as an integer of the same
+width. In all functions `bits` is the size of a value and `length_bits` the size of a length. Other sizes raise
+`CodecError`.
+"""
 
 from libc.stdint cimport int64_t, uint8_t
 
@@ -39,9 +45,9 @@ cdef extern from "kernels/bits.h" nogil:
 
 cdef int check_widths(int64_t bits, int64_t length_bits) except -1:
     if bits not in (8, 16, 32, 64):
-        raise CodecError(f"run-length encoding has no values of {bits} bits, only of 8, 16, 32 and 64")
+        raise CodecError(f"run-length encoding does not support values of {bits} bits, only of 8, 16, 32 and 64")
     if length_bits not in (8, 16, 32):
-        raise CodecError(f"run-length encoding has no lengths of {length_bits} bits, only of 8, 16 and 32")
+        raise CodecError(f"run-length encoding does not support lengths of {length_bits} bits, only of 8, 16 and 32")
     return 0
 
 
@@ -77,6 +83,33 @@ cdef int check_limits(int64_t max_values, int64_t max_bytes, int64_t unit) excep
 
 
 def count(values, int64_t bits, int64_t cut=4096, int64_t length_bits=8):
+    """Count the runs of values, and the entries that they need.
+
+    Parameters
+    ----------
+    values
+        Values of `bits` bits.
+    bits
+        Size of a value.
+    cut
+        Runs are also cut after every `cut` values, as at the ends of chunks. A multiple of 64, or 0 for never.
+    length_bits
+        Size of a length.
+
+    Returns
+    -------
+    runs : int
+        Number of runs without any cuts.
+    entries : int
+        Number of entries, cut every `cut` values and at the maximum length.
+
+    Raises
+    ------
+    CodecError
+        `values` is not a whole number of values.
+    ValueError
+        `cut` is not a multiple of 64.
+    """
     cdef ByteView source = readable(values)
     cdef int64_t n, longest, runs = 0, entries = 0
     check_widths(bits, length_bits)
@@ -91,6 +124,33 @@ def count(values, int64_t bits, int64_t cut=4096, int64_t length_bits=8):
 
 def encode_bound(int64_t n, int64_t bits, int64_t entries, int64_t length_bits=8, int64_t max_values=4096,
                  int64_t max_bytes=8186):
+    """Compute output sizes that are sufficient for `encode`.
+
+    Parameters
+    ----------
+    n
+        Number of values.
+    bits
+        Size of a value.
+    entries
+        Number of entries that `count` returned for the same `length_bits`.
+    length_bits
+        Size of a length.
+    max_values, max_bytes
+        As for `encode`.
+
+    Returns
+    -------
+    tuple of int
+        Size of the run values in bytes, size of the run lengths in bytes, number of chunks.
+
+    Raises
+    ------
+    CodecError
+        The number of values or entries is out of range.
+    ValueError
+        `max_values` or `max_bytes` is out of range.
+    """
     cdef int64_t unit, smallest = 64, most
     check_widths(bits, length_bits)
     unit = bits // 8 + length_bits // 8
@@ -106,6 +166,42 @@ def encode_bound(int64_t n, int64_t bits, int64_t entries, int64_t length_bits=8
 def encode(values, int64_t bits, out_values, out_lengths, int64_t[::1] value_ends not None,
            int64_t[::1] length_ends not None, int64_t[::1] counts not None, int64_t length_bits=8,
            int64_t max_values=4096, int64_t max_bytes=8186):
+    """Encode a page as chunks, divided like the chunks of the reference implementation.
+
+    A chunk takes all remaining values if there are at most `max_values` of them and their entries have at most
+    `max_bytes` bytes. Otherwise it takes the largest power of two of values for which both are true.
+
+    Parameters
+    ----------
+    values
+        Values of `bits` bits.
+    bits
+        Size of a value.
+    out_values, out_lengths
+        Outputs for the run values and run lengths of all chunks, back to back. `encode_bound` computes their sizes.
+    value_ends, length_ends
+        Output int64 arrays with an entry per chunk: the byte offset of its end in the two outputs.
+    counts
+        Output int64 array with an entry per chunk: its number of values.
+    length_bits
+        Size of a length.
+    max_values
+        Largest number of values in a chunk: a power of two from 64 to 32768.
+    max_bytes
+        Largest size of the entries of a chunk in bytes, at least the size of 64 entries.
+
+    Returns
+    -------
+    int
+        Number of chunks.
+
+    Raises
+    ------
+    CodecError
+        An output is too small, or `values` is not a whole number of values.
+    ValueError
+        `max_values` or `max_bytes` is out of range.
+    """
     cdef ByteView source = readable(values), runs = writable(out_values), lengths = writable(out_lengths)
     cdef lc_runs_page page
     cdef int64_t i, made, places = min(value_ends.shape[0], length_ends.shape[0], counts.shape[0])
@@ -132,6 +228,30 @@ def encode(values, int64_t bits, out_values, out_lengths, int64_t[::1] value_end
 
 
 def decode(values, lengths, int64_t n, int64_t bits, out, int64_t length_bits=8, bint strict=False):
+    """Decode the entries of one chunk.
+
+    Parameters
+    ----------
+    values, lengths
+        Run values and run lengths, the same number of each.
+    n
+        Number of values.
+    bits
+        Size of a value.
+    out
+        Output of at least ``n * bits / 8`` bytes. Bytes behind the values keep their content.
+    length_bits
+        Size of a length.
+    strict
+        Whether the lengths must add up to exactly n. Otherwise they may exceed n, because old releases of the reference
+        implementation kept the whole last run of a chunk.
+
+    Raises
+    ------
+    CodecError
+        The buffers are not whole entries or do not match, a length is 0, the lengths do not add up, or `out` is too
+        small.
+    """
     cdef ByteView runs = readable(values), sizes = readable(lengths), target = writable(out)
     cdef int64_t entries
     cdef int problem
@@ -146,6 +266,31 @@ def decode(values, lengths, int64_t n, int64_t bits, out, int64_t length_bits=8,
 
 def decode_page(values, const int64_t[::1] value_ends not None, lengths, const int64_t[::1] length_ends not None,
                 const int64_t[::1] counts not None, int64_t bits, out):
+    """Decode a page that `encode` wrote with lengths of 8 bits.
+
+    Parameters
+    ----------
+    values, lengths
+        Run values and run lengths of all chunks, back to back.
+    value_ends, length_ends
+        int64 arrays with the byte offset of the end of each chunk in `values` and `lengths`.
+    counts
+        int64 array with the number of values of each chunk.
+    bits
+        Size of a value.
+    out
+        Output for all values.
+
+    Returns
+    -------
+    int
+        Number of values.
+
+    Raises
+    ------
+    CodecError
+        A chunk is outside of its buffers or is damaged, the arrays do not match, or `out` is too small.
+    """
     cdef ByteView runs = readable(values), sizes = readable(lengths), target = writable(out)
     cdef int64_t i, chunks = counts.shape[0], done = 0, v = 0, s = 0, width
     cdef lc_bytes[2] chunk
@@ -176,6 +321,28 @@ def decode_page(values, const int64_t[::1] value_ends not None, lengths, const i
 
 def take(values, lengths, int64_t n, int64_t bits, const int64_t[::1] positions not None, out,
          int64_t length_bits=8):
+    """Decode the values at given positions of one chunk, without decoding the others.
+
+    Parameters
+    ----------
+    values, lengths
+        Run values and run lengths, the same number of each.
+    n
+        Number of values in the chunk.
+    bits
+        Size of a value.
+    positions
+        int64 array of positions below `n`, in any order.
+    out
+        Output with room for a value per position.
+    length_bits
+        Size of a length.
+
+    Raises
+    ------
+    CodecError
+        A position is outside of the chunk, the buffers are not whole entries or do not match, or `out` is too small.
+    """
     cdef ByteView runs = readable(values), sizes = readable(lengths), target = writable(out)
     cdef int64_t entries, wanted = positions.shape[0], bad
     cdef int problem
@@ -194,13 +361,53 @@ def take(values, lengths, int64_t n, int64_t bits, const int64_t[::1] positions 
 
 
 def block_size(int64_t entries, int64_t bits):
+    """Compute the size of a block.
+
+    Parameters
+    ----------
+    entries
+        Number of entries, as ``count(values, bits, cut=0)`` returns it.
+    bits
+        Size of a value.
+
+    Returns
+    -------
+    int
+        Size in bytes.
+
+    Raises
+    ------
+    CodecError
+        `entries` is out of range.
+    """
     check_widths(bits, 8)
     if entries < 0 or entries > 1 << 56:
-        raise CodecError(f"no block has {entries} entries")
+        raise CodecError(f"a block of {entries} entries is not supported")
     return 8 + entries * (bits // 8 + 1)
 
 
 def encode_block(values, int64_t bits, out):
+    """Encode values as one block: u64 size of the run values, run values, run lengths of 8 bits.
+
+    Parameters
+    ----------
+    values
+        Values of `bits` bits.
+    bits
+        Size of a value.
+    out
+        Output of at least ``block_size(entries, bits)`` bytes.
+
+    Returns
+    -------
+    int
+        Number of bytes written.
+
+    Raises
+    ------
+    CodecError
+        `values` is not a whole number of values, or `out` is too small.
+    """
     cdef ByteView source = readable(values), target = writable(out)
     cdef lc_runs_page page
     cdef int64_t runs = 0, entries = 0, size
@@ -223,6 +430,24 @@ def encode_block(values, int64_t bits, out):
 
 
 def decode_block(data, int64_t n, int64_t bits, out):
+    """Decode a block that `encode_block` wrote. The lengths must add up to exactly n.
+
+    Parameters
+    ----------
+    data
+        The block.
+    n
+        Number of values.
+    bits
+        Size of a value.
+    out
+        Output of at least ``n * bits / 8`` bytes.
+
+    Raises
+    ------
+    CodecError
+        The block is damaged, or `out` is too small.
+    """
     cdef ByteView source = readable(data), target = writable(out)
     cdef int problem
     check_widths(bits, 8)

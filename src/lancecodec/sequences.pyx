@@ -1,4 +1,8 @@
-"""Sequences of 2.3: ranges, deltas, dictionaries, and the frames around the parts of nested ones."""
+"""Sequences of version 2.3: ranges, deltas and dictionaries of integers, and the frames of nested sequences.
+
+Sequences are offsets, positions and counts: unsigned integers of 32 or 64 bits (`bits`), little-endian. Other widths,
+and values that do not fit them, raise `CodecError`.
+"""
 
 from libc.stdint cimport int64_t, uint8_t, uint64_t
 
@@ -21,7 +25,7 @@ cdef int64_t MAX_ITEMS = 4096
 
 cdef int64_t width_of(int64_t bits) except -1:
     if bits != 32 and bits != 64:
-        raise CodecError(f"sequences have no values of {bits} bits, only of 32 and 64")
+        raise CodecError(f"sequences do not support values of {bits} bits, only of 32 and 64")
     return bits // 8
 
 
@@ -38,20 +42,59 @@ cdef int64_t values_of(int64_t size, int64_t bits) except -1:
 
 
 def decode_range(uint64_t start, uint64_t step, int64_t n, int64_t bits, out):
+    """Write the values of a range: ``start + i * step`` for i from 0 to ``n - 1``.
+
+    Parameters
+    ----------
+    start
+        First value.
+    step
+        Difference between values, positive.
+    n
+        Number of values, at least 2.
+    bits
+        Size of a value: 32 or 64.
+    out
+        Output of at least ``n * bits / 8`` bytes.
+
+    Raises
+    ------
+    CodecError
+        An argument is out of range, a value does not fit `bits`, or `out` is too small.
+    """
     cdef ByteView target = writable(out)
     cdef int problem
     check_output(target.size, n, bits)
     if n < 2 or step == 0:
-        raise CodecError(f"a range of {n} values with step {step}: it has at least 2, and steps up")
+        raise CodecError(f"a range of {n} values with step {step}: at least 2 values and a positive step are needed")
     with nogil:
         problem = lc_range_fill(bits, start, step, n, target.data)
     if problem == LC_BAD_COUNT:
-        raise CodecError(f"a range of {n} values from {start} on with step {step} leaves {bits} bits")
+        raise CodecError(f"a range of {n} values from {start} on with step {step} does not fit {bits} bits")
     if problem:
         fail(problem, "range")
 
 
 def range_of(values, int64_t bits):
+    """Check whether values are a range.
+
+    Parameters
+    ----------
+    values
+        Values of `bits` bits.
+    bits
+        Size of a value: 32 or 64.
+
+    Returns
+    -------
+    tuple of int or None
+        Start and step, or None if the values are not a range.
+
+    Raises
+    ------
+    CodecError
+        `values` is not a whole number of values.
+    """
     cdef ByteView source = readable(values)
     cdef int64_t n = values_of(source.size, bits)
     cdef uint64_t step, start
@@ -64,43 +107,100 @@ def range_of(values, int64_t bits):
 
 
 def decode_delta(uint64_t base, deltas, int64_t bits, out):
+    """Write a first value and its sums with the deltas that follow.
+
+    Parameters
+    ----------
+    base
+        First value.
+    deltas
+        n - 1 deltas of `bits` bits, at least one.
+    bits
+        Size of a value: 32 or 64.
+    out
+        Output of at least ``n * bits / 8`` bytes.
+
+    Raises
+    ------
+    CodecError
+        There are no deltas, a value does not fit `bits`, or `out` is too small.
+    """
     cdef ByteView source = readable(deltas), target = writable(out)
     cdef int64_t n = values_of(source.size, bits) + 1
     cdef int problem
     check_output(target.size, n, bits)
     if n < 2 or base > lc_sequence_top(bits):
-        raise CodecError(f"deltas of {n} values of {bits} bits from {base} on: there are at least 2, of that width")
+        raise CodecError(f"deltas of {n} values of {bits} bits from {base} on: at least 2 values that fit are needed")
     with nogil:
         problem = lc_delta_expand(bits, base, source.data, n, target.data)
     if problem == LC_BAD_COUNT:
-        raise CodecError(f"the sum of {n - 1} deltas from {base} on leaves {bits} bits")
+        raise CodecError(f"the sum of {n - 1} deltas from {base} on does not fit {bits} bits")
     if problem:
         fail(problem, "delta")
 
 
 def encode_delta(values, int64_t bits, out):
+    """Write the differences of ascending values.
+
+    Parameters
+    ----------
+    values
+        n values of `bits` bits, at least 2, that do not descend.
+    bits
+        Size of a value: 32 or 64.
+    out
+        Output of at least ``(n - 1) * bits / 8`` bytes.
+
+    Returns
+    -------
+    int
+        The first value.
+
+    Raises
+    ------
+    CodecError
+        There are fewer than 2 values, the values descend, or `out` is too small.
+    """
     cdef ByteView source = readable(values), target = writable(out)
     cdef int64_t n = values_of(source.size, bits)
     cdef int problem
     if n < 2:
-        raise CodecError(f"{n} values have no deltas")
+        raise CodecError(f"{n} values do not have deltas, at least 2 are needed")
     check_output(target.size, n - 1, bits)
     with nogil:
         problem = lc_delta_take(bits, source.data, n, target.data)
     if problem == LC_BAD_COUNT:
-        raise CodecError("values that descend have no deltas")
+        raise CodecError("descending values cannot be encoded as deltas")
     if problem:
         fail(problem, "delta")
     return int.from_bytes(source.data[:bits // 8], "little")
 
 
 def decode_dictionary(indices, items, int64_t bits, out):
+    """Write the item of each dictionary index.
+
+    Parameters
+    ----------
+    indices
+        n indices of 32 bits.
+    items
+        1 to 4096 items of `bits` bits.
+    bits
+        Size of an item: 32 or 64.
+    out
+        Output of at least ``n * bits / 8`` bytes.
+
+    Raises
+    ------
+    CodecError
+        An index has no item, the number of items is out of range, or `out` is too small.
+    """
     cdef ByteView source = readable(indices), entries = readable(items), target = writable(out)
     cdef int64_t n = values_of(source.size, 32), count = values_of(entries.size, bits)
     cdef int problem
     check_output(target.size, n, bits)
     if count < 1 or count > MAX_ITEMS:
-        raise CodecError(f"a sequence dictionary of {count} items: it has 1 to {MAX_ITEMS}")
+        raise CodecError(f"a sequence dictionary must have 1 to {MAX_ITEMS} items, not {count}")
     with nogil:
         problem = lc_sequence_dictionary(bits, source.data, n, entries.data, count, target.data)
     if problem:
@@ -108,6 +208,23 @@ def decode_dictionary(indices, items, int64_t bits, out):
 
 
 def rle_frame(data):
+    """Split the payload of a run-length sequence: u64 size of the run values, run values, run lengths.
+
+    Parameters
+    ----------
+    data
+        The payload.
+
+    Returns
+    -------
+    tuple of int
+        Byte offsets at which the run values begin, at which they end and the run lengths begin, and at which those end.
+
+    Raises
+    ------
+    CodecError
+        The payload is too short.
+    """
     cdef ByteView source = readable(data)
     if source.size < 8:
         raise CodecError(f"a run-length frame of {source.size} bytes has no size in front")
@@ -118,6 +235,23 @@ def rle_frame(data):
 
 
 def dictionary_frame(data):
+    """Split the payload of a dictionary sequence: u64 sizes of the indices and of the items, indices, items.
+
+    Parameters
+    ----------
+    data
+        The payload.
+
+    Returns
+    -------
+    tuple of int
+        Byte offsets at which the indices begin, at which they end and the items begin, and at which those end.
+
+    Raises
+    ------
+    CodecError
+        The sizes do not match the payload.
+    """
     cdef ByteView source = readable(data)
     if source.size < 16:
         raise CodecError(f"a dictionary frame of {source.size} bytes has no sizes in front")
@@ -130,14 +264,54 @@ def dictionary_frame(data):
 
 
 def runs_of_constant(int64_t length, int64_t n):
+    """Compute the number of runs of equal length that make up n values.
+
+    Parameters
+    ----------
+    length
+        Length of a run, at least 1.
+    n
+        Number of values.
+
+    Returns
+    -------
+    int
+        Number of runs.
+
+    Raises
+    ------
+    CodecError
+        The runs do not make up exactly n values.
+    """
     if length < 1 or n < 0 or n % length:
         raise CodecError(f"runs of {length} values do not make up {n} values")
     return n // length
 
 
 def runs_of_range(uint64_t start, uint64_t step, int64_t n):
+    """Compute the number of runs of lengths ``start``, ``start + step``, ... that make up n values.
+
+    Parameters
+    ----------
+    start
+        Length of the first run, at least 1.
+    step
+        Difference between lengths, at least 1.
+    n
+        Number of values.
+
+    Returns
+    -------
+    int
+        Number of runs.
+
+    Raises
+    ------
+    CodecError
+        The runs do not make up exactly n values.
+    """
     if start == 0 or step == 0 or n < 0:
-        raise CodecError(f"run lengths {start}, {start} + {step}, ... of {n} values: all must be positive, and rise")
+        raise CodecError(f"run lengths {start}, {start} + {step}, ... of {n} values: all must be positive, ascending")
     low, high, first, by = 0, n, int(start), int(step)
     while low < high:
         middle = (low + high) // 2

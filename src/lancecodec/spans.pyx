@@ -1,4 +1,10 @@
-"""Runs of values at any places of one buffer, one after the other: what a file of many small pages is read by."""
+"""Spans: runs of values at any positions of one buffer, copied back to back. Files with many small pages are read with
+it.
+
+Span k is ``counts[k]`` consecutive values from ``positions[k]`` on. A scan has a span for each page; single rows are
+spans of one value each. Spans may be in any order, overlap, and be at any address. An empty span may have any position.
+The source may be a mapped file that changes during a call; `positions` and `counts` must not change.
+"""
 
 from libc.stdint cimport int64_t, uint8_t
 
@@ -33,7 +39,7 @@ cdef extern from "kernels/spans.h" nogil:
 
 
 cdef class _Spans:
-    """Spans of one buffer, and the words for what is wrong with one of them."""
+    """Spans of one buffer, and the error messages about them."""
 
     cdef ByteView view
     cdef lc_bytes source
@@ -44,7 +50,7 @@ cdef class _Spans:
         self.view = readable(src)
         self.source.data, self.source.size = self.view.data, self.view.size
         if positions.shape[0] != counts.shape[0]:
-            raise CodecError(f"{positions.shape[0]} positions do not go with {counts.shape[0]} counts")
+            raise CodecError(f"{positions.shape[0]} positions do not match {counts.shape[0]} counts")
         self.positions, self.counts = positions, counts
         self.spans.positions, self.spans.counts = &positions[0], &counts[0]
         self.spans.n = counts.shape[0]
@@ -66,6 +72,26 @@ cdef class _Spans:
 
 
 def fixed(src, positions, counts, int64_t width, out):
+    """Copy the fixed-width values of spans.
+
+    Parameters
+    ----------
+    src
+        Source buffer.
+    positions
+        int64 array with the byte offset of the first value of each span.
+    counts
+        int64 array with the number of values of each span.
+    width
+        Size of a value in bytes. With a width of 1, counts are numbers of bytes.
+    out
+        Output of at least ``sum(counts) * width`` bytes. Bytes behind the last value may be overwritten.
+
+    Raises
+    ------
+    CodecError
+        A count is negative, a span is outside of `src`, or `out` is too small.
+    """
     cdef _Spans spans = _Spans(src, positions, counts)
     cdef ByteView target = writable(out)
     cdef int64_t bad = 0
@@ -82,6 +108,24 @@ def fixed(src, positions, counts, int64_t width, out):
 
 
 def bits(src, positions, counts, out):
+    """Copy the bits of spans. Unused bits of the last byte of the output become 0.
+
+    Parameters
+    ----------
+    src
+        Source buffer. Bit b is bit ``b % 8`` of byte ``b // 8``.
+    positions
+        int64 array with the first bit of each span.
+    counts
+        int64 array with the number of bits of each span.
+    out
+        Output bitmap of at least ``ceil(sum(counts) / 8)`` bytes.
+
+    Raises
+    ------
+    CodecError
+        A count is negative, a span is outside of `src`, or `out` is too small.
+    """
     cdef _Spans spans = _Spans(src, positions, counts)
     cdef ByteView target = writable(out)
     cdef int64_t bad = 0
@@ -94,6 +138,41 @@ def bits(src, positions, counts, out):
 
 def offsets(src, positions, counts, bint wide, bint out_wide, out, int64_t[::1] starts not None,
             int64_t[::1] sizes not None):
+    """Join the offsets of variable-width values or lists. A span of n > 0 values has n + 1 stored offsets.
+
+    Ranges between those of the spans are left out, so span k covers ``sizes[k]`` bytes or items.
+
+    Parameters
+    ----------
+    src
+        Source buffer.
+    positions
+        int64 array with the byte offset of the first stored offset of each span.
+    counts
+        int64 array with the number of values of each span.
+    wide
+        Whether stored offsets are signed integers of 64 bits instead of 32.
+    out_wide
+        Whether the offsets written have 64 bits instead of 32.
+    out
+        Output with one offset more than there are values: 0, then the end of each value.
+    starts, sizes
+        Output int64 arrays with an entry per span: its first stored offset, and the last minus the first. Both are 0
+        for an empty span, which is not read. As positions and counts for `fixed` they copy the bytes of strings.
+
+    Returns
+    -------
+    int
+        Sum of `sizes`, which is the last offset.
+
+    Raises
+    ------
+    CodecError
+        Stored offsets decrease or are negative, a count is negative, a span is outside of `src`, or an output is too
+        small. The function does not check that the values are inside a buffer.
+    OffsetOverflowError
+        The sum of `sizes` does not fit the offsets.
+    """
     cdef _Spans spans = _Spans(src, positions, counts)
     cdef ByteView target = writable(out)
     cdef int64_t bad = 0, total = 0, room = target.size // (8 if out_wide else 4) - 1
@@ -113,6 +192,29 @@ def offsets(src, positions, counts, bint wide, bint out_wide, out, int64_t[::1] 
 
 
 def empties(offsets, bint wide, int64_t n, out_validity):
+    """Compute a bitmap of the values that are not empty. In old files an empty string is null.
+
+    Parameters
+    ----------
+    offsets
+        ``n + 1`` ascending offsets of 32 bits, or 64 if `wide`.
+    wide
+        Whether the offsets have 64 bits.
+    n
+        Number of values.
+    out_validity
+        Output bitmap of at least ``ceil(n / 8)`` bytes. Unused bits of the last byte become 0.
+
+    Returns
+    -------
+    int
+        Number of empty values.
+
+    Raises
+    ------
+    CodecError
+        `n` is negative, or a buffer is too small.
+    """
     cdef ByteView ends = readable(offsets), target = writable(out_validity)
     cdef int64_t empty
     if n < 0 or ends.size // (8 if wide else 4) <= n:
@@ -125,7 +227,24 @@ def empties(offsets, bint wide, int64_t n, out_validity):
 
 
 cdef class BatchPages:
-    """The pages of one field of a table in batches, for reads of few rows."""
+    """Pages of one field of a table that is stored in batches, for reading single rows.
+
+    Parameters
+    ----------
+    src
+        Content of the file.
+    starts
+        int64 array with the first row of each batch, beginning with 0, then the number of rows.
+    positions, lengths
+        int64 arrays with the first byte and the number of values of the page of each batch. They must not change.
+    bits
+        Size of a value in bits: 1 or a multiple of 8.
+
+    Raises
+    ------
+    CodecError
+        The arrays do not match, or a page starts outside of the file.
+    """
 
     cdef ByteView view
     cdef lc_bytes source
@@ -144,7 +263,7 @@ cdef class BatchPages:
         self.pages.n = positions.shape[0]
         if starts.shape[0] != self.pages.n + 1 or lengths.shape[0] != self.pages.n:
             raise CodecError(
-                f"{starts.shape[0]} starts, {self.pages.n} positions and {lengths.shape[0]} lengths do not go together"
+                f"{starts.shape[0]} starts, {self.pages.n} positions and {lengths.shape[0]} lengths do not match"
             )
         self.pages.starts, self.pages.positions, self.pages.lengths = &starts[0], &positions[0], &lengths[0]
         for address in (<size_t>self.pages.starts, <size_t>self.pages.positions, <size_t>self.pages.lengths):
@@ -155,20 +274,34 @@ cdef class BatchPages:
         room = (2**62) // max(self.pages.width, 1)
         for k in range(self.pages.n):
             if positions[k] < 0 or positions[k] > self.source.size or lengths[k] < 0 or starts[k] > starts[k + 1]:
-                raise CodecError(f"batch {k}: a page of {lengths[k]} values at byte {positions[k]} cannot be")
+                raise CodecError(f"batch {k}: a page of {lengths[k]} values at byte {positions[k]} is not possible")
             if lengths[k] > room:
-                raise CodecError(f"batch {k}: a page of {lengths[k]} values of {bits} bits cannot be")
+                raise CodecError(f"batch {k}: a page of {lengths[k]} values of {bits} bits is too large")
         if starts[0] != 0:
-            raise CodecError(f"the first batch starts with row {starts[0]}")
+            raise CodecError(f"the first batch must start with row 0, not {starts[0]}")
 
     cdef int reject(self, int problem, int64_t row) except -1:
         if problem == LC_BATCH_ROW:
-            raise CodecError(f"there is no row {row} among {self.starts[self.pages.n]}")
+            raise CodecError(f"row {row} is outside of {self.starts[self.pages.n]} rows")
         if problem == LC_BATCH_SHORT:
             raise CodecError(f"the page of row {row} has fewer values than its batch has rows")
         raise CodecError(f"row {row}: its value is not within the buffer of {self.source.size} bytes")
 
     def locate(self, const int64_t[::1] rows not None, int64_t[::1] out not None):
+        """Compute the position of the value of each row.
+
+        Parameters
+        ----------
+        rows
+            int64 array of row numbers, in any order.
+        out
+            Output int64 array with an entry per row: the position in bytes, or in bits for values of 1 bit.
+
+        Raises
+        ------
+        CodecError
+            A row does not exist, its page has fewer values, or `out` is too small.
+        """
         cdef int64_t n = rows.shape[0], bad = 0
         cdef int problem
         if out.shape[0] < n:
@@ -181,6 +314,21 @@ cdef class BatchPages:
             self.reject(problem, rows[bad])
 
     def take(self, const int64_t[::1] rows not None, out):
+        """Copy the values of given rows, back to back.
+
+        Parameters
+        ----------
+        rows
+            int64 array of row numbers, in any order.
+        out
+            Output with room for a value per row. Bytes behind the last value may be overwritten. Unused bits of the
+            last byte become 0.
+
+        Raises
+        ------
+        CodecError
+            A row does not exist, its page has fewer values, a value is outside of the file, or `out` is too small.
+        """
         cdef ByteView target = writable(out)
         cdef int64_t n = rows.shape[0], bad = 0
         cdef int problem

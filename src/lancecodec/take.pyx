@@ -1,4 +1,14 @@
-"""Random access to many columns of many fragments at once: row numbers in, Arrow arrays out."""
+"""Random access to many columns of many fragments at once: row numbers in, Arrow arrays out.
+
+A `RowTaker` holds the fragments of a table, a `FragmentTaker` its columns, and a `ColumnTaker` its pages. Fragments and
+pages are opened by callbacks when one of their rows is requested, and are cached. One call sorts the rows, finds the
+fragment and page of each, and fills the buffers of a column with the values in the requested order.
+
+A column that cannot be taken here becomes *missing*: the callback returns None for a page, or a page is damaged. The
+caller then reads it in another way, which reports what is wrong. Objects may be used from several threads.
+
+`ADDRESSES` stands for a column of 64-bit row addresses (fragment id in the upper half) in a `FragmentTaker`.
+"""
 
 cimport cython
 from cpython.list cimport PyList_GET_ITEM, PyList_GET_SIZE
@@ -65,19 +75,19 @@ cdef uint64_t[256] automaton
 lc_utf8_fill(automaton)
 
 cdef array.array INTEGERS = array.array("q")
-#: Up to so many rows, of about so many bytes, are taken without letting go of the interpreter, which others would
-#: not give back at once.
+#: Up to this many rows of about this many bytes are taken without releasing the GIL, which other threads would not give
+#: back at once.
 cdef int64_t FEW_ROWS = 128
 cdef int64_t FEW_BYTES = 1 << 18
-#: What became of a column: nothing yet, it cannot be had (any more), it is there, a thread is at it.
+#: State of a column: not decoded yet, missing (or exported), decoded, being decoded by a thread.
 cdef enum:
     OPEN
     MISSING
     DECODED
     DECODING
-#: Fragments that are remembered at most.
+#: Largest number of fragments in the cache.
 cdef int64_t MOST_FRAGMENTS = 1 << 16
-#: Most bytes of a value.
+#: Largest size of a value in bytes.
 cdef int64_t MAX_WIDTH = 1 << 40
 
 
@@ -85,7 +95,30 @@ cdef int64_t MAX_WIDTH = 1 << 40
 
 @cython.final
 cdef class ColumnTaker:
-    """The pages of a column, each opened when a row of it is asked for."""
+    """Pages of one column of a fragment.
+
+    Parameters
+    ----------
+    starts
+        First row of each page, beginning with 0, then the number of rows.
+    width
+        Size of a value in bytes; 0 for booleans, -1 for values that vary in size.
+    open_page
+        Callback that takes the number of a page and returns a `PageTaker`, or None if the page is not supported. It is
+        called once per page, or more often if threads race.
+
+    Attributes
+    ----------
+    width : int
+        The argument.
+
+    Raises
+    ------
+    CodecError
+        `starts` does not begin with 0, or a page has no rows.
+    MemoryError
+        There is not enough memory.
+    """
 
     cdef const int64_t *firsts
     cdef int64_t *memory
@@ -106,7 +139,7 @@ cdef class ColumnTaker:
             self.memory[i] = starts[i]
         self.firsts = self.memory
         if self.count < 0 or self.firsts[0] != 0:
-            raise CodecError("a column has the first row of each page, from 0 on, and the number of rows")
+            raise CodecError("the starts of a column must begin with 0")
         for i in range(self.count):
             if self.firsts[i + 1] <= self.firsts[i]:
                 raise CodecError(f"page {i} of a column has no rows")
@@ -120,10 +153,11 @@ cdef class ColumnTaker:
 
     @property
     def num_rows(self):
+        """Number of rows."""
         return self.firsts[self.count]
 
     cdef const lc_take_page *page(self, int64_t number) except? NULL:
-        """The page, NULL if its rows cannot be taken here."""
+        """Return the page, or NULL if its rows cannot be taken here."""
         cdef PageTaker opened
         if self.known[number] != NULL:
             return self.known[number]
@@ -131,12 +165,12 @@ cdef class ColumnTaker:
         if made is self:
             made = self.pages.setdefault(number, self.open_page(number))
             if len(self.pages) == self.count:
-                self.open_page = None  # with all that it holds
+                self.open_page = None  # releases all objects that it refers to
         if made is None:
             return NULL
         opened = made
         if opened.page.width != self.width or opened.page.rows != self.firsts[number + 1] - self.firsts[number]:
-            raise CodecError(f"page {number} has {opened.page.rows} rows of {opened.page.width} bytes, its column says "
+            raise CodecError(f"page {number} has {opened.page.rows} rows of {opened.page.width} bytes instead of "
                              f"{self.firsts[number + 1] - self.firsts[number]} of {self.width}")
         self.known[number] = &opened.page
         return self.known[number]
@@ -144,7 +178,24 @@ cdef class ColumnTaker:
 
 @cython.final
 cdef class FragmentTaker:
-    """The columns of a fragment, and which of its rows are deleted."""
+    """Columns of a fragment, and its deleted rows.
+
+    Parameters
+    ----------
+    columns
+        A `ColumnTaker` for each column of the `RowTaker`; None if it cannot be taken, `ADDRESSES` for row addresses.
+    rows
+        Number of rows including deleted ones.
+    fragment_id
+        Id of the fragment, used in row addresses; less than 2**32.
+    deleted
+        int64 buffer with the deleted rows, ascending, or None.
+
+    Raises
+    ------
+    CodecError
+        A column has another number of rows, or an argument is out of range.
+    """
 
     cdef list columns
     cdef ByteView view
@@ -173,23 +224,48 @@ cdef int parse_shape(object given, lc_column_shape *shape) except -1:
     cdef int64_t width, most, i
     width, wide, text, dimensions, listed = given
     if listed not in (0, 4, 8):
-        raise CodecError(f"offsets of lists have 4 or 8 bytes, not {listed}")
+        raise CodecError(f"offsets of lists must have 4 or 8 bytes, not {listed}")
     shape.listed = listed
     if not -1 <= width <= MAX_WIDTH or len(dimensions) > LC_COLUMN_LISTS or (dimensions and width <= 0):
-        raise CodecError(f"a column of values of {width} bytes in lists of {list(dimensions)}")
+        raise CodecError(f"a column of values of {width} bytes in lists of {list(dimensions)} is not supported")
     shape.width, shape.wide, shape.text, shape.lists = width, wide, text, len(dimensions)
     most = 8 * width
     for i in range(shape.lists):
         shape.dimensions[i] = dimensions[i]
         if not 1 <= shape.dimensions[i] <= most:
-            raise CodecError(f"values of {width} bytes are no lists of {list(dimensions)}")
+            raise CodecError(f"values of {width} bytes cannot be lists of {list(dimensions)}")
         most //= shape.dimensions[i]
     return 0
 
 
 @cython.final
 cdef class RowTaker:
-    """Takes rows of some columns of a table."""
+    """Random access to the rows of some columns of a table.
+
+    Parameters
+    ----------
+    shapes
+        For each column a tuple ``(width, wide, text, dimensions, listed)``: the size of a value in bytes (as for
+        `ColumnTaker`), whether its offsets have 64 bits, whether it is UTF-8, the dimensions of the fixed-size lists
+        that a value consists of, outermost first, and the size of the offsets of lists of such values in bytes (4 or 8,
+        0 if there are no lists).
+    starts
+        int64 buffer with the number of live rows in front of each fragment, then of all.
+    open_fragment
+        Callback that takes the position of a fragment and returns a `FragmentTaker`.
+
+    Attributes
+    ----------
+    num_columns : int
+        Number of columns.
+
+    Raises
+    ------
+    CodecError
+        A shape is not supported, or `starts` decrease.
+    MemoryError
+        There is not enough memory.
+    """
 
     cdef lc_column_shape *shapes
     cdef readonly int64_t num_columns
@@ -211,18 +287,19 @@ cdef class RowTaker:
         self.starts, self.num_fragments = <const int64_t *>self.view.data, self.view.size // 8 - 1
         check_aligned(self.starts)
         if self.num_fragments < 0 or self.starts[0] != 0:
-            raise CodecError("a table has the number of rows before each fragment, and that of all")
+            raise CodecError("the starts of a table must begin with 0")
         for i in range(self.num_fragments):
             if self.starts[i + 1] < self.starts[i]:
-                raise CodecError(f"fragment {i} has no number of rows")
+                raise CodecError(f"the starts of a table decrease at fragment {i}")
         if self.num_rows > 2**62:
-            raise CodecError(f"nobody has {self.num_rows} rows")
+            raise CodecError(f"{self.num_rows} rows are not supported")
 
     def __dealloc__(self):
         free(self.shapes)
 
     @property
     def num_rows(self):
+        """Number of live rows of all fragments."""
         return self.starts[self.num_fragments]
 
     cdef FragmentTaker fragment(self, int64_t position):
@@ -238,6 +315,27 @@ cdef class RowTaker:
         return known
 
     def numbers(self, const int64_t[::1] rows not None):
+        """Find live rows by their number in the table.
+
+        Parameters
+        ----------
+        rows
+            int64 array of row numbers, at least one, in any order.
+
+        Returns
+        -------
+        TakenRows
+            The rows, to be decoded.
+
+        Raises
+        ------
+        IndexError
+            A number is outside of the table.
+        CodecError
+            `rows` is empty, or a fragment does not match the table.
+        MemoryError
+            There is not enough memory.
+        """
         cdef TakenRows taken
         check_aligned(&rows[0])
         taken = begin(self, &rows[0], rows.shape[0])
@@ -247,18 +345,45 @@ cdef class RowTaker:
         return taken
 
     def places(self, const int64_t[::1] rows not None):
+        """Find rows by the position of their fragment and their number in it. Deleted rows are found too.
+
+        Parameters
+        ----------
+        rows
+            int64 array of ``position of the fragment << 32 | row``, at least one, in any order.
+
+        Returns
+        -------
+        TakenRows
+            The rows, to be decoded.
+
+        Raises
+        ------
+        IndexError
+            A fragment does not exist.
+        CodecError
+            `rows` is empty, a row is outside of its fragment, or a fragment does not match the table.
+        MemoryError
+            There is not enough memory.
+        """
         cdef TakenRows taken
         check_aligned(&rows[0])
         taken = begin(self, &rows[0], rows.shape[0])
         if taken.low < 0 or taken.high >> 32 >= self.num_fragments:
-            raise IndexError(f"there are {self.num_fragments} fragments")
+            raise IndexError(f"a row is outside of {self.num_fragments} fragments")
         taken.find_places()
         return taken
 
 
 @cython.final
 cdef class TakenRows:
-    """Rows on their way: found, then decoded column by column, then exported."""
+    """Rows that were found, and the columns that were decoded for them; the result of `RowTaker.numbers` and `places`.
+
+    Attributes
+    ----------
+    num_rows : int
+        Number of rows.
+    """
 
     cdef RowTaker taker
     cdef int64_t *memory
@@ -273,7 +398,7 @@ cdef class TakenRows:
     cdef uint8_t *states
     cdef list held
     cdef bint given
-    # A copy: the collector may have taken the taker away before the memory is freed.
+    # A copy: the garbage collector may have cleared the taker before the memory is freed.
     cdef int64_t num_columns
 
     def __dealloc__(self):
@@ -289,7 +414,7 @@ cdef class TakenRows:
         free(self.segments)
 
     cdef int find_live(self) except -1:
-        """Fragments of live rows."""
+        """Find the fragments of live rows."""
         cdef const int64_t *starts = self.taker.starts
         cdef int64_t i = 0, stop, position, n = self.num_rows, k
         cdef FragmentTaker fragment
@@ -315,7 +440,7 @@ cdef class TakenRows:
         return 0
 
     cdef int find_places(self) except -1:
-        """Fragments of rows that are given with the position of their fragment."""
+        """Find the fragments of rows that are given with the position of their fragment."""
         cdef int64_t i = 0, stop, position, n = self.num_rows, k
         while i < n:
             position = self.found[i] >> 32
@@ -327,7 +452,7 @@ cdef class TakenRows:
         return 0
 
     cdef int add(self, FragmentTaker fragment, int64_t begin, int64_t end) except -1:
-        """Rows [begin, end) are in a fragment."""
+        """Add rows [begin, end) of a fragment."""
         cdef int64_t c
         cdef lc_column_segment segment
         self.held.append(fragment)
@@ -358,7 +483,7 @@ cdef class TakenRows:
                 self.states[c] = MISSING
                 return 0
             if segment.page.lists != NULL and not self.taker.shapes[c].listed:
-                raise CodecError(f"page {number} of column {c} has lists, its column has none")
+                raise CodecError(f"page {number} of column {c} has lists, but its column does not")
             segment.begin, segment.base = begin, column.firsts[number]
             begin += 1 + lc_rows_find(self.found + begin, end - begin, column.firsts[number + 1] - 1)
             segment.end = begin
@@ -371,13 +496,26 @@ cdef class TakenRows:
         return 0
 
     def decode(self, int64_t column):
+        """Decode a column. Threads may decode different columns at the same time. The GIL is released for larger
+        columns.
+
+        Parameters
+        ----------
+        column
+            Number of the column. A column that is damaged becomes missing.
+
+        Raises
+        ------
+        CodecError
+            There is no such column, or another thread is decoding it.
+        """
         cdef lc_column_rows rows
         cdef int problem
         cdef lc_array *out
         if column < 0 or column >= self.taker.num_columns:
             raise CodecError(f"there is no column {column}")
         if self.states[column] == DECODING:
-            raise CodecError(f"another thread decodes column {column}")
+            raise CodecError(f"another thread is decoding column {column}")
         if self.states[column] != OPEN:
             return
         self.states[column] = DECODING
@@ -391,7 +529,7 @@ cdef class TakenRows:
         self.states[column] = MISSING if problem else DECODED
 
     cdef int64_t expected(self, int64_t column):
-        """About how many bytes the rows of a column have."""
+        """Estimate the size of the rows of a column in bytes."""
         cdef lc_column_segments *segments = self.segments + column
         cdef int64_t i, total = 0
         for i in range(segments.count):
@@ -400,27 +538,62 @@ cdef class TakenRows:
         return total
 
     def decode_all(self):
+        """Decode all columns, one after the other."""
         cdef int64_t c
         for c in range(self.taker.num_columns):
             self.decode(c)
 
     @property
     def missing(self):
+        """List of the columns that are not decoded or could not be decoded, ascending."""
         cdef int64_t c
         return [c for c in range(self.taker.num_columns) if self.states[c] != DECODED]
 
     def column(self, int64_t column):
+        """Return the address of a decoded column.
+
+        Parameters
+        ----------
+        column
+            Number of the column.
+
+        Returns
+        -------
+        int
+            Address of a ``struct ArrowArray`` of the Arrow C data interface. The importer becomes the owner of the
+            buffers.
+
+        Raises
+        ------
+        CodecError
+            There is no such column, or it was not decoded.
+        """
         if column < 0 or column >= self.taker.num_columns or self.states[column] != DECODED:
             raise CodecError(f"there is no column {column}")
         return <uintptr_t>(self.arrays + column)
 
     def batch(self):
+        """Return the address of a struct array of all columns. Single columns are not available afterwards.
+
+        Returns
+        -------
+        int
+            Address of a ``struct ArrowArray`` of the Arrow C data interface. The importer becomes the owner of the
+            buffers.
+
+        Raises
+        ------
+        CodecError
+            A column is missing or was exported before.
+        MemoryError
+            There is not enough memory.
+        """
         cdef int64_t c
         for c in range(self.taker.num_columns):
             if self.states[c] != DECODED or self.arrays[c].release == NULL:
-                raise CodecError(f"column {c} is not there")
+                raise CodecError(f"column {c} was not decoded")
         if self.given:
-            raise CodecError("the columns were given away already")
+            raise CodecError("the columns were exported already")
         if lc_array_make(&self.whole, self.num_rows, 1, self.taker.num_columns) == NULL:
             raise MemoryError(f"{self.taker.num_columns} columns")
         for c in range(self.taker.num_columns):
@@ -432,11 +605,11 @@ cdef class TakenRows:
 
 
 cdef TakenRows begin(RowTaker taker, const int64_t *keys, int64_t n):
-    """Rows in ascending order."""
+    """Start a take: sort the rows."""
     cdef TakenRows taken = TakenRows.__new__(TakenRows)
     cdef int64_t columns = taker.num_columns
     if n == 0:
-        raise CodecError("no rows")
+        raise CodecError("the rows to take are empty")
     taken.taker, taken.num_rows, taken.held, taken.num_columns = taker, n, [], columns
     taken.memory = <int64_t *>malloc(4 * n * sizeof(int64_t))
     taken.segments = <lc_column_segments *>calloc(
@@ -455,7 +628,7 @@ cdef TakenRows begin(RowTaker taker, const int64_t *keys, int64_t n):
 
 
 cdef void order_rows(TakenRows taken, const int64_t *keys) noexcept nogil:
-    """Ascending keys stay where they are. They are looked at in our own memory: the caller's may change meanwhile."""
+    """Sort the keys unless they ascend. A copy is used, because the caller's memory may change during the call."""
     cdef int64_t n = taken.num_rows, i
     memcpy(taken.found, keys, n * sizeof(int64_t))
     if lc_rows_look(taken.found, n, &taken.low, &taken.high):
@@ -467,6 +640,23 @@ cdef void order_rows(TakenRows taken, const int64_t *keys) noexcept nogil:
 
 
 def integers(list values not None):
+    """Convert a list of integers to an int64 array.
+
+    Parameters
+    ----------
+    values
+        List of any objects.
+
+    Returns
+    -------
+    memoryview or None
+        The numbers as int64. None if an object is not an `int` from 0 to 2**63 - 1; subclasses are not accepted.
+
+    Raises
+    ------
+    TypeError
+        `values` is not a list.
+    """
     cdef int64_t n = PyList_GET_SIZE(values), i, value
     cdef array.array out = array.clone(INTEGERS, n, zero=False)
     cdef int64_t *at = <int64_t *>out.data.as_voidptr

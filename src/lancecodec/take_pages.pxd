@@ -1,4 +1,4 @@
-"""Pages that can be asked for rows, as the module that takes rows of many of them sees them."""
+"""Pages from which rows can be taken; declarations for `take`."""
 
 cimport cython
 from libc.stdint cimport int64_t, uint8_t

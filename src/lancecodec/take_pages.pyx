@@ -1,4 +1,9 @@
-"""Pages of all layouts as random access wants them: checked and described once, to be asked for rows many times."""
+"""Pages of all layouts, checked and described once so that rows can be taken from them many times.
+
+`lancecodec.take` takes rows of many such pages. In all functions `width` is the size of a value in bytes: 0 for
+booleans, -1 for values that vary in size. With `required`, a null counts as damage. A level codec is a pair as in
+`lancecodec.miniblock_levels`.
+"""
 
 cimport cython
 from libc.stdint cimport int64_t
@@ -12,24 +17,25 @@ from lancecodec.errors import CodecError
 
 cdef tuple VALUE_BITS = (None, (8, 16, 32, 64), (8, 16, 32, 64), (32, 64))
 cdef tuple LEVEL_KINDS = (LC_LEVEL_FLAT, LC_LEVEL_INLINE, LC_LEVEL_RLE, LC_LEVEL_OUT_OF_LINE)
-#: Most bytes of a value.
+#: Largest size of a value in bytes.
 cdef int64_t MAX_WIDTH = 1 << 40
 
 
 @cython.final
-@cython.no_gc  # what it holds knows nothing of it, and there may be thousands of pages
+@cython.no_gc  # cannot be part of a reference cycle, and there may be thousands of pages
 cdef class PageTaker:
-    """A page that can be asked for rows."""
+    """Page from which rows can be taken, made by the functions of this module. It keeps its buffers alive."""
 
     def __dealloc__(self):
         free(self.table)
 
     @property
     def num_rows(self):
+        """Number of rows."""
         return self.page.rows
 
     cdef const lc_fsst_table *symbols(self, object table) except? NULL:
-        """The symbols of an FSST table, NULL for None."""
+        """Return the symbols of an FSST table, or NULL for None."""
         cdef ByteView view
         cdef int problem
         if table is None:
@@ -44,7 +50,7 @@ cdef class PageTaker:
         return self.table
 
     cdef lc_bytes bytes_of(self, object owner) except *:
-        """The bytes of a buffer, which lives as long as this page."""
+        """Return the bytes of a buffer, and keep it alive as long as this page."""
         cdef ByteView view = readable(owner)
         cdef lc_bytes data
         self.keep += (view,)
@@ -64,31 +70,77 @@ cdef PageTaker make_page(int64_t kind, int64_t rows, int64_t width, bint require
 
 
 def nulls(int64_t rows, int64_t width, *, bint required=False):
+    """Describe a page of nulls.
+
+    Parameters
+    ----------
+    rows
+        Number of rows.
+    width
+        Size of a value in bytes.
+    required
+        Whether a null counts as damage.
+
+    Returns
+    -------
+    PageTaker
+        The page.
+
+    Raises
+    ------
+    CodecError
+        An argument is out of range.
+    """
     return make_page(LC_TAKE_NULLS, rows, width, required)
 
 
 def constant(int64_t rows, int64_t width, value, *, definition=None, bint required=False):
+    """Describe a page of one value.
+
+    Parameters
+    ----------
+    rows
+        Number of rows.
+    width
+        Size of a value in bytes.
+    value
+        Bytes of the value. A boolean has one byte, 0 or 1.
+    definition
+        Definition levels of 16 bits per row, 0 or 1 (null), or None if there are no nulls.
+    required
+        Whether a null counts as damage.
+
+    Returns
+    -------
+    PageTaker
+        The page.
+
+    Raises
+    ------
+    CodecError
+        The value has another width, or there are too few levels.
+    """
     cdef PageTaker taker = make_page(LC_TAKE_CONSTANT, rows, width, required)
     cdef lc_bytes levels
     taker.page.value = taker.bytes_of(value)
     if width >= 0 and taker.page.value.size != (width if width else 1):
-        raise CodecError(f"{taker.page.value.size} bytes are no value of {width} bytes")
+        raise CodecError(f"{taker.page.value.size} bytes are not a value of {width} bytes")
     if definition is not None:
         levels = taker.bytes_of(definition)
         if levels.size // 2 < rows:
-            raise CodecError(f"{levels.size} bytes are no {rows} levels")
+            raise CodecError(f"{levels.size} bytes are not {rows} levels")
         taker.page.definition = levels.data
     return taker
 
 
 cdef int read_codec(object given, int64_t top, lc_level_codec *codec) except -1:
-    """The codec of a level stream, none for None."""
+    """Read the codec of a level stream; None means that there is no stream."""
     cdef int64_t kind, packed
     codec.kind, codec.top = LC_LEVEL_NONE, top
     if given is not None:
         kind, packed = given
         if kind not in LEVEL_KINDS or not 0 <= packed <= 16:
-            raise CodecError(f"there is no level codec {kind} of {packed} bits")
+            raise CodecError(f"unknown level codec {kind} of {packed} bits")
         codec.kind, codec.width = kind, packed
     return 0
 
@@ -96,16 +148,16 @@ cdef int read_codec(object given, int64_t top, lc_level_codec *codec) except -1:
 cdef PageTaker chunked(Chunks chunks, int64_t width, object definition, Lists lists, bint required):
     cdef PageTaker taker = make_page(LC_TAKE_CHUNKS, chunks.chunks.table.items, width, required)
     if chunks.chunks.plain != NULL:
-        raise CodecError("compressed chunks are not taken here")
+        raise CodecError("compressed chunks are not supported")
     if (definition is not None) != chunks.chunks.definition or (lists is not None) != chunks.chunks.repetition:
-        raise CodecError("the level codecs are not those of the streams the chunks have")
+        raise CodecError("the level codecs do not match the level streams of the chunks")
     taker.keep += (chunks,)
     taker.page.chunks = &chunks.chunks
     if lists is None:
         read_codec(definition, 1, &taker.page.levels)
         return taker
     if lists.num_chunks != chunks.chunks.table.count:
-        raise CodecError("the repetition index is not that of these chunks")
+        raise CodecError("the repetition index does not match these chunks")
     taker.keep += (lists,)
     taker.lists = lists.lists
     read_codec(definition, lists.top, &taker.lists.codecs.definition)
@@ -118,14 +170,37 @@ cdef PageTaker chunked(Chunks chunks, int64_t width, object definition, Lists li
 @cython.final
 @cython.no_gc
 cdef class Lists:
-    """Rows of lists in the chunks of a page."""
+    """Structure of lists in the chunks of a mini-block page.
+
+    Parameters
+    ----------
+    started
+        int64 buffer with the number of rows that start in front of each chunk, then of all, as
+        `miniblock_levels.RepetitionIndex.started` has them.
+    repetition
+        Level codec of the repetition levels.
+    null_items, null_lists, empty_lists
+        Which of these exist. In this order they have the definition levels from 1 on.
+    required
+        Whether a null list counts as damage.
+
+    Attributes
+    ----------
+    num_rows : int
+        Number of rows.
+
+    Raises
+    ------
+    CodecError
+        A codec does not exist, or `started` does not begin with 0 or decreases.
+    """
 
     def __cinit__(self, started, repetition, *, bint null_items=False, bint null_lists=False,
                   bint empty_lists=False, bint required=False):
         cdef int64_t i
         cdef const int64_t *rows
         if repetition is None:
-            raise CodecError("lists have repetition levels")
+            raise CodecError("lists need repetition levels")
         read_codec(repetition, 1, &self.lists.codecs.repetition)
         self.top = self.lists.codecs.visible = 1 if null_items else 0
         self.lists.null_item = self.top
@@ -141,7 +216,7 @@ cdef class Lists:
         rows = <const int64_t *>self.view.data
         check_aligned(rows)
         if self.num_chunks < 0 or rows[0] != 0:
-            raise CodecError("rows start before the first chunk")
+            raise CodecError("the number of started rows must begin with 0")
         for i in range(self.num_chunks):
             if rows[i + 1] < rows[i]:
                 raise CodecError(f"rows that start before chunk {i + 1} are fewer than before chunk {i}")
@@ -156,34 +231,92 @@ cdef int check_buffers(Chunks chunks, int64_t buffer, int64_t count) except -1:
 
 def fixed_chunks(Chunks chunks not None, int64_t width, int64_t kind, int64_t bits, *, definition=None,
                  entries=None, offsets=None, bint wide=False, int64_t count=0, Lists lists=None, bint required=False):
+    """Describe a mini-block page of fixed-width values, or of indices into a dictionary.
+
+    Parameters
+    ----------
+    chunks
+        `Chunks` with all chunks of the page, not compressed.
+    width
+        Size of a value (of a dictionary entry) in bytes.
+    kind, bits
+        Codec and size of the stored values in bits, as for `miniblock_values.FixedValues`.
+    definition
+        Level codec of the definition levels, or None. Without lists a level is 0 or 1 (null).
+    entries
+        Bytes of the dictionary entries, or None if there is no dictionary.
+    offsets
+        ``count + 1`` offsets of the entries, of 32 bits, or 64 if `wide`; None if entries have `width` bytes each.
+    wide
+        Whether the offsets have 64 bits.
+    count
+        Number of dictionary entries.
+    lists
+        `Lists`, or None if each row is one value.
+    required
+        Whether a null counts as damage.
+
+    Returns
+    -------
+    PageTaker
+        The page.
+
+    Raises
+    ------
+    CodecError
+        The arguments do not match each other or the chunks.
+    """
     cdef PageTaker taker = chunked(chunks, width, definition, lists, required)
     cdef lc_take_entries *table = &taker.page.entries
     cdef lc_bytes places
     if kind < 0 or kind > LC_VALUE_SPLIT or (VALUE_BITS[kind] is not None and bits not in VALUE_BITS[kind]):
-        raise CodecError(f"value codec {kind} has no values of {bits} bits")
+        raise CodecError(f"value codec {kind} does not support values of {bits} bits")
     check_buffers(chunks, 0, 2 if kind == LC_VALUE_RLE else 1)
     taker.page.values.kind, taker.page.values.bits = kind, bits
     if entries is None:
         if width < 0 or bits != (8 * width if width else 1) or (width == 0 and kind != LC_VALUE_FLAT):
-            raise CodecError(f"values of {bits} bits are none of {width} bytes")
+            raise CodecError(f"values of {bits} bits are not values of {width} bytes")
         return taker
     if bits not in (8, 16, 32, 64) or width == 0:
         raise CodecError(f"dictionary indices of {bits} bits for values of {width} bytes")
     table.data, table.count, table.wide = taker.bytes_of(entries), count, wide
     if count < 0 or (width < 0) != (offsets is not None):
-        raise CodecError(f"a dictionary of {count} entries; those of any size have offsets")
+        raise CodecError(f"a dictionary of {count} entries; offsets must be given exactly if entries vary in size")
     if width > 0 and table.data.size // width < count:
-        raise CodecError(f"{table.data.size} bytes are no {count} dictionary entries of {width} bytes")
+        raise CodecError(f"{table.data.size} bytes are not {count} dictionary entries of {width} bytes")
     if offsets is not None:
         places = taker.bytes_of(offsets)
         if places.size // (8 if wide else 4) <= count:
-            raise CodecError(f"{places.size} bytes are no {count + 1} offsets")
+            raise CodecError(f"{places.size} bytes are not {count + 1} offsets")
         table.offsets = places.data
     return taker
 
 
 def text_chunks(Chunks chunks not None, bint wide, *, symbol_table=None, definition=None, Lists lists=None,
                 bint required=False):
+    """Describe a mini-block page of strings or binaries.
+
+    Parameters
+    ----------
+    chunks
+        `Chunks` with all chunks of the page, not compressed.
+    wide
+        Whether the stored offsets have 64 bits.
+    symbol_table
+        FSST table of the page if the values are FSST codes, else None.
+    definition, lists, required
+        As for `fixed_chunks`.
+
+    Returns
+    -------
+    PageTaker
+        The page.
+
+    Raises
+    ------
+    CodecError
+        The arguments do not match each other or the chunks.
+    """
     cdef PageTaker taker = chunked(chunks, -1, definition, lists, required)
     check_buffers(chunks, 0, 1)
     taker.page.text.table, taker.page.text.wide = taker.symbols(symbol_table), wide
@@ -192,6 +325,39 @@ def text_chunks(Chunks chunks not None, bint wide, *, symbol_table=None, definit
 
 def zipped(data, int64_t rows, int64_t width, *, int64_t bits_def=0, index=None, int64_t index_width=0,
            offset_bits=None, symbol_table=None, bint required=False):
+    """Describe a full-zip page without lists.
+
+    Parameters
+    ----------
+    data
+        The zipped items. A boolean is one byte.
+    rows
+        Number of rows.
+    width
+        Size of a value in bytes.
+    bits_def
+        Number of bits of the definition level in a control word.
+    index
+        Repetition index with the byte position of each row, for values that vary in size.
+    index_width
+        Size of an index entry in bytes: 1, 2, 4 or 8.
+    offset_bits
+        Size in bits (32 or 64) of the length in front of each value, for values that vary in size.
+    symbol_table
+        FSST table of the page if the values are FSST codes, else None.
+    required
+        Whether a null counts as damage.
+
+    Returns
+    -------
+    PageTaker
+        The page.
+
+    Raises
+    ------
+    CodecError
+        An argument is out of range, or the index does not have `rows` rows.
+    """
     cdef PageTaker taker = make_page(LC_TAKE_ZIPPED, rows, width, required)
     cdef lc_zip *layout = &taker.page.zip
     if not 0 <= bits_def <= 16:
@@ -203,7 +369,7 @@ def zipped(data, int64_t rows, int64_t width, *, int64_t bits_def=0, index=None,
         layout.width = width if width else 1
         return taker
     if offset_bits not in (32, 64):
-        raise CodecError(f"lengths have 32 or 64 bits, not {offset_bits}")
+        raise CodecError(f"lengths must have 32 or 64 bits, not {offset_bits}")
     taker.page.index = taker.bytes_of(index)
     if index_width not in (1, 2, 4, 8) or taker.page.index.size // index_width - 1 != rows:
         raise CodecError(f"an index of {taker.page.index.size} bytes for {rows} rows, {index_width} bytes each")

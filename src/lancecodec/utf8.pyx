@@ -28,6 +28,22 @@ cdef int64_t find_split(const uint8_t *data, int64_t n, const uint8_t *offsets, 
 
 
 def validate(data, offsets, bint wide):
+    """Check that every value is valid UTF-8 (The Unicode Standard 15.0, table 3-7).
+
+    Parameters
+    ----------
+    data
+        Concatenated values.
+    offsets
+        Ascending offsets of 32 bits, or 64 if `wide`, into `data`, one more than there are values.
+    wide
+        Whether the offsets have 64 bits.
+
+    Raises
+    ------
+    CodecError
+        The bytes are not valid UTF-8, or a value starts inside a character.
+    """
     cdef ByteView values = readable(data), ends = readable(offsets)
     cdef int64_t n = values.size, count = ends.size // (8 if wide else 4), bad = -1
     with nogil:

@@ -1,4 +1,10 @@
-"""Strings and binaries as offsets and bytes: mini-block chunks, blocks, and single values."""
+"""Strings and binaries as offsets and bytes: mini-block chunks, blocks, and single values.
+
+Offsets have 32 bits, or 64 if the argument `wide` (for offsets passed in) or `out_wide` (for offsets written) is true.
+All combinations are supported. Arrow offsets need not begin at 0. All functions raise `CodecError` if offsets decrease,
+are negative or exceed their bytes, or a buffer is too small, and `OffsetOverflowError` if values do not fit the output
+or the offsets to be written.
+"""
 
 from libc.stdint cimport INT64_MAX, int64_t, uint8_t
 
@@ -44,7 +50,7 @@ cdef extern from "kernels/variable.h" nogil:
 
 
 cdef int check_offsets(ByteView view, bint wide, int64_t length, str what) except -1:
-    """Whether a buffer holds the length + 1 offsets of `length` values."""
+    """Raise CodecError unless a buffer holds the length + 1 offsets of `length` values."""
     if length < 0 or view.size // (8 if wide else 4) <= length:
         raise CodecError(f"{what} of {view.size} bytes do not hold the offsets of {length} values")
     return 0
@@ -68,6 +74,23 @@ cdef lc_arrow_values arrow_values(ByteView offsets, bint wide, int64_t length, B
 
 
 def plan_bound(int64_t length):
+    """Compute the largest number of chunks that `plan` divides values into.
+
+    Parameters
+    ----------
+    length
+        Number of values.
+
+    Returns
+    -------
+    int
+        Number of chunks.
+
+    Raises
+    ------
+    CodecError
+        `length` is negative.
+    """
     if length < 0:
         raise CodecError(f"a page of {length} values")
     return lc_variable_chunks_bound(length)
@@ -75,6 +98,39 @@ def plan_bound(int64_t length):
 
 def plan(offsets, bint wide, int64_t length, bint out_wide, int64_t[::1] counts, int64_t[::1] ends,
          int64_t target=4096, int64_t max_values=4096):
+    """Divide values into chunks by the doubling rule of the reference implementation.
+
+    A chunk takes 2, 4, 8, ... values as long as twice as many still fit `target`. The remaining values become one chunk
+    if they fit.
+
+    Parameters
+    ----------
+    offsets
+        ``length + 1`` Arrow offsets.
+    wide
+        Whether `offsets` have 64 bits.
+    length
+        Number of values.
+    out_wide
+        Whether the offsets in the chunks have 64 bits.
+    counts, ends
+        Output int64 arrays with ``plan_bound(length)`` entries: the number of values of each chunk, and the byte offset
+        of its end in the output of `encode`.
+    target
+        Target size of a chunk in bytes, offsets included. Two values are taken even if they need more.
+    max_values
+        Limit for the number of values: a chunk that is not the last one has at most half as many.
+
+    Returns
+    -------
+    int
+        Number of chunks k. ``ends[k - 1]`` is the size of the output of `encode`.
+
+    Raises
+    ------
+    CodecError
+        The offsets are damaged, an output is too small, or an argument is out of range.
+    """
     cdef ByteView view = readable(offsets)
     cdef lc_arrow_values source = arrow_values(view, wide, length, None)
     cdef int64_t chunks = 0, bound = lc_variable_chunks_bound(length)
@@ -94,6 +150,37 @@ def plan(offsets, bint wide, int64_t length, bint out_wide, int64_t[::1] counts,
 
 def encode(offsets, bint wide, data, int64_t length, bint out_wide, const int64_t[::1] counts not None,
            const int64_t[::1] ends not None, out):
+    """Write planned chunks back to back.
+
+    A chunk has the offsets from its start on, then the bytes, then padding with 0x48 up to a whole offset.
+
+    Parameters
+    ----------
+    offsets, wide
+        ``length + 1`` Arrow offsets, and whether they have 64 bits.
+    data
+        Bytes that the offsets point into.
+    length
+        Number of values.
+    out_wide
+        Whether the offsets in the chunks have 64 bits.
+    counts, ends
+        int64 arrays with an entry per chunk, as `plan` wrote them.
+    out
+        Output of at least ``ends[-1]`` bytes.
+
+    Returns
+    -------
+    int
+        Number of bytes written, ``ends[-1]``.
+
+    Raises
+    ------
+    CodecError
+        The offsets are damaged, the chunks do not match the values, or `out` is too small.
+    OffsetOverflowError
+        An offset does not fit 32 bits.
+    """
     cdef ByteView view = readable(offsets), values = readable(data), target = writable(out)
     cdef lc_arrow_values source = arrow_values(view, wide, length, values)
     cdef int64_t chunks = counts.shape[0]
@@ -107,6 +194,29 @@ def encode(offsets, bint wide, data, int64_t length, bint out_wide, const int64_
 
 
 def decode_bound(int64_t size, int64_t length, int64_t chunks, bint wide):
+    """Compute the largest number of value bytes that chunks can hold.
+
+    Parameters
+    ----------
+    size
+        Size of all chunks together in bytes.
+    length
+        Number of values.
+    chunks
+        Number of chunks.
+    wide
+        Whether the offsets in the chunks have 64 bits.
+
+    Returns
+    -------
+    int
+        Size in bytes.
+
+    Raises
+    ------
+    CodecError
+        An argument is out of range.
+    """
     if size < 0 or length < 0 or chunks < 0 or length > 2**56 or chunks > 2**56:
         raise CodecError(f"{chunks} chunks of {size} bytes with {length} values")
     return max(size - (length + chunks) * (8 if wide else 4), 0)
@@ -114,6 +224,37 @@ def decode_bound(int64_t size, int64_t length, int64_t chunks, bint wide):
 
 def decode(source, bint wide, const int64_t[::1] counts not None, const int64_t[::1] ends not None, int64_t length,
            bint out_wide, offsets, out):
+    """Decode chunks that lie back to back into Arrow offsets and value bytes.
+
+    Parameters
+    ----------
+    source
+        The chunks.
+    wide
+        Whether the offsets in the chunks have 64 bits.
+    counts, ends
+        int64 arrays with an entry per chunk: its number of values, and the byte offset of its end.
+    length
+        Number of values.
+    out_wide
+        Whether the offsets written have 64 bits.
+    offsets
+        Output of ``length + 1`` offsets, starting with 0.
+    out
+        Output for the value bytes. `decode_bound` computes an upper bound of its size.
+
+    Returns
+    -------
+    int
+        Number of value bytes.
+
+    Raises
+    ------
+    CodecError
+        A chunk is damaged, the chunks do not have `length` values, or `offsets` is too small.
+    OffsetOverflowError
+        The values do not fit `out` or the offsets.
+    """
     cdef ByteView view = readable(source), places = writable(offsets), target = writable(out)
     cdef lc_bytes chunks
     cdef int64_t written = 0, chunk = 0
@@ -130,6 +271,37 @@ def decode(source, bint wide, const int64_t[::1] counts not None, const int64_t[
 
 
 def decode_chunk(buffer, int64_t length, bint wide, bint out_wide, offsets, int64_t base=0):
+    """Decode the offsets of one chunk.
+
+    Parameters
+    ----------
+    buffer
+        The chunk in its exact size: with the padding to a whole offset, without padding between chunk buffers.
+    length
+        Number of values.
+    wide
+        Whether the offsets in the chunk have 64 bits.
+    out_wide
+        Whether the offsets written have 64 bits.
+    offsets
+        Output of ``length + 1`` offsets. The first one is `base`.
+    base
+        First offset.
+
+    Returns
+    -------
+    begin : int
+        Byte of `buffer` at which the value bytes begin.
+    size : int
+        Number of value bytes.
+
+    Raises
+    ------
+    CodecError
+        The chunk is damaged, or `offsets` is too small.
+    OffsetOverflowError
+        The values do not fit the offsets.
+    """
     cdef ByteView view = readable(buffer), places = writable(offsets)
     cdef lc_bytes chunk, values = lc_bytes(NULL, 0)
     cdef int problem
@@ -145,6 +317,31 @@ def decode_chunk(buffer, int64_t length, bint wide, bint out_wide, offsets, int6
 
 
 def chunk_value(buffer, int64_t length, bint wide, int64_t index):
+    """Locate one value of a chunk. The offsets of other values are not checked.
+
+    Parameters
+    ----------
+    buffer
+        The chunk in its exact size.
+    length
+        Number of values in the chunk.
+    wide
+        Whether the offsets in the chunk have 64 bits.
+    index
+        Position of the value.
+
+    Returns
+    -------
+    begin : int
+        Byte of `buffer` at which the value begins.
+    size : int
+        Size of the value in bytes.
+
+    Raises
+    ------
+    CodecError
+        There is no such value, or its offsets are damaged.
+    """
     cdef ByteView view = readable(buffer)
     cdef lc_bytes chunk, value = lc_bytes(NULL, 0)
     if index < 0 or index >= length:
@@ -158,6 +355,33 @@ def chunk_value(buffer, int64_t length, bint wide, int64_t index):
 
 def decode_generic(coded_offsets, bint wide, int64_t length, int64_t values_size, bint out_wide, offsets,
                    int64_t base=0):
+    """Check that the decoded offsets of a chunk (2.3) go from 0 to the size of its values, and write them from `base`
+    on.
+
+    Parameters
+    ----------
+    coded_offsets
+        ``length + 1`` decoded offsets.
+    wide
+        Whether `coded_offsets` have 64 bits.
+    length
+        Number of values.
+    values_size
+        Size of the values in bytes.
+    out_wide
+        Whether the offsets written have 64 bits.
+    offsets
+        Output of ``length + 1`` offsets. The first one is `base`.
+    base
+        First offset.
+
+    Raises
+    ------
+    CodecError
+        The offsets are damaged, or a buffer is too small.
+    OffsetOverflowError
+        The values do not fit the offsets.
+    """
     cdef ByteView view = readable(coded_offsets), places = writable(offsets)
     cdef int problem
     check_offsets(view, wide, length, "decoded offsets")
@@ -171,6 +395,33 @@ def decode_generic(coded_offsets, bint wide, int64_t length, int64_t values_size
 
 
 def rebase(offsets, bint wide, int64_t length, bint out_wide, out, int64_t base=0):
+    """Write Arrow offsets so that they begin at `base`.
+
+    Parameters
+    ----------
+    offsets, wide
+        ``length + 1`` Arrow offsets, and whether they have 64 bits.
+    length
+        Number of values.
+    out_wide
+        Whether the offsets written have 64 bits.
+    out
+        Output of ``length + 1`` offsets.
+    base
+        First offset of `out`.
+
+    Returns
+    -------
+    tuple of int
+        First and last offset of the input.
+
+    Raises
+    ------
+    CodecError
+        The offsets are damaged, or `out` is too small.
+    OffsetOverflowError
+        The values do not fit the offsets.
+    """
     cdef ByteView view = readable(offsets), places = writable(out)
     cdef lc_arrow_values source = arrow_values(view, wide, length, None)
     cdef int64_t first = 0, last = 0
@@ -184,12 +435,60 @@ def rebase(offsets, bint wide, int64_t length, bint out_wide, out, int64_t base=
 
 
 def block_bound(int64_t length, int64_t size, bint wide):
+    """Compute the size of a block.
+
+    Parameters
+    ----------
+    length
+        Number of values.
+    size
+        Size of all values together in bytes.
+    wide
+        Whether the offsets in the block have 64 bits.
+
+    Returns
+    -------
+    int
+        Size in bytes.
+
+    Raises
+    ------
+    CodecError
+        An argument is out of range.
+    """
     if length < 0 or length > 2**56 or size < 0 or size > 2**60:
         raise CodecError(f"a block of {length} values of {size} bytes together")
     return lc_variable_block_size(length, size, wide)
 
 
 def encode_block(offsets, bint wide, data, int64_t length, bint out_wide, out):
+    """Write values as one block: width of the offsets in bits, position of the bytes, offsets from 0 on, bytes.
+
+    Parameters
+    ----------
+    offsets, wide
+        ``length + 1`` Arrow offsets, and whether they have 64 bits.
+    data
+        Bytes that the offsets point into.
+    length
+        Number of values.
+    out_wide
+        Whether the offsets in the block have 64 bits.
+    out
+        Output, of the size that `block_bound` computes.
+
+    Returns
+    -------
+    int
+        Number of bytes written.
+
+    Raises
+    ------
+    CodecError
+        The offsets are damaged.
+    OffsetOverflowError
+        `out` is too small, or the values do not fit the offsets.
+    """
     cdef ByteView view = readable(offsets), values = readable(data), target = writable(out)
     cdef lc_arrow_values source = arrow_values(view, wide, length, values)
     cdef int64_t written = 0
@@ -202,6 +501,37 @@ def encode_block(offsets, bint wide, data, int64_t length, bint out_wide, out):
 
 
 def decode_block(buffer, int64_t length, bint out_wide, offsets, int64_t base=0):
+    """Decode the offsets of a block. The header of the block gives their width.
+
+    The shorter header that writers used before the format was stable is supported too.
+
+    Parameters
+    ----------
+    buffer
+        The block.
+    length
+        Number of values.
+    out_wide
+        Whether the offsets written have 64 bits.
+    offsets
+        Output of ``length + 1`` offsets. The first one is `base`.
+    base
+        First offset.
+
+    Returns
+    -------
+    begin : int
+        Byte of `buffer` at which the value bytes begin.
+    size : int
+        Number of value bytes.
+
+    Raises
+    ------
+    CodecError
+        The block is damaged, or `offsets` is too small.
+    OffsetOverflowError
+        The values do not fit the offsets.
+    """
     cdef ByteView view = readable(buffer), places = writable(offsets)
     cdef lc_bytes block, values = lc_bytes(NULL, 0)
     cdef int problem
@@ -217,6 +547,27 @@ def decode_block(buffer, int64_t length, bint out_wide, offsets, int64_t base=0)
 
 
 def measure(offsets, bint wide, int64_t length):
+    """Check Arrow offsets, and compute the size of the values.
+
+    Parameters
+    ----------
+    offsets, wide
+        ``length + 1`` Arrow offsets, and whether they have 64 bits.
+    length
+        Number of values.
+
+    Returns
+    -------
+    total : int
+        Size of all values together in bytes.
+    longest : int
+        Size of the longest value in bytes.
+
+    Raises
+    ------
+    CodecError
+        The offsets decrease or are negative, or `offsets` is too small.
+    """
     cdef ByteView view = readable(offsets)
     cdef int64_t longest = 0
     cdef int wrong
@@ -232,6 +583,33 @@ def measure(offsets, bint wide, int64_t length):
 
 
 def select_offsets(offsets, bint wide, int64_t length, const int64_t[::1] index not None, bint out_wide, out):
+    """Compute the offsets of the values at given positions: the first of two passes, before `select_bytes`.
+
+    Parameters
+    ----------
+    offsets, wide
+        ``length + 1`` Arrow offsets, and whether they have 64 bits.
+    length
+        Number of values.
+    index
+        int64 array of n positions below `length`, in any order.
+    out_wide
+        Whether the offsets written have 64 bits.
+    out
+        Output of n + 1 offsets, starting with 0.
+
+    Returns
+    -------
+    int
+        Size of the selected values together in bytes.
+
+    Raises
+    ------
+    CodecError
+        A position is out of range, the offsets of a value are damaged, or `out` is too small.
+    OffsetOverflowError
+        The values do not fit the offsets.
+    """
     cdef ByteView view = readable(offsets), places = writable(out)
     cdef lc_arrow_values source = arrow_values(view, wide, length, None)
     cdef int64_t total = 0, where = 0, count = index.shape[0]
@@ -246,6 +624,33 @@ def select_offsets(offsets, bint wide, int64_t length, const int64_t[::1] index 
 
 
 def select_bytes(offsets, bint wide, data, int64_t length, const int64_t[::1] index not None, out):
+    """Copy the bytes of the values at given positions, back to back: the second pass, after `select_offsets`.
+
+    Parameters
+    ----------
+    offsets, wide
+        ``length + 1`` Arrow offsets, and whether they have 64 bits.
+    data
+        Bytes that the offsets point into.
+    length
+        Number of values.
+    index
+        int64 array of positions below `length`, in any order.
+    out
+        Output, of the size that `select_offsets` returns. Bytes behind the values may be overwritten.
+
+    Returns
+    -------
+    int
+        Number of bytes written.
+
+    Raises
+    ------
+    CodecError
+        A position is out of range, or the offsets of a value are damaged.
+    OffsetOverflowError
+        `out` is too small.
+    """
     cdef ByteView view = readable(offsets), values = readable(data), target = writable(out)
     cdef lc_arrow_values source = arrow_values(view, wide, length, values)
     cdef int64_t written = 0, where = 0, count = index.shape[0]

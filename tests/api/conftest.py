@@ -1,4 +1,4 @@
-"""One dataset that the reference wrote, opened by both implementations."""
+"""Dataset written by the reference, opened by both implementations."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import lance
 import pytest
-from differential import build_table
+from support.reference.outcomes import build_table
 
 import lance_dataset
 

@@ -1,4 +1,4 @@
-"""Data files of workers in base paths, and where names of the reference are."""
+"""Data files that workers write into base paths, and names of the reference's module."""
 
 from __future__ import annotations
 

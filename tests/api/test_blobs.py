@@ -10,7 +10,7 @@ import lance
 import numpy as np
 import pyarrow as pa
 import pytest
-from differential import check_call
+from support.reference.outcomes import check_call
 
 import lance_dataset
 from lance_dataset.errors import FieldNotFoundError, InvalidInputError, UnsupportedError

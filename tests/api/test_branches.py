@@ -1,4 +1,4 @@
-"""Branches: making, opening, writing to and removing them, next to the reference."""
+"""Branches: creating, opening, writing and removing them, compared with the reference."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from typing import Any
 import lance
 import pyarrow as pa
 import pytest
-from differential import Call, check_call
-from table_equality import assert_same
+from support.reference.outcomes import Call, check_call
+from support.tables.equality import assert_same
+from support.tables.over_store import dataset_over
 
 import lance_dataset
 from lance_dataset.errors import CommitConflictError, InvalidInputError, ReferenceExistsError, VersionNotFoundError
@@ -153,7 +154,7 @@ def test_writing_goes_to_the_branch(dataset: Any) -> None:
     branch.checkout_version(1).restore()
     restored = dataset.checkout_version(("dev", None))
     assert restored.to_table()["a"].to_pylist() == list(range(10))
-    assert restored._manifest.branch == "dev"
+    assert restored.snapshot.manifest.branch == "dev"
     branch.validate()
 
 
@@ -179,7 +180,7 @@ def test_spellings_of_the_location(dataset: Any, spelling: str, monkeypatch: pyt
     uri = {"relative": folder.name, "file": folder.as_uri(), "slash": f"{folder}/"}[spelling]
     branch = lance_dataset.dataset(uri).create_branch("dev", "first" if False else 1)
     assert branch.uri == f"{uri.rstrip('/')}/tree/dev"
-    assert [base.path for base in branch._manifest.base_paths] == [str(folder)]
+    assert [base.path for base in branch.snapshot.manifest.base_paths] == [str(folder)]
     assert lance_dataset.dataset(branch.uri).count_rows() == 10
     monkeypatch.chdir("/")
     assert lance.dataset(folder).checkout_version(("dev", None)).count_rows() == 10
@@ -230,7 +231,7 @@ def test_reference_while_a_branch_is_removed(dataset: Any, kind: str) -> None:
                 dev.tags.create("late") if kind == "tag" else dev.create_branch("late")
 
     with pytest.raises(InvalidInputError, match="referenced by"):
-        lance_dataset.LanceDataset(dataset.uri, _store=(Store(), dataset.uri)).branches.delete("dev")
+        dataset_over(Store(), dataset.uri).branches.delete("dev")
     assert dataset.branches.list()["dev"]["parent_version"] == 1
     place = "late" if kind == "tag" else ("late", None)
     assert dataset.checkout_version(place).count_rows() == dataset.checkout_version(("dev", None)).count_rows()
@@ -250,8 +251,8 @@ def test_removal_while_a_reference_is_made(dataset: Any, kind: str) -> None:
                 dataset.branches.delete("dev")
             super().put_if_absent(path, data)
 
-    handle = lance_dataset.LanceDataset(dataset.uri, _store=(Store(), dataset.uri)).checkout_version(("dev", None))
-    with pytest.raises(CommitConflictError, match="removed at the same moment"):
+    handle = dataset_over(Store(), dataset.uri).checkout_version(("dev", None))
+    with pytest.raises(CommitConflictError, match="removed at the same time"):
         handle.tags.create("late") if kind == "tag" else handle.create_branch("late")
     assert dataset.tags.list() == dataset.branches.list() == {}
     assert files(dataset.uri, "tree") == set()

@@ -1,4 +1,4 @@
-"""Change data beside the reference's, on histories that it makes."""
+"""Change data compared with the reference, on histories that it makes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 import lance_dataset
-from lance_dataset.delta import DeltaCounts
+from lance_dataset.api.delta import DeltaCounts
 from lance_dataset.errors import InvalidInputError, VersionNotFoundError
 
 READERS = ("get_inserted_rows", "get_updated_rows", "get_deleted_row_ids")

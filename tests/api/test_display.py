@@ -1,4 +1,4 @@
-"""What datasets, fragments and sessions show of themselves, `lance_dataset.debug` and `lance_dataset.log`."""
+"""Text forms of datasets, fragments and sessions; `lance_dataset.debug` and `lance_dataset.log`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import lance_dataset
 from lance_dataset import debug
-from lance_dataset.display import byte_count
+from lance_dataset.api.display import byte_count
 
 
 @pytest.fixture

@@ -97,9 +97,9 @@ def bytes_read(path: Path, query: Query, monkeypatch: pytest.MonkeyPatch, rows: 
     """Bytes that a query makes a new handle read from a store that shows files by reading them."""
     monkeypatch.setenv("LANCE_MMAP", "0")
     data = lance_dataset.dataset(path)
-    data._store.statistics.incremental()
+    data.snapshot.store.statistics.incremental()
     assert query(data) == rows
-    return data._store.statistics.snapshot().read_bytes
+    return data.snapshot.store.statistics.snapshot().read_bytes
 
 
 ENGINES: dict[str, tuple[Query, Query, Query, Query]] = {

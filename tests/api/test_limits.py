@@ -1,4 +1,4 @@
-"""Numbers and times that are negative or too large: errors that can be caught as those of the reference."""
+"""Negative and too large numbers and times: errors can be caught like those of the reference."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import lance
 import pyarrow as pa
 import pytest
-from differential import Outcome, assert_same_outcome
+from support.reference.outcomes import Outcome, assert_same_outcome
 
 import lance_dataset
 from lance_dataset.errors import InvalidInputError, OutOfRangeError

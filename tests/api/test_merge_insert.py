@@ -1,4 +1,4 @@
-"""`merge_insert`: the same calls next to the reference, where files go, and what other writers do meanwhile."""
+"""`merge_insert`: the same calls as with the reference, the location of files, and concurrent writers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from differential import Outcome, assert_same_outcome
+from support.reference.outcomes import Outcome, assert_same_outcome
 
 import lance_dataset
 from lance_dataset.errors import CommitConflictError, InvalidInputError, SchemaError, UnsupportedError

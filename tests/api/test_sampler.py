@@ -1,9 +1,10 @@
-"""Samplers: which rows they give, compared with the reference where it promises an order."""
+"""Samplers: the rows they return, compared with the reference where it promises an order."""
 
 from __future__ import annotations
 
 import random
 import threading
+import time
 from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any
@@ -209,14 +210,28 @@ def test_wrong_arguments(pair: tuple[Any, Any]) -> None:
         sampler.ShardedBatchSampler.from_torch()
 
 
-def test_a_loop_that_stops_early_leaves_no_threads(pair: tuple[Any, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_loop_that_stops_early_leaves_no_work(pair: tuple[Any, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(local, "is_network_device", lambda device: True)
     dataset = lance_dataset.dataset(pair[0].uri, storage_options={"mmap": "false"})
     batches = sampler.ShardedBatchSampler(0, 1)(dataset, batch_size=3)
+    begun: list[int] = []
+    ended: list[int] = []
+    take = lance_dataset.LanceDataset.take
+
+    def slow(dataset: lance_dataset.LanceDataset, rows: Any, *given: Any) -> pa.Table:
+        begun.append(len(rows))
+        time.sleep(0.02)
+        taken = take(dataset, rows, *given)
+        ended.append(len(rows))
+        return taken
+
+    monkeypatch.setattr(lance_dataset.LanceDataset, "take", slow)
     next(batches)
-    assert [each for each in threading.enumerate() if each.name.startswith("lance-sampler")]
+    assert [each for each in threading.enumerate() if each.name.startswith("lance-fetch")]
     batches.close()
-    assert not [each for each in threading.enumerate() if each.name.startswith("lance-sampler")]
+    assert len(begun) == len(ended)
+    time.sleep(0.05)
+    assert len(begun) == len(ended)
 
 
 @pytest.mark.parametrize("mmap", ["true", "false"])

@@ -180,8 +180,8 @@ def test_a_stream_reads_as_far_as_it_is_asked(tmp_path: Path) -> None:
     values = pa.Array.from_buffers(pa.binary(200), 200_000, [None, pa.py_buffer(os.urandom(200 * 200_000))])
     table = pa.table({"id": range(200_000), "text": values})
     dataset = lance_dataset.write_dataset(table, path, max_rows_per_file=10_000)
-    query = lance_dataset.dataset(path).sql("SELECT text, id FROM dataset WHERE id >= 5").build()
-    store = query._dataset
+    store = lance_dataset.dataset(path)
+    query = store.sql("SELECT text, id FROM dataset WHERE id >= 5").build()
     reader = query.to_stream_reader()
     assert reader.schema.names == ["text", "id"]
     assert reader.read_next_batch()["id"][0].as_py() == 5

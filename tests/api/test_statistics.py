@@ -1,4 +1,4 @@
-"""Statistics beside the reference's."""
+"""Statistics compared with the reference."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tags, next to the reference: the same calls on two copies of a dataset come to the same."""
+"""Tags: the same calls on two copies of a dataset give the same result in both implementations."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import lance
 import pyarrow as pa
 import pytest
-from differential import Call, check_call
+from support.reference.outcomes import Call, check_call
 
 import lance_dataset
 from lance_dataset.errors import InvalidInputError

@@ -1,4 +1,4 @@
-"""Writing: modes, kinds of input, places, sizes of files, commits made by hand."""
+"""Writing: modes, kinds of input, locations, file sizes, commits made by hand."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.dataset as pads
 import pytest
-from differential import Outcome, assert_same_outcome, build_table
+from support.reference.outcomes import Outcome, assert_same_outcome, build_table
 
 import lance_dataset
 from lance_dataset import LanceDataset, LanceOperation, Session, write_fragments
-from lance_dataset.query.fragment_reader import SYSTEM_COLUMNS
+from lance_dataset.read.fragment_reader import SYSTEM_COLUMNS
 
 TABLE = pa.table({"a": pa.array([1, 2, 3], pa.int64()), "b": ["x", None, "z"]})
 INPUTS: dict[str, Callable[[], Any]] = {

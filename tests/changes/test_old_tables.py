@@ -1,4 +1,4 @@
-"""Tables as old releases left them, changed in every way: the rows are those of the reference, and both read them."""
+"""Every change of tables that old releases wrote: the rows match the reference, and both libraries read the result."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import lance
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from old_tables import DATASETS, STABLE_RELEASES, copied
-from table_equality import assert_same
+from support.releases.old_tables import DATASETS, STABLE_RELEASES, copied
+from support.tables.equality import assert_same
 
 import lance_dataset
 from lance_dataset.errors import LanceError

@@ -1,4 +1,4 @@
-"""Writers of both libraries change one table at the same time: no update is lost, no key comes in twice."""
+"""Writers of both libraries change one table at the same time: no update is lost, and no key is duplicated."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any
 import lance
 import pyarrow as pa
 import pytest
-from table_equality import assert_same
+from support.tables.equality import assert_same
 
 import lance_dataset
 

@@ -1,9 +1,9 @@
-"""Random sequences of changes, made by this package, by the reference, and by both in turns on one table.
+"""Random sequences of changes, made by this package, by the reference, and by both in turn on one table.
 
-After every change the three tables are equal, in both readers: rows, row ids, lineage of rows, schema with field ids,
-fragments, and what else the manifest says.
+After every change the three tables are equal in both readers: rows, row ids, lineage of rows, schema with field ids,
+fragments, and the rest of the manifest.
 
-``LANCE_STRESS=1`` tries many more sequences, new ones at every run.
+``LANCE_STRESS=1`` tries many more sequences, new ones in every run.
 """
 
 from __future__ import annotations
@@ -21,8 +21,7 @@ import pytest
 from hypothesis import HealthCheck, seed, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
-from table_copies import OURS, REFERENCE, Change, Copies, Order
-from table_steps import (
+from support.grammar.table_steps import (
     POOL,
     SIZES,
     VERSIONS,
@@ -34,6 +33,7 @@ from table_steps import (
     random_rows,
     schemas,
 )
+from support.reference.table_copies import OURS, REFERENCE, Change, Copies, Order
 
 THOROUGH = os.environ.get("LANCE_STRESS", "") not in ("", "0")
 SEQUENCES = 1000 if THOROUGH else 60

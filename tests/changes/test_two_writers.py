@@ -1,4 +1,4 @@
-"""A change that was computed before another was committed: the verdict and the rows are those of the reference."""
+"""Changes computed before another commit: verdict and rows match the reference."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 import lance
 import pyarrow as pa
 import pytest
-from table_equality import assert_same
+from support.tables.equality import assert_same
 
 import lance_dataset
 from lance_dataset.errors import CommitConflictError

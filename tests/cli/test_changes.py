@@ -1,4 +1,4 @@
-"""The commands that change rows, files and references, and that compare versions."""
+"""Commands that change rows, files and references, and that compare versions."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.csv
 import pytest
-from cli_runs import run, run_json
+from support.processes.cli_runs import run, run_json
 
 import lance_dataset as lance
 
@@ -188,7 +188,7 @@ def test_cleanup_and_tags(path: Path) -> None:
 
 def test_validate(path: Path) -> None:
     assert run_json("validate", path) == {"uri": str(path), "version": 1, "fragments": 2, "valid": True}
-    assert "2 fragments are as they should be" in run("validate", path).stdout
+    assert "2 fragments are valid" in run("validate", path).stdout
     file = next((path / "data").iterdir())
     file.unlink()
     assert file.name in run("validate", path, status=1).stderr
@@ -226,7 +226,7 @@ def test_tags(path: Path) -> None:
 
 def test_branches(path: Path) -> None:
     before = files(path)
-    assert "would begin with version 1 of main" in run("branches", "create", path, "dev", "--dry-run").stdout
+    assert "would start at version 1 of main" in run("branches", "create", path, "dev", "--dry-run").stdout
     assert files(path) == before
     made = run_json("branches", "create", path, "dev")
     assert (made["parent_branch"], made["parent_version"]) == ("main", 1)

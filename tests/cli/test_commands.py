@@ -1,4 +1,4 @@
-"""The commands that look into a dataset."""
+"""Commands that inspect a dataset."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from cli_runs import run, run_json
+from support.processes.cli_runs import run, run_json
 
 import lance_dataset as lance
 

@@ -7,13 +7,13 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
-import cli_runs
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.feather
 import pyarrow.parquet as pq
 import pytest
 from click.testing import Result
+from support.processes import cli_runs
 
 import lance_dataset as lance
 
@@ -172,7 +172,7 @@ def refuse_mixed(path: Path) -> tuple[list[str], str]:
 def refuse_incompatible(path: Path) -> tuple[list[str], str]:
     pq.write_table(pa.table({"a": [1]}), path / "a.parquet")
     pq.write_table(pa.table({"a": [[1]]}), path / "b.parquet")
-    return [str(path / "a.parquet"), str(path / "b.parquet")], "cannot make one table"
+    return [str(path / "a.parquet"), str(path / "b.parquet")], "cannot combine"
 
 
 def refuse_broken_csv(path: Path) -> tuple[list[str], str]:

@@ -1,7 +1,10 @@
-"""No module of the codec core without a stub, tests, a benchmark and a fuzz target; no kernel longer than a screen."""
+"""Every module of the codec core has a stub, docstrings, tests, a benchmark and a fuzz target; kernels fit a screen."""
 
 from __future__ import annotations
 
+import ast
+import importlib
+import inspect
 import re
 from pathlib import Path
 
@@ -20,7 +23,7 @@ def users(module: str, folder: str, name: str) -> list[str]:
     """Files that import the module."""
     listed = rf"from lancecodec import (\([^)]*|[^\n(]*)\b{module}\b"
     pattern = re.compile(rf"^\s*({listed}|(from|import) lancecodec\.{module}\b)", re.MULTILINE)
-    paths = sorted((ROOT / folder).glob(name))
+    paths = sorted((ROOT / folder).rglob(name))
     return [path.name for path in paths if pattern.search(path.read_text(encoding="utf-8"))]
 
 
@@ -98,3 +101,75 @@ def test_kernels_fit_a_screen(header: Path) -> None:
 def test_functions_are_found() -> None:
     text = "LC_INLINE int a(void) { return 1; }\n\nstatic inline int b(int x,\n        int y) {\n    return x;\n}\n"
     assert functions(text) == [("static inline int b(int x,", 4)]
+
+
+def public_members() -> list[tuple[str, object, type | None]]:
+    """Name, object and class, if any, of every public function, class, method and attribute at run time."""
+    found: list[tuple[str, object, type | None]] = []
+    for path in sorted([*CODEC.glob("*.pyx"), *CODEC.glob("*.py")]):
+        module = importlib.import_module("lancecodec" if path.stem == "__init__" else f"lancecodec.{path.stem}")
+        found.append((path.stem, module, None))
+        for name, value in vars(module).items():
+            if name.startswith("_") or getattr(value, "__module__", None) != module.__name__:
+                continue
+            found.append((f"{path.stem}.{name}", value, None))
+            if inspect.isclass(value):
+                members = [key for key in dir(value) if not key.startswith("_") and key not in dir(Exception)]
+                found += [(f"{path.stem}.{name}.{key}", getattr(value, key), value) for key in members]
+    return found
+
+
+def documentation(value: object) -> str:
+    """The docstring of an object without the signature that Cython puts in front."""
+    first, _, rest = (inspect.getdoc(value) or "").partition("\n")
+    return rest.strip() if re.fullmatch(r"[\w.]+\(.*\)", first) else f"{first}\n{rest}".strip()
+
+
+PUBLIC = public_members()
+
+
+@pytest.mark.parametrize(("name", "value", "owner"), PUBLIC, ids=[name for name, _, _ in PUBLIC])
+def test_help_shows_a_docstring(name: str, value: object, owner: type | None) -> None:
+    """With a section that describes each parameter. C attributes cannot have one, so their class describes them."""
+    text = documentation(value)
+    if owner is not None and not text:
+        text = documentation(owner).partition("\nAttributes\n")[2]
+        assert re.search(rf"^(\w+, )*{name.rpartition('.')[2]}\b.* : ", text, re.MULTILINE)
+    assert text
+    if callable(value) and not inspect.isclass(value):
+        parameters = set(inspect.signature(value).parameters) - {"self"}
+        section = re.split(r"\n\w+\n-+\n", text.partition("\nParameters\n")[2])[0]
+        described = {
+            item for line in re.findall(r"^(\w+(?:, \w+)*)$", section, re.MULTILINE) for item in line.split(", ")
+        }
+        assert parameters <= described, "parameters without a description"
+
+
+def test_every_public_member_is_found() -> None:
+    assert len(PUBLIC) > 200
+    assert {"bitmap.pack", "fsst.SymbolTable", "fsst.SymbolTable.decode", "general.compress"} <= {
+        name for name, _, _ in PUBLIC
+    }
+
+
+@pytest.mark.parametrize("stub", sorted(CODEC.glob("*.pyi")), ids=lambda path: path.name)
+def test_stubs_have_no_docstrings(stub: Path) -> None:
+    """The docstrings are in the compiled modules, where help() shows them."""
+    tree = ast.parse(stub.read_text(encoding="utf-8"))
+    strings = [
+        node.lineno
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+    ]
+    assert not strings
+
+
+@pytest.mark.parametrize("stub", sorted(CODEC.glob("*.pyi")), ids=lambda path: path.name)
+def test_stubs_match_the_modules(stub: Path) -> None:
+    """Every class, function and method of a stub exists at run time."""
+    module = importlib.import_module(f"lancecodec.{stub.stem}")
+    for node in ast.parse(stub.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.ClassDef | ast.FunctionDef):
+            owner = getattr(module, node.name)
+            for inner in node.body if isinstance(node, ast.ClassDef) else []:
+                assert not isinstance(inner, ast.FunctionDef) or hasattr(owner, inner.name)

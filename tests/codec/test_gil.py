@@ -1,7 +1,7 @@
-"""Kernels must let other threads run.
+"""Kernels that release the GIL.
 
-Every kernel call of a module stands in a block without the GIL, but for those named here that do next to nothing. And
-what the benchmarks do, of which every module has some, is done while another thread counts.
+Every kernel call of a module is in a block without the GIL, except for the trivial ones listed here. The benchmarks of
+every module run while another thread counts.
 """
 
 from __future__ import annotations

@@ -133,7 +133,8 @@ def test_no_values() -> None:
 @pytest.mark.parametrize("at", [0, 1, 1023, 1024, 2047, 2999])
 @pytest.mark.parametrize("nulls", [False, True])
 @pytest.mark.parametrize(
-    ("wrong", "message"), [(3001, "past the 3000 items"), (2**63, "past|decrease"), (2**64 - 1, "past|decrease")]
+    ("wrong", "message"),
+    [(3001, "exceeds the 3000 items"), (2**63, "exceeds|decrease"), (2**64 - 1, "exceeds|decrease")],
 )
 def test_ends_past_the_items(at: int, nulls: bool, wrong: int, message: str) -> None:
     raw = np.arange(1, 3001, dtype=np.uint64)

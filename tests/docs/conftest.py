@@ -1,4 +1,4 @@
-"""Lets tests import what makes the pages."""
+"""Path of the scripts that generate the documentation pages."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""The Python blocks of README.md and docs/guide.md run, in order, and show what they say they show.
+"""Python blocks of README.md and docs/guide.md: they run in order and give the values that they state.
 
 In a block, ``expression  # -> text`` states the repr of a value, and ``statement  # raises Name`` the class of the
-error it raises. In the guide the ``lance-dataset`` commands of ``sh`` blocks run too. A block with Spark stands by
-itself and gets a process of its own.
+error it raises. In the guide the ``lance-dataset`` commands of ``sh`` blocks run too. A block with Spark is
+independent and gets a process of its own.
 """
 
 from __future__ import annotations
@@ -168,10 +168,10 @@ def test_paths_lead_somewhere(document: str) -> None:
 GUIDE = (ROOT / "docs/guide.md").read_text(encoding="utf-8")
 REFERENCE = {"LanceFragment": "lance.fragment", "DatasetOptimizer": "lance.dataset", "Session": "lance"}
 OURS = {
-    "DatasetOptimizer": "lance_dataset.optimize",
-    "LanceStats": "lance_dataset.statistics",
-    "Tags": "lance_dataset.tags",
-    "Branches": "lance_dataset.branches",
+    "DatasetOptimizer": "lance_dataset.dataset",
+    "LanceStats": "lance_dataset.api.statistics",
+    "Tags": "lance_dataset.api.tags",
+    "Branches": "lance_dataset.api.branches",
 }
 CLASSES = [
     "LanceDataset", "LanceFragment", "LanceScanner", "ScannerBuilder", "LanceOperation", "Transaction",

@@ -1,4 +1,4 @@
-"""Kills writers at random moments and checks the dataset after each; run as a program of its own by test_kill.py.
+"""Kill writers at random moments and check the dataset after each; a separate program, run by test_kill.py.
 
 A fresh process forks the writers: forking one that has imported other libraries with threads is not safe.
 """

@@ -1,4 +1,4 @@
-"""Writes or scans something large and prints the peak memory; run as a program of its own by test_memory.py."""
+"""Write or scan something large and print the peak memory; a separate program, run by test_memory.py."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bad input from users and disks: each a clear error of our own class, and the dataset as it was before."""
+"""Bad input from users and disks: each raises an error of this package, and the dataset stays as it was."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from file_surgery import problem
+from support.files.file_parts import problem
 
 import lance_dataset as lance
 from lance_dataset._proto import table_pb2
@@ -133,7 +133,7 @@ def test_wrong_magic(uri: str) -> None:
     path = data_file(uri)
     path.write_bytes(path.read_bytes()[:-4] + b"PAR1")
     for read in readers(uri):
-        fails(CorruptFileError, read, path.name, "PAR1", "no Lance file")
+        fails(CorruptFileError, read, path.name, "PAR1", "not a Lance file")
 
 
 def test_flipped_bytes_in_the_metadata_of_a_data_file(uri: str) -> None:

@@ -1,6 +1,6 @@
-"""A crash after any system call of any change, on a disk that keeps no promise it did not make.
+"""Crashes after every system call of every change, on a disk that guarantees no more than POSIX.
 
-``LANCE_STRESS=1`` tries more of the random states, ``LANCE_STRESS_SEED`` other ones.
+``LANCE_STRESS=1`` tries more random states, ``LANCE_STRESS_SEED`` sets the seed.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from typing import TypeVar
 import lance
 import pyarrow as pa
 import pytest
-from crash_disk import Disk, Event, Tree, after_kill, after_power_loss, materialize, recorded, tree_of
-from crash_operations import (
+from support.crashes.crash_disk import Disk, Event, Tree, after_kill, after_power_loss, materialize, recorded, tree_of
+from support.crashes.crash_operations import (
     OPERATIONS,
     Operation,
     Place,
@@ -31,7 +31,7 @@ from crash_operations import (
     operation_names,
     rows,
 )
-from table_equality import assert_same
+from support.tables.equality import assert_same
 
 import lance_dataset
 from lance_dataset.io.durable import forget_folders

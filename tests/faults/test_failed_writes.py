@@ -1,4 +1,4 @@
-"""Writes that fail half way: nothing is committed, nothing is left behind, and the dataset reads as before."""
+"""Writes that fail half way: nothing is committed, no file is left behind, and the dataset reads as before."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import pytest
 
 import lance_dataset as lance
 from lance_dataset.errors import CorruptFileError, SchemaError, UnsupportedError
-from lance_dataset.table.commit import publish
+from lance_dataset.table import publish
 
 SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False), pa.field("text", pa.string())])
 MODES = ("append", "overwrite")

@@ -1,4 +1,4 @@
-"""Every call that a change makes of the object store is the last one, or fails, or lies about its failure."""
+"""Object stores whose calls stop the writer, fail, or report a wrong failure: each call of each change in turn."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import random
 from collections.abc import Iterator
 
 import pytest
-from crash_operations import (
+from support.crashes.crash_operations import (
     OPERATIONS,
     Operation,
     Place,
@@ -17,7 +17,7 @@ from crash_operations import (
     observe,
     operation_names,
 )
-from faulty_store import Crash, Failure, Fault, FaultyStore, copy_of, session_of
+from support.stores.faulty_store import Crash, Failure, Fault, FaultyStore, copy_of, session_of
 
 from lance_dataset.errors import LanceError
 from lance_dataset.io.base import ObjectStore

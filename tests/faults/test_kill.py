@@ -1,4 +1,4 @@
-"""kill -9 at random moments of writes and commits: the last committed version always opens and reads complete."""
+"""kill -9 at random moments of writes and commits: the last committed version always opens and reads completely."""
 
 from __future__ import annotations
 

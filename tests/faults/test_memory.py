@@ -1,4 +1,4 @@
-"""Peak memory in a process of its own: writing is bounded whatever the size, a scan holds the table and little more."""
+"""Peak memory in a separate process: writing is bounded for any size, a scan needs little more than the table."""
 
 from __future__ import annotations
 

@@ -1,3 +1,5 @@
+"""Memory limit for tests of hostile files."""
+
 from __future__ import annotations
 
 import resource

@@ -18,10 +18,11 @@ from lance_dataset.errors import CorruptFileError, LanceError, UnsupportedError
 from lance_dataset.file.blob_fields import described, undescribed
 from lance_dataset.file.container import FileMetadata
 from lance_dataset.file.reader import DataFileReader
-from lance_dataset.file.v2_1.layout import BlobLayout, Layer, MiniBlockLayout, parse_page_layout
-from lance_dataset.file.v2_1.read.blob import DESCRIPTION_BRANCH, BlobPage
-from lance_dataset.file.v2_1.read.miniblock import MiniBlockPage
-from lance_dataset.file.v2_1.read.page import Page
+from lance_dataset.file.structural.layout import BlobLayout, Layer, MiniBlockLayout
+from lance_dataset.file.structural.read.blob import DESCRIPTION_BRANCH, BlobPage
+from lance_dataset.file.structural.read.miniblock import MiniBlockPage
+from lance_dataset.file.structural.read.page import Page
+from lance_dataset.file.v2_1.messages import parse_page_layout
 from lance_dataset.io.resolve import resolve
 
 VERSIONS = ["2.1", "2.2"]

@@ -1,4 +1,4 @@
-"""Dictionary-typed columns: what is refused on writing, pages that are cut, and dictionaries decoded once."""
+"""Dictionary-typed columns: refused writes, pages that are split, and dictionaries decoded once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Columns encoded on several threads give the file that one thread gives."""
+"""Columns encoded on several threads: the file equals that of one thread."""
 
 from __future__ import annotations
 

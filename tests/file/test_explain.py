@@ -1,4 +1,4 @@
-"""What `explain_encodings` and `metadata` say about files, against the reference and against the data."""
+"""`explain_encodings` and `metadata` of files, compared with the reference and with the data."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ import lance_dataset
 from lance_dataset.errors import FieldNotFoundError, InvalidInputError, LanceError
 from lance_dataset.file import EncodingReport, LanceFileReader, LanceFileWriter, PageEncoding
 from lance_dataset.file.container import FileMetadata
-from lance_dataset.file.explain import columns_of_file, explain_columns
-from lance_dataset.file.explain.table import size_text
+from lance_dataset.file.explain.columns import columns_of_file, explain_columns
+from lance_dataset.file.sizes import size_text
 from lance_dataset.io.resolve import resolve
 
 VERSIONS = ["2.0", "2.1", "2.2"]

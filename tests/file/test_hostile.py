@@ -1,4 +1,4 @@
-"""Crafted files: valid containers that lie. Each must be refused with an error that says where, and cost nothing."""
+"""Valid containers with forged content: each is refused at no cost, with an error that says where."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from file_surgery import FileParts, problem
-from hostile_files import (
+from support.files.file_parts import FileParts, problem
+from support.files.hostile_files import (
     DICTIONARY,
     HUGE,
     LISTS,
@@ -77,7 +77,7 @@ def test_pages_of_another_version(tmp_path: Path, version: tuple[int, int]) -> N
 def test_wrong_magic(tmp_path: Path) -> None:
     parts = write(tmp_path, NUMBERS)
     parts.magic = b"PAR1"
-    refused(tmp_path, parts, "PAR1", "no Lance file")
+    refused(tmp_path, parts, "PAR1", "not a Lance file")
 
 
 def test_every_truncation(tmp_path: Path) -> None:

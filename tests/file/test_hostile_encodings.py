@@ -1,4 +1,4 @@
-"""Files whose encodings or compressed buffers lie: a clear error, and no memory that they make up."""
+"""Files with forged encodings or compressed buffers: a clear error, and no large allocations."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import zstandard
-from file_surgery import FileParts
-from hostile_files import (
+from support.files.file_parts import FileParts
+from support.files.hostile_files import (
     DICTIONARY,
     HUGE,
     LISTS,

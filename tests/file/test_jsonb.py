@@ -150,12 +150,12 @@ def test_numbers(number: float) -> None:
     [
         ('{"a":1,"a":2}', "key 'a' twice"),
         ('[{"é":{"b":1,"c":2,"b":3}}]', "key 'b' twice"),
-        ("[1", "no valid JSON"),
-        ("1 2", "no valid JSON.*'1 2'"),
-        ("nul", "no valid JSON"),
-        ('"\\x"', "no valid JSON"),
-        ("{}{}", "no valid JSON"),
-        ("\ufeff1", "no valid JSON"),
+        ("[1", "not valid JSON"),
+        ("1 2", "not valid JSON.*'1 2'"),
+        ("nul", "not valid JSON"),
+        ('"\\x"', "not valid JSON"),
+        ("{}{}", "not valid JSON"),
+        ("\ufeff1", "not valid JSON"),
     ],
 )
 def test_texts_that_are_no_json(text: str, message: str) -> None:
@@ -354,7 +354,7 @@ def test_malformed_column(tmp_path: Path) -> None:
 
 def test_invalid_text_leaves_nothing_behind(tmp_path: Path) -> None:
     dataset = lance_dataset.write_dataset(pa.table({"j": texts(["1"])}), tmp_path / "a")
-    with pytest.raises(SchemaError, match="column 'j', value 1 of a batch: no valid JSON"):
+    with pytest.raises(SchemaError, match="column 'j', value 1 of a batch: not valid JSON"):
         dataset.insert(pa.table({"j": texts(["1", "{"])}))
     assert dataset.latest_version == 1
 

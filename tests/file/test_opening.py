@@ -1,4 +1,4 @@
-"""Opening files: what is scanned is what messages say, for all releases' files and for broken ones; few requests."""
+"""Opening files: the fast parser agrees with protobuf for files of all releases and broken ones, in few requests."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ import random
 import resource
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
-from file_surgery import take_apart_file
+from support.files.file_parts import take_apart_file
 
 import lance_dataset as ours
 from lance_dataset.errors import LanceError
@@ -126,9 +127,9 @@ def test_pages_are_read_the_same_without_mapping(tmp_path: Path, version: str) -
     assert plain.to_table() == table
     rows = rng.choice(count, 200).tolist()
     assert plain.take(rows) == table.take(rows)
-    before = plain._store.statistics.read_iops
+    before = plain.snapshot.store.statistics.read_iops
     plain.take([17])
-    assert plain._store.statistics.read_iops - before <= 2 * table.num_columns
+    assert plain.snapshot.store.statistics.read_iops - before <= 2 * table.num_columns
 
 
 def test_open_files_hold_no_descriptors(tmp_path: Path) -> None:
@@ -146,3 +147,28 @@ def test_open_files_hold_no_descriptors(tmp_path: Path) -> None:
         f"assert len(dataset.take(list(range(0, {files} * 6000, 6000)))) == {files}\n"
     )
     subprocess.run([sys.executable, "-c", program, str(tmp_path / "t")], check=True)
+
+
+def test_metadata_that_takes_a_request_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    count = 40
+    ours.write_dataset(pa.table({f"c{n}": [n] for n in range(count)}), str(tmp_path / "t"))
+    monkeypatch.setattr(container, "_MAX_END", 1 << 10)  # so the metadata of the columns is not fetched at once
+    store = LocalStore(mmap=False)
+    file = FileMetadata(store.open_input(str(next((tmp_path / "t" / "data").iterdir()))))
+    before = store.statistics.read_iops
+    for index in [*range(count), *range(count)]:
+        file.column(index)
+    assert store.statistics.read_iops - before == count
+
+
+def test_threads_that_ask_for_different_columns_get_theirs(tmp_path: Path) -> None:
+    count = 40
+    ours.write_dataset(pa.table({f"c{n}": [n] for n in range(count)}), str(tmp_path / "t"))
+    file = FileMetadata(LocalStore().open_input(str(next((tmp_path / "t" / "data").iterdir()))))
+
+    def wrong(seed: int) -> int:
+        rng = random.Random(seed)
+        return sum(file.column(index).index != index for index in rng.choices(range(count), k=20_000))
+
+    with ThreadPoolExecutor(4) as pool:
+        assert sum(pool.map(wrong, range(4))) == 0

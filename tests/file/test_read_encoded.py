@@ -1,4 +1,4 @@
-"""Columns read encoded hold the values that they hold read plainly, once where the file has them once."""
+"""Columns read in encoded form: same values as decoded, each stored once where the file stores it once."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
-from arrow_data import FLAT_TYPES
-from random_arrow import Data, random_column
-from table_equality import assert_same
+from support.arrays.random_arrays import FLAT_TYPES
+from support.arrays.random_columns import Data, random_column
+from support.tables.equality import assert_same
 
 import lance_dataset
 from lance_dataset.file.column import ColumnReader, NullColumn
@@ -28,7 +28,7 @@ def columns(table: pa.Table, path: Path, version: str) -> dict[str, ColumnReader
     dataset = lance_dataset.write_dataset(
         table, path, data_storage_version=version, storage_options={"local_fsync": "false"}
     )
-    reader = dataset._reader
+    reader = dataset.snapshot.reader
     schema = reader.manifest.schema
     return {name: reader.fragments[0].column(schema.top_level(name)) for name in table.column_names}
 

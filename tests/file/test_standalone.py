@@ -1,4 +1,4 @@
-"""Single files, against the reference in both directions."""
+"""Single files, compared with the reference in both directions."""
 
 from __future__ import annotations
 
@@ -367,7 +367,7 @@ def test_columns_are_found_by_name(tmp_path: Path) -> None:
     [
         (pa.record_batch({"a": [1]}), "no column 'b'"),
         (pa.record_batch({"a": [1], "b": ["x"], "c": [1]}), "'c'"),
-        (pa.record_batch({"a": ["1"], "b": ["x"]}), "column 'a': the data has type string, the schema int64"),
+        (pa.record_batch({"a": ["1"], "b": ["x"]}), "column 'a': the data has type string, but the schema has int64"),
         (pa.record_batch({"a": pa.array([1, None]), "b": ["x", "y"]}), "column 'a' is declared not nullable"),
     ],
 )

@@ -1,4 +1,4 @@
-"""Damages of bytes and messages that the fuzzers of files share."""
+"""Damage to bytes and messages, shared by the fuzzers of files."""
 
 from __future__ import annotations
 

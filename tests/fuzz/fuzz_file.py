@@ -1,6 +1,6 @@
-"""Damages data files and reads them in every way; anything but right data or a LanceError is a failure.
+"""Damage data files and read them in every way; anything but right data or a LanceError is a failure.
 
-Run by the tests for a moment, by hand for as long as you like::
+The tests run a few cases; run it by hand for longer::
 
     python tests/fuzz/fuzz_file.py --cases 20000 --seed 7
 
@@ -16,16 +16,16 @@ import shutil
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import fuzz_runner
 import pyarrow as pa
-from file_surgery import FOOTER, FileParts, problem, take_apart
 from fuzz_damage import INTERESTING, damage_bytes, mutate, number
 from google.protobuf import any_pb2
 from google.protobuf.message import DecodeError
-from page_cases import CASES
+from support.files.file_parts import FOOTER, FileParts, problem, take_apart
+from support.pages.array_page_cases import CASES
 
 import lance_dataset as lance
 from lance_dataset._proto import encodings21_pb2, encodings_pb2

@@ -1,7 +1,7 @@
-"""Damages legacy (0.1) data files and reads them in every way, through their dataset and alone.
+"""Damage legacy (0.1) data files and read them in every way, through their dataset and alone.
 
-Anything but right data or a LanceError is a failure; and what lies outside of the damage, other columns and other
-batches, must come out as it was. Run by the tests for a moment, by hand for as long as you like::
+Anything but right data or a LanceError is a failure. Columns and batches that are not damaged must read as before. The
+tests run a few cases; run it by hand for longer::
 
     python tests/fuzz/fuzz_file_v0_1.py --cases 20000 --seed 7
 
@@ -22,26 +22,26 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TypeAlias
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import fuzz_runner
 import numpy as np
 import pyarrow as pa
-from arrow_data import FLAT_TYPES, random_array
-from file_surgery import problem
 from fuzz_damage import damage_bytes, flip, mutate, number
 from fuzz_file import check
-from legacy_model import LegacyOptions, encode_legacy
 from legacy_parts import CELL, LegacyParts, offsets_width, take_apart_legacy
-from table_equality import assert_same
+from support.arrays.random_arrays import FLAT_TYPES, random_array
+from support.files.file_parts import problem
+from support.files.legacy_model import LegacyOptions, encode_legacy
+from support.tables.equality import assert_same
 
 import lance_dataset as lance
 from lance_dataset.file.standalone import LanceFileReader
 from lance_dataset.file.v0_1.layout import bits_per_row
-from lance_dataset.schema import Field, Schema
 from lance_dataset.table.fragment import DataFile, Fragment
 from lance_dataset.table.manifest import Manifest, decode_manifest, encode_manifest
+from lance_dataset.types.schema import Field, Schema
 
 _ROWS = 130
 _BATCH = 40

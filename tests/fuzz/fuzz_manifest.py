@@ -1,7 +1,7 @@
-"""Damages manifests, transactions and deletion files of the tables in tests/fixtures/datasets, and reads these tables.
+"""Damage manifests, transactions and deletion files of the tables in tests/fixtures/datasets, and read these tables.
 
-Anything but data or a LanceError is a failure; and where the damaged file is not needed for the newest version of a
-table (older manifests, transactions), that must come out as it was::
+Anything but data or a LanceError is a failure. If the newest version of a table does not need the damaged file (older
+manifests, transactions), that version must read as before::
 
     python tests/fuzz/fuzz_manifest.py --cases 5000 --seed 7
 """
@@ -17,15 +17,15 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import fuzz_runner
 import pyarrow as pa
-from file_surgery import problem
 from fuzz_damage import LOGICAL_TYPES, damage_bytes, mutate, number
 from fuzz_file import check
-from table_equality import assert_same
+from support.files.file_parts import problem
+from support.tables.equality import assert_same
 
 import lance_dataset as lance
 from lance_dataset._proto import table_pb2

@@ -1,10 +1,10 @@
-"""Damages the pages of 2.1 and 2.2 files field by field; anything but right data or a LanceError is a failure.
+"""Damage the pages of 2.1 and 2.2 files field by field; anything but right data or a LanceError is a failure.
 
 Every number of every layout message, chunk word, chunk header, index entry, dictionary header and level buffer of a
 corpus of small files (ours and the reference's) is replaced by others. The list of damages is finite and numbered::
 
     python tests/fuzz/fuzz_pages.py --count              how many there are
-    python tests/fuzz/fuzz_pages.py --cases 2000         so many of them, chosen by --seed
+    python tests/fuzz/fuzz_pages.py --cases 2000         2000 of them, chosen by --seed
     python tests/fuzz/fuzz_pages.py                      all
     python tests/fuzz/fuzz_pages.py --only FILE:NUMBER   one, with its traceback
 
@@ -30,13 +30,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import pyarrow as pa
-from file_surgery import FileParts, problem, take_apart
 from google.protobuf import any_pb2
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
+from support.files.file_parts import FileParts, problem, take_apart
 
 from lance_dataset._proto import encodings21_pb2 as pb
 from lance_dataset.errors import LanceError

@@ -1,4 +1,4 @@
-"""Numbered fuzz cases in a child of limited memory and time, so that a crash or a forged length is a result.
+"""Runner of numbered fuzz cases in a child of limited memory and time, so that a crash or a forged length is a result.
 
 A fuzzer writes a corpus, one folder per entry, and has a function that runs one case: ``case(entry, chance, scratch)``,
 where `entry` is a folder of the corpus, `chance` all its randomness, and `scratch` an empty folder. The case fails if

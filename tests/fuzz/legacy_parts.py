@@ -1,4 +1,4 @@
-"""Taking a legacy (0.1) file apart and putting it together again with other numbers in it."""
+"""Parts of a legacy (0.1) file, taken apart and reassembled with other numbers."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import struct
 from dataclasses import dataclass
 
 from lance_dataset._proto import file_pb2, table_pb2
-from lance_dataset.schema import Field
+from lance_dataset.types.schema import Field
 
 __all__ = ["CELL", "LegacyParts", "offsets_width", "take_apart_legacy"]
 

@@ -1,4 +1,4 @@
-"""Damaged data files of every encoding: a moment of fuzz_file.py, and hypothesis for small damages."""
+"""Damaged data files of every encoding: a short run of fuzz_file.py, and small damage found by hypothesis."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from file_surgery import problem
 from hypothesis import given
 from hypothesis import strategies as st
+from support.files.file_parts import problem
 
 from lance_dataset.file.standalone import LanceFileReader
 

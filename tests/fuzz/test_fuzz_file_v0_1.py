@@ -1,4 +1,4 @@
-"""Samples of fuzz_file_v0_1.py and fuzz_manifest.py, and what they found."""
+"""Short runs of fuzz_file_v0_1.py and fuzz_manifest.py, and the cases they found."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
-from legacy_model import LegacyOptions, encode_legacy
+from support.files.legacy_model import LegacyOptions, encode_legacy
 
 from lance_dataset.errors import CorruptFileError
 from lance_dataset.file import LanceFileReader
 from lance_dataset.file.v0_1.dictionaries import read_dictionary
-from lance_dataset.schema import Schema
+from lance_dataset.types.schema import Schema
 
 sys.path.insert(0, str(Path(__file__).parent))
 import fuzz_file_v0_1

@@ -1,4 +1,4 @@
-"""A sample of fuzz_pages.py, and that its corpus holds every layout and encoding."""
+"""Short run of fuzz_pages.py, and a check that its corpus has every layout and encoding."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from file_surgery import take_apart_file
+from support.files.file_parts import take_apart_file
 
 from lance_dataset._proto import encodings21_pb2 as pb
 

@@ -1,4 +1,4 @@
-"""Cleanup beside that of the reference: on the same table the same files go, and the same counts are reported."""
+"""Cleanup compared with the reference: on the same table both remove the same files and report the same counts."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Every operation applied by the reference and by this package: the manifests must say the same.
+"""Every operation applied by the reference and by this package: the manifests must be equal.
 
-The reference changes a table; what it committed is then committed again, by this package, to a copy of the table from
-before: once as it is stored, once through the public records that `read_transaction` returns.
+The reference changes a table. This package then commits the same transaction to a copy of the earlier table: once as it
+is stored, and once through the public records that `read_transaction` returns.
 """
 
 from __future__ import annotations
@@ -17,8 +17,7 @@ import lance
 import pyarrow as pa
 import pytest
 from lance.mem_wal import CompactedSsTable
-from manifest_content import manifest_content, manifest_of, transaction_of
-from reference_changes import (
+from support.reference.changes import (
     CHANGES,
     TABLES,
     Change,
@@ -53,6 +52,7 @@ from reference_changes import (
     update_twice,
     update_without_spilling,
 )
+from support.tables.manifest_content import manifest_content, manifest_of, transaction_of
 
 import lance_dataset
 from lance_dataset._proto import table_pb2
@@ -60,8 +60,8 @@ from lance_dataset.errors import CommitConflictError, InvalidInputError
 from lance_dataset.io.local import LocalStore
 from lance_dataset.table import operations as table_operations
 from lance_dataset.table.commit.loop import commit_transaction
+from lance_dataset.table.index_metadata import IndexMetadata
 from lance_dataset.table.indices.coverage import REUSE_INDEX, parse_indices
-from lance_dataset.table.indices.metadata import IndexMetadata
 from lance_dataset.table.operations import Rewrite, UpdateConfig, UpdateMap, UpdateMemWalState
 from lance_dataset.table.transaction import Transaction
 

@@ -10,10 +10,10 @@ import lance
 import numpy as np
 import pyarrow as pa
 import pytest
-from arrow_data import tables, whole
 from hypothesis import given, note, settings
 from hypothesis import strategies as st
-from table_equality import assert_same
+from support.arrays.random_arrays import tables, whole
+from support.tables.equality import assert_same
 
 import lance_dataset
 

@@ -9,8 +9,8 @@ from typing import Any
 import lance
 import pyarrow as pa
 import pytest
-from both_read import assert_both_read
-from table_equality import assert_same
+from support.reference.both_read import assert_both_read
+from support.tables.equality import assert_same
 
 import lance_dataset
 

@@ -1,4 +1,4 @@
-"""Stable row ids and row versions: the same histories by this package and the reference, also mixed."""
+"""Stable row ids and row versions: the same histories by this package, by the reference, and by both in turn."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from table_equality import assert_same
+from support.tables.equality import assert_same
 
 import lance_dataset as lance
 from lance_dataset._proto import rowids_pb2
@@ -186,15 +186,15 @@ def test_appends_extend_the_index(tmp_path: Path) -> None:
     path = str(tmp_path / "t.lance")
     append(lance, path, 0, 40, enable_stable_row_ids=True)
     handle = lance.dataset(path)
-    first = handle._reader.row_id_index
+    first = handle.snapshot.reader.row_id_index
     append(reference, path, 40, 60)
     handle.checkout_latest()
     assert handle._take_rows([45, 3], ["a"])["a"].to_pylist() == [45, 3]
-    assert handle._reader.row_id_index is not first
-    second = handle._reader.row_id_index
+    assert handle.snapshot.reader.row_id_index is not first
+    second = handle.snapshot.reader.row_id_index
     handle.delete("a = 45")
     assert handle._take_rows([45, 3], ["a"])["a"].to_pylist() == [3]
-    assert handle._reader.row_id_index is second
+    assert handle.snapshot.reader.row_id_index is second
     reference.dataset(path).update({"a": "a + 100"}, where="a = 3")
     handle.checkout_latest()
     assert handle._take_rows([45, 3], ["a"])["a"].to_pylist() == [103]
@@ -215,7 +215,7 @@ def test_rows_that_come_back(tmp_path: Path) -> None:
     handle.delete("a % 5 = 2")
     ids = list(range(100))
     assert handle._take_rows(ids).num_rows == handle.count_rows()
-    assert handle._reader.row_id_index.trimmed
+    assert handle.snapshot.reader.row_id_index.trimmed
     lance.dataset(path, version=dataset.version).restore()
     handle.checkout_latest()
     assert handle._take_rows(ids, ["_rowid"])["_rowid"].to_pylist() == ids
@@ -312,7 +312,7 @@ def test_damaged_hidden_columns(spilled: str, damage: str) -> None:
         return replace(fragment, files=(*users, *kept, *extra))
 
     _damaged(spilled, change)
-    with pytest.raises(CorruptFileError, match=r"_rowid|rows|never go together"):
+    with pytest.raises(CorruptFileError, match=r"_rowid|rows|cannot be mixed"):
         lance.dataset(spilled).to_table(columns=["_rowid"])
 
 

@@ -1,6 +1,6 @@
-"""Random columns of 2.1 and 2.2 files through both implementations, three ways.
+"""Random columns of 2.1 and 2.2 files, written and read by both implementations.
 
-``HYPOTHESIS_PROFILE=long`` looks for new cases, 30 times as many.
+``HYPOTHESIS_PROFILE=long`` tries new cases, 30 times as many.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ import lance.file
 import numpy as np
 import pyarrow as pa
 import pytest
-from arrow_data import whole
 from hypothesis import given, note, settings
 from hypothesis import strategies as st
-from random_arrow import Column, columns, for_reference, make_table
-from table_equality import assert_same
+from support.arrays.random_arrays import whole
+from support.arrays.random_columns import Column, columns, for_reference, make_table
+from support.tables.equality import assert_same
 
 import lance_dataset
 import lance_dataset.file.standalone as ours

@@ -1,4 +1,4 @@
-"""Every type that file version 2.0 holds: what one of both writes, the other one reads."""
+"""Every type of file version 2.0: each implementation reads what the other one writes."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from arrow_data import NULLS, random_table, whole
-from table_equality import assert_same
-from type_matrix import groups
+from support.arrays.random_arrays import NULLS, random_table, whole
+from support.arrays.type_groups import groups
+from support.tables.equality import assert_same
 
 import lance_dataset
 

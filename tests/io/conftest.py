@@ -1,7 +1,9 @@
+"""Bucket and store on the S3 server."""
+
 from __future__ import annotations
 
 import pytest
-from s3_server import S3Server
+from support.stores.s3_server import S3Server
 
 from lance_dataset.io.base import ObjectStore
 from lance_dataset.io.resolve import resolve

@@ -1,4 +1,4 @@
-"""The cloud store against a real S3 server, with faults of the network in between where they matter."""
+"""Cloud store on a real S3 server, with network faults where they matter."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import threading
 import time
 
 import pytest
-from child_process import run_script
-from s3_proxy import LOSE_ANSWER, LOSE_REQUEST, Proxy, proxied
-from s3_server import S3Server
+from support.processes.child_process import run_script
+from support.stores.s3_proxy import LOSE_ANSWER, LOSE_REQUEST, Proxy, proxied
+from support.stores.s3_server import S3Server
 
 from lance_dataset.errors import (
     AlreadyExistsError,

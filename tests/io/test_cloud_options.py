@@ -1,4 +1,4 @@
-"""Options of cloud stores, handles that keep them, and what errors say."""
+"""Options of cloud stores, handles that keep them, and error messages."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ import signal
 from pathlib import Path
 
 import pytest
-from child_process import run_script
-from s3_server import S3Server
+from support.processes.child_process import run_script
+from support.stores.s3_server import S3Server
+from support.stores.stepping_stores import Lock
 
 from lance_dataset.errors import (
     InvalidInputError,
@@ -21,6 +22,7 @@ from lance_dataset.errors import (
 from lance_dataset.io.base import ObjectStore
 from lance_dataset.io.cloud import CLOUD_SCHEMES, CloudStore
 from lance_dataset.io.cloud_options import AZURE, GCS, S3, StoreKind, read_options
+from lance_dataset.io.guarded import commit_lock_of, with_commit_lock
 from lance_dataset.io.resolve import resolve
 
 # -- handles -----------------------------------------------------------------------------------------------------
@@ -32,8 +34,11 @@ def test_pickled_and_copied_stores(s3_server: S3Server, store: ObjectStore) -> N
         assert type(other) is CloudStore
         assert other.read("t/a") == b"x"
         assert other.uri("t/a") == store.uri("t/a")
-        other.commit_lock = lambda version: None
-        assert store.commit_lock is None
+        guarded = with_commit_lock(other, Lock())
+        again = pickle.loads(pickle.dumps(guarded))
+        assert type(commit_lock_of(again)) is Lock
+        assert again.read("t/a") == b"x"
+        assert commit_lock_of(store) is None
     script = """
         import pickle, sys
         sys.stdout.write(pickle.loads(bytes.fromhex(sys.argv[1])).read("t/a").decode())

@@ -1,3 +1,5 @@
+"""Copies of objects within a store."""
+
 from __future__ import annotations
 
 import os

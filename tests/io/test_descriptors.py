@@ -1,4 +1,4 @@
-"""Plain reads of more files than may be open, from threads, and what happens to files meanwhile."""
+"""Plain reads of more files than the limit of open files, from threads, and files that change meanwhile."""
 
 from __future__ import annotations
 

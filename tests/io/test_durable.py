@@ -1,4 +1,4 @@
-"""What is synced, and what becomes of a disk that fails to."""
+"""Synced files and folders, and a disk that fails to sync."""
 
 from __future__ import annotations
 

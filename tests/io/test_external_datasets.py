@@ -10,7 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 import sqlalchemy
-from table_equality import assert_same
+from support.tables.equality import assert_same
 
 import lance_dataset
 from lance_dataset.errors import AlreadyExistsError, DatasetNotFoundError

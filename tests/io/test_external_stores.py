@@ -1,4 +1,4 @@
-"""The two external manifest stores keep the same promises."""
+"""Contract of the two external manifest stores."""
 
 from __future__ import annotations
 
@@ -11,15 +11,13 @@ from pathlib import Path
 
 import pytest
 import sqlalchemy
-from dynamodb_server import DynamoServer, dynamodb_server
+from support.stores.dynamodb_server import DynamoServer, dynamodb_server
 
 from lance_dataset.errors import AlreadyExistsError, CorruptFileError, InvalidInputError, MissingFileError, StorageError
 from lance_dataset.io.external.base import LARGEST_VERSION, ExternalManifests, ManifestEntry
 from lance_dataset.io.external.dynamodb import DynamoAccess, DynamoManifests, dynamo_manifests
 from lance_dataset.io.external.options import without_manifests
 from lance_dataset.io.external.sql import DEFAULT_TABLE, SqlManifests, sql_manifests
-from lance_dataset.io.local import LocalStore
-from lance_dataset.io.memory import MemoryStore
 
 __all__ = ["dynamodb_server"]
 
@@ -139,7 +137,7 @@ def test_pickled_clients_see_the_same(opener: Opener) -> None:
 def test_dynamodb_rows(dynamodb_server: DynamoServer) -> None:
     table = dynamodb_server.new_table()
     manifests = DynamoManifests(table, access(dynamodb_server))
-    key = manifests.key(MemoryStore(), "/dir/t.lance")
+    key = manifests.key("memory://dir/t.lance", "/dir/t.lance")
     manifests.put_if_absent(key, entry(3, "_versions/18446744073709551612.manifest", 368))
     assert dynamodb_server.rows(table) == [
         {
@@ -151,7 +149,7 @@ def test_dynamodb_rows(dynamodb_server: DynamoServer) -> None:
         }
     ]
     with pytest.raises(InvalidInputError, match="root of a bucket"):
-        manifests.key(MemoryStore(), "/")
+        manifests.key("memory://", "/")
 
 
 def test_dynamodb_rows_of_others(dynamodb_server: DynamoServer) -> None:
@@ -240,7 +238,7 @@ def test_sql_processes_make_the_table_at_the_same_time(tmp_path: Path) -> None:
 
 def test_sql_rows(tmp_path: Path) -> None:
     manifests = SqlManifests(f"sqlite:///{tmp_path}/manifests.db", "mine")
-    assert manifests.key(LocalStore(), "/data/t.lance") == "/data/t.lance"
+    assert manifests.key("/data/t.lance", "/data/t.lance") == "/data/t.lance"
     manifests.put_if_absent("/data/t.lance", entry(1))
     engine = sqlalchemy.create_engine(f"sqlite:///{tmp_path}/manifests.db")
     with engine.connect() as connection:

@@ -1,3 +1,5 @@
+"""Local and in-memory stores: reads, listings, atomic writes, and plain or mapped input."""
+
 from __future__ import annotations
 
 import multiprocessing

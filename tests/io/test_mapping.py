@@ -1,4 +1,4 @@
-"""Mapped files: bytes as they are, advice that changes nothing, memory that goes with the last buffer."""
+"""Mapped files: content, advice that changes nothing, memory released with the last buffer."""
 
 from __future__ import annotations
 

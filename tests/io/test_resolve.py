@@ -1,3 +1,5 @@
+"""Stores by URI, and safe paths below a root."""
+
 from __future__ import annotations
 
 import os
@@ -6,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from lance_dataset.errors import CorruptFileError, InvalidInputError, UnsupportedError
+from lance_dataset.io.base import safe_join
 from lance_dataset.io.local import LocalStore
-from lance_dataset.io.resolve import resolve, safe_join
+from lance_dataset.io.resolve import resolve
 
 
 class Session:

@@ -1,4 +1,4 @@
-"""Counts of what is read and written, beside those of the reference where both do the same."""
+"""Counts of reads and writes, compared with the reference where both do the same."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from pathlib import Path
 import lance
 import pyarrow as pa
 import pytest
-from s3_proxy import proxied
-from s3_server import S3Server
+from support.stores.s3_proxy import proxied
+from support.stores.s3_server import S3Server
 
 import lance_dataset as ours
 from lance_dataset.io.local import LocalStore
@@ -81,7 +81,7 @@ def test_scans_beside_the_reference(tmp_path: Path) -> None:
         reference.to_table(columns=columns)
         mine = ours.dataset(str(tmp_path / "t"))
         mine.to_table(columns=columns)
-        expected, found = reference.io_stats_snapshot(), mine._store.statistics.snapshot()
+        expected, found = reference.io_stats_snapshot(), mine.snapshot.store.statistics.snapshot()
         assert 0.8 * expected.read_bytes < found.read_bytes < 1.2 * expected.read_bytes + 10_000
         assert found.write_iops == found.written_bytes == 0
 
@@ -91,10 +91,10 @@ def test_requests_of_a_cloud_store_are_counted(s3_server: S3Server) -> None:
     ours.write_dataset(pa.table({"a": range(300_000)}), f"s3://{bucket}/t", storage_options=s3_server.options)
     with proxied(s3_server) as proxy:
         dataset = ours.dataset(f"s3://{bucket}/t", storage_options=proxy.server.options)
-        dataset._store.statistics.incremental()
+        dataset.snapshot.store.statistics.incremental()
         before = proxy.count("GET")
         assert dataset.to_table().num_rows == 300_000
-        found = dataset._store.statistics.incremental()
+        found = dataset.snapshot.store.statistics.incremental()
         assert found.read_iops == proxy.count("GET") - before
         dataset.delete("a < 5")
-        assert dataset._store.statistics.incremental().write_iops >= 3
+        assert dataset.snapshot.store.statistics.incremental().write_iops >= 3

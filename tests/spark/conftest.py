@@ -1,4 +1,4 @@
-"""One real Spark for all tests: two cores of this machine, a session time zone that is not UTC."""
+"""Spark session for all tests: two cores of this machine, and a session time zone other than UTC."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A filter that is pushed down must select what Spark itself selects: both are run and compared."""
+"""Pushed-down filters: they select what Spark itself selects."""
 
 from __future__ import annotations
 

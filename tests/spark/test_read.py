@@ -1,3 +1,5 @@
+"""Reading datasets in Spark."""
+
 from __future__ import annotations
 
 import random
@@ -135,7 +137,7 @@ def test_schema_given_by_the_user_selects_columns(spark, uri):
         ({"columns": "i,i"}, "names a column twice"),
         ({"batch_size": "0"}, "positive whole number"),
         ({"num_partitions": "2", "rows_per_partition": "3"}, "not both"),
-        ({"storage_options": "{"}, "no JSON object"),
+        ({"storage_options": "{"}, "not a JSON object"),
     ],
 )
 def test_wrong_options(spark, uri, options, message):

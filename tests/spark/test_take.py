@@ -1,3 +1,5 @@
+"""Taking rows in Spark."""
+
 from __future__ import annotations
 
 import numpy as np

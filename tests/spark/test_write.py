@@ -1,3 +1,5 @@
+"""Writing datasets from Spark."""
+
 from __future__ import annotations
 
 import os
@@ -258,7 +260,7 @@ def test_wrong_write_options(spark, uri):
     ):
         with pytest.raises(AnalysisException, match=message):
             save(spark.range(3), uri, "append", **options)
-    with pytest.raises(AnalysisException, match="does not go with the mode overwrite"):
+    with pytest.raises(AnalysisException, match="cannot be combined with the mode overwrite"):
         save(spark.range(3), uri, "overwrite", if_exists="error")
     assert not Path(uri).exists()
 

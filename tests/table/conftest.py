@@ -1,3 +1,5 @@
+"""Empty tables in memory and on disk."""
+
 from __future__ import annotations
 
 from pathlib import Path

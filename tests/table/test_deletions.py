@@ -1,3 +1,5 @@
+"""Deletion files: encoding, decoding, and damaged files."""
+
 from __future__ import annotations
 
 import io

@@ -1,4 +1,4 @@
-"""Lists of fragments kept as bytes, against lists of objects."""
+"""Fragment lists kept as bytes, compared with lists of objects."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from wire import Fixed, Record, encoded, field
+from support.files.tagged_records import Fixed, Record, encoded, field
 
 from lance_dataset.errors import CorruptFileError, InvalidInputError, LanceError
 from lance_dataset.table.fragment import DataFile, DeletionFile, DeletionFileType, Fragment, Spilled

@@ -1,3 +1,5 @@
+"""Manifests: encoding, decoding, and feature flags."""
+
 from __future__ import annotations
 
 import copy
@@ -10,7 +12,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from wire import Fixed, field
+from support.files.tagged_records import Fixed, field
 
 from lance_dataset._proto import table_pb2
 from lance_dataset.errors import (
@@ -301,5 +303,5 @@ def test_versions(tmp_path: Path) -> None:
 def test_name_and_content_must_agree(tmp_path: Path) -> None:
     path = f"{tmp_path}/5.manifest"
     LocalStore().put(path, GOLDEN)
-    with pytest.raises(CorruptFileError, match="version 1, but its name means version 5"):
+    with pytest.raises(CorruptFileError, match="version 1, but its name says version 5"):
         read_manifest(LocalStore(), path)

@@ -1,4 +1,4 @@
-"""Finding versions by the names of their manifests, the copy of the newest one, and the migration of names."""
+"""Finding versions by manifest name, the copy of the newest manifest, and the migration of names."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from bare_tables import SCHEMA, create, fragment
+from support.tables.bare_tables import SCHEMA, create, fragment
 
 from lance_dataset.errors import (
     AlreadyExistsError,

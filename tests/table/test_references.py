@@ -1,4 +1,4 @@
-"""Names of tags and branches, and their files: round trips, and hostile content."""
+"""Names of tags and branches, and their files: round trips and hostile content."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from bare_tables import SCHEMA, create
 from hypothesis import given
 from hypothesis import strategies as st
+from support.tables.bare_tables import SCHEMA, create
 
 from lance_dataset.errors import (
     CorruptFileError,

@@ -1,3 +1,5 @@
+"""Arithmetic of row addresses."""
+
 from __future__ import annotations
 
 import numpy as np

@@ -1,4 +1,4 @@
-"""Sets of row addresses, many at once."""
+"""Sets of row addresses, many in one buffer."""
 
 from __future__ import annotations
 

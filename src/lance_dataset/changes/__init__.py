@@ -1,5 +1,5 @@
-"""Changing tables: rows are updated, merged in and moved, columns come, go and change, fragments are folded together.
+"""Changes of tables: updating, deleting and merging rows, adding, altering and dropping columns, compaction.
 
-A change is computed against one version (its files are written, and nothing refers to them yet), then committed; where
-that fails its files are taken back.
+A change is computed against one version of a table: its files are written, and nothing refers to them yet. Then it is
+committed. If that fails, its files are removed.
 """

@@ -1,4 +1,4 @@
-"""The `lance-dataset` command. Needs the extra ``cli``; nothing of it is imported before the command runs."""
+"""The `lance-dataset` command. It needs the extra ``cli``, which is imported only when the command runs."""
 
 from __future__ import annotations
 

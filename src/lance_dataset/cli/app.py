@@ -1,4 +1,4 @@
-"""Which commands there are. Each opens the dataset, does one thing, and leaves the looks to `output`."""
+"""Command line application: each command opens the dataset and does one thing; `output` formats the result."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["app"]
 
 app = typer.Typer(
     name="lance-dataset",
-    help="Look into Lance datasets, make them from Parquet, CSV and Arrow files, change and maintain them.",
+    help="Inspect Lance datasets, create them from Parquet, CSV and Arrow files, change and maintain them.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -35,7 +35,7 @@ def _root(
         typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version of the program."),
     ] = False,
 ) -> None:
-    """Nothing of its own; options before the command."""
+    """Handle the options before the command."""
 
 
 _COMMANDS: tuple[Callable[..., None], ...] = (

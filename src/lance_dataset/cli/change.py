@@ -40,7 +40,7 @@ def update(
     dry_run: DryRunOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Give rows new values, in one commit. Without --where all rows."""
+    """Update values of rows, in one commit. Without --where, all rows are updated."""
     updates = dict(_assignment(text) for text in assignments)
     dataset = open_dataset(uri)
     with _changed(dataset, dry_run) as handle:
@@ -60,7 +60,7 @@ def _assignment(text: str) -> tuple[str, str]:
 def delete(
     uri: DatasetArgument,
     where: Annotated[
-        str, typer.Option("--where", metavar="SQL", help="The rows for which this is true; 'true' for all.")
+        str, typer.Option("--where", metavar="SQL", help="Delete the rows for which this is true; 'true' for all.")
     ],
     dry_run: DryRunOption = False,
     as_json: JsonOption = False,
@@ -77,7 +77,7 @@ def delete(
 
 
 class Matched(str, Enum):
-    """What `merge` does with rows of the dataset whose key is in the source."""
+    """Action of `merge` for rows of the dataset whose key is in the source."""
 
     UPDATE = "update"
     DELETE = "delete"
@@ -86,7 +86,7 @@ class Matched(str, Enum):
 
 
 class NotMatched(str, Enum):
-    """What `merge` does with rows of the source whose key is not in the dataset."""
+    """Action of `merge` for rows of the source whose key is not in the dataset."""
 
     INSERT = "insert"
     DROP = "drop"
@@ -98,18 +98,18 @@ def merge(
         list[str],
         typer.Argument(
             metavar="SRC... DATASET",
-            help="Files, directories or glob patterns, or one other dataset; last the dataset to change.",
+            help="Files, directories or glob patterns, or another dataset; then the dataset to change.",
         ),
     ],
-    on: Annotated[str, typer.Option("--on", metavar="A,B,...", help="Columns of the key.")],
-    when_matched: Annotated[Matched, typer.Option(help="What happens to rows whose key is in the source.")] = (
+    on: Annotated[str, typer.Option("--on", metavar="A,B,...", help="Key columns.")],
+    when_matched: Annotated[Matched, typer.Option(help="Action for rows whose key is in the source.")] = (
         Matched.UPDATE
     ),
     update_if: Annotated[
         str | None,
         typer.Option(metavar="SQL", help="Update only where this is true, as: source.time > target.time."),
     ] = None,
-    when_not_matched: Annotated[NotMatched, typer.Option(help="What happens to new rows of the source.")] = (
+    when_not_matched: Annotated[NotMatched, typer.Option(help="Action for new rows of the source.")] = (
         NotMatched.INSERT
     ),
     delete_missing: Annotated[
@@ -124,11 +124,11 @@ def merge(
     dry_run: DryRunOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Update and insert rows by key, in one commit: rows of the source replace those with their key, others are new."""
+    """Update and insert rows by key, in one commit: source rows replace rows with the same key; others are inserted."""
     if len(paths) < 2:
-        raise typer.BadParameter("needs at least one source and then the dataset", param_hint="SRC... DATASET")
+        raise typer.BadParameter("expected at least one source, followed by the dataset", param_hint="SRC... DATASET")
     if update_if is not None and when_matched is not Matched.UPDATE:
-        raise typer.BadParameter("goes only with --when-matched update", param_hint="--update-if")
+        raise typer.BadParameter("can only be used with --when-matched update", param_hint="--update-if")
     *sources, uri = paths
     dataset = open_dataset(uri)
     source = _source(sources, source_format, split_names(columns), delimiter, dataset.schema)
@@ -145,7 +145,11 @@ def merge(
         if delete_missing or delete_missing_if is not None:
             builder.when_not_matched_by_source_delete(delete_missing_if)
         done = builder.execute(source)
-        facts = {name: done[f"num_{name}_rows"] for name in ("inserted", "updated", "deleted")}
+        facts = {
+            "inserted": done["num_inserted_rows"],
+            "updated": done["num_updated_rows"],
+            "deleted": done["num_deleted_rows"],
+        }
         rows = handle.count_rows()
     text = ", ".join(f"{count:,} {name}" for name, count in facts.items())
     _tell(uri, handle, {**facts, "rows": rows}, text, "", dry_run, as_json)
@@ -154,7 +158,7 @@ def merge(
 def _source(
     names: list[str], source_format: str | None, columns: list[str] | None, delimiter: str | None, types: Any
 ) -> Any:
-    """The rows of files, or of a dataset."""
+    """Return the rows of files, or of a dataset."""
     from lance_dataset.cli import sources
     from lance_dataset.cli.counter import RowCounter
 
@@ -165,7 +169,7 @@ def _source(
 
 @contextmanager
 def _changed(dataset: LanceDataset, dry_run: bool) -> Iterator[LanceDataset]:
-    """The dataset to change; to try it out, a clone in a temporary folder that uses the files of the dataset."""
+    """Yield the dataset to change; for a dry run, a clone in a temporary folder that shares its files."""
     if not dry_run:
         yield dataset
         return
@@ -176,7 +180,7 @@ def _changed(dataset: LanceDataset, dry_run: bool) -> Iterator[LanceDataset]:
 def _tell(
     uri: str, changed: LanceDataset, facts: dict[str, Any], what: str, verb: str, dry_run: bool, as_json: bool
 ) -> None:
-    """Say what was done, or would be."""
+    """Report the result of a change, or of a dry run."""
     from lance_dataset.cli import output
 
     known = {} if dry_run else {"version": changed.version}

@@ -1,4 +1,4 @@
-"""`diff`: what changed between two versions."""
+"""`diff`: changes between two versions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lance_dataset.cli.options import DatasetArgument, JsonOption, open_dataset,
 
 if TYPE_CHECKING:
     from lance_dataset import LanceDataset
-    from lance_dataset.lance_schema import LanceField
+    from lance_dataset.schema import LanceField
 
 __all__ = ["diff"]
 
@@ -29,7 +29,7 @@ def diff(
     new: Annotated[str | None, typer.Argument(metavar="NEW", help="The later version. [default: the newest]")] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """What changed between two versions: schema, fragments, rows, and the commits between them."""
+    """Show the changes between two versions: schema, fragments, rows, and the commits between them."""
     before = open_dataset(uri, reference(old))
     after = open_dataset(uri, reference(new))
     is_line = before.uri == after.uri
@@ -60,7 +60,7 @@ def diff(
 
 
 def _schema_changes(before: Sequence[LanceField], after: Sequence[LanceField]) -> list[dict[str, Any]]:
-    """What happened to columns. A field is known by its id, and a column that was cast by its name."""
+    """Return the changes of columns. Fields are matched by id, and columns that were cast by name."""
     old, new = dict(_columns(before)), dict(_columns(after))
     old_names = {facts["column"] for facts in old.values()}
     new_names = {facts["column"] for facts in new.values()}
@@ -84,7 +84,7 @@ def _schema_changes(before: Sequence[LanceField], after: Sequence[LanceField]) -
 
 
 def _columns(fields: Sequence[LanceField], above: str = "") -> Iterator[tuple[int, dict[str, Any]]]:
-    """All fields by id: name, type (of a nested one only its kind) and whether it may be null."""
+    """Yield all fields by id: name, type (of a nested field only its kind) and nullability."""
     for field in fields:
         arrow, children = field.to_arrow(), field.children()
         kind = str(arrow.type).partition("<")[0] if children else str(arrow.type)
@@ -110,7 +110,7 @@ def _fragment_changes(before: LanceDataset, after: LanceDataset) -> dict[str, in
 
 
 def _commits(after: LanceDataset, begin: int) -> list[dict[str, Any]]:
-    """The versions behind `begin`; a version that was cleaned up is not among them."""
+    """Return the versions after `begin` that have not been cleaned up."""
     found = []
     for entry in after.versions():
         if begin < entry["version"] <= after.version:

@@ -1,4 +1,4 @@
-"""How far the reading of source files is."""
+"""Progress of reading source files."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ _Batches: TypeAlias = Iterator[pa.RecordBatch]
 
 
 class RowCounter:
-    """Counts the rows that pass, and shows it on stderr when that is a terminal.
+    """Counts the rows read, and shows the count on stderr if that is a terminal.
 
     Attributes
     ----------
     rows
-        Rows so far.
+        Rows read so far.
     """
 
     rows = 0
 
     def reader(self, stream: SourceStream) -> pa.RecordBatchReader:
-        """The rows of a stream, counted as they are read."""
+        """Return a reader of a stream that counts the rows as they are read."""
         return pa.RecordBatchReader.from_batches(stream.schema, self._counting(stream.batches(), stream.rows))
 
     def _counting(self, batches: _Batches, total: int | None) -> _Batches:

@@ -1,4 +1,4 @@
-"""What happens to errors: one message on stderr and an exit status, never a traceback for a mistake of the user."""
+"""Error handling: one message on stderr and an exit status, never a traceback for a mistake of the user."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ Result = TypeVar("Result")
 def guarded(command: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
     """Wrap a command so that expected errors end it with a message and a status.
 
-    Errors of this package, of Arrow (a value in a CSV file, say) and of the operating system exit with 1, Ctrl-C with
-    130. Anything else is a bug and keeps its traceback.
+    Errors of this package, of Arrow (such as a bad value in a CSV file) and of the operating system exit with 1.
+    Ctrl-C exits with 130. Anything else is a bug and keeps its traceback.
     """
 
     @functools.wraps(command)
@@ -38,7 +38,7 @@ def guarded(command: Callable[Parameters, Result]) -> Callable[Parameters, Resul
             typer.echo("interrupted", err=True)
             raise typer.Exit(INTERRUPTED) from None
         except BrokenPipeError:
-            # The reader (`| head`) has enough; the interpreter must not complain when it flushes at exit.
+            # The reader (`| head`) has closed the pipe; the interpreter must not complain when it flushes at exit.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise typer.Exit(FAILED) from None
         except (LanceError, pa.ArrowException, OSError) as error:

@@ -1,4 +1,4 @@
-"""`import`: files become a dataset."""
+"""`import`: write files into a dataset."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["import_"]
 
 
 class Mode(str, Enum):
-    """What `import` does when the dataset exists (or not)."""
+    """Action of `import` if the dataset exists or does not exist."""
 
     CREATE = "create"
     APPEND = "append"
@@ -26,21 +26,22 @@ def import_(
     paths: Annotated[
         list[str],
         typer.Argument(
-            metavar="SRC... DATASET", help="Files, directories or glob patterns; last the dataset to write."
+            metavar="SRC... DATASET", help="Files, directories or glob patterns; then the dataset to write."
         ),
     ],
-    mode: Annotated[Mode, typer.Option(help="Make a new dataset, add to one, or replace its content.")] = Mode.CREATE,
+    mode: Annotated[Mode, typer.Option(help="Create a dataset, append to one, or replace its content.")] = Mode.CREATE,
     source_format: FormatOption = None,
     columns: ColumnsOption = None,
     delimiter: DelimiterOption = None,
     data_storage_version: Annotated[
-        str | None, typer.Option(metavar="2.x", help="File format version. [default: that of the library or dataset]")
+        str | None,
+        typer.Option(metavar="2.x", help="File format version. [default: that of the library or dataset]"),
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Write Parquet, CSV or Arrow files into a dataset, in one commit."""
     if len(paths) < 2:
-        raise typer.BadParameter("needs at least one source and then the dataset", param_hint="SRC... DATASET")
+        raise typer.BadParameter("expected at least one source, followed by the dataset", param_hint="SRC... DATASET")
     import lance_dataset
     from lance_dataset.cli import output, sources
     from lance_dataset.cli.counter import RowCounter
@@ -55,7 +56,7 @@ def import_(
 
 
 def _existing_schema(uri: str) -> Any:
-    """The columns of the dataset that rows are added to; None if there is none yet."""
+    """Return the columns of the dataset to append to; None if it does not exist yet."""
     import lance_dataset
 
     try:

@@ -1,4 +1,4 @@
-"""Commands that look into a dataset."""
+"""Commands that inspect a dataset."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _print_table(table: Any, as_json: bool) -> None:
 
 @guarded
 def info(uri: DatasetArgument, version: VersionOption = None, as_json: JsonOption = False) -> None:
-    """Sizes and versions of a dataset."""
+    """Show the sizes and versions of a dataset."""
     dataset = open_dataset(uri, version)
     from lance_dataset.cli import output
 
@@ -62,7 +62,7 @@ def info(uri: DatasetArgument, version: VersionOption = None, as_json: JsonOptio
 
 @guarded
 def schema(uri: DatasetArgument, version: VersionOption = None, as_json: JsonOption = False) -> None:
-    """Columns and their types."""
+    """Show the columns and their types."""
     found = open_dataset(uri, version).schema
     from lance_dataset.cli import output
 
@@ -77,13 +77,13 @@ def explain(
     uri: Annotated[str, typer.Argument(metavar="DATASET", help="Path or URI of the dataset, or of one data file.")],
     columns: ColumnsOption = None,
     deep: Annotated[
-        bool, typer.Option("--deep", help="Decode the values too: what would other encodings need?")
+        bool, typer.Option("--deep", help="Also decode the values and estimate the sizes of other encodings.")
     ] = False,
-    pages: Annotated[bool, typer.Option("--pages", help="One line per page instead of one per column.")] = False,
+    pages: Annotated[bool, typer.Option("--pages", help="Print one line per page instead of one per column.")] = False,
     version: VersionOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """How columns are stored: layouts, encodings, sizes, and (with --pages or --json) why."""
+    """Show how columns are stored: layouts, encodings, sizes, and (with --pages or --json) the reasons."""
     report = _explained(uri, version).explain_encodings(split_names(columns), deep=deep)
     from lance_dataset.cli import output
 
@@ -94,7 +94,7 @@ def explain(
 
 
 def _explained(uri: str, version: int | None) -> Any:
-    """A dataset, or a reader of a file that is no dataset."""
+    """Open a dataset, or a reader of a file that is not a dataset."""
     from pathlib import Path
 
     if "://" in uri or not Path(uri).is_file():
@@ -114,19 +114,19 @@ def head(
     version: VersionOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """The first rows."""
+    """Show the first rows."""
     _print_table(open_dataset(uri, version).head(rows, columns=split_names(columns)), as_json)
 
 
 @guarded
 def take(
     uri: DatasetArgument,
-    rows: Annotated[list[int], typer.Argument(metavar="ROW...", min=0, help="Row numbers, the first row is 0.")],
+    rows: Annotated[list[int], typer.Argument(metavar="ROW...", min=0, help="Row numbers, starting at 0.")],
     columns: ColumnsOption = None,
     version: VersionOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """The rows with the given numbers, in the given order."""
+    """Show the rows with the given numbers, in the given order."""
     _print_table(open_dataset(uri, version).take(rows, columns=split_names(columns)), as_json)
 
 
@@ -139,7 +139,7 @@ def count(
     version: VersionOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """The number of rows."""
+    """Count the rows."""
     counted = open_dataset(uri, version).count_rows(row_filter)
     from lance_dataset.cli import output
 
@@ -148,7 +148,7 @@ def count(
 
 @guarded
 def versions(uri: DatasetArgument, as_json: JsonOption = False) -> None:
-    """All versions, the oldest first."""
+    """List all versions, oldest first."""
     found = open_dataset(uri).versions()
     from lance_dataset.cli import output
 

@@ -1,4 +1,4 @@
-"""What the commands take alike: the dataset, options, and text that stands for versions."""
+"""Arguments and options that commands share, and parsing of version references."""
 
 from __future__ import annotations
 
@@ -25,36 +25,38 @@ __all__ = [
 
 DatasetArgument = Annotated[str, typer.Argument(metavar="DATASET", help="Path or URI of the dataset.")]
 VersionOption = Annotated[
-    int | None, typer.Option("--version", metavar="NUMBER", min=1, help="Version to look at. [default: the newest]")
+    int | None, typer.Option("--version", metavar="NUMBER", min=1, help="Version to open. [default: the newest]")
 ]
 ColumnsOption = Annotated[str | None, typer.Option("--columns", metavar="A,B,...", help="Columns. [default: all]")]
 FormatOption = Annotated[
     str | None, typer.Option("--format", metavar="NAME", help="parquet, csv, tsv or arrow. [default: by file name]")
 ]
-DelimiterOption = Annotated[str | None, typer.Option(help="Separates the values of CSV files.")]
+DelimiterOption = Annotated[str | None, typer.Option(help="Separator of the values in CSV files.")]
 WhereOption = Annotated[
-    str | None, typer.Option("--where", metavar="SQL", help="The rows for which this is true, as: x > 3.")
+    str | None,
+    typer.Option("--where", metavar="SQL", help="Select the rows for which this is true, as in: x > 3."),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Write JSON.")]
-DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Say what would happen, and change nothing.")]
+DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Report what would happen, and change nothing.")]
 
 
 def open_dataset(uri: str, version: Any = None) -> LanceDataset:
-    """A version of a dataset, given by number, tag or pair of branch and number; the newest by default."""
+    """Open a version of a dataset by number, tag or pair of branch and number; the newest by default."""
     import lance_dataset
 
     return lance_dataset.dataset(uri, version=version)
 
 
 def split_names(names: str | None) -> list[str] | None:
-    """Names that are separated by commas."""
+    """Split names that are separated by commas."""
     return None if names is None else [name.strip() for name in names.split(",") if name.strip()]
 
 
 def reference(text: str | None) -> int | str | tuple[str, int | None] | None:
-    """A version as the command line spells it.
+    """Parse a version reference of the command line.
 
-    ``7`` is a number, ``dev:7`` one of a branch, ``dev:`` the newest of a branch, and everything else a tag.
+    ``7`` is a version number, ``dev:7`` a version of a branch, ``dev:`` the newest version of a branch, and everything
+    else is a tag.
     """
     if text is None:
         return None
@@ -62,5 +64,5 @@ def reference(text: str | None) -> int | str | tuple[str, int | None] | None:
     if not colon:
         return int(text) if text.isdecimal() else text
     if number and not number.isdecimal():
-        raise typer.BadParameter(f"{text!r}: behind the colon there is the number of a version, or nothing")
+        raise typer.BadParameter(f"{text!r}: expected a version number or nothing after the colon")
     return branch, int(number) if number else None

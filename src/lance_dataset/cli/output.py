@@ -1,4 +1,4 @@
-"""How results look: aligned tables for people, JSON for programs."""
+"""Formatting of results: aligned tables for people, JSON for programs."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ __all__ = [
     "tell",
 ]
 
-# Longer values are cut in tables for people; JSON has them whole.
+# Longer values are cut in tables for people; JSON has them in full.
 LONGEST_CELL = 80
-# Wide enough never to wrap: what is piped into a file or a pager must not depend on some terminal's width.
+# Wide enough never to wrap: output piped into a file or a pager must not depend on the width of a terminal.
 UNLIMITED_WIDTH = 1_000_000
 
 
@@ -42,10 +42,10 @@ def _console() -> Console:
 
 
 def json_value(value: Any) -> Any:
-    """A Python value of an Arrow table as something JSON has.
+    """Convert a Python value of an Arrow table to a JSON value.
 
-    Bytes become base64 text, times ISO 8601 text, durations seconds, decimals text; NaN and infinities, which JSON has
-    no words for, become null.
+    Bytes become base64 text, times ISO 8601 text, durations seconds, and decimals text. NaN and infinities, which JSON
+    cannot express, become null.
     """
     if isinstance(value, Mapping):
         return {str(key): json_value(item) for key, item in value.items()}
@@ -70,7 +70,7 @@ def print_json(value: Any) -> None:
 
 
 def tell(facts: Mapping[str, Any], text: str, as_json: bool) -> None:
-    """Write facts for a program, or a line that says them to people."""
+    """Print facts as JSON for a program, or as a line of text for people."""
     if as_json:
         print_json(facts)
     else:
@@ -86,7 +86,7 @@ def _cell(value: Any) -> Text:
 
 
 def print_rows(names: Sequence[str], rows: Iterable[Sequence[Any]], numeric: Sequence[bool] | None = None) -> None:
-    """Write a table with a header line; numeric columns are aligned to the right."""
+    """Print a table with a header line; numeric columns are aligned to the right."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for position, name in enumerate(names):
         right = numeric is not None and numeric[position]
@@ -97,7 +97,7 @@ def print_rows(names: Sequence[str], rows: Iterable[Sequence[Any]], numeric: Seq
 
 
 def print_pairs(pairs: Mapping[str, Any]) -> None:
-    """Write one line per name and value."""
+    """Print one line per name and value."""
     grid = Table.grid(padding=(0, 2))
     for name, value in pairs.items():
         shown = f"{value:,}" if isinstance(value, int) else str(value)
@@ -106,12 +106,12 @@ def print_pairs(pairs: Mapping[str, Any]) -> None:
 
 
 def print_encodings(report: EncodingReport, pages: bool) -> None:
-    """Write one line per column, or per page; unlike other cells those are never cut."""
+    """Print one line per column, or per page; unlike other cells, these are never cut."""
     typer.echo(str(report if pages else report.columns))
 
 
 def schema_as_json(schema: pa.Schema) -> dict[str, Any]:
-    """The fields of a schema, nested ones under ``fields``, with their metadata as text."""
+    """Return the fields of a schema, nested ones under ``fields``, with their metadata as text."""
 
     def metadata(raw: Mapping[bytes, bytes] | None) -> dict[str, str]:
         return {key.decode(errors="replace"): value.decode(errors="replace") for key, value in (raw or {}).items()}
@@ -128,6 +128,6 @@ def schema_as_json(schema: pa.Schema) -> dict[str, Any]:
 
 
 def print_schema(schema: pa.Schema) -> None:
-    """Write one line per field: name, type, and whether it may be null."""
+    """Print one line per field: name, type and nullability."""
     rows = [(item.name, str(item.type), "" if item.nullable else "not null") for item in schema]
     print_rows(["column", "type", ""], rows)

@@ -21,8 +21,8 @@ TagArgument = Annotated[str, typer.Argument(metavar="TAG", help="Name of the tag
 BranchArgument = Annotated[str, typer.Argument(metavar="BRANCH", help="Name of the branch.")]
 ReferenceOption = Annotated[str | None, typer.Option("--version", metavar="VERSION", help=_REFERENCE_HELP)]
 
-tags = typer.Typer(help="Names for versions: list, make, move and remove them.", no_args_is_help=True)
-branches = typer.Typer(help="Branches: list, make and remove them.", no_args_is_help=True)
+tags = typer.Typer(help="List, create, move and delete tags, which are names of versions.", no_args_is_help=True)
+branches = typer.Typer(help="List, create and delete branches.", no_args_is_help=True)
 
 
 # -- tags ----------------------------------------------------------------------------------------------------------
@@ -31,7 +31,7 @@ branches = typer.Typer(help="Branches: list, make and remove them.", no_args_is_
 @tags.command("list")
 @guarded
 def list_tags(uri: DatasetArgument, as_json: JsonOption = False) -> None:
-    """All tags, those of the newest versions first."""
+    """List all tags, those of the newest versions first."""
     found = open_dataset(uri).tags.list_ordered()
     from lance_dataset.cli import output
 
@@ -51,12 +51,10 @@ def create_tag(
     dry_run: DryRunOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Make a tag."""
-    from lance_dataset.table.references.names import check_new_tag_name
-
+    """Create a tag."""
     dataset = open_dataset(uri)
     if dry_run:
-        check_new_tag_name(tag)
+        dataset.tags.check_name(tag)
         _check_free("tag", tag, dataset.tags.list(), "; move it with `tags update`")
     else:
         dataset.tags.create(tag, reference(version))
@@ -82,7 +80,7 @@ def update_tag(
 
 
 def _tell_tag(dataset: LanceDataset, tag: str, version: str | None, dry_run: bool, as_json: bool) -> None:
-    """Say what a tag is for now, or would be."""
+    """Report the version that a tag refers to, or would refer to."""
     from lance_dataset.cli import output
 
     chosen = reference(version)
@@ -97,7 +95,7 @@ def _tell_tag(dataset: LanceDataset, tag: str, version: str | None, dry_run: boo
 def delete_tag(
     uri: DatasetArgument, tag: TagArgument, dry_run: DryRunOption = False, as_json: JsonOption = False
 ) -> None:
-    """Remove a tag. Its version stays, until a cleanup."""
+    """Delete a tag. Its version stays until a cleanup."""
     from lance_dataset.cli import output
 
     dataset = open_dataset(uri)
@@ -114,7 +112,7 @@ def delete_tag(
 @branches.command("list")
 @guarded
 def list_branches(uri: DatasetArgument, as_json: JsonOption = False) -> None:
-    """All branches but the main one, those that began last first."""
+    """List all branches except main, the most recently created first."""
     found = open_dataset(uri).branches.list_ordered()
     from lance_dataset.cli import output
 
@@ -134,20 +132,19 @@ def create_branch(
     dry_run: DryRunOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Make a branch that begins with a version. No data is copied."""
+    """Create a branch that starts at a version. No data is copied."""
     from lance_dataset.cli import output
-    from lance_dataset.table.references.names import check_new_branch_name
 
     dataset = open_dataset(uri)
     chosen = reference(version)
     source = _place(dataset if chosen is None else dataset.checkout_version(chosen))
     facts: dict[str, Any] = {"branch": branch, "parent_branch": source["branch"], "parent_version": source["version"]}
     if dry_run:
-        check_new_branch_name(branch)
+        dataset.branches.check_name(branch)
         _check_free("branch", branch, dataset.branches.list())
     else:
         facts["uri"] = dataset.create_branch(branch, chosen).uri
-    text = f"branch {branch} {'would begin' if dry_run else 'begins'} with version {source['version']} of "
+    text = f"branch {branch} {'would start' if dry_run else 'starts'} at version {source['version']} of "
     text += source["branch"] if dry_run else f"{source['branch']}: {facts['uri']}"
     output.tell({"dry_run": dry_run, **facts}, text, as_json)
 
@@ -157,7 +154,7 @@ def create_branch(
 def delete_branch(
     uri: DatasetArgument, branch: BranchArgument, dry_run: DryRunOption = False, as_json: JsonOption = False
 ) -> None:
-    """Remove a branch with its versions and its own files."""
+    """Delete a branch with its versions and its own files."""
     from lance_dataset.cli import output
 
     dataset = open_dataset(uri)
@@ -180,7 +177,7 @@ def delete_branch(
 
 
 def _check_free(kind: str, name: str, known: Mapping[str, Any], hint: str = "") -> None:
-    """Refuse the name of a tag or branch that is there; without --dry-run the making itself does so."""
+    """Raise if the name of a tag or branch is taken; without --dry-run, the call that creates it does so."""
     from lance_dataset.errors import ReferenceExistsError
 
     if name in known:
@@ -188,17 +185,15 @@ def _check_free(kind: str, name: str, known: Mapping[str, Any], hint: str = "") 
 
 
 def _holders(dataset: LanceDataset, branch: str) -> list[str]:
-    """Tags on a branch, and branches that began from it, which keep it from being removed."""
+    """Return the tags on a branch, and the branches created from it, which prevent its deletion."""
     tagged = [f"tag {name}" for name, tag in dataset.tags.list().items() if tag["branch"] == branch]
     began = [f"branch {name}" for name, each in dataset.branches.list().items() if each["parent_branch"] == branch]
     return tagged + began
 
 
 def _place(dataset: LanceDataset) -> dict[str, Any]:
-    """Branch and number of the version that is open."""
-    from lance_dataset.table.references.names import branch_of
-
-    return {"branch": branch_of(dataset._manifest, dataset._root) or "main", "version": dataset.version}
+    """Return the branch and the number of the open version."""
+    return {"branch": dataset.branch or "main", "version": dataset.version}
 
 
 def _time(moment: Any) -> str:

@@ -1,4 +1,4 @@
-"""What `import` reads: Parquet, CSV and Arrow files, as one stream of batches."""
+"""Input of `import`: Parquet, CSV and Arrow files, as one stream of batches."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from lance_dataset.errors import FieldNotFoundError, InvalidInputError, SchemaEr
 __all__ = ["SourceFormat", "SourceStream", "find_files", "is_dataset", "open_files", "open_sources"]
 
 _ARROW_FILE_MAGIC = b"ARROW1"
-# Batches that Arrow reads ahead of the writer; its own default (16, of 4 files) holds much more than is of use here.
+# Batches that Arrow reads ahead of the writer. Arrow's default (16, from 4 files) uses more memory without benefit.
 _READAHEAD = {"batch_readahead": 4, "fragment_readahead": 1}
 
 
 class SourceFormat(str, Enum):
-    """A format of files to import."""
+    """Format of files to import."""
 
     PARQUET = "parquet"
     CSV = "csv"
@@ -48,12 +48,12 @@ _SUFFIXES = {
 
 @dataclass(frozen=True)
 class SourceStream:
-    """The rows of all source files.
+    """Rows of all source files.
 
     Attributes
     ----------
     rows
-        How many there are, or None when only reading them would tell.
+        Number of rows, or None if it is known only after reading.
     """
 
     schema: pa.Schema
@@ -67,7 +67,7 @@ def _format_of(path: Path) -> SourceFormat | None:
 
 
 def _files_below(directory: Path, every: bool) -> list[Path]:
-    """Files of a directory tree that look like data, or with `every` all; hidden ones (``.x``, ``_x``) are not."""
+    """Return files of a directory tree that look like data, or all with `every`; hidden ones (``.x``, ``_x``) never."""
 
     def hidden(path: Path) -> bool:
         return any(part.startswith((".", "_")) for part in path.relative_to(directory).parts)
@@ -77,12 +77,12 @@ def _files_below(directory: Path, every: bool) -> list[Path]:
 
 
 def is_dataset(source: str) -> bool:
-    """Whether a source is a dataset instead of files; only datasets lie elsewhere than in the local file system."""
+    """Return True if a source is a dataset, not files; only datasets may lie outside the local file system."""
     return "://" in source or (Path(source).expanduser() / "_versions").is_dir()
 
 
 def find_files(sources: Sequence[str], kind: SourceFormat | None = None) -> list[Path]:
-    """The files that file names, directory names and glob patterns stand for, in that order.
+    """Return the files that file names, directory names and glob patterns refer to, in that order.
 
     Raises
     ------
@@ -103,7 +103,7 @@ def find_files(sources: Sequence[str], kind: SourceFormat | None = None) -> list
         else:
             raise InvalidInputError(f"{source}: no such file or directory")
         if not found:
-            raise InvalidInputError(f"{source}: no files to import there (known: {', '.join(sorted(_SUFFIXES))})")
+            raise InvalidInputError(f"{source}: no files to import (known suffixes: {', '.join(sorted(_SUFFIXES))})")
         files.extend(found)
     return files
 
@@ -113,7 +113,7 @@ def _common_format(files: Sequence[Path]) -> SourceFormat:
     for file in files:
         kind = _format_of(file)
         if kind is None:
-            raise InvalidInputError(f"{file}: format not known by the name; say it with --format")
+            raise InvalidInputError(f"{file}: unknown format; set it with --format")
         by_format.setdefault(kind, file)
     if len(by_format) > 1:
         examples = ", ".join(f"{kind.value} ({file})" for kind, file in by_format.items())
@@ -133,22 +133,23 @@ def open_files(
     Parameters
     ----------
     kind
-        Format of the files; by default what their names say.
+        Format of the files; by default, derived from their names.
     columns
-        Columns to read, in this order; default all.
+        Columns to read, in this order; by default all.
     delimiter
-        What separates the values of a CSV file; default a comma, in TSV files a tab.
+        Separator of the values in a CSV file; by default a comma, or a tab in TSV files.
     types
-        Columns of a dataset, whose types those of CSV files take where text can be read as such; others are guessed.
+        Columns of a dataset. Columns of CSV files get the same types where text can be parsed as such; other types
+        are inferred.
 
     Raises
     ------
     InvalidInputError
         Formats are unknown or mixed.
     SchemaError
-        The files have no schema in common.
+        The files do not share a schema.
     FieldNotFoundError
-        A column is in none of the files.
+        None of the files has one of the columns.
     """
     kind = kind or _common_format(files)
     if kind is SourceFormat.ARROW:
@@ -170,7 +171,7 @@ def open_sources(
     delimiter: str | None,
     types: pa.Schema | None = None,
 ) -> SourceStream:
-    """Open what was named on the command line; see `find_files` and `open_files`."""
+    """Open the sources named on the command line; see `find_files` and `open_files`."""
     kind = None if format_name is None else _format_named(format_name)
     return open_files(find_files(sources, kind), kind, columns, delimiter, types)
 
@@ -180,7 +181,7 @@ def _format_named(name: str) -> SourceFormat:
         return SourceFormat(name)
     except ValueError:
         known = ", ".join(kind.value for kind in SourceFormat)
-        raise typer.BadParameter(f"{name!r} is none of {known}", param_hint="--format") from None
+        raise typer.BadParameter(f"{name!r} is not one of {known}", param_hint="--format") from None
 
 
 _TEXT = (SourceFormat.CSV, SourceFormat.TSV)
@@ -206,7 +207,7 @@ def _is_read_from_text(kind: pa.DataType) -> bool:
 
 
 def _is_arrow_file(file: Path) -> bool:
-    """Whether the file has the random access format; a stream starts with its schema instead."""
+    """Return True if the file has the random access format; a stream starts with its schema instead."""
     with file.open("rb") as opened:
         return opened.read(len(_ARROW_FILE_MAGIC)) == _ARROW_FILE_MAGIC
 
@@ -217,10 +218,10 @@ def _open_dataset(
     paths = [str(file.absolute()) for file in files]
     local = pa.fs.LocalFileSystem()
     try:
-        # All files are asked, so that no column gets lost that only a later one has.
+        # All files are inspected, so that a column that only a later file has is not lost.
         schema = pa.unify_schemas([file_format.inspect(path, local) for path in paths], promote_options="permissive")
     except (pa.ArrowTypeError, pa.ArrowInvalid) as error:
-        raise SchemaError(f"cannot make one table of {_listed(files)}: {error}") from error
+        raise SchemaError(f"cannot combine {_listed(files)} into one table: {error}") from error
     dataset = pa.dataset.dataset(paths, schema=schema, format=file_format, filesystem=local)
     _check_columns(columns, schema)
     scanner_options = {"columns": None if columns is None else list(columns), **_READAHEAD}
@@ -240,7 +241,9 @@ def _open_arrow_streams(files: Sequence[Path], columns: Sequence[str] | None) ->
     schema = _stream_schema(files[0])
     for file in files[1:]:
         if not _stream_schema(file).equals(schema):
-            raise SchemaError(f"{file} has another schema than {files[0]}; streams are imported together only if equal")
+            raise SchemaError(
+                f"{file} and {files[0]} have different schemas, and streams are imported together only if equal"
+            )
     _check_columns(columns, schema)
 
     def batches() -> Iterator[pa.RecordBatch]:

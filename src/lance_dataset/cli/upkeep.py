@@ -1,4 +1,4 @@
-"""Commands that look after the files of a dataset."""
+"""Commands that maintain the files of a dataset."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["cleanup", "compact", "validate"]
 
 
 class CompactionMode(str, Enum):
-    """How `compact` makes new files."""
+    """Method by which `compact` writes new files."""
 
     REENCODE = "reencode"
     TRY_COPY = "try_binary_copy"
@@ -31,16 +31,16 @@ class CompactionMode(str, Enum):
 def compact(
     uri: DatasetArgument,
     target_rows: Annotated[
-        int | None, typer.Option(metavar="ROWS", min=1, help="Join fragments with fewer rows. [default: 1048576]")
+        int | None, typer.Option(metavar="ROWS", min=1, help="Merge fragments with fewer rows. [default: 1048576]")
     ] = None,
     deleted_share: Annotated[
         float | None,
         typer.Option(
-            metavar="SHARE", min=0, help="Rewrite fragments with more deleted rows than that share. [default: 0.1]"
+            metavar="SHARE", min=0, help="Rewrite fragments with a larger share of deleted rows. [default: 0.1]"
         ),
     ] = None,
     mode: Annotated[
-        CompactionMode | None, typer.Option(help="Encode rows anew, or copy pages as they are. [default: reencode]")
+        CompactionMode | None, typer.Option(help="Encode rows again, or copy pages as they are. [default: reencode]")
     ] = None,
     data_storage_version: Annotated[
         str | None, typer.Option(metavar="2.x", help="File format version of new files. [default: that of the dataset]")
@@ -48,7 +48,7 @@ def compact(
     dry_run: DryRunOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Join small fragments and drop deleted rows, in one commit."""
+    """Merge small fragments and drop deleted rows, in one commit."""
     from lance_dataset.cli import output
 
     dataset = open_dataset(uri)
@@ -107,21 +107,22 @@ def _id_range(ids: list[int]) -> str:
 def cleanup(
     uri: DatasetArgument,
     older_than: Annotated[
-        str | None, typer.Option(metavar="TIME", help="Versions of that age go, as: 7d, 12h. [default: 14d]")
+        str | None,
+        typer.Option(metavar="TIME", help="Remove versions older than this, as in: 7d, 12h. [default: 14d]"),
     ] = None,
     retain: Annotated[
-        int | None, typer.Option(metavar="COUNT", min=1, help="The newest versions stay, that many of them.")
+        int | None, typer.Option(metavar="COUNT", min=1, help="Number of newest versions to keep.")
     ] = None,
     delete_unverified: Annotated[
         bool,
         typer.Option(
-            "--delete-unverified", help="Remove young files that no version knows too. Only while nobody writes!"
+            "--delete-unverified", help="Also remove recent files that no version uses. Only safe while nobody writes!"
         ),
     ] = False,
     keep_tagged: Annotated[
-        bool, typer.Option("--keep-tagged", help="Old versions with a tag stay, instead of being an error.")
+        bool, typer.Option("--keep-tagged", help="Keep old versions that have a tag, instead of failing.")
     ] = False,
-    files: Annotated[bool, typer.Option("--files", help="With --dry-run, name the files.")] = False,
+    files: Annotated[bool, typer.Option("--files", help="With --dry-run, list the files.")] = False,
     dry_run: DryRunOption = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -129,7 +130,7 @@ def cleanup(
     from lance_dataset.cli import output
 
     if files and not dry_run:
-        raise typer.BadParameter("goes only with --dry-run", param_hint="--files")
+        raise typer.BadParameter("can only be used with --dry-run", param_hint="--files")
     dataset = open_dataset(uri)
     conditions: dict[str, Any] = {
         "older_than": None if older_than is None else _duration(older_than),
@@ -154,7 +155,7 @@ def cleanup(
 
 
 def _duration(text: str) -> timedelta:
-    from lance_dataset.table.cleanup.durations import parse_duration
+    from lance_dataset.util import parse_duration
 
     try:
         return timedelta(microseconds=parse_duration(text) // 1000)
@@ -164,11 +165,11 @@ def _duration(text: str) -> timedelta:
 
 @guarded
 def validate(uri: DatasetArgument, version: VersionOption = None, as_json: JsonOption = False) -> None:
-    """Check that the files of a version are there and agree with its manifest. Values are not read."""
+    """Check that the files of a version exist and agree with its manifest. Values are not read."""
     dataset = open_dataset(uri, version)
     dataset.validate()
     from lance_dataset.cli import output
 
     facts = {"uri": uri, "version": dataset.version, "fragments": len(dataset.fragment_ids())}
-    text = f"{uri}, version {facts['version']}: {facts['fragments']:,} fragments are as they should be"
+    text = f"{uri}, version {facts['version']}: {facts['fragments']:,} fragments are valid"
     output.tell({**facts, "valid": True}, text, as_json)

@@ -1,8 +1,8 @@
-"""Lance data files. The public names read and write single files; the modules below serve tables."""
+"""Lance data files: the public names read and write single files, the modules serve tables."""
 
 from __future__ import annotations
 
-from lance_dataset.file.explain import ColumnEncoding, EncodingReport, PageEncoding, StoredBuffer
+from lance_dataset.file.explain.report import ColumnEncoding, EncodingReport, PageEncoding, StoredBuffer
 from lance_dataset.file.inspect import (
     LanceBufferDescriptor,
     LanceColumnMetadata,
@@ -11,6 +11,7 @@ from lance_dataset.file.inspect import (
     LancePageMetadata,
 )
 from lance_dataset.file.standalone import LanceFileReader, LanceFileWriter, ReaderResults, stable_version
+from lance_dataset.file.versions import resolve_version
 
 __all__ = [
     "ColumnEncoding",
@@ -25,5 +26,6 @@ __all__ = [
     "PageEncoding",
     "ReaderResults",
     "StoredBuffer",
+    "resolve_version",
     "stable_version",
 ]

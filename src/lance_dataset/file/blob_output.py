@@ -1,4 +1,4 @@
-"""Values of blob columns on their way into a file of any version."""
+"""Writing the values of blob columns into a file of any version."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from lancecodec import gather
 __all__ = ["write_values"]
 
 _PADDING = b"\x48" * ALIGNMENT
-#: Values of fewer bytes on average are copied together before they are written.
+#: Values whose average size is below this are copied together before they are written.
 _SMALL_BYTES = 16 << 10
 
 
@@ -26,14 +26,14 @@ def write_values(values: pa.Array, write_buffer: WriteBuffer) -> tuple[NDArray[n
     Parameters
     ----------
     values
-        The values; a null must have no bytes.
+        The values; nulls must have no bytes.
     write_buffer
         Appends bytes to the file, aligned.
 
     Returns
     -------
     tuple
-        Position and size of each value in bytes; both are 0 for one without bytes.
+        Position and size of each value in bytes; both are 0 for a value without bytes.
     """
     wide = is_wide(values.type)
     width = 8 if wide else 4
@@ -63,14 +63,14 @@ def write_values(values: pa.Array, write_buffer: WriteBuffer) -> tuple[NDArray[n
 def _gathered(
     data: pa.Buffer, ends: NDArray[np.int64], filled: NDArray[np.int64], starts: NDArray[np.int64]
 ) -> memoryview:
-    """Small values copied to their places, which costs less than to write each by itself."""
+    """Copy small values to their places, which costs less than writing each by itself."""
     out = np.full(int(starts[-1]), _PADDING[0], np.uint8)
     gather.variable(data, ends, filled.data, filled.itemsize, starts, out.data)
     return out.data
 
 
 def _in_place(content: memoryview, begins: Sequence[int], sizes: Sequence[int]) -> list[pa.Buffer | bytes | memoryview]:
-    """Large values and the padding between them, without a copy."""
+    """Return large values and the padding between them, without a copy."""
     parts: list[pa.Buffer | bytes | memoryview] = []
     for begin, size in zip(begins, sizes, strict=True):
         parts.append(content[begin : begin + size])

@@ -1,4 +1,4 @@
-"""Values of blob columns out of their descriptions, of any file version."""
+"""Reading the values of blob columns from their descriptions, for any file version."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from lancecodec import gather
 
 __all__ = ["check_ranges", "check_total", "description_array", "read_values"]
 
-#: Values may share bytes, but not without bounds: so many times the size of the file one read can hold.
+#: Values may share bytes, but one read may hold at most this many times the size of the file.
 _MAX_SHARING = 4
 _READ_BYTES = 64 << 20
 
 
 def check_ranges(positions: NDArray[np.uint64], sizes: NDArray[np.uint64], limit: int, where: str) -> None:
-    """Refuse (CorruptFileError) values that are not inside a file of `limit` bytes."""
+    """Raise CorruptFileError unless all values lie inside a file of `limit` bytes."""
     end = np.uint64(limit)
     wrong = (sizes > end) | (positions > end - np.minimum(sizes, end))
     if wrong.any():
         at = int(np.argmax(wrong))
-        raise CorruptFileError(f"{where}: a value of {sizes[at]} bytes at {positions[at]}, the file has {limit} bytes")
+        raise CorruptFileError(f"{where}: a value has {sizes[at]} bytes at {positions[at]}, but the file has {limit}")
 
 
 def check_total(sizes: NDArray[np.uint64], limit: int, where: str) -> None:
-    """Refuse (CorruptFileError) values of far more bytes than a file of `limit` bytes holds."""
+    """Raise CorruptFileError if the values claim far more bytes than a file of `limit` bytes holds."""
     total = sizes.astype(np.float64).sum()
     if total > _MAX_SHARING * limit:
         raise CorruptFileError(f"{where}: {len(sizes)} values claim {total:.0f} bytes of a file of {limit}")
@@ -42,7 +42,7 @@ def description_array(
     sizes: NDArray[np.uint64],
     null: NDArray[np.bool_] | None = None,
 ) -> pa.Array:
-    """Descriptions as a struct without nulls, of position or size or both; these are null where `null` says so."""
+    """Return descriptions as a struct of position, size or both; `null` marks nulls of its fields, not of it."""
     nulls = 0 if null is None else int(null.sum())
     validity = pa.py_buffer(np.packbits(~null, bitorder="little")) if null is not None and nulls else None
     columns = {"position": positions, "size": sizes}
@@ -62,7 +62,7 @@ def read_values(
     validity: pa.Buffer | None = None,
     null_count: int = 0,
 ) -> pa.LargeBinaryArray:
-    """The bytes of every value; the ranges were checked."""
+    """Read the bytes of every value. The caller has checked the ranges."""
     count = len(sizes)
     offsets = np.zeros(count + 1, np.int64)
     np.cumsum(sizes, out=offsets[1:])
@@ -93,7 +93,7 @@ def _gathered(source: InputFile, begins: NDArray[np.int64], lengths: NDArray[np.
 
 
 def _groups(begins: Sequence[int], lengths: Sequence[int]) -> Iterator[list[tuple[int, int]]]:
-    """Ranges that together are about as many bytes as are held beside the result."""
+    """Yield groups of ranges that together have about the number of bytes that may be buffered beside the result."""
     group: list[tuple[int, int]] = []
     held = 0
     for begin, length in zip(begins, lengths, strict=True):

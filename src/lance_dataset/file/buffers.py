@@ -1,4 +1,4 @@
-"""Small helpers around Arrow buffers: byte views for the codec core, allocation, alignment, bitmaps."""
+"""Small helpers for Arrow buffers: byte views for the codec core, allocation, alignment, bitmaps."""
 
 from __future__ import annotations
 
@@ -22,24 +22,24 @@ __all__ = [
 
 
 def octets(buffer: pa.Buffer) -> memoryview:
-    """View of a buffer as unsigned bytes, which is what the kernels take."""
+    """Return a view of a buffer as unsigned bytes, the type that the kernels take."""
     return memoryview(buffer).cast("B")
 
 
 def allocate(size: int) -> pa.Buffer:
-    """A writable buffer of `size` bytes from Arrow's memory pool."""
+    """Allocate a writable buffer of `size` bytes from Arrow's memory pool."""
     return pa.allocate_buffer(size)
 
 
 def bit_width(arrow_type: pa.DataType) -> int:
-    """Bits of a value of a fixed-width type; ValueError for other types."""
+    """Return the number of bits of a value of a fixed-width type; raise ValueError for other types."""
     if pa.types.is_fixed_size_binary(arrow_type):
-        return 8 * arrow_type.byte_width  # Arrow's own answer is a 32-bit number
+        return 8 * arrow_type.byte_width  # Arrow's own bit_width is a 32-bit number
     return arrow_type.bit_width
 
 
 def aligned(buffer: pa.Buffer, width: int) -> pa.Buffer:
-    """The buffer itself if its address suits values of `width` bytes, else a copy (old files do not align buffers)."""
+    """Return the buffer, or a copy if it is not aligned to values of `width` bytes (old files do not align buffers)."""
     need = min(width & -width, 8)
     if need <= 1 or buffer.address % need == 0:
         return buffer
@@ -49,12 +49,12 @@ def aligned(buffer: pa.Buffer, width: int) -> pa.Buffer:
 
 
 def as_integers(buffer: pa.Buffer, dtype: type[np.generic], count: int) -> NDArray[np.generic]:
-    """`count` integers of a buffer at any address."""
+    """Return `count` integers of a buffer at any address."""
     return np.frombuffer(aligned(buffer, np.dtype(dtype).itemsize), dtype, count)
 
 
 def bitmap_at_zero(bits: pa.Buffer, offset: int, length: int) -> pa.Buffer:
-    """The bitmap whose bit 0 is bit `offset` of `bits`."""
+    """Return the bitmap whose bit 0 is bit `offset` of `bits`."""
     if offset % 8 == 0:
         return bits.slice(offset // 8)
     out = allocate((length + 7) // 8)
@@ -64,13 +64,13 @@ def bitmap_at_zero(bits: pa.Buffer, offset: int, length: int) -> pa.Buffer:
 
 
 def with_validity(array: pa.Array, validity: pa.Buffer) -> pa.Array:
-    """`array` with every value null whose bit (from bit 0 on) is clear, besides those that are null already."""
+    """Return `array` with further nulls: every value whose bit (from bit 0 on) is clear."""
     mask = pa.Array.from_buffers(pa.bool_(), len(array), [None, validity])
     return pc.if_else(mask, array, pa.scalar(None, array.type))
 
 
 def concat_arrays(arrays: list[pa.Array], arrow_type: pa.DataType) -> pa.Array:
-    """One array of several; an empty one for none."""
+    """Concatenate arrays; the result for no arrays is an empty array."""
     if len(arrays) == 1:
         return arrays[0]
     if not arrays:

@@ -1,4 +1,4 @@
-"""What was decoded of a column and is needed again for other rows of the same pages."""
+"""Cache of decoded parts of a column that are needed again for other rows of the same pages."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ __all__ = ["PageCache", "lazy"]
 T = TypeVar("T")
 
 _keys = itertools.count()
-#: Of all caches, none of which is asked for long: there are thousands of them, and each lock is an object. What makes
-#: values, measures them, or ends with them, is called without it.
+#: Lock of all caches. One is enough because it is never held for long, and one lock for each of thousands of caches
+#: would cost memory. Callbacks that make or measure values, and destructors of values, run without it.
 _lock = threading.RLock()
 
 
 def _renew_lock() -> None:
-    """In a forked child, where nobody releases what another thread held."""
+    """Replace the lock in a forked child, where the thread that held it does not exist."""
     global _lock
     _lock = threading.RLock()
 
@@ -30,26 +30,26 @@ if hasattr(os, "register_at_fork"):
 
 
 class PageCache:
-    """The values asked for last, within a number of bytes; the newest stays whatever its size.
+    """Least recently used values, limited by size in bytes; the newest value stays whatever its size.
 
     Parameters
     ----------
     max_bytes
-        Bytes kept at most beside the newest value.
+        Maximum number of bytes kept beside the newest value.
     """
 
     __slots__ = ("_bytes", "_entries", "_max_bytes", "key")
 
     def __init__(self, max_bytes: int = 16 << 20) -> None:
-        #: What no other cache has, for keys of a cache that several share; it keeps nothing alive.
+        #: Unique number of the cache, for keys of a cache that several share. It keeps nothing alive.
         self.key = next(_keys)
         self._max_bytes = max_bytes
-        # made when there is something to keep: every open column has a cache, and few use it
+        # Created on first use: every open column has a cache, and few use it.
         self._entries: OrderedDict[Hashable, tuple[object, int]] | None = None
         self._bytes = 0
 
     def get(self, key: Hashable, make: Callable[[], T], size: Callable[[T], int]) -> T:
-        """The value of `key`, made where it is not there: perhaps twice if two threads ask at once."""
+        """Return the value of `key`, made on a miss; two threads that miss together may both make it."""
         with _lock:
             entries = self._entries
             entry = None if entries is None else entries.get(key)
@@ -72,11 +72,11 @@ class PageCache:
 
 
 class lazy(Generic[T]):
-    """A property that is computed when it is first asked for, and then an attribute.
+    """Property that is computed on first access and is an ordinary attribute from then on.
 
-    As `functools.cached_property`, which before Python 3.12 has a lock for all objects of a class: threads that open
-    pages of different files would wait for each other's reads. Without one, two threads may both compute a value; all
-    of them get the one that was there first.
+    Unlike `functools.cached_property`, which before Python 3.12 has one lock for all objects of a class, it has no
+    lock. With such a lock, threads that open pages of different files would wait for each other's reads. Two threads
+    may both compute a value; all of them get the first one that was stored.
     """
 
     def __init__(self, compute: Callable[[Any], T]) -> None:
@@ -89,7 +89,7 @@ class lazy(Generic[T]):
     @overload
     def __get__(self, owner: object, kind: type[Any] | None = None) -> T: ...
     def __get__(self, owner: object | None, kind: type[Any] | None = None) -> T | lazy[T]:
-        """The value; only the first time, as the attribute is found before this is asked."""
+        """Return the value. Called only the first time, because afterwards the attribute is found first."""
         if owner is None:
             return self
         return vars(owner).setdefault(self._name, self._compute(owner))

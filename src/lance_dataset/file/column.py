@@ -1,4 +1,4 @@
-"""What every encoding family offers for a column: ranges and random rows as Arrow arrays, and pages out of arrays."""
+"""Interface of the encoding families for a column: rows as Arrow arrays, and pages from arrays."""
 
 from __future__ import annotations
 
@@ -30,29 +30,29 @@ __all__ = [
     "WriteBuffer",
 ]
 
-#: Appends a buffer given in parts to the file outside any page; returns its (position, size).
+#: Appends a buffer, given in parts, to the file outside any page; returns its (position, size).
 WriteBuffer: TypeAlias = "Callable[[Sequence[bytes | memoryview | pa.Buffer]], tuple[int, int]]"
 
 
 _NULL_CHUNK_ROWS = 1 << 20
-#: Bytes of a value above which nulls are not written out.
+#: Size in bytes of a value above which nulls are not written out.
 _MAX_NULL_WIDTH = 1 << 16
 
 
 class OversizeError(UnsupportedError):
-    """The values asked for do not fit one Arrow array, whose 32-bit offsets end at 2 GiB; fewer of them may."""
+    """The requested values do not fit one Arrow array, whose 32-bit offsets end at 2 GiB; fewer values may fit."""
 
 
 @dataclass(frozen=True)
 class Part:
-    """Rows of a column that one thread should decode.
+    """Rows of a column for one thread to decode.
 
     Attributes
     ----------
     start, stop
-        The rows.
+        Range of the rows.
     cost
-        About how many nanoseconds of processor time they take; 0 where nothing is copied.
+        Estimated processor time in nanoseconds; 0 if nothing is copied.
     """
 
     start: int
@@ -61,7 +61,7 @@ class Part:
 
 
 def _row_cost(arrow_type: pa.DataType) -> float:
-    """About how many nanoseconds a value takes to decode."""
+    """Return the estimated time in nanoseconds to decode a value."""
     if pa.types.is_fixed_size_list(arrow_type):
         return _row_cost(arrow_type.value_type)
     if pa.types.is_nested(arrow_type):
@@ -70,16 +70,16 @@ def _row_cost(arrow_type: pa.DataType) -> float:
 
 
 class DictionaryOverflowError(UnsupportedError):
-    """The rows asked for have more distinct values than their index type tells apart; fewer of them may not."""
+    """The requested rows have more distinct values than their index type can represent; fewer rows may have fewer."""
 
 
 class ColumnReader(abc.ABC):
-    """One column (with all below it) of a data file, positions being those of its own values.
+    """Reader of one column of a data file with everything below it; positions are those of its own values.
 
     Attributes
     ----------
     arrow_type
-        Type of the arrays, extension types replaced by their storage.
+        Type of the arrays, with extension types replaced by their storage.
     num_rows
         Number of values.
     """
@@ -89,82 +89,85 @@ class ColumnReader(abc.ABC):
 
     @abc.abstractmethod
     def read(self, start: int, stop: int) -> pa.Array:
-        """Values ``[start, stop)`` as one array; ``0 <= start <= stop <= num_rows`` is the caller's duty."""
+        """Read values ``[start, stop)`` as one array. The caller ensures ``0 <= start <= stop <= num_rows``."""
 
     @abc.abstractmethod
     def read_chunks(self, start: int, stop: int) -> list[pa.Array]:
-        """The same cut where that saves copies, in order; empty for an empty range."""
+        """Read values ``[start, stop)`` as ordered chunks, cut where that saves copies; empty for an empty range."""
 
     def read_encoded(self, start: int, stop: int) -> list[pa.Array]:
-        """The same with repeated values left encoded where they are stored so.
+        """Read values ``[start, stop)`` as chunks in which repeated values stay encoded if they are stored so.
 
-        Chunks, in order, are arrays of the column's type, or dictionary arrays whose entries have that type and no
-        nulls: those of a page that stores a dictionary share it, and a page of one value has a dictionary of one entry.
+        Ordered chunks are arrays of the column's type, or dictionary arrays whose entries have that type and no nulls.
+        Chunks of a page that stores a dictionary share it. A page of one value has a dictionary of one entry.
         """
         return self.read_chunks(start, stop)
 
     def parts(self, start: int, stop: int) -> list[Part]:
-        """Ranges that together are ``[start, stop)``, in order, to give to several threads.
+        """Split ``[start, stop)`` into ordered ranges that several threads can decode.
 
-        Where a column cannot be cut without doing work twice, as by default, it is one part.
+        A column that cannot be cut without repeating work is one part, which is the default.
         """
         return [Part(start, stop, _row_cost(self.arrow_type) * (stop - start))] if start < stop else []
 
     @abc.abstractmethod
     def take(self, rows: NDArray[np.int64]) -> pa.Array:
-        """Values at `rows` (in range, any order, repeats allowed), in that order."""
+        """Return the values at `rows` (in range, in any order, with repeats), in that order."""
 
     def taker(self) -> ColumnTaker | None:
-        """What takes rows without making objects, None where only `take` does; pages it cannot take it says so of."""
+        """Return a taker that takes rows without creating Python objects; None if only `take` works.
+
+        The taker reports pages that it cannot take from.
+        """
         return None
 
     def will_need(self, rows: NDArray[np.int64]) -> None:
-        """Announce that some rows (in range, ascending) are going to be taken, so that they are loaded meanwhile.
+        """Announce that some rows (in range, ascending) will be taken, so that they are loaded in the meantime.
 
-        This is about mapped files that are not in memory; it costs little where they are. By default nothing happens.
+        This helps mapped files that are not in memory, and costs little for others. By default nothing happens.
         """
         return
 
     def zones(self, path: Sequence[str] = ()) -> Zones | None:
-        """What is known of ranges of rows without reading them, None if nothing is.
+        """Return what is known of ranges of rows without reading them; None if nothing is known.
 
         Parameters
         ----------
         path
-            Names from this column, a struct, down to the one meant.
+            Names from this column, a struct, down to the field.
         """
         return None
 
 
 class NullColumn(ColumnReader):
-    """A column that no file of the fragment holds: nulls throughout."""
+    """Column that no file of the fragment holds; all values are null."""
 
     def __init__(self, arrow_type: pa.DataType, num_rows: int) -> None:
         self.arrow_type = arrow_type
         self.num_rows = num_rows
 
     def read(self, start: int, stop: int) -> pa.Array:
-        """Nulls."""
+        """Return nulls."""
         return pa.nulls(stop - start, self.arrow_type)
 
     def read_chunks(self, start: int, stop: int) -> list[pa.Array]:
-        """Nulls, whose chunks share one array: how many rows there are, no file backs up."""
+        """Return nulls in chunks that share one array, because the number of rows is not backed by a file."""
         nulls = self.read(0, min(stop - start, _NULL_CHUNK_ROWS))
         return [nulls.slice(0, stop - first) for first in range(start, stop, _NULL_CHUNK_ROWS)]
 
     def take(self, rows: NDArray[np.int64]) -> pa.Array:
-        """Nulls."""
+        """Return nulls."""
         return pa.nulls(len(rows), self.arrow_type)
 
     def taker(self) -> ColumnTaker | None:
-        """Of one page of nulls."""
+        """Return a taker of one page of nulls."""
         shape = take_shape(self.arrow_type)
         if shape is None or shape.width > _MAX_NULL_WIDTH or not self.num_rows:
             return None
         return ColumnTaker([0, self.num_rows], shape.width, lambda _: take_pages.nulls(self.num_rows, shape.width))
 
     def zones(self, path: Sequence[str] = ()) -> Zones | None:
-        """One zone of nulls; fields of null structs are null too."""
+        """Return one zone of nulls; fields of null structs are null too."""
         bounds, sure = pa.nulls(1, self.arrow_type), np.ones(1, bool)
         for name in path:
             bounds = bounds.field(name)
@@ -173,7 +176,7 @@ class NullColumn(ColumnReader):
 
 @dataclass(frozen=True)
 class EncodedPage:
-    """One page ready to be written.
+    """Page ready to be written.
 
     Attributes
     ----------
@@ -182,11 +185,11 @@ class EncodedPage:
     length
         Number of values.
     encoding
-        The page descriptor, naming `buffers` by position.
+        Page descriptor, which refers to `buffers` by position.
     buffers
-        Each buffer as the parts whose concatenation it is.
+        Each buffer as parts to concatenate.
     priority
-        First row of the page in the file, where the file version records it, else 0.
+        First row of the page in the file if the file version records it, else 0.
     """
 
     column: int
@@ -197,37 +200,37 @@ class EncodedPage:
 
 
 class ColumnEncoder(abc.ABC):
-    """Turns the arrays of one top-level field into pages of the columns at and below it.
+    """Encoder of the arrays of one top-level field into pages of the columns at and below it.
 
     Attributes
     ----------
     is_independent
-        Whether `encode` touches nothing that anything else touches, so that it may run on any thread.
+        True if `encode` shares no state with anything else, so that it may run on any thread.
     """
 
     is_independent: bool = False
 
     @abc.abstractmethod
     def encode(self, arrays: Sequence[pa.Array]) -> Iterable[EncodedPage]:
-        """Pages of a span of rows.
+        """Encode pages of a span of rows.
 
         Parameters
         ----------
         arrays
-            Non-empty arrays of the storage type that together are the span.
+            Non-empty arrays of the storage type that together form the span.
 
         Raises
         ------
         SchemaError
-            A null in a field that is not nullable, or text that is not UTF-8.
+            A field that is not nullable has a null, or a text is not UTF-8.
         UnsupportedError
-            Values that the file version cannot hold.
+            The file version cannot hold the values.
         """
 
     def finish(self) -> Iterator[EncodedPage]:
-        """Pages that are due at the end of the file."""
+        """Yield the pages that are written at the end of the file."""
         return iter(())
 
     def column_encodings(self) -> Mapping[int, Message]:
-        """The encodings of columns, by index in the file, that are not plain values."""
+        """Return the column encodings other than plain values, by column index in the file."""
         return {}

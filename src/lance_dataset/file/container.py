@@ -1,4 +1,4 @@
-"""The container of 2.x data files: footer, tables, descriptor, column metadata. Knows no page contents."""
+"""Container of 2.x data files: footer, tables, descriptor, column metadata. Page contents are opaque to it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from lance_dataset._proto import encodings_pb2, file2_pb2, file_pb2
 from lance_dataset.errors import CorruptFileError, UnsupportedError
 from lance_dataset.file.cache import lazy
 from lance_dataset.io.base import InputFile, OutputFile
-from lance_dataset.schema import Schema
+from lance_dataset.types.schema import Schema
 from lancecodec import metadata
 
 __all__ = ["ALIGNMENT", "MAX_ROWS", "ColumnMetadata", "ContainerWriter", "FileMetadata", "PageMetadata", "pack_any"]
@@ -27,16 +27,16 @@ _PADDING = b"\x48" * ALIGNMENT
 _FOOTER = struct.Struct("<QQQIIHH4s")
 _TABLE_ENTRY = struct.Struct("<QQ")
 _ANY_SIZE = 2**64 - 1
-#: Messages up to so many bytes are worth remembering: those of pages and columns, and schemas.
+#: Maximum size in bytes of messages that are cached: those of pages and columns, and schemas.
 _SHORT = 4 << 10
 _LONG = 256 << 10
-#: Most bytes of descriptor and metadata of all columns that are fetched when one of them is needed.
+#: Maximum size in bytes of the descriptor and all column metadata that are fetched when one of them is needed.
 _MAX_END = 4 << 20
-#: Where tables and metadata usually begin.
+#: Distance from the end of the file at which tables and metadata usually begin.
 _LIKELY_END = 16 << 10
-#: Columns of up to so many pages are decoded again rather than kept.
+#: Columns with at most this many pages are decoded again instead of being cached.
 _FEW_PAGES = 4
-#: Readers of this version do not announce what they read.
+#: Readers of this version do not prefetch.
 _UNANNOUNCED = "2.0"
 
 #: Footer version pair -> file version. 2.0 is written as (0, 3).
@@ -75,14 +75,14 @@ class PageMetadata(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ColumnMetadata:
-    """One column: its pages in row order and its column-level buffers.
+    """Metadata of one column: its pages in row order and its column-level buffers.
 
     Attributes
     ----------
     index
         Position of the column in the file.
     kind
-        Which column encoding it has: ``values`` or ``blob``.
+        Column encoding: ``values`` or ``blob``.
     buffers
         (position, size) in bytes of each column buffer.
     pages
@@ -96,7 +96,7 @@ class ColumnMetadata:
 
 
 class FileMetadata:
-    """Everything the end of a file says about it. Columns are decoded when they are asked for.
+    """Metadata at the end of a file. Columns are decoded on request.
 
     Parameters
     ----------
@@ -124,7 +124,7 @@ class FileMetadata:
         column_start, cmo, gbo, globals_, columns, major, minor, magic = _FOOTER.unpack(footer)
         if magic != MAGIC:
             raise CorruptFileError(
-                f"{source.path}: the last four bytes are {bytes(magic)!r}, not {MAGIC!r}: no Lance file, or truncated"
+                f"{source.path}: its last 4 bytes are {bytes(magic)!r}, not {MAGIC!r}: not a Lance file, or truncated"
             )
         self.version = _version_name(source.path, major, minor)
         if mapped and self.version == _UNANNOUNCED:
@@ -143,12 +143,12 @@ class FileMetadata:
         self.column_metadata_start: int = column_start
         self.column_metadata_size: int = gbo - column_start
         self._num_rows: int | None = None
-        # not all of them: of thousands of files, each with tens of columns, they are objects for the garbage collector
+        # Not all columns are decoded: with thousands of files, that would be many objects for the garbage collector.
         self._columns: dict[int, ColumnMetadata] = {}
         self._last: ColumnMetadata | None = None
 
     def _fetch_end(self, column_start: int) -> tuple[int, pa.Buffer | None]:
-        """Position and bytes of the descriptor and all that follows, fetched at once where reads are requests."""
+        """Return position and bytes of the descriptor and all that follows, fetched together if reads are requests."""
         if self.source.mapped is not None:
             return 0, None
         start = min(column_start, _TABLE_ENTRY.unpack_from(self._global_table)[0])
@@ -156,7 +156,7 @@ class FileMetadata:
         return (start, self.source.read(start, length)) if length <= _MAX_END else (0, None)
 
     def _read(self, position: int, size: int) -> pa.Buffer:
-        """Bytes of the file."""
+        """Read bytes of the file."""
         if self._end is not None and position >= self._end_start:
             return self._end.slice(position - self._end_start, size)
         return self.source.read(position, size)
@@ -168,7 +168,7 @@ class FileMetadata:
         if cmo > gbo or columns * _TABLE_ENTRY.size > gbo - cmo:
             raise CorruptFileError(f"{self.source.path}: the column table of {columns} columns lies outside the file")
         if column_start > cmo:
-            raise CorruptFileError(f"{self.source.path}: column metadata starts behind the column table")
+            raise CorruptFileError(f"{self.source.path}: column metadata starts after the column table")
         if globals_ == 0:
             raise CorruptFileError(f"{self.source.path}: the file has no descriptor, so it has no schema")
 
@@ -187,7 +187,7 @@ class FileMetadata:
 
     @property
     def num_rows(self) -> int:
-        """Rows the descriptor claims."""
+        """Number of rows in the descriptor."""
         rows = self._num_rows
         if rows is None:
             rows = self._num_rows = self._read_num_rows()
@@ -210,22 +210,22 @@ class FileMetadata:
 
     @lazy
     def schema(self) -> Schema:
-        """The file's own schema."""
+        """Schema of the file."""
         stored = self._descriptor.schema
         return Schema.from_proto(stored.fields, stored.metadata, where=self.source.path)
 
     def read_global_buffer(self, index: int) -> bytes:
-        """Content of a global buffer; 0 is the file descriptor."""
+        """Return the content of a global buffer; 0 is the file descriptor."""
         return self._read(*_TABLE_ENTRY.unpack_from(self._global_table, index * _TABLE_ENTRY.size)).to_pybytes()
 
     def stored_column(self, index: int) -> file2_pb2.ColumnMetadata:
-        """Metadata of one column as it is stored, once it is known to be sound."""
+        """Return the stored metadata of one column, after validation."""
         self.column(index)
         data = self._read(*_TABLE_ENTRY.unpack_from(self._column_table, index * _TABLE_ENTRY.size))
         return _parse(file2_pb2.ColumnMetadata, data, f"{self.source.path}, column {index}")
 
     def column(self, index: int) -> ColumnMetadata:
-        """Metadata of one column, decoded when it is asked for, and kept if that takes a while or it was the last."""
+        """Return the metadata of one column, decoded on request; kept if it was the last, or if decoding is slow."""
         last = self._last
         if last is not None and last.index == index:
             return last
@@ -233,10 +233,10 @@ class FileMetadata:
         if known is None:
             if not 0 <= index < self.num_columns:
                 raise CorruptFileError(
-                    f"{self.source.path}: the schema needs column {index}, the file has {self.num_columns} columns"
+                    f"{self.source.path}: the schema needs column {index}, but the file has {self.num_columns} columns"
                 )
             known = self._decode_column(index)
-            if len(known.pages) > _FEW_PAGES:
+            if len(known.pages) > _FEW_PAGES or (self._end is None and self.source.mapped is None):
                 self._columns[index] = known
         self._last = known
         return known
@@ -257,7 +257,7 @@ class FileMetadata:
         return self._parse_column(index, data) if kind is None else ColumnMetadata(index, kind, buffers, tuple(pages))
 
     def _parse_column(self, index: int, data: pa.Buffer) -> ColumnMetadata:
-        """A column of any serialization; the judge of what is broken."""
+        """Parse a column of any serialization; this method decides what is corrupt."""
         where = f"{self.source.path}, column {index}"
         stored = _parse(file2_pb2.ColumnMetadata, data, where)
         type_name, encoding = _unpack_any(stored.encoding, where)
@@ -270,7 +270,7 @@ class FileMetadata:
             page_type, page_encoding = _unpack_any(page.encoding, at)
             buffers = self._buffer_ranges(page.buffer_offsets, page.buffer_sizes, at)
             pages.append(PageMetadata(buffers, page.length, page_type, page_encoding))
-        # Many pages over the same bytes would decode to many times the size of the file.
+        # Many pages that share the same bytes would decode to many times the size of the file.
         if sum(size for page in pages for _, size in page.buffers) > self.source.size:
             raise CorruptFileError(f"{where}: its pages claim more bytes than the {self.source.size} of the file")
         buffers = self._buffer_ranges(stored.buffer_offsets, stored.buffer_sizes, where)
@@ -292,18 +292,18 @@ def _entries(table: pa.Buffer) -> tuple[tuple[int, int], ...]:
     return tuple(_TABLE_ENTRY.iter_unpack(memoryview(table)))
 
 
-# -- what files have in common: the same few messages are in thousands of files ----------------------------------
+# -- caches: the same few messages occur in thousands of files ---------------------------------------------------
 
 
 def _remembered(function: Callable[[bytes], _V]) -> Callable[[bytes], _V]:
-    """The function, its results for short messages kept."""
+    """Wrap the function so that its results for short messages are cached."""
     kept = lru_cache(maxsize=1024)(function)
     return lambda message: kept(message) if len(message) <= _SHORT else function(message)
 
 
 @_remembered
 def _known_any(wrapped: bytes) -> tuple[str, bytes] | None:
-    """Type name and value of an `Any`, None for a broken one."""
+    """Return the type name and value of an `Any`, or None for a broken one."""
     try:
         message = any_pb2.Any.FromString(wrapped)
     except DecodeError:
@@ -314,7 +314,7 @@ def _known_any(wrapped: bytes) -> tuple[str, bytes] | None:
 
 @_remembered
 def _known_kind(wrapped: bytes) -> str | None:
-    """Kind of the column encoding in an `Any`, None for a broken one."""
+    """Return the kind of the column encoding in an `Any`, or None for a broken one."""
     known = _known_any(wrapped)
     if known is None or known[0] != _COLUMN_ENCODING_URL:
         return None
@@ -325,7 +325,7 @@ def _known_kind(wrapped: bytes) -> str | None:
 
 
 def _column_kind(column: encodings_pb2.ColumnEncoding) -> str:
-    while column.WhichOneof("column_encoding") == "zone_index":  # statistics, which nothing here needs
+    while column.WhichOneof("column_encoding") == "zone_index":  # statistics, which are not needed here
         column = column.zone_index.inner
     return column.WhichOneof("column_encoding") or "values"
 
@@ -340,7 +340,7 @@ def _is_known_schema(schema: bytes) -> bool:
 
 
 def _is_schema(schema: bytes) -> bool:
-    """Whether these bytes are a schema message."""
+    """Return True if the bytes are a schema message."""
     return _is_known_schema(schema) if len(schema) <= _LONG else _is_known_schema.__wrapped__(schema)
 
 
@@ -349,7 +349,7 @@ def _version_name(path: str, major: int, minor: int) -> str:
     if version is not None:
         return version
     if (major, minor) in _LEGACY_VERSIONS:
-        raise UnsupportedError(f"{path}: file version 0.1 (legacy) has another container")
+        raise UnsupportedError(f"{path}: file version 0.1 (legacy) has a different container")
     raise UnsupportedError(f"{path}: unknown Lance file version {major}.{minor}; a newer release may read it")
 
 
@@ -361,7 +361,7 @@ def _parse(message_type: type[_M], data: bytes | pa.Buffer, where: str) -> _M:
 
 
 def _unpack_any(encoding: file2_pb2.Encoding, where: str) -> tuple[str, bytes]:
-    """Type name and value of the `Any` inside an encoding."""
+    """Return the type name and value of the `Any` inside an encoding."""
     location = encoding.WhichOneof("location")
     if location == "indirect":
         raise UnsupportedError(f"{where}: deferred encodings are not supported; no release writes them")
@@ -369,25 +369,25 @@ def _unpack_any(encoding: file2_pb2.Encoding, where: str) -> tuple[str, bytes]:
         raise CorruptFileError(f"{where}: the encoding is missing")
     wrapped = _parse(any_pb2.Any, encoding.direct.encoding, where)
     if "/" not in wrapped.type_url:
-        raise CorruptFileError(f"{where}: encoding type {wrapped.type_url!r} is no type URL")
+        raise CorruptFileError(f"{where}: encoding type {wrapped.type_url!r} is not a type URL")
     return wrapped.type_url.rsplit("/", 1)[1], wrapped.value
 
 
 def pack_any(message: Message) -> file2_pb2.Encoding:
-    """Wrap an encoding message the way the format stores it."""
+    """Wrap an encoding message in the form that the format stores."""
     wrapped = any_pb2.Any(type_url=f"/{message.DESCRIPTOR.full_name}", value=message.SerializeToString())
     return file2_pb2.Encoding(direct=file2_pb2.DirectEncoding(encoding=wrapped.SerializeToString()))
 
 
 class ContainerWriter:
-    """Writes padded buffers one after another, then the metadata that finds them.
+    """Writer of padded buffers, followed by the metadata that locates them.
 
     Parameters
     ----------
     output
         The new file.
     version
-        File version, decides the footer.
+        File version, which determines the footer.
     """
 
     def __init__(self, output: OutputFile, version: str) -> None:
@@ -396,7 +396,7 @@ class ContainerWriter:
         self._global_buffers: list[tuple[int, int]] = []
 
     def write_buffer(self, parts: Sequence[bytes | memoryview | pa.Buffer]) -> tuple[int, int]:
-        """Append one buffer given in parts, padded to 64 bytes; returns its (position, size)."""
+        """Append one buffer, given in parts and padded to 64 bytes; return its (position, size)."""
         position = self._output.tell()
         size = sum(memoryview(part).nbytes for part in parts)
         padding = -size % ALIGNMENT
@@ -404,7 +404,7 @@ class ContainerWriter:
         return position, size
 
     def write_aligned(self, parts: Sequence[bytes | memoryview | pa.Buffer], position: int) -> int:
-        """Append bytes that lay at a position, at one that is aligned alike; returns where they are now."""
+        """Append bytes from another position, with the same alignment; return their new position."""
         padding = (position - self._output.tell()) % ALIGNMENT
         if padding:
             self._output.write(_PADDING[:padding])
@@ -413,12 +413,12 @@ class ContainerWriter:
         return start
 
     def add_global_buffer(self, data: bytes) -> int:
-        """Append a global buffer and return its index, from 1 on."""
+        """Append a global buffer and return its index, which starts at 1."""
         self._global_buffers.append(self.write_buffer([data]))
         return len(self._global_buffers)
 
     def finish(self, schema: Schema, num_rows: int, columns: Sequence[file2_pb2.ColumnMetadata]) -> int:
-        """Write descriptor, column metadata, tables and footer; returns the size of the file in bytes.
+        """Write descriptor, column metadata, tables and footer; return the size of the file in bytes.
 
         The output itself stays open.
         """

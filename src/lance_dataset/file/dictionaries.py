@@ -1,4 +1,4 @@
-"""Dictionary arrays to plain ones, by the same kernels that decode pages."""
+"""Decoding of dictionary arrays to plain ones, with the kernels that decode pages."""
 
 from __future__ import annotations
 
@@ -6,21 +6,21 @@ import pyarrow as pa
 
 from lance_dataset.file.buffers import bitmap_at_zero
 from lance_dataset.file.kinds import is_binary_like
-from lance_dataset.file.v2_1.read.arrays import BinaryDictionary
+from lance_dataset.file.structural.arrays import BinaryDictionary
 
 __all__ = ["decode_dictionary_array"]
 
-#: Below so many rows Arrow is as fast.
+#: Number of rows below which Arrow is as fast.
 _FEW_ROWS = 1024
 
 
 def decode_dictionary_array(array: pa.DictionaryArray) -> pa.Array:
-    """The values behind the indices, of the type of the entries.
+    """Return the values of the indices, in the type of the entries.
 
     Raises
     ------
     OffsetOverflowError, pyarrow.ArrowInvalid
-        They do not fit one array.
+        The values do not fit one array.
     """
     entries, indices, length = array.dictionary, array.indices, len(array)
     if not is_binary_like(entries.type) or entries.null_count or length < _FEW_ROWS:

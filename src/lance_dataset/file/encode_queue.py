@@ -1,37 +1,50 @@
-"""Columns encoded at the same time, whose pages are written in the order in which they were handed in."""
+"""Queue that encodes columns in parallel and writes their pages in the order of submission."""
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future
 from dataclasses import dataclass
 
 import pyarrow as pa
 
 from lance_dataset.errors import SchemaError
 from lance_dataset.file.column import ColumnEncoder, EncodedPage
-from lance_dataset.file.threads import cpu_count, shared_pool
+from lance_dataset.threads.pools import cpu_count, cpu_pool
+from lance_dataset.threads.tasks import Task
 from lancecodec import CodecError
 
 __all__ = ["EncodeQueue"]
 
-#: Encoding less than this costs hardly more than what threads cost, and much of it holds the interpreter's lock.
+#: Encoding fewer bytes than this costs no more than starting a thread, and mostly holds the interpreter's lock.
 _LEAST_BYTES = 1 << 20
 
 
 @dataclass(frozen=True)
-class _Task:
+class _Span:
+    name: str
+    encoder: ColumnEncoder
+    arrays: Sequence[pa.Array]
+
+    def pages(self) -> Iterator[EncodedPage]:
+        try:
+            yield from self.encoder.encode(self.arrays)
+        except CodecError as error:
+            raise SchemaError(f"column {self.name!r}: the data is no valid Arrow array: {error}") from error
+
+
+@dataclass(frozen=True)
+class _Encoded:
     encoder: ColumnEncoder
     size: int
-    pages: list[EncodedPage] | Future[list[EncodedPage]]
+    pages: list[EncodedPage] | Task[_Span, list[EncodedPage]]
 
 
 class EncodeQueue:
     """Encodes spans of rows, large ones on worker threads.
 
-    At most as many spans wait or are encoded as there are threads. When pages are written depends on what is handed in
-    alone, not on how long encoding takes, so that equal calls make equal files.
+    The number of spans that are queued or being encoded is at most the number of threads. The order and time of page
+    writes depend only on the submitted spans, not on the duration of encoding, so that equal calls create equal files.
 
     Parameters
     ----------
@@ -41,63 +54,53 @@ class EncodeQueue:
 
     def __init__(self, write: Callable[[EncodedPage], None]) -> None:
         self._write = write
-        self._tasks: deque[_Task] = deque()
+        self._encoded: deque[_Encoded] = deque()
         self._threads = cpu_count()
 
     @property
     def bytes(self) -> int:
         """Bytes of the arrays whose pages are not written yet."""
-        return sum(task.size for task in self._tasks)
+        return sum(each.size for each in self._encoded)
 
     def encode(self, name: str, encoder: ColumnEncoder, arrays: Sequence[pa.Array], size: int) -> None:
-        """Encode a span of `size` bytes and have its pages written, now or by a later call.
+        """Encode a span of `size` bytes; its pages are written now or by a later call.
 
         Raises
         ------
         SchemaError, UnsupportedError
-            This span, or one handed in before, cannot be stored as declared.
+            This span or an earlier one cannot be stored as declared.
         """
-        while any(task.encoder is encoder for task in self._tasks):  # an encoder does one thing at a time
+        while any(each.encoder is encoder for each in self._encoded):  # an encoder does one thing at a time
             self._finish_first()
+        span = _Span(name, encoder, arrays)
         if not encoder.is_independent:
             self.finish()
-            for page in _encode(name, encoder, arrays):
+            for page in span.pages():
                 self._write(page)
             return
-        pages: list[EncodedPage] | Future[list[EncodedPage]]
-        # a worker that waits for other workers may wait forever
-        if self._threads > 1 and size >= _LEAST_BYTES and not shared_pool.is_worker:
-            pages = shared_pool().submit(_encode_all, name, encoder, arrays)
-        else:
-            pages = _encode_all(name, encoder, arrays)
-        self._tasks.append(_Task(encoder, size, pages))
-        while self._tasks and (len(self._tasks) > self._threads or isinstance(self._tasks[0].pages, list)):
+        parallel = self._threads > 1 and size >= _LEAST_BYTES
+        pages = Task.start(cpu_pool, _all_pages, span) if parallel else _all_pages(span)
+        self._encoded.append(_Encoded(encoder, size, pages))
+        while self._encoded and (len(self._encoded) > self._threads or isinstance(self._encoded[0].pages, list)):
             self._finish_first()
 
     def finish(self) -> None:
         """Write all pages; errors are those of `encode`."""
-        while self._tasks:
+        while self._encoded:
             self._finish_first()
 
     def discard(self) -> None:
         """Forget all that is not written."""
-        for task in self._tasks:
-            if isinstance(task.pages, Future):
-                task.pages.cancel()
-        self._tasks.clear()
+        for each in self._encoded:
+            if isinstance(each.pages, Task):
+                each.pages.drop()
+        self._encoded.clear()
 
     def _finish_first(self) -> None:
-        pages = self._tasks.popleft().pages
+        pages = self._encoded.popleft().pages
         for page in pages if isinstance(pages, list) else pages.result():
             self._write(page)
 
 
-def _encode_all(name: str, encoder: ColumnEncoder, arrays: Sequence[pa.Array]) -> list[EncodedPage]:
-    return list(_encode(name, encoder, arrays))
-
-
-def _encode(name: str, encoder: ColumnEncoder, arrays: Sequence[pa.Array]) -> Iterator[EncodedPage]:
-    try:
-        yield from encoder.encode(arrays)
-    except CodecError as error:
-        raise SchemaError(f"column {name!r}: the data is no valid Arrow array: {error}") from error
+def _all_pages(span: _Span) -> list[EncodedPage]:
+    return list(span.pages())

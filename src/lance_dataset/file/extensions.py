@@ -1,4 +1,4 @@
-"""Arrow extension types over storage arrays, and storage arrays out of extension arrays."""
+"""Conversion between Arrow extension arrays and storage arrays."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import pyarrow.compute as pc
 from lance_dataset.errors import SchemaError
 from lance_dataset.file.buffers import bitmap_at_zero
 from lance_dataset.file.jsonb import decode_array
-from lance_dataset.schema import EXTENSION_NAME
-from lance_dataset.types import JSON_TEXT_EXTENSION
+from lance_dataset.types.logical import JSON_TEXT_EXTENSION
+from lance_dataset.types.schema import EXTENSION_NAME
 
 __all__ = ["remap", "storage_schema", "storage_type", "with_extensions"]
 
@@ -22,7 +22,7 @@ _REMEMBERED = 64
 
 
 class _Plan:
-    """What `with_extensions` needs to know of a schema: its storage, and the columns that change."""
+    """Plan of `with_extensions` for a schema: its storage types, and the columns that change."""
 
     def __init__(self, schema: pa.Schema) -> None:
         self.schema = schema
@@ -31,7 +31,7 @@ class _Plan:
         self.json = [i for i, field in enumerate(schema) if _holds_json(field)]
 
 
-# By identity: hashing a schema costs more than the work per batch. A plan keeps its schema, hence the id, alive.
+# Keyed by identity: hashing a schema costs more than the work per batch. A plan keeps its schema, hence the id, alive.
 _plans: dict[int, _Plan] = {}
 
 
@@ -45,22 +45,22 @@ def _plan(schema: pa.Schema) -> _Plan:
 
 
 def with_extensions(data: _Data, schema: pa.Schema) -> _Data:
-    """Present storage arrays as what a schema says; JSON becomes text, all else is not copied.
+    """Convert storage arrays to the types of a schema; JSON becomes text, everything else is not copied.
 
     Parameters
     ----------
     data
-        Columns over storage types.
+        Columns of storage types.
     schema
-        The same columns with extension types, at any depth; also gives the metadata of the result. An extension type
-        that is not registered appears as storage in it and stays so.
+        The same columns with extension types, at any depth. It also provides the metadata of the result. Extension
+        types that are not registered appear as storage in it and stay so.
 
     Raises
     ------
     SchemaError
-        The storage of `schema` is not what `data` holds.
+        The storage types of `schema` differ from those of `data`.
     CorruptFileError, UnsupportedError
-        A JSON document is malformed, or holds what JSON text cannot.
+        A JSON document is malformed, or holds values that JSON text cannot express.
     """
     plan = _plan(schema)
     if plan.json and data.schema.names == schema.names:
@@ -87,7 +87,7 @@ def _import(array: pa.Array, field: pa.Field) -> pa.Array:
 
 
 def _is_json(field: pa.Field) -> bool:
-    """Whether a field as users see it is JSON, even if the type is not registered."""
+    """Return True if a field of the user's schema is JSON, even if the type is not registered."""
     if isinstance(field.type, pa.BaseExtensionType):
         return field.type.extension_name == JSON_TEXT_EXTENSION
     return (field.metadata or {}).get(EXTENSION_NAME.encode()) == JSON_TEXT_EXTENSION.encode()
@@ -115,7 +115,7 @@ def _with_json_text(data: _Data, plan: _Plan) -> _Data:
 
 
 def _json_text(array: pa.Array, wanted: pa.Field, path: str) -> pa.Array:
-    """The array with JSON at any depth as text."""
+    """Return the array with JSON at any depth as text."""
     kind, kinds = array.type, pa.types
     if _is_json(wanted):
         return decode_array(array, f"column {path!r}") if kinds.is_large_binary(kind) else array
@@ -144,10 +144,10 @@ def _struct_text(array: pa.StructArray, wanted: pa.Field, children: list[pa.Fiel
 
 
 def remap(array: pa.MapArray, wanted: pa.MapType, convert: Callable[[pa.Array], pa.Array]) -> pa.MapArray:
-    """The same maps of another type, over converted entries; offsets and validity are shared."""
+    """Return the same maps of another type, with converted entries; offsets and validity are shared."""
     kind = array.type
     entries = pa.field("entries", pa.struct([kind.key_field, kind.item_field]), nullable=False)
-    # unlike `keys` and `items`, a cast minds the offset of the entries
+    # unlike `keys` and `items`, a cast respects the offset of the entries
     lists = array.cast(pa.list_(entries))
     parts = [convert(lists.values)]
     return pa.Array.from_buffers(wanted, len(lists), lists.buffers()[:2], lists.null_count, lists.offset, parts)
@@ -157,23 +157,23 @@ def remap(array: pa.MapArray, wanted: pa.MapType, convert: Callable[[pa.Array], 
 
 
 def _refuse(given: pa.Schema, expected: pa.Schema) -> None:
-    # Nullability and names of children do not change the layout, types do.
+    # Types change the layout; nullability and names of children do not.
     if given.names != expected.names:
-        raise SchemaError(f"the data has the columns {given.names}, the schema {expected.names}")
+        raise SchemaError(f"the data has the columns {given.names}, but the schema has {expected.names}")
     for have, want in zip(given, expected, strict=True):
         if have.type != want.type:
             raise SchemaError(
-                f"column {have.name!r}: the data has type {have.type}, the schema stores it as {want.type}"
+                f"column {have.name!r}: the data has type {have.type}, but the schema stores it as {want.type}"
             )
 
 
 def storage_schema(schema: pa.Schema) -> pa.Schema:
-    """The schema with every extension type replaced by its storage type."""
+    """Return the schema with every extension type replaced by its storage type."""
     return pa.schema([field.with_type(storage_type(field.type)) for field in schema], metadata=schema.metadata)
 
 
 def storage_type(arrow_type: pa.DataType) -> pa.DataType:
-    """The type with extension types at any depth replaced by their storage."""
+    """Return the type with extension types at any depth replaced by their storage types."""
     kinds = pa.types
     if isinstance(arrow_type, pa.BaseExtensionType):
         return storage_type(arrow_type.storage_type)

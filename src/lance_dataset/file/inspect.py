@@ -1,4 +1,4 @@
-"""What a Lance file says about itself, as records."""
+"""Records of the metadata of a Lance file."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class LanceBufferDescriptor:
-    """Where a buffer lies in the file, in bytes."""
+    """Position and size of a buffer in the file, in bytes."""
 
     position: int
     size: int
@@ -38,9 +38,9 @@ class LancePageMetadata:
     Attributes
     ----------
     buffers
-        Where its buffers lie.
+        Locations of its buffers.
     encoding
-        Description of the encoding, for people.
+        Human-readable description of the encoding.
     """
 
     buffers: list[LanceBufferDescriptor]
@@ -65,22 +65,22 @@ class LanceColumnMetadata:
 
 @dataclass(frozen=True)
 class LanceFileMetadata:
-    """Everything the end of a file says about it.
+    """Metadata at the end of a file.
 
     Attributes
     ----------
     schema
-        Arrow schema, registered extension types resolved.
+        Arrow schema, with registered extension types resolved.
     num_rows
         Number of rows.
     major_version, minor_version
         Version numbers in the footer.
     num_data_bytes, num_column_metadata_bytes, num_global_buffer_bytes
-        Size of page data, of column metadata with the table that finds it, and of global buffers.
+        Sizes in bytes of page data, of column metadata with their table, and of global buffers.
     global_buffers
-        Where they lie; the first is the descriptor.
+        Locations of the global buffers; the first is the descriptor.
     columns
-        Columns of the file. In 2.0 structs and lists own one before those of their children.
+        Columns of the file. In 2.0, structs and lists own a column before those of their children.
     """
 
     schema: pa.Schema = field(repr=False)
@@ -96,7 +96,7 @@ class LanceFileMetadata:
 
 @dataclass(frozen=True)
 class ColumnStatistics:
-    """Number of pages of a column, and the bytes in them."""
+    """Number of pages of a column, and their total size in bytes."""
 
     num_pages: int
     size_bytes: int
@@ -110,7 +110,7 @@ class LanceFileStatistics:
 
 
 def describe(metadata: FileMetadata) -> LanceFileMetadata:
-    """Records of all metadata of a file.
+    """Return records of all metadata of a file.
 
     Raises
     ------
@@ -157,12 +157,12 @@ def _text(type_name: str, encoding: bytes) -> str:
         text = str(message_type.FromString(encoding))
     except DecodeError:
         return f"{type_name} (broken)"
-    short = _SYMBOL_TABLE.sub("symbol_table: ...", text)  # 2,312 bytes of no meaning to people
+    short = _SYMBOL_TABLE.sub("symbol_table: ...", text)  # 2,312 bytes that mean nothing to people
     return f"{type_name.rpartition('.')[2]} {{\n{short}}}"
 
 
 def statistics(metadata: FileMetadata) -> LanceFileStatistics:
-    """Pages and bytes per column; raises as `describe`."""
+    """Return the number of pages and bytes of each column; raises the errors of `describe`."""
     columns = [metadata.column(index) for index in range(metadata.num_columns)]
     return LanceFileStatistics(
         [

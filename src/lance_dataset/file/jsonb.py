@@ -1,8 +1,8 @@
-"""JSON documents in the binary form in which JSON columns store them.
+"""JSON documents in the binary form that JSON columns store.
 
-A container is a header (kind and number of elements), an entry per element (kind and length; of an object first those
-of the keys, then those of the values), and the payloads in that order, all big-endian. Keys ascend by their bytes. A
-scalar document is a container of its own kind around one entry.
+A container is a header (kind and number of elements), an entry for each element (kind and length), and the payloads in
+the same order, all big-endian. In an object, the entries of the keys precede those of the values. Keys ascend by their
+bytes. A scalar document is a container of its own kind around one entry.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ _SIGNED, _UNSIGNED, _FLOAT, _DECIMAL = 0x40, 0x50, 0x60, 0x70
 _WIDTHS = (1, 2, 4, 8)
 _DOUBLE = struct.Struct(">d")
 _WORD = struct.Struct(">I")
-#: Deeper ones would exhaust the stack of the interpreter.
+#: Maximum nesting depth; deeper documents would exhaust the stack of the interpreter.
 _MAX_DEPTH = 400
 _BLANK = " \t\n\r"
-#: What tells how deep, how long and how wrong is in the message; the text itself may be long.
+#: Number of characters of the text shown in errors. The message says what is wrong; the text itself may be long.
 _SHOWN = 60
 
 
@@ -43,7 +43,7 @@ _SHOWN = 60
 
 
 def encode_array(texts: pa.Array, where: str) -> pa.LargeBinaryArray:
-    """Documents of a column in binary form, nulls staying nulls.
+    """Encode the documents of a column in binary form; nulls stay null.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ def encode_array(texts: pa.Array, where: str) -> pa.LargeBinaryArray:
     Raises
     ------
     SchemaError
-        A text is no JSON, or an object has a key twice.
+        A text is not JSON, or an object has a key twice.
     UnsupportedError
         A document is nested too deeply or too large.
     """
@@ -69,10 +69,10 @@ def encode_array(texts: pa.Array, where: str) -> pa.LargeBinaryArray:
 
 
 def encode_document(text: str) -> bytes:
-    """One document in binary form.
+    """Encode one document in binary form.
 
-    Besides RFC 8259, ``NaN``, ``Infinity`` and ``-Infinity`` are numbers, control characters may stand in strings, a
-    surrogate without its other half stays an escape, and a text of blanks is null.
+    It accepts more than RFC 8259: ``NaN``, ``Infinity`` and ``-Infinity`` are numbers, strings may contain control
+    characters, an unpaired surrogate stays an escape, and a blank text is null.
 
     Raises
     ------
@@ -89,14 +89,14 @@ def encode_document(text: str) -> bytes:
     except ValueError as error:
         if isinstance(error, (SchemaError, UnsupportedError)):
             raise
-        raise SchemaError(f"no valid JSON: {error}: {text[:_SHOWN]!r}") from error
+        raise SchemaError(f"not valid JSON: {error}: {text[:_SHOWN]!r}") from error
     if kind & _ENTRY_KINDS == _CONTAINER:
         return payload
     return struct.pack(">II", _SCALAR, kind) + payload
 
 
 _SURROGATE = re.compile(r"\\u[dD][89abAB]|\\u[dD][c-fC-F]")
-#: An escaped backslash and a pair of surrogates stay; a half, and the escape that follows a high one, do not.
+#: Escaped backslashes and surrogate pairs stay; an unpaired half, and the escape that follows a high one, do not.
 _HALVES = re.compile(
     r"\\\\|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"
     r"|(?P<half>\\u[dD][89abAB][0-9a-fA-F]{2}(?:\\u[0-9a-fA-F]{4})?|\\u[dD][c-fC-F][0-9a-fA-F]{2})"
@@ -126,7 +126,7 @@ _DECODER = json.JSONDecoder(object_pairs_hook=_unique, parse_int=_integer, stric
 
 
 def _encode(value: Any, depth: int) -> tuple[int, bytes]:
-    """Entry and payload of a value."""
+    """Return the entry and the payload of a value."""
     if value is None:
         return _NULL, b""
     if value is True or value is False:
@@ -173,7 +173,7 @@ def _encode_number(value: int | float) -> bytes:
 
 
 def decode_array(documents: pa.LargeBinaryArray, where: str) -> pa.StringArray:
-    """Documents of a column as compact text, nulls staying nulls.
+    """Decode the documents of a column to compact text; nulls stay null.
 
     Parameters
     ----------
@@ -204,7 +204,7 @@ def decode_array(documents: pa.LargeBinaryArray, where: str) -> pa.StringArray:
 
 
 def decode_document(document: bytes) -> str:
-    """The text of one document; no bytes at all are null, as are numbers that are not finite.
+    """Return the text of one document; empty bytes and numbers that are not finite become null.
 
     Raises
     ------
@@ -225,23 +225,23 @@ def decode_document(document: bytes) -> str:
 
 
 def _text(document: bytes, begin: int, depth: int) -> tuple[str, int]:
-    """Text of the container that begins at a byte, and the byte behind it."""
+    """Return the text of the container that begins at a byte, and the position after it."""
     if depth > _MAX_DEPTH:
         raise UnsupportedError(f"JSON nested more than {_MAX_DEPTH} levels deep")
     (header,) = _WORD.unpack_from(document, begin)
     kind, count = header & _CONTAINER_KINDS, header & _COUNT
     if kind not in (_ARRAY, _OBJECT, _SCALAR) or (kind == _SCALAR and count):
-        raise CorruptFileError(f"JSON container with the header {header:#010x}")
+        raise CorruptFileError(f"a JSON container has the header {header:#010x}")
     number = 1 if kind == _SCALAR else count if kind == _ARRAY else 2 * count
     if number > (len(document) - begin) // 4:
-        raise CorruptFileError(f"JSON container of {count} elements in {len(document) - begin} bytes")
+        raise CorruptFileError(f"a JSON container has {count} elements in {len(document) - begin} bytes")
     entries = struct.unpack_from(f">{number}I", document, begin + 4)
     at = begin + 4 * (1 + number)
     parts = []
     for entry in entries:
         end = at + (entry & _LENGTH)
         if end > len(document):
-            raise CorruptFileError(f"JSON value of {entry & _LENGTH} bytes at byte {at} of {len(document)}")
+            raise CorruptFileError(f"a JSON value has {entry & _LENGTH} bytes at byte {at} of {len(document)}")
         if entry & _ENTRY_KINDS == _STRING:
             parts.append(encode_basestring(document[at:end].decode()))
         else:
@@ -257,7 +257,7 @@ def _text(document: bytes, begin: int, depth: int) -> tuple[str, int]:
 def _members(entries: Sequence[int], parts: Sequence[str], count: int) -> Iterator[str]:
     for entry, name, value in zip(entries, parts[:count], parts[count:], strict=False):
         if entry & _ENTRY_KINDS != _STRING:
-            raise CorruptFileError("a key of a JSON object is no string")
+            raise CorruptFileError("a key of a JSON object is not a string")
         yield f"{name}:{value}"
 
 
@@ -267,15 +267,15 @@ def _value(document: bytes, kind: int, begin: int, end: int, depth: int) -> str:
     if kind == _CONTAINER:
         text, found = _text(document, begin, depth + 1)
         if found != end:
-            raise CorruptFileError(f"nested JSON container of {end - begin} bytes ends at {found - begin}")
+            raise CorruptFileError(f"a nested JSON container of {end - begin} bytes ends at {found - begin}")
         return text
     if kind in _NAMES:
         if begin != end:
-            raise CorruptFileError(f"JSON {_NAMES[kind]} with a payload of {end - begin} bytes")
+            raise CorruptFileError(f"a JSON {_NAMES[kind]} has a payload of {end - begin} bytes")
         return _NAMES[kind]
     if kind == _EXTENSION:
-        raise UnsupportedError("a binary, date, timestamp or interval inside a JSON document")
-    raise CorruptFileError(f"JSON entry of unknown kind {kind:#010x}")
+        raise UnsupportedError("a JSON document contains a binary, date, timestamp or interval")
+    raise CorruptFileError(f"a JSON entry has the unknown kind {kind:#010x}")
 
 
 _NAMES = {_NULL: "null", _FALSE: "false", _TRUE: "true"}
@@ -292,12 +292,12 @@ def _number_text(payload: bytes) -> str:
     if tag == _FLOAT and width == _DOUBLE.size:
         return _float_text(_DOUBLE.unpack_from(payload, 1)[0])
     if tag == _DECIMAL:
-        raise UnsupportedError("a decimal number inside a JSON document")
-    raise CorruptFileError(f"JSON number with the payload {payload[:_SHOWN].hex()}")
+        raise UnsupportedError("a JSON document contains a decimal number")
+    raise CorruptFileError(f"a JSON number has the invalid payload {payload[:_SHOWN].hex()}")
 
 
 def _float_text(value: float) -> str:
-    """Fewest digits that give the value; an exponent below 1e-5 and from 1e16 on."""
+    """Return the shortest text that gives the value; an exponent is used below 1e-5 and from 1e16 on."""
     if not math.isfinite(value):
         return "null"
     text = repr(value)

@@ -1,4 +1,4 @@
-"""Families of Arrow types that are stored alike."""
+"""Groups of Arrow types that share a storage layout."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ _BINARY_LIKE = _TEXT | {pa.binary().id, pa.large_binary().id}
 
 
 def is_wide(arrow_type: pa.DataType) -> bool:
-    """Whether the type has 64-bit offsets."""
+    """Return True if the type has 64-bit offsets."""
     kinds = pa.types
     return kinds.is_large_string(arrow_type) or kinds.is_large_binary(arrow_type) or kinds.is_large_list(arrow_type)
 
 
 def is_binary_like(arrow_type: pa.DataType) -> bool:
-    """String or binary, of either offset width."""
+    """Return True for strings and binaries of either offset width."""
     return arrow_type.id in _BINARY_LIKE
 
 
 def is_text(arrow_type: pa.DataType) -> bool:
-    """String of either offset width."""
+    """Return True for strings of either offset width."""
     return arrow_type.id in _TEXT
 
 
 def is_empty_struct(arrow_type: pa.DataType) -> bool:
-    """Struct without a child."""
+    """Return True for structs without children."""
     return pa.types.is_struct(arrow_type) and arrow_type.num_fields == 0

@@ -1,4 +1,4 @@
-"""What the metadata of a field asks of the writer, and what it says about how the field is stored."""
+"""Field metadata that set options of the writer or describe the storage of the field."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from lance_dataset.errors import InvalidInputError
-from lance_dataset.schema import EXTENSION_NAME, Field
+from lance_dataset.types.schema import EXTENSION_NAME, Field
 
 __all__ = [
     "BinaryCompression",
@@ -29,41 +29,41 @@ _T = TypeVar("_T")
 
 
 def is_packed(field: Field) -> bool:
-    """Whether a struct is to be stored row by row."""
+    """Return True if a struct is to be stored row by row."""
     packed = field.metadata.get(_PREFIX + "packed", field.metadata.get("packed", b"false"))
     return field.logical_type == "struct" and packed.lower() not in (b"false", b"0")
 
 
 def is_blob(field: Field) -> bool:
-    """Whether values are stored apart from their column; the mere presence of the key counts."""
+    """Return True if values are stored apart from their column; only the presence of the key matters."""
     return _PREFIX + "blob" in field.metadata and not is_blob_v2(field)
 
 
 def is_blob_v2(field: Field) -> bool:
-    """Whether the field is of the blob extension type that came with 2.2."""
+    """Return True if the field has the blob extension type that came with 2.2."""
     return field.metadata.get(EXTENSION_NAME) == _BLOB_V2
 
 
 @dataclass(frozen=True)
 class EncodingOptions:
-    """The ``lance-encoding:*`` metadata of a field; None where it leaves the choice to the writer.
+    """The ``lance-encoding:*`` metadata of a field; None leaves the choice to the writer.
 
     Attributes
     ----------
     compression
         "lz4", "zstd", "fsst" or "none".
     compression_level
-        For lz4 and zstd.
+        Level for lz4 and zstd.
     byte_stream_split
         "on", "off" or "auto".
     rle_threshold
-        Runs must be fewer than this share of the values.
+        Run-length encoding is used only if the number of runs is below this share of the values.
     dictionary_divisor
         A dictionary may have at most values / divisor entries.
     dictionary_size_ratio
         A dictionary page must be at most this share of the plain one.
     dictionary_compression, dictionary_compression_level
-        For the entries: "lz4", "zstd" or "none".
+        Compression of the entries: "lz4", "zstd" or "none".
     chunk_bytes
         Target size of a chunk of variable-width values.
     structure
@@ -83,14 +83,14 @@ class EncodingOptions:
 
 
 def encoding_options(field: Field) -> EncodingOptions:
-    """Options of a field.
+    """Parse the options of a field.
 
-    As in the reference, a number that is none is left out of account (with a warning), an unknown scheme is refused.
+    As in the reference, an invalid number is ignored with a warning, and an unknown scheme is an error.
 
     Raises
     ------
     InvalidInputError
-        A compression scheme or structural encoding that does not exist, or a ratio outside its range.
+        A compression scheme or structural encoding does not exist, or a ratio is out of range.
     """
     given = {key.removeprefix(_PREFIX): value for key, value in field.metadata.items() if key.startswith(_PREFIX)}
     if not given:
@@ -115,16 +115,16 @@ _DEFAULTS = EncodingOptions()
 
 @dataclass(frozen=True)
 class BinaryCompression:
-    """How 2.0 files are asked to store strings and binaries: "lz4", "zstd" (perhaps of a level) or "fsst"."""
+    """Compression of strings and binaries requested of 2.0 files: "lz4", "zstd" (with an optional level) or "fsst"."""
 
     scheme: str
     level: int | None = None
 
 
 def binary_compression(field: Field) -> BinaryCompression | None:
-    """The compression that a field of a 2.0 file asks for, if any; it says nothing for other types than binary ones.
+    """Return the compression that a field of a 2.0 file requests, if any; other types than binary ones request none.
 
-    As in the reference, what is not known is left out of account in 2.0 (with a warning).
+    As in the reference, unknown schemes are ignored in 2.0, with a warning.
     """
     given = field.metadata.get(_PREFIX + "compression")
     if given is None or given == b"none":
@@ -132,7 +132,7 @@ def binary_compression(field: Field) -> BinaryCompression | None:
     scheme = given.decode(errors="replace")
     if scheme not in _COMPRESSIONS:
         warnings.warn(
-            f"column {field.name!r}: {_PREFIX}compression is {scheme!r}, which is ignored; known are "
+            f"column {field.name!r}: {_PREFIX}compression is {scheme!r}, which is ignored; known values are "
             f"{', '.join(_COMPRESSIONS)}",
             stacklevel=2,
         )
@@ -166,7 +166,7 @@ class _Reader:
             text = text.lower()
         if text is not None and text not in known:
             raise InvalidInputError(
-                f"column {self._column!r}: {_PREFIX}{key} is {text!r}; known are {', '.join(known)}"
+                f"column {self._column!r}: {_PREFIX}{key} is {text!r}; known values are {', '.join(known)}"
             )
         return text
 

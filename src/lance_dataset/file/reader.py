@@ -12,12 +12,12 @@ from lance_dataset.file.container import MAGIC, FileMetadata
 from lance_dataset.file.families import family_of, stored_indices
 from lance_dataset.file.v0_1.container import LEGACY_PAIRS, LegacyFile
 from lance_dataset.io.base import InputFile
-from lance_dataset.schema import Field, Schema
+from lance_dataset.types.schema import Field, Schema
 
 __all__ = ["DataFile", "DataFileReader", "open_fragment_column", "open_metadata"]
 
 
-#: A data file of any version, opened.
+#: An open data file of any version.
 DataFile: TypeAlias = FileMetadata | LegacyFile
 
 _VERSION_AND_MAGIC = struct.Struct("<HH4s")
@@ -31,14 +31,14 @@ def open_metadata(source: InputFile, fields: Sequence[int] = (), *, legacy: bool
     source
         The file.
     fields
-        Field ids that a manifest lists for it, which legacy files do not say themselves; none for a file by itself.
+        Field ids that a manifest lists for the file; legacy files do not store them. Empty for a standalone file.
     legacy
-        Whether it is a legacy file; None to look.
+        True for a legacy file, False for a later one; None to detect it.
 
     Raises
     ------
     CorruptFileError, UnsupportedError
-        Not a Lance file, or one of a version this release does not read.
+        The file is not a Lance file, or has a version that this release does not read.
     """
     if legacy is None:
         legacy = _is_legacy(source)
@@ -54,7 +54,7 @@ def _is_legacy(source: InputFile) -> bool:
 
 
 def open_fragment_column(field: Field, stored: Mapping[int, tuple[DataFile, int]], num_rows: int) -> ColumnReader:
-    """Open a top-level field over the data files of a fragment.
+    """Open a top-level field across the data files of a fragment.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ def open_fragment_column(field: Field, stored: Mapping[int, tuple[DataFile, int]
         The field, perhaps with only some of its children.
     stored
         Field id -> the file and column index that hold it.
-    num_rows
+    File and column index that hold each field id.
         Physical rows of the fragment.
     """
     own = None if field.children else stored.get(field.id)
@@ -75,14 +75,14 @@ def open_fragment_column(field: Field, stored: Mapping[int, tuple[DataFile, int]
     version = versions.pop()
     if versions:
         raise UnsupportedError(
-            f"column {field.name!r} is spread over files of the versions {version} and {', '.join(versions)}: "
+            f"column {field.name!r} is spread over files of versions {version} and {', '.join(versions)}: "
             f"{', '.join(file.source.path for file in files.values())}"
         )
     return family_of(version).open_column(field, lambda node: stored.get(node.id), num_rows)
 
 
 class DataFileReader:
-    """One data file read by itself, with its own schema.
+    """Reader of one data file by itself, with its own schema.
 
     Parameters
     ----------
@@ -97,10 +97,10 @@ class DataFileReader:
         indices = stored_indices(self.metadata)
         if isinstance(self.metadata, FileMetadata) and len(indices) > self.metadata.num_columns:
             raise CorruptFileError(
-                f"{source.path}: the schema needs {len(indices)} columns, the file has {self.metadata.num_columns}"
+                f"{source.path}: the schema needs {len(indices)} columns, but the file has {self.metadata.num_columns}"
             )
         self._stored = {field_id: (self.metadata, index) for field_id, index in indices}
 
     def column(self, field: Field) -> ColumnReader:
-        """Reader of a top-level field (or a pruning of one) of the file's schema."""
+        """Open a reader of a top-level field of the file's schema, or of a part of its children."""
         return open_fragment_column(field, self._stored, self.num_rows)

@@ -1,11 +1,11 @@
-"""Single Lance files, read and written by themselves."""
+"""Reading and writing of single Lance files."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -14,16 +14,18 @@ from numpy.typing import NDArray
 from lance_dataset.errors import InvalidInputError, RowIndexError, UnsupportedError
 from lance_dataset.file.column import ColumnReader
 from lance_dataset.file.container import FileMetadata
-from lance_dataset.file.explain import EncodingReport, columns_of_file, explain_columns, select_columns
+from lance_dataset.file.explain.report import EncodingReport
 from lance_dataset.file.extensions import with_extensions
 from lance_dataset.file.inspect import LanceFileMetadata, LanceFileStatistics, describe, statistics
 from lance_dataset.file.reader import DataFileReader
 from lance_dataset.file.storage import storage_batch
 from lance_dataset.file.v0_1.container import LegacyFile
 from lance_dataset.file.versions import DEFAULT_VERSION, resolve_version
-from lance_dataset.file.writer import DataFileWriter
 from lance_dataset.io.resolve import resolve
-from lance_dataset.schema import Schema
+from lance_dataset.types.schema import Schema
+
+if TYPE_CHECKING:
+    from lance_dataset.file.writer import DataFileWriter
 
 __all__ = ["LanceFileReader", "LanceFileWriter", "ReaderResults", "stable_version"]
 
@@ -31,12 +33,12 @@ _DEFAULT_BATCH_SIZE = 1024
 
 
 def stable_version() -> str:
-    """Version of the files that `LanceFileWriter` writes by default."""
+    """Return the version of the files that `LanceFileWriter` writes by default."""
     return DEFAULT_VERSION
 
 
 class ReaderResults:
-    """Rows chosen from a file; read when asked for, as often as asked.
+    """Selected rows of a file; each call reads them again.
 
     Parameters
     ----------
@@ -47,7 +49,7 @@ class ReaderResults:
     batch_size
         Rows per batch.
     read
-        Gives the rows ``[start, stop)`` of the choice.
+        Reads the rows ``[start, stop)`` of the selection.
     """
 
     def __init__(
@@ -59,11 +61,11 @@ class ReaderResults:
         self._read = read
 
     def to_batches(self) -> pa.RecordBatchReader:
-        """The rows as a stream of batches."""
+        """Return the rows as a stream of batches."""
         return pa.RecordBatchReader.from_batches(self._schema, self._batches())
 
     def to_table(self) -> pa.Table:
-        """The rows as a table."""
+        """Read the rows into a table."""
         if self._num_rows == 0:
             return self._schema.empty_table()
         return pa.Table.from_batches([self._read(0, self._num_rows)], self._schema)
@@ -74,7 +76,7 @@ class ReaderResults:
 
 
 class LanceFileReader:
-    """Reads one Lance file.
+    """Reader of one Lance file.
 
     Parameters
     ----------
@@ -83,18 +85,18 @@ class LanceFileReader:
     storage_options
         See `lance_dataset.io.resolve`.
     columns
-        Names to read, in this order; dotted ones select fields of structs. None for all.
+        Names of the columns to read, in this order; dotted names select fields of structs. None for all.
 
     Raises
     ------
     MissingFileError
-        There is no such file.
+        The file does not exist.
     CorruptFileError, UnsupportedError
-        Not a Lance file, or one this release does not read.
+        The file is not a Lance file, or has a version that this release does not read.
     FieldNotFoundError
-        Unknown column.
+        A column does not exist.
     InvalidInputError
-        An empty list of columns.
+        The list of columns is empty.
     """
 
     def __init__(
@@ -123,30 +125,30 @@ class LanceFileReader:
         return self._opened
 
     def num_rows(self) -> int:
-        """Number of rows in the file."""
+        """Return the number of rows in the file."""
         return self._reader.num_rows
 
     def read_all(self, *, batch_size: int = _DEFAULT_BATCH_SIZE, batch_readahead: int = 16) -> ReaderResults:
-        """All rows.
+        """Select all rows.
 
         Parameters
         ----------
         batch_size
             Rows per batch of the stream.
         batch_readahead
-            Accepted for compatibility; batches are read when they are asked for.
+            Accepted for compatibility; batches are read on request.
         """
         return self.read_range(0, self.num_rows(), batch_size=batch_size, batch_readahead=batch_readahead)
 
     def read_range(
         self, start: int, num_rows: int, *, batch_size: int = _DEFAULT_BATCH_SIZE, batch_readahead: int = 16
     ) -> ReaderResults:
-        """Rows ``[start, start + num_rows)``; other parameters as for `read_all`.
+        """Select rows ``[start, start + num_rows)``; other parameters as for `read_all`.
 
         Raises
         ------
         RowIndexError
-            A negative number.
+            A number is negative.
         InvalidInputError
             The range does not lie in the file.
         """
@@ -160,19 +162,19 @@ class LanceFileReader:
 
     def take_rows(
         self,
-        indices: Sequence[int] | NDArray[Any] | pa.Array,
+        indices: Sequence[int] | NDArray[np.integer] | pa.Array,
         *,
         batch_size: int = _DEFAULT_BATCH_SIZE,
         batch_readahead: int = 16,
     ) -> ReaderResults:
-        """Rows by number, in the order given; other parameters as for `read_all`.
+        """Take rows by number, in the order given; other parameters as for `read_all`.
 
         Raises
         ------
         RowIndexError
-            A negative number.
+            A number is negative.
         InvalidInputError
-            A number outside the file, or something that is no integer.
+            A number is out of range, or is not an integer.
         """
         rows = _row_numbers(indices, self.num_rows())
         return self._results(len(rows), batch_size, lambda column, low, high: column.take(rows[low:high]))
@@ -194,11 +196,11 @@ class LanceFileReader:
         return ReaderResults(schema.file_arrow, num_rows, batch_size, read_batch)
 
     def metadata(self) -> LanceFileMetadata:
-        """Everything the end of the file says about it; UnsupportedError for a legacy (0.1) file."""
+        """Return the metadata at the end of the file; raises UnsupportedError for a legacy (0.1) file."""
         return describe(self._container())
 
     def file_statistics(self) -> LanceFileStatistics:
-        """Pages and bytes per column; UnsupportedError for a legacy (0.1) file."""
+        """Return the pages and bytes of each column; raises UnsupportedError for a legacy (0.1) file."""
         return statistics(self._container())
 
     def _container(self) -> FileMetadata:
@@ -211,40 +213,42 @@ class LanceFileReader:
         return metadata
 
     def explain_encodings(self, columns: Sequence[str] | None = None, *, deep: bool = False) -> EncodingReport:
-        """What is stored page by page: layout, encoding, sizes, and why.
+        """Explain the storage page by page: layout, encoding, sizes, and reasons.
 
         Parameters
         ----------
         columns
-            Names; dotted ones select fields of structs. None for those that the reader was opened with.
+            Names of columns; dotted names select fields of structs. None for those that the reader was opened with.
         deep
-            Decode the values too, a page at a time: nulls, the plain size of compressed text, and estimates of what
-            other encodings would need. Otherwise only the descriptions of pages and the headers of chunks are read.
+            Decode the values too, a page at a time, to find nulls, the plain size of compressed text, and estimated
+            sizes of other encodings. Otherwise, only the descriptions of pages and the headers of chunks are read.
 
         Returns
         -------
         EncodingReport
-            Prints as a table; a sequence of `PageEncoding`.
+            Prints as a table; it is a sequence of `PageEncoding`.
 
         Raises
         ------
         FieldNotFoundError
-            Unknown column.
+            A column does not exist.
         CorruptFileError
             A page contradicts its description.
         """
+        from lance_dataset.file.explain.columns import columns_of_file, explain_columns, select_columns
+
         schema = self._schema if columns is None else select_columns(self._reader.schema, columns)
         return explain_columns(columns_of_file(self._reader.metadata, schema), deep)
 
     def read_global_buffer(self, index: int) -> bytes:
-        """Content of a global buffer; 0 is the file's descriptor.
+        """Return the content of a global buffer; 0 is the file's descriptor.
 
         Raises
         ------
         RowIndexError
-            A negative number.
+            The number is negative.
         InvalidInputError
-            There is no such buffer.
+            The buffer does not exist.
         """
         metadata = self._container()
         if index < 0:
@@ -272,29 +276,29 @@ def _row_numbers(indices: Any, num_rows: int) -> NDArray[np.int64]:
 
 
 class LanceFileWriter:
-    """Writes one Lance file; an existing one is replaced once the first batch or the schema is known to fit.
+    """Writer of one Lance file. An existing file is replaced only after the schema or the first batch is accepted.
 
-    As a context manager it closes the file at the end, or removes it if there was an exception.
+    As a context manager, it closes the file at the end, or removes it after an exception.
 
     Parameters
     ----------
     path
         Path or URI of the file.
     schema
-        Arrow schema; None to take that of the first batch.
+        Arrow schema; None for that of the first batch.
     data_cache_bytes
-        Bytes held back before pages are cut, all columns together.
+        Number of bytes buffered before pages are cut, for all columns together.
     version
-        File version, None for `stable_version`.
+        File version; None for `stable_version`.
     storage_options
         See `lance_dataset.io.resolve`.
     max_page_bytes
-        Larger spans of rows are cut into several pages.
+        Maximum size of a page in bytes; larger spans of rows are cut into several pages.
 
     Raises
     ------
     InvalidInputError, UnsupportedError
-        Unknown version, or one this release does not write; a schema that it cannot hold.
+        The version is unknown or not writable by this release, or it cannot hold the schema.
     """
 
     def __init__(
@@ -326,6 +330,8 @@ class LanceFileWriter:
             self._start(schema)
 
     def _start(self, schema: pa.Schema) -> DataFileWriter:
+        from lance_dataset.file.writer import DataFileWriter
+
         lance_schema = Schema.from_arrow(schema)
         output = _LazyOutput(self._store, self._path)
         self._writer = DataFileWriter(
@@ -340,14 +346,14 @@ class LanceFileWriter:
         return self._writer
 
     def write_batch(self, batch: pa.RecordBatch | pa.Table) -> None:
-        """Append rows; columns are found by name.
+        """Append rows; columns are matched by name.
 
         Raises
         ------
         SchemaError
-            The columns are not those of the file.
+            The columns differ from those of the file.
         UnsupportedError
-            Values that the file version cannot hold. The file is removed then, and closed.
+            The file version cannot hold the values. The file is then removed and closed.
         InvalidInputError
             The file is closed.
         """
@@ -359,7 +365,7 @@ class LanceFileWriter:
             stored = storage_batch(part, writer.schema, fill_missing=False)
             try:
                 writer.write_batch(stored)
-            except BaseException:  # some columns have the batch, others do not
+            except BaseException:  # some columns have the batch and others do not
                 self.abort()
                 raise
 
@@ -369,7 +375,7 @@ class LanceFileWriter:
         self._metadata[key] = value.encode()
 
     def add_global_buffer(self, data: bytes) -> int:
-        """Add a global buffer; returns its number, from 1 on."""
+        """Add a global buffer and return its number, which starts at 1."""
         self._check_open()
         if self._writer is not None:
             return self._writer.add_global_buffer(bytes(data))
@@ -377,17 +383,17 @@ class LanceFileWriter:
         return len(self._early_buffers)
 
     def close(self) -> int | None:
-        """Finish the file; it is durable then. On failure it is removed.
+        """Finish the file, which is durable on return. On failure it is removed.
 
         Returns
         -------
         int or None
-            Number of rows, None if the file was closed or removed before.
+            Number of rows; None if the file was already closed or removed.
 
         Raises
         ------
         InvalidInputError
-            There was neither a schema nor a batch.
+            Neither a schema nor a batch was given.
         """
         if self._closed:
             return None
@@ -401,21 +407,23 @@ class LanceFileWriter:
             raise
 
     def abort(self) -> None:
-        """Drop the file; nothing stays behind."""
+        """Discard the file."""
         if not self._closed and self._writer is not None:
             self._writer.abort()
         self._closed = True
 
     def _check_open(self) -> None:
         if self._closed:
-            raise InvalidInputError(f"{self._path} is closed; it cannot be written any more")
+            raise InvalidInputError(f"{self._path} is closed and can no longer be written")
 
     def __enter__(self) -> LanceFileWriter:
+        """Return the writer."""
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        """Close the file, or remove it if there was an exception."""
         if kind is None:
             self.close()
         else:
@@ -423,7 +431,7 @@ class LanceFileWriter:
 
 
 class _LazyOutput:
-    """An output that replaces an existing file, but not before there is something to write."""
+    """Output that replaces an existing file, but only when there is something to write."""
 
     def __init__(self, store: Any, path: str) -> None:
         self._store = store

@@ -1,4 +1,4 @@
-"""Bringing batches into the exact storage types of a schema, without copying where nothing has to change."""
+"""Conversion of batches to the exact storage types of a schema, without copies where nothing changes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from lance_dataset.errors import SchemaError, nearest_name_hint
 from lance_dataset.file.buffers import bitmap_at_zero
 from lance_dataset.file.extensions import remap
 from lance_dataset.file.jsonb import encode_array
-from lance_dataset.schema import Field, Schema
+from lance_dataset.types.schema import Field, Schema
 
 __all__ = ["storage_batch"]
 
@@ -20,7 +20,7 @@ _Convert = Callable[[pa.Array], pa.Array]
 
 
 class _Plan:
-    """How batches of one schema become batches of a Lance schema: per field a source column and a conversion."""
+    """Plan to convert batches to a Lance schema: a source column and a conversion for each field."""
 
     def __init__(self, given: pa.Schema, schema: Schema, fill_missing: bool) -> None:
         self.given = given
@@ -37,34 +37,34 @@ class _Plan:
         return self.fill_missing == fill_missing and self.given.equals(given)
 
 
-# By identity of the Lance schema, which the plan keeps alive: comparing two of them costs more than the work per batch.
+# Keyed by the identity of the Lance schema, which the plan keeps alive: comparing schemas costs more than the work.
 _plans: dict[int, _Plan] = {}
 
 
 def storage_batch(batch: pa.RecordBatch, schema: Schema, *, fill_missing: bool = True) -> pa.RecordBatch:
-    """The batch over exactly the types of ``schema.storage_arrow``, columns in its order.
+    """Convert the batch to exactly the types of ``schema.storage_arrow``, with columns in its order.
 
-    Columns are found by name. Extension arrays are replaced by their storage and views by plain strings and binaries,
-    at any depth.
+    Columns are matched by name. Extension arrays are replaced by their storage, and views by plain strings and
+    binaries, at any depth.
 
     Parameters
     ----------
     batch
         Any record batch.
     schema
-        What it must become.
+        Schema of the result.
     fill_missing
-        Fill nullable columns (and nested fields) that the batch lacks with nulls; otherwise refuse.
+        True to fill nullable columns (and nested fields) that the batch lacks with nulls, False to raise.
 
     Returns
     -------
     pyarrow.RecordBatch
-        The batch itself where nothing has to change.
+        The batch itself if nothing changes.
 
     Raises
     ------
     SchemaError
-        A column is missing, unknown, of another type, or null where it must not be.
+        A column is missing, is unknown, has another type, or has nulls where none are allowed.
     """
     given = batch.schema
     plan = _plans.get(id(schema))
@@ -115,7 +115,7 @@ def _refuse_unknown(given: list[str], known: list[str], parent: str) -> None:
 
 
 def _converter(given: pa.DataType, field: Field, path: str, fill_missing: bool) -> _Convert | None:
-    """What turns arrays of a type into the storage type of a field; None if they have it."""
+    """Return the conversion from a type to the storage type of a field; None if they are the same."""
     if field.logical_type == "json":
         return _json_converter(given, path)
     return _type_converter(given, field.storage_type, field.children, path, fill_missing)
@@ -149,7 +149,7 @@ def _type_converter(
         return None if convert is None else lambda array: remap(array, wanted, convert)
     if kinds.is_dictionary(given) and kinds.is_dictionary(wanted) and _unordered(given) == wanted:
         return lambda array: pa.DictionaryArray.from_arrays(array.indices, array.dictionary)
-    raise SchemaError(f"column {path!r}: the data has type {given}, the schema {wanted}")
+    raise SchemaError(f"column {path!r}: the data has type {given}, but the schema has {wanted}")
 
 
 def _json_converter(given: pa.DataType, path: str) -> _Convert | None:
@@ -160,7 +160,7 @@ def _json_converter(given: pa.DataType, path: str) -> _Convert | None:
         return None
     if kinds.is_string(given) or kinds.is_large_string(given) or kinds.is_string_view(given):
         return lambda array: encode_array(array, f"column {path!r}")
-    raise SchemaError(f"column {path!r}: the data has type {given}, but the schema has JSON, which comes as text")
+    raise SchemaError(f"column {path!r}: the data has type {given}, but the schema has JSON; pass it as text")
 
 
 def _then(first: _Convert, second: _Convert | None) -> _Convert:
@@ -190,7 +190,7 @@ def _unordered(dictionary: pa.DictionaryType) -> pa.DictionaryType:
 
 
 def _relist(array: pa.Array, wanted: pa.DataType, inner: _Convert | None) -> pa.Array:
-    """The same lists of another type, over converted items; offsets and validity are shared."""
+    """Return the same lists of another type, with converted items; offsets and validity are shared."""
     buffers = array.buffers()[: 1 if pa.types.is_fixed_size_list(wanted) else 2]
     items = array.values if inner is None else inner(array.values)
     return pa.Array.from_buffers(wanted, len(array), buffers, array.null_count, array.offset, [items])

@@ -1,4 +1,4 @@
-"""What is recorded of a finished data file."""
+"""Summary of a finished data file."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ __all__ = ["DataFileSummary"]
 
 @dataclass(frozen=True)
 class DataFileSummary:
-    """What a manifest records of a finished data file.
+    """Description of a finished data file for a manifest.
 
     Attributes
     ----------
     num_rows
-        Rows written.
+        Number of rows written.
     size
         Size of the file in bytes.
     fields, column_indices
-        Field ids and the columns that hold them, in parallel; legacy files have no columns, only fields.
+        Field ids and the columns that hold them, in parallel; legacy files have fields only.
     major, minor
-        Version pair as manifests spell it.
+        Version pair as manifests record it.
     """
 
     num_rows: int

@@ -1,4 +1,4 @@
-"""The columns that compiled random access can make."""
+"""Column types that compiled random access supports."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ _MAX_BITS = 1 << 40
 
 
 class TakeShape(NamedTuple):
-    """What `lancecodec.take` has to know of an Arrow type.
+    """Properties of an Arrow type that `lancecodec.take` needs.
 
     Attributes
     ----------
     width
         Bytes of a value; 0 for booleans, -1 for strings and binaries.
     wide
-        Whether these have 64-bit offsets.
+        True if strings and binaries have 64-bit offsets.
     text
-        Whether they are UTF-8.
+        True if they are UTF-8.
     dimensions
-        Those of fixed-size lists, outermost first.
+        Dimensions of fixed-size lists, outermost first.
     listed
-        Bytes of the offsets of lists of all that, 4 or 8; 0 where there are none.
+        Bytes of the offsets of an outer list, 4 or 8; 0 without one.
     """
 
     width: int
@@ -43,7 +43,7 @@ class TakeShape(NamedTuple):
 
 @lru_cache(maxsize=256)
 def take_shape(arrow_type: pa.DataType) -> TakeShape | None:
-    """The shape of a type without children, of fixed-size lists of one, or of lists of either; None for all others."""
+    """Return the shape of a type without children, of fixed-size lists of it, or of lists of either; else None."""
     if pa.types.is_list(arrow_type) or pa.types.is_large_list(arrow_type):
         inner = take_shape(arrow_type.value_type)
         return None if inner is None or inner.listed else inner._replace(listed=8 if is_wide(arrow_type) else 4)

@@ -27,14 +27,14 @@ _MANIFEST_PAIRS = {"0.1": (0, 2), "2.0": (2, 0), "2.1": (2, 1), "2.2": (2, 2), "
 
 
 def resolve_version(name: str | None) -> str:
-    """Canonical version for writing of what a user asked for; None asks for the default.
+    """Return the canonical version to write for a requested one; None requests the default.
 
     Raises
     ------
     InvalidInputError
-        No such version.
+        The version does not exist.
     UnsupportedError
-        A version this release cannot write.
+        This release cannot write the version.
 
     Warns
     -----
@@ -55,16 +55,16 @@ def resolve_version(name: str | None) -> str:
 
 
 def asked_version(name: str | None, use_legacy_format: bool | None) -> str | None:
-    """What a user asked for, who may also have used the older parameter `use_legacy_format`, which wins if true."""
+    """Return the version the user requested, also by the older parameter `use_legacy_format`, which wins if true."""
     if use_legacy_format:
         return "legacy"
     return DEFAULT_VERSION if name is None and use_legacy_format is not None else name
 
 
 def _warn_unstable(version: str) -> None:
-    """Warn from this very line, so that Python shows it once, however many files are written."""
+    """Warn from this line only, so that Python shows the warning once, however many files are written."""
     warnings.warn(
-        f"file version {version} is unstable: later releases may not be able to read files of it; "
+        f"file version {version} is unstable: later releases may not be able to read its files; "
         "write it for experiments only, never for data that must last",
         UserWarning,
         stacklevel=1,
@@ -72,5 +72,5 @@ def _warn_unstable(version: str) -> None:
 
 
 def manifest_pair(version: str) -> tuple[int, int]:
-    """(major, minor) that a manifest records for data files of a version."""
+    """Return the (major, minor) pair that a manifest records for data files of a version."""
     return _MANIFEST_PAIRS[version]

@@ -1,4 +1,4 @@
-"""Writing a data file: batches are gathered per column until they fill a page, encoded, and appended."""
+"""Writing of a data file: batches are buffered per column until they fill a page, then encoded and appended."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from lance_dataset.file.v0_1.write.shared import LegacyWrite
 from lance_dataset.file.v0_1.write.writer import LegacyFileWriter
 from lance_dataset.file.versions import manifest_pair, resolve_version
 from lance_dataset.io.base import OutputFile
-from lance_dataset.schema import Field, Schema
+from lance_dataset.types.schema import Field, Schema
 
 __all__ = ["DataFileSummary", "DataFileWriter", "LegacyFileWriter", "LegacyWrite", "open_writer"]
 
 _LEGACY = "0.1"
 
 _PAGE_BYTES = 8 << 20
-#: What all columns together may hold back by default, so that very wide tables stay bounded too.
+#: Default buffer limit for all columns together, which bounds the memory for very wide tables.
 _TOTAL_CACHE_BYTES = 64 << 20
 _MIN_PAGE_BYTES = 64 << 10
 _MAX_PAGE_BYTES = 32 << 20
@@ -49,11 +49,11 @@ def open_writer(
     version
         File version.
     data_cache_bytes, max_page_bytes
-        See `DataFileWriter`; legacy (0.1) files have a page per batch, whatever its size.
+        See `DataFileWriter`; legacy (0.1) files have one page per batch, whatever its size.
     max_rows_per_group
-        Rows of the batches of legacy files; later versions have none.
+        Rows of the batches of legacy files; later versions have no groups.
     legacy
-        The write that a legacy file is part of.
+        State of the write that a legacy file belongs to.
     """
     version = resolve_version(version)
     if version == _LEGACY:
@@ -64,7 +64,7 @@ def open_writer(
 
 
 class DataFileWriter:
-    """Writes one data file as a stream; memory stays bounded by one page per column, and two per thread.
+    """Streaming writer of one data file. Memory is bounded by one page per column, and two per thread.
 
     Parameters
     ----------
@@ -75,9 +75,9 @@ class DataFileWriter:
     version
         File version, 2.0 or later.
     data_cache_bytes
-        Bytes held back by all columns together before pages are cut; by default 8 MiB a column, 64 MiB in all.
+        Bytes buffered by all columns together before pages are cut; by default 8 MiB a column, 64 MiB in all.
     max_page_bytes
-        Larger spans of rows are cut into several pages.
+        Maximum size of a page in bytes; larger spans of rows are cut into several pages.
     """
 
     def __init__(
@@ -112,39 +112,39 @@ class DataFileWriter:
 
     @property
     def bytes_written(self) -> int:
-        """Bytes of the file so far, pages held back not counted."""
+        """Size of the file so far in bytes, without buffered pages."""
         return self._output.tell()
 
     @property
     def bytes_pending(self) -> int:
-        """Bytes of arrays that wait for their page."""
+        """Size in bytes of arrays that wait for their page."""
         return self._queue.bytes + sum(column.bytes for column in self._pending)
 
     def add_global_buffer(self, data: bytes) -> int:
-        """Append a global buffer; returns its index, from 1 on."""
+        """Append a global buffer and return its index, which starts at 1."""
         return self._container.add_global_buffer(data)
 
     def write_batch(self, batch: pa.RecordBatch) -> None:
-        """Append the rows of a batch whose columns are those of the schema, in order, as storage types.
+        """Append the rows of a batch that has the columns of the schema, in order, as storage types.
 
         Raises
         ------
         SchemaError, UnsupportedError
-            A column cannot be stored as declared; the file is then unusable: call `abort`.
+            A column cannot be stored as declared. The file is then unusable; call `abort`.
         """
         if batch.num_columns != len(self._pending):
-            raise SchemaError(f"the batch has {batch.num_columns} columns, the file {len(self._pending)}")
+            raise SchemaError(f"the batch has {batch.num_columns} columns, but the file has {len(self._pending)}")
         if batch.num_rows == 0:
             return
         for column, array in zip(self._pending, batch.columns, strict=True):
             if array.type != column.type:
                 raise SchemaError(
-                    f"column {column.field.name!r}: the batch has type {array.type}, the file {column.type}"
+                    f"column {column.field.name!r}: the batch has type {array.type}, but the file has {column.type}"
                 )
             _check_valid(array, column.field.name)
             for piece, size in _cut(array, self._page_bytes):
                 if column.bytes and column.bytes + size > self._page_bytes + self._page_bytes // 2:
-                    self._flush(column)  # pieces of one array, each nearly a page, are not to be joined again
+                    self._flush(column)  # do not join pieces of one array, each nearly a page, again
                 column.add(piece, size)
                 if column.bytes >= self._page_bytes:
                     self._flush(column)
@@ -164,14 +164,14 @@ class DataFileWriter:
         stored.encoding.CopyFrom(pack_any(page.encoding))
 
     def finish(self, schema_metadata: dict[str, bytes] | None = None, *, close: bool = True) -> DataFileSummary:
-        """Write what is held back and the metadata.
+        """Write the buffered rows and the metadata.
 
         Parameters
         ----------
         schema_metadata
-            Added to the metadata of the schema.
+            Entries added to the metadata of the schema.
         close
-            Close the file, after which it is complete and durable; else `close` must be called.
+            True to close the file, which is then complete and durable; otherwise, call `close` later.
         """
         for column in self._pending:
             self._flush(column)
@@ -195,7 +195,7 @@ class DataFileWriter:
         return DataFileSummary(self.num_rows, size, tuple(fields), tuple(columns), *manifest_pair(self.version))
 
     def close(self) -> None:
-        """Wait until the finished file is on the disk."""
+        """Close the finished file, which is durable on return."""
         self._output.close()
 
     def abort(self) -> None:
@@ -205,7 +205,7 @@ class DataFileWriter:
 
 
 class _PendingColumn:
-    """Arrays of a top-level column that wait to become a page."""
+    """Buffered arrays of a top-level column that wait to become a page."""
 
     def __init__(self, field: Field, encoder: ColumnEncoder) -> None:
         self.field = field
@@ -220,16 +220,16 @@ class _PendingColumn:
 
 
 def _held_bytes(array: pa.Array, size: int) -> int:
-    """Bytes of an array of that size; a null column has none, yet its pages must be cut somewhere."""
+    """Return the bytes that count for an array of that size; null columns have none, but their pages must end too."""
     return max(size, len(array) // 8)
 
 
 def _check_valid(array: pa.Array, name: str) -> None:
-    """Refuse arrays whose buffers are too short for what they claim; takes no time, whatever their size."""
+    """Raise SchemaError if a buffer is too short for its array; takes constant time."""
     try:
         array.validate()
     except pa.ArrowInvalid as error:
-        raise SchemaError(f"column {name!r}: the data is no valid Arrow array: {error}") from error
+        raise SchemaError(f"column {name!r}: the data is not a valid Arrow array: {error}") from error
 
 
 def _page_target(data_cache_bytes: int | None, max_page_bytes: int | None, columns: int) -> int:
@@ -242,7 +242,7 @@ def _page_target(data_cache_bytes: int | None, max_page_bytes: int | None, colum
 
 
 def _cut(array: pa.Array, target: int) -> list[tuple[pa.Array, int]]:
-    """The array in pieces of about `target` bytes, at least one row each, and what each holds."""
+    """Cut the array into pieces of about `target` bytes and at least one row; return each with its size."""
     size = array.nbytes
     if size <= target + target // 2 or len(array) < 2:
         return [(array, _held_bytes(array, size))]

@@ -1,4 +1,4 @@
-"""What is known of the values of a column, range of rows by range of rows, without reading them."""
+"""Statistics of the values of a column for ranges of rows, known without reading them."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ __all__ = ["Zones"]
 
 @dataclass(frozen=True)
 class Zones:
-    """Ranges of rows (zones) of a column, and what a scan of each may return.
+    """Ranges of rows (zones) of a column, with bounds of the values that a scan of each may return.
 
-    Everything here is a promise about the values that a scan *returns*, and says nothing where nothing is known: a
-    null bound, and True, are always right.
+    All statements are guarantees about the values that a scan *returns*. A null bound, and True, mean that nothing is
+    known; they are always correct.
 
     Attributes
     ----------
     starts
-        int64[n + 1]: zone i is rows ``[starts[i], starts[i + 1])``; ascending, from 0 on.
+        int64[n + 1]: zone i is rows ``[starts[i], starts[i + 1])``; ascending from 0.
     minimum, maximum
-        Arrays of n values, of the type of the column: no valid value of zone i other than NaN is below ``minimum[i]``
-        or above ``maximum[i]``. They need not be values of the column. Null where unknown. Floats are in the order of
-        numbers, so that bounds of either sign of zero allow both zeros.
+        Arrays of n values, of the type of the column. No valid value of zone i other than NaN is below ``minimum[i]``
+        or above ``maximum[i]``. They need not be values of the column, and are null where unknown. Floats are ordered
+        as numbers, so that bounds of either sign of zero allow both zeros.
     may_be_null, may_be_valid, may_be_nan
-        bool[n]: whether zone i may have a null, a valid value, a NaN.
+        bool[n]: True if zone i may have a null, a valid value, a NaN.
     """
 
     starts: NDArray[np.int64]

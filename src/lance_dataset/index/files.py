@@ -10,15 +10,14 @@ from lance_dataset.errors import CorruptFileError
 from lance_dataset.file.container import FileMetadata
 from lance_dataset.file.reader import DataFileReader
 from lance_dataset.file.writer import DataFileWriter
-from lance_dataset.io.base import InputFile, ObjectStore
-from lance_dataset.io.paths import safe_join
-from lance_dataset.schema import Schema
-from lance_dataset.table.indices.metadata import IndexFile
+from lance_dataset.io.base import InputFile, ObjectStore, safe_join
+from lance_dataset.table.index_metadata import IndexFile
+from lance_dataset.types.schema import Schema
 
 __all__ = ["IndexFolder", "IndexTable", "NewIndexFolder"]
 
 _LEGACY = "0.1"
-#: What takes the place of legacy files, which are not written any more.
+#: Version that replaces legacy files, which this release does not write.
 _OLDEST_WRITTEN = "2.0"
 _BATCH_ROWS = 64 << 10
 _BATCH_BYTES = 32 << 20
@@ -42,7 +41,7 @@ class IndexTable:
     where : str
         Its URI.
     schema : Schema
-        Its columns.
+        Columns of the file.
     metadata : dict of str
         Metadata of the schema.
     num_rows : int
@@ -52,7 +51,7 @@ class IndexTable:
     Raises
     ------
     CorruptFileError, UnsupportedError
-        It is no Lance file, or none this release reads.
+        The file is not a Lance file, or not one that this release reads.
     """
 
     def __init__(self, source: InputFile, where: str) -> None:
@@ -65,68 +64,68 @@ class IndexTable:
 
     @property
     def written_version(self) -> str:
-        """File version of a file that takes its place."""
+        """File version to write a replacement of this file in."""
         return _OLDEST_WRITTEN if self.version == _LEGACY else self.version
 
     def global_buffer(self, key: str) -> bytes | None:
-        """Content of the global buffer whose number is in the metadata; None if the metadata has no such key.
+        """Return the global buffer whose number is in the metadata; None if the metadata has no such key.
 
         Raises
         ------
         CorruptFileError
-            There is no such buffer.
+            The buffer does not exist.
         """
         number = self.metadata.get(key)
         if number is None:
             return None
         if not number.isdecimal() or len(number) > 9:
-            raise self.corrupt(f"{key} names the global buffer {number!r}, which is no number of one")
+            raise self.corrupt(f"{key} names the global buffer {number!r}, which is not a buffer number")
         return self.numbered_buffer(int(number))
 
     @property
     def num_buffers(self) -> int:
-        """Count of its global buffers, which have numbers from 1 on."""
+        """Number of global buffers; their numbers start at 1."""
         stored = self._reader.metadata
         return max(len(stored.global_buffers) - 1, 0) if isinstance(stored, FileMetadata) else 0
 
     def numbered_buffer(self, number: int) -> bytes:
-        """Content of a global buffer.
+        """Return the content of a global buffer.
 
         Raises
         ------
         CorruptFileError
-            There is no such buffer.
+            The buffer does not exist.
         """
         stored = self._reader.metadata
         if not isinstance(stored, FileMetadata) or not 0 < number <= self.num_buffers:
-            raise self.corrupt(f"needs the global buffer {number}, but has those from 1 to {self.num_buffers}")
+            raise self.corrupt(f"needs the global buffer {number}, but has buffers 1 to {self.num_buffers}")
         return stored.read_global_buffer(number)
 
     def column_type(self, name: str) -> pa.DataType:
-        """Type of the values of a column, as they are stored.
+        """Return the storage type of a column.
 
         Raises
         ------
         CorruptFileError
-            There is no such column.
+            The column does not exist.
         """
         self.check_columns([name])
         return next(field.storage_type for field in self.schema.fields if field.name == name)
 
     def check_columns(self, names: Iterable[str]) -> None:
-        """Demand that there are columns of these names, perhaps besides others.
+        """Check that the file has columns of these names; it may have others too.
 
         Raises
         ------
         CorruptFileError
-            One is not there.
+            A column is missing.
         """
         missing = sorted(set(names) - {field.name for field in self.schema.fields})
         if missing:
             raise self.corrupt(f"has no column {', '.join(missing)}")
 
     def read(self, start: int = 0, stop: int | None = None, columns: Sequence[str] | None = None) -> pa.RecordBatch:
-        """Rows ``[start, stop)`` of all columns or some, by their names."""
+        """Read rows ``[start, stop)`` of all columns, or of the columns named."""
         self.check_columns(columns or ())
         stop = self.num_rows if stop is None else min(stop, self.num_rows)
         chosen = [field for field in self.schema.fields if columns is None or field.name in columns]
@@ -137,14 +136,14 @@ class IndexTable:
         return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
     def batches(self, columns: Sequence[str] | None = None, rows: int | None = None) -> Iterator[pa.RecordBatch]:
-        """All rows, so many at a time; by default fewer where the file is large for its number of rows."""
+        """Yield all rows in batches of `rows`; by default, batches are smaller if the rows are large."""
         if rows is None:
             rows = max(1, min(_BATCH_ROWS, _BATCH_BYTES * self.num_rows // max(self._reader.metadata.source.size, 1)))
         for start in range(0, self.num_rows, rows):
             yield self.read(start, start + rows, columns)
 
     def corrupt(self, what: str) -> CorruptFileError:
-        """An error that names the file."""
+        """Return an error that names the file."""
         return CorruptFileError(f"{self.where}: {what}")
 
 
@@ -156,7 +155,7 @@ class IndexFolder:
     store, path
         The folder.
     sizes
-        Sizes in bytes of its files by their names, as far as known.
+        Sizes in bytes of its files by name, as far as they are known.
     """
 
     def __init__(self, store: ObjectStore, path: str, sizes: Mapping[str, int] | None = None) -> None:
@@ -165,25 +164,25 @@ class IndexFolder:
         self._sizes = dict(sizes or {})
 
     def names(self) -> list[str]:
-        """Names of the files, ascending."""
+        """Return the names of the files in ascending order."""
         return sorted(self._sizes) or sorted(self._store.list_names(self._path))
 
     def open_input(self, name: str) -> InputFile:
-        """A file of any format.
+        """Open a file of any format.
 
         Raises
         ------
         MissingFileError
-            There is no such file.
+            The file does not exist.
         """
         return self._store.open_input(safe_join(self._path, name, what="file of an index"))
 
     def open(self, name: str) -> IndexTable:
-        """A Lance file."""
+        """Open a Lance file."""
         return IndexTable(self.open_input(name), self.uri(name))
 
     def uri(self, name: str) -> str:
-        """Full name of a file, for error messages."""
+        """Return the full name of a file, for error messages."""
         return self._store.uri(f"{self._path}/{name}")
 
 
@@ -193,7 +192,7 @@ class NewIndexFolder:
     Parameters
     ----------
     store, path
-        The folder, which is not there yet.
+        The folder, which does not exist yet.
     """
 
     def __init__(self, store: ObjectStore, path: str) -> None:
@@ -203,7 +202,7 @@ class NewIndexFolder:
 
     @property
     def files(self) -> tuple[IndexFile, ...]:
-        """The files so far, by name."""
+        """Files written so far, with their names and sizes."""
         return tuple(IndexFile(name, size) for name, size in sorted(self._written.items()))
 
     def write(
@@ -216,25 +215,25 @@ class NewIndexFolder:
         buffers: Mapping[str, bytes] | None = None,
         numbered_buffers: Iterable[bytes] = (),
     ) -> None:
-        """Write a Lance file; it is durable then.
+        """Write a Lance file; it is durable on return.
 
         Parameters
         ----------
         name
-            Its name.
+            Name of the file.
         schema
-            Its columns, whose metadata are replaced.
+            Columns of the file. The metadata of the schema are replaced.
         version
             File version, 2.0 or later.
         batches
-            Its rows, as storage types; `metadata` and `buffers` are read when they have ended, so they may be filled
-            meanwhile.
+            Rows of the file, as storage types. `metadata` and `buffers` are read after the last batch, so they may be
+            filled meanwhile.
         metadata
             Metadata of the schema.
         buffers
-            Global buffers, each with the key of the metadata that names it.
+            Global buffers, each with the metadata key that names it.
         numbered_buffers
-            Global buffers before those, which get the numbers from 1 on; asked for when the rows have ended.
+            Global buffers that precede `buffers` and get the numbers from 1 on; called after the last batch.
         """
         writer = DataFileWriter(self._store.open_output(f"{self._path}/{name}"), Schema(schema.fields, {}), version)
         try:
@@ -250,17 +249,17 @@ class NewIndexFolder:
             raise
 
     def copy(self, source: InputFile, name: str) -> None:
-        """Write the bytes of another file; they are durable then."""
+        """Copy the bytes of another file; they are durable on return."""
         starts = range(0, source.size, _COPIED_BYTES)
         self.stream(name, (source.read(start, min(_COPIED_BYTES, source.size - start)) for start in starts))
 
     def put(self, name: str, data: bytes) -> None:
-        """Write a file of any format; it is durable then."""
+        """Write a file of any format; it is durable on return."""
         self._store.put(f"{self._path}/{name}", data)
         self._written[name] = len(data)
 
     def stream(self, name: str, parts: Iterable[bytes | memoryview | pa.Buffer]) -> None:
-        """Write a file of any format part by part; it is durable then."""
+        """Write a file of any format part by part; it is durable on return."""
         output = self._store.open_output(f"{self._path}/{name}")
         try:
             for part in parts:

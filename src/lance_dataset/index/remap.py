@@ -1,8 +1,7 @@
-"""Indices of rewritten fragments, made anew with the addresses that their rows have now."""
+"""Rewriting the indices of rewritten fragments with the new addresses of their rows."""
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Callable, Collection, Mapping
 
 import pyarrow as pa
@@ -14,22 +13,21 @@ from lance_dataset.index.scalar import bitmap, btree, json_path, minhash, ngram
 from lance_dataset.index.text.remap import remap as remap_inverted
 from lance_dataset.index.vector.remap import remap as remap_vector
 from lance_dataset.io.base import ObjectStore
-from lance_dataset.schema import Schema
-from lance_dataset.table.commit.leftovers import ChangeFiles
+from lance_dataset.table.index_metadata import IndexDetails, IndexMetadata
 from lance_dataset.table.indices.changes import stores_addresses
 from lance_dataset.table.indices.coverage import coverage, index_kind, is_system_index, parse_indices
-from lance_dataset.table.indices.metadata import IndexDetails, IndexMetadata
 from lance_dataset.table.indices.moved_rows import Relocation
 from lance_dataset.table.manifest import Manifest
 from lance_dataset.table.operations import RewrittenIndex
 from lance_dataset.table.paths import FileLocator
+from lance_dataset.types.schema import Schema
 
 __all__ = ["Remap", "indices_to_remap", "remap_index"]
 
-#: Writes the files of an index with new addresses; returns its details if they are other ones.
+#: Writes the files of an index with new addresses. Returns the details of the index if they change.
 Remap = Callable[[IndexFolder, NewIndexFolder, Relocation, IndexMetadata], IndexDetails | None]
 
-#: Indices that stay as they are: what they say of fragments that are gone is not used, and new fragments are scanned.
+#: Indices that stay as they are: their entries for fragments that are gone are not used, and new fragments are scanned.
 _NEVER_REMAPPED = frozenset({"zonemap", "bloomfilter", "fm", "rtree"})
 
 _REMAPS: Mapping[str, Remap] = {
@@ -44,7 +42,7 @@ _REMAPS: Mapping[str, Remap] = {
 }
 
 
-#: Latest version of the format of each kind that is known here.
+#: Latest format version of each kind that this release knows.
 _LATEST: Mapping[str, int] = {
     "btree": 1,
     "bitmap": 0,
@@ -57,7 +55,7 @@ _LATEST: Mapping[str, int] = {
     "vector": 2,
 }
 
-#: Types of the details of kinds that there were before indices noted their details.
+#: Types of the details of the kinds that existed before indices recorded their details.
 _UNNOTED_DETAILS: Mapping[str, str] = {
     "bitmap": "/lance.table.BitmapIndexDetails",
     "btree": "/lance.table.BTreeIndexDetails",
@@ -68,19 +66,19 @@ _UNNOTED_DETAILS: Mapping[str, str] = {
 
 
 def indices_to_remap(manifest: Manifest, fragment_ids: Collection[int] | None = None) -> list[table_pb2.IndexMetadata]:
-    """The indices that hold addresses of rows, and so have to be made anew when these rows move.
+    """Return the indices that hold row addresses and must be rewritten when these rows move.
 
     Parameters
     ----------
     manifest
-        The version, its indices with their current coverage.
+        The version. Its indices have their current coverage.
     fragment_ids
-        Only indices that cover some of these fragments; None for all.
+        Return only indices that cover some of these fragments; None for all.
 
     Raises
     ------
     UnsupportedError
-        An index is of a kind, or of a version of its format, that this release does not know.
+        An index has a kind or a format version that this release does not know.
     """
     stable = manifest.uses_stable_row_ids
     found = []
@@ -93,7 +91,7 @@ def indices_to_remap(manifest: Manifest, fragment_ids: Collection[int] | None = 
             continue
         known = kind is None or (kind in _REMAPS and index.index_version <= _LATEST[kind])
         if stable and not (known and stores_addresses(index)):
-            continue  # it holds ids, or it no longer covers what was rewritten
+            continue  # it holds row ids, or it no longer covers the rewritten fragments
         if not known:
             raise _cannot_follow(
                 index.name, f"this release does not know indices of the kind {kind!r}, version {index.index_version}"
@@ -109,61 +107,59 @@ def remap_index(
     index: table_pb2.IndexMetadata,
     schema: Schema,
     moved: Relocation,
+    new_id: str,
 ) -> RewrittenIndex:
-    """Write the files of an index anew, into a folder of their own; they are removed again if that fails.
+    """Write the files of an index again, into a new folder. If this fails, the caller removes them.
 
     Parameters
     ----------
     store, root
-        The table, which gets the new files.
+        The table that gets the new files.
     locator
-        Finds the old ones.
+        Finds the old files.
     index
         The index.
     schema
         Schema of the table.
     moved
-        Where rows are.
+        New addresses of the rows.
+    new_id
+        Id of the new index, which names the folder.
 
     Returns
     -------
     RewrittenIndex
-        What the commit needs to know; the files are durable.
+        Description of the new index for the commit. Its files are durable.
 
     Raises
     ------
     UnsupportedError
-        The kind of the index, or its format version, is not known.
+        The kind or the format version of the index is not known.
     CorruptFileError
-        Its files contradict the format.
+        The files contradict the format.
     """
     metadata = IndexMetadata.from_proto(index, "index section")
     source_store, source_path = locator.index_folder(metadata.uuid, metadata.base_id)
     source = IndexFolder(source_store, source_path, {file.path: file.size_bytes for file in metadata.files})
-    new_id = str(uuid.uuid4())
     target_store, target_path = FileLocator(store, root).index_folder(new_id, None)
     target = NewIndexFolder(target_store, target_path)
     kind = _kind(index, schema, source)
     remap = _REMAPS.get(kind)
     if remap is None:
         raise _cannot_follow(index.name, f"this release does not know indices of the kind {kind!r}")
-    try:
-        details = remap(source, target, moved, metadata)
-    except BaseException:
-        ChangeFiles(store, root, indices=[new_id]).remove()
-        raise
-    # The reference reads no rewrite without details, also of an index whose entry in the manifest has none.
+    details = remap(source, target, moved, metadata)
+    # The reference does not read a rewrite without details, even of an index whose manifest entry has none.
     details = details or metadata.details or IndexDetails(_UNNOTED_DETAILS[kind], b"")
     return RewrittenIndex(metadata.uuid, new_id, details, index.index_version, target.files)
 
 
 def _files_kind(index: table_pb2.IndexMetadata, kind: str | None) -> str | None:
-    """Kind of the files of an index."""
+    """Return the kind of the files of an index."""
     return json_path.target_kind(index.index_details.value, index.name) if kind == "json" else kind
 
 
 def _kind(index: table_pb2.IndexMetadata, schema: Schema, folder: IndexFolder) -> str:
-    """Kind of an index; of those of releases that did not note it, what its column and its files say."""
+    """Return the kind of an index. If old releases did not record it, derive it from its column and its files."""
     kind = index_kind(index)
     if kind is not None:
         return kind
@@ -187,6 +183,6 @@ def _is_list(kind: pa.DataType) -> bool:
 def _cannot_follow(name: str, reason: str) -> UnsupportedError:
     return UnsupportedError(
         f"the index {name!r} covers fragments that would be rewritten, and cannot follow their rows: {reason}; compact "
-        "with defer_index_remap=True, which leaves it as it is and notes where rows went, exclude the fragments of the "
-        "index, or drop it before"
+        "with defer_index_remap=True, which keeps the index and records where rows went, exclude the fragments of the "
+        "index, or drop it first"
     )

@@ -1,0 +1,1 @@
+"""Object stores: local files, memory, cloud stores, and guards of the commits in them."""

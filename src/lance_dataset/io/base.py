@@ -1,30 +1,24 @@
-"""The interface of an object store: what the rest of the package may ask of storage, and nothing more."""
+"""Interface of an object store, through which the rest of the package uses storage."""
 
 from __future__ import annotations
 
 import abc
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Protocol
 
 import pyarrow as pa
 
+from lance_dataset.errors import CorruptFileError
 from lance_dataset.io.statistics import IOCounter
 
-if TYPE_CHECKING:
-    from lance_dataset.io.external.base import ExternalManifests
-
-__all__ = ["CommitLock", "InputFile", "ObjectInfo", "ObjectStore", "OutputFile"]
-
-#: What a user gives where the store cannot create an object only if it is absent.
-CommitLock = Callable[[int], AbstractContextManager[Any]]
+__all__ = ["InputFile", "ObjectInfo", "ObjectStore", "OutputFile", "safe_join"]
 
 
 @dataclass(frozen=True)
 class ObjectInfo:
-    """One object of a listing.
+    """Object in a listing.
 
     Attributes
     ----------
@@ -47,7 +41,7 @@ class ObjectInfo:
 
 
 class InputFile(Protocol):
-    """An immutable object opened for ranged reads. Safe to use from several threads."""
+    """Immutable object, opened for ranged reads. Safe to use from several threads."""
 
     @property
     def path(self) -> str:
@@ -59,11 +53,11 @@ class InputFile(Protocol):
 
     @property
     def mapped(self) -> pa.Buffer | None:
-        """The whole object as one zero-copy buffer, or None where it is not memory mapped."""
+        """Buffer of the whole object, without a copy; None if it is not memory mapped."""
 
     @property
     def is_remote(self) -> bool:
-        """Whether each read waits for the answer of another machine, so that many at a time are best."""
+        """True if each read waits for another machine, so that many reads should run at the same time."""
 
     def read(self, offset: int, length: int) -> pa.Buffer:
         """Return exactly `length` bytes at `offset`.
@@ -71,69 +65,65 @@ class InputFile(Protocol):
         Raises
         ------
         CorruptFileError
-            The range is not inside the object.
+            The range lies outside the object.
         """
 
     def read_ranges(self, ranges: Sequence[tuple[int, int]]) -> list[pa.Buffer]:
-        """Return one buffer per (offset, length); near ranges may be fetched together."""
+        """Return one buffer per (offset, length) pair; near ranges may be fetched together."""
 
     def scatter(self, scattered: bool) -> None:
-        """Say whether readers announce with `will_need` what they read much of at once.
+        """Set whether readers announce large reads with `will_need`.
 
-        Of a mapped file then nothing is loaded but what is announced or touched. Without this call the system loads
-        what lies around as well, for readers that announce nothing: up to megabytes for one row.
+        If they do, the system loads only those parts of a mapped file that are announced or touched. Otherwise it also
+        loads the surroundings, for readers that announce nothing: up to megabytes for one row.
         """
 
     def will_need(self, ranges: Sequence[tuple[int, int]]) -> bool:
-        """Say that these (offset, length), inside of the object, are going to be read.
+        """Announce that these (offset, length) ranges inside the object are going to be read.
 
-        What is slow to reach and need not be asked for, as the memory pages of a mapped file, is loaded meanwhile.
+        The memory pages of a mapped file are loaded in the meantime.
 
         Returns
         -------
         bool
-            Whether that is so for any of it, as far as a sample tells.
+            True if something has to be loaded, judging by a sample.
         """
 
     def discard(self, offset: int, length: int) -> None:
-        """Say that these bytes were used and are not kept: memory that only caches them may go. They stay readable."""
+        """Release memory that only caches these bytes, which will not be read again soon. They stay readable."""
 
     def close(self) -> None:
         """Release the handle. Buffers already returned stay valid."""
 
 
 class OutputFile(Protocol):
-    """A new object being written from its start to its end."""
+    """New object that is written from start to end."""
 
     def write(self, data: bytes | memoryview | pa.Buffer) -> None:
         """Append bytes."""
 
     def write_many(self, parts: Sequence[bytes | memoryview | pa.Buffer]) -> None:
-        """Append several buffers in one call (one vectored system call where the store has it)."""
+        """Append several buffers in one call (one vectored system call if the store has it)."""
 
     def tell(self) -> int:
-        """Bytes written so far."""
+        """Return the number of bytes written so far."""
 
     def close(self) -> None:
-        """Finish: when this returns the object is complete and durable."""
+        """Finish the object: when this returns, it is complete and durable."""
 
     def abort(self) -> None:
-        """Drop the object; nothing stays behind. Does nothing after `close`."""
+        """Drop the object and leave nothing behind. Do nothing after `close`."""
 
 
 class ObjectStore(abc.ABC):
     """Flat objects under slash-separated paths. Every path is absolute inside the store."""
 
-    #: Whether listings come in the order of the names.
+    #: True if listings are ordered by name.
     lists_in_order = False
-    #: Says which manifest is which version, where the objects alone do not.
-    external_manifests: ExternalManifests | None = None
-    #: Called with a version number, returns a context in which no other process commits that version.
-    commit_lock: CommitLock | None = None
 
     @cached_property
     def statistics(self) -> IOCounter:
-        """Counts of what is read and written through this object, and through copies that share them."""
+        """Counts of reads and writes through this object, and through copies that share the counts."""
         return IOCounter()
 
     @abc.abstractmethod
@@ -143,29 +133,29 @@ class ObjectStore(abc.ABC):
         Parameters
         ----------
         path
-            The object.
+            Path of the object.
         size
             Expected size in bytes, if known (from a manifest).
 
         Raises
         ------
         MissingFileError
-            There is no such object.
+            The object does not exist.
         CorruptFileError
             `size` is given and differs from the object's size.
         """
 
     @abc.abstractmethod
     def open_output(self, path: str) -> OutputFile:
-        """Start a new object, replacing none: names are unique by construction (UUIDs)."""
+        """Start a new object. It replaces none, as names are unique by construction (UUIDs)."""
 
     @abc.abstractmethod
     def read(self, path: str) -> bytes:
-        """Whole content of a small object. Raises MissingFileError."""
+        """Return the whole content of a small object. Raises MissingFileError."""
 
     @abc.abstractmethod
     def put(self, path: str, data: bytes, *, durable: bool = True) -> None:
-        """Write a small object atomically, replacing an existing one; durably unless told otherwise."""
+        """Write a small object atomically, replacing an existing one; durable unless `durable` is False."""
 
     @abc.abstractmethod
     def put_if_absent(self, path: str, data: bytes) -> None:
@@ -180,61 +170,94 @@ class ObjectStore(abc.ABC):
         """
 
     def put_spare(self, path: str, data: bytes) -> None:
-        """Write a small object that repeats what another one holds, unless it exists.
+        """Write a small object with a copy of information in another one, unless it exists.
 
-        As `put_if_absent`, but a power failure may take it where lasting costs time, or leave it empty.
+        Like `put_if_absent`, but where durability costs time, a power failure may remove the object or leave it empty.
         """
         self.put_if_absent(path, data)
 
     def put_hint(self, path: str, data: bytes) -> None:
         """Write a small object that nobody relies on, replacing an existing one, as cheaply as possible.
 
-        It need not last, and a reader may see it half written.
+        It is not durable, and a reader may see it half written.
         """
         self.put(path, data, durable=False)
 
     @abc.abstractmethod
     def list(self, prefix: str) -> Iterator[ObjectInfo]:
-        """Objects directly under the folder `prefix` (not deeper), in any order; empty if there is no such folder."""
+        """Iterate over the objects directly in the folder `prefix`, in any order; empty if it does not exist."""
 
     def list_names(self, prefix: str) -> Iterator[str]:
-        """Names of what lies directly under the folder `prefix`; may be cheaper than `list`, may name folders too."""
+        """Iterate over the names directly in the folder `prefix`; may be cheaper than `list`, may include folders."""
         return (info.name for info in self.list(prefix))
 
     @abc.abstractmethod
     def list_tree(self, prefix: str) -> Iterator[ObjectInfo]:
-        """Objects below the folder `prefix` at any depth, in any order; empty if there is no such folder."""
+        """Iterate over the objects below the folder `prefix`, in any order; empty if it does not exist."""
 
     @abc.abstractmethod
     def exists(self, path: str) -> bool:
-        """Whether the object exists."""
+        """Return whether the object exists."""
 
     @abc.abstractmethod
     def delete(self, path: str) -> None:
-        """Remove an object; one that is not there is no error."""
+        """Remove an object; do nothing if it does not exist."""
 
     @abc.abstractmethod
     def delete_tree(self, prefix: str) -> None:
         """Remove every object below the folder `prefix`, and the folder."""
 
-    def sync(self, prefix: str) -> None:
-        """Make the removals of objects directly under the folder `prefix` outlast a power failure.
+    def delete_empty_folder(self, prefix: str) -> None:
+        """Remove the folder `prefix` if it exists and is empty, in stores where folders are more than parts of names.
 
-        `delete` alone does not on a local disk, where syncing takes a step of its own: what must be gone before
-        something else is done needs this in between. Elsewhere it does nothing.
+        No writer may be about to use it.
+        """
+        return
+
+    def sync(self, prefix: str) -> None:
+        """Make removals of objects directly in the folder `prefix` durable.
+
+        On a local disk `delete` alone is not durable. Call this before a step that relies on the removals. Other stores
+        do nothing.
         """
         return
 
     def copy(self, source: str, target: str) -> None:
-        """Copy an object inside the store; a target that exists is replaced, at once and durably.
+        """Copy an object inside the store; an existing target is replaced atomically and durably.
 
         Raises
         ------
         MissingFileError
-            There is no such object.
+            The object does not exist.
         """
         self.put(target, self.read(source))
 
     @abc.abstractmethod
     def uri(self, path: str) -> str:
-        """Public spelling of `path`: what a user would pass to open it."""
+        """Return the URI of `path`, as a user would pass it to open it."""
+
+
+def safe_join(root: str, relative: str, *, what: str = "path") -> str:
+    """Join a path read from a file of the dataset to the folder that it has to stay in.
+
+    Parameters
+    ----------
+    root
+        Folder in the store, without trailing slash.
+    relative
+        Slash-separated path below `root`, as found in a manifest or another file.
+    what
+        Noun for the path, for the error message.
+
+    Raises
+    ------
+    CorruptFileError
+        `relative` could leave `root`: it is empty or absolute, or has empty, ``.`` or ``..`` segments, a backslash or a
+        NUL.
+    """
+    if "\\" in relative or "\0" in relative or any(part in ("", ".", "..") for part in relative.split("/")):
+        raise CorruptFileError(
+            f"{what} {relative!r} below {root!r} is not a plain relative path (no '..', '\\', NUL or empty segments); "
+            "the dataset may not refer to files outside its folder"
+        )
+    return f"{root}/{relative}"

@@ -1,4 +1,4 @@
-"""Cloud object stores: S3, Google Cloud Storage, Azure, through the client library obstore."""
+"""Cloud object stores (S3, Google Cloud Storage, Azure) through the client library obstore."""
 
 # ruff: noqa: D102 - the methods are documented in lance_dataset.io.base
 
@@ -21,7 +21,15 @@ from obstore.store import AzureStore, GCSStore, S3Store
 from lance_dataset._version import __version__
 from lance_dataset.errors import AlreadyExistsError, InvalidInputError, LanceError, StorageError, UnsupportedError
 from lance_dataset.io.base import InputFile, ObjectInfo, ObjectStore, OutputFile
-from lance_dataset.io.cloud_errors import CLIENT_ERRORS, is_exists, is_missing, is_passing, status_of, translated
+from lance_dataset.io.cloud_errors import (
+    CLIENT_ERRORS,
+    check_process,
+    is_exists,
+    is_missing,
+    is_passing,
+    status_of,
+    translated,
+)
 from lance_dataset.io.cloud_input import CloudObject
 from lance_dataset.io.cloud_options import (
     AZURE,
@@ -33,7 +41,6 @@ from lance_dataset.io.cloud_options import (
     read_options,
 )
 from lance_dataset.io.cloud_output import CloudOutput
-from lance_dataset.io.cloud_process import check_process
 from lance_dataset.io.statistics import IOCounter
 
 __all__ = ["CLOUD_SCHEMES", "CloudLocation", "CloudStore", "open_cloud"]
@@ -42,26 +49,26 @@ CLOUD_SCHEMES: Mapping[str, StoreKind] = {"s3": S3, "gs": GCS, "az": AZURE, "abf
 
 _DELETE_STEP = 1000
 _LIST_STEP = 1000
-#: Server-side copies of S3 end here; Azure and GCS copy more, but not in one request.
+#: Largest server-side copy of S3; Azure and GCS copy more, but not in one request.
 _MAX_COPY = 5 << 30
 _COPY_STEP = 16 << 20
 _NOT_IMPLEMENTED = 501
 _MAX_STORES = 64
 _ESCAPES = str.maketrans({"%": "%25", "?": "%3F", "#": "%23"})
-#: What makes up a store; the rest follows from it.
-_PICKLED = ("_location", "_storage_options", "commit_lock", "external_manifests")
+#: Attributes that define a store; the others follow from them.
+_PICKLED = ("_location", "_storage_options")
 
 
 @dataclass(frozen=True)
 class CloudLocation:
-    """A bucket or container.
+    """Bucket or container of a cloud store.
 
     Attributes
     ----------
     scheme
         Scheme of the URI, lower case.
     authority
-        What stands behind it: the bucket, or ``container@account.dfs.core.windows.net``.
+        Rest of the URI before the path: the bucket, or ``container@account.dfs.core.windows.net``.
     """
 
     scheme: str
@@ -69,7 +76,7 @@ class CloudLocation:
 
     @property
     def uri(self) -> str:
-        """URI without a path and its slash."""
+        """URI without a path and without a trailing slash."""
         return f"{self.scheme}://{self.authority}"
 
     @property
@@ -79,12 +86,12 @@ class CloudLocation:
 
     @property
     def account(self) -> str:
-        """Account in the authority, empty if it names none."""
+        """Account in the authority, empty if there is none."""
         return self.authority.partition("@")[2].partition(".")[0]
 
 
 def open_cloud(uri: str, storage_options: Mapping[str, str] | None = None) -> tuple[CloudStore, str]:
-    """The store a URI lies in, and the path inside it.
+    """Return the store of a URI, and the path inside it.
 
     Parameters
     ----------
@@ -97,14 +104,14 @@ def open_cloud(uri: str, storage_options: Mapping[str, str] | None = None) -> tu
     Returns
     -------
     store : CloudStore
-        The same one for the same bucket, options and environment, so that connections are used again.
+        The same object for the same bucket, options and environment, so that connections are reused.
     root : str
-        Path without slashes at its ends.
+        Path without leading and trailing slashes.
 
     Raises
     ------
     InvalidInputError
-        The URI or an option makes no sense.
+        The URI or an option is invalid.
     """
     scheme, _, rest = uri.partition("://")
     authority, _, path = rest.partition("/")
@@ -140,14 +147,14 @@ def _shared_store(location: CloudLocation, options: Mapping[str, str]) -> CloudS
 class CloudStore(ObjectStore):
     """Objects of one bucket; safe to use from several threads, and to pickle.
 
-    Paths have no slash at their start; one that is there does not count.
+    Paths have no leading slash; one that is there is ignored.
 
     Parameters
     ----------
     location
         The bucket.
     storage_options
-        What the user said.
+        Options of the user.
     environment
         See `lance_dataset.io.cloud_options.cloud_environment`.
     """
@@ -167,7 +174,7 @@ class CloudStore(ObjectStore):
         return {name: getattr(self, name) for name in _PICKLED}
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:
-        # With the connections, and the environment, of the process it came to.
+        # use the connections and the environment of the process that unpickles it
         shared = _shared_store(state["_location"], state["_storage_options"])
         self.__dict__ |= {**shared.__dict__, **state, "statistics": IOCounter()}
 
@@ -183,7 +190,7 @@ class CloudStore(ObjectStore):
 
     @cached_property
     def _once(self) -> Any:
-        """A client that repeats nothing by itself."""
+        """Client that does not retry by itself."""
         return _client(self._location, self._kind, self._options, 0)
 
     def open_input(self, path: str, size: int | None = None) -> InputFile:
@@ -195,7 +202,11 @@ class CloudStore(ObjectStore):
                 raise AlreadyExistsError(f"{self.uri(path)} exists already")
 
         def put_whole(content: bytes) -> None:
-            self.put_if_absent(path, content)
+            try:
+                self.put_if_absent(path, content)
+            except UnsupportedError:  # names of such objects are unique, so nobody else can write this one
+                check_new()
+                self.put(path, content)
 
         return CloudOutput(self._client, _key(path), self.uri(path), put_whole, check_new, self.statistics)
 
@@ -213,8 +224,8 @@ class CloudStore(ObjectStore):
             raise self._error(error, path, "writing") from error
 
     def put_if_absent(self, path: str, data: bytes) -> None:
-        # The client library must not repeat this request: a first one whose answer got lost may have written the
-        # object, and the second would then be told that somebody did.
+        # The client library must not retry this request: the first one may have written the object although its answer
+        # got lost, and the second one would then fail because the object exists.
         check_process(self._location.uri)
         doubtful: Exception | None = None
         deadline = time.monotonic() + self._options.retry_timeout
@@ -227,13 +238,16 @@ class CloudStore(ObjectStore):
                 return
             except CLIENT_ERRORS as error:
                 if status_of(error) == _NOT_IMPLEMENTED:
-                    self._put_unguarded(path, data, error)
-                    return
+                    raise UnsupportedError(
+                        f"writing {self.uri(path)} failed: the store cannot write on condition that a name is free, "
+                        "which commits need; use an external manifest store (s3+ddb://, or storage option "
+                        "manifest_store_url)"
+                    ) from error
                 if not is_exists(error) and not is_passing(error):
                     raise self._error(error, path, "writing") from error
                 if is_exists(error) and self._is_there(path, data, doubtful):
                     return
-                # Otherwise a conflicting write was refused as well, and the name is still free.
+                # otherwise a conflicting write was refused as well, and the name is still free
                 doubtful = doubtful or (None if is_exists(error) else error)
             if time.monotonic() > deadline:
                 break
@@ -244,14 +258,14 @@ class CloudStore(ObjectStore):
         ) from doubtful
 
     def _is_there(self, path: str, data: bytes, doubtful: Exception | None) -> bool:
-        """Whether the object is the one that was to be put; False if there is none, an error if it is another's.
+        """Return True if the object is the one to be written, False if there is none; raise if it is another one.
 
         Parameters
         ----------
         path, data
             The object.
         doubtful
-            What left it open whether an earlier attempt wrote it; None if no earlier one can have.
+            Error of an earlier attempt that may have written it; None if no earlier attempt can have.
         """
         try:
             found = self._object(path).get()[1] if doubtful is not None else self._object(path).head()
@@ -266,17 +280,6 @@ class CloudStore(ObjectStore):
             return True
         raise AlreadyExistsError(f"{self.uri(path)} exists already")
 
-    def _put_unguarded(self, path: str, data: bytes, error: Exception) -> None:
-        """Put an object whose name is free, where something else decides which commit is first."""
-        if self.external_manifests is None and self.commit_lock is None:
-            raise UnsupportedError(
-                f"writing {self.uri(path)} failed: the store cannot write on the condition that a name is free, which "
-                "commits need; use an external manifest store (s3+ddb://, or storage option manifest_store_url)"
-            ) from error
-        if self.exists(path):
-            raise AlreadyExistsError(f"{self.uri(path)} exists already")
-        self.put(path, data)
-
     def list(self, prefix: str) -> Iterator[ObjectInfo]:
         for meta in self._listed(prefix):
             if not isinstance(meta, str):
@@ -287,10 +290,10 @@ class CloudStore(ObjectStore):
             yield (meta if isinstance(meta, str) else meta["path"]).rsplit("/", 1)[-1]
 
     def _listed(self, prefix: str) -> Iterator[Any]:
-        """Metadata of the objects directly under a folder, and the paths of the folders in it.
+        """Iterate over the metadata of the objects directly in a folder, and the paths of its folders.
 
-        A folder without folders is listed page by page, which is what finds the newest version with one request;
-        only the listing of a whole folder at once leaves out what is deeper.
+        A folder without folders is listed page by page, so the newest version is found with one request. Only the
+        listing of a whole folder in one call leaves out deeper objects.
         """
         start = _key(prefix).rstrip("/")
         done = set()
@@ -341,7 +344,7 @@ class CloudStore(ObjectStore):
     def delete_tree(self, prefix: str) -> None:
         start = _key(prefix).rstrip("/")
         try:
-            # All names first: removing what is being listed makes some stores skip names.
+            # list all names first: some stores skip names if objects are removed during a listing
             paths = [meta["path"] for meta in self._pages(start)]
             for first in range(0, len(paths), _DELETE_STEP):
                 self._client.delete(paths[first : first + _DELETE_STEP])
@@ -370,7 +373,7 @@ class CloudStore(ObjectStore):
             opened.close()
 
     def uri(self, path: str) -> str:
-        # What `open_cloud` takes apart again: it decodes escapes, and takes these for the begin of other parts.
+        # `open_cloud` decodes escapes, and takes these characters for the start of other parts
         return f"{self._location.uri}/{_key(path).translate(_ESCAPES)}"
 
     def _object(self, path: str) -> CloudObject:
@@ -403,7 +406,7 @@ def _pass() -> None:
 
 
 def _client(location: CloudLocation, kind: StoreKind, options: CloudOptions, retries: int) -> Any:
-    """A store of the client library."""
+    """Return a store of the client library."""
     config = dict(options.config)
     if location.account:
         config["account_name"] = location.account

@@ -1,7 +1,8 @@
-"""Errors of the object store client, in the words and classes of this package."""
+"""Errors of the object store client as errors of this package, and the error of a forked process that cannot use it."""
 
 from __future__ import annotations
 
+import os
 import re
 
 from obstore.exceptions import (
@@ -24,37 +25,37 @@ from lance_dataset.errors import (
     UnsupportedError,
 )
 
-__all__ = ["CLIENT_ERRORS", "is_exists", "is_missing", "is_passing", "status_of", "translated"]
+__all__ = ["CLIENT_ERRORS", "check_process", "is_exists", "is_missing", "is_passing", "status_of", "translated"]
 
-#: What calls of the client raise.
+#: Exceptions of the client's calls.
 CLIENT_ERRORS: tuple[type[Exception], ...] = (BaseError, OSError, ValueError, NotImplementedError)
 
 _STATUS = re.compile(r"status code: (\d{3})")
 _ERROR_CODE = re.compile(r"<Code>(\w+)</Code>")
-#: Statuses that say "not now" rather than "no".
+#: Statuses of requests that may succeed if they are retried.
 _PASSING = frozenset({408, 409, 425, 429, 500, 502, 503, 504})
 _MISSING_STORE = frozenset({"NoSuchBucket", "ContainerNotFound", "InvalidBucketName"})
 _WRONG_REGION = frozenset({"PermanentRedirect", "AuthorizationHeaderMalformed", "IllegalLocationConstraintException"})
 
 
 def status_of(error: Exception) -> int | None:
-    """HTTP status of the answer that made an error, None when there was no answer."""
+    """Return the HTTP status of an error, None if there was no answer."""
     found = _STATUS.search(str(error))
     return int(found.group(1)) if found else None
 
 
 def is_missing(error: Exception) -> bool:
-    """Whether the store says that there is no such object."""
+    """Return whether the object does not exist."""
     return isinstance(error, FileNotFoundError) and _code(error) not in _MISSING_STORE
 
 
 def is_exists(error: Exception) -> bool:
-    """Whether the store refused to write because the object exists."""
+    """Return whether a write was refused because the object exists."""
     return isinstance(error, (AlreadyExistsError, PreconditionError))
 
 
 def is_passing(error: Exception) -> bool:
-    """Whether repeating the request may help; what it did is then unknown."""
+    """Return whether a retry may help. It is unknown then whether the request had an effect."""
     if not isinstance(error, GenericError):
         return False
     status = status_of(error)
@@ -62,16 +63,16 @@ def is_passing(error: Exception) -> bool:
 
 
 def translated(error: Exception, uri: str, action: str) -> LanceError:
-    """The error to raise.
+    """Return the error of this package for an error of the client.
 
     Parameters
     ----------
     error
-        What the client raised.
+        Error of the client.
     uri
-        What was asked for.
+        URI of the object.
     action
-        What was tried, as in "reading".
+        Name of the operation, such as "reading".
     """
     if isinstance(error, LanceError):
         return error
@@ -96,6 +97,29 @@ def translated(error: Exception, uri: str, action: str) -> LanceError:
     if status is None and isinstance(error, GenericError):
         return StorageError(f"{what}: no answer; check the endpoint, the network and the credentials ({detail})")
     return StorageError(f"{what}: {detail}")
+
+
+_first_user: int | None = None
+
+
+def check_process(uri: str) -> None:
+    """Raise in a forked child whose parent has used the client library.
+
+    The library runs threads of its own, which the child does not have, so every request would wait forever.
+
+    Raises
+    ------
+    StorageError
+        This process is such a child.
+    """
+    global _first_user
+    if _first_user is None:
+        _first_user = os.getpid()
+    elif _first_user != os.getpid():
+        raise StorageError(
+            f"{uri}: this process was forked from one that uses cloud stores, so it cannot use them; start it with "
+            "multiprocessing.get_context('spawn') or 'forkserver', or fork before the first use"
+        )
 
 
 def _code(error: Exception) -> str:

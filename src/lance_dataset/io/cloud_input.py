@@ -1,8 +1,7 @@
-"""Reading objects of a cloud store in ranges: few requests, many at a time."""
+"""Ranged reads of objects in a cloud store: few requests, many of them at the same time."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,24 +10,22 @@ import obstore
 import pyarrow as pa
 
 from lance_dataset.errors import CorruptFileError, InvalidInputError, StorageError
-from lance_dataset.io.cloud_errors import CLIENT_ERRORS, is_passing, status_of, translated
-from lance_dataset.io.cloud_process import check_process
+from lance_dataset.io.cloud_errors import CLIENT_ERRORS, check_process, is_passing, status_of, translated
 from lance_dataset.io.ranges import MergedRange, merge_ranges, split_merged
 from lance_dataset.io.statistics import IOCounter
-from lance_dataset.io.threads import SharedPool
+from lance_dataset.threads.pools import request_pool
 
 __all__ = ["CloudInput", "CloudObject"]
 
-#: Longer ranges are fetched in pieces of this size at the same time, and merging ranges stops here.
+#: Longer ranges are fetched in parallel, in pieces of this size. Merged ranges do not become longer than this.
 _PIECE = 8 << 20
-_PARALLEL_READS = 64
 _ALIGNMENT = 64
 _RANGE_NOT_SATISFIABLE = 416
 
 
 @dataclass(frozen=True)
 class CloudObject:
-    """An object by name, and how to ask for it.
+    """Name of an object and the means to request it.
 
     Attributes
     ----------
@@ -37,13 +34,13 @@ class CloudObject:
     key
         Name in the store.
     uri
-        Public name, for messages.
+        URI for messages.
     block_size, download_retries
         See `lance_dataset.io.cloud_options.CloudOptions`.
     suffix_ranges
-        Whether the store gives the end of an object of unknown size.
+        True if the store can return the end of an object whose size is unknown.
     counter
-        Counts what is read.
+        Counter of the reads.
     """
 
     client: Any
@@ -55,12 +52,12 @@ class CloudObject:
     counter: IOCounter = field(default_factory=IOCounter)
 
     def head(self) -> Any:
-        """Metadata of the object: ``size``, ``e_tag``, ``last_modified``."""
+        """Return the metadata of the object: ``size``, ``e_tag``, ``last_modified``."""
         check_process(self.uri)
         return self.client.head(self.key)
 
     def get(self, options: dict[str, Any] | None = None) -> tuple[Any, Any]:
-        """Metadata and content; a download that broke off is repeated."""
+        """Return metadata and content; retry a download that breaks off."""
         check_process(self.uri)
         failures = 0
         while True:
@@ -75,14 +72,14 @@ class CloudObject:
                     raise
 
     def open(self, size: int | None) -> CloudInput:
-        """Open the object, with one request where the store allows, which brings the end of the object along.
+        """Open the object and fetch its end, in one request if the store allows that.
 
         Raises
         ------
         MissingFileError
-            There is no such object.
+            The object does not exist.
         CorruptFileError
-            `size` is given and the object has another one.
+            `size` is given and differs from the size of the object.
         """
         try:
             meta, end = self._end(size)
@@ -96,7 +93,7 @@ class CloudObject:
         return CloudInput(self, found, meta["e_tag"], _aligned(end, found - len(end)))
 
     def _end(self, size: int | None) -> tuple[Any, Any]:
-        """Metadata and last block of the object."""
+        """Return the metadata and the last block of the object."""
         if size is None and not self.suffix_ranges:
             size = self.head()["size"]
         if size == 0:
@@ -107,12 +104,12 @@ class CloudObject:
         except CLIENT_ERRORS as error:
             if status_of(error) != _RANGE_NOT_SATISFIABLE:
                 raise
-        # An object without any bytes, or a shorter one than expected.
+        # the object is empty, or shorter than expected
         return self.head(), b""
 
 
 class CloudInput:
-    """An object of a cloud store opened for ranged reads.
+    """Object of a cloud store, opened for ranged reads.
 
     Parameters
     ----------
@@ -121,7 +118,7 @@ class CloudInput:
     size
         Its size in bytes.
     e_tag
-        What tells it from a later object of the same name, if the store says.
+        Tag that differs from that of a later object with the same name, if the store has such tags.
     end
         Its last bytes.
     """
@@ -145,20 +142,20 @@ class CloudInput:
 
     @property
     def mapped(self) -> None:
-        """Never mapped."""
+        """None: the object is never mapped."""
         return None
 
     @property
     def is_remote(self) -> bool:
-        """Always."""
+        """True: every read waits for another machine."""
         return True
 
     def read(self, offset: int, length: int) -> pa.Buffer:
-        """`length` bytes at `offset`."""
+        """Return `length` bytes at `offset`."""
         return self.read_ranges([(offset, length)])[0]
 
     def read_ranges(self, ranges: Sequence[tuple[int, int]]) -> list[pa.Buffer]:
-        """One buffer per range; near ranges are fetched together, far ones at the same time."""
+        """Return one buffer per range; near ranges are fetched together, far ones in parallel."""
         end = self._end
         if end is None:
             raise InvalidInputError(f"{self.path} is closed; open it again to read")
@@ -192,12 +189,12 @@ class CloudInput:
         if len(pieces) == 1:
             self._fetch(pieces[0])
         elif pieces:
-            for _ in _read_pool().map(self._fetch, pieces):
+            for _ in request_pool().map(self._fetch, pieces):
                 pass
         return [buffer for buffer, _ in targets]
 
     def _fetch(self, piece: tuple[int, memoryview]) -> None:
-        """Fill memory with the bytes at an offset."""
+        """Fill a piece of memory with the bytes at an offset."""
         offset, memory = piece
         try:
             meta, content = self._source.get({"range": (offset, offset + len(memory))})
@@ -219,22 +216,22 @@ class CloudInput:
         )
 
     def scatter(self, scattered: bool) -> None:
-        """Nothing to do: nothing but what is asked for is fetched."""
+        """Do nothing: only what is requested is fetched."""
 
     def will_need(self, ranges: Sequence[tuple[int, int]]) -> bool:
-        """Nothing to do: what is read next is asked for when it is read."""
+        """Do nothing: ranges are requested when they are read."""
         return False
 
     def discard(self, offset: int, length: int) -> None:
-        """Nothing to do: no bytes are held but the last ones."""
+        """Do nothing: only the last bytes are held."""
 
     def close(self) -> None:
-        """Let go of the last bytes; buffers already returned stay valid."""
+        """Release the last bytes; buffers already returned stay valid."""
         self._end = None
 
 
 def _allocate(offset: int, length: int) -> tuple[pa.Buffer, memoryview]:
-    """Memory for the bytes at an offset of a file, as aligned as they are in the file: to hand out, and to fill."""
+    """Allocate memory for bytes at an offset of a file, aligned as in the file: a buffer, and a view to fill it."""
     lead = offset % _ALIGNMENT
     buffer = pa.allocate_buffer(lead + length)
     return buffer.slice(lead), memoryview(buffer).cast("B")[lead:]
@@ -244,16 +241,3 @@ def _aligned(content: Any, offset: int) -> pa.Buffer:
     buffer, memory = _allocate(offset, len(content))
     memory[:] = content
     return buffer
-
-
-def _threads() -> int:
-    """How many threads wait for answers; ``LANCE_IO_THREADS`` says otherwise."""
-    text = os.environ.get("LANCE_IO_THREADS", "").strip()
-    if not text:
-        return _PARALLEL_READS
-    if not text.isdecimal() or not int(text):
-        raise InvalidInputError(f"LANCE_IO_THREADS must be a number from 1, not {text!r}")
-    return int(text)
-
-
-_read_pool = SharedPool("lance-cloud", _threads)

@@ -1,4 +1,4 @@
-"""What a user may say about a cloud store: names, aliases, environment variables, values."""
+"""Options of cloud stores: names, aliases, environment variables, values."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from lance_dataset.errors import InvalidInputError
-from lance_dataset.io.truth import lenient_truth
+from lance_dataset.io.option_values import flag_option, number_option
 
 __all__ = ["AZURE", "GCS", "S3", "CloudOptions", "StoreKind", "cloud_environment", "read_options"]
 
-#: Options of the HTTP client, the same for every store; flags are those that are true or false.
+#: Options of the HTTP client, the same for every store. Flags are true or false.
 _CLIENT_FLAGS = frozenset({"allow_http", "allow_invalid_certificates", "http1_only", "http2_only"})
 _CLIENT_TEXTS = frozenset(
     {
@@ -30,24 +30,24 @@ _CLIENT_TEXTS = frozenset(
     }
 )
 _CLIENT = _CLIENT_FLAGS | _CLIENT_TEXTS
-#: Options that this package acts on itself, with their defaults.
+#: Options that this package handles itself, with their defaults.
 _OWN = {"client_max_retries": 3, "client_retry_timeout": 180, "download_retry_count": 3, "block_size": 64 << 10}
 
 
 @dataclass(frozen=True)
 class StoreKind:
-    """The options one kind of store understands.
+    """Options of one kind of store.
 
     Attributes
     ----------
     name
-        For messages.
+        Name for messages.
     prefixes
-        Prefixes a key may have or not, longest first; the last one is that of environment variables.
+        Optional prefixes of a key, longest first; the last one is that of environment variables.
     keys
         Names of options without prefix.
     aliases
-        Other spelling without prefix -> name.
+        Mapping from other spellings, without prefix, to names.
     """
 
     name: str
@@ -56,7 +56,7 @@ class StoreKind:
     aliases: Mapping[str, str]
 
     def canonical(self, key: str) -> str | None:
-        """The name of an option in any spelling; None when no store of this kind has it."""
+        """Return the name of an option given in any spelling, None if stores of this kind do not have it."""
         lowered = key.lower()
         stripped = next((lowered[len(each) :] for each in self.prefixes if lowered.startswith(each)), lowered)
         for name in (lowered, stripped):
@@ -156,7 +156,7 @@ AZURE = StoreKind(
 
 @dataclass(frozen=True)
 class CloudOptions:
-    """Options by the names the client library uses.
+    """Options under the names that the client library uses.
 
     Attributes
     ----------
@@ -165,15 +165,16 @@ class CloudOptions:
     client
         Options of the HTTP connections.
     max_retries
-        How often a failed request is repeated.
+        Maximum number of retries of a failed request.
     retry_timeout
-        Seconds after which no request is repeated.
+        Number of seconds after which a request is not retried.
     download_retries
-        How often a download that broke off is repeated.
+        Maximum number of retries of a download that broke off.
     block_size
-        Bytes: ranges nearer than this are fetched together, and this much of the end of a file with its first request.
+        Number of bytes. Ranges with smaller gaps are fetched together, and the first request for a file fetches this
+        much of its end.
     express
-        Whether the store is S3 Express One Zone.
+        True if the store is S3 Express One Zone.
     """
 
     config: Mapping[str, str]
@@ -186,7 +187,7 @@ class CloudOptions:
 
 
 def cloud_environment(kind: StoreKind) -> dict[str, str]:
-    """Environment variables that are options of a kind of store."""
+    """Return the environment variables that are options of a kind of store."""
     prefix = kind.prefixes[-1].upper()
     plain = {key.upper() for key in _CLIENT | _OWN.keys()}
     return {name: value for name, value in os.environ.items() if name.startswith(prefix) or name in plain}
@@ -195,14 +196,14 @@ def cloud_environment(kind: StoreKind) -> dict[str, str]:
 def read_options(
     kind: StoreKind, options: Mapping[str, str], environment: Mapping[str, str], where: str
 ) -> CloudOptions:
-    """Options of a store from what the user gave and, where that says nothing, from the environment.
+    """Return the options of a store: those that the user gave, completed from the environment.
 
     Parameters
     ----------
     kind
-        What store it is.
+        Kind of the store.
     options
-        As the user gave them; names in any case and spelling, unknown ones are ignored.
+        Options of the user. Names may have any case and spelling; unknown ones are ignored.
     environment
         See `cloud_environment`.
     where
@@ -211,21 +212,22 @@ def read_options(
     Raises
     ------
     InvalidInputError
-        A value that cannot be, or two spellings of one option with different values.
+        A value is invalid, or two spellings of one option have different values.
     """
     given = _by_name(kind, options.items(), where)
     merged = {**_by_name(kind, sorted(environment.items()), where, lenient=True), **given}
+    before = f"{where}: "
     # The client library reads the environment too, for its own options.
     config = {name: value for name, value in given.items() if name in kind.keys}
     client: dict[str, Any] = {name: value for name, value in merged.items() if name in _CLIENT_TEXTS}
-    client |= {name: _flag(name, merged[name], where) for name in _CLIENT_FLAGS & merged.keys()}
+    client |= {name: flag_option(name, merged[name], before) for name in _CLIENT_FLAGS & merged.keys()}
     endpoint = merged.get("endpoint", "")
     if endpoint.lower().startswith("http://") and not client.get("allow_http"):
         raise InvalidInputError(
             f"{where}: the endpoint {endpoint!r} is not encrypted; use https, or allow it with the storage option "
             "allow_http='true'"
         )
-    numbers = {name: _number(name, merged.get(name, str(default)), where) for name, default in _OWN.items()}
+    numbers = {name: number_option(name, merged.get(name, str(default)), before) for name, default in _OWN.items()}
     return CloudOptions(
         config,
         client,
@@ -233,12 +235,12 @@ def read_options(
         numbers["client_retry_timeout"],
         numbers["download_retry_count"],
         max(numbers["block_size"], 1 << 10),
-        "s3_express" in merged and _flag("s3_express", merged["s3_express"], where),
+        "s3_express" in merged and flag_option("s3_express", merged["s3_express"], before),
     )
 
 
 def _by_name(kind: StoreKind, items: Iterable[tuple[str, str]], where: str, *, lenient: bool = False) -> dict[str, str]:
-    """Values by canonical name; of two spellings in the environment the first counts."""
+    """Return values by canonical name; if the environment has two spellings of an option, the first one wins."""
     found: dict[str, str] = {}
     spelled: dict[str, str] = {}
     for key, value in items:
@@ -250,17 +252,3 @@ def _by_name(kind: StoreKind, items: Iterable[tuple[str, str]], where: str, *, l
             raise InvalidInputError(f"{where}: the storage options {spelled[name]!r} and {key!r} contradict each other")
         spelled.setdefault(name, key)
     return found
-
-
-def _flag(name: str, value: str, where: str) -> bool:
-    truth = lenient_truth(value)
-    if truth is None:
-        raise InvalidInputError(f"{where}: storage option {name!r} must be 'true' or 'false', not {value!r}")
-    return truth
-
-
-def _number(name: str, value: str, where: str) -> int:
-    text = value.strip()
-    if not text.isdecimal() or len(text) > 15:
-        raise InvalidInputError(f"{where}: storage option {name!r} must be a whole number, not {value!r}")
-    return int(text)

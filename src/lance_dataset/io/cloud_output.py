@@ -1,4 +1,4 @@
-"""Writing objects of any size to a cloud store without holding them whole."""
+"""Writes of objects of any size to a cloud store, without holding them in memory."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from lance_dataset.io.statistics import IOCounter
 
 __all__ = ["CloudOutput", "part_size"]
 
-#: So that the largest data file `write_dataset` makes (90 GiB) fits into the 10,000 parts S3 takes.
+#: With parts of this size the largest data file of `write_dataset` (90 GiB) fits into the 10,000 parts of S3.
 _PART = 10 << 20
 _SMALLEST_PART = 5 << 20
 _MAX_PARTS = 10_000
@@ -27,7 +27,7 @@ _POLL_SECONDS = 0.2
 
 
 def part_size() -> int:
-    """Bytes of a part of an upload: 10 MiB, or what ``LANCE_INITIAL_UPLOAD_SIZE`` says if that is more."""
+    """Return the size of a part of an upload: 10 MiB, or ``LANCE_INITIAL_UPLOAD_SIZE`` if that is more."""
     text = os.environ.get("LANCE_INITIAL_UPLOAD_SIZE", "").strip()
     if not text:
         return _PART
@@ -39,9 +39,10 @@ def part_size() -> int:
 
 
 class CloudOutput:
-    """A new object that nobody sees before `close`.
+    """New object that is invisible before `close`.
 
-    Up to one part is kept in memory and put at once; what is longer is uploaded in parts while it is written.
+    An object of up to one part is kept in memory and written in one request. A longer one is uploaded in parts while it
+    is written.
 
     Parameters
     ----------
@@ -50,13 +51,13 @@ class CloudOutput:
     key
         Name of the object in it.
     uri
-        Public name, for messages.
+        URI for messages.
     put_whole
-        Puts the content of a short object in one request; refuses to replace one.
+        Function that writes a short object in one request, and fails if the object exists.
     check_new
-        Raises if the object exists; called before the first part of a long one is sent.
+        Function that raises if the object exists; called before the first part of a long object is sent.
     counter
-        Counts the parts; `put_whole` counts for itself.
+        Counter of the parts; `put_whole` counts its own writes.
     """
 
     _open = False
@@ -100,11 +101,11 @@ class CloudOutput:
             self.write(part)
 
     def tell(self) -> int:
-        """Bytes written so far."""
+        """Return the number of bytes written so far."""
         return self._sent + len(self._part)
 
     def close(self) -> None:
-        """Finish: the object is there, whole, when this returns."""
+        """Finish the object: it is complete when this returns."""
         if not self._open:
             return
         try:
@@ -144,17 +145,20 @@ class CloudOutput:
         self._part = bytearray()
 
     def __del__(self) -> None:
-        # At the end of the interpreter the uploading thread does not run any more; its upload ends with the process.
+        # when the interpreter exits, the upload thread does not run any more; its upload ends with the process
         if not sys.is_finalizing():
             self.abort()
 
 
 class _Abort(Exception):
-    """Ends an upload from the side of the writer; the client library then drops its parts."""
+    """End of an upload at the request of the writer; the client library drops its parts."""
 
 
 class _Upload:
-    """A thread that hands parts to the client library, which sends several at a time."""
+    """Thread that hands parts to the client library, which sends several at a time.
+
+    It is not one of a pool: it lives as long as the object is open, and must not keep the process from ending.
+    """
 
     def __init__(self, client: Any, key: str, uri: str, size: int) -> None:
         self._uri = uri
@@ -165,7 +169,7 @@ class _Upload:
         self._thread.start()
 
     def send(self, part: bytes | _Abort | None) -> None:
-        """Pass a part on, waiting while earlier ones are on their way; raises what made the upload fail."""
+        """Hand over a part, and wait while earlier ones are being sent; raise the error of the upload."""
         while self._thread.is_alive():
             try:
                 self._parts.put(part, timeout=_POLL_SECONDS)

@@ -1,4 +1,4 @@
-"""Files read by position, of which there may be more than the system lets a process have open."""
+"""Descriptors of files read by position, shared out because a process may have only so many files open."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from lance_dataset.errors import CorruptFileError, InvalidInputError, MissingFil
 __all__ = ["DescriptorPool", "PooledFile"]
 
 _FLAGS = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
-#: Files that nobody is reading from and that stay open at most, and the part of what the system allows that they take.
+#: Maximum number of files that stay open while nobody reads them, and their share of the limit of the process.
 _MOST_IDLE = 1024
 _PART = 4
 
 
 class DescriptorPool:
-    """Keeps the descriptors used last open, and closes others while nobody reads from them.
+    """Pool that keeps the most recently used descriptors open, and closes others while nobody reads from them.
 
     Parameters
     ----------
     most_idle
-        Files that stay open without being read from; None for what suits the limit of the process.
+        Maximum number of files that stay open while nobody reads them; None for a share of the limit of the process.
     """
 
     def __init__(self, most_idle: int | None = None) -> None:
@@ -40,16 +40,16 @@ class DescriptorPool:
 
 
 class PooledFile:
-    """An open file, whose descriptor may be closed and opened again between two reads.
+    """Open file whose descriptor may be closed and opened again between two reads.
 
     Parameters
     ----------
     pool
-        Decides that.
+        Pool that opens and closes it.
     path
-        Where to open it again.
+        Path to open it again.
     descriptor
-        The open file, which is taken over.
+        Descriptor of the open file, owned by this object from now on.
     """
 
     __slots__ = ("_closed", "_descriptor", "_identity", "_path", "_pool", "_users")
@@ -64,14 +64,16 @@ class PooledFile:
         self.release()
 
     def acquire(self) -> int:
-        """A descriptor that stays open until `release`, which has to be called once for each call.
+        """Return a descriptor that stays open until `release`, which must be called once for each call.
 
         Raises
         ------
         InvalidInputError
             The file was closed.
-        MissingFileError, CorruptFileError
-            It had to be opened again, and is gone, or another one.
+        MissingFileError
+            The file had to be opened again, but does not exist any more.
+        CorruptFileError
+            The file had to be opened again, but was replaced by another one.
         """
         pool = self._pool
         with pool._lock:
@@ -98,7 +100,7 @@ class PooledFile:
                 pool._idle.popitem(last=False)[0]._drop()
 
     def close(self) -> None:
-        """Close the file, as soon as nobody reads from it."""
+        """Close the file as soon as nobody reads from it."""
         pool = self._pool
         with pool._lock:
             self._closed = True

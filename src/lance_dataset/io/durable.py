@@ -1,4 +1,4 @@
-"""Making directories and directory entries survive a power failure."""
+"""Directories and directory entries that survive a power failure."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ import sys
 
 __all__ = ["forget_folders", "make_folders", "settle_folder", "sync_folder"]
 
-#: `fsync` of a directory fails with one of these where a file system cannot do it; others are failures of the disk.
+#: Errors of `fsync` on a directory if the file system cannot do it. Other errors are failures of the disk.
 _CANNOT_SYNC = frozenset(
     {errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EBADF, errno.EISDIR, errno.EPERM, errno.EACCES}
 )
-#: Folders whose way from the top is known to be on the disk, and which folders they were: device and inode.
+#: Folders whose path from the root is known to be on the disk, with their device and inode.
 _settled: dict[str, tuple[int, int]] = {}
 
 
 def make_folders(folder: str) -> None:
-    """Create a folder and its missing parents; they last after `settle_folder`."""
+    """Create a folder and its missing parents; `settle_folder` makes them durable."""
     missing = []
     parent = folder
     while not os.path.isdir(parent or "/"):
@@ -29,12 +29,12 @@ def make_folders(folder: str) -> None:
 
 
 def sync_folder(folder: str) -> None:
-    """Bring the entries of a folder to the disk, where the system can do that.
+    """Sync the entries of a folder to the disk, if the system can do that.
 
     Raises
     ------
     OSError
-        The disk failed.
+        The disk fails.
     """
     if sys.platform == "win32":
         return
@@ -42,7 +42,7 @@ def sync_folder(folder: str) -> None:
     try:
         os.fsync(descriptor)
     except OSError as error:
-        # Some network file systems refuse to sync a directory; their entries are written through.
+        # some network file systems cannot sync a directory; they write its entries through
         if error.errno not in _CANNOT_SYNC:
             raise
     finally:
@@ -50,10 +50,10 @@ def sync_folder(folder: str) -> None:
 
 
 def settle_folder(folder: str) -> None:
-    """Bring the entries of a folder to the disk, and the way to it: the entries of all folders above.
+    """Sync the entries of a folder to the disk, and those of all folders above it.
 
-    That a folder exists does not say that it will after a power failure: whoever made it, another process perhaps, may
-    have been killed before it synced the folder above. This process syncs the folders above once.
+    A folder that exists now may be gone after a power failure: the process that made it may have been killed before it
+    synced the parent. This process syncs the folders above once.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ def settle_folder(folder: str) -> None:
 
 
 def _sync_above(folder: str) -> None:
-    """Sync a folder that may be one that only others are allowed to list."""
+    """Sync a folder; do nothing if this user must not list it."""
     try:
         sync_folder(folder)
     except PermissionError:
@@ -87,7 +87,7 @@ def _sync_above(folder: str) -> None:
 
 
 def forget_folders(folder: str) -> None:
-    """Note that a folder and what is below it are gone: folders of these names made later are others."""
+    """Note that a folder and everything below it are gone: later folders of these names are new."""
     below = folder + "/"
     for known in [known for known in _settled if known == folder or known.startswith(below)]:
         _settled.pop(known, None)

@@ -1,4 +1,4 @@
-"""The local file system as an object store."""
+"""Object store of the local file system."""
 
 # ruff: noqa: D102 - the methods are documented in lance_dataset.io.base
 
@@ -14,19 +14,18 @@ from contextlib import suppress
 from lance_dataset.errors import CorruptFileError, InvalidInputError, MissingFileError
 from lance_dataset.io.base import InputFile, ObjectInfo, ObjectStore, OutputFile
 from lance_dataset.io.durable import forget_folders, sync_folder
-from lance_dataset.io.local_copy import publish_copy
 from lance_dataset.io.local_input import MappedInput, PlainInput
 from lance_dataset.io.local_output import LocalOutput
-from lance_dataset.io.local_publish import publish, publish_new
+from lance_dataset.io.local_publish import publish, publish_copy, publish_new
 from lance_dataset.io.mounts import is_network_device
-from lance_dataset.io.truth import lenient_truth
+from lance_dataset.io.option_values import lenient_bool
 
 __all__ = ["LocalStore"]
 
-#: Errors of `open` that mean "there is no such file" for a path that came out of a manifest.
+#: Errors of `open` that mean "the file does not exist" for a path from a manifest.
 _MISSING = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG, errno.ELOOP, errno.EISDIR})
 _READ_STEP = 1 << 20
-#: Errors of `mmap` for files that can be read all the same.
+#: Errors of `mmap` for files that can still be read.
 _UNMAPPABLE = frozenset({errno.ENOMEM, errno.ENODEV})
 _BINARY = getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
 
@@ -37,15 +36,15 @@ class LocalStore(ObjectStore):
     Parameters
     ----------
     mmap
-        Whether files are memory mapped. None decides by file: the environment variable ``LANCE_MMAP`` (``0`` for plain
-        reads), else mapped unless the file lies on a network file system.
+        True for memory mapping files. With None the environment variable ``LANCE_MMAP`` decides (``0`` for plain
+        reads); if it is not set, a file is mapped unless it lies on a network file system.
     fsync
-        Whether files and directories reach the disk before a write is reported as done.
+        True for syncing files and directories to the disk before a write returns.
     """
 
     def __init__(self, *, mmap: bool | None = None, fsync: bool = True) -> None:
         if mmap is None and (text := os.environ.get("LANCE_MMAP")):
-            mmap = lenient_truth(text) is not False
+            mmap = lenient_bool(text) is not False
         self._mmap = mmap
         self._fsync = fsync
 
@@ -59,7 +58,7 @@ class LocalStore(ObjectStore):
                 try:
                     return MappedInput(path, descriptor, status.st_size, self.statistics)
                 except OSError as error:
-                    # more mappings than a process may have, or a file system without any
+                    # too many mappings for a process, or a file system without mappings
                     if self._mmap or error.errno not in _UNMAPPABLE:
                         raise
             remote = is_network_device(status.st_dev)
@@ -76,7 +75,7 @@ class LocalStore(ObjectStore):
     def read(self, path: str) -> bytes:
         descriptor, status = _open_regular(path)
         try:
-            # one byte more than there should be: an answer without it is all there is
+            # ask for one byte more than expected: if it is missing, this is the whole content
             content = os.read(descriptor, status.st_size + 1)
             if len(content) != status.st_size:
                 content += _read_rest(descriptor)
@@ -98,7 +97,7 @@ class LocalStore(ObjectStore):
         self.statistics.add_write(len(data))
 
     def put_hint(self, path: str, data: bytes) -> None:
-        # In place: file systems that guard against lost data write a file out when another is renamed over it.
+        # in place: some file systems write a file to the disk when another one is renamed over it
         try:
             descriptor = os.open(_checked(path), os.O_WRONLY | _BINARY | getattr(os, "O_NOFOLLOW", 0))
         except FileNotFoundError:
@@ -119,7 +118,7 @@ class LocalStore(ObjectStore):
             return
         with entries:
             for entry in entries:
-                # A file may vanish between the listing and the look at it.
+                # a file may vanish after it was listed
                 with suppress(FileNotFoundError):
                     if entry.is_file():
                         status = entry.stat()
@@ -135,7 +134,7 @@ class LocalStore(ObjectStore):
         for folder, _, names in os.walk(_checked(prefix).rstrip("/") or "/", onerror=_unless_missing):
             for name in names:
                 path = os.path.join(folder, name).replace(os.sep, "/")
-                # A file may vanish between the listing and the look at it.
+                # a file may vanish after it was listed
                 with suppress(FileNotFoundError):
                     status = os.stat(path)
                     if stat.S_ISREG(status.st_mode):
@@ -150,12 +149,18 @@ class LocalStore(ObjectStore):
 
     def delete_tree(self, prefix: str) -> None:
         folder = _checked(prefix).rstrip("/")
-        # What vanishes meanwhile must not end the removal of all else.
+        # a file that vanishes meanwhile must not end the removal of the others
         shutil.rmtree(folder, onerror=lambda _function, _path, failure: _unless_missing(failure[1]))
         forget_folders(folder)
         if self._fsync:
             with suppress(FileNotFoundError):
                 sync_folder(os.path.dirname(folder))
+
+    def delete_empty_folder(self, prefix: str) -> None:
+        folder = _checked(prefix).rstrip("/")
+        with suppress(OSError):
+            os.rmdir(folder)
+            forget_folders(folder)
 
     def sync(self, prefix: str) -> None:
         if self._fsync:
@@ -171,14 +176,14 @@ class LocalStore(ObjectStore):
 
 
 def _unless_missing(error: BaseException) -> None:
-    """What a walk through folders does with an error: what is not there (any more) is none."""
+    """Handle an error of a walk through folders: ignore files and folders that do not exist."""
     if not isinstance(error, FileNotFoundError | NotADirectoryError):
         raise error
 
 
 def _checked(path: str) -> str:
     if "\0" in path or not os.path.isabs(path or "/"):
-        raise InvalidInputError(f"{path!r} is no path of the local store: it must be absolute and without NUL")
+        raise InvalidInputError(f"{path!r} is not a path of the local store: it must be absolute and without NUL")
     return path
 
 
@@ -190,7 +195,7 @@ def _read_rest(descriptor: int) -> bytes:
 
 
 def _open_regular(path: str) -> tuple[int, os.stat_result]:
-    """Descriptor and status of a regular file; anything else is reported as missing."""
+    """Return descriptor and status of a regular file; anything else is reported as missing."""
     try:
         descriptor = os.open(_checked(path), os.O_RDONLY | _BINARY | getattr(os, "O_NONBLOCK", 0))
     except OSError as error:

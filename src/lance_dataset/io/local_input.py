@@ -1,4 +1,4 @@
-"""Reading local files: memory mapped, or with plain positioned reads."""
+"""Reads of local files: memory mapped, or with positioned reads."""
 
 from __future__ import annotations
 
@@ -13,47 +13,47 @@ from lance_dataset.io.descriptors import DescriptorPool, PooledFile
 from lance_dataset.io.mapping import Mapping, map_file
 from lance_dataset.io.ranges import MergedRange, merge_ranges, split_merged
 from lance_dataset.io.statistics import IOCounter
-from lance_dataset.io.threads import SharedPool
+from lance_dataset.threads.pools import read_pool
 
 __all__ = ["MappedInput", "PlainInput"]
 
-#: Files up to this size are loaded whole: that is as fast as mapping them, and there may be many.
+#: Files up to this size are read into memory: that is as fast as mapping them, and there may be many.
 _SMALL_FILE = 32 << 10
-#: Of a mapped file, what lies between nearer ranges is loaded as well: the system would need as long to leave it out.
+#: Smaller gaps between ranges of a mapped file are loaded too: skipping them would take the system as long.
 _LOADED_GAP = 16 << 10
-#: So many places are looked at to find out whether ranges are in memory.
+#: Number of places that are checked to find out whether ranges are in memory.
 _SAMPLES = 8
-#: Of one range up to this size the ends.
+#: Of a single range up to this size only the ends are checked.
 _LARGE = 256 << 10
-#: When this many such ranges in a row were in memory, be it of several files, only one of as many is looked at.
+#: When this many such ranges in a row (of any files) were in memory, only one of as many is checked.
 _LUCKY = 16
-#: Ranges closer than this are read, or asked to be read ahead, together.
+#: Ranges with smaller gaps are read, or announced to the kernel, together.
 _MAX_GAP = 64 << 10
 _MAX_REQUEST = 8 << 20
 _PARALLEL_READS = 16
-#: When this many reads take longer than this many seconds each, the others are worth threads.
+#: If this many reads take longer than this many seconds each, the others use threads.
 _PROBES = 4
 _SLOW = 200e-6
 
 
 class MappedInput:
-    """A file in memory: mapped, or if it is small, loaded when it is opened; every buffer is a view.
+    """File in memory: mapped, or read on opening if it is small; every buffer is a view.
 
     Parameters
     ----------
     path
-        For error messages.
+        Path for error messages.
     descriptor
-        Open file; may be closed afterwards.
+        Descriptor of the open file; may be closed afterwards.
     size
         Size of the file. Exactly these bytes are mapped.
     counter
-        Counts what is read.
+        Counter of the reads.
     """
 
     __slots__ = ("_buffer", "_counter", "_mapping", "path", "size")
 
-    #: Ranges in a row that were in memory.
+    #: Number of ranges in a row that were in memory.
     _found = 0
 
     def __init__(self, path: str, descriptor: int, size: int, counter: IOCounter | None = None) -> None:
@@ -71,18 +71,18 @@ class MappedInput:
 
     @property
     def mapped(self) -> pa.Buffer:
-        """The whole file, zero-copy."""
+        """Buffer of the whole file, without a copy."""
         if self._buffer is None:
             raise InvalidInputError(f"{self.path} is closed; open it again to read")
         return self._buffer
 
     @property
     def is_remote(self) -> bool:
-        """Never: what is not in memory, the system reads ahead."""
+        """False: the system reads ahead what is not in memory."""
         return False
 
     def read(self, offset: int, length: int) -> pa.Buffer:
-        """A view of `length` bytes at `offset`."""
+        """Return a view of `length` bytes at `offset`."""
         if offset < 0 or length < 0 or offset + length > self.size:
             _check_range(self.path, self.size, offset, length)
         counter = self._counter
@@ -91,19 +91,19 @@ class MappedInput:
         return self.mapped.slice(offset, length)
 
     def read_ranges(self, ranges: Sequence[tuple[int, int]]) -> list[pa.Buffer]:
-        """One view per range; the kernel is asked to load them all at once rather than page by page."""
+        """Return one view per range; the kernel loads them together rather than page by page."""
         buffers = [self.read(offset, length) for offset, length in ranges]
         self.will_need(ranges)
         return buffers
 
     def scatter(self, scattered: bool) -> None:
-        """See `InputFile.scatter`; nothing happens where it is not known what has to be loaded."""
+        """See `InputFile.scatter`. Do nothing if the system does not say what is in memory."""
         mapping = self._mapping
         if mapping is not None and mapping.tells_residency:
             mapping.scatter(scattered)
 
     def will_need(self, ranges: Sequence[tuple[int, int]]) -> bool:
-        """Have the system load ranges that are not in memory yet; see `InputFile.will_need`."""
+        """Have the system load ranges that are not in memory; see `InputFile.will_need`."""
         mapping = self._mapping
         if mapping is None or not ranges or not mapping.tells_residency:
             return False
@@ -127,32 +127,32 @@ class MappedInput:
         return True
 
     def discard(self, offset: int, length: int) -> None:
-        """Take whole memory pages out of the mapping again, so that they do not count as memory of this process."""
+        """Release whole memory pages of the mapping, so that they do not count as memory of this process."""
         mapping = self._mapping
         if mapping is not None:
             mapping.drop(offset, offset + length)
 
     def close(self) -> None:
-        """Let go of the mapping; it lives on under the buffers already returned."""
+        """Release the mapping; buffers already returned keep it alive."""
         self._buffer = None
         self._mapping = None
 
 
 class PlainInput:
-    """A file read with positioned reads; owns its descriptor, which is open only now and then where files are many.
+    """File read with positioned reads; it owns its descriptor, which may be closed between reads if files are many.
 
     Parameters
     ----------
     path
-        For error messages.
+        Path for error messages.
     descriptor
-        Open file, closed by `close`.
+        Descriptor of the open file, closed by `close`.
     size
         Size of the file.
     counter
-        Counts what is read.
+        Counter of the reads.
     remote
-        Whether it lies on a network file system.
+        True if the file lies on a network file system.
     """
 
     def __init__(
@@ -176,16 +176,16 @@ class PlainInput:
 
     @property
     def mapped(self) -> None:
-        """Never mapped."""
+        """None: the file is never mapped."""
         return None
 
     @property
     def is_remote(self) -> bool:
-        """Whether the file lies on a network file system."""
+        """True if the file lies on a network file system."""
         return self._remote
 
     def read(self, offset: int, length: int) -> pa.Buffer:
-        """`length` bytes at `offset` in a new buffer."""
+        """Return `length` bytes at `offset` in a new buffer."""
         _check_range(self._path, self._size, offset, length)
         descriptor = self._file.acquire()
         try:
@@ -195,7 +195,7 @@ class PlainInput:
             self._file.release()
 
     def read_ranges(self, ranges: Sequence[tuple[int, int]]) -> list[pa.Buffer]:
-        """One buffer per range; near ranges are read together, far ones at the same time."""
+        """Return one buffer per range; near ranges are read together, far ones in parallel."""
         for offset, length in ranges:
             _check_range(self._path, self._size, offset, length)
         requests = merge_ranges(ranges, _MAX_GAP, _MAX_REQUEST)
@@ -203,9 +203,9 @@ class PlainInput:
         return split_merged(ranges, requests, self._fetch_all(requests))
 
     def _fetch_all(self, requests: Sequence[MergedRange]) -> list[pa.Buffer]:
-        """Let the kernel read ahead; if the first answers are slow all the same, ask for the others in threads.
+        """Let the kernel read ahead; if the first reads are slow nevertheless, use threads for the others.
 
-        Threads cost more than they save where the data is in memory already.
+        Threads cost more than they save if the data is already in memory.
         """
         if len(requests) > 1 and hasattr(os, "posix_fadvise"):
             descriptor = self._file.acquire()
@@ -221,7 +221,7 @@ class PlainInput:
             return answers + self._fetch(rest)
         others: list[pa.Buffer] = [answers[0]] * len(rest)
         stripes = [slice(start, None, _PARALLEL_READS) for start in range(min(len(rest), _PARALLEL_READS))]
-        fetched = _read_pool().map(self._fetch, [rest[stripe] for stripe in stripes])
+        fetched = read_pool().map(self._fetch, [rest[stripe] for stripe in stripes])
         for stripe, buffers in zip(stripes, fetched, strict=True):
             others[stripe] = buffers
         return answers + others
@@ -230,14 +230,14 @@ class PlainInput:
         return [self.read(request.offset, request.length) for request in requests]
 
     def scatter(self, scattered: bool) -> None:
-        """Nothing to do: nothing but what is asked for is read."""
+        """Do nothing: only what is requested is read."""
 
     def will_need(self, ranges: Sequence[tuple[int, int]]) -> bool:
-        """Nothing to do: what is read next is asked for when it is read."""
+        """Do nothing: ranges are requested when they are read."""
         return False
 
     def discard(self, offset: int, length: int) -> None:
-        """Nothing to do: no bytes are held."""
+        """Do nothing: no bytes are held."""
 
     def close(self) -> None:
         """Close the file."""
@@ -248,10 +248,10 @@ class PlainInput:
 
 
 def _read_at(path: str, descriptor: int, offset: int, length: int) -> pa.Buffer:
-    """`length` bytes at `offset` of an open file in a new buffer."""
+    """Return `length` bytes at `offset` of an open file in a new buffer."""
     buffer = pa.allocate_buffer(length)
     done = os.preadv(descriptor, [buffer], offset) if length else 0
-    while done < length:  # the system reads no more than 2 GiB at once
+    while done < length:  # the system reads no more than 2 GiB per call
         count = os.preadv(descriptor, [memoryview(buffer).cast("B")[done:]], offset + done)
         if count == 0:
             raise CorruptFileError(f"{path}: ends at byte {offset + done}; it shrank after it was opened")
@@ -265,4 +265,3 @@ def _check_range(path: str, size: int, offset: int, length: int) -> None:
 
 
 _pool = DescriptorPool()
-_read_pool = SharedPool("lance-read", lambda: _PARALLEL_READS)

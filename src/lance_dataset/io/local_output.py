@@ -1,4 +1,4 @@
-"""Writing a new local file of any size, durably and without waiting for the disk at the end."""
+"""Writes of new local files of any size, durable and without a long wait for the disk at the end."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ from lance_dataset.io.statistics import IOCounter
 
 __all__ = ["LocalOutput"]
 
-#: Parts up to this size are copied and gathered, larger ones go to the system as they are.
+#: Parts up to this size are copied and gathered; larger ones are passed to the system as they are.
 _SMALL = 16 << 10
 _GATHER = 1 << 20
-#: Writing to the disk is started whenever this much is new.
+#: The kernel starts writing to the disk whenever this many bytes are new.
 _WRITEBACK_STEP = 4 << 20
 _MAX_VECTOR = 1024
 
 
 class LocalOutput:
-    """A file that appears when writing begins and is complete and durable after `close`.
+    """New file, created when it is opened, complete and durable after `close`.
 
     Parameters
     ----------
     path
-        The file; its folders are created.
+        Path of the file; its folders are created.
     durable
-        Whether `close` waits until file and folders are on the disk.
+        True if `close` waits until file and folders are on the disk.
     counter
-        Counts what is written.
+        Counter of the writes.
 
     Raises
     ------
@@ -68,7 +68,7 @@ class LocalOutput:
         self.write_many((data,))
 
     def write_many(self, parts: Sequence[bytes | memoryview | pa.Buffer]) -> None:
-        """Append several buffers, large ones without copying them."""
+        """Append several buffers; large ones are not copied."""
         if self._descriptor < 0:
             raise InvalidInputError(f"{self._path} is closed; it cannot be written any more")
         borrowed = False
@@ -84,11 +84,11 @@ class LocalOutput:
             self._flush()
 
     def tell(self) -> int:
-        """Bytes written so far."""
+        """Return the number of bytes written so far."""
         return self._written + self._pending_size
 
     def close(self) -> None:
-        """Finish the file; on failure it is removed."""
+        """Finish the file; remove it on failure."""
         if self._descriptor < 0:
             return
         try:
@@ -131,7 +131,7 @@ class LocalOutput:
             self._started = self._written
 
     def _write_vector(self, parts: list[bytes | memoryview]) -> None:
-        """Write every part; one call may take less than all."""
+        """Write all parts; one system call may write fewer."""
         while parts:
             count = _write_some(self._descriptor, parts)
             self._counter.add_write(count)
@@ -159,7 +159,7 @@ def _sync_data(descriptor: int) -> None:
 
 
 def _writeback_starter() -> Callable[[int, int, int], None] | None:
-    """A function that lets the kernel begin to write a part of a file, without waiting for it; Linux only."""
+    """Return a function that makes the kernel start writing a part of a file, without waiting; None except on Linux."""
     if not sys.platform.startswith("linux"):
         return None
     try:
@@ -170,7 +170,7 @@ def _writeback_starter() -> Callable[[int, int, int], None] | None:
     sync_file_range_write = 2
 
     def start(descriptor: int, offset: int, length: int) -> None:
-        # A failure only means that the final sync has more to do.
+        # a failure only means that the final sync has more to do
         call(descriptor, offset, length, sync_file_range_write)
 
     return start

@@ -1,9 +1,10 @@
-"""Putting a small local file in place all at once, with or without replacing an existing one."""
+"""Local files put in place atomically: new content or a copy, with or without replacing an existing file."""
 
 from __future__ import annotations
 
 import ctypes
 import errno
+import io
 import os
 import uuid
 from contextlib import suppress
@@ -11,16 +12,18 @@ from contextlib import suppress
 from lance_dataset.errors import AlreadyExistsError, UnsupportedError
 from lance_dataset.io.durable import make_folders, settle_folder
 
-__all__ = ["publish", "publish_new"]
+__all__ = ["publish", "publish_copy", "publish_new"]
 
-#: `link` fails with one of these where the file system has no hard links.
+#: Errors of `link` if the file system has no hard links.
 _NO_LINKS = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK, errno.EINVAL})
 _AT_FDCWD = -100
 _RENAME_NOREPLACE = 1
+_NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+_COPY_STEP = 8 << 20
 
 
 def publish(path: str, data: bytes, *, durable: bool) -> None:
-    """Write a file under a temporary name and move it to `path`, replacing what is there."""
+    """Write a file under a temporary name and move it to `path`, replacing an existing file."""
     temporary = _write_temporary(path, data, durable=durable)
     try:
         os.replace(temporary, path)
@@ -32,7 +35,7 @@ def publish(path: str, data: bytes, *, durable: bool) -> None:
 
 
 def publish_new(path: str, data: bytes, *, durable: bool) -> None:
-    """Write a file under a temporary name and give it the name `path` unless that exists.
+    """Write a file under a temporary name and rename it to `path` unless that exists.
 
     Raises
     ------
@@ -50,20 +53,64 @@ def publish_new(path: str, data: bytes, *, durable: bool) -> None:
         settle_folder(os.path.dirname(path))
 
 
+def publish_copy(descriptor: int, path: str, *, durable: bool) -> None:
+    """Copy an open file of any size under a temporary name and move it to `path`, replacing an existing file.
+
+    Parameters
+    ----------
+    descriptor
+        The file to copy, at its start; it is closed.
+    path
+        The new file; its folders are created.
+    durable
+        True for returning when the copy and its name are on the disk.
+    """
+    folder = os.path.dirname(path)
+    temporary = _temporary_name(folder)
+    with os.fdopen(descriptor, "rb", buffering=0) as source:
+        make_folders(folder)
+        try:
+            target = os.open(temporary, _NEW_FILE, 0o666)
+            try:
+                _copy(source, target)
+                if durable:
+                    os.fsync(target)
+            finally:
+                os.close(target)
+            os.replace(temporary, path)
+        except BaseException:
+            _remove(temporary)
+            raise
+    if durable:
+        settle_folder(folder)
+
+
+def _temporary_name(folder: str) -> str:
+    return f"{folder}/.tmp_{uuid.uuid4().hex}"
+
+
+def _copy(source: io.FileIO, target: int) -> None:
+    while content := source.read(_COPY_STEP):
+        _write_all(target, content)
+
+
+def _write_all(descriptor: int, data: bytes) -> None:
+    rest = memoryview(data)
+    while rest:
+        rest = rest[os.write(descriptor, rest) :]
+
+
 def _write_temporary(path: str, data: bytes, *, durable: bool) -> str:
     folder = os.path.dirname(path)
-    temporary = f"{folder}/.tmp_{uuid.uuid4().hex}"
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+    temporary = _temporary_name(folder)
     try:
-        descriptor = os.open(temporary, flags, 0o666)
+        descriptor = os.open(temporary, _NEW_FILE, 0o666)
     except FileNotFoundError:
         make_folders(folder)
-        descriptor = os.open(temporary, flags, 0o666)
+        descriptor = os.open(temporary, _NEW_FILE, 0o666)
     try:
         try:
-            rest = memoryview(data)
-            while rest:
-                rest = rest[os.write(descriptor, rest) :]
+            _write_all(descriptor, data)
             if durable:
                 os.fsync(descriptor)
         finally:
@@ -75,14 +122,14 @@ def _write_temporary(path: str, data: bytes, *, durable: bool) -> str:
 
 
 def _link_new(temporary: str, path: str) -> None:
-    """Give the file the name `path`; the temporary name may stay or go."""
+    """Give the file the name `path`; the temporary name may remain."""
     try:
         if hasattr(os, "link"):
             os.link(temporary, path)
             return
     except FileExistsError as error:
         if os.path.exists(path) and _same_file(temporary, path):
-            # A network file system repeated our own request after its answer got lost.
+            # a network file system repeated this request after its answer got lost
             return
         raise AlreadyExistsError(f"{path} exists already") from error
     except OSError as error:
@@ -99,7 +146,7 @@ def _same_file(first: str, second: str) -> bool:
 
 
 def _rename_new(temporary: str, path: str) -> None:
-    """Rename without replacing: the way for file systems that have no hard links."""
+    """Rename without replacing, for file systems that have no hard links."""
     if os.name == "nt":
         try:
             os.rename(temporary, path)

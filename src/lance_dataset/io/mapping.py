@@ -1,4 +1,4 @@
-"""Files in memory, as the system maps them: without a descriptor that stays open for each."""
+"""Memory mappings of files, without a descriptor that stays open for each."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ _WILL_NEED = getattr(mmap, "MADV_WILLNEED", None)
 _DONT_NEED = getattr(mmap, "MADV_DONTNEED", None)
 _RANDOM = getattr(mmap, "MADV_RANDOM", None)
 _NORMAL = getattr(mmap, "MADV_NORMAL", None)
-#: Linux loads no more for one piece of advice than what it reads ahead on the device, and ignores the rest.
+#: For one call Linux loads no more than the read-ahead size of the device, and ignores the rest.
 _WILL_NEED_STEP = 128 << 10
 _FAILED = ctypes.c_void_p(-1).value
 
 
 class Mapping:
-    """The bytes of a file, mapped until nobody holds a buffer of them.
+    """Mapping of a file, which lives until nobody holds a buffer of it.
 
     Parameters
     ----------
     address, size
-        Where they are.
+        Place of the bytes in memory.
     unmap
-        Takes them out of memory, given both.
+        Function that removes the mapping, called with both.
     tells_residency
-        Whether the system says of this file what of it is in memory.
+        True if the system tells this process which parts of the file are in memory.
     """
 
     __slots__ = ("_address", "_size", "_unmap", "tells_residency")
@@ -40,7 +40,7 @@ class Mapping:
     def __init__(self, address: int, size: int, unmap: Any, *, tells_residency: bool) -> None:
         self._address = address
         self._size = size
-        #: Whether `is_resident` can be relied on.
+        #: True if `is_resident` is reliable.
         self.tells_residency = tells_residency
         self._unmap = unmap  # at the end of the process this module may be gone before its objects
 
@@ -55,19 +55,19 @@ class Mapping:
                 _libc.madvise(self._address + begin, min(stop - begin, _WILL_NEED_STEP), _WILL_NEED)
 
     def drop(self, start: int, stop: int) -> None:
-        """Take the memory pages inside of ``[start, stop)`` out of this process; they stay readable."""
+        """Release the memory pages inside ``[start, stop)`` of this process; they stay readable."""
         start, stop = -(-start // _PAGE) * _PAGE, stop // _PAGE * _PAGE
         if _DONT_NEED is not None and stop > start:
             _libc.madvise(self._address + start, stop - start, _DONT_NEED)
 
     def scatter(self, scattered: bool) -> None:
-        """Whether the system is to load only the memory pages that are touched, or as it sees fit what is around."""
+        """Set whether the system loads only the memory pages that are touched, or their surroundings too."""
         advice = _RANDOM if scattered else _NORMAL
         if advice is not None:
             _libc.madvise(self._address, self._size, advice)
 
     def is_resident(self, offset: int) -> bool:
-        """Whether reading a byte needs no device; true where the system does not say (see `tells_residency`)."""
+        """Return whether a byte is in memory; True if the system does not tell (see `tells_residency`)."""
         state = ctypes.create_string_buffer(b"\1", 1)
         _mincore(self._address + offset // _PAGE * _PAGE, 1, state)
         return state.raw != b"\0"
@@ -79,16 +79,16 @@ def map_file(descriptor: int, size: int) -> tuple[pa.Buffer, Mapping | None]:
     Parameters
     ----------
     descriptor
-        The file.
+        Descriptor of the file.
     size
-        Exactly so many bytes are mapped, at least one.
+        Number of bytes to map, at least one.
 
     Returns
     -------
     buffer : pyarrow.Buffer
-        The bytes; they stay mapped as long as it or a slice of it is there.
+        The bytes; they stay mapped while the buffer or a slice of it exists.
     mapping : Mapping or None
-        What gives advice about them, None where the system takes none.
+        The mapping, None if the system has no advice calls.
     """
     if _libc is None:
         return pa.py_buffer(mmap.mmap(descriptor, size, access=mmap.ACCESS_READ)), None
@@ -101,12 +101,12 @@ def map_file(descriptor: int, size: int) -> tuple[pa.Buffer, Mapping | None]:
 
 
 def _tells_residency(descriptor: int) -> bool:
-    """Whether this process may know what of a file is in memory: of those of others, Linux says that all of it is."""
+    """Return whether this process may learn what is in memory: for files of others, Linux reports everything."""
     return os.geteuid() in (0, os.fstat(descriptor).st_uid)
 
 
 def _load_libc() -> Any:
-    """The functions of the C library, None where it has them not: on Windows."""
+    """Return the C library, None on Windows, which lacks the functions."""
     if sys.platform == "win32":
         return None
     library = ctypes.CDLL(None, use_errno=True)
@@ -120,7 +120,7 @@ def _load_libc() -> Any:
 
 
 def _load_mincore() -> Any:
-    """A question that is answered at once, and so asked without letting other threads in between."""
+    """Return `mincore`, called without releasing the GIL because it answers immediately."""
     if sys.platform == "win32":
         return None
     function = ctypes.PyDLL(None).mincore

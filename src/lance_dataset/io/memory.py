@@ -1,4 +1,4 @@
-"""An object store in the memory of the process."""
+"""Object store in the memory of the process."""
 
 # ruff: noqa: D102 - the methods are documented in lance_dataset.io.base
 
@@ -98,16 +98,16 @@ class MemoryStore(ObjectStore):
 
 
 class MemoryInput:
-    """An object whose bytes are in memory.
+    """Object whose bytes are in memory.
 
     Parameters
     ----------
     path
-        For error messages.
+        Path for error messages.
     content
-        The bytes.
+        Bytes of the object.
     counter
-        Counts what is read.
+        Counter of the reads.
     """
 
     def __init__(self, path: str, content: bytes, counter: IOCounter) -> None:

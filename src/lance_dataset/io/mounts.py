@@ -1,4 +1,4 @@
-"""Which kind of file system a file lies on, as far as it matters for memory mapping."""
+"""Kind of the file system that a file lies on, as far as memory mapping depends on it."""
 
 from __future__ import annotations
 
@@ -41,15 +41,15 @@ _MOUNT_TABLE = "/proc/self/mountinfo"
 
 @cache
 def is_network_device(device: int) -> bool:
-    """Whether the file system with this device number (``st_dev``) is served over a network or by FUSE.
+    """Return whether the file system with this device number (``st_dev``) is a network file system or uses FUSE.
 
-    Where the system keeps no mount table, or it does not list the device, the answer is False.
+    The answer is False if the system has no mount table, or the table does not list the device.
     """
     return is_network_type(_types_by_device().get(device, ""))
 
 
 def is_network_type(fs_type: str) -> bool:
-    """Whether a file system type name is one of a network or FUSE file system."""
+    """Return whether a file system type name is that of a network or FUSE file system."""
     return fs_type in _NETWORK_TYPES or fs_type.startswith("fuse.")
 
 

@@ -1,4 +1,4 @@
-"""Byte ranges: merging near ones, so that a slow store is asked fewer times."""
+"""Byte ranges, merged if they are near each other, so that a slow store gets fewer requests."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ __all__ = ["MergedRange", "merge_ranges", "split_merged"]
 
 @dataclass(frozen=True)
 class MergedRange:
-    """One request that serves several asked ranges.
+    """One request that serves several ranges.
 
     Attributes
     ----------
     offset, length
-        The bytes to fetch.
+        Bytes to fetch.
     members
-        Positions, in the asked list, of the ranges inside.
+        Positions of the ranges inside, in the list of all ranges.
     """
 
     offset: int
@@ -33,16 +33,16 @@ def merge_ranges(ranges: Sequence[tuple[int, int]], max_gap: int, max_length: in
     Parameters
     ----------
     ranges
-        (offset, length) pairs in any order, overlaps allowed.
+        (offset, length) pairs in any order; they may overlap.
     max_gap
-        Two ranges with at most this many unwanted bytes between them become one.
+        Maximum number of unwanted bytes between two ranges that become one.
     max_length
-        Merging stops before a request grows beyond this; single ranges are never split.
+        Maximum length of a merged request; single ranges are never split.
 
     Returns
     -------
     list of MergedRange
-        In ascending order of offset; together they hold every asked range exactly once.
+        Requests in ascending order of offset; together they hold every range exactly once.
     """
     order = sorted(range(len(ranges)), key=ranges.__getitem__)
     merged: list[MergedRange] = []
@@ -65,7 +65,7 @@ def merge_ranges(ranges: Sequence[tuple[int, int]], max_gap: int, max_length: in
 def split_merged(
     ranges: Sequence[tuple[int, int]], requests: Sequence[MergedRange], answers: Sequence[pa.Buffer]
 ) -> list[pa.Buffer]:
-    """Cut the answers to merged requests back into one zero-copy buffer per asked range."""
+    """Cut the answers to merged requests into one zero-copy buffer per range."""
     buffers: list[pa.Buffer] = [pa.py_buffer(b"")] * len(ranges)
     for request, answer in zip(requests, answers, strict=True):
         for index in request.members:

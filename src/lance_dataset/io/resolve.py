@@ -1,4 +1,4 @@
-"""From what a user passes as a location to a store and a path in it."""
+"""Stores and paths of the locations that users pass."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from urllib.parse import unquote
 
 from lance_dataset.errors import InvalidInputError, UnsupportedError
 from lance_dataset.io.base import ObjectStore
-from lance_dataset.io.external.options import with_manifests, without_manifests
+from lance_dataset.io.external.options import without_manifests
+from lance_dataset.io.guarded import with_manifests
 from lance_dataset.io.local import LocalStore
 from lance_dataset.io.memory import MemoryStore
-from lance_dataset.io.paths import safe_join
+from lance_dataset.io.option_values import flag_option
 from lance_dataset.io.statistics import IOCounter
-from lance_dataset.io.truth import lenient_truth
 
-__all__ = ["resolve", "safe_join"]
+__all__ = ["resolve"]
 
-# A single letter before the colon is a drive.
+# a single letter before the colon is a drive
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://")
 _LOCAL_SCHEMES = frozenset({"file", "file-object-store"})
 _CLOUD_SCHEMES = frozenset({"s3", "gs", "az", "abfss"})
@@ -33,7 +33,7 @@ _memory_lock = threading.Lock()
 def resolve(
     uri: str | os.PathLike[str], storage_options: Mapping[str, str] | None = None, session: object | None = None
 ) -> tuple[ObjectStore, str]:
-    """The store a location lies in, and the path inside it.
+    """Return the store of a location, and the path inside it.
 
     Parameters
     ----------
@@ -42,11 +42,11 @@ def resolve(
     storage_options
         For local files: ``mmap`` (``"false"`` for plain reads instead of memory mapping) and ``local_fsync``
         (``"false"`` to skip syncing files and directories). For any store: ``manifest_store_url`` (a URL of SQLAlchemy)
-        and ``manifest_store_table``, where the manifests of its datasets are listed in an SQL database. Other keys are
+        and ``manifest_store_table``, for datasets whose manifests are listed in an SQL database. Other keys are
         ignored.
     session
-        Owner of ``memory://`` data: the same object finds the same data again. Without one every call makes a store
-        of its own.
+        Owner of ``memory://`` data: the same object finds the same data again. Without one every call makes a new
+        store.
 
     Returns
     -------
@@ -57,15 +57,15 @@ def resolve(
     Raises
     ------
     UnsupportedError
-        No store for the scheme of the URI, or the package it needs is not installed.
+        There is no store for the scheme of the URI, or a package that it needs is not installed.
     InvalidInputError
-        An empty location, a NUL in it, or an option with an impossible value.
+        The location is empty or contains a NUL, or an option has an invalid value.
     """
     text = os.fspath(uri)
     if not isinstance(text, str):
         raise InvalidInputError(f"a location must be text or a path of text, not {text!r}")
     if not text or "\0" in text:
-        raise InvalidInputError(f"{text!r} is no location of a dataset: it is empty or contains a NUL character")
+        raise InvalidInputError(f"{text!r} is not a location of a dataset: it is empty or contains a NUL character")
     location, manifests = without_manifests(text, storage_options or {})
     store, root = _without_manifests(location, storage_options, session)
     return with_manifests(store, manifests), root
@@ -101,7 +101,7 @@ def _cloud_store(uri: str, options: Mapping[str, str] | None) -> tuple[ObjectSto
 
 
 def _counting_apart(store: ObjectStore) -> ObjectStore:
-    """The same objects through an object of its own, which counts what is read and written through it alone."""
+    """Return a store of the same objects that counts only its own reads and writes."""
     store = copy.copy(store)
     store.statistics = IOCounter()
     return store
@@ -140,12 +140,7 @@ def _local_store(options: Mapping[str, str]) -> LocalStore:
 
 def _flag(options: Mapping[str, str], key: str) -> bool | None:
     value = options.get(key)
-    if value is None:
-        return None
-    truth = lenient_truth(str(value))
-    if truth is None:
-        raise InvalidInputError(f"storage option {key!r} must be 'true' or 'false', not {value!r}")
-    return truth
+    return None if value is None else flag_option(key, value)
 
 
 def _memory_store(session: object | None) -> MemoryStore:

@@ -1,4 +1,4 @@
-"""What is read and written through a store: how often, and how many bytes."""
+"""Counts of the reads and writes through a store, and of their bytes."""
 
 from __future__ import annotations
 
@@ -11,11 +11,10 @@ __all__ = ["IOCounter", "IOStats"]
 class IOStats:
     """Reads and writes of a dataset since some moment.
 
-    Of cloud stores and files that are not mapped, requests count as they are made: near ranges are fetched together,
-    with what lies between them. Of memory-mapped files (and of memory) a range counts when a reader asks for it; which
-    of its memory pages the system then loads is not known. A reader that keeps a buffer of such a file, as random
-    access does with the buffers of pages it has looked at, does not ask for it again. Listings and questions whether
-    something exists do not count.
+    For cloud stores and files that are not mapped, each request counts once: near ranges are fetched in one request,
+    with the bytes between them. For memory-mapped files (and memory) each range counts when a reader asks for it. Which
+    of its memory pages the system loads then is not known. A reader that keeps a buffer of such a file does not ask for
+    it again; random access keeps the buffers of pages it has used. Listings and existence checks do not count.
 
     Attributes
     ----------
@@ -36,13 +35,13 @@ class IOStats:
 
 
 class IOCounter:
-    """Counts for all that is opened through a store; the inputs and outputs add to it themselves.
+    """Counter of everything that is opened through a store; inputs and outputs add to it.
 
-    Besides what `IOStats` has there is ``joined_reads``: ranges that were asked for and did not become reads of their
-    own, as they were fetched together with others.
+    Besides the numbers of `IOStats` it has ``joined_reads``: the number of ranges that did not become reads of their
+    own, because they were fetched together with others.
 
-    The numbers are plain integers, added to without a call in between, so that threads need no lock. A copy in another
-    process starts from nothing.
+    The numbers are plain integers and are increased without a call in between, so threads need no lock. A copy in
+    another process starts from zero.
     """
 
     __slots__ = ("joined_reads", "read_bytes", "read_iops", "write_iops", "written_bytes")
@@ -58,21 +57,21 @@ class IOCounter:
         return IOCounter, ()
 
     def add_read(self, size: int) -> None:
-        """Count a read of so many bytes."""
+        """Count a read of `size` bytes."""
         self.read_iops += 1
         self.read_bytes += size
 
     def add_write(self, size: int) -> None:
-        """Count a write of so many bytes."""
+        """Count a write of `size` bytes."""
         self.write_iops += 1
         self.written_bytes += size
 
     def snapshot(self) -> IOStats:
-        """The counts since the store was opened, or since the last `incremental`."""
+        """Return the counts since the store was opened, or since the last `incremental`."""
         return IOStats(self.read_iops, self.read_bytes, self.write_iops, self.written_bytes)
 
     def incremental(self) -> IOStats:
-        """The same, and counting starts again from nothing."""
+        """Return the counts like `snapshot`, and start again from zero."""
         counted = self.read_iops, self.read_bytes, self.write_iops, self.written_bytes
         self.read_iops = self.read_bytes = self.write_iops = self.written_bytes = 0
         return IOStats(*counted)

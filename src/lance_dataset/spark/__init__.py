@@ -15,9 +15,9 @@ except ImportError as error:
     ) from error
 del _Filter
 
-from .save_modes import translate_save_modes  # noqa: E402 - after the check that there is a PySpark
-from .source import LanceDataSource  # noqa: E402
-from .take import take_rows  # noqa: E402
+from lance_dataset.spark.save_modes import translate_save_modes  # noqa: E402 - after the check that PySpark is installed
+from lance_dataset.spark.source import LanceDataSource  # noqa: E402
+from lance_dataset.spark.take import take_rows  # noqa: E402
 
 __all__ = ["LanceDataSource", "take_rows"]
 

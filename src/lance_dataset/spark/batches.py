@@ -1,4 +1,4 @@
-"""Batches of one layout into batches of another, exactly: a value that does not fit is an error naming the column."""
+"""Lossless conversion of batches between layouts: a value that does not fit is an error that names the column."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ __all__ = ["check_storable", "conform_batch", "contains_type"]
 
 
 def conform_batch(batch: pa.RecordBatch, schema: pa.Schema, purpose: str) -> pa.RecordBatch:
-    """The columns of `schema` out of `batch`, cast without loss.
+    """Select the columns of `schema` from `batch` and cast them without loss.
 
     Parameters
     ----------
     batch
-        Has all columns of `schema`, in any order, other columns are dropped.
+        Has all columns of `schema`, in any order. Other columns are dropped.
     schema
-        The wanted layout.
+        Schema of the result.
     purpose
-        ``"read into Spark"`` or the like, for messages.
+        ``"read into Spark"`` or the like, for error messages.
 
     Raises
     ------
@@ -52,7 +52,7 @@ def _conform(array: pa.Array, field: pa.Field, purpose: str) -> pa.Array:
 
 
 def _with_micros(arrow: pa.DataType) -> pa.DataType:
-    """Times of day in microseconds: what Spark can hold; casting through it finds values that are finer."""
+    """Return the type with times of day in microseconds, the unit of Spark; casting through it finds finer values."""
     if pa.types.is_time64(arrow):
         return pa.time64("us")
     if pa.types.is_struct(arrow):
@@ -66,7 +66,7 @@ def _with_micros(arrow: pa.DataType) -> pa.DataType:
 
 
 def contains_type(arrow: pa.DataType, test: object) -> bool:
-    """Whether the type, or a type nested in it, passes `test`."""
+    """Return True if the type, or a type nested in it, passes `test`."""
     assert callable(test)
     return bool(test(arrow)) or any(contains_type(child.type, test) for child in _children(arrow))
 
@@ -78,21 +78,21 @@ def _children(arrow: pa.DataType) -> Sequence[pa.Field]:
 
 
 def check_storable(batch: pa.RecordBatch, null_structs: bool) -> None:
-    """Refuse nulls where the schema or the file version has no room for them.
+    """Raise if the batch has nulls where the schema or the file version has no room for them.
 
     Parameters
     ----------
     batch
         Data in the layout of the dataset.
     null_structs
-        Whether the file version stores null structs.
+        True if the file version stores null structs.
 
     Raises
     ------
     SchemaError
-        A null in a column, or nested field, that is not nullable.
+        A column or nested field that is not nullable has a null.
     UnsupportedError
-        A null struct that would be read back as a struct of nulls.
+        A null struct would be read back as a struct of nulls.
     """
     for field, array in zip(batch.schema, batch.columns, strict=True):
         if _may_fail(field, null_structs):

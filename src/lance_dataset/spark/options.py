@@ -1,4 +1,4 @@
-"""Options of ``spark.read`` and ``df.write``: text in, checked values out."""
+"""Options of ``spark.read`` and ``df.write``, parsed from text and checked."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from lance_dataset.errors import InvalidInputError, nearest_name_hint
-from lance_dataset.io.truth import strict_truth
+from lance_dataset.util import strict_bool
 
 __all__ = ["ReadOptions", "WriteOptions", "storage_options_text"]
 
@@ -29,24 +29,24 @@ _BATCH_SIZE = 8192
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """How to read a dataset.
+    """Options for reading a dataset.
 
     Attributes
     ----------
     uri
-        The dataset.
+        Path or URI of the dataset.
     version
-        Version number or tag; None is the newest.
+        Version number or tag; None for the newest version.
     columns
-        Columns to read, in this order; None is all.
+        Columns to read, in this order; None for all.
     filter
         Filter in Lance's SQL dialect.
     batch_size
-        Most rows of one Arrow batch.
+        Maximum number of rows in an Arrow batch.
     num_partitions, rows_per_partition
-        How many Spark partitions, or how large; at most one of the two is set.
+        Number of Spark partitions, or rows in each; at most one of the two is set.
     pushdown
-        Whether Spark may hand filters of the query to Lance.
+        True if Spark may push filters of the query down to Lance.
     storage_options
         Settings of the object store, as sorted pairs.
     """
@@ -63,7 +63,7 @@ class ReadOptions:
 
     @classmethod
     def parse(cls, options: Mapping[str, str]) -> ReadOptions:
-        """Check the options of ``spark.read``; raises InvalidInputError."""
+        """Parse and check the options of ``spark.read``; raises InvalidInputError."""
         _refuse_unknown(options, _READ_NAMES, "read")
         parsed = cls(
             uri=_path(options, "load"),
@@ -83,18 +83,18 @@ class ReadOptions:
 
 @dataclass(frozen=True)
 class WriteOptions:
-    """How to write a dataset.
+    """Options for writing a dataset.
 
     Attributes
     ----------
     uri
-        The dataset.
+        Path or URI of the dataset.
     data_storage_version
-        File format version such as ``"2.1"``; None keeps that of the dataset or takes the default.
+        File format version such as ``"2.1"``; None for that of the dataset, or the default for a new one.
     max_rows_per_file
-        Most rows of one data file.
+        Maximum number of rows in a data file.
     if_exists
-        ``"error"`` or ``"ignore"``: only create, and what to do when the dataset is there already. None for the
+        ``"error"`` or ``"ignore"``: only create the dataset, and raise or skip the write if it exists. None for the
         modes append and overwrite.
     storage_options
         Settings of the object store, as sorted pairs.
@@ -108,7 +108,7 @@ class WriteOptions:
 
     @classmethod
     def parse(cls, options: Mapping[str, str]) -> WriteOptions:
-        """Check the options of ``df.write``; raises InvalidInputError."""
+        """Parse and check the options of ``df.write``; raises InvalidInputError."""
         _refuse_unknown(options, _WRITE_NAMES, "write")
         if_exists = options.get("if_exists")
         if if_exists is not None and if_exists not in ("error", "ignore"):
@@ -123,7 +123,7 @@ class WriteOptions:
 
 
 def storage_options_text(options: Mapping[str, str] | None) -> tuple[tuple[str, str], ...]:
-    """Storage options of a Python call in the hashable form that the option classes hold."""
+    """Convert storage options of a Python call to the hashable form that the option classes hold."""
     return tuple(sorted((str(key), str(value)) for key, value in (options or {}).items()))
 
 
@@ -155,7 +155,7 @@ def _positive(options: Mapping[str, str], name: str) -> int | None:
 
 def _truth(options: Mapping[str, str], name: str) -> bool:
     text = options.get(name, "false")
-    truth = strict_truth(text.lower())
+    truth = strict_bool(text.lower())
     if truth is None:
         raise InvalidInputError(f"The option {name!r} must be true or false, not {text!r}")
     return truth
@@ -168,20 +168,20 @@ def _version(text: str | None) -> int | str | None:
 
 
 def _columns(text: str | None) -> tuple[str, ...] | None:
-    """A JSON list of names, or names with commas between them."""
+    """Parse a JSON list of names, or names separated by commas."""
     if text is None:
         return None
     if text.lstrip().startswith("["):
         try:
             names = json.loads(text)
         except ValueError as error:
-            raise InvalidInputError(f"The option 'columns' is no JSON list of names: {text!r} ({error})") from error
+            raise InvalidInputError(f"The option 'columns' is not a JSON list of names: {text!r} ({error})") from error
         if not all(isinstance(name, str) for name in names):
             raise InvalidInputError(f"The option 'columns' must hold names only: {text!r}")
     else:
         names = [name.strip() for name in text.split(",")]
     if not names or not all(names):
-        raise InvalidInputError(f"The option 'columns' holds no name or an empty one: {text!r}")
+        raise InvalidInputError(f"The option 'columns' has no names or an empty one: {text!r}")
     if len(set(names)) < len(names):
         raise InvalidInputError(f"The option 'columns' names a column twice: {text!r}")
     return tuple(names)
@@ -193,7 +193,7 @@ def _storage_options(text: str | None) -> tuple[tuple[str, str], ...]:
     try:
         parsed = json.loads(text)
     except ValueError as error:
-        raise InvalidInputError(f"The option 'storage_options' is no JSON object ({error})") from error
+        raise InvalidInputError(f"The option 'storage_options' is not a JSON object ({error})") from error
     if not isinstance(parsed, dict):
         raise InvalidInputError("The option 'storage_options' must be a JSON object of names and values")
     return storage_options_text(parsed)

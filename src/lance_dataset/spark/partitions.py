@@ -1,4 +1,4 @@
-"""Cutting a dataset into Spark partitions: equal shares of the rows, whatever the sizes of the fragments."""
+"""Partitioning of a dataset for Spark: equal shares of the rows, whatever the sizes of the fragments."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from pyspark.sql.datasource import InputPartition
 
-from .options import ReadOptions
+from lance_dataset.spark.options import ReadOptions
 
 __all__ = ["RowPartition", "RowSlice", "partition_count", "plan_partitions"]
 
@@ -28,16 +28,16 @@ class RowSlice:
 
 @dataclass(frozen=True)
 class RowPartition(InputPartition):
-    """What one Spark task reads."""
+    """Input of one Spark task."""
 
     slices: tuple[RowSlice, ...]
 
 
 def partition_count(rows: int, options: ReadOptions) -> int:
-    """How many partitions `rows` rows are cut into.
+    """Return the number of partitions for `rows` rows.
 
-    Without options: enough for every core of this machine as long as the shares are worth a task, and no share larger
-    than half a million rows, so that a cluster is used as well.
+    Without options, there are enough partitions for every core of this machine, unless the shares would be too small
+    to be worth a task. No share exceeds half a million rows, so that a cluster is used too.
     """
     if options.num_partitions:
         wanted = options.num_partitions
@@ -50,7 +50,7 @@ def partition_count(rows: int, options: ReadOptions) -> int:
 
 
 def plan_partitions(sizes: Sequence[tuple[int, int]], count: int) -> list[RowPartition]:
-    """Cut fragments, laid end to end, into `count` shares that differ by one row at most.
+    """Cut fragments, laid end to end, into `count` shares that differ by at most one row.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ def plan_partitions(sizes: Sequence[tuple[int, int]], count: int) -> list[RowPar
     Returns
     -------
     list of RowPartition
-        In the order of the rows. Shares may be empty only when there are fewer rows than partitions.
+        Partitions in row order. Shares are empty only if there are fewer rows than partitions.
     """
     total = sum(rows for _, rows in sizes)
     bounds = [total * i // count for i in range(count + 1)]

@@ -1,6 +1,6 @@
-"""Spark filters to Lance's SQL, only where both mean exactly the same; everything else stays with Spark.
+"""Translation of Spark filters to Lance SQL where both mean exactly the same; Spark evaluates all other filters.
 
-Each translation is exact in three-valued logic, not only for rows that pass, so that NOT may be put in front of it.
+Each translation is exact in three-valued logic, not only for rows that pass. So NOT may be put in front of it.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _TEXT_TESTS: dict[type, str] = {
 
 
 def translate(condition: Any, schema: pa.Schema) -> str | None:
-    """Lance SQL for a Spark filter.
+    """Translate a Spark filter to Lance SQL.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ def translate(condition: Any, schema: pa.Schema) -> str | None:
     Returns
     -------
     str or None
-        None when there is no filter text of exactly the same meaning.
+        None if no filter text has exactly the same meaning.
     """
     if isinstance(condition, ds.Not):
         inner = translate(condition.child, schema)
@@ -74,7 +74,7 @@ def _with_value(condition: Any, column: str, arrow: pa.DataType) -> str | None:
         texts = [_literal(value, arrow) for value in condition.value]
         if not texts or None in texts:
             return None
-        if pa.types.is_floating(arrow):  # lists may be looked up by hash, which tells -0.0 from 0.0
+        if pa.types.is_floating(arrow):  # lists may be looked up by hash, which distinguishes -0.0 from 0.0
             return "(" + " OR ".join(f"{column} = {text}" for text in texts) + ")"
         return f"{column} IN ({', '.join(text for text in texts if text is not None)})"
     function = _TEXT_TESTS.get(type(condition))
@@ -96,14 +96,14 @@ def _comparison(column: str, operator: str, value: Any, arrow: pa.DataType) -> s
     compared = f"{column} {operator} {text}"
     if not pa.types.is_floating(arrow) or operator == "=":
         return compared
-    # In Spark NaN is larger than every number; say so instead of trusting that the engine below thinks alike.
+    # In Spark NaN is larger than every number. Say so explicitly instead of relying on the engine below.
     if operator.startswith(">"):
         return f"({compared} OR isnan({column}))"
     return f"({compared} AND NOT isnan({column}))"
 
 
 def _locate(path: tuple[str, ...], schema: pa.Schema) -> tuple[str, pa.DataType] | None:
-    """The quoted name and the type of a column or a field of a struct."""
+    """Return the quoted name and the type of a column or a field of a struct."""
     arrow: pa.DataType = pa.struct(list(schema))
     for name in path:
         if not pa.types.is_struct(arrow) or "`" in name or not name or arrow.get_field_index(name) < 0:
@@ -123,7 +123,7 @@ def _is_bytes(arrow: pa.DataType) -> bool:
 
 
 def _literal(value: Any, arrow: pa.DataType) -> str | None:
-    """The value as a literal that Lance compares with the column as it is, or None."""
+    """Return the value as a literal that Lance compares with the column without a cast, or None."""
     for test, write in _WRITERS:
         if test(arrow):
             return write(value, arrow)
@@ -141,7 +141,7 @@ def _integer(value: Any, arrow: pa.DataType) -> str | None:
         return None
     bits = arrow.bit_width
     low, high = (-(2 ** (bits - 1)), 2 ** (bits - 1)) if pa.types.is_signed_integer(arrow) else (0, 2**bits)
-    # The smallest of all is spelled with a number that is one too large for its type.
+    # The smallest integer is spelled with a number that is one too large for its type.
     return str(value) if low < value < high or (value == low == 0) else None
 
 
@@ -181,7 +181,7 @@ def _date(value: Any, arrow: pa.DataType) -> str | None:
 
 
 def _timestamp(value: Any, arrow: pa.DataType) -> str | None:
-    """Moments in UTC, only those that the unit of the column holds exactly."""
+    """Return a literal of a UTC timestamp, or None if the unit of the column does not hold it exactly."""
     if not isinstance(value, datetime.datetime) or (arrow.tz is not None and arrow.tz not in _UTC_NAMES):
         return None
     if (value.tzinfo is None) != (arrow.tz is None):

@@ -1,4 +1,4 @@
-"""Reading: the plan is made once in the driver, tasks scan slices of fragments of one version."""
+"""Reading: the driver plans once, and tasks scan slices of fragments of one version."""
 
 from __future__ import annotations
 
@@ -9,13 +9,12 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from lance_dataset.errors import FieldNotFoundError, SchemaError, nearest_name_hint
-
-from .batches import conform_batch
-from .options import ReadOptions
-from .partitions import RowPartition, RowSlice, partition_count, plan_partitions
-from .pushdown import translate
-from .snapshot import Snapshot
-from .types import arrow_schema, spark_schema
+from lance_dataset.spark.batches import conform_batch
+from lance_dataset.spark.options import ReadOptions
+from lance_dataset.spark.partitions import RowPartition, RowSlice, partition_count, plan_partitions
+from lance_dataset.spark.pushdown import translate
+from lance_dataset.spark.snapshot import Snapshot
+from lance_dataset.spark.types import arrow_schema, spark_schema
 
 __all__ = ["LanceReader", "PushdownReader", "select_fields"]
 
@@ -23,12 +22,12 @@ _ROW_COLUMNS = {"_rowid", "_rowaddr"}
 
 
 def select_fields(schema: pa.Schema, columns: Iterable[str] | None) -> pa.Schema:
-    """The fields of the asked columns; ``_rowid`` and ``_rowaddr`` may be asked for, they are bigint in Spark.
+    """Return the requested fields. ``_rowid`` and ``_rowaddr`` are allowed too; they are bigint in Spark.
 
     Raises
     ------
     FieldNotFoundError
-        A name that the dataset does not have.
+        The dataset has no column of that name.
     """
     if columns is None:
         return schema
@@ -49,13 +48,13 @@ class LanceReader(DataSourceReader):
     Parameters
     ----------
     snapshot
-        What to read.
+        Version to read.
     dataset
-        The same, opened; used for planning only.
+        The same version, opened; used for planning only.
     options
         Options of ``spark.read``.
     schema
-        The Spark schema to deliver: that of the data source, or one given by the user, which may leave out columns.
+        Spark schema to deliver: that of the data source, or one given by the user, which may omit columns.
     """
 
     def __init__(self, snapshot: Snapshot, dataset: Any, options: ReadOptions, schema: Any) -> None:
@@ -68,7 +67,7 @@ class LanceReader(DataSourceReader):
         _check_types(schema, select_fields(dataset.schema, schema.fieldNames()))
 
     def partitions(self) -> list[InputPartition]:
-        """Equal shares of the rows, in their order."""
+        """Return equal shares of the rows, in row order."""
         rows = sum(size for _, size in self._sizes)
         return list(plan_partitions(self._sizes, partition_count(rows, self.options)))
 
@@ -97,14 +96,14 @@ class LanceReader(DataSourceReader):
 
 
 class PushdownReader(LanceReader):
-    """A reader that takes over filters of the query; a class of its own because Spark asks whether the method is there.
+    """Reader that accepts filters of the query; a separate class because Spark checks whether the method exists.
 
-    Only made when the user asks for it: Spark keeps the outcome of the last pushdown with the loaded relation and uses
-    it for every other scan of that relation too, with other filters or none.
+    It is used only on request, because Spark keeps the outcome of the last pushdown with the loaded relation. Spark
+    then uses it for every other scan of that relation, even with other filters or none.
     """
 
     def pushFilters(self, filters: list[Any]) -> Iterable[Any]:
-        """Take over the filters that Lance evaluates exactly like Spark; return the others."""
+        """Accept the filters that Lance evaluates exactly like Spark; return the others."""
         rest = []
         for condition in filters:
             text = translate(condition, self._dataset_schema)
@@ -116,7 +115,7 @@ class PushdownReader(LanceReader):
 
 
 def _check_types(wanted: Any, fields: pa.Schema) -> None:
-    """A schema given by the user must name the types that the columns have in Spark."""
+    """Check that a schema given by the user has the Spark types of the columns."""
     for asked, found in zip(wanted.fields, spark_schema(fields).fields, strict=True):
         if asked.dataType.simpleString() != found.dataType.simpleString():
             raise SchemaError(

@@ -1,9 +1,9 @@
 """The save modes ``error`` and ``ignore``, which Spark refuses for every data source written in Python.
 
-Spark passes only ``append`` and ``overwrite`` on to such a source; for the others it raises
-UNSUPPORTED_DATA_SOURCE_SAVE_MODE before the source is asked. So ``DataFrameWriter.save`` is wrapped: for the format
-lance, and for nothing else, these two modes become an append with the option ``if_exists``, and the source does the
-rest when it plans and when it commits. Clients of Spark Connect can give that option themselves.
+Spark passes only ``append`` and ``overwrite`` to such a source. For other modes it raises
+UNSUPPORTED_DATA_SOURCE_SAVE_MODE before it calls the source. So ``DataFrameWriter.save`` is wrapped: for the format
+lance only, these two modes become an append with the option ``if_exists``. The source applies the option when it plans
+and when it commits. Clients of Spark Connect can set the option themselves.
 """
 
 from __future__ import annotations

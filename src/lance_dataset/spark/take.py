@@ -9,12 +9,11 @@ import pyarrow as pa
 from pyspark.sql import types as T
 
 from lance_dataset.errors import FieldNotFoundError, InvalidInputError, SchemaError, nearest_name_hint
-
-from .batches import conform_batch
-from .options import storage_options_text
-from .reader import select_fields
-from .snapshot import Snapshot, pin
-from .types import arrow_schema, spark_schema
+from lance_dataset.spark.batches import conform_batch
+from lance_dataset.spark.options import storage_options_text
+from lance_dataset.spark.reader import select_fields
+from lance_dataset.spark.snapshot import Snapshot, pin
+from lance_dataset.spark.types import arrow_schema, spark_schema
 
 __all__ = ["take_rows"]
 
@@ -28,34 +27,34 @@ def take_rows(
     version: int | str | None = None,
     storage_options: Mapping[str, str] | None = None,
 ) -> Any:
-    """Add columns of a Lance dataset to a DataFrame of row numbers, in the tasks, with random access.
+    """Add columns of a Lance dataset to a DataFrame of row numbers; the tasks read them by random access.
 
     Parameters
     ----------
     rows
         A Spark DataFrame with a column of integers.
     uri
-        The dataset.
+        Path or URI of the dataset.
     column
         Name of the column of row numbers: 0-based positions among the rows of the dataset, as in `LanceDataset.take`.
         They may repeat and come in any order, but not be null.
     columns
-        Columns to fetch; all when None.
+        Columns to fetch; None for all.
     version
-        Version number or tag; the newest when None. It is fixed here, so that all tasks read the same version.
+        Version number or tag; None for the newest. It is pinned here, so that all tasks read the same version.
     storage_options
         Settings of the object store.
 
     Returns
     -------
     pyspark.sql.DataFrame
-        The columns of `rows`, then the fetched ones, in the order of the rows; lazy like any DataFrame.
+        Columns of `rows`, then the fetched ones, in the order of the rows; lazy like any DataFrame.
 
     Raises
     ------
     FieldNotFoundError, SchemaError
-        A column that is not there, is no integer, or would be there twice. Row numbers that are null or outside the
-        dataset fail in the task that meets them.
+        A column does not exist, is not an integer column, or would occur twice. Row numbers that are null or out of
+        range fail in the task that reads them.
     """
     _check_number_column(rows.schema, column)
     snapshot, dataset = pin(uri, version, storage_options_text(storage_options))
@@ -63,7 +62,7 @@ def take_rows(
     for name in fetched.fieldNames():
         if name in rows.columns:
             raise SchemaError(
-                f"The column {name!r} is in the row numbers and in the dataset; rename one or choose columns"
+                f"The column {name!r} is both in the row numbers and in the dataset; rename one or choose columns"
             )
     schema = T.StructType([*rows.schema.fields, *fetched.fields])
     return rows.mapInArrow(_fetcher(snapshot, column, arrow_schema(fetched)), schema)
@@ -85,7 +84,7 @@ def _fetcher(
         for batch in batches:
             numbers = batch.column(column)
             if numbers.null_count:
-                raise InvalidInputError(f"Column {column!r} holds null, which is no row number")
+                raise InvalidInputError(f"Column {column!r} holds null, which is not a row number")
             table = dataset.take(numbers.cast(pa.int64()).to_pylist(), columns=target.names).combine_chunks()
             for fetched in _one_batch(table):
                 found = conform_batch(fetched, target, "read into Spark")

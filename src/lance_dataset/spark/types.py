@@ -1,6 +1,6 @@
-"""Spark types and Arrow types, both ways.
+"""Conversion between Spark types and Arrow types.
 
-Reading: every Arrow type of a Lance column has one Spark type that holds all its values, or is refused by name.
+Reading: every Arrow type of a Lance column has one Spark type that holds all its values, or is refused with an error.
 Writing: every Spark type has one Arrow type, the layout in which Spark exchanges it.
 """
 
@@ -15,7 +15,7 @@ from lance_dataset.errors import UnsupportedError
 
 __all__ = ["FIXED_SIZE_KEY", "arrow_field", "arrow_schema", "spark_field", "spark_schema", "spark_type"]
 
-#: Key of Spark's column metadata that tells the length of the lists of a fixed-size list column (vectors).
+#: Key of Spark's column metadata with the list length of a fixed-size list column (vectors).
 FIXED_SIZE_KEY = "arrow.fixed-size-list.size"
 
 _BLOB_KEY = b"lance-encoding:blob"
@@ -54,7 +54,7 @@ _MAX_PRECISION = 38
 
 
 def spark_schema(schema: pa.Schema) -> Any:
-    """The Spark schema (a StructType) in which a dataset of this Arrow schema is read.
+    """Return the Spark schema (a StructType) for reading a dataset of this Arrow schema.
 
     Raises
     ------
@@ -65,13 +65,13 @@ def spark_schema(schema: pa.Schema) -> Any:
 
 
 def spark_field(field: pa.Field) -> Any:
-    """The Spark column (a StructField) of an Arrow column."""
+    """Return the Spark column (a StructField) of an Arrow column."""
     metadata = {FIXED_SIZE_KEY: field.type.list_size} if pa.types.is_fixed_size_list(field.type) else None
     return T.StructField(field.name, spark_type(field, field.name), field.nullable, metadata)
 
 
 def spark_type(field: pa.Field, path: str) -> Any:
-    """The Spark type of an Arrow field; `path` is its full name for messages."""
+    """Return the Spark type of an Arrow field; `path` is its full name for error messages."""
     arrow = _storage_type(field, path)
     found = _FROM_ARROW.get(arrow)
     if found is not None:
@@ -108,7 +108,7 @@ def _nested_spark_type(arrow: pa.DataType, path: str) -> Any:
 
 
 def _storage_type(field: pa.Field, path: str) -> pa.DataType:
-    """The type without its extension; refuses columns whose storage would be misleading."""
+    """Return the type without its extension; refuse columns whose storage type would be misleading."""
     metadata = field.metadata or {}
     if metadata.get(_BLOB_KEY) == b"true":
         raise UnsupportedError(_refusal(path, "a blob column, which is read by take_blobs"))
@@ -140,7 +140,7 @@ def _is_view(arrow: pa.DataType) -> bool:
 
 
 def arrow_schema(schema: Any) -> pa.Schema:
-    """The Arrow schema in which Spark exchanges a StructType; timestamps are in UTC.
+    """Return the Arrow schema in which Spark exchanges a StructType; timestamps are in UTC.
 
     Raises
     ------
@@ -151,7 +151,7 @@ def arrow_schema(schema: Any) -> pa.Schema:
 
 
 def arrow_field(field: Any, path: str) -> pa.Field:
-    """The Arrow field of a Spark StructField."""
+    """Return the Arrow field of a Spark StructField."""
     return pa.field(field.name, _arrow_type(field.dataType, path), field.nullable)
 
 

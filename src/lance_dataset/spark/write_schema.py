@@ -1,4 +1,4 @@
-"""The Arrow schema in which the data of a Spark DataFrame is stored."""
+"""Arrow schema in which the data of a Spark DataFrame is stored."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ from typing import Any
 import pyarrow as pa
 
 from lance_dataset.errors import InvalidInputError, SchemaError, UnsupportedError, nearest_name_hint
-
-from .batches import contains_type
-from .types import FIXED_SIZE_KEY, arrow_field, spark_type
+from lance_dataset.spark.batches import contains_type
+from lance_dataset.spark.types import FIXED_SIZE_KEY, arrow_field, spark_type
 
 __all__ = ["appended_schema", "check_maps", "created_schema", "fill_missing", "stores_null_structs"]
 
@@ -24,10 +23,10 @@ _WIDER = {
 
 
 def created_schema(schema: Any) -> pa.Schema:
-    """The schema of a new dataset.
+    """Return the schema of a new dataset.
 
-    Like Spark's own file formats, all columns are made nullable. A column of arrays whose Spark metadata has the key
-    ``arrow.fixed-size-list.size`` becomes a fixed-size list: a vector column.
+    As in Spark's own file formats, all columns become nullable. A column of arrays whose Spark metadata has the key
+    ``arrow.fixed-size-list.size`` becomes a fixed-size list, which is a vector column.
     """
     return pa.schema([_created_field(field) for field in schema.fields])
 
@@ -38,19 +37,19 @@ def _created_field(field: Any) -> pa.Field:
     stored = _nullable(arrow.type)
     if size is not None:
         if not pa.types.is_list(stored):
-            raise SchemaError(f"Column {field.name!r} has the metadata {FIXED_SIZE_KEY!r} but is no array")
+            raise SchemaError(f"Column {field.name!r} has the metadata {FIXED_SIZE_KEY!r} but is not an array")
         try:
             length = int(size)
         except (TypeError, ValueError):
             length = 0
         if length <= 0:
-            raise InvalidInputError(f"Column {field.name!r}: the metadata {FIXED_SIZE_KEY!r} is {size!r}, no length")
+            raise InvalidInputError(f"Column {field.name!r}: the metadata {FIXED_SIZE_KEY!r} is {size!r}, not a length")
         stored = pa.list_(pa.field("item", stored.value_type), length)
     return pa.field(field.name, stored)
 
 
 def _nullable(arrow: pa.DataType) -> pa.DataType:
-    """The type with every nested field nullable, except the keys of maps; items of lists get their usual name."""
+    """Return the type with every nested field nullable except map keys; list items get their usual name."""
     if pa.types.is_struct(arrow):
         return pa.struct([pa.field(child.name, _nullable(child.type)) for child in arrow])
     if pa.types.is_map(arrow):
@@ -61,7 +60,7 @@ def _nullable(arrow: pa.DataType) -> pa.DataType:
 
 
 def appended_schema(schema: Any, stored: pa.Schema) -> pa.Schema:
-    """The schema of files appended to a dataset: that of the dataset, if the data fits it.
+    """Return the schema of files appended to a dataset; it is that of the dataset, if the data fits it.
 
     Columns are matched by name. A column that the data lacks is filled with nulls. A column must have the Spark type
     in which it is read back, or a narrower integer or floating type.
@@ -69,7 +68,7 @@ def appended_schema(schema: Any, stored: pa.Schema) -> pa.Schema:
     Raises
     ------
     SchemaError
-        An unknown column, one of another type, or a missing one that is not nullable.
+        A column is unknown or has the wrong type, or a missing column is not nullable.
     """
     for field in schema.fields:
         index = stored.get_field_index(field.name)
@@ -97,7 +96,7 @@ def _check_type(field: Any, stored: pa.Field) -> None:
 
 
 def fill_missing(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """The batch with columns of nulls where it lacks columns of `schema`."""
+    """Return the batch, with columns of nulls for the columns of `schema` that it lacks."""
     missing = [field for field in schema if field.name not in batch.schema.names]
     if not missing:
         return batch
@@ -106,7 +105,7 @@ def fill_missing(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
 
 
 def check_maps(schema: pa.Schema, version: str) -> None:
-    """Raise UnsupportedError when there is a map column and the file version has no maps."""
+    """Raise UnsupportedError if there is a map column and the file version does not support maps."""
     if _number(version) >= _FIRST_WITH_MAPS:
         return
     for field in schema:
@@ -118,7 +117,7 @@ def check_maps(schema: pa.Schema, version: str) -> None:
 
 
 def stores_null_structs(version: str) -> bool:
-    """Whether files of this version tell a null struct from a struct of nulls."""
+    """Return True if files of this version distinguish a null struct from a struct of nulls."""
     return _number(version) >= _FIRST_WITH_NULL_STRUCTS
 
 

@@ -1,4 +1,4 @@
-"""Writing: tasks write data files, the driver makes one commit out of the messages of the successful tasks."""
+"""Writing: tasks write data files, and the driver commits the messages of the successful tasks once."""
 
 from __future__ import annotations
 
@@ -12,33 +12,38 @@ from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
 from lance_dataset import LanceDataset, LanceOperation, write_dataset
 from lance_dataset.errors import AlreadyExistsError, InvalidInputError
-from lance_dataset.file.versions import resolve_version
+from lance_dataset.file import resolve_version
 from lance_dataset.fragment import FragmentMetadata, remove_uncommitted, write_fragments
-
-from .batches import check_storable, conform_batch
-from .options import WriteOptions
-from .snapshot import newest_or_none
-from .write_schema import appended_schema, check_maps, created_schema, fill_missing, stores_null_structs
+from lance_dataset.spark.batches import check_storable, conform_batch
+from lance_dataset.spark.options import WriteOptions
+from lance_dataset.spark.snapshot import newest_or_none
+from lance_dataset.spark.write_schema import (
+    appended_schema,
+    check_maps,
+    created_schema,
+    fill_missing,
+    stores_null_structs,
+)
 
 __all__ = ["FragmentsMessage", "LanceWriter", "WritePlan", "plan_write"]
 
 
 @dataclass(frozen=True)
 class WritePlan:
-    """Everything a task and the commit have to know; decided once, in the driver, before the first task.
+    """Plan of a write for the tasks and the commit; made once, in the driver, before the first task.
 
     Attributes
     ----------
     options
         Options of ``df.write``.
     action
-        ``"create"`` when there was no dataset; ``"skip"`` when there was one and the mode is ignore.
+        ``"create"`` if the dataset did not exist; ``"skip"`` if it existed and the mode is ignore.
     schema
         Arrow schema of the data files.
     data_storage_version
         File format version.
     read_version
-        Version of the dataset that the plan was made on, 0 when there was none.
+        Version of the dataset that the plan is based on; 0 if it did not exist.
     """
 
     options: WriteOptions
@@ -49,19 +54,19 @@ class WritePlan:
 
     @property
     def store_settings(self) -> dict[str, str] | None:
-        """Storage options as the calls of the package take them."""
+        """Storage options in the form that the package accepts."""
         return dict(self.options.storage_options) or None
 
 
 @dataclass(frozen=True)
 class FragmentsMessage(WriterCommitMessage):
-    """What a task wrote: the metadata of its fragments, as JSON texts."""
+    """Result of a task: the metadata of its fragments, as JSON texts."""
 
     fragments: tuple[str, ...]
 
 
 def plan_write(options: WriteOptions, schema: Any, overwrite: bool) -> WritePlan:
-    """Decide what a write does, given what is there.
+    """Plan a write for the current state of the dataset.
 
     Parameters
     ----------
@@ -70,21 +75,21 @@ def plan_write(options: WriteOptions, schema: Any, overwrite: bool) -> WritePlan
     schema
         Spark schema of the data.
     overwrite
-        Whether the mode is overwrite; otherwise it is append, or what ``if_exists`` says.
+        True if the mode is overwrite; otherwise it is append, or determined by ``if_exists``.
 
     Raises
     ------
     AlreadyExistsError
-        The mode is error and there is a dataset.
+        The mode is error and the dataset exists.
     InvalidInputError
-        Options that contradict each other or the dataset.
+        Options contradict each other or the dataset.
     SchemaError
         The data does not fit the dataset it is appended to.
     UnsupportedError
-        A column that cannot be stored in the file version.
+        A column cannot be stored in the file version.
     """
     if overwrite and options.if_exists:
-        raise InvalidInputError("The option 'if_exists' does not go with the mode overwrite")
+        raise InvalidInputError("The option 'if_exists' cannot be combined with the mode overwrite")
     existing = newest_or_none(options.uri, options.storage_options)
     if existing is None:
         return _new_content(options, "create", schema, options.data_storage_version, 0)
@@ -113,13 +118,13 @@ def _new_content(
 
 
 class LanceWriter(DataSourceArrowWriter):
-    """Writes data files in tasks; one atomic commit, or none."""
+    """Writer that writes data files in tasks, and then commits all of them atomically or none."""
 
     def __init__(self, plan: WritePlan) -> None:
         self.plan = plan
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> FragmentsMessage:
-        """Write the batches of one task as they come; nothing becomes visible."""
+        """Write the batches of one task as they arrive; nothing becomes visible."""
         plan = self.plan
         if plan.action == "skip":
             return FragmentsMessage(())
@@ -127,7 +132,7 @@ class LanceWriter(DataSourceArrowWriter):
         first = next(batches, None)
         if first is None:
             return FragmentsMessage(())
-        fragments: Any = write_fragments(
+        fragments = write_fragments(
             pa.RecordBatchReader.from_batches(plan.schema, _chained(first, batches)),
             plan.options.uri,
             schema=plan.schema,
@@ -147,7 +152,7 @@ class LanceWriter(DataSourceArrowWriter):
                 yield fitted
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Make all fragments visible at once, as one version."""
+        """Make all fragments visible together, as one version."""
         plan, fragments = self.plan, _fragments(messages)
         if plan.action == "skip" or (plan.action == "append" and not fragments):
             return
@@ -167,7 +172,7 @@ class LanceWriter(DataSourceArrowWriter):
         )
 
     def _create(self, messages: list[WriterCommitMessage | None], fragments: list[Any]) -> None:
-        """Commit version 1; a dataset that somebody else created meanwhile is never replaced."""
+        """Commit version 1; never replace a dataset that another writer created meanwhile."""
         options = self.plan.options
         if newest_or_none(options.uri, options.storage_options) is not None:
             if options.if_exists == "ignore":
@@ -186,7 +191,8 @@ class LanceWriter(DataSourceArrowWriter):
         )
 
     def _write_empty(self) -> None:
-        """A version without rows; there are no files that would tell the commit their version."""
+        """Write a version without rows; without files, the commit could not learn their version."""
+        assert self.plan.action != "skip"  # then nothing is committed
         write_dataset(
             self.plan.schema.empty_table(),
             self.plan.options.uri,
@@ -196,7 +202,7 @@ class LanceWriter(DataSourceArrowWriter):
         )
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Remove the files of the tasks that succeeded, unless a commit that seemed to fail has made them visible."""
+        """Remove the files of the tasks that succeeded, unless a commit that appeared to fail has made them visible."""
         visible = self._visible_paths()
         orphans = [
             fragment
@@ -207,7 +213,7 @@ class LanceWriter(DataSourceArrowWriter):
             remove_uncommitted(orphans, self.plan.options.uri, storage_options=self.plan.store_settings)
 
     def _visible_paths(self) -> set[str]:
-        """Data files of the versions that are newer than the one the plan was made on."""
+        """Return the data files of the versions that are newer than the planned one."""
         newest = newest_or_none(self.plan.options.uri, self.plan.options.storage_options)
         if newest is None:
             return set()

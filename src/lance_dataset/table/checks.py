@@ -1,4 +1,4 @@
-"""What a manifest must fulfil before anything is done with it."""
+"""Checks that a manifest must pass before it is used."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from lance_dataset._proto import file_pb2
 from lance_dataset.errors import CorruptFileError, UnsupportedError
-from lance_dataset.io.paths import safe_join
+from lance_dataset.io.base import safe_join
 from lance_dataset.table.flags import Feature
 from lance_dataset.table.fragment import (
     LEGACY_VERSION,
@@ -26,24 +26,24 @@ from lance_dataset.table.fragment_list import FragmentList
 
 __all__ = ["check_fields", "check_known_versions", "check_manifest", "is_mixture"]
 
-#: Files up to (0, 2) are of storage version 0.1, see `FragmentColumns.file_versions`.
+#: Files up to (0, 2) have storage version 0.1, see `FragmentColumns.file_versions`.
 _FIRST_VERSION_2 = 3
 
 
 def check_fields(fields: Iterable[file_pb2.Field], where: str) -> None:
-    """Refuse negative field ids; parents and duplicates are checked when the schema tree is built."""
+    """Raise an error if a field id is negative. Parents and duplicates are checked when the schema tree is built."""
     for message in fields:
         if message.id < 0:
             raise CorruptFileError(f"{where}: field {message.name!r} has the id {message.id}, ids start at 0")
 
 
 def check_known_versions(fragments: FragmentList, where: str) -> None:
-    """Refuse data files of versions that this release has never heard of.
+    """Raise an error if a data file has a version that this release does not know.
 
     Raises
     ------
     UnsupportedError
-        Naming the version.
+        A file version is unknown. The message names it.
     """
     columns = fragments.columns
     for major, minor in columns.distinct_versions:
@@ -62,10 +62,10 @@ def check_manifest(
     *,
     from_storage: bool = True,
 ) -> FragmentList:
-    """Check what a manifest says about its files.
+    """Check the files that a manifest lists.
 
-    What one fragment says of itself is checked when it is looked at first, as far as numbers of all fragments do not
-    tell.
+    The content of each fragment is checked when it is first accessed, unless the arrays over all fragments already show
+    a problem.
 
     Parameters
     ----------
@@ -78,23 +78,24 @@ def check_manifest(
     storage_version
         Storage version of the table.
     transaction_file
-        Name of the transaction file or nothing.
+        Name of the transaction file, or empty.
     where
         Name of the manifest, for error messages.
     from_storage
-        Whether the fragments were read; otherwise all that are not objects by now were checked in the version before.
+        True if the fragments were read from storage. Otherwise, all fragments that are not decoded objects were checked
+        in the version before.
 
     Returns
     -------
     FragmentList
-        The fragments, to be checked one by one.
+        The fragments, which check themselves on first access.
 
     Raises
     ------
     CorruptFileError
-        A contradiction to the format.
+        The manifest contradicts the format.
     UnsupportedError
-        A storage version or file version this release does not know.
+        This release does not know a storage version or file version.
     """
     file_version_numbers(storage_version)
     if transaction_file:
@@ -108,13 +109,13 @@ def check_manifest(
     check_file_versions(fragments, storage_version, mixed_allowed=mixed_allowed, where=where)
     checked = fragments.checked_by(partial(_check_fragment, where=where))
     if from_storage and (_has_odd_files(checked) or (checked.columns.deletion_types > max(DeletionFileType)).any()):
-        for _ in checked:  # find the one that is wrong
+        for _ in checked:  # find the wrong one
             pass
     return checked
 
 
 def _refuse(ids: NDArray[np.int64], wrong: NDArray[np.bool_], where: str, text: str) -> None:
-    """Refuse a list in which something is wrong with some fragments."""
+    """Raise an error if some fragments of a list are wrong."""
     if wrong.any():
         raise CorruptFileError(f"{where}: fragment {int(ids[wrong][0]) % (1 << 64)}: {text}")
 
@@ -127,29 +128,29 @@ def _check_rows(fragments: FragmentList, stable_row_ids: bool, where: str) -> No
     if (ids[1:] <= ids[:-1]).any():
         ordered = np.sort(ids)
         _refuse(ordered[1:], ordered[1:] == ordered[:-1], where, "occurs twice")
-    _refuse(ids, columns.physical_rows < 0, where, "claims more rows than there can be")
+    _refuse(ids, columns.physical_rows < 0, where, "claims more rows than possible")
     if stable_row_ids:
         text = "has no row ids; with stable row ids all fragments must have row ids"
         _refuse(ids, ~columns.has_row_ids, where, text)
     deleted, rows = columns.num_deleted_rows, columns.physical_rows
     too_many = (deleted < 0) | (rows > 0) & (deleted > rows)
     for position in np.flatnonzero(too_many)[:1].tolist():
-        text = f"{deleted[position]} of {rows[position]} rows are said to be deleted"
+        text = f"{deleted[position]} of {rows[position]} rows are listed as deleted"
         _refuse(ids, too_many, where, text)
 
 
 def _check_bases(fragments: FragmentList, base_ids: Set[int], where: str) -> None:
-    """Check that files lie in the table or in base paths that are listed."""
+    """Check that files are in the table or in listed base paths."""
     columns = fragments.columns
     known = np.array([-1, *base_ids], np.int64)
     lost = ~np.isin(columns.deletion_base_ids, known)
-    _refuse(columns.ids, lost, where, "its deletion file lies in a base path which is not listed")
+    _refuse(columns.ids, lost, where, "its deletion file is in a base path that is not listed")
     lost = ~np.isin(columns.file_base_ids, known)
-    _refuse(columns.ids[columns.file_owners], lost, where, "a data file lies in a base path which is not listed")
+    _refuse(columns.ids[columns.file_owners], lost, where, "a data file is in a base path that is not listed")
 
 
 def _has_odd_files(fragments: FragmentList) -> bool:
-    """Whether some data file has an unusual path, or lists of different lengths."""
+    """Return True if a data file has an unusual path, or lists of different lengths."""
     columns = fragments.columns
     legacy = columns.file_versions < _FIRST_VERSION_2
     if ((columns.file_fields != columns.file_column_indices) & ~legacy).any():
@@ -180,10 +181,10 @@ def _check_file(file: DataFile, what: str) -> None:
 
 
 def check_file_versions(fragments: FragmentList, storage_version: str, *, mixed_allowed: bool, where: str) -> None:
-    """Check that the data files go together.
+    """Check that the data files fit together.
 
-    Later versions mix only where `mixed_allowed`. Files of 0.1 mix with later ones only in tables that call themselves
-    0.1, as release 0.16 left some, and never in one fragment.
+    Later versions may be mixed only if `mixed_allowed`. Files of 0.1 may be mixed with later ones only in tables that
+    claim version 0.1, which release 0.16 produced, and never in one fragment.
     """
     columns = fragments.columns
     found = set(columns.storage_versions)
@@ -191,12 +192,12 @@ def check_file_versions(fragments: FragmentList, storage_version: str, *, mixed_
         legacy = columns.file_versions < _FIRST_VERSION_2
         mixed = np.zeros(len(columns.ids), bool)
         mixed[np.intersect1d(columns.file_owners[legacy], columns.file_owners[~legacy])] = True
-        _refuse(columns.ids, mixed, where, "has files of storage version 0.1 beside later ones; they never go together")
+        _refuse(columns.ids, mixed, where, "has files of storage version 0.1 beside later ones; these cannot be mixed")
     if storage_version != LEGACY_VERSION:
         found.add(storage_version)
         if is_mixture(found):
             raise CorruptFileError(
-                f"{where}: has files of storage version 0.1, but calls itself a table of {storage_version}"
+                f"{where}: has files of storage version 0.1, but the table claims version {storage_version}"
             )
     later = found - {LEGACY_VERSION}
     if len(later) > 1 and not mixed_allowed and not _are_from_0_16(fragments, storage_version):
@@ -207,10 +208,10 @@ def check_file_versions(fragments: FragmentList, storage_version: str, *, mixed_
 
 
 def _are_from_0_16(fragments: FragmentList, storage_version: str) -> bool:
-    """Whether it is release 0.16 that listed the files: all of them as (0, 3), though they and the table say 2.1."""
+    """Return True if release 0.16 listed the files: all of them as (0, 3), although they and the table are 2.1."""
     return storage_version == "2.1" and bool((fragments.columns.file_versions == 3).all())
 
 
 def is_mixture(storage_versions: Set[str]) -> bool:
-    """Whether 0.1 is among the versions beside a later one."""
+    """Return True if the versions include 0.1 and a later one."""
     return LEGACY_VERSION in storage_versions and len(storage_versions) > 1

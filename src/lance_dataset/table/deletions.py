@@ -1,4 +1,4 @@
-"""Deletion files: which rows of a fragment are gone."""
+"""Deletion files, which list the deleted rows of a fragment."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ __all__ = ["decode_deletions", "encode_deletions", "read_deletions", "united", "
 
 _Offset = TypeVar("_Offset", np.uint32, np.int64)
 
-#: Up to this many offsets are written as an Arrow file, more as a bitmap.
+#: Maximum number of offsets in an Arrow file. More are written as a bitmap.
 _MAX_ARROW = 5_000
 _SCHEMA = pa.schema([pa.field("row_id", pa.uint32(), nullable=False)])
-#: A file is a few hundred bytes: waking a thread for its one column takes longer than decompressing it.
+#: A file is a few hundred bytes. Waking a thread for its one column takes longer than decompressing it.
 _READ_OPTIONS = pa.ipc.IpcReadOptions(use_threads=False)
-#: Bound for fragments whose number of rows nobody wrote down.
+#: Limit for fragments without a recorded number of rows.
 _MAX_UNKNOWN = 1 << 28
 
 
 def read_deletions(
     locator: FileLocator, fragment: Fragment, physical_rows: int | None = None
 ) -> npt.NDArray[np.uint32]:
-    """Offsets of the deleted rows of a fragment.
+    """Read the offsets of the deleted rows of a fragment.
 
     Parameters
     ----------
@@ -41,17 +41,17 @@ def read_deletions(
     fragment
         The fragment.
     physical_rows
-        Number of rows of the fragment, where its manifest does not say it.
+        Number of rows of the fragment, if its manifest does not state it.
 
     Returns
     -------
     ndarray of uint32
-        Ascending, without duplicates; empty without deletion file.
+        Ascending, without duplicates. Empty without a deletion file.
 
     Raises
     ------
     MissingFileError
-        The deletion file is not there.
+        The deletion file does not exist.
     CorruptFileError
         Its content contradicts the format or the manifest.
     """
@@ -78,24 +78,24 @@ def write_deletions(
     fragment_id
         The fragment.
     read_version
-        Version the offsets belong to.
+        Version to which the offsets belong.
     offsets
-        Unsigned 32-bit offsets in any order; duplicates count once.
+        Unsigned 32-bit offsets in any order. Duplicates are allowed.
 
     Returns
     -------
     DeletionFile
-        What goes into `Fragment.deletion_file`.
+        Value for `Fragment.deletion_file`.
     """
     distinct = np.asarray(offsets, dtype=np.uint32)
     if (distinct[1:] <= distinct[:-1]).any():
         distinct = np.unique(distinct)
     if len(distinct) == 0:
-        raise InvalidInputError(f"no rows of fragment {fragment_id} are deleted, so it needs no deletion file")
+        raise InvalidInputError(f"fragment {fragment_id} has no deleted rows, so it needs no deletion file")
     file_type = DeletionFileType.ARROW_ARRAY if len(distinct) <= _MAX_ARROW else DeletionFileType.BITMAP
     file = DeletionFile(file_type, read_version, secrets.randbits(64), len(distinct))
     _, path = FileLocator(store, root).deletion_file(fragment_id, file)
-    # Nobody looks for the name before a manifest has it, so it can be written in place: one wait for the disk less.
+    # Nothing refers to the name before a manifest does, so the file can be written in place, which saves a sync.
     output = store.open_output(path)
     try:
         output.write(encode_deletions(distinct, file_type))
@@ -107,16 +107,16 @@ def write_deletions(
 
 
 def united(first: npt.NDArray[_Offset], second: npt.NDArray[_Offset]) -> npt.NDArray[_Offset]:
-    """Ascending offsets out of two ascending lists that have none in common."""
+    """Merge two ascending lists of offsets without common values."""
     if len(first) == 0 or len(second) == 0:
         return second if len(first) == 0 else first
     both = np.concatenate([first, second])
-    both.sort(kind="stable")  # which finds the two runs and merges them
+    both.sort(kind="stable")  # finds the two runs and merges them
     return both
 
 
 def encode_deletions(offsets: npt.NDArray[np.uint32], file_type: DeletionFileType) -> bytes:
-    """Content of a deletion file with distinct offsets."""
+    """Encode distinct offsets as the content of a deletion file."""
     if file_type is DeletionFileType.BITMAP:
         return encode_bitmap(offsets)
     sink = io.BytesIO()
@@ -129,7 +129,7 @@ def encode_deletions(offsets: npt.NDArray[np.uint32], file_type: DeletionFileTyp
 def decode_deletions(
     data: bytes, file_type: DeletionFileType, physical_rows: int, where: str
 ) -> npt.NDArray[np.uint32]:
-    """Offsets in the content of a deletion file, ascending and distinct; all must be below `physical_rows`."""
+    """Decode the offsets of a deletion file, ascending and distinct. All must be below `physical_rows`."""
     if file_type is DeletionFileType.BITMAP:
         return decode_bitmap(data, physical_rows, where)
     offsets = _arrow_offsets(data, where)
@@ -156,5 +156,5 @@ def _arrow_offsets(data: bytes, where: str) -> npt.NDArray[np.uint32]:
         raise CorruptFileError(f"{where}: invalid Arrow file: {error}") from error
     column = batch.column(0)
     if column.null_count:
-        raise CorruptFileError(f"{where}: a deletion file may not hold nulls")
+        raise CorruptFileError(f"{where}: a deletion file must not contain nulls")
     return column.to_numpy(zero_copy_only=False)

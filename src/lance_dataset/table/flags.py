@@ -1,4 +1,4 @@
-"""Feature flags: what a version of a table asks of its readers and writers."""
+"""Feature flags: requirements of a table version on its readers and writers."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Feature(enum.IntFlag):
     ZONE_WRITE_SEED = 1 << 16
 
 
-#: Set in both words or in none.
+#: Set in both words or in neither.
 _PAIRED = Feature.MIXED_FILE_VERSIONS | Feature.TAGGED_REUSE_INDEX | Feature.MANAGED_BLOBS | Feature.ZONE_WRITE_SEED
 #: Once set, set in every later version.
 STICKY = _PAIRED | Feature.NON_REUSABLE_FIELD_IDS
@@ -51,44 +51,48 @@ _READABLE = _WRITABLE | Feature.TAGGED_REUSE_INDEX | Feature.MANAGED_BLOBS
 
 
 def check_readable(reader_flags: int, writer_flags: int, max_allocated_field_id: int | None, where: str) -> None:
-    """Refuse a version that this release cannot read.
+    """Raise an error if this release cannot read a version.
 
     Parameters
     ----------
     reader_flags, writer_flags
         The two words of the manifest.
     max_allocated_field_id
-        The mark that has to accompany the flag for field ids that are never reused.
+        The high-water mark that must accompany the flag for field ids that are never reused.
     where
         Name of the manifest, for error messages.
 
     Raises
     ------
     UnsupportedError
-        A bit this release does not know or cannot handle.
+        A bit is unknown to this release or not supported.
     CorruptFileError
-        Bits that contradict each other.
+        The bits contradict each other.
     """
     _refuse(reader_flags & ~int(_READABLE), where, "read")
     half = (reader_flags ^ writer_flags) & int(_PAIRED)
     if half:
-        raise CorruptFileError(f"{where}: feature {_names(half)} is set for readers or writers only, must be both")
+        raise CorruptFileError(
+            f"{where}: feature {_names(half)} is set only for readers or only for writers, but must be set for both"
+        )
     if reader_flags & Feature.NON_REUSABLE_FIELD_IDS:
-        raise CorruptFileError(f"{where}: feature NON_REUSABLE_FIELD_IDS is set for readers; it is one of writers")
+        raise CorruptFileError(
+            f"{where}: feature NON_REUSABLE_FIELD_IDS is set for readers, but it is a writer feature"
+        )
     if bool(writer_flags & Feature.NON_REUSABLE_FIELD_IDS) != (max_allocated_field_id is not None):
         raise CorruptFileError(
-            f"{where}: feature NON_REUSABLE_FIELD_IDS and the mark of the highest allocated field id go together, "
-            "but only one of them is there"
+            f"{where}: feature NON_REUSABLE_FIELD_IDS and the highest allocated field id must be set together, "
+            "but only one of them is set"
         )
 
 
 def check_writable(writer_flags: int, where: str) -> None:
-    """Refuse to commit on top of a version whose features this release cannot keep up.
+    """Raise an error if this release cannot maintain the features of a version when it commits on top of it.
 
     Raises
     ------
     UnsupportedError
-        A bit this release does not know or cannot handle.
+        A bit is unknown to this release or not supported.
     """
     _refuse(writer_flags & ~int(_WRITABLE), where, "write to")
 

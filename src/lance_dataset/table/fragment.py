@@ -1,4 +1,4 @@
-"""Fragments: horizontal slices of a table, made of data files, a deletion file and row lineage."""
+"""Fragments: horizontal slices of a table that consist of data files, a deletion file and row lineage."""
 
 from __future__ import annotations
 
@@ -39,17 +39,17 @@ _VERSION_NUMBERS = {LEGACY_VERSION: (0, 2), "2.0": (2, 0), "2.1": (2, 1), "2.2":
 
 
 def known_storage_version(major: int, minor: int) -> str | None:
-    """Storage version of files with these version numbers, None for unknown ones."""
+    """Return the storage version of files with these version numbers, None for unknown ones."""
     return _STORAGE_VERSIONS.get((major, minor))
 
 
 def storage_version_of(major: int, minor: int, where: str) -> str:
-    """Storage version (``"2.1"``) of a data file that a manifest lists with these version numbers.
+    """Return the storage version (``"2.1"``) of a data file listed with these version numbers.
 
     Raises
     ------
     UnsupportedError
-        No release known to this one writes such files.
+        The version numbers are unknown.
     """
     found = _STORAGE_VERSIONS.get((major, minor))
     if found is None:
@@ -58,12 +58,12 @@ def storage_version_of(major: int, minor: int, where: str) -> str:
 
 
 def file_version_numbers(storage_version: str) -> tuple[int, int]:
-    """Version numbers to put into `DataFile` for files of a storage version.
+    """Return the version numbers for `DataFile` of files of a storage version.
 
     Raises
     ------
     UnsupportedError
-        Unknown storage version.
+        The storage version is unknown.
     """
     found = _VERSION_NUMBERS.get(storage_version)
     if found is None:
@@ -73,12 +73,12 @@ def file_version_numbers(storage_version: str) -> tuple[int, int]:
 
 
 class Spilled(enum.Enum):
-    """Marks a lineage sequence that is kept as a hidden column of one of the fragment's data files."""
+    """Marker for a lineage sequence that is stored as a hidden column of one of the fragment's data files."""
 
     COLUMN = "column"
 
 
-#: A serialized sequence, the mark that it lives in a hidden column, or None where there is none.
+#: A serialized sequence, the marker for a hidden column, or None without a sequence.
 Lineage = bytes | Spilled | None
 
 
@@ -96,24 +96,24 @@ class DeletionFileType(enum.IntEnum):
 
 @dataclass(frozen=True)
 class DataFile:
-    """A file that holds some columns of a fragment.
+    """A file that contains some columns of a fragment.
 
     Attributes
     ----------
     path
-        Below the data folder of the table or base path.
+        Path below the data folder of the table or base path.
     fields
-        Field ids; -2 marks a column that is no longer used, -3 to -5 hidden lineage columns.
+        Field ids. -2 marks a column that is no longer used, -3 to -5 are hidden lineage columns.
     column_indices
-        Column of the file for each of `fields`, -1 for a field without one; empty for 0.1 files.
+        Column of the file for each of `fields`, -1 for a field without one. Empty for 0.1 files.
     file_major_version, file_minor_version
         Version of the file format.
     file_size_bytes
-        Exact size, 0 when unknown.
+        Exact size, 0 if unknown.
     base_id
-        Base path the file lies in; None is the table itself.
+        Base path of the file, None for the table itself.
     metadata_size_bytes
-        Size of the file's metadata, 0 when unknown.
+        Size of the file's metadata, 0 if unknown.
     """
 
     path: str
@@ -127,25 +127,25 @@ class DataFile:
 
     @property
     def storage_version(self) -> str:
-        """Storage version of the file, such as ``"2.1"``; raises UnsupportedError for unknown numbers."""
+        """Storage version of the file, such as ``"2.1"``. Raises UnsupportedError for unknown numbers."""
         major, minor = self.file_major_version, self.file_minor_version
         return _STORAGE_VERSIONS.get((major, minor)) or storage_version_of(major, minor, f"data file {self.path!r}")
 
     @property
     def is_legacy(self) -> bool:
-        """Whether the file is from before 2.0; such a file numbers its columns by field id."""
+        """True if the file is older than 2.0. Such a file numbers its columns by field id."""
         return self.storage_version == LEGACY_VERSION
 
     @property
     def columns(self) -> Iterator[tuple[int, int]]:
-        """(field id, column index) pairs; in 0.1 files, which know no columns, the index of a field is its id."""
+        """Pairs (field id, column index). In 0.1 files, which have no column indices, the index is the field id."""
         if self.is_legacy:
             return zip(self.fields, self.fields, strict=True)
         return zip(self.fields, self.column_indices, strict=True)
 
     @classmethod
     def from_proto(cls, message: table_pb2.DataFile) -> DataFile:
-        """Take over a message as it is, without checks."""
+        """Build from a message, without checks."""
         return cls(
             path=message.path,
             fields=tuple(message.fields),
@@ -158,7 +158,7 @@ class DataFile:
         )
 
     def to_proto(self) -> table_pb2.DataFile:
-        """The message of this file."""
+        """Return the message of this file."""
         return table_pb2.DataFile(
             path=self.path,
             fields=self.fields,
@@ -173,7 +173,7 @@ class DataFile:
 
 @dataclass(frozen=True)
 class DeletionFile:
-    """Where the deleted offsets of a fragment are kept.
+    """File with the deleted offsets of a fragment.
 
     Attributes
     ----------
@@ -182,9 +182,9 @@ class DeletionFile:
     read_version, id
         Parts of the file name.
     num_deleted_rows
-        Number of deleted rows, 0 when unknown.
+        Number of deleted rows, 0 if unknown.
     base_id
-        Base path the file lies in; None is the table itself.
+        Base path of the file, None for the table itself.
     """
 
     file_type: DeletionFileType
@@ -195,7 +195,7 @@ class DeletionFile:
 
     @classmethod
     def from_proto(cls, message: table_pb2.DeletionFile, where: str) -> DeletionFile:
-        """Read a message; raises UnsupportedError for an unknown file type."""
+        """Read a message. Raises UnsupportedError for an unknown file type."""
         try:
             file_type = DeletionFileType(message.file_type)
         except ValueError:
@@ -209,7 +209,7 @@ class DeletionFile:
         )
 
     def to_proto(self) -> table_pb2.DeletionFile:
-        """The message of this file."""
+        """Return the message of this file."""
         return table_pb2.DeletionFile(
             file_type=int(self.file_type),  # type: ignore[arg-type]
             read_version=self.read_version,
@@ -226,19 +226,19 @@ class Fragment:
     Attributes
     ----------
     id
-        Unique in the table; 0 in a transaction also means "to be given at commit".
+        Id, unique in the table. In a transaction, 0 also means that the commit assigns the id.
     files
         Data files.
     deletion_file
-        Deleted rows, None when there are none.
+        Deleted rows, None if there are none.
     physical_rows
-        Rows in the files including deleted ones; 0 when unknown.
+        Rows in the files including deleted ones, 0 if unknown.
     row_ids, last_updated_at_versions, created_at_versions
         Serialized sequences, see `lance_dataset.table.lineage.row_ids`.
     overlays
-        Serialized overlay messages, carried along.
+        Serialized overlay messages, preserved unchanged.
     clustering_id, metadata
-        Reserved by the format, carried along.
+        Reserved by the format, preserved unchanged.
     """
 
     id: int
@@ -254,14 +254,14 @@ class Fragment:
 
     @property
     def num_deletions(self) -> int | None:
-        """Number of deleted rows, None when only the deletion file knows."""
+        """Number of deleted rows, None if only the deletion file states it."""
         if self.deletion_file is None:
             return 0
         return self.deletion_file.num_deleted_rows or None
 
     @property
     def num_rows(self) -> int | None:
-        """Number of live rows, None when only the files know."""
+        """Number of live rows, None if only the files state it."""
         deleted = self.num_deletions
         if deleted is None or self.physical_rows == 0:
             return None
@@ -281,12 +281,12 @@ class Fragment:
         message
             A fragment of a manifest or transaction.
         where
-            File the message comes from, for error messages.
+            File that contains the message, for error messages.
 
         Raises
         ------
         UnsupportedError
-            Unknown type of deletion file.
+            The type of the deletion file is unknown.
         """
         deletion_file = None
         if message.HasField("deletion_file"):
@@ -305,7 +305,7 @@ class Fragment:
         )
 
     def to_proto(self) -> table_pb2.DataFragment:
-        """The message of this fragment."""
+        """Return the message of this fragment."""
         message = table_pb2.DataFragment(
             id=self.id,
             files=[file.to_proto() for file in self.files],

@@ -1,11 +1,12 @@
-"""The fragments of a version, kept as the bytes of their messages until somebody looks at one.
+"""Fragments of a version, kept as serialized messages until one is accessed.
 
-A table of many fragments is opened, appended to and scanned in part without an object for each of them: numbers of all
-fragments come as arrays (`FragmentColumns`), unchanged fragments go from version to version as bytes.
+A table with many fragments is opened, extended and partly scanned without an object for each fragment. Numbers of all
+fragments are available as arrays (`FragmentColumns`). Unchanged fragments are copied from version to version as bytes.
 """
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
@@ -69,38 +70,38 @@ _FILE_COLUMNS = np.array(
     ],
     np.int64,
 )
-#: Ids from here on are refused when a manifest is read.
+#: Ids from here on are rejected when a manifest is read.
 _END_OF_IDS = 1 << 32
 _TAG = bytes([_MANIFEST_FRAGMENTS << 3 | 2])
 
 
 @dataclass(frozen=True)
 class FragmentColumns:
-    """What all fragments of a list say, as arrays: one entry per fragment, or per data file.
+    """Values of all fragments in a list as arrays, with one entry per fragment or per data file.
 
     Attributes
     ----------
     ids, physical_rows
-        int64; 64-bit numbers that do not fit are negative.
+        int64. 64-bit numbers that do not fit are negative.
     has_deletions, num_deleted_rows, deletion_types, deletion_base_ids
-        Whether there is a deletion file, the rows it deletes (0 where it does not say), its format and its base path
-        (-1: none).
+        True if there is a deletion file, the number of rows that it deletes (0 if not stated), its format and its base
+        path (-1: none).
     has_row_ids, has_spilled_lineage, has_overlays, has_clustering
-        Whether there are row ids, lineage in hidden columns, overlay files, a clustering id.
+        True if there are row ids, lineage in hidden columns, overlay files, a clustering id.
     num_files
         Number of data files.
     file_owners
         Position of the fragment of each data file.
     file_versions
-        Distinct (major, minor) version numbers of files, as ``major << 32 | minor``, for each data file.
+        (major, minor) version numbers of each data file, as ``major << 32 | minor``.
     file_sizes, file_base_ids
-        Size in bytes (0 where unknown), base path (-1: none).
+        Size in bytes (0 if unknown), base path (-1: none).
     file_max_field_ids
-        Highest field id, -1 without one.
+        Highest field id, -1 without fields.
     file_fields, file_column_indices
-        Numbers of field ids and of column indices.
+        Number of field ids and number of column indices.
     has_plain_path
-        Whether the path is a file name of nothing but letters, digits, ``-``, ``_`` and ``.``.
+        True if the path is a file name that consists only of letters, digits, ``-``, ``_`` and ``.``.
     """
 
     ids: Numbers
@@ -130,46 +131,46 @@ class FragmentColumns:
 
     @cached_property
     def storage_versions(self) -> frozenset[str]:
-        """Storage versions of the data files, those of unknown numbers left out."""
+        """Storage versions of the data files, without those of unknown numbers."""
         found = (known_storage_version(*numbers) for numbers in self.distinct_versions)
         return frozenset(version for version in found if version is not None)
 
     def followed_by(self, other: FragmentColumns) -> FragmentColumns:
-        """The columns of this list and of another one behind it."""
+        """Concatenate the columns of this list and of another one."""
         shifted = replace(other, file_owners=other.file_owners + len(self.ids))
         pairs = ((getattr(self, each.name), getattr(shifted, each.name)) for each in fields(self))
         return FragmentColumns(*(np.concatenate(pair) for pair in pairs))
 
     @property
     def num_rows(self) -> Numbers:
-        """Live rows of each fragment, -1 where only its files know."""
+        """Live rows of each fragment, -1 if only its files state them."""
         unknown = (self.physical_rows == 0) | self.has_deletions & (self.num_deleted_rows == 0)
         return np.where(unknown, -1, self.physical_rows - self.num_deleted_rows)
 
     @property
     def is_complete(self) -> NDArray[np.bool_]:
-        """Whether a fragment says how many rows and deletions it has and how large its files are."""
+        """Mask of the fragments that state their numbers of rows and deletions, and the sizes of their files."""
         sized = np.ones(len(self.ids), bool)
         sized[self.file_owners[self.file_sizes == 0]] = False
         return sized & (self.num_rows >= 0)
 
 
 class FragmentList(Sequence[Fragment]):
-    """Fragments in the order of a scan.
+    """Fragments in scan order.
 
     Parameters
     ----------
     data
-        Their messages, each as a field of the message of the manifest.
+        Serialized messages, each as a field of the manifest message.
     where
         Name of the manifest, for error messages.
     check
-        Called with each fragment when it is looked at first.
+        Called with each fragment when it is first accessed.
 
     Raises
     ------
     CorruptFileError
-        The bytes are no list of fragments.
+        The bytes are not a list of fragments.
     """
 
     def __init__(self, data: bytes, where: str, check: Callable[[Fragment], None] | None = None) -> None:
@@ -177,11 +178,12 @@ class FragmentList(Sequence[Fragment]):
         self._where = where
         self._check = check
         self._known: dict[int, Fragment] = {}
+        self._columns: FragmentColumns | None = None
         _, self._heads, self._starts, self._ends = locate_records(data, whole_range(data), _MANIFEST_FRAGMENTS, where)
 
     @classmethod
     def of(cls, fragments: Iterable[Fragment], where: str = "new version") -> FragmentList:
-        """The list of some fragments."""
+        """Build a list from fragments."""
         if isinstance(fragments, FragmentList):
             return fragments
         values = tuple(fragments)
@@ -190,17 +192,17 @@ class FragmentList(Sequence[Fragment]):
         return made
 
     def checked_by(self, check: Callable[[Fragment], None]) -> FragmentList:
-        """The same list, whose fragments are checked when they are looked at."""
-        known = self._known.copy()  # other threads may look at more of them meanwhile
+        """Return the same list with a check of each fragment on access."""
+        known = self._known.copy()  # other threads may add to it meanwhile
         for fragment in known.values():
             check(fragment)
-        made = object.__new__(FragmentList)
-        vars(made).update(vars(self), _check=check, _known=known)  # with what was found out
+        made = copy.copy(self)  # with its columns, if they are known
+        made._check, made._known = check, known
         return made
 
     @property
     def data(self) -> bytes:
-        """The messages, each as a field of the message of the manifest."""
+        """The serialized messages, each as a field of the manifest message."""
         return self._data
 
     def __len__(self) -> int:
@@ -239,20 +241,25 @@ class FragmentList(Sequence[Fragment]):
         return f"FragmentList({list(self)!r})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Without what can be found out again."""
+        """Support pickling, without cached values."""
         return FragmentList, (self._data, self._where, self._check)
 
-    # -- all at once ---------------------------------------------------------------------------------------------
+    # -- all fragments together --------------------------------------------------------------------------------------
 
     @cached_property
     def _files(self) -> tuple[Numbers, Numbers, Numbers]:
-        """Position of the fragment of each data file, and its bytes."""
+        """Position of the fragment of each data file, and the byte range of the file's message."""
         owners, _, starts, ends = locate_records(self._data, (self._starts, self._ends), _FRAGMENT_FILES, self._where)
         return owners, starts, ends
 
-    @cached_property
+    @property
     def columns(self) -> FragmentColumns:
-        """Numbers of all fragments."""
+        """Values of all fragments as arrays."""
+        if self._columns is None:
+            self._columns = self._decoded_columns()
+        return self._columns
+
+    def _decoded_columns(self) -> FragmentColumns:
         owners, starts, ends = self._files
         own = _numbers(self._data, self._starts, self._ends, _FRAGMENT_COLUMNS, self._where)
         files = _numbers(self._data, starts, ends, _FILE_COLUMNS, self._where)
@@ -288,16 +295,16 @@ class FragmentList(Sequence[Fragment]):
         return {fragment_id: position for position, fragment_id in enumerate(self.ids.tolist())}
 
     def position(self, fragment_id: int) -> int | None:
-        """Position of the fragment of that id, None if there is none."""
+        """Return the position of the fragment with an id, None if it does not exist."""
         return self._positions.get(fragment_id)
 
     def find(self, fragment_id: int) -> Fragment | None:
-        """The fragment of that id, None if there is none."""
+        """Return the fragment with an id, None if it does not exist."""
         position = self.position(fragment_id)
         return None if position is None else self[position]
 
     def file_paths(self) -> list[bytes]:
-        """Path of each data file, as it is stored."""
+        """Return the path of each data file, as stored."""
         _, starts, ends = self._files
         owners, _, firsts, lasts = locate_records(self._data, (starts, ends), _FILE_PATH, self._where)
         paths = [self._data[first:last] for first, last in zip(firsts.tolist(), lasts.tolist(), strict=True)]
@@ -307,14 +314,17 @@ class FragmentList(Sequence[Fragment]):
         return [last_ones.get(position, b"") for position in range(len(starts))]
 
     def with_shared_fields(self) -> Numbers:
-        """Positions of fragments in which several data files hold one field; in legacy files all listed ones count."""
+        """Return the positions of fragments in which several data files have the same field.
+
+        In legacy files, all listed fields count.
+        """
         several = np.flatnonzero(self.columns.num_files > 1)
         ranges = (self._starts[several], self._ends[several])
         owners, _, starts, ends = locate_records(self._data, ranges, _FRAGMENT_FILES, self._where)
         files, fields = locate_numbers(self._data, (starts, ends), _FILE_FIELDS, self._where)
         in_files, columns = locate_numbers(self._data, (starts, ends), _FILE_COLUMN_INDICES, self._where)
         held = fields >= 0
-        if np.array_equal(files, in_files):  # not so in legacy files, which know no columns
+        if np.array_equal(files, in_files):  # not so in legacy files, which have no column indices
             held &= columns >= 0
         listed = np.sort(files[held] << 32 | fields[held])
         listed = listed[np.diff(listed, prepend=-1) > 0]  # once for each file
@@ -325,7 +335,7 @@ class FragmentList(Sequence[Fragment]):
     # -- other lists -----------------------------------------------------------------------------------------------
 
     def picked(self, positions: Numbers) -> FragmentList:
-        """The fragments at some positions, in that order."""
+        """Return a list of the fragments at some positions, in that order."""
         if len(positions) == len(self) and (positions == np.arange(len(self))).all():
             return self
         made = FragmentList(joined_ranges(self._data, self._heads[positions], self._ends[positions]), self._where)
@@ -336,7 +346,7 @@ class FragmentList(Sequence[Fragment]):
         return made
 
     def edited(self, removed: Set[int], updated: Mapping[int, Fragment], added: Sequence[Fragment]) -> FragmentList:
-        """The list with some fragments removed, some replaced, and some added; see `edited`."""
+        """Return the list with some fragments removed, some replaced, and some added. See the function `edited`."""
         possible = [each for each in removed if 0 <= each < _END_OF_IDS]
         going = np.isin(self.ids, np.array(possible, np.int64)) if possible else np.zeros(len(self), bool)
         kept = self.picked(np.flatnonzero(~going)) if going.any() else self
@@ -350,13 +360,13 @@ class FragmentList(Sequence[Fragment]):
             old = int(kept._ends[place]) - int(kept._heads[place])
             pieces[index + 1] = _encoded(changed[place]) + pieces[index + 1][old:]
         made = FragmentList(b"".join([*pieces, *map(_encoded, added)]), self._where, self._check)
-        if not changed and "columns" in vars(kept):
-            vars(made)["columns"] = kept.columns.followed_by(FragmentList.of(added).columns)
+        if not changed and kept._columns is not None:
+            made._columns = kept._columns.followed_by(FragmentList.of(added).columns)
         made._known = {**kept._known, **changed, **dict(enumerate(added, start=len(kept)))}
         return made
 
     def ordered(self) -> FragmentList:
-        """The list in the order of the ids."""
+        """Return the list ordered by id."""
         ids = self.ids
         if (ids[1:] >= ids[:-1]).all():
             return self
@@ -370,16 +380,16 @@ def edited(
     updated: Mapping[int, Fragment] | None = None,
     added: Iterable[Fragment] = (),
 ) -> FragmentList:
-    """Fragments with some removed, some replaced in their place, and some added behind.
+    """Return fragments with some removed, some replaced in place, and some appended.
 
     Parameters
     ----------
     fragments
-        The list; it stays as it is.
+        The list, which is not changed.
     removed
-        Ids of those that go; unknown ones are ignored.
+        Ids of fragments to remove. Unknown ones are ignored.
     updated
-        What takes the place of fragments, by their id; unknown ids are ignored.
+        Replacements of fragments, by their id. Unknown ids are ignored.
     added
         New fragments.
     """
@@ -390,7 +400,7 @@ def _encoded(fragment: Fragment) -> bytes:
     try:
         data = fragment.to_proto().SerializeToString()
     except (ValueError, TypeError, DecodeError) as error:
-        raise InvalidInputError(f"fragment {fragment.id} holds a value that cannot be stored: {error}") from error
+        raise InvalidInputError(f"fragment {fragment.id} has a value that cannot be stored: {error}") from error
     return _TAG + _varint(len(data)) + data
 
 

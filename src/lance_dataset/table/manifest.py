@@ -10,10 +10,9 @@ from typing import TypeAlias
 
 from lance_dataset._proto import table_pb2
 from lance_dataset.errors import CorruptFileError, LanceError
-from lance_dataset.file.v0_1.dictionaries import with_dictionaries
+from lance_dataset.file.legacy import with_dictionaries
 from lance_dataset.file.versions import DEFAULT_VERSION
 from lance_dataset.io.base import ObjectStore
-from lance_dataset.schema import Schema
 from lance_dataset.table.checks import check_fields, check_known_versions, check_manifest
 from lance_dataset.table.flags import Feature, check_readable
 from lance_dataset.table.fragment import LEGACY_VERSION, Fragment
@@ -30,6 +29,7 @@ from lance_dataset.table.manifest_file import (
 )
 from lance_dataset.table.messages import parse_message
 from lance_dataset.table.naming import parse_manifest_name
+from lance_dataset.types.schema import Schema
 
 __all__ = [
     "BasePath",
@@ -47,18 +47,18 @@ _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.timezone.utc)
 
 @dataclass(frozen=True)
 class BasePath:
-    """Another place that holds files of the table.
+    """Another location with files of the table.
 
     Attributes
     ----------
     id
-        What `DataFile.base_id` and its like refer to.
+        Id that `DataFile.base_id` and similar fields refer to.
     path
         Absolute URI or path.
     name
-        Name, None when it has none.
+        Name, None if it has no name.
     is_dataset_root
-        Whether the files lie in subfolders as in a dataset, or directly in the path.
+        True if the files are in subfolders as in a dataset, False if they are directly in the path.
     """
 
     id: int
@@ -68,17 +68,17 @@ class BasePath:
 
     @property
     def location(self) -> str:
-        """The path as it is compared with others."""
+        """The path in the form used for comparisons."""
         return self.path.rstrip("/")
 
     @classmethod
     def from_proto(cls, message: table_pb2.BasePath) -> BasePath:
-        """Take over a message."""
+        """Build from a message."""
         name = message.name if message.HasField("name") else None
         return cls(message.id, message.path, name, message.is_dataset_root)
 
     def to_proto(self) -> table_pb2.BasePath:
-        """The message of this base path."""
+        """Return the message of this base path."""
         return table_pb2.BasePath(id=self.id, path=self.path, name=self.name, is_dataset_root=self.is_dataset_root)
 
 
@@ -103,42 +103,42 @@ class Manifest:
     schema
         Columns of the table.
     fragments
-        Fragments in scan order; whatever sequence is given, a `FragmentList` is kept.
+        Fragments in scan order. Any given sequence is converted to a `FragmentList`.
     storage_version
-        Storage version of new data files (``"2.1"``). Where a manifest does not say, that of its files; and also where
-        it says 0.1 although all its files are of a later one, a mistake of release 0.16.
+        Storage version of new data files (``"2.1"``). If the manifest does not state it, that of its files. Also that
+        of its files if the manifest states 0.1 although all of them are of a later version, a mistake of release 0.16.
     timestamp_nanos
         Time of the commit, nanoseconds since the epoch.
     reader_flags, writer_flags
         Feature flags, see `Feature`.
     max_fragment_id
-        Highest fragment id any version used, None when there never was one.
+        Highest fragment id that any version used, None if there never was a fragment.
     next_row_id
         Next unused stable row id.
     config, table_metadata
-        Library settings and free metadata of the table.
+        Library settings and custom metadata of the table.
     base_paths
-        Other places that hold files of the table.
+        Other locations with files of the table.
     branch
         Name of the branch, None on the main one.
     tag
         Tag of the transaction.
     transaction_file
-        Name of the transaction file, empty when there is none.
+        Name of the transaction file, empty if there is none.
     writer_version
-        Program that wrote the manifest, None for releases that did not say.
+        Program that wrote the manifest, None for releases that did not record it.
     max_allocated_field_id
         Highest field id ever used, on tables that never reuse one.
     blob_dataset_version
-        Version of the separate table that holds the blob columns of some old releases, 0 when there is none.
+        Version of the separate table with the blob columns in some old releases, 0 if there is none.
     index_section
-        Serialized list of indices, None when there are none.
+        Serialized list of indices, None if there are none.
     inline_transaction
-        Serialized transaction, None when it is only in a file.
+        Serialized transaction, None if it is only in a file.
     legacy_head
-        Dictionary values that manifests of 0.1 tables start with; `Field.dictionary` of the schema refers to it.
+        Dictionary values at the start of manifests of 0.1 tables. `Field.dictionary` of the schema refers to it.
     path, file_size
-        Where the manifest was read from or written to, and its size.
+        Path that the manifest was read from or written to, and its size.
     """
 
     version: int
@@ -167,7 +167,7 @@ class Manifest:
 
     @property
     def timestamp(self) -> dt.datetime:
-        """Time of the commit, in UTC; cut to microseconds."""
+        """Time of the commit in UTC, truncated to microseconds."""
         try:
             return _EPOCH + dt.timedelta(microseconds=self.timestamp_nanos // 1000)
         except OverflowError as error:
@@ -175,7 +175,7 @@ class Manifest:
 
     @property
     def uses_stable_row_ids(self) -> bool:
-        """Whether row ids stay the same when rows move."""
+        """True if rows keep their ids when they move."""
         return bool(self.reader_flags & Feature.STABLE_ROW_IDS)
 
     def __post_init__(self) -> None:
@@ -183,19 +183,19 @@ class Manifest:
 
     @property
     def fragment_list(self) -> FragmentList:
-        """The fragments, all at once."""
+        """The fragments as a `FragmentList`."""
         assert isinstance(self.fragments, FragmentList)
         return self.fragments
 
     @property
     def num_rows(self) -> int | None:
-        """Number of live rows, None when some fragment does not say (`Fragment.num_rows`)."""
+        """Number of live rows, None if some fragment does not state it (`Fragment.num_rows`)."""
         counts = self.fragment_list.columns.num_rows
-        return None if (counts < 0).any() else sum(counts.tolist())  # more than 64 bits, if a manifest says so
+        return None if (counts < 0).any() else sum(counts.tolist())  # may exceed 64 bits in a damaged manifest
 
     @property
     def max_field_id(self) -> int:
-        """Highest field id in use or marked as used; a new field gets the next one. -1 without fields."""
+        """Highest field id in use or marked as used, -1 without fields. A new field gets the next one."""
         used = [self.schema.max_field_id]
         if self.max_allocated_field_id is not None:
             used.append(self.max_allocated_field_id)
@@ -204,15 +204,15 @@ class Manifest:
 
     @property
     def commit_id(self) -> tuple[int, str]:
-        """What tells the commit of this version from any other: its time and the name of its transaction file."""
+        """Identity of the commit of this version: its time and the name of its transaction file."""
         return self.timestamp_nanos, self.transaction_file
 
     def fragment(self, fragment_id: int) -> Fragment | None:
-        """The fragment of that id."""
+        """Return the fragment with an id, None if it does not exist."""
         return self.fragment_list.find(fragment_id)
 
 
-#: From the bytes of a manifest file and its path to the manifest.
+#: Decodes the bytes of a manifest file, given its path.
 Decode: TypeAlias = Callable[[bytes, str], Manifest]
 
 
@@ -224,33 +224,33 @@ def read_manifest(store: ObjectStore, path: str, decode: Decode | None = None) -
     store, path
         The file.
     decode
-        Used instead of `decode_manifest`: one that knows manifests that were decoded before.
+        Used instead of `decode_manifest`, for example to use a cache of decoded manifests.
 
     Raises
     ------
     MissingFileError
-        There is no such file.
+        The file does not exist.
     CorruptFileError
         The bytes contradict the format.
     UnsupportedError
-        The version needs a feature this release does not have.
+        The version needs a feature that this release does not have.
     """
     manifest = (decode or decode_manifest)(store.read(path), path)
     name = parse_manifest_name(path.rsplit("/", 1)[-1])
     if name is not None and name.version != manifest.version:
-        raise CorruptFileError(f"{path}: holds version {manifest.version}, but its name means version {name.version}")
+        raise CorruptFileError(f"{path}: contains version {manifest.version}, but its name says version {name.version}")
     return manifest
 
 
 def read_commit_id(store: ObjectStore, path: str) -> tuple[int, str]:
-    """`Manifest.commit_id` of a manifest file, without decoding the rest.
+    """Read `Manifest.commit_id` of a manifest file, without decoding the rest.
 
     Raises
     ------
     MissingFileError
-        There is no such file.
+        The file does not exist.
     CorruptFileError
-        It is no manifest.
+        The file is not a manifest.
     """
     message = manifest_parts(store.read(path), path).message
     return _timestamp_nanos(message), message.transaction_file
@@ -271,7 +271,7 @@ def decode_manifest(data: bytes, path: str) -> Manifest:
     CorruptFileError
         The bytes contradict the format.
     UnsupportedError
-        The version needs a feature this release does not have.
+        The version needs a feature that this release does not have.
     """
     parts = manifest_parts(data, path)
     message = parts.message
@@ -321,7 +321,7 @@ def decode_manifest(data: bytes, path: str) -> Manifest:
 
 
 def encode_manifest(manifest: Manifest) -> bytes:
-    """Content of the file of a manifest: dictionary values, index list, transaction, manifest, footer."""
+    """Encode a manifest file: dictionary values, index list, transaction, manifest, footer."""
     message = _message(manifest)
     parts = [manifest.legacy_head]
     position = len(manifest.legacy_head)
@@ -334,14 +334,14 @@ def encode_manifest(manifest: Manifest) -> bytes:
             parts += [LENGTH.pack(len(section)), section]
             position += LENGTH.size + len(section)
     fields = table_pb2.Manifest(fields=manifest.schema.to_proto()).SerializeToString()
-    # Messages put one behind the other are one message; so fragments need not be made into objects, nor fields move.
+    # Concatenated messages are one message, so fragments are not decoded into objects and fields keep their place.
     encoded = b"".join([fields, manifest.fragment_list.data, message.SerializeToString()])
     footer = FOOTER.pack(position, *FOOTER_VERSION, MAGIC)
     return b"".join([*parts, LENGTH.pack(len(encoded)), encoded, footer])
 
 
 def _message(manifest: Manifest) -> table_pb2.Manifest:
-    """The message without its fields and fragments, which stand in front of all else."""
+    """Return the message without its fields and fragments, which are written before the rest."""
     message = table_pb2.Manifest(
         version=manifest.version,
         tag=manifest.tag,
@@ -379,9 +379,9 @@ def _timestamp_nanos(message: table_pb2.Manifest) -> int:
 
 
 def _legacy_head(data: bytes, schema: Schema, positions: list[int | None]) -> bytes:
-    """What stands in front of all sections, if fields refer to it.
+    """Return the bytes before all sections if fields refer to them.
 
-    The positions in it count from the start of the file, so a copy at the start of another manifest stays valid.
+    Positions in them count from the start of the file, so a copy at the start of another manifest stays valid.
     """
     if not any(node.dictionary is not None and node.dictionary[1] > 0 for node in schema.walk()):
         return b""
@@ -389,11 +389,11 @@ def _legacy_head(data: bytes, schema: Schema, positions: list[int | None]) -> by
 
 
 def _schema(parts: ManifestParts, path: str) -> Schema:
-    """The schema; versions of a table mostly share it, so that it is kept for the next one."""
+    """Return the schema, cached because versions of a table mostly share it."""
     metadata = tuple(sorted(parts.message.schema_metadata.items()))
     try:
         return _known_schema(parts.fields, metadata).anew()
-    except LanceError:  # once more, for the error to name the file
+    except LanceError:  # again, so that the error names the file
         return _read_schema(parts.fields, dict(metadata), path)
 
 
@@ -409,7 +409,10 @@ def _read_schema(fields: bytes, metadata: Mapping[str, bytes], where: str) -> Sc
 
 
 def _fragments(parts: ManifestParts, path: str) -> FragmentList:
-    """The fragments; without their row counts if the release did not sign the manifest: it wrote wrong ones."""
+    """Return the fragments.
+
+    Releases that did not sign the manifest wrote wrong row counts, which are left out.
+    """
     fragments = FragmentList(parts.fragments, path)
     if parts.message.HasField("writer_version"):
         return fragments
@@ -423,7 +426,7 @@ def _without_counts(fragment: Fragment) -> Fragment:
 
 
 def _is_from_0_4(message: table_pb2.Manifest) -> bool:
-    """Whether a manifest has nothing that releases after 0.4 write."""
+    """Return True if a manifest has nothing that only releases after 0.4 write."""
     flags = message.reader_feature_flags or message.writer_feature_flags
     later = ("max_fragment_id", "writer_version", "data_format")
     return not (flags or message.transaction_file or any(message.HasField(name) for name in later))
@@ -438,11 +441,9 @@ def _storage_version(message: table_pb2.Manifest, fragments: FragmentList, path:
     if stated is not None:
         return next(iter(found)) if len(found) == 1 else stated
     if len(found) > 1 and LEGACY_VERSION in found:
-        return (
-            LEGACY_VERSION  # an old release appended its own files to a table of 2.x, and dropped what it did not know
-        )
+        return LEGACY_VERSION  # an old release appended its own files to a table of 2.x, and dropped unknown fields
     if len(found) > 1:
-        raise CorruptFileError(f"{path}: states no storage version, and its files have several: {sorted(found)}")
+        raise CorruptFileError(f"{path}: does not state a storage version, and its files have several: {sorted(found)}")
     if found:
         return next(iter(found))
     return "2.0" if message.writer_feature_flags & Feature.V2_FORMAT else LEGACY_VERSION

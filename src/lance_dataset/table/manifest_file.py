@@ -1,4 +1,4 @@
-"""Where the parts of a manifest file lie: sections, the message of the manifest, a footer that points to it."""
+"""Layout of a manifest file: sections, the manifest message, and a footer that points to it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = [
 ]
 
 MAGIC = b"LANC"
-#: Numbers of the fields of a manifest that hold its schema and its fragments.
+#: Numbers of the manifest fields with the schema and the fragments.
 _FIELDS, _FRAGMENTS = 1, 2
 FOOTER = struct.Struct("<qHH4s")
 LENGTH = struct.Struct("<I")
@@ -29,12 +29,12 @@ FOOTER_VERSION = (0, 2)
 
 
 class ManifestParts(NamedTuple):
-    """The message of a manifest, taken apart.
+    """The message of a manifest, split into parts.
 
     Attributes
     ----------
     position
-        Where it is in the file.
+        Position of the message in the file.
     fields, fragments
         Bytes of the schema and of the fragments.
     message
@@ -48,7 +48,7 @@ class ManifestParts(NamedTuple):
 
 
 def manifest_parts(data: bytes, path: str) -> ManifestParts:
-    """The manifest message of a file.
+    """Read the manifest message of a file.
 
     Parameters
     ----------
@@ -60,16 +60,18 @@ def manifest_parts(data: bytes, path: str) -> ManifestParts:
     Raises
     ------
     CorruptFileError
-        It is no manifest.
+        The file is not a manifest.
     """
     end = len(data) - FOOTER.size
     if end < 0:
         raise CorruptFileError(f"{path}: has {len(data)} bytes, too few for a manifest")
     position, _major, _minor, magic = FOOTER.unpack_from(data, end)
     if magic != MAGIC:
-        raise CorruptFileError(f"{path}: ends with {magic!r} instead of {MAGIC!r}, so it is no manifest or cut short")
+        raise CorruptFileError(
+            f"{path}: ends with {magic!r} instead of {MAGIC!r}, so it is not a manifest or is truncated"
+        )
     if not 0 <= position <= end - LENGTH.size:
-        raise CorruptFileError(f"{path}: its footer puts the manifest at byte {position} of {len(data)}")
+        raise CorruptFileError(f"{path}: its footer says the manifest is at byte {position} of {len(data)}")
     (length,) = LENGTH.unpack_from(data, position)
     start = position + LENGTH.size
     if start + length != end:
@@ -80,7 +82,10 @@ def manifest_parts(data: bytes, path: str) -> ManifestParts:
 
 
 def transaction_position(message: table_pb2.Manifest) -> int | None:
-    """Where the inline transaction of a version is, None if there is none; up to release 11 another field says so."""
+    """Return the position of the inline transaction, None if there is none.
+
+    Up to release 11, another field contains it.
+    """
     if message.HasField("transaction_section"):
         return message.transaction_section
     if message.HasField("transaction_section_deprecated"):
@@ -89,7 +94,7 @@ def transaction_position(message: table_pb2.Manifest) -> int | None:
 
 
 def read_section(data: bytes, position: int | None, what: str, path: str) -> bytes | None:
-    """A length-prefixed section in front of the footer, None where there is no position.
+    """Return a length-prefixed section before the footer, None if `position` is None.
 
     Parameters
     ----------
@@ -98,18 +103,18 @@ def read_section(data: bytes, position: int | None, what: str, path: str) -> byt
     position
         First byte of the section.
     what
-        What the section holds, for error messages.
+        Content of the section, for error messages.
 
     Raises
     ------
     CorruptFileError
-        It does not lie within the file.
+        The section does not lie within the file.
     """
     if position is None:
         return None
     end = len(data) - FOOTER.size
     if position > end - LENGTH.size:
-        raise CorruptFileError(f"{path}: puts the {what} at byte {position} of {len(data)}")
+        raise CorruptFileError(f"{path}: says the {what} is at byte {position} of {len(data)}")
     (length,) = LENGTH.unpack_from(data, position)
     start = position + LENGTH.size
     if start + length > end:

@@ -42,7 +42,7 @@ def parse_message(kind: type[_Parsed], data: bytes, where: str) -> _Parsed:
     Raises
     ------
     CorruptFileError
-        The bytes are no such message.
+        The bytes are not such a message.
     """
     try:
         return kind.FromString(data)
@@ -51,21 +51,21 @@ def parse_message(kind: type[_Parsed], data: bytes, where: str) -> _Parsed:
 
 
 def whole_range(data: bytes) -> tuple[Numbers, Numbers]:
-    """Start and end of the one record that all bytes are."""
+    """Return the start and end of a single record that spans all bytes."""
     return np.zeros(1, np.int64), np.array([len(data)], np.int64)
 
 
 def locate_records(
     data: bytes, ranges: tuple[Numbers, Numbers], field: int, where: str
 ) -> tuple[Numbers, Numbers, Numbers, Numbers]:
-    """Where the messages in a field of messages are, see `lancecodec.records.locate`.
+    """Locate the messages in a field of messages, see `lancecodec.records.locate`.
 
     Parameters
     ----------
     data
         Serialized messages.
     ranges
-        Starts and ends of those to look into.
+        Starts and ends of the messages to search.
     field
         Number of the field.
     where
@@ -79,7 +79,7 @@ def locate_records(
     Raises
     ------
     CorruptFileError
-        The bytes are no messages.
+        The bytes are not messages.
     """
     none = np.empty(0, np.int64)
     try:
@@ -92,9 +92,9 @@ def locate_records(
 
 
 def locate_numbers(data: bytes, ranges: tuple[Numbers, Numbers], field: int, where: str) -> tuple[Numbers, Numbers]:
-    """The signed 32-bit numbers in a field of messages, see `lancecodec.records.numbers`.
+    """Return the signed 32-bit numbers in a field of messages, see `lancecodec.records.numbers`.
 
-    Parameters are those of `locate_records`.
+    The parameters are those of `locate_records`.
 
     Returns
     -------
@@ -104,7 +104,7 @@ def locate_numbers(data: bytes, ranges: tuple[Numbers, Numbers], field: int, whe
     Raises
     ------
     CorruptFileError
-        The bytes are no messages.
+        The bytes are not messages.
     """
     none = np.empty(0, np.int64)
     try:
@@ -117,7 +117,7 @@ def locate_numbers(data: bytes, ranges: tuple[Numbers, Numbers], field: int, whe
 
 
 def joined_ranges(data: bytes, starts: Numbers, ends: Numbers) -> bytes:
-    """Ranges of bytes one after the other; those that are neighbours are copied at once."""
+    """Concatenate ranges of bytes. Adjacent ranges are copied together."""
     if len(starts) == 0:
         return b""
     breaks = np.flatnonzero(starts[1:] != ends[:-1])
@@ -127,12 +127,12 @@ def joined_ranges(data: bytes, starts: Numbers, ends: Numbers) -> bytes:
 
 
 def split_records(data: bytes, field: int, where: str) -> tuple[bytes, bytes]:
-    """A message taken apart: the messages in a field of it, each as that field, and all the rest.
+    """Split a message into the messages of one field, each with its tag, and the rest.
 
     Raises
     ------
     CorruptFileError
-        The bytes are no message.
+        The bytes are not a message.
     """
     _, heads, _, ends = locate_records(data, whole_range(data), field, where)
     rest = joined_ranges(data, np.append(0, ends), np.append(heads, len(data)))

@@ -27,27 +27,27 @@ __all__ = [
 ]
 
 VERSIONS_FOLDER = "_versions"
-#: Copy of the newest manifest beside the folder of versions, kept by releases before 0.20; those before 0.8.1 open
+#: Copy of the newest manifest beside the folder of versions, written by releases before 0.20. Those before 0.8.1 open
 #: nothing else.
 LATEST_COPY = "_latest.manifest"
-#: File beside the manifests that names a version that was the newest once; nobody depends on it.
+#: File beside the manifests with the number of a recent version. Nothing depends on it.
 VERSION_HINT = "latest_version_hint.json"
 _SUFFIX = ".manifest"
 _MAX = 2**64 - 1
 _DETACHED_BIT = 1 << 63
 _V2_DIGITS = 20
 _V2_LENGTH = _V2_DIGITS + len(_SUFFIX)
-#: Names to look at after the first one, fewer than stores list in one request.
+#: Number of names to read after the first one, fewer than stores list in one request.
 _PAGE = 900
 _V1_LENGTHS = range(1 + len(_SUFFIX), _V2_LENGTH)
 
 
 class Naming(enum.Enum):
-    """How version numbers become file names.
+    """Mapping of version numbers to file names.
 
-    V1 is the plain number, V2 the number counted down from 2**64 - 1 with 20 digits (so that the newest version is
-    listed first), DETACHED the plain number behind a ``d``. LATEST_COPY is no numbered name: the version is only known
-    from the copy that old releases keep of the newest manifest.
+    V1 is the plain number. V2 is the number counted down from 2**64 - 1 with 20 digits, so that the newest version is
+    listed first. DETACHED is the plain number with the prefix ``d``. LATEST_COPY is not a numbered name: the version is
+    known only from the copy of the newest manifest that old releases write.
     """
 
     V1 = "v1"
@@ -58,7 +58,7 @@ class Naming(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class ManifestName:
-    """A file name of a manifest taken apart."""
+    """A file name of a manifest split into parts."""
 
     name: str
     version: int
@@ -66,17 +66,17 @@ class ManifestName:
 
 
 def random_detached_version() -> int:
-    """A number for a detached commit; two are never the same in practice."""
+    """Return a random number for a detached commit. Collisions do not occur in practice."""
     return secrets.randbits(63) | _DETACHED_BIT
 
 
 def is_detached(version: int) -> bool:
-    """Whether a version number is one of a detached commit."""
+    """Return True if a version number belongs to a detached commit."""
     return version >= _DETACHED_BIT
 
 
 def manifest_name(version: int, naming: Naming) -> str:
-    """File name of the manifest of a version."""
+    """Return the file name of the manifest of a version."""
     if naming is Naming.V1:
         return f"{version}{_SUFFIX}"
     if naming is Naming.V2:
@@ -85,22 +85,22 @@ def manifest_name(version: int, naming: Naming) -> str:
 
 
 def manifest_path(root: str, version: int, naming: Naming) -> str:
-    """Path of the manifest of a version."""
+    """Return the path of the manifest of a version."""
     return f"{root}/{VERSIONS_FOLDER}/{manifest_name(version, naming)}"
 
 
 def latest_copy_path(root: str) -> str:
-    """Path of the copy of the newest manifest."""
+    """Return the path of the copy of the newest manifest."""
     return f"{root}/{LATEST_COPY}"
 
 
 def named_path(root: str, name: ManifestName) -> str:
-    """Path of a listed manifest."""
+    """Return the path of a listed manifest."""
     return latest_copy_path(root) if name.naming is Naming.LATEST_COPY else f"{root}/{VERSIONS_FOLDER}/{name.name}"
 
 
 def parse_manifest_name(name: str) -> ManifestName | None:
-    """Take a file name apart; None when it is not the name of a manifest."""
+    """Parse a file name. Return None if it is not the name of a manifest."""
     if not name.endswith(_SUFFIX):
         return None
     text = name[: -len(_SUFFIX)]
@@ -121,13 +121,13 @@ def parse_manifest_name(name: str) -> ManifestName | None:
 
 
 def final_manifest_name(name: str) -> str | None:
-    """The name a manifest gets in the end, from that or from its staging name; None for any other name."""
+    """Return the final name of a manifest, given that name or its staging name. None for any other name."""
     stem, suffix, rest = name.partition(_SUFFIX)
     return stem + suffix if suffix and (not rest or rest.startswith("-")) else None
 
 
 def sorted_names(names: Iterable[str]) -> list[ManifestName]:
-    """The names of numbered manifests among some names, by version, then the old kind of names before the new."""
+    """Return the names of numbered manifests among some names, ordered by version, then V1 before V2."""
     parsed = (parse_manifest_name(name) for name in names)
     return sorted(
         (name for name in parsed if name is not None and name.naming is not Naming.DETACHED),
@@ -136,18 +136,18 @@ def sorted_names(names: Iterable[str]) -> list[ManifestName]:
 
 
 def newest_names(names: Iterable[str], *, in_order: bool, exists: Callable[[str], bool]) -> list[ManifestName]:
-    """The name of the newest version alone where all have new names, else all names by version.
+    """Return only the name of the newest version if all names are V2, otherwise all names by version.
 
     Parameters
     ----------
     names
-        Names of what lies in a folder of versions; no more are taken than needed.
+        Names in a folder of versions. No more are read than needed.
     in_order
-        Whether the names come sorted. Then the first new name is that of the newest version, unless there are old
-        names too. What one request lists tells that of most tables; of those with more versions, old names like 1 or
-        17 come before it, and a program that went on with old names is found by the name of the next version.
+        True if the names are sorted. Then the first V2 name is that of the newest version, unless there are V1 names
+        too. One request lists all names of most tables. In tables with more versions, V1 names like 1 or 17 come before
+        it, and a program that continued with V1 names is detected by the V1 name of the next version.
     exists
-        Whether a name is there.
+        Returns True if a name exists.
     """
     rest = iter(names)
     if not in_order:
@@ -169,9 +169,9 @@ def _newest(names: list[str]) -> list[ManifestName]:
 
 
 def _newest_alone(names: list[str]) -> list[ManifestName]:
-    """The newest name where all are of one kind, without a look at each; empty where that cannot be told so.
+    """Return the newest name if all are of one scheme, without parsing each. Empty if that cannot be determined.
 
-    There may be very many. No old name is as long as a new one.
+    There may be very many names. V1 names are always shorter than V2 names.
     """
     if VERSION_HINT in names:
         names.remove(VERSION_HINT)

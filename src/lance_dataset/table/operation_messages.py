@@ -1,4 +1,4 @@
-"""Operations from and to their protobuf messages."""
+"""Conversion of operations from and to protobuf messages."""
 
 from __future__ import annotations
 
@@ -10,10 +10,9 @@ from google.protobuf.message import DecodeError
 
 from lance_dataset._proto import table_pb2, transaction_pb2
 from lance_dataset.errors import CorruptFileError, InvalidInputError
-from lance_dataset.schema import Schema
 from lance_dataset.table.checks import check_fields
 from lance_dataset.table.fragment import DataFile, Fragment
-from lance_dataset.table.indices.metadata import (
+from lance_dataset.table.index_metadata import (
     IndexDetails,
     IndexFile,
     IndexMetadata,
@@ -48,6 +47,7 @@ from lance_dataset.table.operations import (
     UpdateMode,
 )
 from lance_dataset.table.roaring import encode_bitmap
+from lance_dataset.types.schema import Schema
 
 __all__ = ["decode_operation", "encode_operation"]
 
@@ -55,7 +55,7 @@ _Message = transaction_pb2.Transaction
 
 
 def decode_operation(message: transaction_pb2.Transaction, where: str) -> Operation:
-    """The operation of a transaction, `Unknown` for one that this release has never heard of.
+    """Decode the operation of a transaction. It is `Unknown` if this release does not know it.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ def decode_operation(message: transaction_pb2.Transaction, where: str) -> Operat
 
 
 def encode_operation(operation: Operation, message: transaction_pb2.Transaction) -> None:
-    """Put an operation into the message of its transaction.
+    """Encode an operation into the message of its transaction.
 
     Raises
     ------
@@ -83,7 +83,7 @@ def encode_operation(operation: Operation, message: transaction_pb2.Transaction)
     """
     encoder = _ENCODERS.get(type(operation))
     if encoder is None:
-        raise InvalidInputError("an operation that is not known cannot be written")
+        raise InvalidInputError("an unknown operation cannot be written")
     try:
         encoder(operation, message)
     except (TypeError, ValueError) as error:
@@ -202,7 +202,7 @@ def _update(message: Any, where: str) -> Update:
 
 
 def _update_sstables(message: Any, where: str) -> tuple[CompactedSsTable, ...]:
-    """An abandoned design of releases around 1.0 used the same field in another way."""
+    """Return the compacted tables. An abandoned design of releases around 1.0 used the same field in another way."""
     try:
         return _sstables(message.compacted_sstables, where)
     except CorruptFileError:
@@ -225,7 +225,7 @@ def _update_config(message: Any, where: str) -> UpdateConfig:
     config = _update_map(message.config_updates) if message.HasField("config_updates") else None
     schema = _update_map(message.schema_metadata_updates) if message.HasField("schema_metadata_updates") else None
     fields = {field_id: _update_map(update) for field_id, update in message.field_metadata_updates.items()}
-    # The way of releases before 0.38.
+    # Fields written by releases before 0.38.
     if message.upsert_values or message.delete_keys:
         config = UpdateMap({**dict.fromkeys(message.delete_keys), **message.upsert_values})
     if message.schema_metadata:
@@ -441,7 +441,7 @@ def _encode_data_overlay(operation: DataOverlay, message: _Message) -> None:
             try:
                 group.overlays.add().MergeFromString(overlay)
             except DecodeError as error:
-                raise ValueError(f"an overlay of fragment {fragment_id} is no overlay message") from error
+                raise ValueError(f"an overlay of fragment {fragment_id} is not an overlay message") from error
 
 
 _ENCODERS: Mapping[type, Callable[[Any, _Message], None]] = {

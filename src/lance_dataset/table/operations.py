@@ -1,4 +1,4 @@
-"""What a transaction changes: one value per kind of operation of the format."""
+"""Operations of a transaction: one class for each kind of operation in the format."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import enum
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from lance_dataset.schema import Schema
 from lance_dataset.table.fragment import DataFile, Fragment
-from lance_dataset.table.indices.metadata import IndexDetails, IndexFile, IndexMetadata
+from lance_dataset.table.index_metadata import IndexDetails, IndexFile, IndexMetadata
 from lance_dataset.table.manifest import BasePath
+from lance_dataset.types.schema import Schema
 
 __all__ = [
     "Append",
@@ -41,12 +41,12 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Append:
-    """New fragments behind the existing ones.
+    """Adds new fragments after the existing ones.
 
     Attributes
     ----------
     fragments
-        New fragments; with id 0 they get their ids at commit.
+        New fragments. The commit assigns ids to those with id 0.
     """
 
     fragments: tuple[Fragment, ...]
@@ -59,16 +59,16 @@ class Append:
 
 @dataclass(frozen=True)
 class Delete:
-    """Rows are masked, and fragments without live rows dropped.
+    """Deletes rows, and drops fragments without live rows.
 
     Attributes
     ----------
     updated_fragments
         Fragments with their new deletion file.
     deleted_fragment_ids
-        Fragments that go.
+        Fragments to remove.
     predicate
-        What was deleted, as SQL text; for information.
+        Deleted rows as SQL text, for information.
     """
 
     updated_fragments: tuple[Fragment, ...] = ()
@@ -83,12 +83,12 @@ class Delete:
 
 @dataclass(frozen=True)
 class Overwrite:
-    """A new schema and new fragments in place of all that is there; also creates tables.
+    """Replaces all content by a new schema and new fragments. Also creates tables.
 
     Attributes
     ----------
     schema
-        The new schema, field ids given.
+        The new schema, with field ids.
     fragments
         All fragments.
     config_upserts
@@ -96,8 +96,8 @@ class Overwrite:
     initial_bases
         Base paths of a new table.
     storage_version
-        File version of the table when there are no new files that would tell it; by default it stays as it is. Not part
-        of the stored transaction.
+        File version of the table if it has no new files to take it from. By default it is unchanged. Not part of the
+        stored transaction.
     """
 
     schema: Schema
@@ -114,7 +114,7 @@ class Overwrite:
 
 @dataclass(frozen=True)
 class Restore:
-    """The content of an older version again.
+    """Restores the content of an older version.
 
     Attributes
     ----------
@@ -132,14 +132,14 @@ class Restore:
 
 @dataclass(frozen=True)
 class RewriteGroup:
-    """Fragments, and those that have the same live rows in the same order.
+    """Fragments, and their replacements with the same live rows in the same order.
 
     Attributes
     ----------
     old_fragments
-        Fragments that go.
+        Fragments to remove.
     new_fragments
-        Fragments that take their place; with id 0 they get their ids at commit.
+        Fragments that replace them. The commit assigns ids to those with id 0.
     """
 
     old_fragments: tuple[Fragment, ...]
@@ -148,14 +148,14 @@ class RewriteGroup:
 
 @dataclass(frozen=True)
 class RewrittenIndex:
-    """An index that takes the place of another one, for rewritten fragments.
+    """An index that replaces another one, for rewritten fragments.
 
     Attributes
     ----------
     old_id, new_id
         UUIDs of the index before and after.
     details
-        Description of the new one, by the URL of its type.
+        Description of the new index, by the URL of its type.
     index_version
         Version of its format.
     files
@@ -171,20 +171,20 @@ class RewrittenIndex:
 
 @dataclass(frozen=True)
 class Rewrite:
-    """Fragments are replaced by others with the same rows: compaction.
+    """Replaces fragments by others with the same rows (compaction).
 
     Attributes
     ----------
     groups
-        What replaces what.
+        Old fragments and their replacements.
     rewritten_indices
         Indices that were adapted to the new fragments.
     reuse_index
         The fragment-reuse index after the rewrite, for indices that were not adapted. Not part of the stored
         transaction.
     storage_version
-        File version of the table from now on, when all its files are rewritten in another one; by default it stays as
-        it is. Not part of the stored transaction.
+        New file version of the table if all its files are rewritten in another one. By default it is unchanged. Not
+        part of the stored transaction.
     """
 
     groups: tuple[RewriteGroup, ...]
@@ -199,18 +199,18 @@ class Rewrite:
 
     @property
     def old_ids(self) -> frozenset[int]:
-        """Ids of the fragments that go."""
+        """Ids of the fragments to remove."""
         return frozenset(fragment.id for group in self.groups for fragment in group.old_fragments)
 
 
 @dataclass(frozen=True)
 class ReserveFragments:
-    """Fragment ids are set aside for fragments that a later change brings.
+    """Reserves fragment ids for fragments of a later change.
 
     Attributes
     ----------
     num_fragments
-        How many.
+        Number of ids.
     """
 
     num_fragments: int
@@ -223,12 +223,12 @@ class ReserveFragments:
 
 @dataclass(frozen=True)
 class CreateIndex:
-    """Indices are added and removed.
+    """Adds and removes indices.
 
     Attributes
     ----------
     new_indices
-        Indices to add; one that is there under the same id is replaced.
+        Indices to add. An existing one with the same id is replaced.
     removed_indices
         Indices to remove.
     """
@@ -244,18 +244,18 @@ class CreateIndex:
 
 @dataclass(frozen=True)
 class Merge:
-    """All fragments again, with more or other columns.
+    """Sets all fragments again, with more or other columns.
 
     Attributes
     ----------
     fragments
-        The whole new list.
+        The complete new list.
     schema
-        The new schema, field ids given.
+        The new schema, with field ids.
     preserves_nullability
-        Whether no field became non-nullable, so that rows written by others meanwhile still fit.
+        True if no field became non-nullable, so that rows written concurrently by others still fit.
     moves_names
-        Whether names may change and move to other fields, the field ids being sure to come from the schema of the
+        True if names may change and move to other fields, because the field ids certainly come from the schema of the
         table. Not part of the stored transaction.
     """
 
@@ -271,7 +271,7 @@ class Merge:
 
 
 class UpdateMode(enum.IntEnum):
-    """How an `Update` changes rows: they move to new fragments, or columns of fragments get new files."""
+    """Kind of an `Update`: rows move to new fragments, or columns of fragments get new files."""
 
     REWRITE_ROWS = 0
     REWRITE_COLUMNS = 1
@@ -279,16 +279,16 @@ class UpdateMode(enum.IntEnum):
 
 @dataclass(frozen=True)
 class KeyFilter:
-    """Which keys a merge inserted: two merges must not insert the same one.
+    """Keys that a merge inserted. Two merges must not insert the same key.
 
     Attributes
     ----------
     field_ids
         Key columns.
     key_hashes
-        Exact hashes of the keys, None for a bloom filter.
+        Exact hashes of the keys, None for a Bloom filter.
     bitmap, num_bits, number_of_items, probability
-        The split-block bloom filter, and the parameters it was made with.
+        The split-block Bloom filter, and the parameters it was made with.
     """
 
     field_ids: tuple[int, ...]
@@ -301,14 +301,14 @@ class KeyFilter:
 
 @dataclass(frozen=True)
 class CompactedSsTable:
-    """How far the log of a shard was taken over into the table.
+    """Progress of compacting the MemWAL of a shard into the table.
 
     Attributes
     ----------
     shard_id
         UUID of the shard.
     generation
-        Highest generation taken over.
+        Highest compacted generation.
     """
 
     shard_id: str
@@ -317,29 +317,29 @@ class CompactedSsTable:
 
 @dataclass(frozen=True)
 class Update:
-    """Rows are changed, and perhaps added: by moving them to new fragments, or by new files for some columns.
+    """Changes rows, and may add some: by moving them to new fragments, or by new files for some columns.
 
     Attributes
     ----------
     removed_fragment_ids
-        Fragments that go.
+        Fragments to remove.
     updated_fragments
         Fragments with their new deletion file or new data files.
     new_fragments
-        New fragments, with id 0; with stable row ids they carry the ids of rows that were moved, and fewer than they
-        have rows if rows were added behind those.
+        New fragments, with id 0. With stable row ids they carry the ids of moved rows. If rows were added after those,
+        a fragment carries fewer ids than it has rows.
     fields_modified
         Field ids that got new files.
     compacted_sstables
-        What was taken over from a log.
+        Compacted generations of the MemWAL.
     fields_for_preserving_bitmap
-        Field ids whose values may have changed; indices on other fields stay valid for moved rows.
+        Field ids whose values may have changed. Indices on other fields stay valid for moved rows.
     mode
-        Which of the two ways.
+        Kind of the update.
     inserted_rows
-        Keys of added rows, None where they are not known to be unique.
+        Keys of added rows, None if they are not known to be unique.
     updated_offsets
-        For new files of columns: serialized 32-bit roaring bitmaps of the rows that changed, by fragment id.
+        For new files of columns: serialized 32-bit roaring bitmaps of the changed rows, by fragment id.
     """
 
     removed_fragment_ids: tuple[int, ...] = ()
@@ -360,16 +360,16 @@ class Update:
 
 @dataclass(frozen=True)
 class Project:
-    """Another schema over the same files: columns dropped, renamed, made nullable or required.
+    """Sets another schema over the same files: columns are dropped, renamed, made nullable or required.
 
     Attributes
     ----------
     schema
-        The new schema, field ids given.
+        The new schema, with field ids.
     preserves_nullability
-        Whether no field became non-nullable, so that rows written by others meanwhile still fit.
+        True if no field became non-nullable, so that rows written concurrently by others still fit.
     moves_names
-        Whether names may move from field to field, the field ids being sure to come from the schema of the table. Not
+        True if names may move between fields, because the field ids certainly come from the schema of the table. Not
         part of the stored transaction.
     """
 
@@ -385,14 +385,14 @@ class Project:
 
 @dataclass(frozen=True)
 class UpdateMap:
-    """Changes of a map of settings.
+    """Changes to a map of settings.
 
     Attributes
     ----------
     updates
-        New values; None removes a key.
+        New values. None removes a key.
     replace
-        Whether all other keys go.
+        True to remove all other keys.
     """
 
     updates: Mapping[str, str | None]
@@ -401,14 +401,14 @@ class UpdateMap:
 
 @dataclass(frozen=True)
 class UpdateConfig:
-    """Settings and metadata are changed.
+    """Changes settings and metadata.
 
     Attributes
     ----------
     config, table_metadata, schema_metadata
-        Changes of these maps, None for none.
+        Changes to these maps, None if unchanged.
     field_metadata
-        Changes of the metadata of fields, by field id.
+        Changes to the metadata of fields, by field id.
     """
 
     config: UpdateMap | None = None
@@ -424,12 +424,12 @@ class UpdateConfig:
 
 @dataclass(frozen=True)
 class DataReplacement:
-    """Files with new values for columns take the place of others.
+    """Replaces files by others with new values for columns.
 
     Attributes
     ----------
     replacements
-        (fragment id, new file) pairs; all files hold the same fields.
+        Pairs (fragment id, new file). All files contain the same fields.
     """
 
     replacements: tuple[tuple[int, DataFile], ...]
@@ -442,12 +442,12 @@ class DataReplacement:
 
 @dataclass(frozen=True)
 class DataOverlay:
-    """New values for some cells of fragments, in overlay files.
+    """Sets new values for some cells of fragments, in overlay files.
 
     Attributes
     ----------
     groups
-        (fragment id, serialized overlay messages) pairs.
+        Pairs (fragment id, serialized overlay messages).
     """
 
     groups: tuple[tuple[int, tuple[bytes, ...]], ...]
@@ -460,7 +460,7 @@ class DataOverlay:
 
 @dataclass(frozen=True)
 class UpdateMemWalState:
-    """Generations of a log that were taken over into the table.
+    """Records generations of the MemWAL that were compacted into the table.
 
     Attributes
     ----------
@@ -478,18 +478,18 @@ class UpdateMemWalState:
 
 @dataclass(frozen=True)
 class Clone:
-    """The table was made from a version of another one; stands in the history of the new table.
+    """Records, in the history of a new table, that it was made from a version of another one.
 
     Attributes
     ----------
     is_shallow
-        Whether the files stayed where they were.
+        True if the files were shared instead of copied.
     ref_name
-        Name of the branch or tag that was cloned, None without one.
+        Name of the branch or tag that was cloned, None if there is none.
     ref_version, ref_path
         Version and location of the other table.
     branch_name
-        Name of the branch that the new table is, None for a table of its own.
+        Name of the branch if the new table is a branch, None for a separate table.
     """
 
     is_shallow: bool
@@ -506,12 +506,12 @@ class Clone:
 
 @dataclass(frozen=True)
 class UpdateBases:
-    """Base paths are added.
+    """Adds base paths.
 
     Attributes
     ----------
     new_bases
-        The base paths; with id 0 they get their ids at commit.
+        The base paths. The commit assigns ids to those with id 0.
     """
 
     new_bases: tuple[BasePath, ...]
@@ -524,7 +524,7 @@ class UpdateBases:
 
 @dataclass(frozen=True)
 class Unknown:
-    """An operation this release has never heard of."""
+    """An operation that is unknown to this release."""
 
     @property
     def name(self) -> str:

@@ -1,4 +1,4 @@
-"""Overlay files as a manifest and a transaction list them: which cells they give new values."""
+"""Overlay files as listed in manifests and transactions, and the cells for which they have values."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from lance_dataset.table.roaring import decode_bitmap
 
 __all__ = ["Overlay"]
 
-#: Bounds what a bitmap of a few bytes can make of itself: offsets are below the rows of a fragment.
+#: Limits the memory that a small bitmap can expand to. Offsets are less than the number of rows of a fragment.
 _MAX_ROWS = 1 << 28
 
 
@@ -26,11 +26,11 @@ class Overlay:
     Attributes
     ----------
     file
-        Holds a column for each of its fields.
+        File with a column for each of its fields.
     offsets
-        For each of these fields the offsets of the rows it has values for, ascending.
+        For each of these fields, the offsets of the rows with values, ascending.
     committed_version
-        Version that brought it, 0 before its commit.
+        Version that added it, 0 before its commit.
     """
 
     file: DataFile
@@ -44,7 +44,7 @@ class Overlay:
         Raises
         ------
         CorruptFileError
-            It is none, or does not say for which rows it has values.
+            It is not an overlay message, or does not state the rows for which it has values.
         """
         overlay = parse_message(table_pb2.DataOverlayFile, message, "overlay file")
         file = DataFile.from_proto(overlay.data_file)
@@ -55,7 +55,7 @@ class Overlay:
         elif coverage == "field_coverage":
             bitmaps = list(overlay.field_coverage.offset_bitmaps)
         else:
-            raise CorruptFileError(f"{where}: does not say for which rows it has values")
+            raise CorruptFileError(f"{where}: does not state the rows for which it has values")
         if len(bitmaps) != len(file.fields):
             raise CorruptFileError(f"{where}: has {len(bitmaps)} bitmaps for {len(file.fields)} fields")
         offsets = tuple(decode_bitmap(bitmap, _MAX_ROWS, where) for bitmap in bitmaps)
@@ -63,11 +63,11 @@ class Overlay:
 
     @property
     def live_fields(self) -> frozenset[int]:
-        """Ids of the fields that it has values for; -2 marks one that was superseded."""
+        """Ids of the fields that it has values for. -2 marks a superseded field, which is left out."""
         return frozenset(field_id for field_id in self.file.fields if field_id >= 0)
 
     def covers_any(self, rows: npt.NDArray[np.uint32] | None) -> bool:
-        """Whether it has a value for one of these offsets; None stands for offsets that are not known."""
+        """Return True if it has a value for one of these offsets, or if they are unknown (None)."""
         if rows is None:
             return True
         live = (rows_of for field, rows_of in zip(self.file.fields, self.offsets, strict=True) if field >= 0)

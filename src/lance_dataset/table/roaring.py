@@ -1,13 +1,14 @@
 """Roaring bitmaps of 32-bit values in their portable form.
 
-Reading is done here, with every count and length checked, because the bytes come from files; runs are found by
-CRoaring.
+Decoding is implemented here, with every count and length checked, because the bytes come from files. For encoding, runs
+are found by CRoaring.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -20,6 +21,7 @@ __all__ = [
     "MAX_ARRAY",
     "NO_RUNS",
     "WITH_RUNS",
+    "bitmap_parts",
     "bitmap_size",
     "decode_bitmap",
     "decode_treemap",
@@ -28,13 +30,16 @@ __all__ = [
     "encode_without_runs",
 ]
 
-#: First bytes of bitmaps without containers of runs, and the lower half of those of bitmaps with them.
+#: First bytes of bitmaps without run containers, and the lower half of the first bytes of bitmaps with them.
 NO_RUNS = 0x303A
 WITH_RUNS = 0x303B
 _OFFSETS_FROM = 4
-#: Containers of more values than this are bits.
+#: Maximum number of values in an array container. Larger containers are bitsets.
 MAX_ARRAY = 4096
 _BITSET_BYTES = 8192
+
+#: First values and lengths (int64) of runs of consecutive values, ascending.
+Runs = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]
 
 
 def encode_bitmap(values: npt.ArrayLike) -> bytes:
@@ -42,13 +47,13 @@ def encode_bitmap(values: npt.ArrayLike) -> bytes:
     distinct = np.asarray(values, dtype=np.uint32)
     if (distinct[1:] <= distinct[:-1]).any():
         distinct = np.unique(distinct)
-    bitmap = pyroaring.BitMap.deserialize(encode_without_runs(distinct))  # which is faster than giving it the values
+    bitmap = pyroaring.BitMap.deserialize(encode_without_runs(distinct))  # faster than building it from the values
     bitmap.run_optimize()
     return bitmap.serialize()
 
 
 def encode_without_runs(values: npt.NDArray[np.uint32]) -> bytes:
-    """Serialize ascending values, with a container of an array or of bits for each upper half."""
+    """Serialize ascending values, with an array or bitset container for each upper half."""
     upper, lower = (values >> np.uint32(16)).astype("<u2"), values.astype("<u2")
     starts = np.flatnonzero(np.append(True, upper[1:] != upper[:-1])[: len(values)])
     parts = [lower[low:high] for low, high in pairwise([*starts.tolist(), len(values)])]
@@ -62,21 +67,21 @@ def encode_without_runs(values: npt.NDArray[np.uint32]) -> bytes:
 
 
 def _bits(values: npt.NDArray[np.uint16]) -> npt.NDArray[np.uint8]:
-    """A bit for each number of 16 bits, set for some."""
+    """Return a bitset of 16-bit numbers."""
     bits = np.zeros(1 << 16, np.uint8)
     bits[values] = 1
     return np.packbits(bits, bitorder="little")
 
 
 def decode_bitmap(data: bytes, limit: int, where: str) -> npt.NDArray[np.uint32]:
-    """Values of a serialized bitmap; bytes behind it are ignored.
+    """Return the values of a serialized bitmap. Bytes after it are ignored.
 
     Parameters
     ----------
     data
         The bytes.
     limit
-        Every value must be below it; also bounds the memory used.
+        Exclusive upper bound of the values. It also bounds the memory used.
     where
         Name of the file, for error messages.
 
@@ -88,18 +93,24 @@ def decode_bitmap(data: bytes, limit: int, where: str) -> npt.NDArray[np.uint32]
     Raises
     ------
     CorruptFileError
-        The bytes are no bitmap, or a value is not below `limit`.
+        The bytes are not a bitmap, or a value is not below `limit`.
     """
-    return _decoded(data, limit, where)[0]
+    parts = list(bitmap_parts(data, limit, where))
+    return np.concatenate(parts) if parts else np.empty(0, np.uint32)
+
+
+def bitmap_parts(data: bytes, limit: int, where: str) -> Iterator[npt.NDArray[np.uint32]]:
+    """Yield the values of `decode_bitmap`, at most 65,536 at a time."""
+    return (container.decoded() for container in _bitmap(data, limit, where)[0])
 
 
 def bitmap_size(data: bytes | memoryview, where: str) -> int:
-    """Size in bytes of a serialized bitmap that others may follow; its values are not looked at.
+    """Return the size in bytes of a serialized bitmap, without decoding its values. Other data may follow it.
 
     Raises
     ------
     CorruptFileError
-        The bytes are no bitmap.
+        The bytes are not a bitmap.
     """
     try:
         count, run_flags, position = _header(data)
@@ -115,34 +126,37 @@ def bitmap_size(data: bytes | memoryview, where: str) -> int:
     except (struct.error, ValueError) as error:
         raise CorruptFileError(f"{where}: invalid roaring bitmap: {error}") from error
     if position > len(data):
-        raise CorruptFileError(f"{where}: invalid roaring bitmap: it ends inside of its containers")
+        raise CorruptFileError(f"{where}: invalid roaring bitmap: it ends inside its containers")
     return position
 
 
 def encode_treemap(bitmaps: Mapping[int, bytes]) -> bytes:
-    """Serialize a set of unsigned 64-bit values: by upper half, what `encode_bitmap` makes of the lower ones."""
+    """Serialize a set of unsigned 64-bit values, given bitmaps (`encode_bitmap`) of the lower halves by upper half."""
     parts = [struct.pack("<I", high) + bitmap for high, bitmap in sorted(bitmaps.items())]
     return struct.pack("<Q", len(parts)) + b"".join(parts)
 
 
-def decode_treemap(data: bytes, limits: Mapping[int, int], where: str) -> dict[int, npt.NDArray[np.uint32]]:
-    """Values of a serialized set of unsigned 64-bit values: the lower halves, ascending, by their upper half.
+def decode_treemap(data: bytes, limits: Mapping[int, int], where: str) -> dict[int, Runs]:
+    """Return the values of a serialized set of unsigned 64-bit values: runs of lower halves by upper half.
+
+    Runs use memory proportional to the size of `data`, no matter how many values they represent.
 
     Parameters
     ----------
     data
-        The bytes; those behind it are ignored.
+        The bytes. Those after the set are ignored.
     limits
-        Which upper halves may occur, and what every lower half must be below.
+        Allowed upper halves, each with an exclusive upper bound of its lower halves.
     where
         Name of the file, for error messages.
 
     Raises
     ------
     CorruptFileError
-        The bytes are no such set, or a value is not inside the limits.
+        The bytes are not such a set, or a value is not within the limits.
     """
-    found: dict[int, npt.NDArray[np.uint32]] = {}
+    content = memoryview(data)
+    found: dict[int, Runs] = {}
     position = 8
     try:
         (count,) = struct.unpack_from("<Q", data)
@@ -151,27 +165,65 @@ def decode_treemap(data: bytes, limits: Mapping[int, int], where: str) -> dict[i
         for _ in range(count):
             (high,) = struct.unpack_from("<I", data, position)
             if high not in limits or high in found:
-                raise ValueError(f"a bitmap for {high}, which may not be there or is there twice")
-            found[high], size = _decoded(data[position + 4 :], limits[high], where)
+                raise ValueError(f"a bitmap for {high}, which is not expected or occurs twice")
+            containers, size = _bitmap(content[position + 4 :], limits[high], where)
+            found[high] = _joined_runs(containers)
             position += 4 + size
     except (struct.error, ValueError) as error:
         raise CorruptFileError(f"{where}: invalid 64-bit roaring bitmap: {error}") from error
     return found
 
 
-def _decoded(data: bytes, limit: int, where: str) -> tuple[npt.NDArray[np.uint32], int]:
-    """Values of a bitmap, and its size in bytes."""
+@dataclass(frozen=True)
+class _Container:
+    """Values with the same upper half: either `values`, or the first values of runs with their `lengths`."""
+
+    base: int
+    values: npt.NDArray[np.int64]
+    lengths: npt.NDArray[np.int64] | None
+
+    def decoded(self) -> npt.NDArray[np.uint32]:
+        """Return all values."""
+        values, lengths = self.values, self.lengths
+        if lengths is not None:
+            values = np.repeat(values - (np.cumsum(lengths) - lengths), lengths) + np.arange(int(lengths.sum()))
+        return values.astype(np.uint32) + np.uint32(self.base)
+
+    def runs(self) -> Runs:
+        """Return the first values and lengths of the runs of consecutive values."""
+        values, lengths = self.values.astype(np.int64), self.lengths
+        if lengths is None:
+            starts = np.flatnonzero(np.append(True, np.diff(values) != 1)[: len(values)])
+            values, lengths = values[starts], np.diff(starts, append=len(values))
+        return values + self.base, lengths
+
+
+def _joined_runs(containers: Sequence[_Container]) -> Runs:
+    """Return the runs of several containers. Runs may continue from one container to the next."""
+    none = np.empty(0, np.int64)
+    parts = [container.runs() for container in containers]
+    firsts = np.concatenate([none, *(first for first, _ in parts)])
+    ends = firsts + np.concatenate([none, *(length for _, length in parts)])
+    begin = np.append(True, firsts[1:] != ends[:-1])[: len(firsts)]
+    last = np.append(begin[1:], True)[: len(firsts)]
+    return firsts[begin], ends[last] - firsts[begin]
+
+
+def _bitmap(data: bytes | memoryview, limit: int, where: str) -> tuple[list[_Container], int]:
+    """Return the containers of a bitmap, and its size in bytes."""
     try:
-        parts, size = _containers(data, limit)
+        containers, size = _containers(data, limit)
     except (struct.error, ValueError) as error:
         raise CorruptFileError(f"{where}: invalid roaring bitmap: {error}") from error
-    values = np.concatenate(parts) if parts else np.empty(0, np.uint32)
-    if len(values) and int(values[-1]) >= limit:
-        raise CorruptFileError(f"{where}: holds the value {values[-1]}, which is not below {limit}")
-    return values, size
+    if containers:
+        last = containers[-1]
+        highest = last.base + int(last.values[-1]) + (0 if last.lengths is None else int(last.lengths[-1]) - 1)
+        if highest >= limit:
+            raise CorruptFileError(f"{where}: contains the value {highest}, which is not below {limit}")
+    return containers, size
 
 
-def _containers(data: bytes, limit: int) -> tuple[list[npt.NDArray[np.uint32]], int]:
+def _containers(data: bytes | memoryview, limit: int) -> tuple[list[_Container], int]:
     count, run_flags, position = _header(data)
     keys = np.frombuffer(data, "<u2", 2 * count, position).reshape(count, 2).astype(np.int64)
     position += 4 * count
@@ -182,11 +234,12 @@ def _containers(data: bytes, limit: int) -> tuple[list[npt.NDArray[np.uint32]], 
     total = int(keys[:, 1].sum()) + count
     if total > limit:
         raise ValueError(f"claims {total} values where at most {limit} are possible")
-    parts = []
+    containers = []
     for index in range(count):
         key, cardinality = int(keys[index, 0]), int(keys[index, 1]) + 1
+        lengths = None
         if run_flags is not None and run_flags[index // 8] >> (index % 8) & 1:
-            values, position = _run_container(data, position)
+            values, lengths, position = _run_container(data, position)
         elif cardinality <= MAX_ARRAY:
             values = np.frombuffer(data, "<u2", cardinality, position)
             position += 2 * cardinality
@@ -194,16 +247,17 @@ def _containers(data: bytes, limit: int) -> tuple[list[npt.NDArray[np.uint32]], 
                 raise ValueError("an array container is not ascending")
         else:
             bits = np.unpackbits(np.frombuffer(data, np.uint8, _BITSET_BYTES, position), bitorder="little")
-            values = np.flatnonzero(bits)
+            values = np.flatnonzero(bits).astype("<u2")
             position += _BITSET_BYTES
-        if len(values) != cardinality:
-            raise ValueError(f"a container holds {len(values)} values, its header says {cardinality}")
-        parts.append(values.astype(np.uint32) + np.uint32(key << 16))
-    return parts, position
+        found = len(values) if lengths is None else int(lengths.sum())
+        if found != cardinality:
+            raise ValueError(f"a container has {found} values, but its header says {cardinality}")
+        containers.append(_Container(key << 16, values, lengths))
+    return containers, position
 
 
 def _header(data: bytes | memoryview) -> tuple[int, bytes | memoryview | None, int]:
-    """Number of containers, which of them are runs, and where the container keys begin."""
+    """Return the number of containers, the run flags, and the position of the container keys."""
     (cookie,) = struct.unpack_from("<I", data, 0)
     if cookie == NO_RUNS:
         (count,) = struct.unpack_from("<I", data, 4)
@@ -219,12 +273,12 @@ def _header(data: bytes | memoryview) -> tuple[int, bytes | memoryview | None, i
     return count, data[4 : 4 + size], 4 + size
 
 
-def _run_container(data: bytes, position: int) -> tuple[npt.NDArray[np.int64], int]:
+def _run_container(data: bytes | memoryview, position: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], int]:
+    """Return the first values and lengths of runs, and the position of the end of the container."""
     (count,) = struct.unpack_from("<H", data, position)
     runs = np.frombuffer(data, "<u2", 2 * count, position + 2).reshape(count, 2).astype(np.int64)
     starts, lengths = runs[:, 0], runs[:, 1] + 1
     ends = starts + lengths
     if count and (int(ends[-1]) > 1 << 16 or (starts[1:] < ends[:-1]).any()):
-        raise ValueError("the runs of a container overlap or leave it")
-    first = np.repeat(starts - (np.cumsum(lengths) - lengths), lengths)
-    return first + np.arange(int(lengths.sum())), position + 2 + 4 * count
+        raise ValueError("the runs of a container overlap or extend beyond it")
+    return starts, lengths, position + 2 + 4 * count

@@ -1,7 +1,7 @@
-"""Sets of row addresses as index files hold them: roaring bitmaps by the upper half of the address.
+"""Sets of row addresses in index files: roaring bitmaps by the upper half of the address.
 
-Files hold one set for each value of a column, so there may be millions of sets of few rows each: many are read and
-written at once. Every count and length is checked, because the bytes come from files.
+Files contain one set for each value of a column. There may be millions of sets with few rows each, so many are read and
+written together. Every count and length is checked, because the bytes come from files.
 """
 
 from __future__ import annotations
@@ -43,16 +43,16 @@ _HIGH = np.uint64(32)
 
 @dataclass(frozen=True)
 class SetForm:
-    """How the bitmaps of a set follow each other.
+    """Layout of the bitmaps of a set.
 
     Attributes
     ----------
     name
-        For error messages.
+        Name for error messages.
     count_bytes
         Bytes of the number of bitmaps, which comes first.
     sized
-        Whether each bitmap has its size before it; a size of 0 stands for all rows of a fragment.
+        True if each bitmap has its size before it. A size of 0 stands for all rows of a fragment.
     """
 
     name: str
@@ -65,11 +65,11 @@ class SetForm:
         return _ENTRY_KEY + (4 if self.sized else 0)
 
 
-#: Of bitmap, label-list and R-tree indices, and of null rows.
+#: Form in bitmap, label-list and R-tree indices, and of null rows.
 ROW_SETS: Final = SetForm("row set", 4, True)
 #: A row set without rows.
 EMPTY_ROW_SET: Final = bytes(4)
-#: The 64-bit form of roaring bitmaps: of n-gram indices.
+#: The 64-bit form of roaring bitmaps, used in n-gram indices.
 TREEMAPS: Final = SetForm("64-bit roaring bitmap", 8, False)
 
 
@@ -80,9 +80,9 @@ class SetPart:
     Attributes
     ----------
     key
-        Upper half of the addresses: the id of the fragment.
+        Upper half of the addresses, which is the id of the fragment.
     bitmap
-        Roaring bitmap of the lower halves; None for all rows of the fragment.
+        Roaring bitmap of the lower halves. None for all rows of the fragment.
     """
 
     key: int
@@ -90,21 +90,22 @@ class SetPart:
 
 
 class SetsLayout:
-    """Where the bitmaps of many sets are.
+    """Positions of the bitmaps of many sets.
 
     Attributes
     ----------
     data : uint8[n]
         The bytes.
     form : SetForm
+        Form of the sets.
     owners : int64[m]
-        Number of the set of each bitmap; ascending within each round of reading, not over all.
+        Number of the set of each bitmap. Ascending.
     keys : int64[m]
         Upper half of its addresses.
     starts, stops : int64[m]
-        Where it is; nothing for all rows of a fragment.
+        Range of its bytes. Empty for all rows of a fragment.
     dense : bool[sets]
-        Which sets hold bitmaps that may stand for many more rows than they have bytes.
+        Mask of the sets with bitmaps that may represent many more rows than they have bytes.
     """
 
     def __init__(self, data: _Bytes, form: SetForm, sets: int, entries: list[tuple[_Ints, ...]], dense: _Ints) -> None:
@@ -118,7 +119,7 @@ class SetsLayout:
         self.dense[dense] = True
 
     def parts(self, number: int) -> Iterator[SetPart]:
-        """The bitmaps of one set, by ascending key."""
+        """Yield the bitmaps of one set, by ascending key."""
         low, high = np.searchsorted(self.owners, [number, number + 1])
         for entry in range(low, high):
             start, stop = int(self.starts[entry]), int(self.stops[entry])
@@ -126,7 +127,7 @@ class SetsLayout:
 
 
 def bounds_of_sets(sets: pa.LargeBinaryArray) -> _Ints:
-    """Where each set begins in the buffer of an array, and where the last one ends: int64[n + 1]."""
+    """Return the positions in an array's buffer at which each set begins, and the end of the last one: int64[n + 1]."""
     if not len(sets):
         return np.zeros(1, np.int64)
     return np.frombuffer(sets.buffers()[1], np.int64, len(sets) + 1, sets.offset * 8)
@@ -147,7 +148,7 @@ def layout_of_sets(sets: pa.LargeBinaryArray, form: SetForm, where: str) -> Sets
     Raises
     ------
     CorruptFileError
-        A value is null or no set; values inside bitmaps are not looked at.
+        A value is null or is not a set. Values inside bitmaps are not checked.
     """
     if sets.null_count:
         raise CorruptFileError(f"{where}: a {form.name} is null")
@@ -158,7 +159,7 @@ def layout_of_sets(sets: pa.LargeBinaryArray, form: SetForm, where: str) -> Sets
 
 
 class _Reading:
-    """Reads one bitmap of every set that has one more, until none has."""
+    """Reads bitmaps in rounds, one from every set that has bitmaps left."""
 
     def __init__(self, data: _Bytes, ends: _Ints, form: SetForm, where: str) -> None:
         self._data = data
@@ -179,7 +180,7 @@ class _Reading:
         dense = [np.empty(0, np.int64)]
         while True:
             more = left > 0
-            self._demand(more | (positions == self._ends[owners]), "has bytes behind its last bitmap")
+            self._demand(more | (positions == self._ends[owners]), "has bytes after its last bitmap")
             if not more.any():
                 break
             owners, positions, before, left = owners[more], positions[more], before[more], left[more] - 1
@@ -191,33 +192,33 @@ class _Reading:
         return SetsLayout(self._data, form, len(self._ends), found, np.concatenate(dense))
 
     def _entries(self, owners: _Ints, positions: _Ints) -> tuple[_Ints, _Ints, _Ints, npt.NDArray[np.bool_]]:
-        """Keys, starts, stops of the bitmaps at positions, and whether they may stand for many rows."""
+        """Return keys, starts and stops of the bitmaps at positions, and a mask of those that may have many rows."""
         form, ends = self._form, self._ends[owners]
         starts = positions + form.entry_head
-        self._demand(starts <= ends, "ends inside of a bitmap")
+        self._demand(starts <= ends, "ends inside a bitmap")
         keys = _u32(self._data, positions)
         if not form.sized:
             sizes, wide = self._sizes(starts, ends)
             return keys, starts, starts + sizes, wide
         claimed = _u32(self._data, positions + _ENTRY_KEY)
         stops = starts + claimed
-        self._demand(stops <= ends, "ends inside of a bitmap")
+        self._demand(stops <= ends, "ends inside a bitmap")
         wide = claimed == 0
         some = ~wide
         sizes, wide[some] = self._sizes(starts[some], stops[some])
-        self._demand(sizes == claimed[some], "has a bitmap of another size than it says")
+        self._demand(sizes == claimed[some], "has a bitmap whose size differs from the stated one")
         return keys, starts, stops, wide
 
     def _sizes(self, starts: _Ints, ends: _Ints) -> tuple[_Ints, npt.NDArray[np.bool_]]:
-        """Sizes of bitmaps, and which have other containers than arrays."""
-        self._demand(starts + _BITMAP_HEAD <= ends, "ends inside of a bitmap")
+        """Return the sizes of bitmaps, and a mask of those with containers other than arrays."""
+        self._demand(starts + _BITMAP_HEAD <= ends, "ends inside a bitmap")
         cookies = _u32(self._data, starts)
         wide = cookies != NO_RUNS
         self._demand(~wide | (cookies & 0xFFFF == WITH_RUNS), "has a bitmap with an unknown cookie")
         counts = np.where(wide, 0, _u32(self._data, starts + 4))
         self._demand(counts <= _MAX_CONTAINERS, "has a bitmap that claims too many containers")
         heads = _BITMAP_HEAD + counts * _CONTAINER_HEAD
-        self._demand(starts + heads <= ends, "ends inside of a bitmap")
+        self._demand(starts + heads <= ends, "ends inside a bitmap")
         bitmaps = np.repeat(np.arange(len(starts)), counts)
         cardinalities = _cardinalities(self._data, starts, counts)
         bitsets = cardinalities > MAX_ARRAY
@@ -226,7 +227,7 @@ class _Reading:
         for number in np.flatnonzero(wide).tolist():
             sizes[number] = bitmap_size(self._data[starts[number] : ends[number]].data, self._where)
         wide[bitmaps[bitsets]] = True
-        self._demand(starts + sizes <= ends, "ends inside of a bitmap")
+        self._demand(starts + sizes <= ends, "ends inside a bitmap")
         return sizes, wide
 
     def _demand(self, holds: npt.NDArray[np.bool_], problem: str) -> None:
@@ -243,24 +244,24 @@ def _u32(data: _Bytes, positions: _Ints) -> _Ints:
 
 
 def _ranks(counts: _Ints) -> _Ints:
-    """0, 1, ... for each count, one after the other."""
+    """Return the ranges 0, 1, ... for each count, concatenated."""
     return np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
 
 
 def _cardinalities(data: _Bytes, starts: _Ints, counts: _Ints) -> _Ints:
-    """Numbers of values of the containers of bitmaps without runs."""
+    """Return the numbers of values of the containers in bitmaps without runs."""
     return _u16(data, np.repeat(starts + _BITMAP_HEAD + 2, counts) + 4 * _ranks(counts)) + 1
 
 
 def decode_sets(layout: SetsLayout, sets: npt.NDArray[np.bool_], where: str) -> tuple[_Ints, npt.NDArray[np.uint64]]:
-    """All values of sets that are not dense.
+    """Return all values of sets that are not dense.
 
     Parameters
     ----------
     layout
-        Where their bitmaps are.
+        Positions of their bitmaps.
     sets : bool[sets]
-        Which sets.
+        Mask of the sets to decode.
     where
         Name of the file, for error messages.
 
@@ -283,7 +284,7 @@ def decode_sets(layout: SetsLayout, sets: npt.NDArray[np.bool_], where: str) -> 
     cardinalities = _cardinalities(data, starts, counts)
     upper = _u16(data, np.repeat(starts + _BITMAP_HEAD, counts) + 4 * _ranks(counts))
     bitmaps = np.repeat(np.arange(len(owners)), counts)
-    # Containers follow each other, so where one begins is what those before it in its bitmap take.
+    # Containers are contiguous, so each begins after the total size of those before it in its bitmap.
     taken = np.cumsum(cardinalities) - cardinalities
     firsts = np.cumsum(counts) - counts
     first_taken = np.append(taken, 0)[firsts] if len(owners) else taken
@@ -307,9 +308,9 @@ def encode_sets(owners: _Ints, values: npt.NDArray[np.uint64], sets: int, form: 
     owners : int64[m]
         Number of the set of each value, ascending.
     values : uint64[m]
-        The values, ascending within a set, none twice.
+        The values, ascending within a set, without duplicates.
     sets
-        Number of sets; those without values are empty.
+        Number of sets. Those without values are empty.
     form
         Form of the sets.
 
@@ -329,7 +330,7 @@ def encode_sets(owners: _Ints, values: npt.NDArray[np.uint64], sets: int, form: 
     bounds = np.concatenate([np.zeros(1, np.int64), np.cumsum(set_sizes)])
     output = np.zeros(int(bounds[-1]) // 2, "<u2")
     _put_u32(output, bounds[:-1], entries)
-    # A bitmap begins where the bitmaps before it end, the heads of their sets and entries counted.
+    # A bitmap begins at the end of the bitmaps before it, including the heads of their sets and entries.
     ends = np.cumsum(sizes + form.entry_head) + form.count_bytes * (bitmaps.owners + 1)
     starts = ends - sizes
     _put_u32(output, starts - form.entry_head, bitmaps.keys.astype(np.int64))
@@ -350,7 +351,7 @@ def encode_sets(owners: _Ints, values: npt.NDArray[np.uint64], sets: int, form: 
 
 
 class _Runs:
-    """Runs of equal neighbours of owners and keys."""
+    """Runs of equal adjacent owners and keys."""
 
     def __init__(self, owners: _Ints, keys: npt.NDArray[np.uint64]) -> None:
         new = np.ones(len(keys), bool)
@@ -373,7 +374,7 @@ def _put_values(
     values: npt.NDArray[np.uint64],
 ) -> None:
     """Write the contents of containers."""
-    lower = values.astype(np.uint16)  # cuts the upper bits off
+    lower = values.astype(np.uint16)  # drops the upper bits
     lengths = np.where(bitsets, 0, containers.lengths)
     ranks = _ranks(lengths)
     output[np.repeat(places // 2, lengths) + ranks] = lower[np.repeat(containers.starts, lengths) + ranks]

@@ -1,4 +1,4 @@
-"""Transactions: what a version changed, and against which version it was computed."""
+"""Transactions: the operation that made a version, and the version that it was computed against."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ __all__ = ["Transaction", "read_transaction"]
 
 @dataclass(frozen=True)
 class Transaction:
-    """One change of a table.
+    """A change to a table.
 
     Attributes
     ----------
     read_version
-        Version the change was computed against, 0 for the creation of the table.
+        Version that the change was computed against, 0 for the creation of the table.
     operation
-        What is changed.
+        The change.
     uuid
         Unique id.
     tag
-        Ends up as the tag of the manifest.
+        Becomes the tag of the manifest.
     properties
-        Free properties, such as the commit message.
+        Custom properties, such as the commit message.
     """
 
     read_version: int
@@ -48,12 +48,12 @@ class Transaction:
         return f"{self.read_version}-{self.uuid}.txn"
 
     def check_uuid(self) -> None:
-        """Refuse an id that is not a UUID as text: it becomes part of a file name.
+        """Raise an error if the id is not a UUID string. It becomes part of a file name.
 
         Raises
         ------
         InvalidInputError
-            It is not one in lower case with hyphens.
+            The id is not a UUID in lower case with hyphens.
         """
         try:
             canonical = str(uuid.UUID(self.uuid))
@@ -72,7 +72,7 @@ class Transaction:
         Raises
         ------
         CorruptFileError
-            The bytes are no transaction.
+            The bytes are not a transaction.
         """
         message = parse_message(transaction_pb2.Transaction, data, where)
         return cls(
@@ -84,17 +84,17 @@ class Transaction:
         )
 
     def encode(self) -> bytes:
-        """The serialized transaction."""
+        """Serialize the transaction."""
         message = transaction_pb2.Transaction(
             read_version=self.read_version, uuid=self.uuid, tag=self.tag, transaction_properties=self.properties
         )
         encode_operation(self.operation, message)
-        # The same transaction must have the same bytes in every process, also with several properties.
+        # The same transaction must have the same bytes in every process, even with several properties.
         return message.SerializeToString(deterministic=True)
 
 
 def read_transaction(store: ObjectStore, root: str, manifest: Manifest) -> Transaction | None:
-    """The transaction that made a version: from its manifest, else from a file.
+    """Read the transaction that made a version, from its manifest or else from a file.
 
     Parameters
     ----------
@@ -106,12 +106,12 @@ def read_transaction(store: ObjectStore, root: str, manifest: Manifest) -> Trans
     Returns
     -------
     Transaction or None
-        None when the version has none (any more).
+        None if the version has no transaction, or if it was removed.
 
     Raises
     ------
     CorruptFileError
-        The transaction is there but cannot be decoded.
+        The transaction exists but cannot be decoded.
     """
     if manifest.inline_transaction is not None:
         return Transaction.decode(manifest.inline_transaction, f"{manifest.path}: inline transaction")

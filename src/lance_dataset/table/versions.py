@@ -1,4 +1,4 @@
-"""Which versions a table has, and where their manifests are."""
+"""Versions of a table, and the locations of their manifests."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from lance_dataset.errors import (
     VersionNotFoundError,
 )
 from lance_dataset.io.base import ObjectStore
-from lance_dataset.table.commit.protocol import commit_protocol
+from lance_dataset.io.guarded import external_manifests_of
 from lance_dataset.table.manifest import Decode, Manifest, read_manifest
 from lance_dataset.table.naming import (
     LATEST_COPY,
@@ -25,6 +25,7 @@ from lance_dataset.table.naming import (
     manifest_path,
     named_path,
 )
+from lance_dataset.table.protocol import commit_protocol
 
 __all__ = [
     "find_latest",
@@ -43,23 +44,23 @@ __all__ = [
 
 
 def list_manifests(store: ObjectStore, root: str) -> list[ManifestName]:
-    """Names of all numbered manifests by version; a version has two while a migration of names is under way."""
+    """Return the names of all numbered manifests by version. A version has two during a migration of names."""
     return commit_protocol(store).names(store, root)
 
 
 def list_versions(store: ObjectStore, root: str) -> list[ManifestName]:
-    """Versions of a table in ascending order, without detached ones; empty when there is no table.
+    """Return the versions of a table in ascending order, without detached ones. Empty if the table does not exist.
 
     Raises
     ------
     CorruptFileError
-        A version is there under two names with different content.
+        A version exists under two names with different content.
     """
     return _versions(store, root, list_manifests(store, root))
 
 
 def _versions(store: ObjectStore, root: str, names: list[ManifestName]) -> list[ManifestName]:
-    """One name for each version: the new one where a migration left both."""
+    """Return one name for each version: the V2 name if a migration left both."""
     found: dict[int, ManifestName] = {}
     for name in names:
         if name.version in found:
@@ -72,7 +73,7 @@ def _versions(store: ObjectStore, root: str, names: list[ManifestName]) -> list[
 
 
 def _check_same(store: ObjectStore, root: str, version: int) -> None:
-    """Compare the two manifests of a version; one that is gone by now was the same."""
+    """Compare the two manifests of a version. If one was removed meanwhile, they are assumed to be equal."""
     paths = [manifest_path(root, version, naming) for naming in (Naming.V1, Naming.V2)]
     try:
         contents = {store.read(path) for path in paths}
@@ -80,30 +81,30 @@ def _check_same(store: ObjectStore, root: str, version: int) -> None:
         return
     if len(contents) > 1:
         raise CorruptFileError(
-            f"{store.uri(root)}: version {version} is there twice with different content, as {paths[0]} and as "
+            f"{store.uri(root)}: version {version} exists twice with different content, as {paths[0]} and as "
             f"{paths[1]}; move the one away that is not part of this dataset"
         )
 
 
 def find_latest(store: ObjectStore, root: str) -> ManifestName | None:
-    """The newest version, None when there is no table."""
+    """Return the newest version, None if the table does not exist."""
     versions = _versions(store, root, commit_protocol(store).newest(store, root))
     return versions[-1] if versions else None
 
 
 def find_latest_to_follow(store: ObjectStore, root: str) -> ManifestName | None:
-    """The newest version, to commit another one behind it; None when there is no table.
+    """Return the newest version for a commit on top of it, None if the table does not exist.
 
     Raises
     ------
     UnsupportedError
-        The manifests are named in different ways, so there is no name for the next one that every reader would find.
+        The manifests use several naming schemes, so not every reader would find the next version.
     """
     names = commit_protocol(store).newest(store, root)
     if len({name.naming for name in names}) > 1:
         raise UnsupportedError(
             f"{store.uri(root)}: Found multiple manifest naming schemes in {VERSIONS_FOLDER!r}, so nothing can be "
-            "committed: a migration was interrupted, or another program went on with the old names; run "
+            "committed: a migration was interrupted, or another program continued with the old names; run "
             "migrate_manifest_paths_v2() to finish it"
         )
     versions = _versions(store, root, names)
@@ -111,12 +112,12 @@ def find_latest_to_follow(store: ObjectStore, root: str) -> ManifestName | None:
 
 
 def latest_version(store: ObjectStore, root: str) -> ManifestName:
-    """The newest version.
+    """Return the newest version.
 
     Raises
     ------
     DatasetNotFoundError
-        There is no table.
+        The table does not exist.
     """
     latest = find_latest(store, root)
     if latest is None:
@@ -129,17 +130,18 @@ def _no_table(store: ObjectStore, root: str) -> DatasetNotFoundError:
 
 
 def read_named(store: ObjectStore, root: str, name: ManifestName, decode: Decode | None = None) -> Manifest:
-    """The manifest of a listed version; `decode` as of `read_manifest`."""
+    """Read the manifest of a listed version. For `decode`, see `read_manifest`."""
     try:
         return read_manifest(store, named_path(root, name), decode)
     except MissingFileError:
         if name.naming is Naming.V1:
             renamed = manifest_path(root, name.version, Naming.V2)
-            if store.exists(renamed):  # by a migration, since the listing
+            if store.exists(renamed):  # renamed by a migration since the listing
                 return read_manifest(store, renamed, decode)
-        if store.external_manifests is not None:
+        manifests = external_manifests_of(store)
+        if manifests is not None:
             raise MissingFileError(
-                f"{store.external_manifests!r} lists version {name.version} of {store.uri(root)}, but its manifest "
+                f"{manifests!r} lists version {name.version} of {store.uri(root)}, but its manifest "
                 f"{store.uri(named_path(root, name))} does not exist; if another program removed the dataset, "
                 "LanceDataset.drop removes what it left"
             ) from None
@@ -147,13 +149,13 @@ def read_named(store: ObjectStore, root: str, name: ManifestName, decode: Decode
 
 
 def read_latest(store: ObjectStore, root: str, decode: Decode | None = None) -> Manifest | None:
-    """The manifest of the newest version, None when there is no table; `decode` as of `read_manifest`."""
+    """Read the manifest of the newest version, None if the table does not exist. For `decode`, see `read_manifest`."""
     latest = find_latest(store, root)
     while latest is not None:
         try:
             return read_named(store, root, latest, decode)
         except MissingFileError:
-            # Others may have committed and cleaned up between the two steps; if nothing is newer, it is lost.
+            # Others may have committed and cleaned up between the two steps. Without a newer version, it is lost.
             seen, latest = latest, find_latest(store, root)
             if latest == seen:
                 raise
@@ -161,12 +163,12 @@ def read_latest(store: ObjectStore, root: str, decode: Decode | None = None) -> 
 
 
 def read_newest(store: ObjectStore, root: str, decode: Decode | None = None) -> Manifest:
-    """The manifest of the newest version; `decode` as of `read_manifest`.
+    """Read the manifest of the newest version. For `decode`, see `read_manifest`.
 
     Raises
     ------
     DatasetNotFoundError
-        There is no table.
+        The table does not exist.
     """
     manifest = read_latest(store, root, decode)
     if manifest is None:
@@ -175,7 +177,7 @@ def read_newest(store: ObjectStore, root: str, decode: Decode | None = None) -> 
 
 
 def locate_version(store: ObjectStore, root: str, version: int, naming: Naming | None = None) -> str:
-    """Path of the manifest of a version, detached ones included.
+    """Return the path of the manifest of a version, which may be a detached one.
 
     Parameters
     ----------
@@ -184,16 +186,16 @@ def locate_version(store: ObjectStore, root: str, version: int, naming: Naming |
     version
         Its version.
     naming
-        How manifests of the table are named, if that is known: the store is asked for that name first.
+        Naming scheme of the table's manifests, if known. That name is tried first.
 
     Raises
     ------
     DatasetNotFoundError
-        There is no table.
+        The table does not exist.
     VersionNotFoundError
         The table does not have the version.
     CorruptFileError
-        It is there under two names with different content.
+        The version exists under two names with different content.
     """
     if 0 <= version < 1 << 64:
         there = commit_protocol(store).locate(store, root, version, naming)
@@ -212,11 +214,11 @@ def locate_version(store: ObjectStore, root: str, version: int, naming: Naming |
 def read_version(
     store: ObjectStore, root: str, version: int, naming: Naming | None = None, decode: Decode | None = None
 ) -> Manifest:
-    """The manifest of a version by its number, detached ones included.
+    """Read the manifest of a version by its number, which may be a detached one.
 
-    Arguments and errors as of `locate_version`, `decode` as of `read_manifest`.
+    Arguments and errors are those of `locate_version`. For `decode`, see `read_manifest`.
     """
-    if naming is not None and store.external_manifests is None:
+    if naming is not None and external_manifests_of(store) is None:
         with suppress(MissingFileError):
             return read_manifest(store, manifest_path(root, version, naming), decode)
     try:
@@ -226,19 +228,19 @@ def read_version(
 
 
 def version_as_of(store: ObjectStore, root: str, moment: dt.datetime) -> Manifest:
-    """The newest version that was committed before a time, as the reference counts: not at it.
+    """Return the newest version that was committed strictly before a time, as in the reference.
 
     Parameters
     ----------
     store, root
         The table.
     moment
-        The time; one without time zone is local time.
+        The time. Without a time zone, it is local time.
 
     Raises
     ------
     DatasetNotFoundError
-        There is no table.
+        The table does not exist.
     VersionNotFoundError
         The time is not after the first version.
     """
@@ -258,9 +260,9 @@ def version_as_of(store: ObjectStore, root: str, moment: dt.datetime) -> Manifes
 
 
 def version_info(manifest: Manifest) -> dict[str, Any]:
-    """Number, time (naive, local) and counters (as text) of a version."""
+    """Return the number, time (naive, local) and counters (as strings) of a version."""
     columns = manifest.fragment_list.columns
-    # Sums of Python's numbers, which do not overflow.
+    # Sums of Python integers, which do not overflow.
     physical, deleted = sum(columns.physical_rows.tolist()), sum(columns.num_deleted_rows.tolist())
     counters = {
         "total_data_file_rows": physical,

@@ -24,13 +24,14 @@ struct ArrowArray {
 
 typedef struct ArrowArray lc_array;
 
-/* What an array owns; its children follow, and the pointers to them. */
+/* Parts owned by an array: its children and the pointers to them. */
 typedef struct {
     const void *buffers[LC_ARRAY_BUFFERS];
-    void *owned[LC_ARRAY_BUFFERS]; /* what malloc gave for them */
+    void *owned[LC_ARRAY_BUFFERS]; /* memory from malloc */
 } lc_array_parts;
 
-/* Memory for a buffer of an array; *at is its first byte, at a multiple of 64. NULL: there is none. */
+/* Allocate memory for a buffer of an array. *at becomes its first byte, at a multiple of 64. Returns NULL without
+ * memory. */
 static inline void *lc_array_memory(int64_t size, uint8_t **at) {
     void *memory = malloc((size_t)size + LC_ARRAY_ALIGN);
     *at = (uint8_t *)(((uintptr_t)memory + LC_ARRAY_ALIGN - 1) & ~(uintptr_t)(LC_ARRAY_ALIGN - 1));
@@ -46,8 +47,8 @@ static void lc_array_release(lc_array *array) {
     array->release = NULL;
 }
 
-/* An array without buffers yet (all NULL) and with children that are released already, to be filled by the caller.
- * Returns its parts, NULL without memory. */
+/* Make an array without buffers yet (all NULL) and with released children, to be filled by the caller. Returns its
+ * parts, or NULL without memory. */
 static lc_array_parts *lc_array_make(lc_array *array, int64_t length, int64_t buffers, int64_t children) {
     size_t size = sizeof(lc_array_parts) + (size_t)children * (sizeof(lc_array) + sizeof(lc_array *));
     lc_array_parts *parts = (lc_array_parts *)calloc(1, size);
@@ -65,7 +66,7 @@ static lc_array_parts *lc_array_make(lc_array *array, int64_t length, int64_t bu
     return parts;
 }
 
-/* Gives a buffer to an array: `memory` is what to free, `data` where it begins. */
+/* Pass a buffer to an array: `memory` is the address to free, `data` the first byte. */
 LC_INLINE void lc_array_give(lc_array *array, int buffer, void *memory, const void *data) {
     lc_array_parts *parts = (lc_array_parts *)array->private_data;
     parts->owned[buffer] = memory;

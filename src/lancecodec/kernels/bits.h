@@ -4,7 +4,7 @@
 
 #include "portable.h"
 
-/* The instruction that collects the top bits of sixteen bytes; every x86-64 has it, and no compiler finds it. */
+/* This instruction collects the top bits of sixteen bytes. Every x86-64 has it, but compilers do not generate it. */
 #if defined(__SSE2__) || defined(_M_X64)
 #define LC_SSE2
 #include <emmintrin.h>
@@ -28,7 +28,7 @@ LC_INLINE uint16_t lc_mask16(const uint8_t *p) {
 #endif
 }
 
-/* The same of 64 bytes. */
+/* The same for 64 bytes. */
 LC_INLINE uint64_t lc_mask64(const uint8_t *p) {
     return lc_mask16(p) | (uint64_t)lc_mask16(p + 16) << 16 | (uint64_t)lc_mask16(p + 32) << 32 |
            (uint64_t)lc_mask16(p + 48) << 48;
@@ -66,7 +66,7 @@ LC_INLINE void lc_set_bit(uint8_t *out, int64_t i, int value) {
     out[i >> 3] = value ? (uint8_t)(out[i >> 3] | mask) : (uint8_t)(out[i >> 3] & ~mask);
 }
 
-/* Bits written one after the other; bits of the first and the last byte that are not ours stay. */
+/* Writer of consecutive bits. Bits outside of the range in the first and the last byte are preserved. */
 typedef struct {
     uint8_t *at;
     uint64_t bits;
@@ -140,7 +140,7 @@ LC_CLONES static inline int64_t lc_bits_count(const uint8_t *bits, int64_t offse
     return total;
 }
 
-/* Position of the first of n indices that is not below `length`, or -1. */
+/* Return the position of the first of n indices that is not in [0, length), or -1. */
 LC_INLINE int64_t lc_find_outside(const int64_t *LC_RESTRICT index, int64_t n, int64_t length) {
     uint64_t outside = 0;
     for (int64_t i = 0; i < n; i++) outside |= (uint64_t)((uint64_t)index[i] >= (uint64_t)length);

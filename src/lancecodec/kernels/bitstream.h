@@ -1,8 +1,8 @@
-/* Values of `width` bits one after another in a plain bit stream, optionally sign extended.
+/* Values of `width` bits back to back in a plain bit stream, optionally sign extended.
  *
- * 64 / bits values are handled as one word: the stream has their bits side by side, and log2(64 / bits) steps of
- * mask-and-shift spread them to the lanes of the word, or bring them together. So one loop serves all sizes.
- * Callers have checked: bits is 8, 16, 32 or 64, 1 <= width <= bits, and every size. */
+ * 64 / bits values are processed as one word: the stream has their bits side by side, and log2(64 / bits) steps of mask
+ * and shift spread them to the lanes of the word, or collect them. So one loop serves all sizes. Preconditions checked
+ * by callers: bits is 8, 16, 32 or 64, 1 <= width <= bits, and every size. */
 #ifndef LANCECODEC_BITSTREAM_H
 #define LANCECODEC_BITSTREAM_H
 
@@ -22,7 +22,8 @@ LC_INLINE uint64_t lc_stream_join(uint64_t x, int half, int bits, int width) {
     return (x & mask) | ((x >> (half - field)) & (mask << field));
 }
 
-/* The lowest 64 / bits fields of `width` bits to a lane each, and back. No loop, so that loops over words vectorise. */
+/* Spread the lowest 64 / bits fields of `width` bits to one lane each, and the inverse. There is no loop, so that loops
+ * over words vectorise. */
 LC_INLINE uint64_t lc_stream_spread(uint64_t x, int bits, int width) {
     if (bits <= 32) x = lc_stream_part(x, 32, bits, width);
     if (bits <= 16) x = lc_stream_part(x, 16, bits, width);
@@ -43,16 +44,16 @@ LC_INLINE uint64_t lc_stream_extend(uint64_t x, int bits, int width) {
     return x | ((sign << (bits - width) << 1) - (sign << 1));
 }
 
-/* Each lane as it is, or complemented where its top bit is set: what the width of a signed value depends on. */
+/* Return each lane unchanged, or complemented if its top bit is set: the width of a signed value depends on it. */
 LC_INLINE uint64_t lc_stream_magnitude(uint64_t x, int bits) {
     uint64_t sign = x & lc_lanes(bits, 1ULL << (bits - 1));
     return x ^ ((sign << 1) - (sign >> (bits - 1)));
 }
 
-/* Words handled at a time: bits are moved word by word, but spread and brought together in vectors. Always all of the
- * batch: a constant number of turns makes the code less than half as large. */
+/* Words per batch: bits are moved word by word, but spread and collected in vectors. Batches are always whole: a
+ * constant number of iterations halves the size of the code. */
 #define LC_STREAM_BATCH 256
-/* Bytes of an unfinished word, a word more and what one store writes. */
+/* Room for the bytes of an unfinished word, one more word, and the width of a store. */
 #define LC_STREAM_TAIL 24
 
 /* At least 57 bits from stream bit `at` on, or all 64 if `wide`; 8 or 9 bytes are read. */
@@ -63,7 +64,7 @@ LC_INLINE uint64_t lc_stream_load(const uint8_t *src, int64_t at, int wide) {
     return wide ? x | (uint64_t)p[8] << 1 << (63 - shift) : x;
 }
 
-/* The same near the end of the stream, whose missing bits are 0. */
+/* The same near the end of the stream; missing bits are 0. */
 LC_INLINE uint64_t lc_stream_load_end(const uint8_t *src, int64_t size, int64_t at) {
     uint8_t last[9] = {0};
     int64_t left = size - (at >> 3);
@@ -97,14 +98,14 @@ LC_INLINE void lc_stream_decode_words(const uint8_t *LC_RESTRICT src, int bits, 
     }
 }
 
-/* How many words of `step` bits from bit `at` on have 9 readable bytes, at most `words`. */
+/* Number of words of `step` bits from bit `at` on that have 9 readable bytes, at most `words`. */
 LC_INLINE int64_t lc_stream_safe_words(int64_t size, int64_t at, int64_t step, int64_t words) {
     int64_t room = (size - 9) * 8 + 7 - at;
     int64_t safe = room < 0 ? 0 : room / step + 1;
     return safe < words ? safe : words;
 }
 
-/* Values [from, to) of a stream that has them. */
+/* Read values [from, to); the stream must have them. */
 LC_CLONES static inline void lc_stream_decode(const uint8_t *src, int64_t size, int bits, int width, int sign,
                                               int64_t from, int64_t to, uint8_t *out) {
     int64_t lanes = 64 / bits, at = from * width;
@@ -121,7 +122,7 @@ LC_CLONES static inline void lc_stream_decode(const uint8_t *src, int64_t size, 
     }
 }
 
-/* Values at positions the stream has. */
+/* Read the values at given positions; the stream must have them. */
 static inline void lc_stream_at(const uint8_t *src, int64_t size, int bits, int width, int sign, const int64_t *at,
                                 int64_t count, uint8_t *out) {
     for (int64_t i = 0; i < count; i++) {
@@ -133,14 +134,14 @@ static inline void lc_stream_at(const uint8_t *src, int64_t size, int bits, int 
     }
 }
 
-/* A stream being written: the bits of the word at `out` that are known so far. */
+/* State of a stream that is being written: the known bits of the word at `out`. */
 typedef struct {
     uint8_t *out;
     uint64_t pending;
     int64_t filled;
 } lc_stream_end;
 
-/* Append `step` <= 64 bits; 8 bytes are written at the end of the stream whether or not they are complete. */
+/* Append `step` <= 64 bits. 8 bytes are written at the end of the stream even if they are incomplete. */
 LC_INLINE void lc_stream_append(lc_stream_end *end, uint64_t x, int64_t step) {
     uint64_t word = end->pending | x << end->filled;
     int64_t filled = end->filled + step;
@@ -150,7 +151,7 @@ LC_INLINE void lc_stream_append(lc_stream_end *end, uint64_t x, int64_t step) {
     end->filled = filled & 63;
 }
 
-/* Returns an OR of what decides whether the values fit. */
+/* Return an OR of the bits that decide whether the values fit. */
 LC_INLINE uint64_t lc_stream_gather_batch(const uint8_t *LC_RESTRICT values, int bits, int width, int sign,
                                           uint64_t *LC_RESTRICT batch) {
     uint64_t used = 0;
@@ -162,7 +163,7 @@ LC_INLINE uint64_t lc_stream_gather_batch(const uint8_t *LC_RESTRICT values, int
     return used;
 }
 
-/* Append whole words; returns the same OR. */
+/* Append whole words; return the same OR. */
 LC_INLINE uint64_t lc_stream_encode_words(const uint8_t *LC_RESTRICT values, int64_t words, int bits, int width,
                                           int sign, lc_stream_end *state) {
     uint64_t batch[LC_STREAM_BATCH], used = 0;
@@ -186,7 +187,7 @@ LC_CLONES static inline int lc_stream_encode(const uint8_t *values, int64_t n, i
                                              uint8_t *out) {
     lc_stream_end end = {out, 0, 0};
     int64_t lanes = 64 / bits, size = n * (bits / 8), written = (n * width + 7) / 8;
-    /* words that begin where 8 bytes can be written; the few others go through `last` */
+    /* words that begin where 8 bytes can be written; the few others are written through `last` */
     int64_t words = written < 8 ? 0 : (written / 8 * 64 - 1) / (lanes * width) + 1;
     if (words > n / lanes) words = n / lanes;
     uint64_t used;
@@ -207,7 +208,7 @@ LC_CLONES static inline int lc_stream_encode(const uint8_t *values, int64_t n, i
     return used & ~lc_lanes(bits, lc_low_mask(width - sign)) ? LC_BAD_WIDTH : LC_OK;
 }
 
-/* Smallest width of n values; *sign = some are negative (of values that can be). */
+/* Smallest width of n values. *sign: some are negative (if values can be). */
 LC_CLONES static inline int lc_stream_width(const uint8_t *values, int64_t n, int bits, int can_be_negative,
                                             int *sign) {
     uint64_t all = 0, magnitudes = 0, top = lc_lanes(bits, 1ULL << (bits - 1));

@@ -23,7 +23,7 @@ static inline void lc_constant_fill(const uint8_t *LC_RESTRICT value, int64_t wi
         lc_constant_words(pattern, size >> 3, out);
         for (int64_t k = size & ~(int64_t)7; k < size; k += width) memcpy(out + k, value, (size_t)width);
     } else {
-        /* doubled up to a block that stays in the first-level cache, which is then copied again and again */
+        /* doubled up to a block that stays in the first-level cache, which is then copied repeatedly */
         int64_t done = width;
         memcpy(out, value, (size_t)width);
         while (done < size && done < LC_CONSTANT_BLOCK) {
@@ -36,7 +36,7 @@ static inline void lc_constant_fill(const uint8_t *LC_RESTRICT value, int64_t wi
     }
 }
 
-/* n values of `bits` bits to bit `at` of out and on; its other bits stay as they are. */
+/* Write n values of `bits` bits from bit `at` of out on; other bits are preserved. */
 static inline void lc_constant_fill_bits(const uint8_t *value, int64_t bits, int64_t n, uint8_t *out, int64_t at) {
     uint8_t block[LC_CONSTANT_BLOCK];
     if (n <= 0) return;

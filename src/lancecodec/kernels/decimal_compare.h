@@ -41,7 +41,8 @@ LC_CLONES static inline void lc_decimals_compare128(const uint8_t *p, int64_t n,
     else lc_decimals_each(p, n, bound, 2, LC_LESS_EQUAL, flip, out);
 }
 
-/* Bits of n values for which "value order bound" is so, or with `flip` is not; bits past the last are anything. */
+/* Set the bits of the values for which "value order bound" is true, or with `flip` is false. Bits behind the last value
+ * are undefined. */
 static inline void lc_decimals_compare(const uint8_t *p, int64_t n, const uint64_t *bound, int words, int order,
                                        int flip, uint8_t *out) {
     if (words == 2) lc_decimals_compare128(p, n, bound, order, flip, out);

@@ -8,7 +8,7 @@ typedef struct {
     uint64_t low, high;
 } lc_magnitude;
 
-/* The magnitude of a number whose sign is 0, or all ones for a negative one; and the other way round. */
+/* Convert between a number and its magnitude. The sign is 0, or all ones for a negative number. */
 LC_INLINE lc_magnitude lc_negated(lc_magnitude v, uint64_t sign) {
     lc_magnitude out;
     out.low = (v.low ^ sign) - sign;
@@ -16,7 +16,7 @@ LC_INLINE lc_magnitude lc_negated(lc_magnitude v, uint64_t sign) {
     return out;
 }
 
-/* What 128 bits hold of a product; `*lost` is set if that is not all. */
+/* Return the part of a product that fits 128 bits; set `*lost` if that is not all. */
 LC_INLINE lc_magnitude lc_magnitude_product(lc_magnitude a, lc_magnitude b, uint64_t *lost) {
     lc_magnitude out;
     out.low = lc_multiply(a.low, b.low, &out.high);
@@ -29,7 +29,8 @@ LC_INLINE lc_magnitude lc_magnitude_product(lc_magnitude a, lc_magnitude b, uint
     return out;
 }
 
-/* Products of n numbers with as many others (`step` 16) or with one (`step` 0); whether no magnitude is beyond `most`. */
+/* Multiply n numbers with as many others (`step` 16) or with one (`step` 0). Returns 1 if no magnitude exceeds
+ * `most`. */
 static inline int lc_decimals_multiply(const uint8_t *left, const uint8_t *right, int64_t step, int64_t n,
                                        lc_magnitude most, uint8_t *out) {
     uint64_t bad = 0;

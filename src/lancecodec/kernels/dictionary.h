@@ -1,9 +1,9 @@
-/* Dictionary building: each value gets the number of the first value equal to it, in order of first appearance.
+/* Dictionary building: each value gets the number of the first equal value, in order of first appearance.
  *
- * Values of 1 and 2 bytes index a table. Others are looked up in a hash table (hash_table.h): as a word of 8 bytes or
- * a pair of words where they fit, else by their hash, and then bytes are compared with those of the entry. Values are
- * taken a block at a time: first all keys, a loop without branches on data, then all searches. A null takes the key of
- * the first valid value, which is entry 0, so that nulls cost no branch either. */
+ * Values of 1 and 2 bytes index a table. Others are looked up in a hash table (hash_table.h): as a word of 8 bytes or a
+ * pair of words if they fit, else by their hash, and then their bytes are compared with those of the entry. Values are
+ * processed a block at a time: first all keys, a loop without data-dependent branches, then all searches. A null uses
+ * the key of the first valid value, which is entry 0, so that nulls do not need branches either. */
 #ifndef LANCECODEC_DICTIONARY_H
 #define LANCECODEC_DICTIONARY_H
 
@@ -18,7 +18,7 @@ typedef struct {
     int64_t width; /* 0: variable */
     const uint8_t *offsets;
     int wide;
-    const uint8_t *validity; /* NULL: none is null */
+    const uint8_t *validity; /* NULL: no nulls */
     int64_t bit;
     int64_t first_valid; /* -1: all are null */
     int64_t n;
@@ -94,7 +94,7 @@ LC_CLONES static void lc_dict_word_keys(const uint8_t *LC_RESTRICT values, int64
     }
 }
 
-/* Nulls get the key of the first valid value. */
+/* Give nulls the key of the first valid value. */
 LC_CLONES static void lc_dict_null_keys(const lc_dict_values *v, int64_t first, int64_t n, uint64_t instead,
                                         uint64_t *LC_RESTRICT keys) {
     for (int64_t i = 0; i < n; i++) {
@@ -103,7 +103,7 @@ LC_CLONES static void lc_dict_null_keys(const lc_dict_values *v, int64_t first, 
     }
 }
 
-/* Begin and length of value i; LC_BAD_OFFSETS unless it lies in the data. */
+/* Return begin and length of value i; LC_BAD_OFFSETS unless it is inside the data. */
 LC_INLINE int lc_dict_place(const lc_dict_values *v, int64_t i, int64_t *begin, int64_t *length) {
     if (v->width) {
         *begin = i * v->width, *length = v->width;
@@ -130,7 +130,7 @@ LC_INLINE lc_pair lc_dict_pair(const lc_dict_table *d, const lc_dict_values *v, 
     return key;
 }
 
-/* Values that are no words: places, lengths and keys. */
+/* Values that are not words: positions, lengths and keys. */
 static int lc_dict_pairs(const lc_dict_table *d, const lc_dict_values *v, int64_t first, int64_t n, lc_pair *keys,
                          int64_t *lengths) {
     for (int64_t i = 0; i < n; i++) {
@@ -144,7 +144,7 @@ static int lc_dict_pairs(const lc_dict_table *d, const lc_dict_values *v, int64_
     return LC_OK;
 }
 
-/* The same for values of 16 bytes, none of which is null. */
+/* The same for values of 16 bytes without nulls. */
 static void lc_dict_pairs16(const uint8_t *LC_RESTRICT data, int64_t first, int64_t n, lc_pair *LC_RESTRICT keys,
                             int64_t *LC_RESTRICT lengths) {
     for (int64_t i = 0; i < n; i++) {
@@ -187,7 +187,7 @@ LC_CLONES static void lc_dict_store_codes(const uint32_t *LC_RESTRICT codes, int
     }
 }
 
-/* Add values [first, stop); codes (may be NULL) has room for stop - first. An entry 0 comes before any null. */
+/* Add values [first, stop). `codes` (may be NULL) has room for stop - first. Entry 0 must exist before any null. */
 static int lc_dict_add(lc_dict_table *d, const lc_dict_values *v, int64_t first, int64_t stop, int64_t code_width,
                        uint8_t *codes) {
     uint32_t block[LC_DICT_BLOCK];
@@ -210,7 +210,7 @@ static int64_t lc_first_valid(const uint8_t *validity, int64_t bit, int64_t n) {
     return -1;
 }
 
-/* The table that the values need. */
+/* Prepare the kind of table that the values need. */
 static int lc_dict_prepare(lc_dict_table *d, lc_dict_values *v) {
     v->first_valid = v->validity ? lc_first_valid(v->validity, v->bit, v->n) : 0;
     d->data = v->data;
@@ -220,14 +220,14 @@ static int lc_dict_prepare(lc_dict_table *d, lc_dict_values *v) {
     return d->direct || d->words || d->pairs ? LC_OK : LC_NO_MEMORY;
 }
 
-/* The dictionary of all values: LC_OK, LC_DICT_TOO_MANY or a problem. */
+/* Build the dictionary of all values. Returns LC_OK, LC_DICT_TOO_MANY or a problem. */
 static int lc_dict_build(lc_dict_table *d, lc_dict_values *v, int64_t code_width, uint8_t *codes) {
     if (lc_dict_prepare(d, v)) return LC_NO_MEMORY;
     if (v->first_valid < 0 || v->n == 0) {
         memset(codes, 0, (size_t)(v->n * code_width));
         return LC_OK;
     }
-    /* Leading nulls would make entry 0 of the right value at a wrong position. */
+    /* With leading nulls, entry 0 would have the right value at a wrong position. */
     int64_t first = v->first_valid;
     memset(codes, 0, (size_t)(first * code_width));
     return lc_dict_add(d, v, first, v->n, code_width, codes + first * code_width);
@@ -241,8 +241,8 @@ static int lc_dict_look(lc_dict_table *d, const lc_dict_values *v, int64_t first
     return outcome;
 }
 
-/* Blocks of `size` values spread evenly, or all values if they are no more: how many valid ones were looked at; d
- * counts the distinct. What stands for nulls, the first valid value, belongs to the sample. */
+/* Sample blocks of `size` values at equal distances, or all values if there are not more. Returns the number of valid
+ * values seen; d counts the distinct ones. The first valid value, which stands for nulls, is part of the sample. */
 static int lc_dict_sample(lc_dict_table *d, lc_dict_values *v, int64_t blocks, int64_t size, int64_t *looked) {
     if (lc_dict_prepare(d, v)) return LC_NO_MEMORY;
     *looked = 0;

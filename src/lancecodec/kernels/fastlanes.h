@@ -1,14 +1,14 @@
-/* The forms bit packed blocks come in: inline (width in front), out of line (one width outside), whole blocks.
+/* Forms of bit-packed blocks: inline (width in front), out of line (one width outside), whole blocks.
  *
- * Decoders check all they read. n <= 1024 values of a block are unpacked straight to their place. */
+ * Decoders check everything that they read. n <= 1024 values of a block are unpacked directly to their place. */
 #ifndef LANCECODEC_FASTLANES_H
 #define LANCECODEC_FASTLANES_H
 
 #include "chunk.h"
 #include "fastlanes_block.h"
 
-/* Finding a value costs about 2 ns whatever its size, unpacking a block 1 ns per 64 bytes or so: from this many values
- * of a block on (16, 32, 64, 128 for the four sizes, as measured) the block is unpacked. */
+/* Locating a value takes about 2 ns for any size, unpacking a block 1 ns per 64 bytes. From this many values of a block
+ * on (16, 32, 64, 128 for the four sizes, as measured) the whole block is unpacked. */
 LC_INLINE int lc_fl_many(int bits) { return 2 * bits; }
 
 /* Values [from, to) of a run of blocks of one width. */
@@ -27,7 +27,7 @@ static inline void lc_fl_unpack_range(const uint8_t *src, int bits, int width, i
                       out + whole * bits * LC_FL_ROW);
 }
 
-/* Pack 0 < n <= 1024 values, zeros behind them. */
+/* Pack 0 < n <= 1024 values, padded with zeros. */
 static inline void lc_fl_pack_padded(const uint8_t *values, int64_t n, int bits, int width, uint8_t *out) {
     uint8_t padded[LC_FL_VALUES * 8];
     if (n < LC_FL_VALUES) {
@@ -53,7 +53,7 @@ static inline int lc_fl_pack_blocks(const uint8_t *values, int64_t n, int bits, 
     return LC_OK;
 }
 
-/* Values at positions of one block. */
+/* Unpack the values at positions of one block. */
 static inline void lc_fl_at(const uint8_t *src, int bits, int width, const int64_t *at, int64_t count, uint8_t *out) {
     uint8_t values[LC_FL_VALUES * 8];
     int64_t bytes = bits / 8;
@@ -94,8 +94,8 @@ static inline int lc_inline_chunk(const lc_bytes *buffers, int64_t n, int64_t bi
     return lc_inline_block(buffers[0].data, buffers[0].size, n, bits, out);
 }
 
-/* The chunks of a page, 1024 values each but the last, back to back with ends[i] = end byte of chunk i; the ends have
- * been checked against the buffer. *where = chunk of a problem. */
+/* Unpack the chunks of a page: 1024 values each except the last, back to back. ends[i] is the end byte of chunk i, and
+ * the ends have been checked against the buffer. *where: chunk of a problem. */
 static inline int lc_inline_chunks(const uint8_t *src, const int64_t *ends, int64_t n, int64_t bits, uint8_t *out,
                                    int64_t *where) {
     int64_t begin = 0;
@@ -160,7 +160,7 @@ static inline int lc_ool_unpack(const uint8_t *src, int64_t size, int64_t n, int
     return LC_OK;
 }
 
-/* Is the tail of n values packed? Only where that is shorter than the plain values. */
+/* Return whether the tail of n values is packed: only if that is shorter than the plain values. */
 LC_INLINE int lc_ool_packs_tail(int64_t n, int64_t bits, int64_t width) {
     return width * LC_FL_ROW < n % LC_FL_VALUES * (bits / 8);
 }

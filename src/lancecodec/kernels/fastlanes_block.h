@@ -15,8 +15,8 @@
 #define LC_FL_ROW 128     /* bytes of a row, and of `width` 1 in a block */
 #define LC_FL_WORDS 16    /* 64-bit words of a row */
 
-/* The order of a block's rows is not that of memory, so the hardware does not see what is needed next. Blocks follow
- * each other, in chunks nearly so: ask for what lies one block ahead. If nothing is there, nothing happens. */
+/* The rows of a block are not in memory order, so the hardware does not prefetch them. Blocks follow each other, in
+ * chunks nearly so: prefetch one block ahead. A prefetch of an invalid address has no effect. */
 #if defined(__GNUC__) || defined(__clang__)
 #define LC_FL_AHEAD(p, distance) __builtin_prefetch((const void *)((uintptr_t)(p) + (uintptr_t)(distance)))
 #else
@@ -50,7 +50,7 @@ LC_INLINE void lc_fl_unpack_piece(const uint8_t *LC_RESTRICT src, int bits, int 
     int bit = lc_fl_row_of_piece(bits, piece) * width;
     int shift = bit & (bits - 1), back = (bits - shift) & 63;
     const uint8_t *low = src + (bit >> lc_fl_log(bits)) * LC_FL_ROW;
-    /* a value inside one row takes nothing from the next, which may not exist */
+    /* a value inside one row needs nothing from the next row, which may not exist */
     const uint8_t *high = low + (shift + width > bits ? LC_FL_ROW : 0);
     uint64_t low_mask = lc_fl_mask(bits, width < bits - shift ? width : bits - shift);
     uint64_t high_mask = lc_fl_mask(bits, width) & ~low_mask;
@@ -83,7 +83,7 @@ LC_CLONES static inline void lc_fl_unpack(const uint8_t *LC_RESTRICT src, int64_
     else lc_fl_unpack_whole(src, blocks, 64, width, out);
 }
 
-/* Values [from, to) of one block, 0 <= from <= to <= 1024; only the pieces concerned are unpacked. */
+/* Unpack values [from, to) of one block, 0 <= from <= to <= 1024; only the affected pieces are unpacked. */
 LC_CLONES static inline void lc_fl_unpack_part(const uint8_t *src, int bits, int width, int64_t from, int64_t to,
                                                uint8_t *out) {
     uint8_t piece[LC_FL_ROW];

@@ -1,9 +1,9 @@
-/* Fixed-size lists, nested or not, of fixed-width items: item validity per level and the values of the innermost level.
+/* Fixed-size lists of fixed-width items, which may be nested: item validity per level and the values of the innermost
+ * level.
  *
- * Level j of a row has items[j] items (the product of the dimensions up to j). Arrow keeps the validity of a level and
- * the values as one bit stream each, row after row; so do the chunks of a page, each beginning at bit 0. A row that
- * stands alone (full-zip) has whole bytes instead: the validity of each level that has one, outermost first, then the
- * values. */
+ * Level j of a row has items[j] items (the product of the dimensions up to j). Arrow stores the validity of a level and
+ * the values as one bit stream each, row after row. So do the chunks of a page, each beginning at bit 0. A full-zip row
+ * has whole bytes instead: the validity of each level that has one, outermost first, then the values. */
 #ifndef LANCECODEC_FIXED_SIZE_LIST_H
 #define LANCECODEC_FIXED_SIZE_LIST_H
 
@@ -21,11 +21,11 @@ typedef struct {
     int64_t items[LC_FSL_LEVELS];
     int64_t bits;                          /* of one value; 0 if every item is null and there are no values */
     int64_t stream_bits[LC_FSL_LEVELS + 1]; /* per row */
-    int64_t place[LC_FSL_LEVELS + 1];      /* of the stream in a row of its own, in bytes */
-    int64_t row_bytes;                     /* size of such a row */
+    int64_t place[LC_FSL_LEVELS + 1];      /* position of the stream in a full-zip row, in bytes */
+    int64_t row_bytes;                     /* size of a full-zip row */
 } lc_fsl;
 
-/* The bit stream of a level: where it is, and its first bit. */
+/* Bit stream of a level: its buffer and its first bit. */
 typedef struct {
     uint8_t *data;
     int64_t bit;
@@ -40,7 +40,7 @@ static inline void lc_fsl_add_stream(lc_fsl *shape, int64_t bits) {
     shape->streams++;
 }
 
-/* dimensions[0] is that of the outermost list; has_validity[j] speaks of the items of level j. */
+/* dimensions[0] belongs to the outermost list; has_validity[j] to the items of level j. */
 static inline int lc_fsl_init(lc_fsl *shape, const int64_t *dimensions, const uint8_t *has_validity, int64_t levels,
                               int64_t bits) {
     int64_t items = 1;
@@ -59,7 +59,7 @@ static inline int lc_fsl_init(lc_fsl *shape, const int64_t *dimensions, const ui
     return LC_OK;
 }
 
-/* Most rows whose streams can be addressed by bit. */
+/* Largest number of rows whose streams can be addressed by bit. */
 LC_INLINE int64_t lc_fsl_max_rows(const lc_fsl *shape) {
     int64_t most = shape->items[shape->levels - 1] * (shape->bits ? shape->bits : 1);
     return (INT64_MAX >> 1) / most;
@@ -80,7 +80,7 @@ static inline int64_t lc_fsl_chunk_rows(const lc_fsl *shape) {
 
 /* A stream cut into pieces of piece_bits that each begin at a byte; spare bits are 0. */
 static inline void lc_fsl_cut(const uint8_t *src, int64_t bit, int64_t bits, int64_t piece_bits, uint8_t *out) {
-    if ((piece_bits & 7) == 0) piece_bits = bits; /* every cut is at a byte anyway */
+    if ((piece_bits & 7) == 0) piece_bits = bits; /* every cut is at a byte boundary */
     int64_t piece_bytes = lc_bits_to_bytes(piece_bits);
     for (int64_t at = 0; at < bits; at += piece_bits, out += piece_bytes) {
         int64_t n = bits - at < piece_bits ? bits - at : piece_bits;
@@ -98,7 +98,7 @@ static inline void lc_fsl_ends(const lc_fsl *shape, int64_t s, int64_t rows, int
     if (rest) ends[chunks] = chunks * size + lc_bits_to_bytes(rest * bits);
 }
 
-/* Rows into one output per stream, chunks back to back as lc_fsl_ends says. */
+/* Write rows into one output per stream, with the chunks back to back as lc_fsl_ends computes. */
 static inline void lc_fsl_encode(const lc_fsl *shape, const lc_fsl_stream *sources, int64_t rows, int64_t per_chunk,
                                  uint8_t *const *outputs) {
     if (per_chunk > rows) per_chunk = rows;
@@ -108,7 +108,7 @@ static inline void lc_fsl_encode(const lc_fsl *shape, const lc_fsl_stream *sourc
     }
 }
 
-/* One chunk of n rows to rows `row` and after of the targets. n + row is at most lc_fsl_max_rows. */
+/* Decode one chunk of n rows to rows `row` and following of the targets. n + row is at most lc_fsl_max_rows. */
 static inline int lc_fsl_chunk(const lc_fsl *shape, const lc_bytes *buffers, int64_t n, const lc_fsl_stream *targets,
                                int64_t row) {
     for (int64_t s = 0; s < shape->streams; s++)
@@ -120,7 +120,7 @@ static inline int lc_fsl_chunk(const lc_fsl *shape, const lc_bytes *buffers, int
     return LC_OK;
 }
 
-/* Rows at[0..count) of a chunk of n rows (0 <= at < n is checked already). */
+/* Decode rows at[0..count) of a chunk of n rows (0 <= at < n was checked). */
 static inline int lc_fsl_at(const lc_fsl *shape, const lc_bytes *buffers, int64_t n, const int64_t *at, int64_t count,
                             const lc_fsl_stream *targets, int64_t row) {
     for (int64_t s = 0; s < shape->streams; s++)
@@ -139,9 +139,9 @@ static inline int lc_fsl_at(const lc_fsl *shape, const lc_bytes *buffers, int64_
     return LC_OK;
 }
 
-/* ---- rows that stand alone ---- */
+/* ---- full-zip rows ---- */
 
-/* Up to eight bytes, as many as there are before `end`. */
+/* Load up to eight bytes, as many as exist before `end`. */
 LC_INLINE uint64_t lc_load_before(const uint8_t *p, const uint8_t *end) {
     uint64_t v = 0;
     if (end - p >= 8) return lc_load_u64(p);
@@ -181,14 +181,15 @@ LC_INLINE void lc_fsl_copy_rows(const uint8_t *src, int64_t from, uint8_t *out, 
     else lc_strided(src, from, out, to, n, width);
 }
 
-/* Rows that are handled together, so that their second and third stream are still in the cache. */
+/* Rows per batch, so that their second and third stream are still in the cache. */
 LC_INLINE int64_t lc_fsl_block(const lc_fsl *shape, int64_t n) {
     if (!shape->validities) return n;
     int64_t rows = 2048 / (shape->row_bytes + 1);
     return rows < 8 ? 8 : rows;
 }
 
-/* n rows to rows `row` and after of the targets. The values of a row are whole bytes, and so is targets' first bit. */
+/* Decode n rows to rows `row` and following of the targets. The values of a row are whole bytes, as is the first bit of
+ * the targets. */
 static inline int lc_fsl_unpack(const lc_fsl *shape, const lc_fsl_rows *rows, int64_t n, const lc_fsl_stream *targets,
                                 int64_t row) {
     if (rows->places)

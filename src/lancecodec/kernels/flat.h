@@ -1,11 +1,11 @@
-/* Flat values: n values of any number of bits, one after the other. */
+/* Flat values: n values of any number of bits, back to back. */
 #ifndef LANCECODEC_FLAT_H
 #define LANCECODEC_FLAT_H
 
 #include "bits.h"
 #include "chunk.h"
 
-/* Bytes of n values, or -1 if that is more than any buffer has. */
+/* Size of n values in bytes, or -1 if it is too large for any buffer. */
 LC_INLINE int64_t lc_flat_size(int64_t n, int64_t bits) {
     if (n < 0 || bits <= 0) return -1;
     if (n > (INT64_MAX - 7) / bits) return -1;
@@ -24,7 +24,7 @@ static inline int lc_flat_chunk(const lc_bytes *buffers, int64_t n, int64_t bits
     return problem;
 }
 
-/* The same to bit `at` of a longer bit string, whose other bits stay as they are. */
+/* The same to bit `at` of a longer bit string; other bits are preserved. */
 static inline int lc_flat_chunk_bits(const lc_bytes *buffers, int64_t n, int64_t bits, uint8_t *out, int64_t at) {
     int problem = lc_flat_check(buffers[0], n, bits);
     if (!problem && n) lc_bits_copy(buffers[0].data, 0, n * bits, out, at);
@@ -54,7 +54,7 @@ static inline int lc_flat_at(const lc_bytes *buffers, int64_t n, int64_t bits, c
     return LC_OK;
 }
 
-/* Values of any number of bits at positions below n, to bit `to` of out and on; its other bits stay as they are. */
+/* Gather values of any number of bits at positions below n to bit `to` of out; other bits are preserved. */
 static inline int lc_flat_at_bits(const lc_bytes *buffers, int64_t n, int64_t bits, const int64_t *at, int64_t count,
                                   uint8_t *out, int64_t to) {
     const uint8_t *values = buffers[0].data;
@@ -90,7 +90,7 @@ static inline void lc_flat_page(const uint8_t *src, int64_t offset, int64_t n, i
     }
 }
 
-/* Bytes (0 = false, else true), as the per-value layout stores booleans, to bit `at` of a bitmap and on. */
+/* Pack bytes (0 = false, else true), as the per-value layout stores booleans, into a bitmap from bit `at` on. */
 static inline void lc_flat_bytes_to_bits(const uint8_t *values, int64_t n, uint8_t *out, int64_t at) {
     uint8_t block[512];
     if ((at & 7) == 0 && (n & 7) == 0) {

@@ -1,5 +1,5 @@
-/* FSST: a table of up to 255 symbols of 1 to 8 bytes; a compressed string is a row of one-byte codes for them, and the
- * code 255 (escape) says that the next byte stands for itself. This file parses tables and decodes. */
+/* FSST: a table of up to 255 symbols of 1 to 8 bytes. A compressed string is a sequence of one-byte codes for them, and
+ * the code 255 is an escape: the next byte stands for itself. This file parses tables and decodes. */
 #ifndef LANCECODEC_FSST_H
 #define LANCECODEC_FSST_H
 
@@ -13,13 +13,13 @@
 #define LC_FSST_ONES 0x0101010101010101ULL
 #define LC_FSST_HIGH 0x8080808080808080ULL
 
-/* Index c is code c; index 256 + b is the byte b after an escape. The escape itself and codes without a symbol are
- * symbols of no bytes, so that a loop over all bytes of a string needs no branches. */
+/* Index c is code c; index 256 + b is byte b after an escape. The escape itself and codes without a symbol are symbols
+ * of 0 bytes, so that a loop over all bytes of a string does not need branches. */
 typedef struct {
     uint64_t words[512];
     uint8_t lengths[512];
     int count;      /* symbols: codes below this are valid */
-    int compressed; /* 0: the strings are stored as they are, and there are no symbols to look up */
+    int compressed; /* 0: the strings are stored verbatim, and there are no symbols */
 } lc_fsst_table;
 
 static inline int lc_fsst_table_parse(const uint8_t *bytes, int64_t size, lc_fsst_table *table) {
@@ -68,13 +68,13 @@ LC_INLINE uint64_t lc_fsst_special(lc_fsst_test test, uint64_t codes) {
     return ((codes & not_below) | ((codes | not_below) & test.mask)) & LC_FSST_HIGH;
 }
 
-/* High bits of the bytes behind an escape. *after says whether the byte before was an escape, then whether the last
- * one is. Takes the high bits out of *special that are escapes or literals: what stays has no symbol. */
+/* Return the high bits of the bytes after an escape. *after: whether the previous byte was an escape, then whether the
+ * last one is. Clears the high bits of escapes and literals in *special; the remaining ones have no symbol. */
 LC_INLINE uint64_t lc_fsst_literals(uint64_t codes, int *after, uint64_t *special) {
     uint64_t rest = ~codes;
     uint64_t all_ones = ~(((rest & ~LC_FSST_HIGH) + ~LC_FSST_HIGH) | rest) & LC_FSST_HIGH;
     uint64_t literals = (all_ones << 8) | ((uint64_t)*after << 7);
-    if (literals & all_ones) { /* bytes 255 in a row: only a walk tells escapes from literals */
+    if (literals & all_ones) { /* consecutive bytes 255: only a sequential pass distinguishes escapes from literals */
         int literal = *after;
         literals = 0;
         for (int i = 0; i < 8; i++) {
@@ -93,7 +93,7 @@ LC_INLINE int64_t lc_fsst_index(uint64_t codes, uint64_t literals, int k) {
     return (int64_t)(((codes >> (8 * k)) & 0xFF) | (shifted & 0x100));
 }
 
-/* Bytes that `size` compressed bytes stand for, or -1 if they are malformed or end inside an escape. */
+/* Decoded size of `size` compressed bytes, or -1 if they are malformed or end inside an escape. */
 static inline int64_t lc_fsst_decoded_size(const lc_fsst_table *table, const uint8_t *src, int64_t size) {
     if (!table->compressed) return size;
     lc_fsst_test test = lc_fsst_make_test(table);
@@ -118,14 +118,15 @@ static inline int64_t lc_fsst_decoded_size(const lc_fsst_table *table, const uin
     return after ? -1 : total;
 }
 
-/* A run of compressed bytes on its way through the decoder. */
+/* State of a run of compressed bytes in the decoder. */
 typedef struct {
     const uint8_t *src, *src_end;
     uint8_t *out, *out_end;
     int after; /* the byte before src was an escape */
 } lc_fsst_run;
 
-/* Code by code, where less than eight codes or less than their longest symbols' room is left. `marks` as below. */
+/* Decode code by code, if less than eight codes or less than the room for their longest symbols is left. `marks` as
+ * below. */
 LC_INLINE int lc_fsst_run_rest(const lc_fsst_table *table, lc_fsst_run *run, const uint8_t *src, uint8_t *out,
                                const uint8_t *first, uint16_t *marks) {
     for (; run->src_end - src > 0; src++) {
@@ -146,7 +147,7 @@ LC_INLINE int lc_fsst_run_rest(const lc_fsst_table *table, lc_fsst_run *run, con
     return LC_OK;
 }
 
-/* Decode to src_end. Bytes past the new `out` are scratch, up to out_end. If given, marks[i] becomes the number of
+/* Decode up to src_end. Bytes behind the new `out` are scratch, up to out_end. If given, marks[i] becomes the number of
  * bytes that the first i bytes of src stand for, for i below their number (at most 8191). */
 LC_INLINE int lc_fsst_run_on(const lc_fsst_table *table, lc_fsst_run *run, uint16_t *marks) {
     lc_fsst_test test = lc_fsst_make_test(table);

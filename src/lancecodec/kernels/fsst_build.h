@@ -7,7 +7,7 @@
 #include "fsst_encode.h"
 
 #define LC_FSST_SAMPLE 16384
-#define LC_FSST_PIECE 512 /* of a longer string this much is taken at once */
+#define LC_FSST_PIECE 512 /* a longer string is sampled in pieces of this size */
 #define LC_FSST_SAMPLE_MAX (LC_FSST_SAMPLE + LC_FSST_PIECE)
 #define LC_FSST_PAIRS_MAX (2 * LC_FSST_SAMPLE_MAX)
 #define LC_FSST_CANDIDATES_MAX (LC_FSST_PAIRS_MAX + 512)
@@ -25,8 +25,8 @@ typedef struct {
     int64_t size; /* of the compressed sample */
 } lc_fsst_symbols;
 
-/* Everything the construction needs, about 1.8 MB, all of it set before it is read except what starts as zeros:
- * pair_counts. Codes: 0-255 escaped bytes, 256 + k symbol k. */
+/* Memory for the construction, about 1.8 MB. Everything is set before it is read except pair_counts, which starts as
+ * zeros. Codes: 0-255 escaped bytes, 256 + k symbol k. */
 typedef struct {
     lc_fsst_lookup lookup;
     lc_fsst_symbols symbols, best;
@@ -42,7 +42,7 @@ typedef struct {
     int64_t pieces;
 } lc_fsst_builder;
 
-/* The next of a fixed row of random numbers (splitmix64). */
+/* Next number of a fixed pseudo-random sequence (splitmix64). */
 LC_INLINE uint64_t lc_fsst_random(uint64_t *state) {
     uint64_t z = (*state += 0x9E3779B97F4A7C15ULL);
     z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ULL;
@@ -56,7 +56,7 @@ LC_INLINE int64_t lc_fsst_sample_add(lc_fsst_builder *b, const uint8_t *data, in
     return filled + size;
 }
 
-/* All strings if they are small together; else the strings around random bytes, of long ones a piece. */
+/* Sample all strings if they are small together, else the strings around random bytes, a piece of a long one. */
 static inline void lc_fsst_sample(lc_fsst_builder *b, const lc_fsst_job *job, int wide) {
     int64_t begin = lc_load_offset(job->offsets, wide, 0), end = lc_load_offset(job->offsets, wide, job->n);
     int64_t filled = 0;
@@ -81,8 +81,8 @@ LC_INLINE void lc_fsst_count_pair(lc_fsst_builder *b, int left, int right) {
     if (!b->pair_counts[pair]++) b->pairs[b->pairs_seen++] = pair;
 }
 
-/* Compress the sample: counts of codes, and of pairs if wanted. Where a longer symbol stands, its first byte is counted
- * too, so that shorter symbols keep their chance. */
+/* Compress the sample and count codes, and pairs if requested. The first byte of a longer symbol is counted too, so
+ * that shorter symbols are not ruled out. */
 static inline void lc_fsst_count(lc_fsst_builder *b, int pairs) {
     const uint8_t *p = b->sample;
     memset(b->counts, 0, sizeof b->counts);
@@ -106,7 +106,7 @@ static inline void lc_fsst_count(lc_fsst_builder *b, int pairs) {
     }
 }
 
-/* Add to the gain of a candidate, which may be a new one. */
+/* Add to the gain of a candidate, which may be new. */
 static inline void lc_fsst_propose(lc_fsst_builder *b, uint64_t word, int length, uint32_t gain) {
     uint64_t h = ((word + (uint64_t)length) * 0x9E3779B97F4A7C15ULL) >> 47;
     for (; b->map[h]; h = (h + 1) & (LC_FSST_MAP - 1)) {
@@ -134,7 +134,7 @@ static inline void lc_fsst_propose_all(lc_fsst_builder *b, uint32_t least) {
     for (int code = 0; code < 512; code++) {
         if (!b->counts[code] || b->counts[code] < least) continue;
         uint64_t word = lc_fsst_code_word(&b->symbols, code, &left_length);
-        /* without a symbol, a byte costs twice as much as with one: more than its length tells */
+        /* without a symbol, a byte costs twice as much as with one, so its gain is larger than its length */
         lc_fsst_propose(b, word, left_length, b->counts[code] * (uint32_t)(left_length == 1 ? 8 : left_length));
     }
     for (int64_t i = 0; i < b->pairs_seen; i++) {
@@ -149,13 +149,13 @@ static inline void lc_fsst_propose_all(lc_fsst_builder *b, uint32_t least) {
     b->pairs_seen = 0;
 }
 
-/* Ties have an order too, so that the table depends on the strings alone. */
+/* Ties are ordered too, so that the table depends only on the strings. */
 LC_INLINE int lc_fsst_better(const lc_fsst_candidate *a, const lc_fsst_candidate *b) {
     if (a->gain != b->gain) return a->gain > b->gain;
     return a->word != b->word ? a->word < b->word : a->length < b->length;
 }
 
-/* Put heap[i] where it belongs, given that all below it is in order. */
+/* Restore the heap order at heap[i], if everything below it is in order. */
 static inline void lc_fsst_sift(lc_fsst_candidate *heap, int64_t n, int64_t i) {
     lc_fsst_candidate moved = heap[i];
     for (int64_t child; (child = 2 * i + 1) < n; i = child) {
@@ -166,7 +166,7 @@ static inline void lc_fsst_sift(lc_fsst_candidate *heap, int64_t n, int64_t i) {
     heap[i] = moved;
 }
 
-/* The next table: the best candidates that find room in the lookup. */
+/* Make the next table: the best candidates for which the lookup has room. */
 static inline void lc_fsst_choose(lc_fsst_builder *b) {
     lc_fsst_candidate *heap = b->candidates;
     int64_t n = b->candidates_seen;
@@ -187,7 +187,7 @@ LC_INLINE void lc_fsst_keep_best(lc_fsst_builder *b) {
     if (b->symbols.size <= b->best.size) b->best = b->symbols;
 }
 
-/* A table for the strings of the job, whose offsets have been checked: b->best, and how much it makes of the sample of
+/* Build a table for the strings of the job, whose offsets have been checked: b->best, and its size of the sample of
  * *sampled bytes. Without any bytes it is empty. `b` was allocated as zeros. */
 static inline void lc_fsst_build(lc_fsst_builder *b, const lc_fsst_job *job, int wide, int64_t *sampled) {
     static const uint32_t fractions[] = {8, 38, 68, 98, 108, 128};

@@ -1,9 +1,9 @@
 /* FSST encoder: the longest symbol at each position, as published (P. Boncz, T. Neumann, V. Leis: FSST: Fast Random
- * Access String Compression, VLDB 2020): symbols of three bytes and more in a hash table of their first three bytes,
- * where each slot holds one symbol, shorter ones in a table of all pairs of bytes.
+ * Access String Compression, VLDB 2020). Symbols of three and more bytes are in a hash table of their first three
+ * bytes, where each slot holds one symbol; shorter ones are in a table of all pairs of bytes.
  *
- * A step of the loop needs the step before (where did its symbol end?) through a multiplication and two table loads.
- * So several groups of strings are encoded at once, in turns, and moved together afterwards. */
+ * A step of the loop depends on the previous step (where its symbol ended) through a multiplication and two table
+ * loads. So several groups of strings are encoded in turns, and moved together afterwards. */
 #ifndef LANCECODEC_FSST_ENCODE_H
 #define LANCECODEC_FSST_ENCODE_H
 
@@ -13,8 +13,8 @@
 #define LC_FSST_LANES 4
 #define LC_FSST_LAST 65536
 
-/* What to do at a position: code in bits 0-8, bytes taken in bits 12-15, bit 10 set for an escape. Nine bits of code,
- * as the builder has codes for escaped bytes (0-255) beside those of symbols (256 and up). */
+/* Action at a position: code in bits 0-8, bytes consumed in bits 12-15, bit 10 set for an escape. The code has nine
+ * bits, because the builder has codes for escaped bytes (0-255) in addition to those of symbols (256 and up). */
 #define LC_FSST_ACTION(CODE, LENGTH, ESCAPE) ((uint16_t)((CODE) | ((LENGTH) << 12) | ((ESCAPE) << 10)))
 LC_INLINE int lc_fsst_action_code(uint16_t action) { return action & 0x1FF; }
 LC_INLINE int lc_fsst_action_escapes(uint16_t action) { return (action >> 10) & 1; }
@@ -27,8 +27,8 @@ typedef struct {
 typedef struct {
     lc_fsst_slot slots[LC_FSST_SLOTS];
     uint16_t slot_actions[LC_FSST_SLOTS];
-    /* By the next two bytes, first one low: symbols of two bytes, one byte, or an escape. Behind, at LC_FSST_LAST, by
-     * the last byte of a string. */
+    /* Indexed by the next two bytes, first one low: symbols of two bytes, one byte, or an escape. From LC_FSST_LAST on,
+     * indexed by the last byte of a string. */
     uint16_t pairs[65536 + 256];
 } lc_fsst_lookup;
 
@@ -39,7 +39,7 @@ LC_INLINE int64_t lc_fsst_hash(uint64_t word) {
 
 LC_INLINE uint64_t lc_fsst_mask(int length) { return ~0ULL >> (64 - 8 * length); }
 
-/* No symbols yet. An empty slot holds a word that hashes elsewhere, which no text can match. */
+/* Initialise without symbols. An empty slot holds a word that hashes elsewhere, which no text can match. */
 static inline void lc_fsst_lookup_clear(lc_fsst_lookup *lookup, int builds) {
     for (int64_t i = 0; i < LC_FSST_SLOTS; i++) {
         lookup->slots[i].word = i ? 0 : 1;
@@ -55,8 +55,8 @@ LC_INLINE int lc_fsst_slot_free(const lc_fsst_lookup *lookup, uint64_t word) {
     return lookup->slots[h].mask == ~0ULL && lookup->slots[h].word == (uint64_t)(h == 0);
 }
 
-/* One- and two-byte symbols after the longer ones or before, but one-byte ones before two-byte ones. Returns whether
- * there was room: a slot takes the first of its symbols. */
+/* Add a symbol. One-byte symbols must be added before two-byte ones, in any order with longer ones. Returns 0 if there
+ * is no room: a slot holds its first symbol only. */
 static inline int lc_fsst_lookup_add(lc_fsst_lookup *lookup, uint64_t word, int length, int code) {
     uint16_t action = LC_FSST_ACTION(code, length, 0);
     if (length == 1) {
@@ -76,7 +76,8 @@ static inline int lc_fsst_lookup_add(lc_fsst_lookup *lookup, uint64_t word, int 
     return 1;
 }
 
-/* What to do with the next bytes, of which `rest` belong to the string. Without branches: nobody can predict them. */
+/* Action for the next bytes, of which `rest` belong to the string. There are no branches, because they would not be
+ * predictable. */
 LC_INLINE uint16_t lc_fsst_action(const lc_fsst_lookup *lookup, uint64_t word, int64_t rest) {
     int64_t h = lc_fsst_hash(word);
     uint64_t last = rest < 2, differs = (word ^ lookup->slots[h].word) & lookup->slots[h].mask;
@@ -93,7 +94,7 @@ LC_INLINE uint64_t lc_fsst_load_word(const uint8_t *p, int64_t left) {
     return word;
 }
 
-/* Strings by their n + 1 offsets, the first of which may be any. */
+/* Strings with n + 1 offsets, the first of which need not be 0. */
 typedef struct {
     const uint8_t *data;
     int64_t size; /* of the memory, not of the strings */
@@ -103,14 +104,15 @@ typedef struct {
     uint8_t *out;
 } lc_fsst_job;
 
-/* A group of strings being encoded: from string i on, of which the bytes from `at` to `end` are left, to out[to]. */
+/* State of a group of strings that is being encoded: from string i on, with the bytes from `at` to `end` left, to
+ * out[to]. */
 typedef struct {
     int64_t at, end, to, i;
 } lc_fsst_lane;
 
-/* Encode one symbol, or pass an empty string. Where symbols and strings end is hard to predict, so no branches depend
- * on it: the end of the string is stored at every step, and the last one stays. `inside`: eight bytes can be read, and
- * there is a next string. */
+/* Encode one symbol, or skip an empty string. The ends of symbols and strings are hard to predict, so there are no
+ * branches: the end of the string is stored at every step, and the last store remains. `inside`: eight bytes can be
+ * read, and there is a next string. */
 LC_INLINE void lc_fsst_step(const lc_fsst_lookup *lookup, const lc_fsst_job *job, int wide, int out_wide, int inside,
                             lc_fsst_lane *lane) {
     int64_t rest = lane->end - lane->at, some = rest != 0;
@@ -126,7 +128,8 @@ LC_INLINE void lc_fsst_step(const lc_fsst_lookup *lookup, const lc_fsst_job *job
     lane->end = lc_load_offset(job->offsets, wide, next);
 }
 
-/* Steps of up to 8 bytes that every lane can make with 8 bytes to read at each, and without coming to its end. */
+/* Number of steps of up to 8 bytes that every lane can make with 8 readable bytes at each, and without reaching its
+ * end. */
 LC_INLINE int64_t lc_fsst_steps(const lc_fsst_lane *lanes, const int64_t *ends) {
     int64_t least = INT64_MAX;
     for (int64_t k = 0; k < LC_FSST_LANES; k++)
@@ -134,7 +137,7 @@ LC_INLINE int64_t lc_fsst_steps(const lc_fsst_lane *lanes, const int64_t *ends) 
     return (least - 8) / 8;
 }
 
-/* Lanes that begin at string starts[k], and end where the next one begins. */
+/* Start lanes: lane k begins at string starts[k] and ends where the next one begins. */
 LC_INLINE void lc_fsst_run_lanes(const lc_fsst_lookup *lookup, const lc_fsst_job *given, int wide, int out_wide,
                                  const int64_t *starts, lc_fsst_lane *lanes) {
     const lc_fsst_job kept = *given, *job = &kept; /* not reachable for the stores */
@@ -164,8 +167,8 @@ LC_INLINE int64_t lc_fsst_string_at(const lc_fsst_job *job, int wide, int64_t i,
     return i;
 }
 
-/* Strings [i, stop) to out[at..]: in lanes of about as many bytes, each with the room it might need, then together.
- * Returns where they end. */
+/* Encode strings [i, stop) to out[at..]: in lanes of about equal size, each with the room that it may need, then moved
+ * together. Returns the end. */
 LC_INLINE int64_t lc_fsst_encode_round(const lc_fsst_lookup *lookup, const lc_fsst_job *job, int wide, int out_wide,
                                        int64_t i, int64_t stop, int64_t at) {
     int64_t begin = lc_load_offset(job->offsets, wide, i), size = lc_load_offset(job->offsets, wide, stop) - begin;
@@ -191,7 +194,7 @@ LC_INLINE int64_t lc_fsst_encode_round(const lc_fsst_lookup *lookup, const lc_fs
     return at;
 }
 
-/* Bytes encoded at once: few enough that moving the lanes together finds them in the cache. */
+/* Bytes encoded per round: few enough to be in the cache when the lanes are moved together. */
 #define LC_FSST_ROUND (1 << 19)
 
 LC_INLINE int64_t lc_fsst_encode_rounds(const lc_fsst_lookup *lookup, const lc_fsst_job *job, int wide, int out_wide) {
@@ -221,7 +224,7 @@ LC_CLONES static inline int lc_fsst_encode(const lc_fsst_lookup *lookup, const l
     return !out_wide && at > INT32_MAX ? LC_NO_SPACE : LC_OK;
 }
 
-/* Offsets that do not decrease and lie in [0, size]. */
+/* Check that offsets do not decrease and are in [0, size]. */
 static inline int lc_fsst_check_offsets(const uint8_t *offsets, int wide, int64_t n, int64_t size) {
     int64_t before = lc_load_offset(offsets, wide, 0);
     if (before < 0) return LC_BAD_OFFSETS;
@@ -237,7 +240,7 @@ LC_INLINE int64_t lc_fsst_job_size(const lc_fsst_job *job, int wide) {
     return lc_load_offset(job->offsets, wide, job->n) - lc_load_offset(job->offsets, wide, 0);
 }
 
-/* Strings stored as they are. */
+/* Store strings verbatim. */
 static inline int lc_fsst_copy(const lc_fsst_job *job, int wide, int out_wide, int64_t *written) {
     int64_t begin = lc_load_offset(job->offsets, wide, 0);
     *written = lc_fsst_job_size(job, wide);
@@ -248,7 +251,7 @@ static inline int lc_fsst_copy(const lc_fsst_job *job, int wide, int out_wide, i
     return LC_OK;
 }
 
-/* An encoder for the symbols of a parsed table. Of symbols that share a slot, the first is used. */
+/* Make an encoder for the symbols of a parsed table. Of symbols that share a slot, the first is used. */
 static inline void lc_fsst_lookup_fill(lc_fsst_lookup *lookup, const lc_fsst_table *table) {
     lc_fsst_lookup_clear(lookup, 0);
     for (int code = 0; code < table->count; code++)

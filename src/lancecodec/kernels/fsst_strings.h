@@ -1,13 +1,13 @@
-/* FSST over many strings: a chunk or page at once into offsets and bytes, and single strings picked out. */
+/* FSST for many strings: a chunk or page into offsets and bytes, and single strings. */
 #ifndef LANCECODEC_FSST_STRINGS_H
 #define LANCECODEC_FSST_STRINGS_H
 
 #include "fsst.h"
 
-/* Compressed bytes whose strings' ends are noted together; what they stand for fits 16 bits. */
+/* Size of a segment of compressed bytes; its decoded size fits 16 bits. */
 #define LC_FSST_SEGMENT 2048
 
-/* Strings back to back: string i ends at ends[i] - first and begins where the one before ended. */
+/* Strings back to back: string i ends at ends[i] - first and begins where the previous one ended. */
 typedef struct {
     const uint8_t *data;
     int64_t size;
@@ -17,8 +17,8 @@ typedef struct {
     int64_t n;
 } lc_fsst_strings;
 
-/* Where decoded strings go: their ends, counted from `base`, and their bytes. `ends` may be those of the source if both
- * have the same width. */
+/* Destination of decoded strings: their ends, counted from `base`, and their bytes. `ends` may be those of the source
+ * if both have the same width. */
 typedef struct {
     uint8_t *ends;
     int wide;
@@ -27,15 +27,15 @@ typedef struct {
     int64_t capacity;
 } lc_fsst_sink;
 
-/* Does a string end inside an escape? In a row of bytes 255, escapes and literals pair up from the left, as what is
- * before it (another byte, or the start of the string) is never an escape. */
+/* Return whether a string ends inside an escape. In a sequence of bytes 255, escapes and literals alternate from the
+ * left, because the byte in front of it (another byte, or none) is never an escape. */
 static inline int lc_fsst_cut_escape(const uint8_t *begin, const uint8_t *end) {
     int64_t row = 0;
     while (end - begin > row && end[-1 - row] == LC_FSST_ESCAPE) row++;
     return (int)(row & 1);
 }
 
-/* Ends that do not decrease and stay within the data, none inside an escape; *total = bytes of all strings. */
+/* Check that ends do not decrease, are inside the data and not inside an escape. *total: size of all strings. */
 static inline int lc_fsst_check_strings(const lc_fsst_strings *in, int compressed, int64_t *total) {
     int64_t begin = in->first;
     if (begin < 0) return LC_BAD_OFFSETS;
@@ -51,7 +51,7 @@ static inline int lc_fsst_check_strings(const lc_fsst_strings *in, int compresse
     return LC_OK;
 }
 
-/* Room that offsets have above `base`. */
+/* Largest offset above `base`. */
 LC_INLINE int64_t lc_fsst_room(const lc_fsst_sink *sink) {
     int64_t most = sink->wide ? INT64_MAX : INT32_MAX;
     return sink->base < 0 || sink->base > most ? -1 : most - sink->base;
@@ -70,13 +70,13 @@ LC_INLINE int64_t lc_fsst_mark_ends(const lc_fsst_strings *in, int64_t i, int64_
                                     const uint16_t *marks, const lc_fsst_sink *sink) {
     for (; i < in->n; i++) {
         int64_t end = lc_load_offset(in->ends, in->wide, i) - in->first - at;
-        if ((uint64_t)end > (uint64_t)size) break; /* never below 0, unless a mapped file changes */
+        if ((uint64_t)end > (uint64_t)size) break; /* never negative, unless a mapped file changes */
         lc_store_offset(sink->ends, sink->wide, i, base + marks[end]);
     }
     return i;
 }
 
-/* All strings as one run of codes, however short they are: the decoder notes how far it is at every code, and the ends
+/* Decode all strings as one run of codes, also short ones: the decoder records its position at every code, and the ends
  * are looked up there. */
 LC_CLONES static inline int lc_fsst_decode_segments(const lc_fsst_table *table, const lc_fsst_strings *in,
                                                     int64_t total, const lc_fsst_sink *sink, int64_t *written) {
@@ -98,7 +98,7 @@ LC_CLONES static inline int lc_fsst_decode_segments(const lc_fsst_table *table, 
     return LC_OK;
 }
 
-/* Compressed bytes per string from which on a loop of its own is worth more than one run over all strings. */
+/* From this number of compressed bytes per string on, a loop per string is faster than one run over all strings. */
 #define LC_FSST_LONG 128
 
 LC_CLONES static inline int lc_fsst_decode_each(const lc_fsst_table *table, const lc_fsst_strings *in,
@@ -118,7 +118,7 @@ LC_CLONES static inline int lc_fsst_decode_each(const lc_fsst_table *table, cons
     return LC_OK;
 }
 
-/* n strings -> n ends and *written bytes; bytes of sink->data past those are scratch. */
+/* Decode n strings to n ends and *written bytes. Bytes of sink->data behind them are scratch. */
 static inline int lc_fsst_decode_strings(const lc_fsst_table *table, const lc_fsst_strings *in,
                                          const lc_fsst_sink *sink, int64_t *written) {
     int64_t total = 0;
@@ -133,7 +133,7 @@ static inline int lc_fsst_decode_strings(const lc_fsst_table *table, const lc_fs
     return lc_fsst_decode_segments(table, in, total, sink, written);
 }
 
-/* Bytes of string `row`, checking only what they need. */
+/* Bytes of string `row`; only the offsets that it needs are checked. */
 LC_INLINE int lc_fsst_string(const lc_fsst_strings *in, int64_t row, lc_bytes *string) {
     if (row < 0 || row >= in->n) return LC_BAD_INDEX;
     int64_t begin = row ? lc_load_offset(in->ends, in->wide, row - 1) : in->first;
@@ -144,7 +144,7 @@ LC_INLINE int lc_fsst_string(const lc_fsst_strings *in, int64_t row, lc_bytes *s
     return LC_OK;
 }
 
-/* Ends that the strings at `rows` would have one after the other; *total = their bytes, *where = the last row seen. */
+/* Compute the ends of the strings at `rows`, back to back. *total: their size, *where: the last row read. */
 static inline int lc_fsst_take_ends(const lc_fsst_table *table, const lc_fsst_strings *in, const int64_t *rows,
                                     int64_t n, const lc_fsst_sink *sink, int64_t *total, int64_t *where) {
     int64_t at = 0, room = lc_fsst_room(sink);
@@ -163,7 +163,7 @@ static inline int lc_fsst_take_ends(const lc_fsst_table *table, const lc_fsst_st
     return LC_OK;
 }
 
-/* Their bytes. */
+/* Decode their bytes. */
 static inline int lc_fsst_take_bytes(const lc_fsst_table *table, const lc_fsst_strings *in, const int64_t *rows,
                                      int64_t n, uint8_t *out, int64_t capacity, int64_t *total, int64_t *where) {
     int64_t at = 0, written = 0;

@@ -1,5 +1,5 @@
-/* Full-zip pages: items one after another, each a control word with its levels, then perhaps a length, then perhaps a
- * value. Everything is done over byte ranges of whole items: those of the rows that are wanted. */
+/* Full-zip pages: items back to back, each a control word with its levels, an optional length, and an optional value.
+ * All functions process byte ranges of whole items: those of the requested rows. */
 #ifndef LANCECODEC_FULLZIP_H
 #define LANCECODEC_FULLZIP_H
 
@@ -8,27 +8,27 @@
 typedef struct {
     int64_t bits_rep, bits_def;
     int64_t control;          /* bytes of a control word: 0, 1, 2 or 4 */
-    int64_t top_rep, top_def; /* largest levels there are; top_rep > 0: there are lists */
+    int64_t top_rep, top_def; /* largest levels; top_rep > 0: there are lists */
     int64_t visible;          /* largest definition level of an item that owns a value */
     int64_t width;            /* bytes of a value; -1: they vary */
-    int64_t prefix;           /* bytes of a length, 4 or 8, where values vary */
-    const lc_fsst_table *table; /* values that vary are codes of this table; NULL: they are what they are */
+    int64_t prefix;           /* bytes of a length, 4 or 8, if values vary */
+    const lc_fsst_table *table; /* FSST table of values that vary; NULL: they are stored verbatim */
 } lc_zip;
 
 typedef struct {
     uint64_t rep, def;
     int visible;
-    lc_bytes value; /* of a visible item; no bytes for a null whose width varies */
+    lc_bytes value; /* of a visible item; empty for a null whose width varies */
 } lc_zip_item;
 
-/* Outputs and how far they are filled. */
+/* Outputs and the number of entries written. */
 typedef struct {
-    uint8_t *rep, *def;             /* levels of 16 bits; NULL: not wanted */
+    uint8_t *rep, *def;             /* levels of 16 bits, or NULL */
     uint8_t *values;
     uint8_t *offsets;               /* `wide`: of 64 bits; NULL: width is fixed */
     int wide;
     int64_t items, visible, rows, bytes;             /* written; bytes is the last end offset */
-    int64_t room_items, room_visible, room_bytes;    /* limits of the same */
+    int64_t room_items, room_visible, room_bytes;    /* capacity of the same */
 } lc_zip_out;
 
 LC_INLINE int64_t lc_zip_control(int64_t bits) { return bits == 0 ? 0 : bits <= 8 ? 1 : bits <= 16 ? 2 : 4; }
@@ -37,7 +37,7 @@ LC_INLINE uint64_t lc_zip_word(const uint8_t *p, int64_t size) {
     return size == 0 ? 0 : size == 1 ? *p : size == 2 ? lc_load_u16(p) : lc_load_u32(p);
 }
 
-/* The item at *at, which moves behind it. */
+/* Read the item at *at and move *at behind it. */
 LC_INLINE int lc_zip_next(const lc_zip *zip, const uint8_t **at, const uint8_t *end, lc_zip_item *item) {
     const uint8_t *p = *at;
     if (end - p < zip->control) return LC_BAD_ROW;
@@ -61,7 +61,7 @@ LC_INLINE int lc_zip_next(const lc_zip *zip, const uint8_t **at, const uint8_t *
     return LC_OK;
 }
 
-/* What an item adds to the counts. */
+/* Add an item to the counts. */
 LC_INLINE int lc_zip_count_item(const lc_zip *zip, const lc_zip_item *item, lc_zip_out *out) {
     int64_t size = item->value.size;
     if (item->visible && zip->table) size = lc_fsst_decoded_size(zip->table, item->value.data, size);
@@ -74,8 +74,8 @@ LC_INLINE int lc_zip_count_item(const lc_zip *zip, const lc_zip_item *item, lc_z
     return LC_OK;
 }
 
-/* Items, visible items, row starts and bytes of values in byte ranges of data, each from a row start on. `where` is the
- * range at fault. */
+/* Count items, visible items, row starts and value bytes in byte ranges of data, each beginning with a row. `where`:
+ * the damaged range. */
 static int lc_zip_count(const lc_zip *zip, lc_bytes data, const int64_t *begins, const int64_t *ends, int64_t ranges,
                         lc_zip_out *out, int64_t *where) {
     lc_zip_item item;
@@ -92,7 +92,7 @@ static int lc_zip_count(const lc_zip *zip, lc_bytes data, const int64_t *begins,
     return LC_OK;
 }
 
-/* Copies a value and, where widths vary, notes its end. */
+/* Copy a value and, if widths vary, store its end. */
 LC_INLINE int lc_zip_put_value(const lc_zip *zip, lc_bytes value, lc_zip_out *out) {
     int64_t written = value.size, room = out->room_bytes - out->bytes;
     if (out->visible >= out->room_visible || (!zip->table && value.size > room)) return LC_NO_SPACE;
@@ -109,7 +109,7 @@ LC_INLINE int lc_zip_put_value(const lc_zip *zip, lc_bytes value, lc_zip_out *ou
     return LC_OK;
 }
 
-/* Levels and values of the items in byte ranges of data. */
+/* Unzip levels and values of the items in byte ranges of data. */
 static int lc_zip_unzip(const lc_zip *zip, lc_bytes data, const int64_t *begins, const int64_t *ends, int64_t ranges,
                         lc_zip_out *out, int64_t *where) {
     lc_zip_item item;
@@ -130,8 +130,8 @@ static int lc_zip_unzip(const lc_zip *zip, lc_bytes data, const int64_t *begins,
     return LC_OK;
 }
 
-/* Item items[i], or first + i when items is NULL, of a page of fixed width without lists, where all items are of one
- * size. The caller has checked the outputs. */
+/* Unzip item items[i], or first + i if items is NULL, of a page without lists whose items all have the same size. The
+ * caller has checked the outputs. */
 static int lc_zip_fixed(const lc_zip *zip, lc_bytes data, const int64_t *items, int64_t first, int64_t n, uint8_t *def,
                         uint8_t *values, int64_t *where) {
     int64_t size = zip->control + zip->width, total = data.size / size;
@@ -154,7 +154,7 @@ LC_INLINE uint64_t lc_zip_position(const uint8_t *index, int64_t width, int64_t 
     return width == 1 ? *p : width == 2 ? lc_load_u16(p) : width == 4 ? lc_load_u32(p) : lc_load_u64(p);
 }
 
-/* Byte ranges of rows; the index given starts with row `first` and has `entries` entries. Every row has bytes. */
+/* Byte ranges of rows. The index starts with row `first` and has `entries` entries. Every row has bytes. */
 static int lc_zip_row_ranges(const uint8_t *index, int64_t width, int64_t first, int64_t entries, const int64_t *rows,
                              int64_t n, int64_t size, int64_t *begins, int64_t *ends, int64_t *where) {
     for (*where = 0; *where < n; ++*where) {
@@ -174,19 +174,19 @@ static int lc_zip_row_ranges(const uint8_t *index, int64_t width, int64_t first,
 typedef struct {
     const uint8_t *rep, *def;  /* levels of 16 bits per item; NULL: none */
     int64_t items;
-    const uint8_t *values;     /* visible items, nulls included */
+    const uint8_t *values;     /* visible items, including nulls */
     const uint8_t *offsets;    /* end of each visible item follows its begin; NULL: width is fixed */
     int wide;
-    int64_t room_visible, room_bytes; /* visible items and bytes there are */
+    int64_t room_visible, room_bytes; /* number of visible items and of bytes */
 } lc_zip_source;
 
 typedef struct {
     uint8_t *out, *index;      /* NULL: count only */
-    int64_t index_width, index_rows, room; /* rows the index has room for besides its last entry; bytes of out */
+    int64_t index_width, index_rows, room; /* rows that fit the index besides its last entry; size of out */
     int64_t size, rows, visible;
 } lc_zip_sink;
 
-/* The value of the next visible item: *value, or no bytes for a null whose width varies. */
+/* Return the value of the next visible item: *value, or no bytes for a null whose width varies. */
 LC_INLINE int lc_zip_take_value(const lc_zip *zip, const lc_zip_source *from, uint64_t def, int64_t visible,
                                 lc_bytes *value) {
     if (visible >= from->room_visible) return LC_BAD_COUNT;
@@ -204,7 +204,7 @@ LC_INLINE int lc_zip_take_value(const lc_zip *zip, const lc_zip_source *from, ui
 
 LC_INLINE void lc_zip_put(uint8_t *p, int64_t size, uint64_t word) { memcpy(p, &word, (size_t)size); }
 
-/* One item: to sink->out if there is one. */
+/* Write one item to sink->out, if it is not NULL. */
 LC_INLINE int lc_zip_put_item(const lc_zip *zip, const lc_zip_source *from, int64_t i, lc_zip_sink *sink) {
     uint64_t rep = from->rep ? lc_load_u16(from->rep + 2 * i) : 0, def = from->def ? lc_load_u16(from->def + 2 * i) : 0;
     if (rep > (uint64_t)zip->top_rep || def > (uint64_t)zip->top_def) return LC_BAD_LEVEL;
@@ -233,7 +233,7 @@ LC_INLINE int lc_zip_put_item(const lc_zip *zip, const lc_zip_source *from, int6
     return LC_OK;
 }
 
-/* All items, and the final entry of the index. `where` is the item at fault. */
+/* Zip all items, and write the final entry of the index. `where`: the invalid item. */
 static int lc_zip_zip(const lc_zip *zip, const lc_zip_source *from, lc_zip_sink *sink, int64_t *where) {
     sink->size = sink->rows = sink->visible = 0;
     for (*where = 0; *where < from->items; ++*where) {

@@ -1,10 +1,10 @@
-/* Gathers of fixed-width values: out[i] = entries[codes[i]], the decoding of dictionaries among them. */
+/* Gathers of fixed-width values: out[i] = entries[codes[i]], which includes the decoding of dictionaries. */
 #ifndef LANCECODEC_GATHER_H
 #define LANCECODEC_GATHER_H
 
 #include "chunk.h"
 
-/* Codes checked and used at a time, so that the second look at them finds them in the cache. */
+/* Codes per block, so that they are still in the cache when they are used after the check. */
 #define LC_GATHER_BLOCK 2048
 
 LC_INLINE uint64_t lc_code_at(const uint8_t *codes, int64_t code_width, int64_t i) {
@@ -14,8 +14,7 @@ LC_INLINE uint64_t lc_code_at(const uint8_t *codes, int64_t code_width, int64_t 
                              : lc_load_u64(codes + 8 * i);
 }
 
-/* Copies n codes and returns the largest: what is checked and used must be one and the same, even if the codes lie in a
- * mapped file that changes. */
+/* Copy n codes and return the largest. The copy is checked and used, because codes in a mapped file may change. */
 #define LC_TAKE_CODES_CASE(W, TYPE, NAME)                                    \
     case W: {                                                                \
         TYPE top = 0;                                                        \
@@ -48,7 +47,7 @@ LC_CLONES static uint64_t lc_codes_take(const uint8_t *LC_RESTRICT codes, int64_
         return top;                                                          \
     }
 
-/* Largest of n codes: one pass that bounds-checks a whole block. */
+/* Largest of n codes: one pass that checks the bounds of a whole block. */
 LC_CLONES static uint64_t lc_codes_max(const uint8_t *codes, int64_t code_width, int64_t n) {
     switch (code_width) {
         LC_MAX_CASE(1, uint8_t, u8)
@@ -59,7 +58,7 @@ LC_CLONES static uint64_t lc_codes_max(const uint8_t *codes, int64_t code_width,
     }
 }
 
-/* Position of the first code without an entry whose slot is not null, or -1. */
+/* Position of the first code of a valid slot that has no entry, or -1. */
 static int64_t lc_codes_find_bad(const uint8_t *codes, int64_t code_width, int64_t n, uint64_t num_entries,
                                  const uint8_t *validity, int64_t bit) {
     for (int64_t i = 0; i < n; i++)
@@ -67,7 +66,8 @@ static int64_t lc_codes_find_bad(const uint8_t *codes, int64_t code_width, int64
     return -1;
 }
 
-/* A word of output put together of 8 one-byte or 4 two-byte entries: stores, not loads, are what limits them. */
+/* Collect 8 one-byte or 4 two-byte entries into a word of output: the number of stores, not of loads, limits the
+ * speed. */
 LC_INLINE void lc_gather_words(const uint8_t *LC_RESTRICT entries, int64_t width, const uint8_t *LC_RESTRICT codes,
                                int64_t code_width, int64_t n, uint8_t *LC_RESTRICT out) {
     int64_t i = 0, step = 8 / width;
@@ -83,7 +83,7 @@ LC_INLINE void lc_gather_words(const uint8_t *LC_RESTRICT entries, int64_t width
         memcpy(out + i * width, entries + lc_code_at(codes, code_width, i) * (uint64_t)width, (size_t)width);
 }
 
-/* One move per value; `width` is a constant. */
+/* One move per value; `width` is a compile-time constant. */
 LC_INLINE void lc_gather_moves(const uint8_t *LC_RESTRICT entries, int64_t width, const uint8_t *LC_RESTRICT codes,
                                int64_t code_width, int64_t n, uint8_t *LC_RESTRICT out) {
     for (int64_t i = 0; i < n; i++)
@@ -105,7 +105,7 @@ LC_INLINE void lc_gather_width(const uint8_t *entries, int64_t width, const uint
     }
 }
 
-/* Every code has an entry. */
+/* Precondition: every code has an entry. */
 LC_CLONES static void lc_gather_block(const uint8_t *entries, int64_t width, const uint8_t *codes, int64_t code_width,
                                       int64_t n, uint8_t *out) {
     switch (code_width) {
@@ -116,7 +116,8 @@ LC_CLONES static void lc_gather_block(const uint8_t *entries, int64_t width, con
     }
 }
 
-/* A block of codes to `out`, with 0 where a null's has no entry; LC_BAD_INDEX if that of a valid value has none. */
+/* Gather a block of codes to `out`, with 0 for a null whose code has no entry. LC_BAD_INDEX if a valid value has no
+ * entry. */
 static int lc_codes_block(const uint8_t *codes, int64_t code_width, int64_t n, int64_t num_entries,
                           const uint8_t *validity, int64_t bit, uint8_t *out) {
     if (lc_codes_take(codes, code_width, n, out) < (uint64_t)num_entries) return LC_OK;
@@ -128,8 +129,8 @@ static int lc_codes_block(const uint8_t *codes, int64_t code_width, int64_t n, i
     return LC_OK;
 }
 
-/* n values of `width` bytes. With a validity (bitmap from `bit` on, or NULL) a null may have any code: one without an
- * entry counts as 0, or as zero bytes if there is no entry at all. The caller has checked the sizes: those of codes,
+/* Gather n values of `width` bytes. With a validity (bitmap from `bit` on, or NULL) a null may have any code: one
+ * without an entry counts as 0, or as zero bytes if there are no entries. The caller has checked the sizes of codes,
  * validity and out, and that `entries` has num_entries values. */
 static int lc_gather_fixed_nulls(const uint8_t *entries, int64_t num_entries, int64_t width, const uint8_t *codes,
                                  int64_t code_width, int64_t n, const uint8_t *validity, int64_t bit, uint8_t *out) {
@@ -149,7 +150,7 @@ static inline int lc_gather_fixed(const uint8_t *entries, int64_t num_entries, i
     return lc_gather_fixed_nulls(entries, num_entries, width, codes, code_width, n, NULL, 0, out);
 }
 
-/* By code type: 0 and an offending code in `bad` when there are fewer than `count` values, else 1. */
+/* For one type of codes: returns 0 and an invalid code in `bad` if it is not below `count`, else 1. */
 #define LC_DEFINE_GATHER(NAME, WIDTH)                                                                              \
     static inline int lc_gather_##NAME(const uint8_t *src, uint64_t count, int64_t width, const uint8_t *index,    \
                                        int64_t n, uint8_t *out, uint64_t *bad) {                                   \

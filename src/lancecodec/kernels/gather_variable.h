@@ -1,15 +1,15 @@
-/* Gathers of variable-width values: offsets first, which give the size of the output, then bytes. */
+/* Gathers of variable-width values: first the offsets, which give the size of the output, then the bytes. */
 #ifndef LANCECODEC_GATHER_VARIABLE_H
 #define LANCECODEC_GATHER_VARIABLE_H
 
 #include "gather.h"
 
-/* Short strings are copied by moves of constant size, up to this, into what later strings overwrite. */
+/* Strings up to this size are copied by moves of constant size, beyond their end; later strings overwrite the rest. */
 #define LC_SHORT_STRING 64
-/* Ends stay below this, so that a block of lengths can be added before the sum is looked at. */
+/* Ends stay below this, so that the lengths of a block can be added before the sum is checked. */
 #define LC_MAX_END ((int64_t)1 << 62)
 
-/* num_entries + 1 offsets: whether they ascend from at least 0 and end within `size`. */
+/* Check num_entries + 1 offsets: they must ascend from at least 0 and end within `size`. */
 LC_CLONES static int lc_entry_offsets_check(const uint8_t *offsets, int wide, int64_t num_entries, int64_t size) {
     uint64_t bad = 0;
     if (wide)
@@ -36,7 +36,7 @@ LC_INLINE int64_t lc_ends_loop(const uint8_t *LC_RESTRICT offsets, int wide, con
     return end;
 }
 
-/* n END offsets after `end`; returns the last, which may be more than the stored ones hold. */
+/* Write n END offsets after `end`; return the last one, which may exceed the width of the stored ones. */
 static int64_t lc_ends_block(const uint8_t *offsets, int wide, const uint8_t *codes, int64_t code_width, int64_t n,
                              const uint8_t *validity, int64_t bit, int64_t end, int out_wide, uint8_t *out) {
     if (wide || out_wide || validity)
@@ -49,10 +49,11 @@ static int64_t lc_ends_block(const uint8_t *offsets, int wide, const uint8_t *co
     }
 }
 
-/* First pass: n END offsets, `base` before the first; *end = the last. A null has length 0, and any code.
+/* First pass: write n END offsets, with `base` in front of the first; *end becomes the last. A null has length 0 and
+ * any code.
  *
- * The offsets of the entries have been checked against bytes that exist (lc_entry_offsets_check); with num_entries = 0
- * they are not looked at. LC_NO_SPACE where the ends pass what `out_wide` holds. */
+ * The offsets of the entries have been checked against existing bytes (lc_entry_offsets_check); with num_entries = 0
+ * they are not read. LC_NO_SPACE if the ends exceed the width `out_wide`. */
 static int lc_gather_ends(const uint8_t *offsets, int wide, int64_t num_entries, const uint8_t *codes,
                           int64_t code_width, int64_t n, const uint8_t *validity, int64_t bit, int64_t base,
                           int out_wide, uint8_t *out_ends, int64_t *end) {
@@ -66,7 +67,7 @@ static int lc_gather_ends(const uint8_t *offsets, int wide, int64_t num_entries,
         int problem = lc_codes_block(codes + at * code_width, code_width, size, num_entries, validity, bit + at,
                                      scratch);
         if (problem) return problem;
-        /* without entries all are null, and their codes have become 0 */
+        /* without entries all values are null, and their codes have become 0 */
         *end = lc_ends_block(num_entries ? offsets : nothing, wide, scratch, code_width, size, validity, bit + at,
                              *end, out_wide, out_ends + at * width);
         if (*end > limit) return LC_NO_SPACE;
@@ -74,8 +75,8 @@ static int lc_gather_ends(const uint8_t *offsets, int wide, int64_t num_entries,
     return LC_OK;
 }
 
-/* Where strings are copied from and to. The last bytes of the entries are here once more, with room behind them, so
- * that moves of constant size may start anywhere. */
+/* Source and destination of strings. A copy of the last bytes of the entries has room behind it, so that moves of
+ * constant size may start anywhere. */
 typedef struct {
     const uint8_t *data;
     int64_t tail_begin;
@@ -126,7 +127,7 @@ LC_INLINE int lc_strings_step(lc_string_copy *c, const uint8_t *offsets, int wid
     }
 }
 
-/* Moves about as long as the entries are on average, with some to spare. */
+/* Move size: the average length of the entries, with some margin. */
 LC_CLONES static int lc_gather_strings(lc_string_copy *c, const uint8_t *offsets, int wide, int64_t average,
                                        const uint8_t *codes, int64_t code_width, int64_t n, const uint8_t *validity,
                                        int64_t bit) {
@@ -135,8 +136,8 @@ LC_CLONES static int lc_gather_strings(lc_string_copy *c, const uint8_t *offsets
     return lc_strings_step(c, offsets, wide, codes, code_width, n, validity, bit, LC_SHORT_STRING);
 }
 
-/* Second pass: the bytes of n strings one after the other; *written = how many, not more than `size`. Entries' offsets
- * have been checked against data.size. Copies are faster if `size` exceeds the strings by LC_SHORT_STRING. */
+/* Second pass: copy the bytes of n strings back to back. *written: their number, at most `size`. The offsets of the
+ * entries have been checked against data.size. Copies are faster if `size` exceeds the strings by LC_SHORT_STRING. */
 static int lc_gather_bytes(lc_bytes data, const uint8_t *offsets, int wide, int64_t num_entries, const uint8_t *codes,
                            int64_t code_width, int64_t n, const uint8_t *validity, int64_t bit, uint8_t *out,
                            int64_t size, int64_t *written) {
@@ -156,8 +157,8 @@ static int lc_gather_bytes(lc_bytes data, const uint8_t *offsets, int wide, int6
     return LC_OK;
 }
 
-/* Entries of at most LC_SHORT_ENTRY bytes, each in a slot of `step` bytes: offsets and bytes in one pass, by moves of
- * constant size and without looking at how much room is left. */
+/* Entries of at most LC_SHORT_ENTRY bytes, each in a slot of `step` bytes. Offsets and bytes are written in one pass,
+ * by moves of constant size and without checks of the remaining room. */
 #define LC_SHORT_ENTRY 32
 
 typedef struct {
@@ -167,7 +168,7 @@ typedef struct {
     int64_t count;
 } lc_short_entries;
 
-/* Bytes of the longest entry; the offsets have been checked. */
+/* Size of the longest entry in bytes; the offsets have been checked. */
 static int64_t lc_entry_longest(const uint8_t *offsets, int wide, int64_t num_entries) {
     int64_t longest = 0;
     for (int64_t i = 0; i < num_entries; i++) {
@@ -177,8 +178,8 @@ static int64_t lc_entry_longest(const uint8_t *offsets, int wide, int64_t num_en
     return longest;
 }
 
-/* Fills slots and lengths; LC_BAD_OFFSETS if an entry is longer than a slot or outside the data, as it may be where the
- * offsets have changed since they were checked. */
+/* Fill slots and lengths. LC_BAD_OFFSETS if an entry is longer than a slot or outside the data, which is possible if
+ * the offsets changed after the check. */
 static int lc_short_entries_fill(lc_bytes data, const uint8_t *offsets, int wide, int64_t num_entries, int64_t step,
                                  uint8_t *slots, int32_t *lengths) {
     memset(slots, 0, (size_t)(num_entries * step));
@@ -224,8 +225,8 @@ LC_CLONES static int64_t lc_short_block(const lc_short_entries *entries, const u
     return lc_short_codes(entries, codes, code_width, n, 32, out_wide, base, ends, out);
 }
 
-/* n END offsets, `base` before the first, and the bytes; *written = how many. The caller has checked that `out` has room
- * for n of the longest entry and a step, and that the offsets do for as many bytes. */
+/* Write n END offsets, with `base` in front of the first, and the bytes. *written: their number. The caller has checked
+ * that `out` has room for n times the longest entry and a step, and that the offsets can hold as many bytes. */
 static int lc_gather_short(const lc_short_entries *entries, const uint8_t *codes, int64_t code_width, int64_t n,
                            int out_wide, int64_t base, uint8_t *ends, uint8_t *out, int64_t *written) {
     uint8_t scratch[8 * LC_GATHER_BLOCK];

@@ -1,7 +1,7 @@
 /* Hashes of words and byte strings by folded 64 x 64 -> 128 bit multiplication.
  *
  * The scheme is that of wyhash (Wang Yi): both halves of the product of two words, each xor-ed with a secret, are
- * combined. Whoever does not know the secrets cannot choose values that collide. */
+ * combined. Values that collide cannot be chosen without knowing the secrets. */
 #ifndef LANCECODEC_HASH_H
 #define LANCECODEC_HASH_H
 
@@ -15,7 +15,7 @@ typedef struct {
     uint64_t a, b;
 } lc_secret;
 
-/* Fixed secrets for sketches that are merged, which must hash alike everywhere: digits of pi. */
+/* Fixed secrets for sketches, which must hash the same everywhere so that they can be merged: digits of pi. */
 static const lc_secret LC_SKETCH_SECRET = {0x243F6A8885A308D3ULL, 0x13198A2E03707345ULL};
 
 /* Low and high half of a product. */
@@ -41,14 +41,14 @@ LC_INLINE uint64_t lc_fold(uint64_t x, uint64_t y) {
     return low ^ high;
 }
 
-/* Enough to choose a slot of a table; another round where every bit must be good. */
+/* Sufficient to choose a slot of a table. If every bit must be well distributed, another round is needed. */
 LC_INLINE uint64_t lc_hash_word(lc_secret secret, uint64_t word) { return lc_fold(word ^ secret.a, secret.b); }
 
 LC_INLINE uint64_t lc_hash_pair(lc_secret secret, uint64_t low, uint64_t high) {
     return lc_fold(low ^ secret.a, high ^ secret.b);
 }
 
-/* More than 16 bytes: 16 at a time, the last 16 may overlap those before. */
+/* More than 16 bytes: 16 at a time; the last 16 may overlap the previous ones. */
 LC_INLINE uint64_t lc_hash_bytes(lc_secret secret, const uint8_t *p, int64_t n) {
     uint64_t h = secret.a ^ (uint64_t)n;
     const uint8_t *last = p + n - 16;
@@ -60,7 +60,7 @@ LC_INLINE uint64_t lc_hash_bytes(lc_secret secret, const uint8_t *p, int64_t n) 
 static const uint64_t LC_BYTES_MASK[9] = {0, 0xFF, 0xFFFF, 0xFFFFFF, 0xFFFFFFFF, 0xFFFFFFFFFF, 0xFFFFFFFFFFFF,
                                           0xFFFFFFFFFFFFFF, 0xFFFFFFFFFFFFFFFF};
 
-/* 0 ... 8 bytes as a word, zero-extended; bytes up to `readable` (counted from p) may be looked at. */
+/* Load 0 ... 8 bytes as a word, zero-extended; bytes up to `readable` (counted from p) may be read. */
 LC_INLINE uint64_t lc_load_short(const uint8_t *p, int64_t n, int64_t readable) {
     if (readable >= 8) return lc_load_u64(p) & LC_BYTES_MASK[n];
     uint64_t word = 0;
@@ -68,7 +68,7 @@ LC_INLINE uint64_t lc_load_short(const uint8_t *p, int64_t n, int64_t readable) 
     return word;
 }
 
-/* 0 ... 16 bytes as two words, zero-extended. */
+/* Load 0 ... 16 bytes as two words, zero-extended. */
 LC_INLINE void lc_load_pair(const uint8_t *p, int64_t n, int64_t readable, uint64_t *low, uint64_t *high) {
     if (readable >= 16) {
         *low = lc_load_u64(p) & LC_BYTES_MASK[n < 8 ? n : 8];
@@ -83,7 +83,7 @@ LC_INLINE uint64_t lc_differ16(const uint8_t *x, const uint8_t *y) {
     return (lc_load_u64(x) ^ lc_load_u64(y)) | (lc_load_u64(x + 8) ^ lc_load_u64(y + 8));
 }
 
-/* Whether two strings of n > 16 bytes are equal. */
+/* Return whether two strings of n > 16 bytes are equal. */
 LC_INLINE int lc_equal_long(const uint8_t *x, const uint8_t *y, int64_t n) {
     uint64_t differ = lc_differ16(x, y) | lc_differ16(x + n - 16, y + n - 16);
     for (int64_t i = 16; i < n - 16 && !differ; i += 16) differ = lc_differ16(x + i, y + i);

@@ -1,6 +1,6 @@
-/* The hash tables behind dictionary building: open addressing in buckets of two slots, both of which are looked at
- * before any branch. Tables of random content would otherwise cost a mispredicted branch for each value that had to be
- * put into a neighbour of its slot. */
+/* Hash tables for dictionary building: open addressing in buckets of two slots, which are both read before any branch.
+ * With random content, single slots would cost a mispredicted branch for each value that is stored in a neighbouring
+ * slot. */
 #ifndef LANCECODEC_HASH_TABLE_H
 #define LANCECODEC_HASH_TABLE_H
 
@@ -10,16 +10,16 @@
 #include "hash.h"
 
 #define LC_TABLE_FIRST_SLOTS 1024
-/* Up to here a quarter of the slots is used, then a half: a larger table would leave the cache. */
+/* Up to this size a quarter of the slots is used, then a half, because a larger table would exceed the cache. */
 #define LC_TABLE_SPARSE_SLOTS 65536
-/* Codes are 32 bits in the slots. */
+/* Codes have 32 bits in the slots. */
 #define LC_DICT_MAX_ENTRIES ((int64_t)1 << 30)
 
-/* Not a problem but an outcome: more distinct values, or more bytes of them, than asked for. */
+/* Not an error but a result: more distinct values, or more bytes of them, than the limits allow. */
 enum { LC_DICT_TOO_MANY = -1 };
 
-/* LC_RARE keeps what is seldom done, and its registers, out of a loop. LC_OPAQUE hides where a number comes from:
- * compilers like to make a branch of a number that is 0 or 1. */
+/* LC_RARE keeps rarely used code, and its registers, out of a loop. LC_OPAQUE hides the origin of a number, because
+ * compilers tend to turn a number that is 0 or 1 into a branch. */
 #if defined(__GNUC__) || defined(__clang__)
 #define LC_OPAQUE(x) __asm__("" : "+r"(x))
 #define LC_RARE static __attribute__((noinline, cold))
@@ -47,7 +47,7 @@ typedef struct {
     uint32_t *direct;
     uint64_t mask;      /* number of slots - 1 */
     const uint8_t *data;
-    int64_t *positions; /* index of each entry's first value, given by the caller; or NULL */
+    int64_t *positions; /* index of the first value of each entry, memory of the caller; or NULL */
     int64_t count, limit, bytes, max_bytes;
     lc_secret secret;
     int outcome;
@@ -69,7 +69,7 @@ static void lc_dict_close(lc_dict_table *d) {
     free(d->direct);
 }
 
-/* Count a new entry; its code, without meaning once the outcome is set. */
+/* Count a new entry and return its code, which is undefined once the outcome is set. */
 static uint32_t lc_dict_enter(lc_dict_table *d, int64_t position, int64_t length) {
     if (d->outcome) return 0;
     if (d->count >= d->limit || length > d->max_bytes - d->bytes) {
@@ -81,7 +81,7 @@ static uint32_t lc_dict_enter(lc_dict_table *d, int64_t position, int64_t length
     return (uint32_t)d->count++;
 }
 
-/* Slots once there are `count` entries. */
+/* Number of slots that the table should have for its `count` entries. */
 LC_INLINE uint64_t lc_table_wanted(const lc_dict_table *d) {
     uint64_t slots = d->mask + 1, used = (uint64_t)d->count;
     if (slots < LC_TABLE_SPARSE_SLOTS) return used * 4 > slots ? slots * 4 : slots;
@@ -111,7 +111,7 @@ LC_INLINE int lc_pair_same(const lc_dict_table *d, const lc_pair *slot, const lc
            (length <= 16 || lc_equal_long(d->data + slot->begin, d->data + v->begin, length));
 }
 
-/* lc_KIND_search: the code of v, in any bucket from `at` on, or of a new entry made of it. */
+/* lc_KIND_search: return the code of v, searching buckets from `at` on, or of a new entry for it. */
 #define LC_DEFINE_TABLE(KIND, SLOTS)                                                                                   \
     static int lc_##KIND##_grow(lc_dict_table *d, uint64_t count) {                                                    \
         lc_##KIND *old = d->SLOTS, *fresh = (lc_##KIND *)calloc((size_t)count, sizeof *fresh);                         \

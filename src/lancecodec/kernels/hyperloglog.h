@@ -5,7 +5,7 @@
 #include "chunk.h"
 #include "hash.h"
 
-/* Another round, as every bit of the hash counts. */
+/* One more round, because every bit of the hash matters. */
 LC_INLINE uint64_t lc_sketch_hash(uint64_t word) {
     return lc_fold(lc_hash_word(LC_SKETCH_SECRET, word) ^ 0xA4093822299F31D0ULL, 0x082EFA98EC4E6C89ULL);
 }

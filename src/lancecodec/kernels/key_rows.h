@@ -1,11 +1,11 @@
 /* Rows of several columns as keys: a word of up to 8 bytes, or a byte string, per row.
  *
- * One column of up to 8 bytes is loaded into words; one of wider values or of strings is used where it lies. All other
- * rows are packed: the values of a row one after the other, strings behind their length, so that no two different rows
- * are the same bytes. A column either has no key where it is null, or has null as a value: then a byte before each value
- * says whether it is there.
+ * A single column of up to 8 bytes is loaded into words; one of wider values or of strings is used in place. All other
+ * rows are packed: the values of a row back to back, strings with their length in front, so that different rows have
+ * different bytes. In a column, nulls either have no key or are values; in the latter case a byte in front of each
+ * value is the validity.
  *
- * Rows are looked at in blocks. Offsets are loaded once, so they may change meanwhile. */
+ * Rows are processed in blocks. Offsets are loaded once, so they may change during a call. */
 #ifndef LANCECODEC_KEY_ROWS_H
 #define LANCECODEC_KEY_ROWS_H
 
@@ -16,18 +16,18 @@
 #include "membership.h"
 
 #define LC_KEY_BLOCK 256
-/* Packed bytes of a block, unless a row has more. */
+/* Size of the packed rows of a block, unless a single row is larger. */
 #define LC_KEY_SCRATCH ((int64_t)1 << 20)
-/* Bytes behind packed rows that may be looked at. */
+/* Readable bytes behind packed rows. */
 #define LC_KEY_SLACK 16
 
-/* Widths of columns that have no such thing as a number of bytes. */
+/* Widths of columns whose values do not have a fixed number of bytes. */
 enum { LC_KEY_BITS = -2, LC_KEY_TEXTS = -1 };
 
 typedef struct {
     int64_t width;           /* bytes of a value (0: there is only the validity), or one of the above */
     int null_is_value;
-    const uint8_t *validity; /* or NULL: all values are there */
+    const uint8_t *validity; /* or NULL: no nulls */
     int64_t bit;             /* of the first row in the validity */
     const uint8_t *data;
     int64_t size, first;     /* bytes of data; the value (bit, offset) of the first row */
@@ -35,14 +35,14 @@ typedef struct {
     int wide;
 } lc_key_column;
 
-/* What rows become. */
+/* Forms of rows. */
 enum lc_key_form { LC_KEY_WORD, LC_KEY_FIXED, LC_KEY_STRING };
 
-/* The columns of n rows. The caller has checked that data, validity and offsets hold as many. */
+/* Columns of n rows. The caller has checked that data, validity and offsets are large enough. */
 typedef struct {
     const lc_key_column *columns;
     int64_t count, n;
-    int direct;              /* the one column needs no packing */
+    int direct;              /* a single column that is not packed */
     enum lc_key_form form;
     int64_t width;           /* bytes of a row, -1 if they differ */
 } lc_key_rows;
@@ -51,7 +51,7 @@ typedef struct {
     int64_t n;
     uint8_t valid[LC_KEY_BLOCK];
     uint64_t words[LC_KEY_BLOCK];
-    const uint8_t *at[LC_KEY_BLOCK], *end; /* no byte from `end` on may be looked at */
+    const uint8_t *at[LC_KEY_BLOCK], *end; /* bytes from `end` on must not be read */
     int64_t sizes[LC_KEY_BLOCK];
     uint8_t *scratch;
     int64_t room;
@@ -82,14 +82,14 @@ static void lc_key_block_close(lc_key_block *b) {
     free(b->scratch);
 }
 
-/* -- one column, where it lies ------------------------------------------------------------------------------------ */
+/* -- one column, used in place ------------------------------------------------------------------------------------ */
 
 LC_INLINE void lc_key_load_words(const lc_key_column *c, int64_t start, int64_t n, int64_t width, uint64_t *words) {
     const uint8_t *p = c->data + (c->first + start) * width;
     for (int64_t i = 0; i < n; i++) words[i] = lc_load_width(p, width, i);
 }
 
-/* Where the strings of a block begin, and their lengths. */
+/* Begin and length of the strings of a block. */
 static int lc_key_load_strings(const lc_key_column *c, int64_t start, int64_t n, int64_t *begins, int64_t *lengths) {
     int64_t begin = n ? lc_load_offset(c->offsets, c->wide, c->first + start) : 0;
     if (begin < 0) return LC_BAD_OFFSETS;
@@ -125,7 +125,7 @@ static int lc_key_direct(lc_key_block *b, const lc_key_column *c, int64_t start)
 
 /* -- packed rows -------------------------------------------------------------------------------------------------- */
 
-/* Sizes of the rows of a block, which gets shorter if they are many bytes together; their number of bytes. */
+/* Compute the sizes of the rows of a block, which is shortened if they are large. Returns the size of all. */
 static int64_t lc_key_measure(lc_key_block *b, const lc_key_rows *r) {
     int64_t total = 0, i = 0;
     for (; i < b->n; i++) {
@@ -143,7 +143,7 @@ static int64_t lc_key_measure(lc_key_block *b, const lc_key_rows *r) {
     return total;
 }
 
-/* Appends a value to its row; what is behind it now. */
+/* Append a value to its row; return its end. */
 LC_INLINE uint8_t *lc_key_put(uint8_t *to, const lc_key_column *c, const lc_key_block *b, int64_t column, int64_t row,
                               int64_t i, int present) {
     const int64_t *begins = b->begins + 2 * column * LC_KEY_BLOCK, *lengths = begins + LC_KEY_BLOCK;
@@ -164,7 +164,7 @@ LC_INLINE uint8_t *lc_key_put(uint8_t *to, const lc_key_column *c, const lc_key_
     return to + size;
 }
 
-/* What a null hides must not count, neither must its length. */
+/* The content of a null must not matter, and neither must its length. */
 static int lc_key_load_packed(lc_key_block *b, const lc_key_rows *r, int64_t start) {
     uint8_t present[LC_KEY_BLOCK];
     for (int64_t k = 0; k < r->count; k++) {
@@ -209,7 +209,7 @@ static int lc_key_pack(lc_key_block *b, const lc_key_rows *r, int64_t start) {
 
 /* -- blocks ------------------------------------------------------------------------------------------------------- */
 
-/* The rows from `start` on, which is before the last; b->n tells how many. */
+/* Load the rows from `start` on, which is before the last one. b->n becomes their number. */
 static int lc_key_block_load(lc_key_block *b, const lc_key_rows *r, int64_t start) {
     uint8_t present[LC_KEY_BLOCK];
     b->n = r->n - start < LC_KEY_BLOCK ? r->n - start : LC_KEY_BLOCK;
@@ -228,7 +228,7 @@ LC_INLINE uint64_t lc_key_hash(lc_secret secret, enum lc_key_form form, const lc
     return lc_string_hash(secret, b->at[i], b->sizes[i], b->end - b->at[i]);
 }
 
-/* The part of `parts` that each row belongs to, -1 for rows without a key. */
+/* Compute the part of `parts` of each row, -1 for rows without a key. */
 static int lc_key_parts(const lc_key_rows *r, lc_secret secret, int64_t parts, int64_t *out) {
     lc_key_block b;
     int problem = lc_key_block_open(&b, r);
@@ -243,7 +243,8 @@ static int lc_key_parts(const lc_key_rows *r, lc_secret secret, int64_t parts, i
     return problem;
 }
 
-/* Rows as strings: `data` (to be freed) and n + 1 ends from 0 on. Rows without a key are like others. */
+/* Encode rows as strings: `data` (freed by the caller) and n + 1 ends, starting with 0. Rows without a key are encoded
+ * too. */
 static int lc_key_strings(const lc_key_rows *r, uint8_t **data, int64_t *ends) {
     lc_key_block b;
     int64_t used = 0, room = 0;

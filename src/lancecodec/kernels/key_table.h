@@ -1,13 +1,13 @@
-/* A hash table of keys for joins: distinct keys numbered as they come, any number of threads looking them up.
+/* Hash table of keys for joins: distinct keys numbered in order of insertion; any number of threads may look them up.
  *
- * Open addressing with linear probing (Knuth, The Art of Computer Programming, vol. 3, 6.4, algorithm L) in slots of one
- * word, which hold the number of a key and, as in the tagged pointers of HyPer (Leis et al., Morsel-Driven Parallelism,
- * 2014), bits of its hash: a key that is absent is told so without a look at any other. The keys lie apart, one after the
- * other. At most half of the slots are in use.
+ * Open addressing with linear probing (Knuth, The Art of Computer Programming, vol. 3, 6.4, algorithm L) in slots of
+ * one word, which hold the number of a key and, as in the tagged pointers of HyPer (Leis et al., Morsel-Driven
+ * Parallelism, 2014), bits of its hash: most absent keys are recognised without reading a key. The keys are stored
+ * separately, back to back. At most half of the slots are in use.
  *
- * Most keys of a large table are not in a small one. A filter of eight bits per slot (Bloom, Space/Time Trade-offs in Hash
- * Coding, 1970, with one hash) fits into caches that the slots are too large for, and rows that it leaves are listed
- * without a branch. */
+ * Most keys of a large table are not in a small one. A filter of eight bits per slot (Bloom, Space/Time Trade-offs in
+ * Hash Coding, 1970, with one hash) fits into caches that are too small for the slots, and the rows that pass it are
+ * listed without a branch. */
 #ifndef LANCECODEC_KEY_TABLE_H
 #define LANCECODEC_KEY_TABLE_H
 
@@ -28,13 +28,13 @@
 
 typedef struct {
     uint64_t *slots;
-    uint64_t *filter;     /* a bit per eighth of a slot: whether some key has such a hash */
+    uint64_t *filter;     /* a bit per eighth of a slot: set if a key has such a hash */
     int shift;            /* 64 - logarithm of the number of slots */
     enum lc_key_form form;
-    int64_t width;        /* bytes of a key in `keys`; -1: they end at `ends` */
-    int64_t count, room;  /* keys there are, and there is room for */
+    int64_t width;        /* bytes of a key in `keys`; -1: they vary and end at `ends` */
+    int64_t count, room;  /* number of keys, and capacity */
     uint8_t *keys;
-    int64_t used, size;   /* bytes of keys, and room for them */
+    int64_t used, size;   /* size of the keys, and capacity */
     int64_t *ends;        /* count + 1 */
     lc_secret secret;
 } lc_key_table;
@@ -70,7 +70,7 @@ static void lc_key_table_close(lc_key_table *t) {
 
 /* -- keys --------------------------------------------------------------------------------------------------------- */
 
-/* Room for one more key of `size` bytes; half as much again is asked for, so that few copies are made. */
+/* Make room for one more key of `size` bytes. Memory grows by half, so that few copies are made. */
 static int lc_key_reserve(lc_key_table *t, int64_t size) {
     if (t->width < 0 && t->count + 1 >= t->room) {
         int64_t room = t->count + t->count / 2 + 1024;
@@ -114,7 +114,7 @@ LC_INLINE void lc_key_stored(const lc_key_table *t, int64_t group, lc_key_block 
     }
 }
 
-/* Up to 16 bytes are compared as two words, as `lc_string_hash` looks at them. */
+/* Up to 16 bytes are compared as two words, like `lc_string_hash` reads them. */
 LC_INLINE int lc_key_equal(const uint8_t *x, int64_t x_readable, const uint8_t *y, int64_t y_readable, int64_t n) {
     uint64_t xl, xh, yl, yh;
     if (n > 16) return lc_equal_long(x, y, n);
@@ -133,7 +133,7 @@ LC_INLINE int lc_key_same(const lc_key_table *t, enum lc_key_form form, int64_t 
 
 /* -- slots -------------------------------------------------------------------------------------------------------- */
 
-/* The key's number; or -1, and the free slot where it belongs. */
+/* Return the number of the key; or -1, and the free slot for it. */
 LC_INLINE int64_t lc_key_search(const lc_key_table *t, enum lc_key_form form, const lc_key_block *b, int64_t i,
                                 uint64_t hash, uint64_t *free_slot) {
     uint64_t last = ((uint64_t)1 << (64 - t->shift)) - 1, at = hash >> t->shift, tag = hash << LC_GROUP_BITS;
@@ -150,14 +150,14 @@ LC_INLINE uint64_t lc_key_filter_bit(const lc_key_table *t, uint64_t hash) {
     return hash >> (t->shift - LC_KEY_FILTER_BITS);
 }
 
-/* Puts key `number` (from 1 on) into a free slot. */
+/* Store key `number` (from 1 on) in a free slot. */
 LC_INLINE void lc_key_occupy(lc_key_table *t, uint64_t slot, uint64_t hash, int64_t number) {
     uint64_t bit = lc_key_filter_bit(t, hash);
     t->slots[slot] = hash << LC_GROUP_BITS | (uint64_t)number;
     t->filter[bit >> 6] |= (uint64_t)1 << (bit & 63);
 }
 
-/* Hashes of a block, whose slots are fetched meanwhile. */
+/* Hash a block, and prefetch the slots. */
 LC_INLINE void lc_key_hashes(const lc_key_table *t, enum lc_key_form form, const lc_key_block *b, uint64_t *hashes) {
     for (int64_t i = 0; i < b->n; i++) {
         hashes[i] = lc_key_hash(t->secret, form, b, i);
@@ -165,7 +165,8 @@ LC_INLINE void lc_key_hashes(const lc_key_table *t, enum lc_key_form form, const
     }
 }
 
-/* More slots, into which all keys are put again. The old ones go first, so a table without memory has none. */
+/* Enlarge the table and insert all keys again. The old slots are freed first, so a table without memory has no
+ * slots. */
 static int lc_key_grow(lc_key_table *t, int bits) {
     lc_key_block b;
     uint64_t hashes[LC_KEY_BLOCK];
@@ -210,7 +211,7 @@ LC_INLINE int lc_key_add_block(lc_key_table *t, enum lc_key_form form, const lc_
     return LC_OK;
 }
 
-/* Rows of a block that the filter cannot tell to be absent, and their hashes, whose slots are fetched meanwhile. */
+/* List the rows of a block that pass the filter, and their hashes, and prefetch the slots. */
 LC_INLINE int64_t lc_key_candidates(const lc_key_table *t, enum lc_key_form form, const lc_key_block *b,
                                     uint64_t *hashes, int64_t *rows) {
     uint64_t all[LC_KEY_BLOCK];
@@ -228,7 +229,7 @@ LC_INLINE int64_t lc_key_candidates(const lc_key_table *t, enum lc_key_form form
     return count;
 }
 
-/* Appends the rows of a block whose keys are in the table, the first of which is row `start`; how many there are then. */
+/* Append the rows of a block whose keys are in the table; its first row is `start`. Returns the new number of rows. */
 LC_INLINE int64_t lc_key_match_block(const lc_key_table *t, enum lc_key_form form, const lc_key_block *b, int64_t start,
                                      int64_t found, int64_t *places, int64_t *groups) {
     uint64_t hashes[LC_KEY_BLOCK], slot;
@@ -242,8 +243,8 @@ LC_INLINE int64_t lc_key_match_block(const lc_key_table *t, enum lc_key_form for
     return found;
 }
 
-/* Numbers of the keys of all rows, those that are new entered; -1 for rows without a key. After a problem the table is to
- * be closed. */
+/* Number the keys of all rows and add the new ones; -1 for rows without a key. After a problem the table must be
+ * closed. */
 static int lc_key_table_add(lc_key_table *t, const lc_key_rows *r, int64_t *groups) {
     lc_key_block b;
     int problem = lc_key_block_open(&b, r);
@@ -258,7 +259,7 @@ static int lc_key_table_add(lc_key_table *t, const lc_key_rows *r, int64_t *grou
     return problem;
 }
 
-/* Rows whose keys are in the table, ascending, and the numbers of these keys. */
+/* Find the rows whose keys are in the table, ascending, and the numbers of these keys. */
 static int lc_key_table_find(const lc_key_table *t, const lc_key_rows *r, int64_t *places, int64_t *groups,
                              int64_t *found) {
     lc_key_block b;
@@ -278,7 +279,8 @@ static int lc_key_table_find(const lc_key_table *t, const lc_key_rows *r, int64_
 
 /* -- groups ------------------------------------------------------------------------------------------------------- */
 
-/* The first row of each group (those of n rows appear in the order of their numbers), and how many rows it has. */
+/* Compute the first row of each group (groups of n rows appear in the order of their numbers), and its number of
+ * rows. */
 static int lc_groups_measure(const int64_t *groups, int64_t n, int64_t count, int64_t *first, int64_t *sizes) {
     int64_t next = 0;
     if (count) memset(sizes, 0, (size_t)count * sizeof *sizes);

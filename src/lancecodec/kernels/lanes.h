@@ -1,4 +1,4 @@
-/* Values of 8, 16, 32 or 64 bits, alone and as the lanes of a 64-bit word. */
+/* Values of 8, 16, 32 or 64 bits, single and as the lanes of a 64-bit word. */
 #ifndef LANCECODEC_LANES_H
 #define LANCECODEC_LANES_H
 
@@ -35,7 +35,7 @@ LC_INLINE void lc_store_value(uint8_t *p, int bits, uint64_t value) {
     else lc_store_u64(p, value);
 }
 
-/* The word at p, of which only `size` bytes may exist; the others are 0. */
+/* Load the word at p, of which only `size` bytes exist; the others are 0. */
 LC_INLINE uint64_t lc_load_word(const uint8_t *p, int64_t size) {
     uint64_t word = 0;
     if (size >= 8) return lc_load_u64(p);

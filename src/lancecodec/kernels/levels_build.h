@@ -30,7 +30,7 @@ LC_CLONES static inline int64_t lc_slots_nulls(const lc_slot_range *ranges, int6
     return nulls;
 }
 
-/* Eight slots: `bits` are their validity, nulls that are not yet marked get `mark`. */
+/* Process eight slots: `bits` are their validity, and nulls without a mark get `mark`. */
 LC_INLINE void lc_marks_octet(const uint8_t *marks, int has_marks, unsigned bits, uint16_t mark, uint8_t *out) {
     for (int64_t j = 0; j < 8; j++) {
         uint16_t mine = (uint16_t)(bits & (1u << j) ? 0 : mark);
@@ -39,7 +39,7 @@ LC_INLINE void lc_marks_octet(const uint8_t *marks, int has_marks, unsigned bits
     }
 }
 
-/* `marks` of none is NULL, from which there is no counting on. */
+/* `marks` of no slots is NULL, to which nothing must be added. */
 LC_INLINE void lc_marks_nulls_body(const uint8_t *marks, int has_marks, const uint8_t *bits, int64_t bit, int64_t n,
                                    uint16_t mark, uint8_t *out) {
     const uint8_t *p = bits + (bit >> 3);
@@ -69,7 +69,7 @@ LC_CLONES static inline void lc_marks_first_nulls(const lc_slot_range *ranges, i
     }
 }
 
-/* The same where some slots have marks already, which stay. */
+/* The same if some slots have marks already, which are kept. */
 LC_CLONES static inline void lc_marks_more_nulls(const lc_slot_range *ranges, int64_t num_ranges, const uint8_t *bits,
                                                  int64_t bit, uint16_t mark, uint8_t *marks) {
     for (int64_t r = 0; r < num_ranges; r++) {
@@ -104,20 +104,20 @@ static inline void lc_marks_repeat(const uint8_t *marks, int64_t n, int64_t dime
     }
 }
 
-/* One list layer as its Arrow array has it; entry 0 of offsets and bitmap is that of array slot 0. */
+/* A list layer in the form of its Arrow array; entry 0 of offsets and bitmap belongs to array slot 0. */
 typedef struct {
     const uint8_t *offsets, *validity; /* validity NULL: no nulls */
     int64_t validity_bit;
-    uint16_t empty, null; /* the marks to give */
+    uint16_t empty, null; /* the marks to assign */
 } lc_list_layer;
 
-/* What a pass over the lists has found; only those with elements count. */
+/* Result of a pass over the lists; only lists with elements count. */
 typedef struct {
     int64_t lists, elements;
     int64_t ranges, last; /* ranges of the elements, joined where they touch, and the end of the last */
 } lc_lists_found;
 
-/* No branches: nulls and empties come in any order. */
+/* No branches, because nulls and empties are in random order. */
 LC_INLINE int lc_lists_scan_body(lc_list_layer layer, int wide, int has_validity, int has_marks,
                                  const lc_slot_range *ranges, int64_t num_ranges, uint8_t *marks, uint32_t *lengths,
                                  lc_lists_found *found) {
@@ -196,15 +196,15 @@ LC_CLONES static inline void lc_lists_ranges(const uint8_t *offsets, int wide, c
 typedef struct {
     const uint8_t *rep, *marks; /* NULL: zeros */
     int64_t n;
-    const uint32_t *lengths; /* of the entries without a mark, and one more to read (any content) */
+    const uint32_t *lengths; /* of the entries without a mark, and one more readable entry (any content) */
     int64_t factor;          /* entries per element */
 } lc_parents;
 
-/* `wanted` marks of children, of which `left` are left; `room` entries are left of the output. */
+/* `wanted` marks of children, of which `left` remain; `room` entries of the output remain. */
 LC_INLINE void lc_marks_copy(const uint8_t *children, int64_t left, int64_t wanted, uint16_t mark, uint8_t *out,
                              int64_t room) {
     if (left >= 8 && room >= 8) {
-        memcpy(out, children, 16); /* what is too much is written over later */
+        memcpy(out, children, 16); /* the excess is overwritten later */
         if (wanted > 8) memcpy(out + 16, children + 16, (size_t)(2 * (wanted - 8)));
         lc_store_u16(out, (uint16_t)((lc_level(children, 0) & -(int)(mark == 0)) | mark));
     } else if (wanted) {
@@ -243,7 +243,7 @@ LC_PARENTS_EXPAND(lc_parents_expand_marks, parents.rep != NULL, 1, 0)
 LC_PARENTS_EXPAND(lc_parents_expand_first, 0, 1, 1)
 LC_PARENTS_EXPAND(lc_parents_expand_both, 1, 1, 1)
 
-/* Without marks of the parents, the marks of the children are those that come out: pass NULL for both then. */
+/* If the parents have no marks, the result has the marks of the children: pass NULL for both then. */
 static inline void lc_parents_expand(lc_parents parents, const uint8_t *children, int64_t num_children, uint8_t *rep,
                                      uint8_t *marks, int64_t n) {
     if (n) memset(rep, 0, (size_t)(2 * n));

@@ -1,5 +1,5 @@
-/* Streams of 16-bit levels, 64 entries at a time: comparisons become bit masks, so that what follows costs something
- * per list or per null, and next to nothing per entry. A stream is bytes at any address; NULL stands for zeros only. */
+/* Streams of 16-bit levels, 64 entries at a time: comparisons become bit masks, so that the following steps cost time
+ * per list or per null, and almost none per entry. A stream is bytes at any address; NULL stands for zeros. */
 #ifndef LANCECODEC_LEVELS_MASK_H
 #define LANCECODEC_LEVELS_MASK_H
 
@@ -46,7 +46,8 @@ LC_INLINE uint64_t lc_mask_le(const uint8_t *levels, uint16_t limit) {
     return mask;
 }
 
-/* 64 levels from entry i on, of which `live` (1..64) exist: a whole block as it lies, the last one from `scratch`. */
+/* Return 64 levels from entry i on, of which `live` (1..64) exist: a whole block in place, the last one in
+ * `scratch`. */
 LC_INLINE const uint8_t *lc_levels_block(const uint8_t *levels, int64_t i, int64_t live, uint8_t *scratch) {
     if (levels == NULL || live < 64) {
         memset(scratch, 0, 128);
@@ -89,7 +90,7 @@ LC_INLINE int64_t lc_levels_count_between(const uint8_t *levels, int64_t n, uint
     return lc_levels_count_le(levels, n, high) - (low ? lc_levels_count_le(levels, n, (uint16_t)(low - 1)) : 0);
 }
 
-/* Number of the k-th (from 0) entry at or after `from` whose level lies in [low, high]; n if there are not so many. */
+/* Position of the k-th (from 0) entry at or after `from` whose level is in [low, high]; n if there are not enough. */
 LC_CLONES static inline int64_t lc_levels_find(const uint8_t *levels, int64_t n, int64_t from, uint16_t low,
                                                uint16_t high, int64_t k) {
     uint8_t scratch[128];

@@ -1,11 +1,11 @@
-/* Levels of a page: where rows and chunks begin, the repetition index, and the control words of full-zip pages. */
+/* Levels of a page: begins of rows and chunks, the repetition index, and the control words of full-zip pages. */
 #ifndef LANCECODEC_LEVELS_PAGES_H
 #define LANCECODEC_LEVELS_PAGES_H
 
 #include "chunk.h"
 #include "levels_mask.h"
 
-/* Entry numbers of those with level `level`; `out` has room for all of them. Returns their number. */
+/* Write the positions of the entries with level `level`; `out` has room for all of them. Returns their number. */
 LC_CLONES static inline int64_t lc_levels_positions(const uint8_t *levels, int64_t n, uint16_t level, int64_t *out) {
     uint8_t scratch[128];
     int64_t count = 0;
@@ -22,8 +22,8 @@ LC_CLONES static inline int64_t lc_levels_positions(const uint8_t *levels, int64
     return count;
 }
 
-/* End entry of each chunk: right behind its last visible entry, except that the last chunk takes all that is left.
- * Returns LC_BAD_COUNT unless every chunk has a value and the counts are those of the page. */
+/* End entry of each chunk: directly behind its last visible entry, except that the last chunk takes all remaining
+ * entries. Returns LC_BAD_COUNT unless every chunk has a value and the counts match the page. */
 static inline int lc_levels_cut(const uint8_t *def, int64_t n, uint16_t max_visible_def, const int64_t *counts,
                                 int64_t chunks, int64_t *ends) {
     int64_t at = 0, left = lc_levels_count_le(def, n, max_visible_def);
@@ -38,7 +38,7 @@ static inline int lc_levels_cut(const uint8_t *def, int64_t n, uint16_t max_visi
     return chunks || n == 0 ? LC_OK : LC_BAD_COUNT;
 }
 
-/* Two 64-bit words per chunk: rows that end in it, entries of a row that does not. `ends` is checked here. */
+/* Two 64-bit words per chunk: rows that end in it, and entries of an unfinished row. `ends` is checked here. */
 static inline int lc_repetition_index(const uint8_t *rep, int64_t n, uint16_t max_rep, const int64_t *ends,
                                       int64_t chunks, uint8_t *out) {
     int64_t start = 0;
@@ -46,7 +46,7 @@ static inline int lc_repetition_index(const uint8_t *rep, int64_t n, uint16_t ma
         int64_t stop = ends[c], last;
         if (stop <= start || stop > n || (c == chunks - 1 && stop != n)) return LC_BAD_COUNT;
         int whole = stop == n || lc_level(rep, stop) == max_rep;
-        int64_t first_ends = lc_level(rep, start) == max_rep; /* that row end is the previous chunk's */
+        int64_t first_ends = lc_level(rep, start) == max_rep; /* that row end belongs to the previous chunk */
         int64_t rows = lc_levels_count_between(rep + 2 * start, stop - start, max_rep, max_rep) - first_ends + whole;
         for (last = stop - 1; last > start && lc_level(rep, last) != max_rep;) last--;
         lc_store_u64(out + 16 * c, (uint64_t)rows);
@@ -100,7 +100,7 @@ LC_CONTROL(1)
 LC_CONTROL(2)
 LC_CONTROL(4)
 
-/* 0 (no words), 1, 2 or 4; -1 if there are no such control words. Each part is at most the 16 bits of a level. */
+/* 0 (no words), 1, 2 or 4; -1 if control words cannot hold the levels. Each part has at most the 16 bits of a level. */
 static inline int lc_control_width(int64_t bits_rep, int64_t bits_def) {
     if (bits_rep < 0 || bits_def < 0 || bits_rep > 16 || bits_def > 16) return -1;
     int64_t bits = bits_rep + bits_def;

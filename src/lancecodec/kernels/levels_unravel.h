@@ -34,11 +34,11 @@ typedef struct {
     uint8_t kind;
 } lc_layer;
 
-/* Number the levels of layers given inner-most first. LC_BAD_LEVEL: no such kind, or more levels than 16 bits hold. */
+/* Number the levels of layers given inner-most first. LC_BAD_LEVEL: unknown kind, or more levels than 16 bits hold. */
 static inline int lc_layers_number(const uint8_t *kinds, int64_t n, lc_layer *layers, int64_t *max_rep) {
     static const uint8_t levels_used[7] = {0, 0, 0, 1, 1, 1, 2};
     uint32_t level = 0;
-    int64_t first = 0; /* of the layers whose top is still open */
+    int64_t first = 0; /* of the layers whose top is not known yet */
     *max_rep = 0;
     for (int64_t i = 0; i < n; i++) {
         uint8_t kind = kinds[i];
@@ -71,7 +71,7 @@ static inline lc_valid_levels lc_layer_valid(lc_layer layer) {
     return valid;
 }
 
-/* Levels that the layers do not have, or a page that does not start with a row. */
+/* Check for levels that the layers do not have, and for a page that does not start with a row. */
 static inline int lc_levels_check(lc_levels levels, int64_t max_rep, uint16_t max_def) {
     if (levels.n == 0) return LC_OK;
     if (lc_levels_max(levels.def, levels.n) > max_def || lc_levels_max(levels.rep, levels.n) > max_rep)
@@ -87,7 +87,7 @@ static inline void lc_layer_count(lc_levels stage, lc_valid_levels valid, int64_
     *nulls = *slots - good;
 }
 
-/* One list layer: the next stage (streams that are NULL are not wanted), and the first element of each list.
+/* Unravel one list layer: the next stage (streams that are NULL are not written), and the first element of each list.
  * The outputs hold as many entries as the stage has repetition levels above 0. */
 LC_INLINE int lc_lists_unravel_body(lc_levels stage, lc_layer layer, uint8_t *next_rep, uint8_t *next_def,
                                     uint32_t *starts, int64_t *lists, int64_t *elements, int has_def) {
@@ -101,7 +101,7 @@ LC_INLINE int lc_lists_unravel_body(lc_levels stage, lc_layer layer, uint8_t *ne
         if (has_def) {
             def = lc_levels_block(stage.def, i, live, scratch[1]);
             here = lc_mask_le(def, layer.base) & all;
-            if ((head | here) != all) return LC_BAD_LEVEL; /* an element that is not there continues a list */
+            if ((head | here) != all) return LC_BAD_LEVEL; /* a missing element continues a list */
         }
         for (; head; head &= head - 1, heads++) {
             int at = lc_ctz64(head);
@@ -137,8 +137,8 @@ static inline int lc_lists_unravel(lc_levels stage, lc_layer layer, uint8_t *nex
     return lc_lists_unravel_def(stage, layer, next_rep, next_def, starts, lists, elements);
 }
 
-/* A structural fixed-size list layer: of every `dimension` slots the first stays. The caller has checked that the
- * number of slots is a multiple of it. Streams that are NULL stay NULL. */
+/* Unravel a structural fixed-size list layer: of every `dimension` slots the first is kept. The caller has checked that
+ * the number of slots is a multiple of it. Streams that are NULL remain NULL. */
 static inline int lc_fixed_lists_unravel(lc_levels stage, uint16_t top, int64_t dimension, uint8_t *next_rep,
                                          uint8_t *next_def) {
     int64_t kept = 0, inside = 0;
@@ -159,7 +159,8 @@ static inline int lc_fixed_lists_unravel(lc_levels stage, uint16_t top, int64_t 
     return LC_OK;
 }
 
-/* The bits at the set positions of `keep`, moved together. Work grows with the kept or the dropped ones, the fewer. */
+/* Collect the bits at the set positions of `keep`. The work grows with the number of kept or of dropped bits, whichever
+ * is smaller. */
 LC_INLINE uint64_t lc_compress64(uint64_t bits, uint64_t keep, int64_t kept) {
     if (kept <= 32) {
         uint64_t out = 0;
@@ -174,7 +175,8 @@ LC_INLINE uint64_t lc_compress64(uint64_t bits, uint64_t keep, int64_t kept) {
     return bits & lc_low_mask(kept);
 }
 
-/* Validity of a layer, from bit `at` of `out` on. `some_hidden`: not every entry of the stage is one of this layer. */
+/* Write the validity of a layer from bit `at` of `out` on. `some_hidden`: not every entry of the stage is one of this
+ * layer. */
 LC_INLINE void lc_validity_fill_body(lc_levels stage, lc_valid_levels valid, uint8_t *out, int64_t at, int some_hidden,
                                      int has_null) {
     uint8_t scratch[128];

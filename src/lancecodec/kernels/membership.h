@@ -1,4 +1,4 @@
-/* Which values are members of a set, as a bitmap: dictionary indices of marked entries, integers, strings. */
+/* Set membership as a bitmap: dictionary indices of marked entries, integers, strings. */
 #ifndef LANCECODEC_MEMBERSHIP_H
 #define LANCECODEC_MEMBERSHIP_H
 
@@ -6,7 +6,7 @@
 #include "chunk.h"
 #include "hash.h"
 
-/* A bitmap of up to so many integers in a row is better than a table of hashes. */
+/* Up to this range of integers a bitmap is faster than a hash table. */
 #define LC_DENSE_RANGE ((int64_t)1 << 23)
 
 LC_INLINE uint64_t lc_load_width(const uint8_t *p, int64_t width, int64_t i) {
@@ -38,7 +38,7 @@ LC_INLINE void lc_marked_each(const uint8_t *codes, int64_t width, int64_t n, co
     }
 }
 
-/* Bits of the codes whose entry has a mark (a byte that is not 0); codes without an entry have none. */
+/* Set the bits of the codes whose entry has a mark (a non-zero byte); codes without an entry are not marked. */
 static inline void lc_marked(const uint8_t *codes, int64_t width, int64_t n, const uint8_t *marks, int64_t entries,
                              uint8_t *out) {
     uint8_t all[256] = {0};
@@ -56,8 +56,8 @@ static inline void lc_marked(const uint8_t *codes, int64_t width, int64_t n, con
 
 /* -- integers ----------------------------------------------------------------------------------------------------- */
 
-/* A bitmap of `range` integers from `base` on, or (range = 0) a hash table of 2^(64 - shift) slots, of which those
- * without a member hold `none`. */
+/* A bitmap of `range` integers from `base` on, or (range = 0) a hash table of 2^(64 - shift) slots; empty slots hold
+ * `none`. */
 typedef struct {
     uint64_t base, range;
     uint8_t *bits;
@@ -70,7 +70,7 @@ LC_INLINE uint64_t lc_integer_slot(const lc_integer_set *set, uint64_t v) {
     return (v * 0x9E3779B97F4A7C15ULL) >> set->shift;
 }
 
-/* The least and the greatest of n signed integers, both 0 if there are none. */
+/* Smallest and largest of n signed integers, both 0 if there are none. */
 static inline void lc_integer_bounds(const uint8_t *values, int64_t width, int64_t n, int64_t *low, int64_t *high) {
     *low = *high = n ? (int64_t)lc_load_signed(values, width, 0) : 0;
     for (int64_t i = 1; i < n; i++) {
@@ -80,7 +80,7 @@ static inline void lc_integer_bounds(const uint8_t *values, int64_t width, int64
     }
 }
 
-/* The least number that is not among n integers; `seen` are n + 1 bytes of 0. */
+/* Smallest number that is not among n integers; `seen` has n + 1 zero bytes. */
 static inline uint64_t lc_integer_missing(const uint8_t *values, int64_t width, int64_t n, uint8_t *seen) {
     for (int64_t i = 0; i < n; i++) {
         uint64_t v = lc_load_signed(values, width, i);
@@ -91,7 +91,7 @@ static inline uint64_t lc_integer_missing(const uint8_t *values, int64_t width, 
     return missing;
 }
 
-/* Adds a member to a bitmap that has it in its range, or to a table that has room for it and all slots set to `none`. */
+/* Add a member to a bitmap whose range includes it, or to a table with enough room, whose slots were set to `none`. */
 static inline void lc_integer_add(lc_integer_set *set, uint64_t v) {
     if (set->range) {
         uint64_t bit = v - set->base;
@@ -135,7 +135,7 @@ static inline void lc_integers_add(lc_integer_set *set, const uint8_t *values, i
     for (int64_t i = 0; i < n; i++) lc_integer_add(set, lc_load_signed(values, width, i));
 }
 
-/* Bits of the values (of `width` bytes) that are members. */
+/* Set the bits of the values (of `width` bytes) that are members. */
 static inline void lc_integers_among(const lc_integer_set *set, const uint8_t *values, int64_t width, int64_t n,
                                      uint8_t *out) {
     int dense = set->range != 0;
@@ -149,8 +149,8 @@ static inline void lc_integers_among(const lc_integer_set *set, const uint8_t *v
 
 /* -- strings ------------------------------------------------------------------------------------------------------ */
 
-/* Members in a hash table of 2^(64 - shift) slots: 1 + their number, 0 for none. `lengths` has a bit for each length that
- * occurs, all from 255 on sharing one. `hashes` are those of the members. */
+/* Members in a hash table of 2^(64 - shift) slots: 1 + their number, 0 for an empty slot. `lengths` has a bit for each
+ * length that occurs; all from 255 on share one. `hashes` are those of the members. */
 typedef struct {
     const uint8_t *data, *offsets;
     int wide;
@@ -174,7 +174,7 @@ LC_INLINE int lc_string_length_known(const lc_string_set *set, int64_t n) {
     return (set->lengths[bit >> 6] >> (bit & 63)) & 1;
 }
 
-/* The slot where a string is, or would be. */
+/* Return the slot of a string, or the free slot for it. */
 LC_INLINE uint64_t lc_string_slot(const lc_string_set *set, const uint8_t *p, int64_t n, uint64_t hash) {
     uint64_t last = ((uint64_t)1 << (64 - set->shift)) - 1, slot = hash >> set->shift;
     for (;; slot = (slot + 1) & last) {
@@ -187,8 +187,8 @@ LC_INLINE uint64_t lc_string_slot(const lc_string_set *set, const uint8_t *p, in
     }
 }
 
-/* Fills the slots, which are zero and at least twice as many as members. The members belong to the set: nobody changes
- * them. */
+/* Fill the slots, which are zero and at least twice as many as members. The set owns the members, so they do not
+ * change. */
 static inline int lc_string_set_fill(lc_string_set *set) {
     for (int64_t i = 0; i < set->count; i++) {
         int64_t begin = lc_load_offset(set->offsets, set->wide, i), end = lc_load_offset(set->offsets, set->wide, i + 1);
@@ -226,7 +226,7 @@ LC_INLINE int lc_strings_among_at(const lc_string_set *set, lc_bytes data, const
     return LC_OK;
 }
 
-/* Bits of the strings that are members. */
+/* Set the bits of the strings that are members. */
 static inline int lc_strings_among(const lc_string_set *set, lc_bytes data, const uint8_t *offsets, int wide, int64_t n,
                                    uint8_t *out) {
     if (n == 0) return LC_OK;

@@ -1,7 +1,7 @@
-/* The chunks of a mini-block page: where they lie, which values they hold, and what is inside one.
+/* Chunks of a mini-block page: their positions, their values, and their buffers.
  *
- * The table comes from the chunk words alone. A chunk is opened (its header read, every buffer bounded) when it is
- * needed; that costs nanoseconds, so nothing of it is kept. */
+ * The table is computed from the chunk words alone. A chunk is opened (its header read, every buffer bounded) when it
+ * is needed. That takes nanoseconds, so the result is not kept. */
 #ifndef LANCECODEC_MINIBLOCK_H
 #define LANCECODEC_MINIBLOCK_H
 
@@ -11,15 +11,16 @@
 #define LC_CHUNK_MAX_LOG 15
 #define LC_CHUNK_MAX_VALUES ((int64_t)1 << LC_CHUNK_MAX_LOG)
 #define LC_CHUNK_MAX_BUFFERS 16
-/* Entries of one chunk whose 16-bit count has wrapped around, as some releases wrote it; more is damage. */
+/* Largest number of entries of a chunk whose 16-bit count has wrapped around, as some releases wrote it. More is
+ * damage. */
 #define LC_CHUNK_MAX_LEVELS 5569200
 
-/* Besides enum lc_problem. */
+/* In addition to enum lc_problem. */
 enum lc_chunk_problem {
-    LC_CHUNK_MISSING = 64, /* the bytes of a chunk were not given */
-    LC_CHUNK_WRAPPED,      /* the decompressed form of a chunk was not given */
+    LC_CHUNK_MISSING = 64, /* the bytes of a chunk were not loaded */
+    LC_CHUNK_WRAPPED,      /* the decompressed form of a chunk was not set */
     LC_CHUNK_ITEM,         /* a position outside the page */
-    LC_CHUNK_LOG,          /* a chunk word whose count contradicts its place or the number of items */
+    LC_CHUNK_LOG,          /* a chunk word whose count contradicts its position or the number of items */
     LC_CHUNK_SUM           /* chunk sizes that do not add up to the size of all chunks */
 };
 
@@ -27,17 +28,17 @@ typedef struct {
     int64_t count;         /* chunks */
     int64_t items;         /* values of the page */
     int64_t largest;       /* values of the largest chunk */
-    int64_t log;           /* every chunk but the last has 1 << log values; -1: they differ */
+    int64_t log;           /* every chunk except the last has 1 << log values; -1: they differ */
     const int64_t *starts; /* first byte of each chunk, then the size of all */
     const int64_t *firsts; /* first value of each chunk, then `items` */
 } lc_chunk_table;
 
 typedef struct {
     lc_chunk_table table;
-    const uint8_t *const *data; /* each chunk, NULL where it was not given */
-    const lc_bytes *plain;      /* value buffer 0 of each chunk decompressed; NULL: it is not compressed */
+    const uint8_t *const *data; /* bytes of each chunk, NULL if not loaded */
+    const lc_bytes *plain;      /* decompressed value buffer 0 of each chunk; NULL: not compressed */
     int64_t buffers;            /* value buffers per chunk, up to LC_CHUNK_MAX_BUFFERS */
-    int repetition, definition; /* whether there are such streams */
+    int repetition, definition; /* whether the streams exist */
     int large;                  /* value buffer sizes have 32 bits */
 } lc_chunks;
 
@@ -47,7 +48,7 @@ typedef struct {
     lc_bytes values[LC_CHUNK_MAX_BUFFERS];
 } lc_chunk;
 
-/* Fills starts and firsts (count + 1 entries each); `where` is the chunk at fault. */
+/* Fill starts and firsts (count + 1 entries each). `where`: the invalid chunk. */
 static inline int lc_chunk_table_parse(const uint8_t *words, int large, int64_t size, lc_chunk_table *table,
                                        int64_t *starts, int64_t *firsts, int64_t *where) {
     int64_t at = 0, first = 0, last = table->count - 1;
@@ -76,7 +77,7 @@ static inline int lc_chunk_table_parse(const uint8_t *words, int large, int64_t 
     return first == table->items ? LC_OK : LC_CHUNK_LOG;
 }
 
-/* The chunk that holds a value; 0 <= item < items. */
+/* Find the chunk of a value; 0 <= item < items. */
 LC_INLINE int64_t lc_chunk_find(const lc_chunk_table *table, int64_t item) {
     if (table->log >= 0) return item >> table->log;
     const int64_t *base = table->firsts;
@@ -88,7 +89,7 @@ LC_INLINE int64_t lc_chunk_find(const lc_chunk_table *table, int64_t item) {
     return base - table->firsts;
 }
 
-/* The next buffer of a chunk: its bytes, and *at moved behind its padding. */
+/* Return the next buffer of a chunk, and move *at behind its padding. */
 LC_INLINE int lc_chunk_part(const uint8_t *chunk, int64_t size, int64_t length, int64_t *at, lc_bytes *part) {
     if (length > size - *at) return LC_BAD_HEADER;
     part->data = chunk + *at;
@@ -97,8 +98,8 @@ LC_INLINE int lc_chunk_part(const uint8_t *chunk, int64_t size, int64_t length, 
     return LC_OK;
 }
 
-/* Reads the header of chunk i (0 <= i < count). A chunk starts and ends at multiples of 8 bytes, so a buffer inside
- * it has its padding inside it too. */
+/* Read the header of chunk i (0 <= i < count). A chunk starts and ends at multiples of 8 bytes, so a buffer inside it
+ * has its padding inside it too. */
 LC_INLINE int lc_chunk_parts(const lc_chunks *chunks, int64_t i, lc_chunk *chunk) {
     const uint8_t *p = chunks->data[i];
     if (p == NULL) return LC_CHUNK_MISSING;
@@ -119,7 +120,7 @@ LC_INLINE int lc_chunk_parts(const lc_chunks *chunks, int64_t i, lc_chunk *chunk
     return LC_OK;
 }
 
-/* As lc_chunk_parts, with value buffer 0 as its codec wants it. */
+/* Like lc_chunk_parts, with value buffer 0 decompressed if necessary. */
 LC_INLINE int lc_chunk_open(const lc_chunks *chunks, int64_t i, lc_chunk *chunk) {
     int problem = lc_chunk_parts(chunks, i, chunk);
     if (problem == LC_OK && chunks->plain) {
@@ -131,10 +132,10 @@ LC_INLINE int lc_chunk_open(const lc_chunks *chunks, int64_t i, lc_chunk *chunk)
 
 /* A walk over the chunks of values [a, b): lc_chunk_step opens the next one. */
 typedef struct {
-    int64_t at, stop;    /* values still to come: [at, stop) */
-    int64_t chunk;       /* the chunk that is open, once stepped */
+    int64_t at, stop;    /* remaining values: [at, stop) */
+    int64_t chunk;       /* the open chunk, after the first step */
     int64_t values;      /* values in it */
-    int64_t low, high;   /* which of them are wanted */
+    int64_t low, high;   /* range of them to decode */
     lc_chunk open;
 } lc_chunk_walk;
 
@@ -158,8 +159,8 @@ LC_INLINE int lc_chunk_step(const lc_chunks *chunks, lc_chunk_walk *walk) {
     return lc_chunk_open(chunks, i, &walk->open);
 }
 
-/* The next run of positions items[i..) that lie in one chunk: opens it and returns the position behind the run, or
- * -1 with *problem set. */
+/* Process the next run of positions items[i..) in one chunk: open it and return the position behind the run, or -1 with
+ * *problem set. */
 LC_INLINE int64_t lc_chunk_run(const lc_chunks *chunks, const int64_t *items, int64_t i, int64_t n, int64_t *at,
                                lc_chunk *open, int *problem) {
     const lc_chunk_table *table = &chunks->table;

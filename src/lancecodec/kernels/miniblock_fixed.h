@@ -1,4 +1,4 @@
-/* Fixed-width values out of mini-block chunks: ranges and single positions, plain or through a dictionary. */
+/* Fixed-width values of mini-block chunks: ranges and single positions, plain or through a dictionary. */
 #ifndef LANCECODEC_MINIBLOCK_FIXED_H
 #define LANCECODEC_MINIBLOCK_FIXED_H
 
@@ -12,17 +12,17 @@
 
 enum lc_value_kind { LC_VALUE_FLAT, LC_VALUE_INLINE, LC_VALUE_RLE, LC_VALUE_SPLIT };
 
-/* Codec of the values; `buffer` is the first value buffer it owns (validity of list items comes in front). */
+/* Codec of the values; `buffer` is its first value buffer (validity of list items is in front). */
 typedef struct {
     int64_t kind, bits, buffer;
 } lc_value_codec;
 
-/* Positions handed to a codec at a time. */
+/* Number of positions passed to a codec at a time. */
 #define LC_TAKE_BLOCK 256
-/* From 1 / LC_TAKE_SHARE of a chunk on, decoding all of it costs less than finding its values one by one. */
+/* From 1 / LC_TAKE_SHARE of a chunk on, decoding the whole chunk is faster than locating its values one by one. */
 #define LC_TAKE_SHARE 24
 
-/* All n values of a chunk. */
+/* Decode all n values of a chunk. */
 LC_INLINE int lc_value_chunk(const lc_value_codec *codec, const lc_chunk *chunk, int64_t n, uint8_t *out) {
     const lc_bytes *buffers = chunk->values + codec->buffer;
     switch (codec->kind) {
@@ -44,8 +44,8 @@ LC_INLINE int lc_value_at(const lc_value_codec *codec, const lc_chunk *chunk, in
     }
 }
 
-/* Values [low, high) of an open chunk, wherever they are cheapest to have: in the chunk itself when it is flat, else in
- * `scratch`, which holds a whole chunk. */
+/* Values [low, high) of an open chunk, in the cheapest place: in the chunk itself if it is flat, else in `scratch`,
+ * which holds a whole chunk. */
 LC_INLINE int lc_value_view(const lc_value_codec *codec, const lc_chunk_walk *walk, uint8_t *scratch,
                             const uint8_t **values) {
     int64_t width = codec->bits >> 3;
@@ -59,7 +59,7 @@ LC_INLINE int lc_value_view(const lc_value_codec *codec, const lc_chunk_walk *wa
     return lc_value_chunk(codec, &walk->open, walk->values, scratch);
 }
 
-/* Values [a, b) of whole bytes; `where` is the chunk at fault. */
+/* Decode values [a, b) of whole bytes. `where`: the damaged chunk. */
 static int lc_fixed_scan(const lc_chunks *chunks, const lc_value_codec *codec, int64_t a, int64_t b, uint8_t *out,
                          uint8_t *scratch, int64_t *where) {
     int64_t width = codec->bits >> 3;
@@ -119,7 +119,7 @@ static int lc_bits_take(const lc_chunks *chunks, const lc_value_codec *codec, co
     return LC_OK;
 }
 
-/* Values at some positions of one chunk, found one by one, or the whole chunk decoded if they are many. */
+/* Decode values at some positions of one chunk: one by one, or the whole chunk if there are many. */
 static int lc_fixed_take_chunk(const lc_value_codec *codec, const lc_chunk *chunk, int64_t first, int64_t values,
                                const int64_t *items, int64_t n, uint8_t *out, uint8_t *scratch) {
     int64_t width = codec->bits >> 3, at[LC_TAKE_BLOCK];
@@ -134,9 +134,9 @@ static int lc_fixed_take_chunk(const lc_value_codec *codec, const lc_chunk *chun
     return problem;
 }
 
-/* out[i] = value items[i], whole bytes; any order, repeats allowed. `where`: the chunk at fault, for LC_CHUNK_ITEM the
- * index in items. Positions that jump between chunks pay for each jump: *work counts values looked at beyond those
- * wanted, and past `budget` the function stops early; *done values were written. */
+/* out[i] = value items[i], whole bytes; any order, repeats allowed. `where`: the damaged chunk, for LC_CHUNK_ITEM the
+ * index in items. Positions that jump between chunks pay for each jump: *work counts the extra values that were
+ * decoded, and beyond `budget` the function stops early. *done: number of values written. */
 static int lc_fixed_take(const lc_chunks *chunks, const lc_value_codec *codec, const int64_t *items, int64_t n,
                          uint8_t *out, uint8_t *scratch, int64_t budget, int64_t *done, int64_t *where) {
     int64_t width = codec->bits >> 3, work = 0;
@@ -164,8 +164,8 @@ typedef struct {
     int64_t width, count;
 } lc_dictionary;
 
-/* Indices of `bits` that are not below count: 0 where the value is null (bit at + i of validity clear), else an error
- * with its position in *bad. */
+/* Check that indices of `bits` bits are below count. Others become 0 if the value is null (bit at + i of validity is
+ * clear), else they are an error with the position in *bad. */
 static int lc_indices_check(uint8_t *indices, int64_t bits, int64_t n, int64_t count, const uint8_t *validity,
                             int64_t at, int64_t *bad) {
     int64_t width = bits >> 3;

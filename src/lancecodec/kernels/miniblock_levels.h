@@ -1,4 +1,4 @@
-/* Repetition and definition levels of mini-block chunks, and the repetition index that finds rows in them. */
+/* Repetition and definition levels of mini-block chunks, and the repetition index that locates rows in them. */
 #ifndef LANCECODEC_MINIBLOCK_LEVELS_H
 #define LANCECODEC_MINIBLOCK_LEVELS_H
 
@@ -13,7 +13,7 @@ enum lc_level_kind { LC_LEVEL_NONE = -1, LC_LEVEL_FLAT, LC_LEVEL_INLINE, LC_LEVE
 typedef struct {
     int64_t kind;
     int64_t width; /* packed bits, out of line only */
-    int64_t top;   /* largest level there is */
+    int64_t top;   /* largest level */
 } lc_level_codec;
 
 typedef struct {
@@ -30,7 +30,8 @@ static inline int64_t lc_levels_rle_sum(lc_bytes block) {
     return (int64_t)lc_sum_u8(block.data + skip, block.size - skip);
 }
 
-/* Entries of an open chunk. The header has 16 bits for them; a count that wrapped around is told by the run lengths. */
+/* Number of entries in an open chunk. The header has 16 bits for it; if it wrapped around, the run lengths give the
+ * number. */
 static inline int64_t lc_levels_count(const lc_level_codecs *codecs, const lc_chunk *chunk) {
     int64_t sum = -1;
     if (codecs->repetition.kind == LC_LEVEL_RLE) sum = lc_levels_rle_sum(chunk->repetition);
@@ -51,7 +52,7 @@ static inline int lc_levels_decode(const lc_level_codec *codec, lc_bytes src, in
     }
 }
 
-/* How many levels are at most `limit`. */
+/* Number of levels that are at most `limit`. */
 LC_CLONES static inline int64_t lc_levels_up_to(const uint8_t *levels, int64_t n, int64_t limit) {
     uint16_t bound = limit > UINT16_MAX ? UINT16_MAX : (uint16_t)limit;
     int64_t total = 0;
@@ -64,7 +65,7 @@ LC_CLONES static inline int64_t lc_levels_up_to(const uint8_t *levels, int64_t n
     return total;
 }
 
-/* Fills `begins`: entries before chunk i, for every chunk and the end. All chunks must have been given. */
+/* Fill `begins`: number of entries before each chunk, and of all. All chunks must be loaded. */
 static int lc_levels_begins(const lc_chunks *chunks, const lc_level_codecs *codecs, int64_t from, int64_t to,
                             int64_t *begins, int64_t *where) {
     lc_chunk chunk;
@@ -77,7 +78,7 @@ static int lc_levels_begins(const lc_chunks *chunks, const lc_level_codecs *code
     return LC_OK;
 }
 
-/* One stream of n levels, none above what its layers have; one that is not wanted (out NULL) is not looked at. */
+/* Decode one stream of n levels and check them against the layers. With out NULL it is not read. */
 LC_INLINE int lc_levels_stream(const lc_level_codec *codec, lc_bytes src, int64_t n, uint8_t *out) {
     if (codec->kind == LC_LEVEL_NONE || out == NULL) return LC_OK;
     int problem = lc_levels_decode(codec, src, n, out);
@@ -85,8 +86,8 @@ LC_INLINE int lc_levels_stream(const lc_level_codec *codec, lc_bytes src, int64_
     return lc_levels_up_to(out, n, codec->top) == n ? LC_OK : LC_BAD_LEVEL;
 }
 
-/* Streams of chunks [from, to) one after another, *total entries. Entries that own a value must be as many as the chunk
- * has values. `repetition` and `definition` have room for `capacity` levels or are NULL. */
+/* Decode the streams of chunks [from, to) back to back; *total entries. The number of entries that own values must
+ * match the values of the chunk. `repetition` and `definition` have room for `capacity` levels or are NULL. */
 static int lc_levels_scan(const lc_chunks *chunks, const lc_level_codecs *codecs, int64_t from, int64_t to,
                           uint8_t *repetition, uint8_t *definition, int64_t capacity, int64_t *total, int64_t *where) {
     lc_chunk chunk;
@@ -108,8 +109,8 @@ static int lc_levels_scan(const lc_chunks *chunks, const lc_level_codecs *codecs
     return LC_OK;
 }
 
-/* Positions where rows start (levels of `top`), as entries and as values, and both ends behind the last row. `rows` is
- * the room in the outputs less one; returns the number of rows, or -1 when there are more. definition may be NULL. */
+/* Positions of row starts (levels of `top`), as entries and as values, and both ends behind the last row. `rows` is the
+ * room in the outputs minus one. Returns the number of rows, or -1 if there are more. definition may be NULL. */
 static int64_t lc_levels_rows(const uint8_t *repetition, const uint8_t *definition, int64_t n, int64_t top,
                               int64_t visible, int64_t rows, int64_t *entries, int64_t *values) {
     int64_t found = 0, value = 0;

@@ -7,19 +7,19 @@
 #include "levels_mask.h"
 #include "miniblock_levels.h"
 
-/* The streams of one chunk, and a place in them. */
+/* Streams of one chunk, and a position in them. */
 typedef struct {
     const lc_chunks *chunks;
     const lc_level_codecs *codecs;
-    const int64_t *started; /* rows that start before each chunk, and all, as the repetition index says */
+    const int64_t *started; /* rows that start before each chunk, and all, from the repetition index */
     int64_t chunk;          /* the chunk that was decoded, -1 before the first one */
-    int64_t n, capacity;    /* its entries, and the room for them */
-    int64_t entry, value;   /* the place, and how many values of the chunk are before it */
+    int64_t n, capacity;    /* its entries, and the capacity */
+    int64_t entry, value;   /* the position, and the number of values of the chunk in front of it */
     int64_t row;            /* rows of the page that start before it */
     uint8_t *rep, *def;     /* NULL without such a stream */
 } lc_level_cursor;
 
-/* Levels of some rows one after another. */
+/* Levels of some rows, back to back. */
 typedef struct {
     uint8_t *rep, *def;
     int64_t entries, capacity;
@@ -33,7 +33,7 @@ static inline int lc_grow(uint8_t **levels, int64_t capacity, int wanted) {
     return LC_OK;
 }
 
-/* Decodes a chunk, which must have as many row starts as the index says. */
+/* Decode a chunk, which must have as many row starts as in the index. */
 static inline int lc_level_cursor_open(lc_level_cursor *cursor, int64_t chunk) {
     const lc_chunks *chunks = cursor->chunks;
     lc_chunk opened;
@@ -60,20 +60,20 @@ static inline int lc_level_cursor_open(lc_level_cursor *cursor, int64_t chunk) {
     return LC_OK;
 }
 
-/* How many of the entries from the place of the cursor to `stop` own a value. */
+/* Number of entries from the position of the cursor to `stop` that own a value. */
 static inline int64_t lc_level_cursor_values(const lc_level_cursor *cursor, int64_t stop) {
     int64_t n = stop - cursor->entry;
     if (cursor->def == NULL) return n;
     return lc_levels_count_le(cursor->def + 2 * cursor->entry, n, (uint16_t)cursor->codecs->visible);
 }
 
-/* The entry that the k-th row start at or behind `from` is at; n if the chunk has not so many. */
+/* Entry of the k-th row start at or behind `from`; n if the chunk has fewer. */
 static inline int64_t lc_level_cursor_start(const lc_level_cursor *cursor, int64_t from, int64_t k) {
     uint16_t top = (uint16_t)cursor->codecs->repetition.top;
     return lc_levels_find(cursor->rep, cursor->n, from, top, top, k);
 }
 
-/* Moves on (or back to the begin of the chunk, and on) to the entry that row `row` starts with. */
+/* Move the cursor to the first entry of row `row`, from the begin of the chunk if necessary. */
 static inline int lc_level_cursor_seek(lc_level_cursor *cursor, int64_t row, int64_t started) {
     if (cursor->row > row) {
         cursor->entry = cursor->value = 0;
@@ -87,8 +87,8 @@ static inline int lc_level_cursor_seek(lc_level_cursor *cursor, int64_t row, int
     return LC_OK;
 }
 
-/* Levels from entry `begin` to the place of the cursor. Rows may come of several pages: as soon as one of them has
- * definition levels all have, which are 0 in the others. */
+/* Append the levels from entry `begin` to the cursor. Rows may be from several pages: as soon as one of them has
+ * definition levels, all have them, and they are 0 for the others. */
 static inline int lc_row_levels_append(lc_row_levels *out, const lc_level_cursor *cursor, int64_t begin) {
     int64_t n = cursor->entry - begin;
     int first = cursor->def != NULL && out->def == NULL;
@@ -105,7 +105,7 @@ static inline int lc_row_levels_append(lc_row_levels *out, const lc_level_cursor
     return LC_OK;
 }
 
-/* Copies the row at the place of the cursor, through as many chunks as it takes; counts its values. */
+/* Copy the row at the cursor, through as many chunks as it spans; count its values. */
 static inline int lc_level_cursor_copy_row(lc_level_cursor *cursor, lc_row_levels *out, int64_t *values) {
     int64_t after = cursor->row + 1, from = cursor->entry + 1;
     *values = 0;
@@ -125,8 +125,9 @@ static inline int lc_level_cursor_copy_row(lc_level_cursor *cursor, lc_row_level
     }
 }
 
-/* Rows of lists in any order: their levels to `out`, and where the values of each begin and how many they are.
- * `started` has the rows that start before each chunk, ascending: a row starts in the last chunk that has not more. */
+/* Read rows of lists in any order: their levels to `out`, and the first value and number of values of each. `started`
+ * has the number of rows that start before each chunk, ascending. A row starts in the last chunk whose number is not
+ * greater than the row. */
 static int lc_rows_take(lc_level_cursor *cursor, const int64_t *started, const int64_t *rows, int64_t n,
                         lc_row_levels *out, int64_t *begins, int64_t *counts, int64_t *where) {
     int64_t count = cursor->chunks->table.count;

@@ -1,5 +1,5 @@
-/* Variable-width values out of mini-block chunks, in two phases: end offsets first, which say how many bytes there will
- * be, then the bytes. With a symbol table the stored values are FSST codes. */
+/* Variable-width values of mini-block chunks, in two phases: first the end offsets, which give the number of bytes,
+ * then the bytes. With a symbol table the stored values are FSST codes. */
 #ifndef LANCECODEC_MINIBLOCK_VARIABLE_H
 #define LANCECODEC_MINIBLOCK_VARIABLE_H
 
@@ -8,12 +8,12 @@
 #include "variable.h"
 
 typedef struct {
-    const lc_fsst_table *table; /* NULL: the values are stored as they are */
-    int64_t buffer;             /* which value buffer */
+    const lc_fsst_table *table; /* NULL: the values are stored verbatim */
+    int64_t buffer;             /* number of the value buffer */
     int wide;                   /* stored offsets have 64 bits */
 } lc_text_codec;
 
-/* Where offsets go: END offsets of values, from `total` on, in 32 or 64 bits. */
+/* Output of END offsets, from `total` on, in 32 or 64 bits. */
 typedef struct {
     uint8_t *out;
     int wide;
@@ -33,7 +33,7 @@ LC_INLINE int64_t lc_text_size(const lc_text_codec *codec, lc_bytes value) {
     return codec->table ? lc_fsst_decoded_size(codec->table, value.data, value.size) : value.size;
 }
 
-/* Values [low, high) of one chunk of n: end offsets, and where the stored bytes are. */
+/* Values [low, high) of one chunk of n: end offsets, and the position of the stored bytes. */
 static int lc_text_plain_ends(const lc_text_codec *codec, lc_bytes buffer, int64_t n, int64_t low, int64_t high,
                               lc_ends *ends, lc_bytes *stored) {
     int64_t first, last, size = lc_offset_size(codec->wide);
@@ -60,7 +60,7 @@ static int lc_text_chunk_ends(const lc_text_codec *codec, lc_bytes buffer, int64
     return problem;
 }
 
-/* End offsets of values [a, b). `where` is the chunk at fault. */
+/* End offsets of values [a, b). `where`: the damaged chunk. */
 static int lc_text_scan_ends(const lc_chunks *chunks, const lc_text_codec *codec, int64_t a, int64_t b, lc_ends *ends,
                              int64_t *where) {
     lc_chunk_walk walk = lc_chunk_walk_over(chunks, a, b);
@@ -84,8 +84,8 @@ LC_INLINE int lc_text_write(const lc_text_codec *codec, lc_bytes value, uint8_t 
     return LC_OK;
 }
 
-/* Bytes of values [a, b), which lie back to back in their chunks: codes never span values, so a chunk is decoded as one
- * string. *total bytes are written. */
+/* Bytes of values [a, b), which are back to back in their chunks. Codes never span values, so a chunk is decoded as one
+ * string. *total: number of bytes written. */
 static int lc_text_scan_bytes(const lc_chunks *chunks, const lc_text_codec *codec, int64_t a, int64_t b, uint8_t *out,
                               int64_t capacity, int64_t *total, int64_t *where) {
     int64_t written = 0;
@@ -126,7 +126,7 @@ static int lc_text_strings(const lc_text_codec *codec, lc_bytes buffer, int64_t 
     return LC_OK;
 }
 
-/* Bytes that values [a, b) have together once decoded. */
+/* Decoded size of values [a, b). */
 static int lc_text_scan_size(const lc_chunks *chunks, const lc_text_codec *codec, int64_t a, int64_t b, int64_t *total,
                              int64_t *where) {
     lc_fsst_strings strings;
@@ -146,11 +146,11 @@ static int lc_text_scan_size(const lc_chunks *chunks, const lc_text_codec *codec
     return LC_OK;
 }
 
-/* Chunks that an estimate looks at. */
+/* Number of chunks in a sample for an estimate. */
 #define LC_TEXT_SAMPLES 16
 
-/* About how many bytes lc_text_scan needs room for to write values [a, b) without stopping early, by what some of their
- * chunks, spread evenly, decode to; plain values have an exact size. */
+/* Estimate the room that lc_text_scan needs to write values [a, b) without stopping early, from the decoded size of
+ * some chunks at equal distances. The size of plain values is exact. */
 static int lc_text_scan_estimate(const lc_chunks *chunks, const lc_text_codec *codec, int64_t a, int64_t b,
                                  int64_t *total, int64_t *where) {
     const lc_chunk_table *table = &chunks->table;
@@ -173,9 +173,9 @@ static int lc_text_scan_estimate(const lc_chunks *chunks, const lc_text_codec *c
     return LC_OK;
 }
 
-/* Offsets and bytes in one pass. Unless `exact` says that out has room for all values, it stops before a chunk whose
- * values might not fit in what is left of out (each code byte counted as the longest symbol); *done is the first value
- * not written, *total the bytes written. */
+/* Offsets and bytes in one pass. Unless `exact` (out has room for all values), it stops before a chunk whose values may
+ * not fit the rest of out (counting each code byte as the longest symbol). *done: first value not written, *total:
+ * bytes written. */
 static int lc_text_scan(const lc_chunks *chunks, const lc_text_codec *codec, int64_t a, int64_t b, lc_ends *ends,
                         uint8_t *out, int64_t capacity, int exact, int64_t *done, int64_t *total,
                         int64_t *where) {
@@ -212,7 +212,7 @@ static int lc_text_scan(const lc_chunks *chunks, const lc_text_codec *codec, int
     return LC_OK;
 }
 
-/* End offsets of values items[0..n). `where`: the chunk at fault, for LC_CHUNK_ITEM the index in items. */
+/* End offsets of values items[0..n). `where`: the damaged chunk, for LC_CHUNK_ITEM the index in items. */
 static int lc_text_take_ends(const lc_chunks *chunks, const lc_text_codec *codec, const int64_t *items, int64_t n,
                              lc_ends *ends, int64_t *where) {
     int problem = LC_OK;

@@ -1,4 +1,4 @@
-/* Putting the buffers of a page's chunks together: headers, padding, and the words that say where chunks are. */
+/* Assembly of the buffers of the chunks of a page: headers, padding, and chunk words. */
 #ifndef LANCECODEC_MINIBLOCK_WRITE_H
 #define LANCECODEC_MINIBLOCK_WRITE_H
 
@@ -17,10 +17,10 @@ typedef struct {
     int64_t count;          /* chunks */
     const int64_t *values;  /* per chunk */
     const int64_t *levels;  /* entries per chunk; NULL: none */
-    int64_t level_streams;  /* of the streams, so many come first and are of levels */
+    int64_t level_streams;  /* number of streams, and of the level streams, which are first */
     int64_t num_streams;
     lc_chunk_stream streams[LC_CHUNK_MAX_STREAMS];
-    int64_t full;           /* a last chunk of so many values has its true log in its word; 0: never */
+    int64_t full;           /* a last chunk of this many values has its logarithm in its word; 0: never */
     int large;
 } lc_chunk_plan;
 
@@ -35,7 +35,7 @@ LC_INLINE int64_t lc_chunk_plan_header(const lc_chunk_plan *plan) {
     return lc_chunk_round(2 + sizes);
 }
 
-/* Bytes of chunk i, or -1 if it passes a limit of the format. Ends ascend and lie inside their data. */
+/* Size of chunk i, or -1 if it exceeds a limit of the format. Ends ascend and are inside their data. */
 static inline int64_t lc_chunk_plan_size(const lc_chunk_plan *plan, int64_t i) {
     int64_t total = lc_chunk_plan_header(plan);
     for (int64_t s = 0; s < plan->num_streams; s++) {
@@ -46,7 +46,7 @@ static inline int64_t lc_chunk_plan_size(const lc_chunk_plan *plan, int64_t i) {
     return total <= (plan->large ? (int64_t)1 << 31 : (int64_t)1 << 15) ? total : -1;
 }
 
-/* log2 of the number of values of a chunk, or -1 if it is none the format has there. */
+/* log2 of the number of values of a chunk, or -1 if the format does not allow it there. */
 static inline int64_t lc_chunk_plan_log(const lc_chunk_plan *plan, int64_t i) {
     int64_t n = plan->values[i], log = 1;
     int last = i == plan->count - 1;
@@ -56,7 +56,7 @@ static inline int64_t lc_chunk_plan_log(const lc_chunk_plan *plan, int64_t i) {
     return log <= LC_CHUNK_MAX_LOG ? log : last ? 0 : -1;
 }
 
-/* Total bytes of the chunks, or -1 with `where` the chunk at fault. */
+/* Size of all chunks, or -1 with `where` as the invalid chunk. */
 static int64_t lc_chunk_plan_check(const lc_chunk_plan *plan, int64_t *where) {
     int64_t total = 0;
     for (*where = 0; *where < plan->count; ++*where) {
@@ -76,7 +76,7 @@ LC_INLINE uint8_t *lc_chunk_pad(uint8_t *at, const uint8_t *chunk) {
     return at + pad;
 }
 
-/* Writes chunk i and returns what follows it. */
+/* Write chunk i and return its end. */
 static inline uint8_t *lc_chunk_plan_write(const lc_chunk_plan *plan, int64_t i, uint8_t *chunk) {
     uint8_t *at = chunk + 2;
     lc_store_u16(chunk, plan->levels ? (uint16_t)plan->levels[i] : 0);
@@ -96,7 +96,7 @@ static inline uint8_t *lc_chunk_plan_write(const lc_chunk_plan *plan, int64_t i,
     return at;
 }
 
-/* Words and chunks; lc_chunk_plan_check has said how large they are. */
+/* Write words and chunks, of the size that lc_chunk_plan_check returned. */
 static void lc_chunk_plan_assemble(const lc_chunk_plan *plan, uint8_t *words, uint8_t *chunks) {
     for (int64_t i = 0; i < plan->count; i++) {
         uint8_t *next = lc_chunk_plan_write(plan, i, chunks);

@@ -1,13 +1,14 @@
-/* The 2.0 "end offsets with null adjustment" form: one u64 per value, its end; a null has the adjustment added. */
+/* The 2.0 "end offsets with null adjustment" form: one u64 end per value; the adjustment is added to the end of a
+ * null. */
 #ifndef LANCECODEC_OFFSETS_H
 #define LANCECODEC_OFFSETS_H
 
 #include "bits.h"
 
-/* Values handled at a time: what one pass leaves behind, the next one finds in the first-level cache. */
+/* Values per block: the results of one pass are in the first-level cache for the next. */
 #define LC_BLOCK 1024
 
-/* What a decode or encode found wrong; 0 is success. */
+/* Errors of a decode or encode; 0 is success. */
 enum {
     LC_OFFSETS_OK = 0,
     LC_OFFSETS_PAST_END = 1,
@@ -16,10 +17,10 @@ enum {
     LC_OFFSETS_ADJUSTMENT = 4
 };
 
-/* Where a decode stands. `limit` is below 2**63, so a difference of two good ends has a clear top bit. */
+/* State of a decode. `limit` is below 2**63, so the difference of two valid ends has a clear top bit. */
 typedef struct {
     uint64_t adjustment, limit;
-    uint64_t first;    /* end of the value before the range: what offset 0 stands for */
+    uint64_t first;    /* end of the value before the range, which becomes offset 0 */
     uint64_t previous; /* end of the last decoded value */
     int64_t nulls;
 } lc_ends_state;
@@ -50,7 +51,7 @@ LC_CLONES static inline uint64_t lc_ends_store64(const uint8_t *LC_RESTRICT ends
     return suspect;
 }
 
-/* Split a block of raw ends into plain ends and "is valid" bytes; returns the number of nulls. */
+/* Split a block of raw ends into plain ends and validity bytes; return the number of nulls. */
 LC_CLONES static inline int64_t lc_ends_split(const uint8_t *LC_RESTRICT raw, int64_t n, uint64_t adjustment,
                                               uint8_t *LC_RESTRICT ends, uint8_t *LC_RESTRICT valid) {
     uint64_t nulls = 0;
@@ -64,7 +65,7 @@ LC_CLONES static inline int64_t lc_ends_split(const uint8_t *LC_RESTRICT raw, in
     return (int64_t)nulls;
 }
 
-/* What is wrong with a block that failed; for the message only. */
+/* Determine the error of a failed block, for the message only. */
 static inline int lc_ends_problem(const uint8_t *ends, int64_t n, uint64_t limit) {
     for (int64_t i = 0; i < n; i++)
         if (lc_load_u64(ends + 8 * i) > limit) return LC_OFFSETS_PAST_END;
@@ -115,7 +116,8 @@ static inline int lc_offsets_decode(const uint8_t *raw, int64_t start, int64_t s
     return LC_OFFSETS_OK;
 }
 
-/* One block of Arrow offsets -> raw ends; `origin` and `base` are folded into `shift`. Top bit set: they decrease. */
+/* Encode one block of Arrow offsets as raw ends; `origin` and `base` are combined in `shift`. The top bit is set if
+ * they decrease. */
 LC_CLONES static inline uint64_t lc_ends_make32(const uint8_t *LC_RESTRICT offsets, int64_t n, uint64_t shift,
                                                 uint8_t *LC_RESTRICT out) {
     uint64_t down = 0;
@@ -132,7 +134,7 @@ LC_CLONES static inline uint64_t lc_ends_make64(const uint8_t *LC_RESTRICT offse
     uint64_t down = 0;
     for (int64_t i = 0; i < n; i++) {
         uint64_t low = lc_load_u64(offsets + 8 * i), high = lc_load_u64(offsets + 8 * i + 8);
-        down |= low | high | (high - low); /* a negative offset is as wrong as a decrease */
+        down |= low | high | (high - low); /* a negative offset is an error like a decrease */
         lc_store_u64(out + 8 * i, high + shift);
     }
     return down;

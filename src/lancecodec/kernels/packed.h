@@ -8,13 +8,13 @@
 #include "bits.h"
 #include "variable.h"
 
-/* Bytes of rows handled together: each child goes over them in a loop of its own. Measured: with blocks of 8 KiB and
- * more a large column takes up to twice as long. */
+/* Size of a block of rows: each child is processed in a loop of its own. As measured, with blocks of 8 KiB and more a
+ * large column takes up to twice as long. */
 #define LC_PACKED_BLOCK_BYTES 2048
 
 /* ---- fixed width ---- */
 
-/* A child: its column of `width` bytes per row (NULL: not wanted), and where in the row it is. */
+/* A child: its column of `width` bytes per row (NULL: skipped), and its position in the row. */
 typedef struct {
     uint8_t *column;
     int64_t width, place;
@@ -25,8 +25,8 @@ LC_INLINE int64_t lc_packed_block(int64_t stride) {
     return rows < 16 ? 16 : rows;
 }
 
-/* n values of `width` bytes, `from` and `to` bytes apart, as their first and last `unit` bytes, which may overlap.
- * Compiled anew for each constant unit. */
+/* Copy n values of `width` bytes, `from` and `to` bytes apart, as their first and last `unit` bytes, which may overlap.
+ * Compiled for each constant unit. */
 LC_INLINE void lc_strided_copy(const uint8_t *LC_RESTRICT src, int64_t from, uint8_t *LC_RESTRICT out, int64_t to,
                                int64_t n, int64_t unit, int64_t tail) {
     int64_t i = 0;
@@ -103,7 +103,7 @@ static inline void lc_packed_take_field(const uint8_t *src, int64_t stride, cons
     }
 }
 
-/* Rows at[0..n) -> columns. The positions are checked: returns that of the first one that is not a row, or -1. */
+/* Unpack rows at[0..n) into columns. Positions are checked: returns the first invalid one, or -1. */
 static inline int64_t lc_packed_take(const lc_packed_field *fields, int64_t count, int64_t rows, const uint8_t *src,
                                      int64_t stride, const int64_t *at, int64_t n) {
     const int64_t block = 256;
@@ -124,7 +124,7 @@ static inline int64_t lc_packed_take(const lc_packed_field *fields, int64_t coun
 /* ---- variable width ---- */
 
 /* A child, to be read or written. Fixed: `data` is its column. Variable: `width` is that of the length in front,
- * `offsets` and `data` are Arrow's, `used` counts the bytes written. What is not wanted is NULL. */
+ * `offsets` and `data` are Arrow's, `used` counts the bytes written. Outputs that are not wanted are NULL. */
 typedef struct {
     int variable;
     int64_t width;
@@ -134,8 +134,7 @@ typedef struct {
     int64_t size, used;
 } lc_packed_child;
 
-/* Rows as Arrow values, and their validity (NULL: none is null), of which bit `bit` is that of row 0. Null rows are
- * empty. */
+/* Rows as Arrow values, and their validity (NULL: no nulls), whose bit `bit` belongs to row 0. Null rows are empty. */
 typedef struct {
     uint8_t *offsets;
     int wide;
@@ -149,7 +148,7 @@ LC_INLINE int lc_packed_is_null(const lc_packed_rows *rows, int64_t i) {
     return rows->validity && !lc_get_bit(rows->validity, rows->bit + i);
 }
 
-/* Value i of a variable child that is read. */
+/* Value i of a variable child. */
 LC_INLINE int lc_packed_value(const lc_packed_child *child, int64_t i, int64_t *begin, int64_t *length) {
     int64_t end = lc_load_offset(child->offsets, child->wide, i + 1);
     *begin = lc_load_offset(child->offsets, child->wide, i);
@@ -158,7 +157,7 @@ LC_INLINE int lc_packed_value(const lc_packed_child *child, int64_t i, int64_t *
     return child->width == 4 && *length > INT32_MAX ? LC_NO_SPACE : LC_OK;
 }
 
-/* Offsets of the rows, from 0. *where is the row at fault. The fixed parts of all rows are below 2**62. */
+/* Compute the offsets of the rows, from 0. *where: the invalid row. The fixed parts of all rows are below 2**62. */
 static inline int lc_packed_row_offsets(const lc_packed_child *children, int64_t count, lc_packed_rows *rows,
                                         int64_t *where) {
     int64_t limit = rows->wide ? INT64_MAX : INT32_MAX, end = 0, fixed = 0;
@@ -183,7 +182,8 @@ static inline int lc_packed_row_offsets(const lc_packed_child *children, int64_t
     return LC_OK;
 }
 
-/* Bytes of the rows, to rows->data; rows->size becomes the number of bytes written. What follows them may change. */
+/* Write the bytes of the rows to rows->data; rows->size becomes the number of bytes written. Bytes behind them may
+ * change. */
 static inline int lc_packed_row_bytes(const lc_packed_child *children, int64_t count, lc_packed_rows *rows,
                                       int64_t *where) {
     uint8_t *out = rows->data, *end = out + rows->size;
@@ -234,7 +234,7 @@ LC_INLINE int lc_packed_next(const lc_packed_child *child, const uint8_t **p, co
     return LC_OK;
 }
 
-/* What a null row leaves in the columns. */
+/* Write the content of a null row to the columns. */
 LC_INLINE void lc_packed_skip_row(lc_packed_child *children, int64_t count, int64_t i) {
     for (int64_t c = 0; c < count; c++) {
         lc_packed_child *child = children + c;
@@ -262,7 +262,8 @@ LC_INLINE int lc_packed_split_row(lc_packed_child *children, int64_t count, int6
     return p == end ? LC_OK : LC_BAD_ROW;
 }
 
-/* Fixed children to their columns, and the offsets of the variable ones; `used` becomes how many bytes those need. */
+/* Write fixed children to their columns, and the offsets of the variable ones; `used` becomes the size of their
+ * bytes. */
 static inline int lc_packed_split(lc_packed_child *children, int64_t count, const lc_packed_rows *rows,
                                   int64_t *where) {
     for (int64_t c = 0; c < count; c++) {
@@ -283,7 +284,7 @@ static inline int lc_packed_split(lc_packed_child *children, int64_t count, cons
     return LC_OK;
 }
 
-/* Bytes of the variable children, back to back. What follows them in the outputs may change. */
+/* Write the bytes of the variable children, back to back. Bytes behind them in the outputs may change. */
 static inline int lc_packed_split_bytes(lc_packed_child *children, int64_t count, const lc_packed_rows *rows,
                                         int64_t *where) {
     const uint8_t *source_end = rows->data + rows->size;

@@ -1,4 +1,4 @@
-/* Finding and copying single values of paged columns. */
+/* Access to single values of paged columns. */
 #ifndef LANCECODEC_PAGES_H
 #define LANCECODEC_PAGES_H
 
@@ -11,8 +11,8 @@ typedef struct {
     int64_t pages, rows;
 } lc_page_map;
 
-/* Index of the page that holds `row`: the last start <= row. Zero-length pages are skipped because the last of equal
- * starts wins. `page` is where the row before was found; -1 means the row does not exist. */
+/* Index of the page that holds `row`: the last start <= row. Empty pages are skipped, because the last of equal starts
+ * is used. `page` is the page of the previous row; -1 means the row does not exist. */
 LC_INLINE int64_t lc_find_page(const lc_page_map *map, int64_t page, int64_t row) {
     const int64_t *starts = map->starts;
     if (row >= starts[page] && row < starts[page + 1]) return page;
@@ -88,7 +88,7 @@ typedef struct {
     uint64_t limit;  /* items (bytes) the page covers */
     int64_t entries; /* number of ends */
     int64_t base;    /* position of the page's first item in the item column */
-    uint8_t checked; /* whether its ends were found not to decrease */
+    uint8_t checked; /* whether its ends were checked not to decrease */
 } lc_ends_page;
 
 typedef struct {
@@ -96,13 +96,13 @@ typedef struct {
     int valid;
 } lc_span;
 
-/* Resolve value `index` of a page; 0 when the page contradicts itself. */
+/* Resolve value `index` of a page; 0 if the page contradicts itself. */
 LC_INLINE int lc_find_span(const lc_ends_page *page, int64_t index, lc_span *span) {
     uint64_t begin = 0, end;
     span->begin = span->length = 0;
     span->valid = 0;
     if (page->codes) {
-        uint8_t code = page->codes[index]; /* read once, as a mapped file may change meanwhile */
+        uint8_t code = page->codes[index]; /* read once, because a mapped file may change during the call */
         if (code == 0) return 1;
         index = code - 1;
         if (index >= page->entries) return 0;
@@ -122,8 +122,8 @@ LC_INLINE int lc_find_span(const lc_ends_page *page, int64_t index, lc_span *spa
     return 1;
 }
 
-/* Whether the ends of a page increase to its limit at most: then no two of its values overlap. Looking at all of them
- * is worth it only for a take that is large itself. Threads that come here at once find and write the same. */
+/* Check that the ends of a page increase up to its limit at most: then its values do not overlap. Reading all of them
+ * is worthwhile only for a large take. Threads that do this at the same time find and write the same result. */
 static inline int lc_ends_increase(lc_ends_page *page) {
     uint64_t previous = 0, decrease = 0, end;
     if (page->checked || !page->ends) return 1;
@@ -140,7 +140,7 @@ static inline int lc_ends_increase(lc_ends_page *page) {
 
 enum { LC_TAKE_OK = 0, LC_TAKE_ROW = 1, LC_TAKE_PAGE = 2, LC_TAKE_OVERFLOW = 3, LC_TAKE_OFFSETS = 4, LC_TAKE_NO_DATA = 5 };
 
-/* Offsets, validity and (begins may be NULL) positions of the taken values. `where` receives the row or page at fault. */
+/* Offsets, validity and (begins may be NULL) positions of the taken values. `where`: the invalid row or page. */
 static inline int lc_ends_take_offsets(const lc_page_map *map, lc_ends_page *pages, const int64_t *rows, int64_t n,
                                        int wide, uint8_t *offsets, uint8_t *validity, int64_t *begins, int64_t *total,
                                        int64_t *nulls, int64_t *where) {
@@ -174,7 +174,7 @@ static inline int lc_ends_take_offsets(const lc_page_map *map, lc_ends_page *pag
     }
     for (int64_t k = 0; k < map->pages && stored < (uint64_t)sum; k++) stored += pages[k].limit;
     if ((uint64_t)sum > stored) {
-        /* More than there is: rows asked for repeatedly, codes of a dictionary, or values forged to overlap. */
+        /* More items than exist: repeated rows, codes of a dictionary, or values that were forged to overlap. */
         page = 0;
         for (int64_t i = 0; i < n; i++) {
             page = lc_find_page(map, page, rows[i]);

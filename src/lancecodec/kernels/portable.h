@@ -1,7 +1,7 @@
-/* Compiler differences, and nothing else.
+/* Compiler differences.
  *
- * LC_CLONES marks a loop that is compiled once per instruction set and chosen at load time, so that one wheel runs fast
- * everywhere. Kernels read and write little-endian values; the build refuses big-endian machines below. */
+ * LC_CLONES marks a loop that is compiled once per instruction set and selected at load time, so that one wheel runs
+ * fast everywhere. Kernels read and write little-endian values; the build rejects big-endian machines below. */
 #ifndef LANCECODEC_PORTABLE_H
 #define LANCECODEC_PORTABLE_H
 
@@ -13,7 +13,7 @@
 #error "lancecodec kernels assume a little-endian machine"
 #endif
 
-#if defined(LC_ONE_VERSION) /* builds that are watched, not timed */
+#if defined(LC_ONE_VERSION) /* builds for checks, not for speed */
 #define LC_CLONES
 #elif defined(__x86_64__) && defined(__linux__) && defined(__GLIBC__) && \
     ((defined(__clang__) && __clang_major__ >= 14) || (!defined(__clang__) && defined(__GNUC__) && __GNUC__ >= 12))
@@ -24,7 +24,7 @@
 #define LC_CLONES
 #endif
 
-/* LC_INLINE is for loops that must be compiled anew for each constant argument. */
+/* LC_INLINE is for loops that must be compiled separately for each constant argument. */
 #if defined(_MSC_VER)
 #define LC_RESTRICT __restrict
 #define LC_INLINE static __forceinline
@@ -33,7 +33,7 @@
 #define LC_INLINE static inline __attribute__((always_inline))
 #endif
 
-/* Loads and stores at any address: old files place buffers at any position, callers slice where they like. */
+/* Loads and stores at any address: old files place buffers at any position, and callers may slice anywhere. */
 #define LC_DEFINE_ACCESS(NAME, TYPE)                                     \
     LC_INLINE TYPE lc_load_##NAME(const uint8_t *p) {                    \
         TYPE v;                                                          \
@@ -57,7 +57,7 @@ LC_INLINE void lc_store_offset(uint8_t *offsets, int wide, int64_t i, int64_t va
     else lc_store_u32(offsets + 4 * i, (uint32_t)value);
 }
 
-/* memcpy for values of a few bytes, which a call would cost more than the copy. */
+/* memcpy for values of a few bytes, for which a call would cost more than the copy. */
 LC_INLINE void lc_copy_bytes(uint8_t *out, const uint8_t *src, int64_t n) {
     if (n > 32) {
         memcpy(out, src, (size_t)n);

@@ -4,7 +4,8 @@
 
 #include "runs.h"
 
-/* Positions of the set bits among the first n, ascending, or -1 if there are more than `room`; else their number. */
+/* Write the positions of the set bits among the first n, ascending. Returns their number, or -1 if there are more than
+ * `room`. */
 LC_CLONES static inline int64_t lc_bits_positions(const uint8_t *LC_RESTRICT bits, int64_t n, int64_t *LC_RESTRICT out,
                                                   int64_t room) {
     int64_t found = 0;

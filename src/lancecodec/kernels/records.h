@@ -1,8 +1,8 @@
-/* Tagged records: fields of a number and a kind, one after the other, records inside of records.
+/* Protobuf messages, called records: consecutive fields with a number and a kind; records may be nested.
  *
  * A field begins with a varint, number * 8 + kind. Kind 0 is a varint, 1 and 5 are 8 and 4 bytes, 2 is a varint length
- * and so many bytes: text, an inner record, or packed varints. (Kinds 3 and 4, which nest without a length, were given
- * up long ago and are refused.) Fields come in any order and may repeat; of a single value the last one counts. */
+ * and as many bytes: text, an inner record, or packed varints. (Kinds 3 and 4, which nest without a length, are
+ * deprecated and rejected.) Fields may be in any order and repeat; of a single value the last one counts. */
 #ifndef LANCECODEC_RECORDS_H
 #define LANCECODEC_RECORDS_H
 
@@ -10,21 +10,21 @@
 
 enum { LC_FIELD_VARINT = 0, LC_FIELD_64 = 1, LC_FIELD_BYTES = 2, LC_FIELD_32 = 5 };
 
-/* What becomes of the occurrences of a field. */
+/* Values that are computed from the occurrences of a field. */
 enum {
     LC_RECORD_LAST = 0,   /* the last value */
-    LC_RECORD_COUNT = 1,  /* how often the field is there with bytes */
-    LC_RECORD_ITEMS = 2,  /* how many varints there are, packed ones one by one */
+    LC_RECORD_COUNT = 1,  /* number of occurrences with bytes */
+    LC_RECORD_ITEMS = 2,  /* number of varints, packed ones counted one by one */
     LC_RECORD_MAX = 3,    /* the largest of these varints as a signed 32-bit number */
     LC_RECORD_LAST_32 = 4, /* the lower 32 bits of the last value, unsigned */
-    LC_RECORD_SIGNS = 5   /* of the last bytes, those that do not belong into a plain file name */
+    LC_RECORD_SIGNS = 5   /* number of characters of the last bytes that do not belong in a plain file name */
 };
 
 typedef struct {
     int64_t field;   /* number of the field */
     int64_t inner;   /* number of a field of the records in `field`, 0 for `field` itself */
     int64_t how;     /* LC_RECORD_* */
-    int64_t missing; /* the value where there is none */
+    int64_t missing; /* the value if the field is missing */
 } lc_record_column;
 
 typedef struct {
@@ -34,7 +34,7 @@ typedef struct {
     int64_t size;
 } lc_record_field;
 
-/* One varint; 0 if it is not complete or longer than 64 bits can be. */
+/* Read one varint; 0 if it is incomplete or longer than 64 bits. */
 LC_INLINE int lc_record_varint(const uint8_t **at, const uint8_t *end, uint64_t *out) {
     uint64_t value = 0;
     for (int shift = 0; shift < 70 && *at < end; shift += 7) {
@@ -48,7 +48,7 @@ LC_INLINE int lc_record_varint(const uint8_t **at, const uint8_t *end, uint64_t 
     return 0;
 }
 
-/* The next field of a record. */
+/* Read the next field of a record. */
 LC_INLINE int lc_record_next(const uint8_t **at, const uint8_t *end, lc_record_field *out) {
     uint64_t tag, length;
     if (!lc_record_varint(at, end, &tag) || tag >> 3 == 0 || tag >> 32) return LC_BAD_HEADER;
@@ -77,8 +77,8 @@ typedef struct {
     int64_t room;
 } lc_record_places;
 
-/* Where the records in a field of other records lie: which record they are in, the first byte of the field, and the
- * bytes of the record. Counts all of them in *found, and notes as many as there is room for. */
+/* Locate the records in a field of other records: the position of the outer record, the first byte of the field, and
+ * the bytes of the record. Counts all of them in *found, and stores as many as there is room for. */
 static int lc_records_locate(lc_bytes src, const int64_t *starts, const int64_t *ends, int64_t n, int64_t number,
                              const lc_record_places *out, int64_t *found) {
     int64_t count = 0;
@@ -112,8 +112,8 @@ LC_INLINE void lc_record_note(lc_record_numbers *out, int64_t owner, uint64_t va
     out->count++;
 }
 
-/* All varints in a field of records, packed ones one by one, as signed 32-bit numbers, and which record each is in.
- * Counts all of them, and notes as many as there is room for. */
+/* Read all varints in a field of records, packed ones one by one, as signed 32-bit numbers, and the position of the
+ * record of each. Counts all of them, and stores as many as there is room for. */
 static int lc_records_numbers(lc_bytes src, const int64_t *starts, const int64_t *ends, int64_t n, int64_t number,
                               lc_record_numbers *out) {
     for (int64_t i = 0; i < n; i++) {
@@ -149,7 +149,8 @@ LC_INLINE void lc_record_fold(const lc_record_column *column, uint64_t value, in
     (*seen)++;
 }
 
-/* How many bytes of a text are no letters, digits, '-', '_' or '.', or a '.' in front; 1 for no text. */
+/* Number of bytes of a text that are not letters, digits, '-', '_' or '.', or that are a '.' in front; 1 for an empty
+ * text. */
 static int64_t lc_record_signs(const uint8_t *text, int64_t size) {
     if (!size) return 1;
     int64_t found = text[0] == '.';
@@ -160,7 +161,7 @@ static int64_t lc_record_signs(const uint8_t *text, int64_t size) {
     return found;
 }
 
-/* One occurrence of a field, or each of its packed varints. */
+/* Process one occurrence of a field, or each of its packed varints. */
 static int lc_record_take(const lc_record_column *column, const lc_record_field *field, int64_t *cell, int64_t *seen) {
     int single = column->how == LC_RECORD_LAST || column->how == LC_RECORD_LAST_32;
     if (column->how == LC_RECORD_COUNT) {
@@ -180,7 +181,7 @@ static int lc_record_take(const lc_record_column *column, const lc_record_field 
     return LC_OK;
 }
 
-/* The inner record of a field, of which a column wants one field. */
+/* Process the inner record of a field, for a column of one of its fields. */
 static int lc_record_descend(const lc_record_column *column, const lc_record_field *outer, int64_t *cell,
                              int64_t *seen) {
     const uint8_t *at = outer->data, *end = at + outer->size;

@@ -1,15 +1,15 @@
-/* Run-length encoding, reading side: entry j is value j repeated length j times.
+/* Run-length encoding, decoder: entry j is value j repeated length j times.
  *
- * A run is written with stores of a fixed size, longer than most runs, and the next run overwrites what was too much;
- * so short runs cost no branch. Only the runs near the end of the output are written exactly. */
+ * A run is written with stores of a fixed size, longer than most runs, and the next run overwrites the excess, so short
+ * runs do not need branches. Only the runs near the end of the output are written exactly. */
 #ifndef LANCECODEC_RLE_H
 #define LANCECODEC_RLE_H
 
 #include "chunk.h"
 
-/* Bytes of a run that is written by itself at the end of the output. */
+/* Size of a store at the end of the output, where runs are written one by one. */
 #define LC_RLE_LONG 64
-/* Runs whose lengths are summed at once before a position is looked up; entries of the table of those sums. */
+/* Number of runs whose lengths are summed before a position is looked up; entries of the table of those sums. */
 #define LC_RLE_STRIDE 64
 #define LC_RLE_SUMS 256
 
@@ -66,21 +66,21 @@ LC_INLINE int lc_has_zero_length(const uint8_t *lengths, int length_bytes, int64
     return zero;
 }
 
-/* All eight bytes are at most `limit`, below 128. */
+/* Return whether all eight bytes are at most `limit`, below 128. */
 LC_INLINE int lc_all_at_most(uint64_t v, int limit) {
     const uint64_t low = 0x7F7F7F7F7F7F7F7FULL;
     uint64_t over = (v & low) + (uint64_t)(127 - limit) * 0x0101010101010101ULL;
     return ((over | v) & ~low) == 0;
 }
 
-/* Exactly `size` bytes, a multiple of the width. */
+/* Write exactly `size` bytes, a multiple of the width. */
 LC_INLINE void lc_rle_fill_exactly(uint8_t *out, uint64_t pattern, int width, int64_t size) {
     int64_t k = 0;
     for (; k + 8 <= size; k += 8) lc_store_u64(out + k, pattern);
     for (; k < size; k += width) memcpy(out + k, &pattern, (size_t)width);
 }
 
-/* Copies of one value, `step` bytes of them, written such that compilers broadcast it in the vector unit. */
+/* Write copies of one value, `step` bytes, such that compilers broadcast it in the vector unit. */
 LC_INLINE void lc_rle_store(uint8_t *LC_RESTRICT out, const uint8_t *LC_RESTRICT value, int width, int step) {
     if (width == 1 && step > 8) {
         memset(out, value[0], (size_t)step);
@@ -94,8 +94,8 @@ LC_INLINE void lc_rle_store(uint8_t *LC_RESTRICT out, const uint8_t *LC_RESTRICT
     }
 }
 
-/* The runs from j on, the last of them cut at the end of the output: short ones are collected beside it first, so that
- * they too are written without a look at their length. */
+/* Write the runs from j on, the last of them cut at the end of the output. Short ones are collected in a buffer first,
+ * so that they can be written without checking their length too. */
 LC_INLINE void lc_rle_fill_end(const uint8_t *LC_RESTRICT values, int width, const uint8_t *LC_RESTRICT lengths,
                                int length_bytes, int64_t j, int64_t runs, uint8_t *LC_RESTRICT out, uint8_t *end) {
     uint8_t scratch[2 * LC_RLE_LONG];
@@ -116,7 +116,7 @@ LC_INLINE void lc_rle_fill_end(const uint8_t *LC_RESTRICT values, int width, con
     if (used) memcpy(out, scratch, (size_t)used);
 }
 
-/* Eight runs of at most 31 values and `step` bytes; the multiplication adds up their lengths, a byte to each sum.
+/* Write eight runs of at most 31 values and `step` bytes. The multiplication adds up their lengths, one byte per sum.
  * Returns the number of values. */
 LC_INLINE int64_t lc_rle_fill_eight(const uint8_t *LC_RESTRICT values, int width, uint64_t lengths,
                                     uint8_t *LC_RESTRICT out, int step) {
@@ -126,7 +126,7 @@ LC_INLINE int64_t lc_rle_fill_eight(const uint8_t *LC_RESTRICT values, int width
     return (int64_t)(ends >> 56);
 }
 
-/* The lengths have been checked: none is 0, and they cover n values. `step` bytes are stored at once. */
+/* The lengths have been checked: they are not 0, and they cover n values. `step` bytes are stored at once. */
 LC_INLINE void lc_rle_fill(const uint8_t *LC_RESTRICT values, int width, const uint8_t *LC_RESTRICT lengths,
                            int length_bytes, int64_t runs, int64_t n, uint8_t *LC_RESTRICT out, int step) {
     const int limit = step / width < 31 ? step / width : 31;
@@ -134,7 +134,7 @@ LC_INLINE void lc_rle_fill(const uint8_t *LC_RESTRICT values, int width, const u
     int64_t j = 0;
     while (j < runs) {
         while (length_bytes == 1 && j + 8 <= runs && end - out >= 8 * step) {
-            uint64_t eight = lc_load_u64(lengths + j); /* read once: the lengths may lie in a file that changes */
+            uint64_t eight = lc_load_u64(lengths + j); /* read once: the lengths may be in a file that changes */
             if (!lc_all_at_most(eight, limit)) break;
             out += width * lc_rle_fill_eight(values + j * width, width, eight, out, step);
             j += 8;
@@ -188,8 +188,8 @@ LC_CLONES static inline int lc_rle_expand_wide(const uint8_t *values, int64_t va
     return lc_rle_expand_lengths(values, value_bits, lengths, 4, runs, n, strict, out);
 }
 
-/* `runs` values and lengths -> n values. The lengths must add up to n if `strict`, and else to at least n: release
- * 1.0.0 of the reference, for one, keeps the whole last run in a chunk, and repeats in the next what was too much. */
+/* Expand `runs` values and lengths to n values. The lengths must add up to n if `strict`, else to at least n: for
+ * example, release 1.0.0 of the reference keeps the whole last run in a chunk, and repeats the excess in the next. */
 static inline int lc_rle_expand(const uint8_t *values, int64_t value_bits, const uint8_t *lengths, int64_t length_bits,
                                 int64_t runs, int64_t n, int strict, uint8_t *out) {
     if (!lc_is_value_width(value_bits)) return LC_BAD_WIDTH;
@@ -259,7 +259,7 @@ LC_INLINE int lc_rle_at_lengths(const uint8_t *values, int64_t width, const uint
     return LC_OK;
 }
 
-/* Values at positions that are below the number of values; entries are checked as far as they are needed. */
+/* Values at positions, which are below the number of values; only the entries needed are checked. */
 LC_CLONES static inline int lc_rle_take(const uint8_t *values, int64_t value_bits, const uint8_t *lengths,
                                         int64_t length_bits, int64_t runs, const int64_t *at, int64_t count,
                                         uint8_t *out) {

@@ -1,15 +1,16 @@
-/* Run-length encoding, writing side: how many runs there are, and their entries in chunks or in one block. */
+/* Run-length encoding, encoder: the number of runs, and their entries in chunks or in one block. */
 #ifndef LANCECODEC_RUNS_H
 #define LANCECODEC_RUNS_H
 
 #include "bits.h"
 #include "rle.h"
 
-/* Values of the largest chunk of the format, and words of 64 of them. */
+/* Values of the largest chunk of the format, and its number of words of 64 values. */
 #define LC_RUNS_VALUES 32768
 #define LC_RUNS_WORDS (LC_RUNS_VALUES / 64)
 
-/* What a page of run-length chunks is made of. `unit` is the size of an entry, `longest` the most a length can say. */
+/* Parameters and outputs of a page of run-length chunks. `unit` is the size of an entry, `longest` the largest
+ * length. */
 typedef struct {
     const uint8_t *values;
     int64_t n;
@@ -23,7 +24,7 @@ typedef struct {
     int64_t capacity; /* entries */
 } lc_runs_page;
 
-/* Entries written so far, and where the run that goes on began. */
+/* Number of entries written, and begin of the open run. */
 typedef struct {
     int64_t entries;
     int64_t open;
@@ -53,7 +54,7 @@ LC_INLINE uint64_t lc_run_value(const uint8_t *values, int width, int64_t i) {
     return width == 4 ? lc_load_u32(values + 4 * i) : lc_load_u64(values + 8 * i);
 }
 
-/* Bit k: value i + k is another than the one before it, or is the first; for `count` <= 64 values. */
+/* Bit k: value i + k differs from the previous one, or is the first; for `count` <= 64 values. */
 LC_INLINE uint64_t lc_run_starts(const uint8_t *LC_RESTRICT values, int width, int64_t i, int64_t count) {
     uint8_t differs[64];
     const uint8_t *here = values + i * width, *before = here - (i ? width : 0);
@@ -67,7 +68,8 @@ LC_INLINE uint64_t lc_run_starts(const uint8_t *LC_RESTRICT values, int width, i
     return lc_mask64(differs);
 }
 
-/* Runs, and entries if runs are also cut every `cut` values (a multiple of 64, or 0) and at the longest length. */
+/* Count runs, and entries if runs are also cut every `cut` values (a multiple of 64, or 0) and at the longest
+ * length. */
 LC_INLINE void lc_count_runs_of(const uint8_t *values, int width, int64_t n, int64_t cut, int64_t longest,
                                 int64_t *runs, int64_t *entries) {
     int64_t open = 0, whole = 0, pieces = 0, extra = 0;
@@ -113,8 +115,8 @@ LC_INLINE void lc_put_run(const lc_runs_page *page, int width, lc_runs_state *st
     state->open = end;
 }
 
-/* Write the runs that end at the starts in 64 values from i on. What the loop needs is kept in variables, as a store of
- * bytes might change any structure. */
+/* Write the runs that end at the starts in 64 values from i on. The state of the loop is in local variables, because a
+ * store of bytes may alias any structure. */
 LC_INLINE void lc_put_runs(const lc_runs_page *page, int width, lc_runs_state *state, int64_t i, uint64_t starts) {
     const uint8_t *LC_RESTRICT values = page->values;
     uint8_t *LC_RESTRICT out_values = page->out_values, *LC_RESTRICT out_lengths = page->out_lengths;
@@ -158,8 +160,8 @@ LC_INLINE int lc_extend_chunk(const lc_runs_page *page, int width, lc_runs_state
     return lc_entries_until(page, state, first, end) * page->unit <= page->max_bytes;
 }
 
-/* One chunk from value `begin` on: all that is left if it fits, or else the largest power of two of values that does.
- * Returns the number of values, 0 if the output does not suffice. */
+/* Write one chunk from value `begin` on: all remaining values if they fit, else the largest power of two of values that
+ * does. Returns the number of values, 0 if the output is too small. */
 LC_INLINE int64_t lc_put_chunk(const lc_runs_page *page, int width, lc_runs_state *state, int64_t begin) {
     int64_t left = page->n - begin, window = left < page->max_values ? left : page->max_values;
     lc_runs_state now = {state->entries, begin}, good = now;
@@ -176,8 +178,8 @@ LC_INLINE int64_t lc_put_chunk(const lc_runs_page *page, int width, lc_runs_stat
     return taken;
 }
 
-/* A whole page. Chunk i ends at entry entry_ends[i] and has counts[i] values. Returns the number of chunks, or -1 if
- * the output or the `chunks` places for them do not suffice. max_bytes holds at least 64 entries. */
+/* Write a whole page. Chunk i ends at entry entry_ends[i] and has counts[i] values. Returns the number of chunks, or -1
+ * if the output or the room for `chunks` chunks is too small. max_bytes holds at least 64 entries. */
 LC_INLINE int64_t lc_put_page(const lc_runs_page *page, int width, int64_t *entry_ends, int64_t *counts,
                               int64_t chunks) {
     lc_runs_state state = {0, 0};
@@ -209,7 +211,7 @@ LC_INLINE void lc_put_all(const lc_runs_page *page, int width) {
     if (page->n) lc_put_run(page, width, &state, page->n);
 }
 
-/* All values as entries without chunks; the outputs hold what lc_count_runs found with cut = 0. */
+/* Write all values as entries without chunks; the outputs hold the entries that lc_count_runs counted with cut = 0. */
 LC_CLONES static inline void lc_rle_entries_of(const lc_runs_page *page, int64_t bits) {
     if (bits == 8) lc_put_all(page, 1);
     else if (bits == 16) lc_put_all(page, 2);

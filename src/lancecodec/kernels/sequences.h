@@ -1,4 +1,4 @@
-/* Sequences of 2.3: ranges, deltas, dictionaries, of 32 or 64 bits. Arithmetic that leaves the width is an error. */
+/* Sequences of 2.3: ranges, deltas, dictionaries, of 32 or 64 bits. Arithmetic that exceeds the width is an error. */
 #ifndef LANCECODEC_SEQUENCES_H
 #define LANCECODEC_SEQUENCES_H
 
@@ -23,8 +23,8 @@ LC_CLONES static inline int lc_range_fill(int64_t bits, uint64_t start, uint64_t
     return LC_OK;
 }
 
-/* base, base + deltas[0], ...: n values from n - 1 deltas. Sums of 32-bit deltas grow in 64 bits, so that the last
- * and largest tells whether any was too large; n is limited for that. */
+/* base, base + deltas[0], ...: n values from n - 1 deltas. Sums of 32-bit deltas are computed in 64 bits, so that the
+ * last and largest one shows an overflow; n is limited for that. */
 static inline int lc_delta_expand(int64_t bits, uint64_t base, const uint8_t *LC_RESTRICT deltas, int64_t n,
                                   uint8_t *LC_RESTRICT out) {
     uint64_t value = base, carries = 0;
@@ -72,7 +72,7 @@ LC_CLONES static inline int lc_delta_take(int64_t bits, const uint8_t *LC_RESTRI
     return falls ? LC_BAD_COUNT : LC_OK;
 }
 
-/* Step between the first two of n values if all neighbours have it; 0 if not, or if it is not positive. */
+/* Step between the first two of n values if it is the same for all neighbours; 0 if not, or if it is not positive. */
 LC_CLONES static inline uint64_t lc_range_step(int64_t bits, const uint8_t *values, int64_t n) {
     uint64_t differs = 0, step;
     if (n < 2) return 0;

@@ -1,31 +1,31 @@
-/* Runs of values at any places of one buffer, copied one after the other.
+/* Runs of values at any positions of one buffer, copied back to back.
  *
- * A file of many small pages is read so: a scan is a span for each page, rows by number are spans of one value each.
- * Positions and counts are the caller's and stay as they are. What lies at the positions may change at any time, so
- * every stored offset is loaded once, and what was checked is what is used. */
+ * Files with many small pages are read with it: a scan has a span for each page, and single rows are spans of one value
+ * each. Positions and counts are memory of the caller and do not change. The content at the positions may change at any
+ * time, so every stored offset is loaded once, and the checked value is the one that is used. */
 #ifndef LANCECODEC_SPANS_H
 #define LANCECODEC_SPANS_H
 
 #include "bits.h"
 #include "chunk.h"
 
-/* Spans looked at together: are all of them single values? */
+/* Spans that are tested together for being single values. */
 #define LC_SPANS_BLOCK 256
-/* Offsets handled at a time: what one pass leaves behind, the next one finds in the first-level cache. */
+/* Offsets per block: the results of one pass are in the first-level cache for the next. */
 #define LC_SPANS_ENDS 1024
-/* Spans between the one that is copied and the one that is fetched into the cache. */
+/* Distance between the span that is copied and the one that is prefetched. */
 #define LC_SPANS_AHEAD 64
-/* Spans of up to so many bytes are copied by moves of this constant size, into what later spans overwrite. */
+/* Spans up to this size are copied by moves of this constant size, beyond their end; later spans overwrite the rest. */
 #define LC_SPANS_SHORT 32
 
-/* What a copy found wrong with a span; 0 is success. */
+/* Errors of a span; 0 is success. */
 enum {
     LC_SPANS_OK = 0,
-    LC_SPANS_COUNT = 1,   /* fewer than no values */
+    LC_SPANS_COUNT = 1,   /* negative number of values */
     LC_SPANS_OUTSIDE = 2, /* not within the buffer */
     LC_SPANS_ROOM = 3,    /* the output has no room for its values */
     LC_SPANS_OFFSETS = 4, /* its offsets decrease or are negative */
-    LC_SPANS_OVERFLOW = 5 /* the sum of the sizes passes what the offsets hold */
+    LC_SPANS_OVERFLOW = 5 /* the sum of the sizes exceeds the offsets */
 };
 
 typedef struct {
@@ -37,14 +37,14 @@ LC_INLINE int64_t lc_spans_block(const lc_span_list *spans, int64_t k) {
     return spans->n - k < LC_SPANS_BLOCK ? spans->n - k : LC_SPANS_BLOCK;
 }
 
-/* Whether each of n spans is one value. */
+/* Return whether each of n spans is one value. */
 LC_CLONES static inline int lc_spans_single(const int64_t *LC_RESTRICT counts, int64_t n) {
     uint64_t other = 0;
     for (int64_t k = 0; k < n; k++) other |= (uint64_t)counts[k] ^ 1;
     return !other;
 }
 
-/* Ask for the first and for a later byte of a span to come. Its position has not been checked, and needs not be. */
+/* Prefetch the first and a later byte of a following span. Its position has not been checked, and need not be. */
 LC_INLINE void lc_spans_fetch(const uint8_t *src, const lc_span_list *spans, int64_t k, int64_t reach) {
 #if defined(__GNUC__) || defined(__clang__)
     if (k + LC_SPANS_AHEAD >= spans->n) return;
@@ -56,7 +56,7 @@ LC_INLINE void lc_spans_fetch(const uint8_t *src, const lc_span_list *spans, int
 #endif
 }
 
-/* Values from span k on, one each; returns how many until one is outside. */
+/* Copy values from span k on, one each; return the number of spans until one is outside. */
 LC_INLINE int64_t lc_spans_take_as(lc_bytes src, const lc_span_list *spans, int64_t k, int64_t n, int64_t width,
                                    uint8_t *LC_RESTRICT out) {
     if (src.size < width) return 0;
@@ -83,7 +83,8 @@ static inline int64_t lc_spans_take(lc_bytes src, const lc_span_list *spans, int
     return lc_spans_take_as(src, spans, k, n, width, out);
 }
 
-/* n spans of any counts from span k on. `room` is what is left of the output, in bytes; *done spans are good. */
+/* Copy n spans of any counts from span k on. `room` is the rest of the output in bytes; *done: number of valid
+ * spans. */
 static inline int lc_spans_copy(lc_bytes src, const lc_span_list *spans, int64_t k, int64_t n, int64_t width,
                                 uint8_t *LC_RESTRICT *out, int64_t *room, int64_t *done) {
     uint8_t *LC_RESTRICT target = *out;
@@ -116,7 +117,7 @@ static inline int lc_spans_copy(lc_bytes src, const lc_span_list *spans, int64_t
     return problem;
 }
 
-/* width > 0 bytes per value. `bad` receives the span at fault. Bytes of the output behind the last value may change. */
+/* Copy values of width > 0 bytes. `bad`: the invalid span. Bytes of the output behind the last value may change. */
 static inline int lc_spans_fixed(lc_bytes src, const lc_span_list *spans, int64_t width, uint8_t *out, int64_t room,
                                  int64_t *bad) {
     for (int64_t k = 0, n; k < spans->n; k += n) {
@@ -134,14 +135,14 @@ static inline int lc_spans_fixed(lc_bytes src, const lc_span_list *spans, int64_
     return LC_SPANS_OK;
 }
 
-/* Only the counts of values without bytes. */
+/* Check the counts of values of 0 bytes. */
 static inline int lc_spans_nothing(const lc_span_list *spans, int64_t *bad) {
     for (*bad = 0; *bad < spans->n; ++*bad)
         if (spans->counts[*bad] < 0) return LC_SPANS_COUNT;
     return LC_SPANS_OK;
 }
 
-/* Single bits, positions in bits; returns how many until one is outside. */
+/* Copy single bits, positions in bits; return the number until one is outside. */
 LC_INLINE int64_t lc_spans_take_bits(lc_bytes src, const lc_span_list *spans, int64_t k, int64_t n,
                                      lc_bit_writer *writer) {
     const int64_t *positions = spans->positions + k;
@@ -188,8 +189,8 @@ static inline int lc_spans_bits(lc_bytes src, const lc_span_list *spans, uint8_t
     return LC_SPANS_OK;
 }
 
-/* n stored offsets -> what they are above `first`, plus `sum`. The result has the bits that any of the differences has:
- * the top one, if any is negative. */
+/* Subtract `first` from n stored offsets and add `sum`. The result is the OR of all differences: the top bit is set if
+ * any is negative. */
 LC_INLINE uint64_t lc_spans_shift64(const uint8_t *LC_RESTRICT src, int64_t n, uint64_t first, int64_t sum,
                                     int out_wide, uint8_t *LC_RESTRICT out) {
     uint64_t seen = 0;
@@ -214,7 +215,7 @@ LC_INLINE uint64_t lc_spans_shift32(const uint8_t *LC_RESTRICT src, int64_t n, u
     return seen;
 }
 
-/* Whether n ends behind another one are below it or each other, in the sign bits of their differences. */
+/* Check whether any of n ends behind another is below its predecessor, in the sign bits of their differences. */
 LC_INLINE int lc_spans_descend(const uint8_t *ends, int64_t n, int wide) {
     uint64_t down = 0;
     uint32_t down32 = 0;
@@ -225,8 +226,8 @@ LC_INLINE int lc_spans_descend(const uint8_t *ends, int64_t n, int wide) {
     return (int)(down >> 63 | down32 >> 31);
 }
 
-/* A block of stored offsets -> ends, behind those that are there. They are loaded once: whether they are good is asked
- * of what was written. If they are, the last is the largest, so that one comparison bounds them all. */
+/* Convert a block of stored offsets to ends behind the existing ones. They are loaded once, and the written values are
+ * checked. If they are valid, the last is the largest, so that one comparison bounds them all. */
 LC_CLONES static inline int lc_spans_ends(const uint8_t *src, int64_t n, int wide, int64_t first, int64_t sum,
                                           int out_wide, uint8_t *out) {
     uint64_t seen;
@@ -243,7 +244,7 @@ LC_CLONES static inline int lc_spans_ends(const uint8_t *src, int64_t n, int wid
     return !seen && !lc_spans_descend(out, n, 0);
 }
 
-/* What is wrong with a span that failed; for the message only. */
+/* Determine the error of a failed span, for the message only. */
 static inline int lc_spans_offsets_problem(const uint8_t *src, int64_t n, int wide) {
     int64_t last = 0;
     for (int64_t i = 0; i <= n; i++) {
@@ -254,14 +255,14 @@ static inline int lc_spans_offsets_problem(const uint8_t *src, int64_t n, int wi
     return LC_SPANS_OVERFLOW;
 }
 
-/* Where a reading of offsets stands. */
+/* State of reading offsets. */
 typedef struct {
-    uint8_t *out; /* the next end goes here */
+    uint8_t *out; /* output of the next end */
     int64_t sum;  /* the last end */
     int64_t first, size; /* of the last span */
 } lc_spans_state;
 
-/* The n > 0 ends of a span whose n + 1 offsets are within the buffer. */
+/* Read the n > 0 ends of a span whose n + 1 offsets are inside the buffer. */
 static inline int lc_spans_long(const uint8_t *src, int64_t n, int wide, int out_wide, lc_spans_state *s) {
     int64_t stride = wide ? 8 : 4, out_stride = out_wide ? 8 : 4;
     int64_t first = lc_load_offset(src, wide, 0);
@@ -314,8 +315,8 @@ LC_INLINE int lc_spans_offsets_as(lc_bytes src, const lc_span_list *spans, int w
     return LC_SPANS_OK;
 }
 
-/* `out` has room for `room` ends behind offset 0. starts[k] and sizes[k] are the first offset of span k and what is
- * between it and the last; *total is the sum of the sizes. */
+/* `out` has room for `room` ends behind offset 0. starts[k] and sizes[k] are the first offset of span k and the
+ * difference of the last and the first; *total is the sum of the sizes. */
 static inline int lc_spans_offsets(lc_bytes src, const lc_span_list *spans, int wide, int out_wide, uint8_t *out,
                                    int64_t room, int64_t *starts, int64_t *sizes, int64_t *total, int64_t *bad) {
     lc_spans_state s = {out + (out_wide ? 8 : 4), 0, 0, 0};
@@ -341,7 +342,7 @@ LC_CLONES static inline void lc_spans_filled(const uint8_t *LC_RESTRICT offsets,
             filled[i] = lc_load_u32(offsets + 4 * i) != lc_load_u32(offsets + 4 * i + 4);
 }
 
-/* Bit i: value i, between n + 1 offsets, has bytes. Returns the number of those that have none. */
+/* Set bit i if value i, between n + 1 offsets, is not empty. Returns the number of empty values. */
 static inline int64_t lc_spans_empties(const uint8_t *offsets, int wide, int64_t n, uint8_t *out) {
     uint8_t filled[LC_SPANS_ENDS];
     for (int64_t i = 0; i < n; i += LC_SPANS_ENDS) {
@@ -356,13 +357,13 @@ static inline int64_t lc_spans_empties(const uint8_t *offsets, int wide, int64_t
 typedef struct {
     const int64_t *starts, *positions, *lengths;
     int64_t n;     /* batches */
-    int64_t width; /* of a value, in units of the positions that come out */
-    int64_t scale; /* of these units in a byte: 1, or 8 for bits */
+    int64_t width; /* size of a value, in units of the resulting positions */
+    int64_t scale; /* number of these units in a byte: 1, or 8 for bits */
 } lc_batch_pages;
 
-enum { LC_BATCH_ROW = 16, LC_BATCH_SHORT = 17 }; /* no such row; the page has fewer values */
+enum { LC_BATCH_ROW = 16, LC_BATCH_SHORT = 17 }; /* row does not exist; the page has fewer values */
 
-/* The batch of a row: where it would be if all were as long as the first one, or by bisection. */
+/* Find the batch of a row: first try as if all were as long as the first one, then bisection. */
 LC_INLINE int64_t lc_batch_of(const lc_batch_pages *pages, int64_t row, int64_t first) {
     const int64_t *starts = pages->starts;
     int64_t low = 0, high = pages->n;
@@ -378,7 +379,7 @@ LC_INLINE int64_t lc_batch_of(const lc_batch_pages *pages, int64_t row, int64_t 
     return low;
 }
 
-/* Position of the value of each of n rows. `bad` receives the row at fault. */
+/* Position of the value of each of n rows. `bad`: the invalid row. */
 static inline int lc_batches_locate(const lc_batch_pages *pages, const int64_t *rows, int64_t n, int64_t *out,
                                     int64_t *bad) {
     int64_t end = pages->n ? pages->starts[pages->n] : 0, first = pages->n ? pages->starts[1] - pages->starts[0] : 0;

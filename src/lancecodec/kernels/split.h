@@ -28,8 +28,8 @@ LC_CLONES static inline void lc_split_apart32(const uint8_t *LC_RESTRICT values,
     }
 }
 
-/* One stream after the other: a chunk stays in the first-level cache, and narrowing one stream vectorises where eight
- * outputs at once do not. */
+/* Process one stream after the other: a chunk stays in the first-level cache, and narrowing one stream vectorises,
+ * while eight outputs at once do not. */
 LC_CLONES static inline void lc_split_apart64(const uint8_t *LC_RESTRICT values, int64_t n, uint8_t *LC_RESTRICT out) {
     for (int64_t j = 0; j < 8; j++)
         for (int64_t i = 0; i < n; i++) out[j * n + i] = (uint8_t)(lc_load_u64(values + 8 * i) >> (8 * j));

@@ -1,7 +1,8 @@
-/* What a writer must know about fixed-width values to choose an encoding, in one pass.
+/* Statistics of fixed-width values for the choice of an encoding, in one pass.
  *
- * Values are looked at in pieces of 128. Loops over a piece are without branches: they count changes and OR the bits.
- * What concerns runs follows from these counts, as a run of 256 and more has a piece without changes in it. */
+ * Values are processed in pieces of 128. Loops over a piece have no branches: they count changes and OR the bits.
+ * Statistics of runs follow from these counts, because a run of 256 and more values includes a piece without
+ * changes. */
 #ifndef LANCECODEC_STATISTICS_H
 #define LANCECODEC_STATISTICS_H
 
@@ -9,7 +10,7 @@
 
 #define LC_STAT_PIECE 128
 #define LC_STAT_GROUP 1024 /* values with one bit width */
-#define LC_STAT_BATCH 4096 /* values looked at twice while they are in the cache */
+#define LC_STAT_BATCH 4096 /* values that are read twice while they are in the cache */
 #define LC_STAT_LONGEST 255 /* values in one entry of RLE */
 
 enum { LC_UNSIGNED = 'u', LC_SIGNED = 'i', LC_FLOAT = 'f' };
@@ -23,11 +24,11 @@ typedef struct {
     int64_t nulls, nans;
     int64_t first_valid;  /* -1: all are null */
     uint64_t differ;      /* bits in which valid values differ */
-    uint64_t low, high;   /* extremes of the valid values that are no NaN, as bits; none if low_key > high_key */
+    uint64_t low, high;   /* extremes of valid values except NaN, as bits; none if low_key > high_key */
     uint64_t low_key, high_key;
 } lc_statistics;
 
-/* The values, and what of the above is to be found out. */
+/* The values, and the statistics to compute. */
 typedef struct {
     const uint8_t *data;
     int64_t n, width, kind;
@@ -42,7 +43,7 @@ LC_INLINE uint64_t lc_stat_load(const lc_stat_values *v, int64_t i) {
     return v->width == 1 ? *p : v->width == 2 ? lc_load_u16(p) : v->width == 4 ? lc_load_u32(p) : lc_load_u64(p);
 }
 
-/* NAME, type, signed type, exponent bits of a float of that size (bytes have none: 0x7F finds no NaN). */
+/* NAME, type, signed type, exponent bits of a float of that size (bytes are not floats: 0x7F finds no NaN). */
 #define LC_DEFINE_STATISTICS(NAME, T, S, INFINITE)                                                                    \
     LC_INLINE int64_t lc_stat_piece_##NAME(const uint8_t *p, int64_t from, int64_t n, uint64_t *bits) {               \
         T changes = 0, any = 0;                                                                                       \
@@ -54,7 +55,7 @@ LC_INLINE uint64_t lc_stat_load(const lc_stat_values *v, int64_t i) {
         *bits = any;                                                                                                  \
         return changes;                                                                                               \
     }                                                                                                                 \
-    /* Changes and OR of each piece of n values; `first`: there is no value before them. */                           \
+    /* Changes and OR of each piece of n values; `first`: there is no previous value. */                           \
     LC_CLONES static void lc_stat_pieces_##NAME(const uint8_t *LC_RESTRICT p, int64_t n, int first,                   \
                                                 int64_t *LC_RESTRICT changes, uint64_t *LC_RESTRICT bits) {           \
         int64_t k = 0, whole = n / LC_STAT_PIECE;                                                                     \
@@ -69,7 +70,7 @@ LC_INLINE uint64_t lc_stat_load(const lc_stat_values *v, int64_t i) {
             changes[k] = lc_stat_piece_##NAME(p + k * LC_STAT_PIECE * (int64_t)sizeof(T), 0, n - k * LC_STAT_PIECE,   \
                                               bits + k);                                                              \
     }                                                                                                                 \
-    /* Extremes of integers, which `flip` puts in unsigned order, and what differs from `instance`. */                \
+    /* Extremes of integers, put in unsigned order by `flip`, and differences from `instance`. */                \
     LC_CLONES static void lc_stat_integers_##NAME(const uint8_t *p, int64_t n, uint64_t flip, uint64_t instance,      \
                                                   lc_statistics *s) {                                                 \
         T low = (T)s->low_key, high = (T)s->high_key, differ = 0, same = (T)instance, sign = (T)flip;                 \
@@ -81,7 +82,7 @@ LC_INLINE uint64_t lc_stat_load(const lc_stat_values *v, int64_t i) {
         }                                                                                                             \
         s->low_key = low, s->high_key = high, s->differ |= differ;                                                    \
     }                                                                                                                 \
-    /* Extremes of floats: all bits of negative ones and the sign of others are turned, which puts them in order. */  \
+    /* Extremes of floats, ordered by inverting all bits of negative ones and the sign of others. */  \
     LC_CLONES static void lc_stat_floats_##NAME(const uint8_t *p, int64_t n, uint64_t instance, lc_statistics *s) {   \
         T low = (T)s->low_key, high = (T)s->high_key, differ = 0, same = (T)instance, nans = 0;                       \
         const T sign = (T)((T)1 << (8 * sizeof(T) - 1));                                                              \
@@ -97,7 +98,7 @@ LC_INLINE uint64_t lc_stat_load(const lc_stat_values *v, int64_t i) {
         }                                                                                                             \
         s->low_key = low, s->high_key = high, s->differ |= differ, s->nans += nans;                                   \
     }                                                                                                                 \
-    /* Values as they are, but `instance` for nulls. */                                                               \
+    /* Copy values, with `instance` instead of nulls. */                                                               \
     LC_CLONES static void lc_stat_replace_##NAME(const uint8_t *LC_RESTRICT p, const uint8_t *LC_RESTRICT validity,   \
                                                  int64_t bit, int64_t n, uint64_t instance,                           \
                                                  uint8_t *LC_RESTRICT out) {                                          \
@@ -130,10 +131,10 @@ LC_INLINE int lc_bit_width(uint64_t v) {
 #endif
 }
 
-/* Runs so far: where the run began that the last piece without changes belongs to, or -1. */
+/* Runs so far, and the begin of the run of the last piece without changes, or -1. */
 typedef struct {
     int64_t long_start;
-    int64_t extra; /* entries of long runs beyond one each */
+    int64_t extra; /* entries of long runs in addition to one each */
 } lc_run_state;
 
 static void lc_runs_close(lc_run_state *state, int64_t end) {
@@ -141,7 +142,7 @@ static void lc_runs_close(lc_run_state *state, int64_t end) {
     state->long_start = -1;
 }
 
-/* One piece: values [start, stop), `changes` of which differ from the one before. */
+/* Process one piece: values [start, stop), `changes` of which differ from the previous one. */
 static void lc_runs_piece(const lc_stat_values *v, lc_run_state *state, lc_statistics *s, int64_t start, int64_t stop,
                           int64_t changes) {
     int64_t from = start;
@@ -166,7 +167,7 @@ static void lc_runs_piece(const lc_stat_values *v, lc_run_state *state, lc_stati
     }
 }
 
-/* A batch of values, from a multiple of the batch size on: widths and runs. */
+/* Process a batch of values, from a multiple of the batch size on: widths and runs. */
 static void lc_stat_physical(const lc_stat_values *v, int64_t at, int64_t n, lc_run_state *state, lc_statistics *s) {
     int64_t changes[LC_STAT_BATCH / LC_STAT_PIECE];
     uint64_t bits[LC_STAT_BATCH / LC_STAT_PIECE], group = 0;
@@ -184,7 +185,7 @@ static void lc_stat_physical(const lc_stat_values *v, int64_t at, int64_t n, lc_
     }
 }
 
-/* The same batch: extremes and differences of valid values; nulls are given the first valid value. */
+/* The same batch: minimum, maximum and differences of valid values; nulls get the first valid value. */
 static void lc_stat_logical(const lc_stat_values *v, int64_t at, int64_t n, uint64_t instance, uint8_t *scratch,
                             lc_statistics *s) {
     const uint8_t *p = v->data + at * v->width;
@@ -220,7 +221,7 @@ static int64_t lc_stat_first_valid(const lc_stat_values *v) {
     return -1;
 }
 
-/* All of it. s->nulls has been counted by the caller. */
+/* Compute all statistics. s->nulls has been counted by the caller. */
 static void lc_statistics_fixed(const lc_stat_values *v, lc_statistics *s) {
     uint8_t scratch[8 * LC_STAT_BATCH];
     lc_run_state state = {-1, 0};

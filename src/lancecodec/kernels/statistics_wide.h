@@ -1,4 +1,4 @@
-/* Statistics of values that are not one machine word: of other widths, and of variable width; byte entropy. */
+/* Statistics of values that are not one machine word: other widths and variable width; byte entropy. */
 #ifndef LANCECODEC_STATISTICS_WIDE_H
 #define LANCECODEC_STATISTICS_WIDE_H
 
@@ -13,7 +13,7 @@ LC_INLINE int64_t lc_wide_changes_loop(const uint8_t *data, int64_t width, int64
     return changes;
 }
 
-/* How many of n values differ from the one before. */
+/* Number of n values that differ from the previous one. */
 static int64_t lc_wide_changes(const uint8_t *data, int64_t width, int64_t n) {
     switch (width) {
         case 16: return lc_wide_changes_loop(data, 16, n);
@@ -22,7 +22,7 @@ static int64_t lc_wide_changes(const uint8_t *data, int64_t width, int64_t n) {
     }
 }
 
-/* Whether all valid values are like the first valid one, which is given; stops where one is not. */
+/* Return whether all valid values equal the given first valid one; stops at the first difference. */
 static int lc_wide_all_equal(const uint8_t *data, int64_t width, int64_t n, const uint8_t *validity, int64_t bit,
                              int64_t first) {
     if (!validity) return n < 2 || memcmp(data, data + width, (size_t)((n - 1) * width)) == 0;
@@ -107,7 +107,8 @@ static int lc_strings_all_equal(const uint8_t *data, const uint8_t *offsets, int
     return 1;
 }
 
-/* n strings between n + 1 offsets into `size` bytes. Wide offsets are checked first, so that no length overflows. */
+/* Statistics of n strings between n + 1 offsets into `size` bytes. Wide offsets are checked first, so that lengths do
+ * not overflow. */
 static int lc_statistics_variable(const uint8_t *data, int64_t size, const uint8_t *offsets, int wide, int64_t n,
                                   const uint8_t *validity, int64_t bit, lc_lengths *l) {
     memset(l, 0, sizeof *l);

@@ -1,8 +1,8 @@
-/* Random access: values of any rows of a page, of whatever layout, to their places in the output.
+/* Random access: values of any rows of a page, of any layout, to their places in the output.
  *
- * Rows come ascending, so that a chunk is opened once; `places` says where each belongs. Fixed-width values go straight
- * to their place. Of texts only where they lie is noted (decoded ones in an arena): their places follow from the lengths
- * of all, see take_texts.h. */
+ * Rows are ascending, so that a chunk is opened once; `places` has the output position of each. Fixed-width values are
+ * written to their place. For texts only their position is stored (decoded ones are in an arena): their places follow
+ * from the lengths of all, see take_texts.h. */
 #ifndef LANCECODEC_TAKE_H
 #define LANCECODEC_TAKE_H
 
@@ -15,7 +15,7 @@
 
 enum lc_take_kind { LC_TAKE_NULLS, LC_TAKE_CONSTANT, LC_TAKE_CHUNKS, LC_TAKE_ZIPPED };
 
-/* Entries of a dictionary: of one width, or (offsets not NULL) of any. */
+/* Entries of a dictionary: of one width, or (offsets not NULL) of varying size. */
 typedef struct {
     lc_bytes data;
     const uint8_t *offsets;
@@ -23,18 +23,18 @@ typedef struct {
     int64_t count; /* -1: there is no dictionary */
 } lc_take_entries;
 
-/* Rows of a page of lists: where they begin, and what their levels say. */
+/* Rows of a page of lists: where they begin, and the meaning of their levels. */
 typedef struct {
     lc_level_codecs codecs;
     const int64_t *started;             /* rows that start before each chunk, and all */
-    int64_t null_item, null_list, empty; /* definition levels; 0: there are none */
-    int required;                       /* a null list is damage */
+    int64_t null_item, null_list, empty; /* definition levels; 0: does not exist */
+    int required;                       /* a null list counts as damage */
 } lc_take_lists;
 
 typedef struct {
     int64_t kind, rows;
-    int64_t width; /* bytes of a value; 0: a bit; -1: values have any number of bytes */
-    int required;  /* a null is damage */
+    int64_t width; /* bytes of a value; 0: a bit; -1: values vary in size */
+    int required;  /* a null counts as damage */
     /* chunks */
     const lc_chunks *chunks;
     lc_value_codec values; /* fixed width, or dictionary indices */
@@ -44,31 +44,31 @@ typedef struct {
     const lc_take_lists *lists; /* NULL: a row is a value */
     /* zipped */
     lc_zip zip;
-    lc_bytes data, index; /* positions of rows, of index_width bytes; none where items have one size */
+    lc_bytes data, index; /* positions of rows, of index_width bytes; empty if items have one size */
     int64_t index_width;
     /* constant */
     lc_bytes value;
-    const uint8_t *definition; /* a level of 16 bits per row, NULL: no row is null */
+    const uint8_t *definition; /* a level of 16 bits per row; NULL: no nulls */
 } lc_take_page;
 
-/* Some rows of a page: rows[i] - base is the row in the page, and it goes to places[i], or to first + i. */
+/* Rows of a page: rows[i] - base is the row in the page, and it is written to places[i], or to first + i. */
 typedef struct {
     const int64_t *rows, *places;
     int64_t n, base, first;
 } lc_take_span;
 
-/* Memory for decoded texts, in blocks that do not move. */
+/* Memory for decoded texts, in blocks that are not moved. */
 typedef struct lc_take_memory {
     struct lc_take_memory *next;
     int64_t size, used;
 } lc_take_memory;
 
-/* The output of a column. Values and texts are the caller's, of n rows; the rest is freed by lc_take_sink_close. */
+/* Output of a column. Values and texts of n rows belong to the caller; the rest is freed by lc_take_sink_close. */
 typedef struct {
     int64_t n;
     uint8_t *values;
     lc_bytes *texts;
-    uint8_t *validity; /* NULL as long as no page with levels was met */
+    uint8_t *validity; /* NULL until a page with levels is processed */
     int64_t nulls;
     int64_t scratch_size, levels_size;
     uint8_t *scratch, *levels; /* a chunk decoded */
@@ -87,7 +87,7 @@ static inline void lc_take_sink_close(lc_take_sink *sink) {
     sink->memory = NULL;
 }
 
-/* At least `size` bytes that nobody uses, in *room. */
+/* Return at least `size` unused bytes, their number in *room. */
 LC_INLINE int lc_take_reserve(lc_take_sink *sink, int64_t size, uint8_t **room) {
     lc_take_memory *block = sink->memory;
     if (block == NULL || block->size - block->used < size) {
@@ -115,7 +115,7 @@ static inline int lc_take_grow(uint8_t **memory, int64_t *held, int64_t size) {
     return LC_OK;
 }
 
-/* Makes sure that there is a bitmap, all bits set. */
+/* Make sure that there is a bitmap, with all bits set. */
 static inline int lc_take_nullable(lc_take_sink *sink) {
     if (sink->validity) return LC_OK;
     size_t size = (size_t)((sink->n + 7) / 8);
@@ -139,7 +139,7 @@ LC_INLINE int64_t lc_take_place(const lc_take_span *span, int64_t i) {
 
 /* ---- one value ---- */
 
-/* A text as stored, which may be codes. */
+/* Add a text as stored, which may be FSST codes. */
 LC_INLINE int lc_take_text(const lc_fsst_table *table, lc_bytes stored, lc_take_sink *sink, int64_t place) {
     if (table == NULL || !table->compressed) {
         sink->texts[place] = stored;
@@ -161,7 +161,7 @@ LC_INLINE void lc_take_no_text(lc_take_sink *sink, int64_t place) {
     sink->texts[place].size = 0;
 }
 
-/* Nothing: what is under a null. */
+/* Add an empty value for a null. */
 LC_INLINE void lc_take_nothing(const lc_take_page *page, lc_take_sink *sink, int64_t place) {
     if (page->width < 0) lc_take_no_text(sink, place);
     else if (page->width == 0) lc_set_bit(sink->values, place, 0);
@@ -190,21 +190,21 @@ LC_INLINE int lc_take_entry(const lc_take_page *page, uint64_t code, int null, l
 
 /* ---- chunks ---- */
 
-/* Positions of one chunk, and the decoded form of all of it where that costs less. */
+/* Positions in one chunk, and the decoded chunk if decoding it is cheaper. */
 typedef struct {
     lc_chunk open;
-    int64_t count;                  /* values in it */
-    const uint8_t *values, *levels; /* NULL: found one by one */
+    int64_t count;                  /* number of values in it */
+    const uint8_t *values, *levels; /* NULL: values are located one by one */
 } lc_take_chunk;
 
-/* Some positions of a chunk, and where they go. */
+/* Some positions of a chunk, and their places. */
 typedef struct {
     int64_t n;
     int64_t at[LC_TAKE_BLOCK], to[LC_TAKE_BLOCK];
-    uint16_t levels[LC_TAKE_BLOCK]; /* all 0 where the page has none */
+    uint16_t levels[LC_TAKE_BLOCK]; /* all 0 if the page has none */
 } lc_take_block;
 
-/* Looks at an open chunk of which `wanted` values are asked for. */
+/* Prepare an open chunk of which `wanted` values are requested. */
 static int lc_take_chunk_open(const lc_take_page *page, lc_take_chunk *chunk, int64_t wanted, lc_take_sink *sink) {
     int64_t n = chunk->count, many = wanted >= n / LC_TAKE_SHARE;
     int problem = LC_OK;
@@ -259,7 +259,7 @@ static int lc_take_block_levels(const lc_take_page *page, const lc_take_chunk *c
     return problem;
 }
 
-/* One move per value; `width` is a constant. */
+/* One move per value; `width` is a compile-time constant. */
 LC_INLINE void lc_take_moves(const uint8_t *LC_RESTRICT src, int64_t width, const lc_take_block *block,
                              const int64_t *at, uint8_t *LC_RESTRICT out) {
     for (int64_t k = 0; k < block->n; k++)
@@ -387,7 +387,7 @@ static int lc_take_zipped_fixed(const lc_take_page *page, const lc_take_span *sp
     return problem;
 }
 
-/* Items of any size: the index says where each row, which is one item, begins and ends. */
+/* Items that vary in size: the index has the begin and end of each row, which is one item. */
 static int lc_take_zipped_texts(const lc_take_page *page, const lc_take_span *span, lc_take_sink *sink) {
     int64_t entries = page->index.size / page->index_width, begin, end, where;
     lc_zip_item item;
@@ -433,7 +433,7 @@ static int lc_take_constant(const lc_take_page *page, const lc_take_span *span, 
     return problem;
 }
 
-/* About how many bytes a row has, as stored; 1 at least. */
+/* Estimate the stored size of a row in bytes, at least 1. */
 static int64_t lc_take_expected(const lc_take_page *page) {
     int64_t size = 0;
     if (page->kind == LC_TAKE_CHUNKS) size = page->chunks->table.starts[page->chunks->table.count];
@@ -442,7 +442,7 @@ static int64_t lc_take_expected(const lc_take_page *page) {
     return page->kind == LC_TAKE_CONSTANT ? page->value.size + 1 : each;
 }
 
-/* Values of the rows of a span, which the caller knows to be places of the output. */
+/* Take the values of the rows of a span. The caller guarantees that their places are inside the output. */
 static int lc_take_from_page(const lc_take_page *page, const lc_take_span *span, lc_take_sink *sink) {
     switch (page->kind) {
         case LC_TAKE_CHUNKS: return lc_take_chunks(page, span, sink);

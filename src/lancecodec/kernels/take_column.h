@@ -1,4 +1,4 @@
-/* A column of a take: rows of many pages to an array. */
+/* A column of a take: rows of many pages as an array. */
 #ifndef LANCECODEC_TAKE_COLUMN_H
 #define LANCECODEC_TAKE_COLUMN_H
 
@@ -9,18 +9,18 @@
 
 #define LC_COLUMN_LISTS 8
 
-/* What a column becomes. */
+/* Type of a column. */
 typedef struct {
-    int64_t width; /* bytes of a value; 0: a bit; -1: any number of bytes */
+    int64_t width; /* bytes of a value; 0: a bit; -1: values vary in size */
     int wide;      /* offsets of 64 bits */
     int text;      /* the bytes must be UTF-8 */
     int listed;    /* bytes of the offsets of lists of such values, 4 or 8; 0: there are no lists */
-    int64_t lists; /* fixed-size lists around the items, whose dimensions are those: */
+    int64_t lists; /* dimensions of the fixed-size lists around the items: */
     int64_t dimensions[LC_COLUMN_LISTS];
 } lc_column_shape;
 
-/* Rows [begin, end) of those asked for; they are in a page that starts with row `base` of its column. Without a page
- * the values are the sums of `base` and the rows. */
+/* Rows [begin, end) of the requested ones, in a page that starts with row `base` of its column. Without a page the
+ * values are the sums of `base` and the rows. */
 typedef struct {
     const lc_take_page *page;
     int64_t begin, end, base;
@@ -43,7 +43,7 @@ static inline int lc_segments_add(lc_column_segments *segments, lc_column_segmen
     return LC_OK;
 }
 
-/* The rows of a take, ascending, and their places in the output; NULL: they are in order already. */
+/* Rows of a take, ascending, and their places in the output; NULL: they are in order already. */
 typedef struct {
     const int64_t *rows, *places;
     int64_t n;
@@ -70,7 +70,7 @@ static int lc_column_gather(const lc_column_rows *rows, const lc_column_segments
     return problem;
 }
 
-/* Buffers of an array are handed over as soon as they are there, so that its release frees them whatever happens. */
+/* Buffers of an array are passed to it as soon as they exist, so that its release frees them in any case. */
 static int lc_column_texts(const lc_column_shape *shape, const lc_take_sink *sink, const uint64_t *utf8,
                            lc_array *array) {
     int64_t n = sink->n, total = 0;
@@ -100,14 +100,14 @@ static int lc_column_frame(const lc_column_shape *shape, int64_t n, lc_array *ar
     return lc_array_make(*items, *length, shape->width < 0 ? 3 : 2, 0) ? LC_OK : LC_NO_MEMORY;
 }
 
-/* Bytes of n values, -1 if nobody has so many. */
+/* Size of n values in bytes, -1 if it is too large. */
 LC_INLINE int64_t lc_column_bytes(const lc_column_shape *shape, int64_t n) {
     int64_t width = shape->width < 0 ? (int64_t)sizeof(lc_bytes) : shape->width;
     if (width == 0) return (n + 7) >> 3;
     return n > ((int64_t)1 << 46) / width ? -1 : n * width;
 }
 
-/* Memory for n values; *memory is what to free. */
+/* Allocate memory for n values; *memory is the address to free. */
 static int lc_column_begin(const lc_column_shape *shape, int64_t n, lc_take_sink *sink, void **memory) {
     int64_t size = lc_column_bytes(shape, n);
     memset(sink, 0, sizeof *sink);
@@ -121,7 +121,7 @@ static int lc_column_begin(const lc_column_shape *shape, int64_t n, lc_take_sink
     return LC_OK;
 }
 
-/* The values of a sink as an array; the memory and the sink are used up whatever happens. */
+/* Convert the values of a sink to an array; the memory and the sink are consumed in any case. */
 static int lc_column_end(const lc_column_shape *shape, lc_take_sink *sink, void *memory, int problem,
                          const uint64_t *utf8, lc_array *array) {
     lc_array *items;
@@ -189,7 +189,7 @@ static int lc_column_take_lists(const lc_column_shape *shape, const lc_column_ro
     return problem;
 }
 
-/* The rows of a column as `array`; after a problem there is none. */
+/* Make `array` from the rows of a column; not after a problem. */
 static int lc_column_take(const lc_column_shape *shape, const lc_column_rows *rows, const lc_column_segments *segments,
                           const uint64_t *utf8, lc_array *array) {
     lc_take_sink sink;

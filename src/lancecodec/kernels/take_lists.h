@@ -1,19 +1,19 @@
-/* Rows of lists: their levels first, which say how long each is and where its items are, then the items, which go to
- * their places as rows of their own. */
+/* Rows of lists: first their levels, which give the length of each and the position of its items, then the items, which
+ * are written to their places as separate rows. */
 #ifndef LANCECODEC_TAKE_LISTS_H
 #define LANCECODEC_TAKE_LISTS_H
 
 #include "miniblock_rows.h"
 #include "take.h"
 
-/* What is known of the lists of a column, in the order in which they are looked up. */
+/* State of the lists of a column, in the order in which they are read. */
 typedef struct {
     int64_t n;
     int64_t *begins, *counts; /* items of each: the first one in its page, and how many */
-    int64_t *offsets;         /* by place: n + 1 begins of the items in the output */
+    int64_t *offsets;         /* by place: n + 1 offsets of the items in the output */
     lc_row_levels levels;     /* entries of all, one after the other */
     int64_t *rows, *places;   /* of the items of a page */
-    int64_t room;             /* for how many items */
+    int64_t room;             /* capacity of the same */
 } lc_list_work;
 
 static inline void lc_list_close(lc_list_work *work) {
@@ -44,7 +44,7 @@ static int lc_list_room(lc_list_work *work, int64_t items) {
     return LC_OK;
 }
 
-/* A list without items is one entry; anything else than null or empty it cannot be. */
+/* A list without items is one entry; it must be null or empty. */
 LC_INLINE int lc_list_bare(const lc_take_lists *lists, int64_t level, lc_take_sink *sink, int64_t place) {
     if (level && level == lists->empty) return LC_OK;
     if (level == 0 || level != lists->null_list || lists->required) return LC_BAD_LEVEL;
@@ -53,7 +53,7 @@ LC_INLINE int lc_list_bare(const lc_take_lists *lists, int64_t level, lc_take_si
     return LC_OK;
 }
 
-/* Looks at the entries of the lists of a span, which are those of work->levels from `entry` on. */
+/* Process the entries of the lists of a span, which are those of work->levels from `entry` on. */
 static int lc_list_look(const lc_take_lists *lists, const lc_take_span *span, lc_list_work *work, int64_t entry,
                         lc_take_sink *sink) {
     const uint8_t *def = work->levels.def;
@@ -100,7 +100,7 @@ static int lc_list_levels(const lc_take_page *page, const lc_take_span *span, lc
     return problem ? problem : lc_list_look(page->lists, span, work, entry, sink);
 }
 
-/* Lengths to offsets. LC_NO_SPACE: 32 bits do not hold them. */
+/* Convert lengths to offsets. LC_NO_SPACE: they do not fit 32 bits. */
 static int lc_list_places(lc_list_work *work, int wide, uint8_t *out) {
     int64_t at = 0, limit = wide ? (int64_t)1 << 40 : INT32_MAX;
     work->offsets[0] = 0;
@@ -114,7 +114,7 @@ static int lc_list_places(lc_list_work *work, int wide, uint8_t *out) {
     return LC_OK;
 }
 
-/* Items of the lists of a span; their nulls are in the levels from *entry on, which moves behind them. */
+/* Take the items of the lists of a span. Their nulls are in the levels from *entry on, which is moved behind them. */
 static int lc_list_items(const lc_take_page *page, const lc_take_span *span, lc_list_work *work, int64_t *entry,
                          lc_take_sink *items) {
     int64_t total = 0, k = 0;

@@ -1,4 +1,4 @@
-/* Which rows to take, put into the order in which they lie: sorting, and finding those of each fragment. */
+/* Sorting of the rows to take into storage order, and finding the rows of each fragment. */
 #ifndef LANCECODEC_TAKE_ROWS_H
 #define LANCECODEC_TAKE_ROWS_H
 
@@ -7,7 +7,7 @@
 #define LC_SORT_BITS 11
 #define LC_SORT_FEW 32
 
-/* Whether keys ascend; *low and *high are the smallest and the largest (n > 0). */
+/* Return whether keys ascend; *low and *high are the smallest and the largest (n > 0). */
 static int lc_rows_look(const int64_t *keys, int64_t n, int64_t *low, int64_t *high) {
     int64_t least = keys[0], most = keys[0];
     int ascending = 1;
@@ -48,7 +48,7 @@ static void lc_rows_pass(const int64_t *keys, const int64_t *places, int64_t n, 
     }
 }
 
-/* Sorts keys, and places with them; equal keys keep their order. `spare` has room for 2 * n. */
+/* Sort keys, and places with them; the sort is stable. `spare` has room for 2 * n. */
 static void lc_rows_sort(int64_t *keys, int64_t *places, int64_t n, int64_t low, int64_t high, int64_t *spare) {
     int64_t *from = keys, *from_places = places, *to = spare, *to_places = spare + n;
     if (n <= LC_SORT_FEW) {
@@ -78,7 +78,7 @@ LC_INLINE int64_t lc_rows_find(const int64_t *values, int64_t n, int64_t key) {
     return low;
 }
 
-/* Live rows, ascending, to rows with the deleted ones among them: row r has moved by as many deleted rows as there are
+/* Convert live rows, ascending, to row numbers that include deleted ones: row r moves by the number of deleted rows
  * before it. */
 static void lc_rows_skip_deleted(int64_t *rows, int64_t n, const int64_t *deleted, int64_t count) {
     int64_t before = 0;

@@ -1,4 +1,4 @@
-/* Which strings contain, begin with, end with or are a text, as a bitmap.
+/* Strings that contain, begin with, end with or equal a text, as a bitmap.
  *
  * Strings are n + 1 offsets into bytes. An offset is loaded once and checked then. The text has at least one byte. */
 #ifndef LANCECODEC_TEXT_SEARCH_H
@@ -16,8 +16,8 @@ typedef struct {
 
 enum lc_text_place { LC_TEXT_PREFIX, LC_TEXT_SUFFIX, LC_TEXT_WHOLE };
 
-/* First place from which `text` is found in n bytes, or -1. Blocks of 64 places are left out together if nowhere in them
- * the first, the middle and the last byte of the text are where they should be. */
+/* Position of the first occurrence of `text` in n bytes, or -1. Blocks of 64 positions are skipped if the first, the
+ * middle and the last byte of the text do not match at any of them. */
 LC_CLONES static inline int64_t lc_find_text(const uint8_t *LC_RESTRICT p, int64_t n, const uint8_t *LC_RESTRICT text,
                                              int64_t size) {
     int64_t places = n - size + 1, i = 0, middle = size / 2;
@@ -36,7 +36,7 @@ LC_CLONES static inline int64_t lc_find_text(const uint8_t *LC_RESTRICT p, int64
     return -1;
 }
 
-/* Sets the bits of strings that contain the text in `out`, which is zeroed. */
+/* Set the bits of strings that contain the text in `out`, which is zeroed. */
 static inline int lc_strings_containing(lc_strings s, lc_bytes text, uint8_t *out) {
     if (s.count == 0) return LC_OK;
     int64_t begin = lc_load_offset(s.offsets, s.wide, 0), stop = lc_load_offset(s.offsets, s.wide, s.count);
@@ -57,13 +57,14 @@ static inline int lc_strings_containing(lc_strings s, lc_bytes text, uint8_t *ou
             out[row >> 3] |= (uint8_t)(1 << (row & 7));
             at = end;
         } else {
-            at++; /* it runs into the next string */
+            at++; /* it extends into the next string */
         }
     }
     return LC_OK;
 }
 
-/* Whether the bytes at p, of which `readable` may be looked at, are the text; `head` are its first 8 bytes or less. */
+/* Return whether the bytes at p, of which `readable` may be read, are the text; `head` has its first 8 bytes or
+ * less. */
 LC_INLINE int lc_text_here(const uint8_t *p, int64_t readable, lc_bytes text, uint64_t head, uint64_t mask) {
     if (readable < 8) return !memcmp(p, text.data, (size_t)text.size);
     if ((lc_load_u64(p) ^ head) & mask) return 0;
@@ -93,7 +94,7 @@ LC_INLINE int lc_strings_with_at(lc_strings s, lc_bytes text, int place, int wid
     return LC_OK;
 }
 
-/* Bits of the strings that begin with, end with, or are the text. */
+/* Set the bits of the strings that begin with, end with, or equal the text. */
 static inline int lc_strings_with(lc_strings s, lc_bytes text, int place, uint8_t *out) {
     if (s.count == 0) return LC_OK;
     if (place == LC_TEXT_PREFIX)

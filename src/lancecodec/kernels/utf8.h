@@ -12,7 +12,7 @@ LC_CLONES static inline int lc_is_ascii(const uint8_t *LC_RESTRICT p, int64_t n)
     return any < 0x80;
 }
 
-/* Number of bytes of the valid character at p, 0 if there is none; n > 0 bytes are left. */
+/* Size of the valid character at p, or 0; n > 0 bytes are left. */
 static inline int lc_utf8_character(const uint8_t *p, int64_t n) {
     uint8_t lead = p[0], low = 0x80, high = 0xBF;
     int size;
@@ -62,7 +62,7 @@ static inline void lc_utf8_fill(uint64_t *table) {
     for (int byte = 0; byte < 256; byte++) table[byte] = lc_utf8_row(byte);
 }
 
-/* Run the automaton over n bytes; pieces of plain ASCII between characters need no look at each byte. */
+/* Run the automaton over n bytes; ASCII between characters is skipped in larger steps. */
 LC_CLONES static inline uint64_t lc_utf8_run(const uint64_t *LC_RESTRICT table, const uint8_t *LC_RESTRICT p,
                                              int64_t n, uint64_t state) {
     int64_t i = 0;
@@ -85,7 +85,7 @@ static inline int64_t lc_utf8_find_invalid(const uint64_t *table, const uint8_t 
         if (state != LC_ACCEPT || !lc_is_ascii(p + at, size)) state = lc_utf8_run(table, p + at, size, state);
     }
     if (state == LC_ACCEPT) return -1;
-    /* In the last block, or in a character that began up to three bytes before it; the rest before it is good. */
+    /* In the last block, or in a character that began up to three bytes before it; everything before is valid. */
     at -= size;
     if (at > 0) {
         int64_t block = at;

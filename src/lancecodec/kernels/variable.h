@@ -1,7 +1,8 @@
-/* Variable-width values as n + 1 offsets and their bytes: in mini-block chunks, in blocks, and beside coded offsets.
+/* Variable-width values as n + 1 offsets and their bytes: in mini-block chunks, in blocks, and with separately coded
+ * offsets.
  *
- * Offsets of the file and of Arrow are 32 or 64 bits wide (`wide`), whichever the other one has. They are signed in
- * Arrow, so an entry with its top bit set is wrong everywhere. */
+ * Offsets of the file and of Arrow have 32 or 64 bits (`wide`), independently of each other. They are signed in Arrow,
+ * so an entry with its top bit set is an error everywhere. */
 #ifndef LANCECODEC_VARIABLE_H
 #define LANCECODEC_VARIABLE_H
 
@@ -36,14 +37,14 @@ static inline int lc_rebase(const uint8_t *offsets, int wide, int64_t n, uint64_
 
 LC_INLINE int64_t lc_offset_size(int wide) { return wide ? 8 : 4; }
 
-/* Whether offsets up to `last` fit the output. */
+/* Return whether offsets up to `last` fit the output. */
 LC_INLINE int lc_offsets_fit(int64_t base, int64_t length, int out_wide) {
     int64_t limit = out_wide ? INT64_MAX : INT32_MAX;
     return base >= 0 && length <= limit && base <= limit - length;
 }
 
-/* n checked END offsets, moved so that value 0 begins at `base`; the bytes of the values are *first to *last. The
- * entries must lie between `low` and `high`. */
+/* Write n checked END offsets, moved so that value 0 begins at `base`; the bytes of the values are *first to *last. The
+ * entries must be between `low` and `high`. */
 static inline int lc_variable_ends(const uint8_t *offsets, int wide, int64_t n, int64_t low, int64_t high, int64_t base,
                                    int out_wide, uint8_t *out, int64_t *first, int64_t *last) {
     *first = lc_load_offset(offsets, wide, 0);
@@ -51,7 +52,7 @@ static inline int lc_variable_ends(const uint8_t *offsets, int wide, int64_t n, 
     if (*first < low || *last < *first || *last > high) return LC_BAD_OFFSETS;
     if (!lc_offsets_fit(base, *last - *first, out_wide)) return LC_NO_SPACE;
     if (lc_rebase(offsets, wide, n, (uint64_t)base - (uint64_t)*first, out_wide, out)) return LC_BAD_OFFSETS;
-    /* nothing else unless a mapped file has changed since the two lines above */
+    /* always the same unless a mapped file changed after the two lines above */
     int64_t end = n ? lc_load_offset(out, out_wide, n - 1) : base;
     if (end != base + (*last - *first) || (n && lc_load_offset(out, out_wide, 0) < base)) return LC_BAD_OFFSETS;
     return LC_OK;
@@ -59,14 +60,14 @@ static inline int lc_variable_ends(const uint8_t *offsets, int wide, int64_t n, 
 
 /* ---- mini-block chunk: offsets from the start of the buffer, bytes, padding to a whole offset ---- */
 
-/* Whether the buffer is whole offsets and has room for n + 1. */
+/* Return whether the buffer is whole offsets and has room for n + 1. */
 LC_INLINE int lc_variable_chunk_size_ok(lc_bytes buffer, int64_t n, int wide) {
     int64_t size = lc_offset_size(wide);
     return n >= 0 && buffer.size % size == 0 && n < buffer.size / size;
 }
 
-/* Writes n END offsets (base + end of value i relative to the first) and says where the value bytes are.
- * LC_NO_SPACE: they do not fit 32-bit offsets. */
+/* Write n END offsets (base + end of value i relative to the first) and the position of the value bytes. LC_NO_SPACE:
+ * they do not fit 32-bit offsets. */
 static inline int lc_variable_chunk_offsets(lc_bytes buffer, int64_t n, int wide, int64_t base, int out_wide,
                                             uint8_t *out_offsets, lc_bytes *values) {
     int64_t first, last;
@@ -79,7 +80,7 @@ static inline int lc_variable_chunk_offsets(lc_bytes buffer, int64_t n, int wide
     return LC_OK;
 }
 
-/* Value i (0 <= i < n) alone; only its own two offsets are checked. */
+/* Locate value i (0 <= i < n); only its two offsets are checked. */
 static inline int lc_variable_chunk_value(lc_bytes buffer, int64_t n, int wide, int64_t i, lc_bytes *value) {
     if (!lc_variable_chunk_size_ok(buffer, n, wide)) return LC_BAD_SIZE;
     int64_t begin = lc_load_offset(buffer.data, wide, i), end = lc_load_offset(buffer.data, wide, i + 1);
@@ -89,7 +90,8 @@ static inline int lc_variable_chunk_value(lc_bytes buffer, int64_t n, int wide, 
     return LC_OK;
 }
 
-/* The same for a chunk whose offsets were coded apart (2.3): n + 1 decoded offsets from 0 to the size of the values. */
+/* The same for a chunk whose offsets were coded separately (2.3): n + 1 decoded offsets from 0 to the size of the
+ * values. */
 static inline int lc_variable_generic_offsets(const uint8_t *offsets, int64_t n, int wide, int64_t values_size,
                                               int64_t base, int out_wide, uint8_t *out_offsets) {
     int64_t first, last;
@@ -101,12 +103,13 @@ static inline int lc_variable_generic_offsets(const uint8_t *offsets, int64_t n,
 
 typedef struct {
     int wide;
-    int64_t offsets; /* where the n + 1 offsets begin */
-    int64_t values;  /* where the value bytes begin */
+    int64_t offsets; /* begin of the n + 1 offsets */
+    int64_t values;  /* begin of the value bytes */
 } lc_variable_header;
 
-/* Header of a block of n values. Writers before the format was stable had one byte of width, then n, then the
- * position; a non-zero byte 1, 2 or 3 tells them, where later ones have the upper bytes of the width. */
+/* Read the header of a block of n values. Writers before the format was stable wrote one byte of width, then n, then
+ * the position. A non-zero byte 1, 2 or 3 identifies them, because later ones have the upper bytes of the width
+ * there. */
 static inline int lc_variable_block_header(lc_bytes buffer, int64_t n, lc_variable_header *header) {
     if (buffer.size < 4) return LC_BAD_SIZE;
     uint32_t bits = lc_load_u32(buffer.data);
@@ -125,7 +128,7 @@ static inline int lc_variable_block_header(lc_bytes buffer, int64_t n, lc_variab
     return LC_OK;
 }
 
-/* As lc_variable_chunk_offsets, for a block; n >= 0. */
+/* Like lc_variable_chunk_offsets, for a block; n >= 0. */
 static inline int lc_variable_block_offsets(lc_bytes buffer, int64_t n, int64_t base, int out_wide,
                                             uint8_t *out_offsets, lc_bytes *values) {
     lc_variable_header header;
@@ -144,7 +147,7 @@ static inline int lc_variable_block_offsets(lc_bytes buffer, int64_t n, int64_t 
 
 /* ---- writing ---- */
 
-/* Arrow values: n + 1 offsets, of which the first need not be 0, and the bytes they point into. */
+/* Arrow values: n + 1 offsets, of which the first need not be 0, and the bytes that they point into. */
 typedef struct {
     const uint8_t *offsets;
     int wide;
@@ -152,8 +155,8 @@ typedef struct {
     lc_bytes data;
 } lc_arrow_values;
 
-/* n + 1 offsets from `start` on, of the values [from, from + n), which are data bytes *first to *last. LC_NO_SPACE: the
- * offsets are too wide for the output. */
+/* Write n + 1 offsets from `start` on, of the values [from, from + n), which are data bytes *first to *last.
+ * LC_NO_SPACE: the output is too narrow for the offsets. */
 static inline int lc_variable_store_offsets(const lc_arrow_values *source, int64_t from, int64_t n, int64_t start,
                                             int out_wide, uint8_t *out, int64_t *first, int64_t *last) {
     const uint8_t *offsets = source->offsets + from * lc_offset_size(source->wide);
@@ -163,8 +166,8 @@ static inline int lc_variable_store_offsets(const lc_arrow_values *source, int64
                             out + lc_offset_size(out_wide), first, last);
 }
 
-/* Values of the next chunk, of `left` values: the doubling rule of the reference (codecs.md 5.1). offsets[i] of
- * Arrow are the prefix sums, so that a trial is one subtraction. */
+/* Number of values in the next chunk, of `left` values, by the doubling rule of the reference (codecs.md 5.1).
+ * offsets[i] of Arrow are the prefix sums, so that a trial is one subtraction. */
 LC_INLINE int64_t lc_variable_chunk_values(const uint8_t *offsets, int wide, int64_t left, int64_t entry,
                                            int64_t target, int64_t max_values) {
     if (left <= 1) return left;
@@ -185,8 +188,8 @@ LC_INLINE int64_t lc_variable_chunk_bytes(int64_t n, int64_t size, int64_t entry
     return (n + 1) * entry + (size + entry - 1) / entry * entry;
 }
 
-/* Cut n values into chunks: counts[i] values, ending at byte ends[i] of the output. counts and ends have room for
- * lc_variable_chunks_bound(n) entries. Returns the number of chunks in *chunks. */
+/* Divide n values into chunks: counts[i] values, ending at byte ends[i] of the output. counts and ends have room for
+ * lc_variable_chunks_bound(n) entries. Stores the number of chunks in *chunks. */
 static inline int lc_variable_plan(const lc_arrow_values *source, int out_wide, int64_t target, int64_t max_values,
                                    int64_t *counts, int64_t *ends, int64_t *chunks) {
     int64_t entry = lc_offset_size(out_wide), step = lc_offset_size(source->wide), at = 0, total = 0, k = 0;
@@ -205,7 +208,7 @@ static inline int lc_variable_plan(const lc_arrow_values *source, int out_wide, 
 
 LC_INLINE int64_t lc_variable_chunks_bound(int64_t n) { return n / 2 + (n & 1); }
 
-/* One chunk at `out`, which has exactly `size` bytes. */
+/* Write one chunk to `out`, which has exactly `size` bytes. */
 static inline int lc_variable_chunk_encode(const lc_arrow_values *source, int64_t from, int64_t n, int out_wide,
                                            uint8_t *out, int64_t size) {
     int64_t entry = lc_offset_size(out_wide), header = (n + 1) * entry, first, last;
@@ -218,7 +221,7 @@ static inline int lc_variable_chunk_encode(const lc_arrow_values *source, int64_
     return LC_OK;
 }
 
-/* A planned page; ends[chunks - 1] is at most the size of out. */
+/* Write a planned page. Chunks must end within the size of out. */
 static inline int lc_variable_encode(const lc_arrow_values *source, int out_wide, const int64_t *counts,
                                      const int64_t *ends, int64_t chunks, uint8_t *out, int64_t out_size) {
     int64_t at = 0, begin = 0;
@@ -231,7 +234,8 @@ static inline int lc_variable_encode(const lc_arrow_values *source, int out_wide
     return at == source->n ? LC_OK : LC_BAD_COUNT;
 }
 
-/* Chunks back to back -> n + 1 offsets and the value bytes; *written counts the bytes. *chunk is the one at fault. */
+/* Decode chunks back to back to n + 1 offsets and the value bytes; *written counts the bytes. *chunk: the damaged
+ * one. */
 static inline int lc_variable_decode(lc_bytes source, int wide, const int64_t *counts, const int64_t *ends,
                                      int64_t chunks, int64_t n, int out_wide, uint8_t *out_offsets, uint8_t *out,
                                      int64_t out_size, int64_t *written, int64_t *chunk) {
@@ -253,7 +257,7 @@ static inline int lc_variable_decode(lc_bytes source, int wide, const int64_t *c
     return at == n ? LC_OK : LC_BAD_COUNT;
 }
 
-/* Size of a block, or -1 if it cannot be had. n and size are below 2**59. */
+/* Size of a block, or -1 if it is too large. n and size are below 2**59. */
 LC_INLINE int64_t lc_variable_block_size(int64_t n, int64_t size, int wide) {
     return (n + 3) * lc_offset_size(wide) + size;
 }
@@ -273,10 +277,10 @@ static inline int lc_variable_block_encode(const lc_arrow_values *source, int ou
     return LC_OK;
 }
 
-/* ---- values one by one ---- */
+/* ---- single values ---- */
 
-/* Copy a value of n bytes, of `src_left` that may be read, to where `out_left` may be written. Short values are copied
- * with more than they have, where there is more: lengths that cannot be predicted then cost no branch. */
+/* Copy a value of n bytes, of `src_left` readable ones, to `out_left` writable bytes. Short values are copied with
+ * excess bytes if there is room, so that unpredictable lengths do not cost branches. */
 LC_INLINE void lc_copy_value(uint8_t *out, int64_t out_left, const uint8_t *src, int64_t src_left, int64_t n) {
     int64_t room = out_left < src_left ? out_left : src_left;
     if (n <= 128 && room >= 128) {
@@ -290,7 +294,7 @@ LC_INLINE void lc_copy_value(uint8_t *out, int64_t out_left, const uint8_t *src,
     }
 }
 
-/* Longest value of n values; the offsets are checked on the way. */
+/* Longest of n values; the offsets are checked at the same time. */
 #define LC_DEFINE_LONGEST(NAME, LOAD, TYPE, SIZE, BITS)                                                     \
     LC_CLONES static inline int NAME(const uint8_t *offsets, int64_t n, int64_t *longest) {                 \
         uint##BITS##_t suspect = LOAD(offsets);                                                             \
@@ -308,7 +312,7 @@ LC_INLINE void lc_copy_value(uint8_t *out, int64_t out_left, const uint8_t *src,
 LC_DEFINE_LONGEST(lc_longest_32, lc_load_u32, int32_t, 4, 32)
 LC_DEFINE_LONGEST(lc_longest_64, lc_load_u64, int64_t, 8, 64)
 
-/* Offsets from 0 of the values index[0..count). *where is the place of an index or value that is wrong. */
+/* Compute the offsets from 0 of the values index[0..count). *where: the position of an invalid index or value. */
 static inline int lc_variable_select_offsets(const lc_arrow_values *source, const int64_t *index, int64_t count,
                                              int out_wide, uint8_t *out, int64_t *total, int64_t *where) {
     int64_t limit = out_wide ? INT64_MAX : INT32_MAX, end = 0;
@@ -327,7 +331,7 @@ static inline int lc_variable_select_offsets(const lc_arrow_values *source, cons
     return LC_OK;
 }
 
-/* Their bytes, back to back. What follows them in the output may change. */
+/* Copy their bytes, back to back. Bytes behind them in the output may change. */
 static inline int lc_variable_select_bytes(const lc_arrow_values *source, const int64_t *index, int64_t count,
                                            uint8_t *out, int64_t capacity, int64_t *written, int64_t *where) {
     int64_t at = 0;

@@ -1,4 +1,4 @@
-"""Where the fuzz targets get their arguments from."""
+"""Source of the random arguments of the fuzz targets."""
 
 from __future__ import annotations
 

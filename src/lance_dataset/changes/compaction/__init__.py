@@ -1,5 +1,5 @@
-"""Compaction: fragments are written anew together, in three steps that may be taken in different processes.
+"""Compaction of fragments in three steps, which may run in different processes.
 
-Planning chooses neighbouring fragments, a task each; executing a task writes its new fragments, which nothing refers to
-yet; committing puts the new fragments of some tasks in the place of the old ones.
+Planning groups neighbouring fragments into tasks. Executing a task writes its new fragments, which nothing refers to
+yet. Committing replaces the old fragments of one or more tasks by the new ones.
 """

@@ -1,20 +1,19 @@
-"""Putting new fragments in the place of old ones."""
+"""Commits of compactions: old fragments are replaced by new ones."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from lance_dataset._proto import table_pb2
 from lance_dataset.changes.compaction.following_indices import indices_made_anew
 from lance_dataset.changes.compaction.rewriting import Rewritten
 from lance_dataset.errors import InvalidInputError, UnsupportedError, VersionNotFoundError
 from lance_dataset.file.families import stored_indices
+from lance_dataset.file.legacy import LegacyFile
 from lance_dataset.file.reader import open_metadata
-from lance_dataset.file.v0_1.container import LegacyFile
 from lance_dataset.index.remap import indices_to_remap
-from lance_dataset.io.threads import for_each
+from lance_dataset.read.snapshot import Snapshot
 from lance_dataset.table.checks import is_mixture
 from lance_dataset.table.commit.leftovers import ChangeFiles
 from lance_dataset.table.commit.loop import commit_transaction
@@ -30,71 +29,69 @@ from lance_dataset.table.paths import FileLocator
 from lance_dataset.table.roaring import decode_treemap
 from lance_dataset.table.transaction import Transaction
 from lance_dataset.table.versions import read_newest
-
-if TYPE_CHECKING:
-    from lance_dataset.dataset import LanceDataset
+from lance_dataset.threads.waiting import map_waiting
 
 __all__ = ["check_deferral", "commit_rewritten"]
 
 
 def check_deferral(manifest: Manifest, deferred: bool) -> None:
-    """Refuse to leave indices as they are where they hold row ids: nothing would have to follow moved rows.
+    """Raise an error if the remapping of indices is deferred although it is not needed.
 
     Raises
     ------
     UnsupportedError
-        The table has stable row ids.
+        The table has stable row ids, so its indices need not follow moved rows.
     """
     if deferred and manifest.uses_stable_row_ids:
         raise UnsupportedError(
-            "Cannot compact with defer_index_remap: the dataset uses stable row ids, with which indices need not "
-            "follow moved rows; leave the option out"
+            "Cannot compact with defer_index_remap: the dataset uses stable row ids, so indices need not follow moved "
+            "rows; leave the option out"
         )
 
 
 def commit_rewritten(
-    dataset: LanceDataset,
+    snapshot: Snapshot,
     rewritten: Sequence[Rewritten],
     *,
     deferred: bool,
     storage_version: str | None = None,
     open_files: bool = False,
-) -> Manifest:
-    """Commit what tasks made: ids are set aside for the new fragments, then they take the place of the old ones.
+) -> Snapshot:
+    """Commit results of tasks: reserve ids for the new fragments, then replace the old ones.
 
     Parameters
     ----------
-    dataset
-        A handle on the dataset, which stays on its version.
+    snapshot
+        Version that the tasks are committed from.
     rewritten
-        What the tasks made, all from one version.
+        Results of the tasks, all from one version.
     deferred
-        Whether a fragment-reuse index tells indices where rows are.
+        True if indices keep their old addresses, and a fragment-reuse index maps these to the new ones.
     storage_version
-        File version that the table gets, None where it follows from that of the fragments.
+        File version that the table gets; None if it follows from that of the fragments.
     open_files
-        Whether to look at the new files, for tasks that others executed: a cleanup may have removed them.
+        True to check the new files of tasks that others executed, because a cleanup may have removed them.
 
     Raises
     ------
     CommitConflictError
-        Others changed the old fragments, their columns, or indices on them; what the tasks made stays.
+        Other writers changed the old fragments, their columns, or indices on them. The files of the tasks are kept.
     UnsupportedError
         An index covers old fragments and cannot follow their rows.
     InvalidInputError
-        The tasks do not go together, or not with the version or the files.
+        The results do not match each other, the version or the files.
     MissingFileError, CorruptFileError
-        A new file is not there any more, or no data file.
+        A new file does not exist any more, or is not a data file.
     """
-    read = _version_read(dataset, rewritten)
+    read = _version_read(snapshot, rewritten)
     check_writable(read.writer_flags, read.path)
     check_deferral(read, deferred)
     groups = [each.group for each in rewritten]
     _check_groups(read, groups)
-    locator = FileLocator(dataset._store, dataset._root, read.base_paths)
+    locator = snapshot.location.locator(read)
     if open_files:
         _check_written(read, groups, locator)
-    current = replace(read, index_section=with_current_coverage(read.index_section, locator))
+    current = _with_current_coverage(snapshot, read)
     old = {fragment.id for group in groups for fragment in group.old_fragments}
     has_indices = any(not is_system_index(index) for index in parse_indices(read.index_section))
     deferred = deferred and has_indices
@@ -104,41 +101,46 @@ def commit_rewritten(
     _check_whole_groups(current, groups)
     version = storage_version or _upgrade(read, groups)
     moved = _moved_rows(rewritten) if deferred or following else []
-    base = _with_reserved(dataset, read, groups, always=deferred)
+    base = _with_reserved(snapshot, read, groups, always=deferred)
     if base is None:
         _check_not_followed(read, following)
         following, deferred = [], False
     else:
+        following = indices_to_remap(_with_current_coverage(snapshot, base), old) if following else []
         groups = _numbered(groups, base.max_fragment_id or 0)
         moved = [replace(each, new_fragments=group.new_fragments) for each, group in zip(moved, groups, strict=False)]
     made: list[str] = []
-    with ChangeFiles(dataset._store, dataset._root, indices=made).taken_back(read.version):
-        reuse, followed = None, []
+    with ChangeFiles(snapshot.store, snapshot.root, indices=made).taken_back(read.version):
+        reuse = None
         if base is not None and deferred:
-            reuse = with_rewritten_rows(dataset._store, dataset._root, read, base.version, moved)
+            reuse = with_rewritten_rows(snapshot.store, snapshot.root, read, base.version, moved)
             made.append(reuse.uuid)
-        for index in indices_made_anew(dataset._store, dataset._root, locator, read, following, moved):
-            followed.append(index)
-            made.append(index.new_id)
-        operation = Rewrite(tuple(groups), tuple(followed), reuse_index=reuse, storage_version=version)
+        followed = tuple(indices_made_anew(snapshot.store, snapshot.root, base or read, following, moved, made))
+        operation = Rewrite(tuple(groups), followed, reuse_index=reuse, storage_version=version)
         change = Transaction(read.version, operation)
-        return commit_transaction(dataset._store, dataset._root, change, read_manifest=read)
+        committed = commit_transaction(snapshot.store, snapshot.root, change, read_manifest=read)
+    return snapshot.followed_by(committed)
 
 
-def _version_read(dataset: LanceDataset, rewritten: Sequence[Rewritten]) -> Manifest:
-    """The version that the tasks started from."""
-    versions = sorted({each.read_version for each in rewritten}) or [dataset.version]
+def _with_current_coverage(snapshot: Snapshot, manifest: Manifest) -> Manifest:
+    locator = snapshot.location.locator(manifest)
+    return replace(manifest, index_section=with_current_coverage(manifest.index_section, locator))
+
+
+def _version_read(snapshot: Snapshot, rewritten: Sequence[Rewritten]) -> Manifest:
+    """Return the manifest of the version that the tasks started from."""
+    versions = sorted({each.read_version for each in rewritten}) or [snapshot.version]
     if len(versions) > 1:
         raise InvalidInputError(
-            f"the results are of tasks of several plans, made at the versions {versions}; commit those of each apart"
+            f"the results belong to several plans, made at the versions {versions}; commit those of each plan apart"
         )
-    if versions[0] == dataset.version:
-        return dataset._manifest
+    if versions[0] == snapshot.version:
+        return snapshot.manifest
     try:
-        return dataset._load(versions[0])
+        return snapshot.location.read_manifest(versions[0])
     except VersionNotFoundError as error:
         raise InvalidInputError(
-            f"the tasks started from version {versions[0]}, which is not there any more; plan and execute anew"
+            f"the tasks started from version {versions[0]}, which does not exist any more; plan and execute again"
         ) from error
 
 
@@ -152,15 +154,15 @@ def _check_groups(read: Manifest, groups: Sequence[RewriteGroup]) -> None:
             known = read.fragment(fragment.id)
             if known is None or not _is_same(known, fragment):
                 raise InvalidInputError(
-                    f"fragment {fragment.id} of a result is not that of version {read.version}; the result is of "
+                    f"fragment {fragment.id} of a result is not that of version {read.version}; the result belongs to "
                     "another dataset or version"
                 )
         old = [fragment.num_rows for fragment in group.old_fragments]
         new = sum(fragment.physical_rows for fragment in group.new_fragments)
         if None not in old and sum(filter(None, old)) != new:
             raise InvalidInputError(
-                f"the fragments {[each.id for each in group.old_fragments]} have {sum(filter(None, old))} rows, those "
-                f"in their place {new}"
+                f"the fragments {[each.id for each in group.old_fragments]} have {sum(filter(None, old))} rows, but "
+                f"those that replace them have {new}"
             )
 
 
@@ -170,7 +172,7 @@ def _is_same(known: Fragment, given: Fragment) -> bool:
 
 
 def _check_written(read: Manifest, groups: Sequence[RewriteGroup], locator: FileLocator) -> None:
-    """Open the new files, before old ones are given up for them."""
+    """Open the new files and check them, before they replace the old ones."""
     kept = {node.id for node in read.schema.walk()}
 
     def check(group: RewriteGroup) -> None:
@@ -182,17 +184,17 @@ def _check_written(read: Manifest, groups: Sequence[RewriteGroup], locator: File
             for file in fragment.files:
                 _check_file(locator, file, fragment.physical_rows)
 
-    for_each(check, groups)
+    map_waiting(check, groups)
 
 
 def _check_file(locator: FileLocator, file: DataFile, rows: int | None) -> None:
     store, path = locator.data_file(file)
     opened = open_metadata(store.open_input(path), file.fields, legacy=file.is_legacy)
     if opened.num_rows != rows:
-        raise InvalidInputError(f"{store.uri(path)}: has {opened.num_rows} rows, its fragment should have {rows}")
+        raise InvalidInputError(f"{store.uri(path)}: has {opened.num_rows} rows, but its fragment should have {rows}")
     if file.file_size_bytes and file.file_size_bytes != opened.source.size:
         raise InvalidInputError(
-            f"{store.uri(path)}: has {opened.source.size} bytes, its result says {file.file_size_bytes}"
+            f"{store.uri(path)}: has {opened.source.size} bytes, but its result says {file.file_size_bytes}"
         )
     if isinstance(opened, LegacyFile):
         return
@@ -204,7 +206,10 @@ def _check_file(locator: FileLocator, file: DataFile, rows: int | None) -> None:
 
 
 def _check_whole_groups(manifest: Manifest, groups: Sequence[RewriteGroup]) -> None:
-    """Refuse groups of which an index covers a part: nothing could say what of the new fragments it covers."""
+    """Raise InvalidInputError if an index covers only a part of a group.
+
+    It would then be unknown which of the new fragments the index covers.
+    """
     for index in parse_indices(manifest.index_section):
         covered = None if is_system_index(index) else coverage(index)
         if covered is None:
@@ -214,12 +219,12 @@ def _check_whole_groups(manifest: Manifest, groups: Sequence[RewriteGroup]) -> N
             if not covered.isdisjoint(old) and not covered.issuperset(old):
                 raise InvalidInputError(
                     f"the index {index.name!r} covers the fragments {sorted(covered & old)} of the group {sorted(old)} "
-                    "and not the others; plan anew, which keeps them apart"
+                    "and not the others; plan again, which keeps them apart"
                 )
 
 
 def _upgrade(read: Manifest, groups: Sequence[RewriteGroup]) -> str | None:
-    """Version of new files that do not mix with those of the table; all of these have to go then."""
+    """Return the version of new files if it cannot be mixed with the old ones; all old files must then be replaced."""
     written = {file.storage_version for group in groups for each in group.new_fragments for file in each.files}
     if not is_mixture(written | {read.storage_version}):
         return None
@@ -237,32 +242,60 @@ def _upgrade(read: Manifest, groups: Sequence[RewriteGroup]) -> str | None:
 
 
 def _with_reserved(
-    dataset: LanceDataset, read: Manifest, groups: Sequence[RewriteGroup], *, always: bool
+    snapshot: Snapshot, read: Manifest, groups: Sequence[RewriteGroup], *, always: bool
 ) -> Manifest | None:
-    """A version in which ids are set aside for the new fragments; the newest one where there are none.
+    """Commit a version that reserves ids for the new fragments; return the newest version if there are none.
 
-    None where the newest version shows that the commit is going to fail, which then says why.
+    Return None if the newest version shows that the commit is going to fail. That commit then raises the error.
     """
     count = sum(len(group.new_fragments) for group in groups)
-    newest = read_newest(dataset._store, dataset._root)
+    newest = read_newest(snapshot.store, snapshot.root)
     old = [fragment for group in groups for fragment in group.old_fragments]
     known = [newest.fragment(fragment.id) for fragment in old]
-    same = newest.index_section == read.index_section and all(
-        found is not None and found.files == each.files and found.deletion_file == each.deletion_file
-        for found, each in zip(known, old, strict=True)
-    )
+    same = all(found is not None and _has_same_rows(found, each) for found, each in zip(known, old, strict=True))
+    if same and newest.index_section != read.index_section:
+        indices, ours = (_indices_on(_with_current_coverage(snapshot, each), old) for each in (newest, read))
+        same = indices <= ours
     if (not same and not always) or is_detached(read.version):
         return None
     if is_mixture(newest.fragment_list.columns.storage_versions) and not always:
-        return None  # only a version without the mixture can be committed, which the rewrite makes
+        return None  # a mixed table cannot be committed; only the rewrite itself ends the mixture
     if count == 0:
         return newest
     change = Transaction(newest.version, ReserveFragments(count))
-    return commit_transaction(dataset._store, dataset._root, change, read_manifest=newest)
+    return commit_transaction(snapshot.store, snapshot.root, change, read_manifest=newest)
+
+
+def _indices_on(manifest: Manifest, fragments: Sequence[Fragment]) -> set[tuple[str, int]]:
+    """Return the names and creation times of the indices that cover some of the fragments.
+
+    An index keeps both when it is remapped for a rewrite. An extended or replaced index has another creation time.
+    """
+    ids = {fragment.id for fragment in fragments}
+    found = set()
+    for index in parse_indices(manifest.index_section):
+        covered = coverage(index)
+        if not is_system_index(index) and (covered is None or not covered.isdisjoint(ids)):
+            found.add((index.name, index.created_at))
+    return found
+
+
+def _has_same_rows(known: Fragment, given: Fragment) -> bool:
+    """Return True if two states of a fragment have the same files.
+
+    Other facts about the files are ignored, because any commit may add some.
+    """
+
+    def places(fragment: Fragment) -> tuple[object, ...]:
+        deletion = fragment.deletion_file
+        deleted = None if deletion is None else (deletion.file_type, deletion.read_version, deletion.id)
+        return deleted, *((file.path, file.base_id) for file in fragment.files)
+
+    return places(known) == places(given)
 
 
 def _numbered(groups: Sequence[RewriteGroup], highest: int) -> list[RewriteGroup]:
-    """The groups with the last ids up to the highest one."""
+    """Number the new fragments of the groups; the last one gets the highest id."""
     next_id = highest + 1 - sum(len(group.new_fragments) for group in groups)
     numbered = []
     for group in groups:
@@ -273,27 +306,28 @@ def _numbered(groups: Sequence[RewriteGroup], highest: int) -> list[RewriteGroup
 
 
 def _check_not_followed(read: Manifest, following: Sequence[table_pb2.IndexMetadata]) -> None:
-    """Refuse to go on without ids for new fragments where indices need them."""
+    """Raise UnsupportedError if indices need ids of new fragments, but none could be reserved."""
     if following and is_mixture(read.fragment_list.columns.storage_versions):
         raise UnsupportedError(
-            f"version {read.version} has files of storage version 0.1 and of later ones, so no ids can be set aside "
-            f"for new fragments, which the index {following[0].name!r} needs to know; drop the index before"
+            f"version {read.version} has files of storage version 0.1 and of later ones, so ids of new fragments, "
+            f"which the index {following[0].name!r} needs, cannot be reserved; drop the index first"
         )
 
 
 def _moved_rows(rewritten: Sequence[Rewritten]) -> list[RewrittenRows]:
-    """Which rows the tasks wrote, each in the place of which ones."""
+    """Return the rows that each task moved, from its old fragments to its new ones."""
     rows = []
     for each in rewritten:
         group = each.group
         if each.surviving is None:
             raise InvalidInputError(
-                "a result does not say which rows were written, so no index could follow them; execute its task anew, "
+                "a result does not say which rows were written, so indices cannot follow them; execute its task again, "
                 "or with defer_index_remap=True"
             )
         limits = {fragment.id: fragment.physical_rows for fragment in group.old_fragments}
-        survivors = sum(map(len, decode_treemap(each.surviving, limits, "row_addrs of a result").values()))
+        runs = decode_treemap(each.surviving, limits, "row_addrs of a result")
+        survivors = sum(int(lengths.sum()) for _, lengths in runs.values())
         if survivors != sum(fragment.physical_rows for fragment in group.new_fragments):
-            raise InvalidInputError(f"a result notes {survivors} rows of the fragments {sorted(limits)}, not all")
+            raise InvalidInputError(f"a result lists {survivors} rows of the fragments {sorted(limits)}, not all")
         rows.append(RewrittenRows(each.surviving, group.old_fragments, group.new_fragments))
     return rows

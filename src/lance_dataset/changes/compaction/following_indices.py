@@ -1,7 +1,8 @@
-"""Indices that follow the rows of rewritten fragments: made anew before the rewrite is committed."""
+"""Indices that follow the rows of rewritten fragments. They are rebuilt before the rewrite is committed."""
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Iterator, Sequence
 
 from lance_dataset._proto import table_pb2
@@ -19,32 +20,32 @@ __all__ = ["indices_made_anew"]
 def indices_made_anew(
     store: ObjectStore,
     root: str,
-    locator: FileLocator,
-    read: Manifest,
+    base: Manifest,
     indices: Sequence[table_pb2.IndexMetadata],
     moved: Sequence[RewrittenRows],
+    made: list[str],
 ) -> Iterator[RewrittenIndex]:
-    """Make indices anew, with the addresses that rows have in new fragments.
+    """Rebuild indices with the addresses that rows have in the new fragments.
 
-    Indices that were left as they were by earlier rewrites catch up with these first.
+    Earlier rewrites whose remapping was deferred are applied first.
 
     Parameters
     ----------
     store, root
-        The table, which gets the files.
-    locator
-        Finds the files of the version.
-    read
-        The version that is rewritten.
+        Store and path of the table, where the files are written.
+    base
+        Version that the rewrite is based on.
     indices
-        Those of it that have to follow.
+        Its indices that must follow.
     moved
-        Which rows are where.
+        Rows that the rewrite moved.
+    made
+        List that gets the id of each new index before any of its files is written, so that the caller can remove them.
 
     Yields
     ------
     RewrittenIndex
-        One for each, once its files are durable; those of one that fails are removed again.
+        The new index for each old one, once its files are durable.
 
     Raises
     ------
@@ -55,8 +56,10 @@ def indices_made_anew(
     """
     if not indices:
         return
-    reuse = find_reuse_index(read)
+    locator = FileLocator(store, root, base.base_paths)
+    reuse = find_reuse_index(base)
     earlier = () if reuse is None else relocation(reuse, locator).steps
     steps = Relocation((*earlier, MovedRows([each.group for each in moved], "the rewritten rows")))
     for index in indices:
-        yield remap_index(store, root, locator, index, read.schema, steps)
+        made.append(str(uuid.uuid4()))
+        yield remap_index(store, root, locator, index, base.schema, steps, made[-1])

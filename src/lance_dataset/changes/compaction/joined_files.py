@@ -1,4 +1,4 @@
-"""Several small data files loaded into memory and read as if they were one: what costs time per file is done once."""
+"""Small data files that are loaded into memory and read as one, which saves the cost per file."""
 
 from __future__ import annotations
 
@@ -12,40 +12,40 @@ from lance_dataset.file.container import ALIGNMENT, ColumnMetadata, FileMetadata
 from lance_dataset.file.reader import open_metadata
 from lance_dataset.io.memory import MemoryInput
 from lance_dataset.io.statistics import IOCounter
-from lance_dataset.schema import Schema
 from lance_dataset.table.fragment import DataFile, Fragment
 from lance_dataset.table.paths import FileLocator
+from lance_dataset.types.schema import Schema
 
 __all__ = ["JoinedFiles", "LoadedFiles", "is_joinable"]
 
 _Opened = TypeVar("_Opened")
 
-#: Versions whose pages say all of themselves, but for early ones of 2.1.
+#: Versions whose pages are self-contained, except for early files of 2.1.
 _VERSIONS = frozenset({"2.1", "2.2"})
 _LAYOUT = "lance.encodings21.PageLayout"
 
 
 def is_joinable(fragment: Fragment) -> bool:
-    """Whether the files of a fragment are of a version that can be read together with others."""
+    """Return True if the files of a fragment have a version that can be joined with other files."""
     return all(file.storage_version in _VERSIONS for file in fragment.files)
 
 
 class LoadedFiles(FileLocator):
-    """Opens data files by loading them whole."""
+    """File locator that opens data files by loading them completely."""
 
     def opened(self, file: DataFile, make: Callable[[], _Opened]) -> _Opened:
-        """See `FileLocator.opened`."""
+        """Open a data file; see `FileLocator.opened`."""
         store, path = self.data_file(file)
         source = MemoryInput(store.uri(path), self.content(file), IOCounter())
         return cast("_Opened", open_metadata(source, file.fields, legacy=False))
 
     def content(self, file: DataFile) -> bytes:
-        """All bytes of a file.
+        """Read all bytes of a file.
 
         Raises
         ------
         CorruptFileError
-            They are not as many as the manifest says.
+            The file does not have the size that the manifest says.
         """
         store, path = self.data_file(file)
         content = store.read(path)
@@ -57,14 +57,14 @@ class LoadedFiles(FileLocator):
 
 
 class JoinedFiles(LoadedFiles):
-    """Opens the files of the first of some fragments as if they had the rows of all.
+    """File locator that opens the files of the first fragment as if they had the rows of all fragments.
 
     Parameters
     ----------
     files
-        Loads the files.
+        Locator that loads the files.
     fragments
-        Fragments whose files hold the same columns at the same places, and are joinable.
+        Joinable fragments whose files hold the same columns at the same positions.
     """
 
     def __init__(self, files: LoadedFiles, fragments: Sequence[Fragment]) -> None:
@@ -73,11 +73,11 @@ class JoinedFiles(LoadedFiles):
         self._joined: dict[DataFile, _JoinedFile] = {}
 
     def opened(self, file: DataFile, make: Callable[[], _Opened]) -> _Opened:
-        """See `FileLocator.opened`."""
+        """Open a data file; see `FileLocator.opened`."""
         return cast("_Opened", self._joined[file])
 
     def join(self) -> Fragment | None:
-        """A fragment with the rows of all, deletions left out; None where an early file has other pages."""
+        """Return a fragment with the rows of all fragments, but no deletions; None if an early file has other pages."""
         first = self._fragments[0]
         for place, file in enumerate(first.files):
             joined = _joined(self._files, [(each, each.files[place]) for each in self._fragments])
@@ -103,7 +103,7 @@ class _JoinedFile(FileMetadata):
 
     @property
     def schema(self) -> Schema:  # type: ignore[override]
-        """The schema of the first file; the others have the same columns."""
+        """Schema of the first file; the others have the same columns."""
         return self._first.schema
 
 
@@ -123,7 +123,7 @@ def _joined(files: LoadedFiles, held: Sequence[tuple[Fragment, DataFile]]) -> _J
         part = FileMetadata(source)
         if part.num_rows != fragment.physical_rows or part.version != file.storage_version:
             raise CorruptFileError(
-                f"{source.path}: has {part.num_rows} rows in version {part.version}, its fragment should have "
+                f"{source.path}: has {part.num_rows} rows in version {part.version}, but its fragment should have "
                 f"{fragment.physical_rows} in version {file.storage_version}"
             )
         parts.append(part)
@@ -139,7 +139,7 @@ def _joined(files: LoadedFiles, held: Sequence[tuple[Fragment, DataFile]]) -> _J
 
 
 def _column(index: int, parts: Sequence[FileMetadata], starts: Sequence[int]) -> ColumnMetadata | None:
-    """A column of all files; None where it has something else than pages of its own."""
+    """Join a column of all files; return None if one of them has something other than self-contained pages."""
     pages: list[PageMetadata] = []
     lengths = []
     for part, start in zip(parts, starts, strict=True):
@@ -153,7 +153,7 @@ def _column(index: int, parts: Sequence[FileMetadata], starts: Sequence[int]) ->
             buffers = tuple([(position + start, size) for position, size in page.buffers])
             pages.append(PageMetadata(buffers, page.length, page.type_name, page.encoding))
     for part, length in zip(parts, lengths, strict=True):
-        # a length is a multiple of the rows, of fixed-size lists; the same one in all files
+        # For fixed-size lists the length is a multiple of the rows, the same multiple in all files.
         if length * parts[0].num_rows != lengths[0] * part.num_rows:
             raise CorruptFileError(f"{part.source.path}: column {index} has {length} values in {part.num_rows} rows")
     return ColumnMetadata(index, "values", (), tuple(pages))

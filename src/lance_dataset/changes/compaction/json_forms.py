@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from lance_dataset.errors import InvalidInputError
-from lance_dataset.fragment_metadata import FragmentMetadata
+from lance_dataset.records.fragment import FragmentMetadata
 from lance_dataset.table.fragment import Fragment
 
 __all__ = [
@@ -22,17 +22,25 @@ __all__ = [
 
 
 def compact_json(value: Any) -> str:
-    """JSON without blanks."""
+    """Encode a value as JSON without spaces."""
     return json.dumps(value, separators=(",", ":"))
 
 
 def not_loaded(what: str, reason: str) -> InvalidInputError:
-    """The error for a text that is not what it should be."""
+    """Return the error for text that cannot be parsed."""
     return InvalidInputError(f"Could not load {what} due to error: {reason}")
 
 
 def loaded(text: object, what: str, *needed: str) -> Mapping[str, Any]:
-    """The object of a JSON text that has the fields that are needed; InvalidInputError otherwise."""
+    """Parse a JSON object.
+
+    Raises
+    ------
+    InvalidInputError
+        The text is not a JSON object with the needed fields.
+    TypeError
+        `text` is not text.
+    """
     if not isinstance(text, str | bytes | bytearray):
         raise TypeError(f"JSON of a {what} must be text, not {type(text).__name__}")
     try:
@@ -48,22 +56,22 @@ def loaded(text: object, what: str, *needed: str) -> Mapping[str, Any]:
 
 
 def version_of(value: Mapping[str, Any], what: str) -> int:
-    """The version number of an object."""
+    """Return the version number of a JSON object."""
     version = value["read_version"]
     if isinstance(version, bool) or not isinstance(version, int) or version < 0:
-        raise not_loaded(what, f"'read_version' is {version!r}, which is no version number")
+        raise not_loaded(what, f"'read_version' is {version!r}, which is not a version number")
     return version
 
 
 def list_of(value: object, name: str, what: str) -> list[Any]:
-    """A value that has to be a list."""
+    """Return a JSON value that must be a list."""
     if not isinstance(value, list):
-        raise not_loaded(what, f"{name!r} is no list")
+        raise not_loaded(what, f"{name!r} is not a list")
     return value
 
 
 def fragments_of(value: object, name: str, what: str) -> tuple[Fragment, ...]:
-    """The fragments in a field of an object."""
+    """Return the fragments in a field of a JSON object."""
     if not isinstance(value, Mapping) or name not in value:
         raise not_loaded(what, f"missing field `{name}`")
     try:
@@ -74,7 +82,7 @@ def fragments_of(value: object, name: str, what: str) -> tuple[Fragment, ...]:
 
 
 def fragments_json(fragments: Iterable[Fragment]) -> list[dict[str, Any]]:
-    """Fragments as JSON values, without what is not set."""
+    """Return fragments as JSON values, without fields that are not set."""
     return [
         {name: value for name, value in FragmentMetadata.from_fragment(each).to_json().items() if value or name == "id"}
         for each in fragments

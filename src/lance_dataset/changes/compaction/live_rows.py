@@ -1,4 +1,4 @@
-"""The live rows of fragments one after another, as they are stored."""
+"""Live rows of fragments, one fragment after another, in their storage types."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -15,61 +14,61 @@ from numpy.typing import NDArray
 from lance_dataset.changes.compaction.joined_files import JoinedFiles, LoadedFiles, is_joinable
 from lance_dataset.errors import CorruptFileError
 from lance_dataset.file.options import is_blob
-from lance_dataset.query.fragment_reader import FragmentReader
-from lance_dataset.query.join import bisected, read_range
-from lance_dataset.query.pool import stream
-from lance_dataset.query.request import DEFAULT_BATCH_SIZE
-from lance_dataset.scanner import LanceScanner, resolve_request
+from lance_dataset.read.concatenate import bisected, read_range
+from lance_dataset.read.fragment_reader import FragmentReader
+from lance_dataset.read.snapshot import Snapshot
+from lance_dataset.scan.request import DEFAULT_BATCH_SIZE
+from lance_dataset.scan.resolving import resolve_request
+from lance_dataset.scan.scan import scan_batches
 from lance_dataset.table.fragment import Fragment
 from lance_dataset.table.manifest import Manifest
-
-if TYPE_CHECKING:
-    from lance_dataset.dataset import LanceDataset
+from lance_dataset.threads.streams import stream
 
 __all__ = ["live_rows"]
 
-#: Files up to this size are loaded whole: mapping them, or asking for their parts, would take longer.
+#: Size in bytes up to which files are loaded completely; mapping them, or reading parts of them, would take longer.
 _SMALL_FILE = 4 << 20
-#: Most rows that are read from such files at a time.
+#: Maximum number of rows that are read from such files at a time.
 _TOGETHER_ROWS = 1 << 16
-#: Groups of fragments to read ahead where each waits for another machine; elsewhere more only compete with encoding.
+#: Number of groups of remote fragments to read ahead. Local ones would only compete with encoding.
 _REMOTE_AHEAD = 16
 
 
 def live_rows(
-    dataset: LanceDataset, fragments: Sequence[FragmentReader], batch_size: int | None
+    snapshot: Snapshot, fragments: Sequence[FragmentReader], batch_size: int | None
 ) -> Iterator[pa.RecordBatch]:
-    """Batches of the live rows of fragments, over the storage types of the table's schema, blobs as their values.
+    """Read the live rows of fragments in batches of the table's storage types. Blobs are read as their values.
 
-    Files are closed when they are read; a few fragments are read ahead.
+    Files are closed after reading. A few fragments are read ahead.
 
     Parameters
     ----------
-    dataset
-        The version.
+    snapshot
+        Version that the fragments belong to.
     fragments
-        Its fragments to read, in this order.
+        Fragments to read, in this order.
     batch_size
-        Most rows of a batch, None for as many as are quickest.
+        Maximum number of rows in a batch; None for the fastest size.
     """
-    manifest = dataset._manifest
+    manifest = snapshot.manifest
     has_blobs = any(is_blob(node) for node in manifest.schema.walk())
     for whole, run in _runs(fragments, lambda reader: not has_blobs and _is_small(reader.fragment)):
         if whole:
-            place = (dataset._store, dataset._root, manifest.base_paths, dataset._storage_options, dataset._session)
+            place = snapshot.location
             most_rows = min(batch_size or _TOGETHER_ROWS, _TOGETHER_ROWS)
-            read = partial(_loaded, LoadedFiles(*place), manifest, most_rows)
+            files = LoadedFiles(place.store, place.root, manifest.base_paths, place.storage_options, place.session)
+            read = partial(_loaded, files, manifest, most_rows)
             ahead = _REMOTE_AHEAD if run[0].is_remote else 1
             for batches in stream(read, _groups(run, most_rows), ahead=ahead):
                 yield from batches
         else:
-            yield from _scanned(dataset, run, batch_size or DEFAULT_BATCH_SIZE)
+            yield from _scanned(snapshot, run, batch_size or DEFAULT_BATCH_SIZE)
 
 
 def _runs(
     fragments: Sequence[FragmentReader], test: Callable[[FragmentReader], bool]
 ) -> Iterator[tuple[bool, list[FragmentReader]]]:
-    """The fragments in runs that all pass a test, or all fail it."""
+    """Split the fragments into runs that all pass a test, or all fail it."""
     run: list[FragmentReader] = []
     passed = False
     for reader in fragments:
@@ -94,7 +93,7 @@ def _is_small(fragment: Fragment) -> bool:
 
 
 def _groups(fragments: Sequence[FragmentReader], most_rows: int) -> Iterator[list[Fragment]]:
-    """Fragments next to each other that are read together, as their files hold the same columns."""
+    """Yield groups of neighbouring fragments that are read together because their files hold the same columns."""
     group: list[Fragment] = []
     layout: object = None
     for fragment in (reader.fragment for reader in fragments):
@@ -112,10 +111,10 @@ def _groups(fragments: Sequence[FragmentReader], most_rows: int) -> Iterator[lis
 
 
 def _loaded(files: LoadedFiles, manifest: Manifest, most_rows: int, group: Sequence[Fragment]) -> list[pa.RecordBatch]:
-    """The live rows of fragments that are read together, in batches."""
+    """Read the live rows of a group of fragments in batches."""
     if len(group) > 1:
         joined = JoinedFiles(files, group)
-        with suppress(CorruptFileError):  # which is found again below, and its place is known there
+        with suppress(CorruptFileError):  # found again below, where the fragment is known
             whole = joined.join()
             if whole is not None:
                 live = _live_rows(files, group)
@@ -129,7 +128,7 @@ def _loaded(files: LoadedFiles, manifest: Manifest, most_rows: int, group: Seque
 
 
 def _live_rows(files: LoadedFiles, group: Sequence[Fragment]) -> NDArray[np.int64] | None:
-    """Live rows of fragments one after the other; None for all."""
+    """Return the offsets of the live rows in the concatenation of fragments; None if all rows are live."""
     if all(fragment.deletion_file is None for fragment in group):
         return None
     found, before = [], 0
@@ -143,7 +142,7 @@ def _live_rows(files: LoadedFiles, group: Sequence[Fragment]) -> NDArray[np.int6
 def _read(
     reader: FragmentReader, manifest: Manifest, most_rows: int, live: NDArray[np.int64] | None
 ) -> Iterator[pa.RecordBatch]:
-    """Some rows of a fragment, None for all of them, in batches."""
+    """Read the live rows of a fragment in batches; `live` is None if all rows are live."""
     columns = [(reader.column(field), field.name) for field in manifest.schema.fields]
     schema = manifest.schema.storage_arrow
 
@@ -159,18 +158,17 @@ def _read(
         yield from bisected(batch, start, min(start + most_rows, reader.physical_rows))
 
 
-# -- others ----------------------------------------------------------------------------------------------------------
+# -- other files -----------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class _Numbered:
-    """A fragment for a scan."""
+    """Fragment of a scan request."""
 
     fragment_id: int
 
 
-def _scanned(dataset: LanceDataset, fragments: Sequence[FragmentReader], batch_size: int) -> Iterator[pa.RecordBatch]:
+def _scanned(snapshot: Snapshot, fragments: Sequence[FragmentReader], batch_size: int) -> Iterator[pa.RecordBatch]:
     scanned = [_Numbered(reader.fragment.id) for reader in fragments]
     scan = {"batch_size": batch_size, "blob_handling": "all_binary", "fragments": scanned}
-    request = resolve_request(dataset._reader, dataset._scanned_schema, scan)
-    yield from LanceScanner(dataset._reader, request).to_batches()
+    yield from scan_batches(snapshot.reader, resolve_request(snapshot, scan))

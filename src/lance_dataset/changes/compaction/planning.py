@@ -1,4 +1,4 @@
-"""Which fragments to write anew together."""
+"""Choice of the fragments to rewrite together."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from dataclasses import dataclass, replace
 
 from lance_dataset.errors import UnsupportedError
 from lance_dataset.index.remap import indices_to_remap
-from lance_dataset.query.fragment_reader import FragmentReader
-from lance_dataset.query.table_reader import TableReader
-from lance_dataset.schema import Schema
+from lance_dataset.read.fragment_reader import FragmentReader
+from lance_dataset.read.table_reader import TableReader
 from lance_dataset.table.checks import is_mixture
 from lance_dataset.table.fragment import LEGACY_VERSION
 from lance_dataset.table.indices.coverage import check_coverage, covering_indices
 from lance_dataset.table.indices.system import with_current_coverage
 from lance_dataset.table.manifest import Manifest
+from lance_dataset.types.schema import Schema
 
 __all__ = ["Limits", "Plan", "Task", "plan_compaction"]
 
@@ -24,18 +24,18 @@ _NULLS_IN_LEGACY = frozenset({"null", "string", "large_string", "binary", "large
 
 @dataclass(frozen=True)
 class Limits:
-    """What to compact.
+    """Limits on the fragments to compact.
 
     Attributes
     ----------
     target_rows
         Fragments with fewer physical rows are joined with their neighbours.
     max_deleted
-        A fragment of which a larger fraction is deleted is written anew; None to leave deletions alone.
+        A fragment with a larger fraction of deleted rows is rewritten; None to keep deletions.
     max_fragments, max_rows, max_bytes
-        Most fragments, live rows and bytes of data files to read in all; None for any number.
+        Maximum number of fragments, live rows and bytes of data files to read in total; None for no limit.
     excluded
-        Ids of fragments to leave alone, and not to join others across.
+        Ids of fragments that are kept. Fragments on both sides of them are not joined.
     """
 
     target_rows: int
@@ -48,7 +48,7 @@ class Limits:
 
 @dataclass(frozen=True)
 class Task:
-    """Neighbouring fragments that are written anew together.
+    """Neighbouring fragments that are rewritten together.
 
     Attributes
     ----------
@@ -57,7 +57,7 @@ class Task:
     fragments
         Their readers.
     num_rows
-        Live rows.
+        Number of live rows.
     """
 
     positions: tuple[int, ...]
@@ -65,27 +65,27 @@ class Task:
 
     @property
     def num_rows(self) -> int:
-        """Live rows of all fragments."""
+        """Number of live rows in all fragments."""
         return sum(fragment.num_rows for fragment in self.fragments)
 
     @property
     def num_bytes(self) -> int:
-        """Size of the data files."""
+        """Size of the data files in bytes."""
         return sum(reader.num_bytes for reader in self.fragments)
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What a compaction does.
+    """Plan of a compaction.
 
     Attributes
     ----------
     tasks
-        Which fragments become which.
+        Groups of fragments to rewrite.
     version
         File version of the new fragments.
     storage_version
-        Storage version that the table gets, None if it keeps its own.
+        Storage version that the table gets; None if it keeps its own.
     """
 
     tasks: tuple[Task, ...]
@@ -94,30 +94,30 @@ class Plan:
 
 
 def plan_compaction(reader: TableReader, limits: Limits, version: str | None, *, deferred: bool = False) -> Plan:
-    """Choose fragments.
+    """Choose the fragments to compact.
 
     Parameters
     ----------
     reader
-        The version to compact.
+        Reader of the version to compact.
     limits
-        What to choose.
+        Limits on the fragments.
     version
-        File version of the new fragments, None for that of the table. If it is one of 2.x and the table has files of
-        0.1, which do not mix, all fragments are chosen, and the table gets that version.
+        File version of the new fragments; None for that of the table. Files of 0.1 and 2.x cannot be mixed. If this is
+        2.x and the table has files of 0.1, all fragments are chosen, and the table gets this version.
     deferred
-        Whether indices of row addresses stay as they are, and a fragment-reuse index tells where rows are.
+        True if indices keep their old row addresses, and a fragment-reuse index maps these to the new ones.
 
     Raises
     ------
     UnsupportedError
-        An index covers a chosen fragment and cannot follow its rows, 0.1 cannot hold the data, or files of 0.1 and 2.x
-        would be mixed.
+        An index covers a chosen fragment and cannot follow its rows, files of 0.1 cannot hold the data, or files of 0.1
+        and 2.x would be mixed.
     """
     manifest = reader.manifest
     if manifest.blob_dataset_version:
         raise UnsupportedError(
-            "the dataset keeps blobs in a separate one, as releases around 0.20 did; it cannot be compacted"
+            "the dataset keeps its blobs in a separate dataset, like releases around 0.20; it cannot be compacted"
         )
     version = version or manifest.storage_version
     present = manifest.fragment_list.columns.storage_versions
@@ -148,13 +148,13 @@ def _check_upgrade(manifest: Manifest, version: str, limits: Limits) -> None:
     partial = (limits.max_fragments, limits.max_rows, limits.max_bytes)
     if limits.excluded or any(limit is not None for limit in partial):
         raise UnsupportedError(
-            f"from storage version 0.1 to {version} all fragments have to be written at once, as the versions do not "
-            "mix: leave out excluded_fragment_ids and the limits on the source"
+            f"from storage version 0.1 to {version} all fragments must be rewritten together, because the versions "
+            "cannot be mixed: leave out excluded_fragment_ids and the limits on the source"
         )
 
 
 def _check_missing(schema: Schema, tasks: Sequence[Task]) -> None:
-    """Refuse to write nulls out that legacy files cannot hold: those of a column that a fragment does not have."""
+    """Raise UnsupportedError if a fragment lacks a column whose nulls legacy files cannot hold."""
     needed = [node for node in schema.walk() if node.logical_type not in _NULLS_IN_LEGACY]
     for reader in (reader for task in tasks for reader in task.fragments):
         held = {field_id for file in reader.fragment.files for field_id, _ in file.columns}
@@ -167,7 +167,7 @@ def _check_missing(schema: Schema, tasks: Sequence[Task]) -> None:
 
 
 def _tasks(reader: TableReader, manifest: Manifest, limits: Limits, *, everything: bool) -> Iterator[Task]:
-    """Runs of neighbouring candidates that the same indices cover, cut to the target size."""
+    """Yield runs of neighbouring candidates that the same indices cover, cut to the target size."""
     run: list[tuple[int, FragmentReader]] = []
     worth_it = False
     indices: frozenset[int] | None = None
@@ -194,7 +194,7 @@ def _has_deletions_to_drop(fragment: FragmentReader, limits: Limits) -> bool:
 
 
 def _cut(run: Sequence[tuple[int, FragmentReader]], limits: Limits) -> Iterator[Task]:
-    """Tasks of at least the target number of live rows each, the rest with the last."""
+    """Yield tasks with at least the target number of live rows each; the last one takes the rest."""
     left = sum(fragment.num_rows for _, fragment in run)
     part: list[tuple[int, FragmentReader]] = []
     rows = 0
@@ -214,7 +214,7 @@ def _task(part: Sequence[tuple[int, FragmentReader]]) -> Task:
 
 
 def _limited(tasks: Sequence[Task], limits: Limits) -> tuple[Task, ...]:
-    """The first tasks that together stay within the limits on the source."""
+    """Return the first tasks that together stay within the limits on the source."""
     kept: list[Task] = []
     fragments = rows = size = 0
     for task in tasks:

@@ -1,11 +1,10 @@
-"""Writing the new fragments of a task; nothing refers to them yet."""
+"""Writing the new fragments of a task, which nothing refers to yet."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from operator import attrgetter
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -14,11 +13,19 @@ from lance_dataset.changes.compaction.live_rows import live_rows
 from lance_dataset.changes.compaction.page_copy import copy_pages, why_not_copied
 from lance_dataset.changes.compaction.planning import Task
 from lance_dataset.changes.compaction.settings import CompactionSettings
+from lance_dataset.changes.write.fragment_files import (
+    WriteOptions,
+    new_data_file,
+    write_fragment_files,
+    written_fragment,
+)
 from lance_dataset.errors import CorruptFileError, UnsupportedError
 from lance_dataset.file.blob_fields import check_table_blobs
 from lance_dataset.file.families import family_of
 from lance_dataset.index.remap import indices_to_remap
-from lance_dataset.query.fragment_reader import FragmentReader
+from lance_dataset.read.fragment_reader import FragmentReader
+from lance_dataset.read.snapshot import Snapshot
+from lance_dataset.records.defaults import DEFAULT_MAX_BYTES_PER_FILE
 from lance_dataset.table.commit.leftovers import ChangeFiles, data_files_of
 from lance_dataset.table.fragment import Fragment
 from lance_dataset.table.lineage.row_ids import RowIds
@@ -27,33 +34,23 @@ from lance_dataset.table.manifest import Manifest
 from lance_dataset.table.old_tables.legacy_dictionaries import check_dictionaries_kept
 from lance_dataset.table.operations import RewriteGroup
 from lance_dataset.table.roaring import encode_bitmap, encode_treemap
-from lance_dataset.writer import (
-    DEFAULT_MAX_BYTES_PER_FILE,
-    WriteOptions,
-    new_data_file,
-    write_fragment_files,
-    written_fragment,
-)
-
-if TYPE_CHECKING:
-    from lance_dataset.dataset import LanceDataset
 
 __all__ = ["Rewritten", "rewrite_task"]
 
 
 @dataclass(frozen=True)
 class Rewritten:
-    """What a task made.
+    """Result of a task.
 
     Attributes
     ----------
     read_version
-        The version that the old fragments are of.
+        Version that the old fragments belong to.
     group
-        The old fragments and the new ones, which have no ids yet.
+        The old fragments, and the new ones, which do not have ids yet.
     surviving
-        Addresses of the rows that were written, in form of a serialized 64-bit roaring bitmap; None where no index
-        needs to know them.
+        Old addresses of the rows that were written, as a serialized 64-bit roaring bitmap; None if indices do not need
+        them.
     """
 
     read_version: int
@@ -61,24 +58,24 @@ class Rewritten:
     surviving: bytes | None = None
 
 
-def rewrite_task(dataset: LanceDataset, task: Task, version: str, settings: CompactionSettings) -> Rewritten:
-    """Write the live rows of the fragments of a task into new ones.
+def rewrite_task(snapshot: Snapshot, task: Task, version: str, settings: CompactionSettings) -> Rewritten:
+    """Write the live rows of a task's fragments to new fragments. If that fails, all new files are removed.
 
     Parameters
     ----------
-    dataset
-        The version that the fragments are of.
+    snapshot
+        Version that the fragments belong to.
     task
         The fragments.
     version
         File version of the new fragments.
     settings
-        How to write.
+        Options of the compaction.
 
     Returns
     -------
     Rewritten
-        If anything fails, all files are removed again.
+        The old fragments and the new ones.
 
     Raises
     ------
@@ -87,14 +84,14 @@ def rewrite_task(dataset: LanceDataset, task: Task, version: str, settings: Comp
     CorruptFileError
         The fragments do not have the rows that they should have.
     """
-    manifest = dataset._manifest
+    manifest = snapshot.manifest
     family_of(version).check_schema(manifest.schema, version)
     check_table_blobs(manifest.schema, version)
     old = tuple(replace(reader.fragment, physical_rows=reader.physical_rows) for reader in task.fragments)
     written: list[Fragment] = []
     try:
         if task.num_rows:
-            written += _written(dataset, task, version, settings)
+            written += _written(snapshot, task, version, settings)
         rows = sum(fragment.physical_rows for fragment in written)
         if rows != task.num_rows:
             raise _wrong_rows(task)
@@ -102,32 +99,32 @@ def rewrite_task(dataset: LanceDataset, task: Task, version: str, settings: Comp
         surviving = _surviving(task) if _moves_matter(manifest, settings) else None
         return Rewritten(manifest.version, RewriteGroup(old, new), surviving)
     except BaseException:
-        ChangeFiles(dataset._store, dataset._root, data_files_of(written)).remove()
+        ChangeFiles(snapshot.store, snapshot.root, data_files_of(written)).remove()
         raise
 
 
 def _moves_matter(manifest: Manifest, settings: CompactionSettings) -> bool:
-    """Whether somebody will ask which rows went where."""
+    """Return True if an index needs to know the new addresses of rows."""
     if manifest.uses_stable_row_ids:
         return bool(indices_to_remap(manifest))
     return settings.defer_index_remap or bool(manifest.index_section)
 
 
-def _written(dataset: LanceDataset, task: Task, version: str, settings: CompactionSettings) -> list[Fragment]:
+def _written(snapshot: Snapshot, task: Task, version: str, settings: CompactionSettings) -> list[Fragment]:
     if settings.copies_pages:
-        reason = why_not_copied(task.fragments, dataset._manifest.schema, version)
+        reason = why_not_copied(task.fragments, snapshot.manifest.schema, version)
         if reason is None:
-            return _copied(dataset, task, version, settings)
+            return _copied(snapshot, task, version, settings)
         if settings.must_copy_pages:
-            raise UnsupportedError(f"binary copy is not supported: {reason}; another compaction_mode encodes anew")
-    return _encoded(dataset, task, version, settings)
+            raise UnsupportedError(f"binary copy is not supported: {reason}; use another compaction_mode to re-encode")
+    return _encoded(snapshot, task, version, settings)
 
 
-# -- encoding anew ---------------------------------------------------------------------------------------------------
+# -- re-encoding -----------------------------------------------------------------------------------------------------
 
 
-def _encoded(dataset: LanceDataset, task: Task, version: str, settings: CompactionSettings) -> list[Fragment]:
-    store, root, schema = dataset._store, dataset._root, dataset._manifest.schema
+def _encoded(snapshot: Snapshot, task: Task, version: str, settings: CompactionSettings) -> list[Fragment]:
+    store, root, schema = snapshot.store, snapshot.root, snapshot.manifest.schema
     sizes = _part_sizes(task.num_rows, settings.target_rows_per_fragment)
     writing = WriteOptions(
         version,
@@ -135,7 +132,7 @@ def _encoded(dataset: LanceDataset, task: Task, version: str, settings: Compacti
         max_bytes_per_file=max(1, settings.max_bytes_per_file or DEFAULT_MAX_BYTES_PER_FILE),
         max_rows_per_group=max(1, settings.max_rows_per_group),
     )
-    batches = live_rows(dataset, task.fragments, max(1, settings.batch_size) if settings.batch_size else None)
+    batches = live_rows(snapshot, task.fragments, max(1, settings.batch_size) if settings.batch_size else None)
     written: list[Fragment] = []
     try:
         for part in _parts(batches, sizes):
@@ -151,14 +148,14 @@ def _encoded(dataset: LanceDataset, task: Task, version: str, settings: Compacti
 
 
 def _part_sizes(rows: int, target_rows: int) -> list[int]:
-    """Rows of each new fragment: even parts, as many as can have the target."""
+    """Return the number of rows of each new fragment: as many even parts as reach the target."""
     parts = max(1, rows // target_rows) if target_rows else 1
     size, larger = divmod(rows, parts)
     return [size + 1] * larger + [size] * (parts - larger)
 
 
 def _parts(batches: Iterator[pa.RecordBatch], sizes: Sequence[int]) -> Iterator[Iterator[pa.RecordBatch]]:
-    """The stream cut into streams of so many rows, each to be used up before the next."""
+    """Cut a stream into streams of the given numbers of rows. Each must be consumed before the next one."""
     left: list[pa.RecordBatch] = []
 
     def part(size: int) -> Iterator[pa.RecordBatch]:
@@ -176,7 +173,7 @@ def _parts(batches: Iterator[pa.RecordBatch], sizes: Sequence[int]) -> Iterator[
 
 
 def _wrong_rows(task: Task) -> CorruptFileError:
-    """A last look before rows are replaced: as many have to be written as there are."""
+    """Return the error for a task that read or wrote another number of rows than its fragments have."""
     return CorruptFileError(
         f"fragments {[each.fragment.id for each in task.fragments]} should have {task.num_rows} rows, but another "
         "number was read; the dataset is left as it is"
@@ -186,8 +183,8 @@ def _wrong_rows(task: Task) -> CorruptFileError:
 # -- copying pages ---------------------------------------------------------------------------------------------------
 
 
-def _copied(dataset: LanceDataset, task: Task, version: str, settings: CompactionSettings) -> list[Fragment]:
-    store, root, schema = dataset._store, dataset._root, dataset._manifest.schema
+def _copied(snapshot: Snapshot, task: Task, version: str, settings: CompactionSettings) -> list[Fragment]:
+    store, root, schema = snapshot.store, snapshot.root, snapshot.manifest.schema
     written: list[Fragment] = []
     try:
         for run in _whole_parts(task.fragments, settings):
@@ -202,7 +199,7 @@ def _copied(dataset: LanceDataset, task: Task, version: str, settings: Compactio
 
 
 def _whole_parts(fragments: Sequence[FragmentReader], settings: CompactionSettings) -> Iterator[list[FragmentReader]]:
-    """Runs of fragments with the target number of rows or a little more, none of them cut."""
+    """Yield runs of whole fragments that just reach the target number of rows."""
     run: list[FragmentReader] = []
     for reader in fragments:
         large = sum(each.num_bytes for each in run) >= (settings.max_bytes_per_file or DEFAULT_MAX_BYTES_PER_FILE)
@@ -213,11 +210,11 @@ def _whole_parts(fragments: Sequence[FragmentReader], settings: CompactionSettin
     yield run
 
 
-# -- what rows carry along -------------------------------------------------------------------------------------------
+# -- row ids and row versions ----------------------------------------------------------------------------------------
 
 
 def _with_lineage(task: Task, written: Sequence[Fragment], manifest: Manifest) -> tuple[Fragment, ...]:
-    """The new fragments with the row ids and versions that their rows had."""
+    """Give the new fragments the row ids and versions that their rows had."""
     if not manifest.uses_stable_row_ids:
         return tuple(written)
     ids = RowIds.concatenated(_row_ids(reader).without(reader.deletions) for reader in task.fragments)
@@ -248,7 +245,7 @@ def _row_ids(reader: FragmentReader) -> RowIds:
 
 
 def _surviving(task: Task) -> bytes:
-    """Addresses of the live rows."""
+    """Encode the addresses of the live rows."""
     bitmaps = {}
     for reader in task.fragments:
         live = reader.live_rows(0, reader.physical_rows)

@@ -1,91 +1,79 @@
-"""A compaction as a whole: planned, executed and committed by one process."""
+"""Compactions that one process plans, executes and commits."""
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING
-
 from lance_dataset.changes.compaction.committing import check_deferral, commit_rewritten
-from lance_dataset.changes.compaction.planning import Plan, Task, plan_compaction
+from lance_dataset.changes.compaction.planning import Plan, plan_compaction
 from lance_dataset.changes.compaction.rewriting import Rewritten, rewrite_task
 from lance_dataset.changes.compaction.settings import CompactionSettings
+from lance_dataset.read.snapshot import Snapshot
 from lance_dataset.table.commit.leftovers import ChangeFiles, data_files_of
 from lance_dataset.table.flags import check_writable
-
-if TYPE_CHECKING:
-    from lance_dataset.dataset import LanceDataset
+from lance_dataset.threads.pools import job_pool
+from lance_dataset.threads.waiting import map_waiting
 
 __all__ = ["compact", "planned"]
 
 
-def planned(dataset: LanceDataset, settings: CompactionSettings) -> Plan:
-    """What is to be compacted of the version that a handle shows.
+def planned(snapshot: Snapshot, settings: CompactionSettings) -> Plan:
+    """Choose the fragments of a snapshot to compact.
 
     Raises
     ------
     UnsupportedError
-        The dataset cannot be compacted like that.
+        The table cannot be compacted with these settings.
     """
-    manifest = dataset._manifest
+    manifest = snapshot.manifest
     check_writable(manifest.writer_flags, manifest.path)
     check_deferral(manifest, settings.defer_index_remap)
     return plan_compaction(
-        dataset._reader, settings.limits, settings.data_storage_version, deferred=settings.defer_index_remap
+        snapshot.reader, settings.limits, settings.data_storage_version, deferred=settings.defer_index_remap
     )
 
 
-def compact(dataset: LanceDataset, settings: CompactionSettings) -> list[Rewritten]:
-    """Compact a dataset; the handle moves to the new version.
+def compact(snapshot: Snapshot, settings: CompactionSettings) -> tuple[Snapshot, list[Rewritten]]:
+    """Compact a table in one commit. If that fails, all new files are removed.
 
     Returns
     -------
-    list of Rewritten
-        What the tasks made; nothing, and no commit, if nothing needs to be done. If anything fails, all files are
-        removed again.
+    snapshot : Snapshot
+        The new version, or the same one if there is nothing to compact.
+    rewritten : list of Rewritten
+        Results of the tasks.
 
     Raises
     ------
     UnsupportedError
-        The dataset cannot be compacted like that.
+        The table cannot be compacted with these settings.
     CommitConflictError
-        Others changed the same fragments or their columns meanwhile.
+        Other writers changed the same fragments or their columns in the meantime.
     """
-    plan = planned(dataset, settings)
+    plan = planned(snapshot, settings)
     if not plan.tasks and plan.storage_version is None:
-        return []
+        return snapshot, []
     rewritten: list[Rewritten] = []
     try:
-        _execute(dataset, plan, settings, rewritten)
+        _execute(snapshot, plan, settings, rewritten)
         made = commit_rewritten(
-            dataset, rewritten, deferred=settings.defer_index_remap, storage_version=plan.storage_version
+            snapshot, rewritten, deferred=settings.defer_index_remap, storage_version=plan.storage_version
         )
     except BaseException:
         written = data_files_of(fragment for each in rewritten for fragment in each.group.new_fragments)
-        ChangeFiles(dataset._store, dataset._root, written).remove_unless_committed(dataset._manifest.version)
+        ChangeFiles(snapshot.store, snapshot.root, written).remove_unless_committed(snapshot.manifest.version)
         raise
-    dataset._show(made)
-    return rewritten
+    return made, rewritten
 
 
-def _execute(dataset: LanceDataset, plan: Plan, settings: CompactionSettings, rewritten: list[Rewritten]) -> None:
-    """Execute all tasks; what they made is added to the list in their order, also if one fails."""
-    handle = dataset._snapshot()
+def _execute(snapshot: Snapshot, plan: Plan, settings: CompactionSettings, rewritten: list[Rewritten]) -> None:
+    """Execute all tasks, and append their results to the list in order, even if one of them fails."""
+    done: dict[int, Rewritten] = {}
 
-    def execute(task: Task) -> Rewritten:
-        return rewrite_task(handle, task, plan.version, settings)
+    def execute(number: int) -> None:
+        done[number] = rewrite_task(snapshot, plan.tasks[number], plan.version, settings)
 
-    workers = min(settings.num_threads or 1, len(plan.tasks))
-    if workers < 2:
-        rewritten.extend(map(execute, plan.tasks))
-        return
-    failed: BaseException | None = None
-    with ThreadPoolExecutor(workers, thread_name_prefix="lance-compact") as pool:
-        futures = [pool.submit(execute, task) for task in plan.tasks]
-        for future in futures:
-            try:
-                if failed is None or not future.cancel():
-                    rewritten.append(future.result())
-            except BaseException as error:
-                failed = failed or error
-    if failed is not None:
-        raise failed
+    try:
+        map_waiting(
+            execute, range(len(plan.tasks)), workers=settings.num_threads or 1, stop_at_error=True, pool=job_pool
+        )
+    finally:
+        rewritten.extend(done[number] for number in sorted(done))

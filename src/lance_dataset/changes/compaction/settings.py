@@ -1,4 +1,4 @@
-"""Options of a compaction: from keywords, from the config of a dataset, and as they travel with plans and tasks."""
+"""Options of a compaction, from keywords, from the config of a table, or from the JSON of plans and tasks."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from lance_dataset.arguments import checked_integer
 from lance_dataset.changes.compaction.planning import Limits
 from lance_dataset.errors import InvalidInputError
 from lance_dataset.file.versions import resolve_version
-from lance_dataset.io.truth import strict_truth
+from lance_dataset.io.option_values import strict_bool
 
 __all__ = ["BINARY_COPY_MODES", "CompactionSettings"]
 
@@ -20,25 +20,25 @@ _CONFIG = "lance.compaction."
 _REENCODE, _TRY, _FORCE = "reencode", "try_binary_copy", "force_binary_copy"
 _MODES = {_REENCODE: "Reencode", _TRY: "TryBinaryCopy", _FORCE: "ForceBinaryCopy"}
 _MODE_NAMES = {stored: name for name, stored in _MODES.items()}
-#: Modes in which pages are copied as they are where that is possible.
+#: Modes in which pages are copied without decoding if that is possible.
 BINARY_COPY_MODES = frozenset({_TRY, _FORCE})
-#: What other releases note with options, at the values that stand for what is done here.
+#: Options that other releases store in plans, with the values that describe this implementation.
 _NOTED = {"index_remap_mode": "Direct", "max_overlays_per_fragment": 10}
 
 
 @dataclass(frozen=True)
 class CompactionSettings:
-    """Checked options; see `DatasetOptimizer.compact_files` for what they mean.
+    """Checked options; see `DatasetOptimizer.compact_files` for their meaning.
 
     Attributes
     ----------
     compaction_mode
         One of ``reencode``, ``try_binary_copy``, ``force_binary_copy``; None for the first.
     data_storage_version
-        File version of new fragments, None for that of the table.
+        File version of new fragments; None for that of the table.
     has_eager_remappable_index
-        Of a table with stable row ids, whether some index holds addresses all the same and is made anew when rows move;
-        None for other tables. No option: it is noted in plans.
+        True if a table with stable row ids has an index that holds addresses nevertheless, and must be rebuilt when
+        rows move. None for tables without stable row ids. This is not an option; it is stored in plans.
     """
 
     target_rows_per_fragment: int = 1024 * 1024
@@ -61,14 +61,14 @@ class CompactionSettings:
 
     @classmethod
     def of(cls, given: Mapping[str, Any], config: Mapping[str, str] | None = None) -> CompactionSettings:
-        """Settings from options by name; None counts as not given.
+        """Make settings from options by name; an option that is None counts as missing.
 
         Parameters
         ----------
         given
             The options.
         config
-            Config of the dataset, for options that are not given.
+            Config of the table, which supplies missing options.
 
         Raises
         ------
@@ -84,15 +84,15 @@ class CompactionSettings:
 
     @classmethod
     def from_json(cls, value: Any, what: str) -> CompactionSettings:
-        """Settings as they travel with plans and tasks; what is not known here is left out.
+        """Read settings from the JSON of a plan or a task; unknown options are ignored.
 
         Raises
         ------
         InvalidInputError
-            They are none.
+            `value` is not valid settings.
         """
         if not isinstance(value, Mapping):
-            raise InvalidInputError(f"Could not load {what} due to error: 'options' is no object")
+            raise InvalidInputError(f"Could not load {what} due to error: 'options' is not an object")
         known = {name: value[name] for name in _CHECKS if value.get(name) is not None}
         mode = known.pop("compaction_mode", None)
         if mode is not None and mode not in list(_MODE_NAMES):  # a list, as it may be of any type
@@ -108,7 +108,7 @@ class CompactionSettings:
         return settings if mode is None else replace(settings, compaction_mode=_MODE_NAMES[mode])
 
     def to_json(self) -> dict[str, Any]:
-        """What `from_json` reads, by this package and the reference."""
+        """Return the JSON value that `from_json` and the reference read."""
         values = asdict(self)
         values |= {
             "compaction_mode": None if self.compaction_mode is None else _MODES[self.compaction_mode],
@@ -121,22 +121,22 @@ class CompactionSettings:
 
     @property
     def copies_pages(self) -> bool:
-        """Whether pages are to be copied as they are where that is possible."""
+        """True if pages are copied without decoding whenever that is possible."""
         return self.compaction_mode in BINARY_COPY_MODES
 
     @property
     def must_copy_pages(self) -> bool:
-        """Whether there is nothing else to be done."""
+        """True if re-encoding is not allowed."""
         return self.compaction_mode == _FORCE
 
     @property
     def copied_at_once(self) -> int:
-        """Most bytes of pages to hold while copying."""
+        """Maximum number of bytes of pages to hold in memory while copying."""
         return self.binary_copy_read_batch_bytes or 16 << 20
 
     @property
     def limits(self) -> Limits:
-        """What to choose."""
+        """Limits on the fragments to compact."""
         materialize = self.materialize_deletions and self.materialize_deletions_threshold < 1
         return Limits(
             target_rows=self.target_rows_per_fragment,
@@ -215,7 +215,7 @@ _CHECKS: Mapping[str, Callable[[str, Any], Any]] = {
 
 
 def _spelled(text: str) -> bool:
-    truth = strict_truth(text.lower())
+    truth = strict_bool(text.lower())
     if truth is None:
         raise ValueError(text)
     return truth
@@ -230,7 +230,7 @@ _NOT_CONFIGURABLE = frozenset(
 
 
 def _configured(config: Mapping[str, str]) -> dict[str, Any]:
-    """Options from the config of a dataset."""
+    """Read options from the config of a table."""
     found = {}
     for name, check in _CHECKS.items():
         text = config.get(_CONFIG + name)
@@ -239,5 +239,7 @@ def _configured(config: Mapping[str, str]) -> dict[str, Any]:
         try:
             found[name] = _READERS[check](text)
         except ValueError as error:
-            raise InvalidInputError(f"the dataset's config {_CONFIG + name} is {text!r}, which is no value") from error
+            raise InvalidInputError(
+                f"the dataset's config {_CONFIG + name} is {text!r}, which is not a valid value"
+            ) from error
     return found

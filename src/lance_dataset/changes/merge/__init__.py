@@ -1,1 +1,1 @@
-"""Merging a source into a table by key: `merge_insert`."""
+"""Merges of a source into a table by key: `merge_insert`."""

@@ -1,4 +1,4 @@
-"""What a merge does with the rows that it finds in both tables, in its source only, and in its target only."""
+"""Clauses of a merge, for rows in both tables, in the source only, and in the target only."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import enum
 from dataclasses import dataclass
 
 from lance_dataset.errors import FieldNotFoundError, InvalidInputError, UnsupportedError, nearest_name_hint
-from lance_dataset.schema import Schema
+from lance_dataset.types.schema import Schema
 
 __all__ = ["MergeClauses", "WhenMatched", "WriteMode", "key_columns", "primary_key"]
 
 
 class WhenMatched(enum.Enum):
-    """What becomes of target rows that have a source row."""
+    """Action on target rows that match a source row."""
 
     NOTHING = "DoNothing"
     UPDATE = "UpdateAll"
@@ -21,7 +21,7 @@ class WhenMatched(enum.Enum):
 
 
 class WriteMode(enum.Enum):
-    """How changed rows are stored: moved to new fragments, or in place with new files for some columns."""
+    """Storage of changed rows: moved to new fragments, or kept in place with new files for some columns."""
 
     AUTO = "auto"
     ROWS = "rewrite_rows"
@@ -30,24 +30,24 @@ class WriteMode(enum.Enum):
 
 @dataclass(frozen=True)
 class MergeClauses:
-    """What a merge does.
+    """Clauses of a merge.
 
     Attributes
     ----------
     on
         Key columns, as the table spells them.
     matched
-        What becomes of target rows that have a source row.
+        Action on target rows that match a source row.
     condition
-        SQL over ``source.`` and ``target.`` columns: only where it is true is a matched row updated. None for always.
+        SQL over ``source.`` and ``target.`` columns; a matched row is updated only if it is true. None for always.
     inserts
-        Whether source rows without a target row are inserted.
+        True if source rows without a target row are inserted.
     deletes_rest
-        Whether target rows without a source row are deleted.
+        True if target rows without a source row are deleted.
     rest_condition
-        SQL over the columns of the table that says which of them; None for all.
+        SQL over the columns of the table that selects the target rows to delete; None for all.
     write_mode
-        How changed rows are stored.
+        Storage of changed rows.
     """
 
     on: tuple[str, ...]
@@ -60,17 +60,17 @@ class MergeClauses:
 
     @property
     def writes_source(self) -> bool:
-        """Whether values of the source get into the table."""
+        """True if values of the source are written to the table."""
         return self.inserts or self.matched is WhenMatched.UPDATE
 
     @property
     def updates_only(self) -> bool:
-        """Whether no row comes or goes."""
+        """True if the merge neither inserts nor deletes rows."""
         return self.matched is WhenMatched.UPDATE and not self.inserts and not self.deletes_rest
 
     @property
     def summary(self) -> str:
-        """The clauses on one line."""
+        """Clauses on one line."""
         matched = self.matched.value if self.condition is None else f"UpdateIf({self.condition})"
         rest = "Keep"
         if self.deletes_rest:
@@ -90,16 +90,16 @@ class MergeClauses:
 
 
 def key_columns(schema: Schema, on: list[str]) -> tuple[str, ...]:
-    """The key columns that a user names, as the table spells them; those of the primary key if there are none.
+    """Return the key columns as the table spells them; by default those of the primary key.
 
     Raises
     ------
     InvalidInputError
-        No names, and the table has no primary key.
+        `on` is empty, and the table does not have a primary key.
     FieldNotFoundError
-        There is no such column.
+        A column does not exist.
     UnsupportedError
-        A field inside of a struct.
+        A key is a field inside a struct.
     """
     if not on:
         names = primary_key(schema)
@@ -118,14 +118,15 @@ def _key_column(schema: Schema, name: str) -> str:
         return found
     if name.split(".")[0] in schema.names:
         raise UnsupportedError(
-            f"merge insert key {name!r} is inside of a struct; only whole columns can be keys: add it as a column first"
+            f"merge insert key {name!r} is inside of a struct; only top-level columns can be keys: add it as a column "
+            "first"
         )
     hint = nearest_name_hint(name, schema.names)
     raise FieldNotFoundError(f"Merge insert key column {name!r} does not exist in schema{hint}")
 
 
 def named_alike(names: list[str], wanted: str) -> str | None:
-    """The name itself if it is there, else the only one that differs by case alone."""
+    """Return the wanted name if it exists, or else the only one that differs from it only by case, or None."""
     if wanted in names:
         return wanted
     alike = [name for name in names if name.lower() == wanted.lower()]
@@ -133,6 +134,6 @@ def named_alike(names: list[str], wanted: str) -> str | None:
 
 
 def primary_key(schema: Schema) -> tuple[str, ...]:
-    """The top-level columns of the unenforced primary key in their order; empty without one."""
+    """Return the top-level columns of the unenforced primary key in order; empty if the table does not have one."""
     keys = [node for node in schema.fields if node.primary_key]
     return tuple(node.name for node in sorted(keys, key=lambda node: (node.primary_key_position, node.id)))

@@ -1,4 +1,4 @@
-"""Which columns of the table a merge's source has, and the rows that its values and those of the table make."""
+"""Columns of a merge's source compared with the table, and updated rows that combine the values of both."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from lance_dataset.changes.merge.clauses import MergeClauses, WhenMatched, Write
 from lance_dataset.errors import FieldNotFoundError, InvalidInputError, SchemaError
 from lance_dataset.file.options import is_blob
 from lance_dataset.file.storage import storage_batch
-from lance_dataset.input import check_append_schema
-from lance_dataset.query.shapes import empty_batch
-from lance_dataset.schema import Field, Schema
+from lance_dataset.read.empty_batches import empty_batch
+from lance_dataset.table.append_schema import check_append_schema
+from lance_dataset.types.schema import Field, Schema
 
 __all__ = ["MergeColumns", "empty_source"]
 
 
 @dataclass(frozen=True)
 class MergeColumns:
-    """How the columns of a source go with those of a table.
+    """Relation between the columns of a source and those of a table.
 
     Attributes
     ----------
@@ -32,10 +32,10 @@ class MergeColumns:
     keys
         Key columns as the table spells them.
     source_keys
-        The same as the source spells them.
+        Key columns as the source spells them.
     given
-        What the source has of the table: its columns, structs with only those fields that the source has. None where
-        nothing of the source is written, so that its other columns do not matter.
+        Columns of the table that the source has; structs have only those fields that the source has. None if values of
+        the source are not written, so its other columns do not matter.
     """
 
     table: Schema
@@ -50,18 +50,18 @@ class MergeColumns:
         Raises
         ------
         SchemaError
-            The source has columns that the table does not have, or of other types.
+            The source has columns that the table lacks, or columns of other types.
         FieldNotFoundError
-            It lacks a key column.
+            The source lacks a key column.
         InvalidInputError
-            It lacks columns that inserted rows need.
+            The source lacks columns that inserted rows need.
         """
         source_keys = tuple(_source_key(source, name) for name in clauses.on)
         if not clauses.writes_source:
             return cls(table, clauses.on, source_keys, None)
         given = _given(table, source)
         check_append_schema(source, given)
-        # fields inside of lists cannot come from the table: nobody knows which item belongs to which
+        # Fields inside lists cannot come from the table, because the items of the two lists cannot be paired.
         storage_batch(empty_batch(source), given, fill_missing=clauses.matched is not WhenMatched.UPDATE)
         columns = cls(table, clauses.on, source_keys, given)
         missing = list(_required(table.fields, given.fields, ""))
@@ -74,20 +74,20 @@ class MergeColumns:
 
     @cached_property
     def kept(self) -> Schema | None:
-        """Schema of what is kept of the source: as `given`, but nulls may be anywhere until they are written."""
+        """Schema of the collected source: like `given`, but everything is nullable until it is written."""
         if self.given is None:
             return None
         return Schema(tuple(replace(field, nullable=True) for field in self.given.fields), self.given.metadata)
 
     def collected(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """What is kept of a batch of the source."""
+        """Return the columns of a source batch that the merge needs, in storage types."""
         if self.kept is None:
             return batch.select(list(self.source_keys))
-        # of this very schema: that of the batch may know of columns without nulls, and have other metadata
+        # Use exactly this schema; that of the batch may differ in nullability and metadata.
         return pa.RecordBatch.from_arrays(storage_batch(batch, self.kept).columns, schema=self._kept_arrow)
 
     def collected_schema(self, source: pa.Schema) -> pa.Schema:
-        """Arrow schema of what is kept."""
+        """Return the Arrow schema of collected batches."""
         return pa.schema([source.field(name) for name in self.source_keys]) if self.kept is None else self._kept_arrow
 
     @property
@@ -97,34 +97,34 @@ class MergeColumns:
 
     @cached_property
     def target_columns(self) -> tuple[str, ...]:
-        """Columns of the table that the source lacks in whole or in part: updated rows keep them."""
+        """Columns of the table that the source lacks completely or in part. Updated rows keep them."""
         assert self.given is not None
         known = {field.name: field for field in self.given.fields}
         return tuple(field.name for field in self.table.fields if not _is_whole(known.get(field.name), field))
 
     @cached_property
     def changed(self) -> Schema:
-        """Columns of the table that the source has in whole or in part; not the keys, which stay as they are."""
+        """Columns of the table that the source has completely or in part, without the keys, which do not change."""
         assert self.given is not None
         names = {field.name for field in self.given.fields} - set(self.keys)
         return Schema(tuple(field for field in self.table.fields if field.name in names), self.table.metadata)
 
     @property
     def changes_blobs(self) -> bool:
-        """Whether the source has values of blob columns."""
+        """True if the source has values of blob columns."""
         return any(is_blob(node) for node in self.changed.walk())
 
     def updated(self, source: pa.RecordBatch, target: pa.RecordBatch, schema: Schema) -> pa.RecordBatch:
-        """Rows with the values of the source, and of the table where the source has none.
+        """Combine rows of the source with the values of the table that the source lacks.
 
         Parameters
         ----------
         source
-            Rows of what is kept of the source.
+            Rows of the collected source.
         target
-            As many rows of the table, blobs as their values; those of `target_columns` that `schema` has.
+            The matching rows of the table with those `target_columns` that `schema` has, blobs as their values.
         schema
-            Columns of the table that are wanted.
+            Columns of the result.
         """
         assert self.given is not None
         given = {field.name: field for field in self.given.fields}
@@ -136,9 +136,10 @@ class MergeColumns:
 
 
 def empty_source(table: Schema, source: pa.Schema, clauses: MergeClauses) -> pa.Schema:
-    """The columns of a source without rows: types and names of an empty DataFrame say nothing.
+    """Return the schema to assume for a source without rows, because an empty DataFrame does not have useful types.
 
-    It has all columns of the table; where new files are asked for its columns only, those that it names or needs.
+    It has all columns of the table. If the merge must rewrite columns in place, it has only the columns that the source
+    names or that the merge needs.
     """
     if clauses.write_mode is not WriteMode.COLUMNS:
         return table.arrow
@@ -156,7 +157,7 @@ def _source_key(source: pa.Schema, name: str) -> str:
 
 
 def _given(table: Schema, source: pa.Schema) -> Schema:
-    """What a source has of the table; columns and fields that the table lacks are left out."""
+    """Return the columns and fields of the table that the source has."""
     for name, count in Counter(source.names).items():
         if count > 1:
             raise SchemaError(f"Duplicate field name {name!r} in the source; names must be unique")
@@ -171,14 +172,14 @@ def _pruned(fields: tuple[Field, ...], source: tuple[Field, ...]) -> Iterator[Fi
             continue
         if field.logical_type == mine.logical_type == "struct" and field.children:
             children = tuple(_pruned(field.children, mine.children))
-            # identity: an equal field would lose the Arrow type that is kept with it
+            # Compare by identity: an equal field would lose the Arrow type that is kept with it.
             if children and [id(child) for child in children] != [id(child) for child in field.children]:
                 field = replace(field, children=children)
         yield field
 
 
 def _required(fields: tuple[Field, ...], given: tuple[Field, ...], prefix: str) -> Iterator[str]:
-    """Paths of fields that may not be null and that the source lacks."""
+    """Yield the paths of non-nullable fields that the source lacks."""
     known = {field.name: field for field in given}
     for field in fields:
         mine = known.get(field.name)
@@ -199,7 +200,7 @@ def _is_whole(given: Field | None, field: Field) -> bool:
 
 
 def _combined(source: pa.Array | None, target: pa.Array | None, given: Field | None, field: Field) -> pa.Array:
-    """The values of a column of updated rows."""
+    """Combine the values of a column of updated rows."""
     if source is None or given is None:
         assert target is not None
         return target
@@ -210,13 +211,13 @@ def _combined(source: pa.Array | None, target: pa.Array | None, given: Field | N
     parts = [
         _combined(mine.get(child.name), kept.get(child.name), known.get(child.name), child) for child in field.children
     ]
-    # one of them is enough for a struct to be there: the other one has fields of it
+    # A struct is null only if it is null on both sides, because each side has some of its fields.
     missing = pc.and_(source.is_null(), target.is_null())
     fields = list(field.storage_type)
     return pa.StructArray.from_arrays(parts, fields=fields, mask=missing)
 
 
 def _children(struct: pa.StructArray) -> dict[str, pa.Array]:
-    """The fields of structs, null where the struct is."""
+    """Return the fields of a struct array by name; they are null where the struct is null."""
     names = [struct.type.field(position).name for position in range(struct.type.num_fields)]
     return dict(zip(names, struct.flatten(), strict=True))

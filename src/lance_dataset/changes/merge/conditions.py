@@ -1,4 +1,4 @@
-"""The condition of a merge on pairs of a source row and the target row that it matches."""
+"""Condition of a merge on pairs of a source row and the target row that it matches."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from lance_dataset.errors import FieldNotFoundError
-from lance_dataset.query.expr import Filter, compile_filter
-from lance_dataset.query.fragment_reader import SYSTEM_COLUMNS
-from lance_dataset.query.shapes import rows_only
+from lance_dataset.expr.compiled import Filter, compile_filter
+from lance_dataset.read.empty_batches import rows_only
+from lance_dataset.read.fragment_reader import SYSTEM_COLUMNS
 
 __all__ = ["PairCondition"]
 
@@ -20,14 +20,14 @@ _ADDRESSES = ("_rowid", "_rowaddr")
 
 @dataclass(frozen=True)
 class PairCondition:
-    """A condition on a source row and a target row with its key.
+    """Condition on a source row and a target row with the same key.
 
     Attributes
     ----------
     filter
-        Over the structs `source` and `target`, and columns that only one of the two has.
+        Filter over the structs `source` and `target`, and over columns that only one of the two has.
     source_columns, target_columns
-        Columns that it reads of either.
+        Columns of the source and of the target that it reads.
     """
 
     filter: Filter
@@ -41,14 +41,14 @@ class PairCondition:
         Parameters
         ----------
         text
-            SQL.
+            SQL text.
         source, target
-            Columns of either side as storage types.
+            Columns of the two sides in storage types.
 
         Raises
         ------
         FilterError, FieldNotFoundError
-            It does not fit the columns, or names one without a prefix that both have.
+            It does not fit the columns, or names a column that both sides have without a prefix.
         """
         target = pa.schema([*target, *(SYSTEM_COLUMNS[name] for name in _ADDRESSES)])
         sides = {_SOURCE: source, _TARGET: target}
@@ -59,13 +59,13 @@ class PairCondition:
             bound = compile_filter(text, pa.schema([*structs, *alone]), tables=sides)
         except FieldNotFoundError as error:
             raise FieldNotFoundError(
-                f"{error}; columns of a condition of when_matched_update_all are named source.x or target.x"
+                f"{error}; in a condition of when_matched_update_all, name columns as source.x or target.x"
             ) from error
         assert bound is not None
         return cls(bound, _read_of(bound, _SOURCE, source), _read_of(bound, _TARGET, target))
 
     def holds(self, source: pa.RecordBatch | None, target: pa.RecordBatch | None, num_rows: int) -> pa.BooleanArray:
-        """Whether it is true of pairs, given the columns that it reads; never null."""
+        """Return a mask of the pairs for which the condition is true, given the columns that it reads; never null."""
         columns: dict[str, pa.Array] = {}
         for name, side in ((_SOURCE, source), (_TARGET, target)):
             if side is not None and side.num_columns:
@@ -78,7 +78,7 @@ class PairCondition:
 
 
 def _read_of(bound: Filter, side: str, schema: pa.Schema) -> tuple[str, ...]:
-    """Columns of one side that a condition reads; all of them where it reads the side as a whole."""
+    """Return the columns of one side that a condition reads; all columns if it reads the side as a struct."""
     names: dict[str, None] = {}
     for path in bound.field_paths:
         if path == (side,):

@@ -1,15 +1,17 @@
-"""Running a merge: rows are matched, what changes is written, and that is committed."""
+"""Execution of a merge: matching rows, writing the changed ones, and committing them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from lance_dataset.changes.column_files import remove_column_files
+from lance_dataset.changes.fragments.column_files import remove_column_files
+from lance_dataset.changes.fragments.row_moves import RowMoves, commit_row_moves, discard_row_moves, prepare_row_moves
+from lance_dataset.changes.keys.key_columns import cast_keys
+from lance_dataset.changes.keys.source import DEFAULT_BUDGET, Source
 from lance_dataset.changes.merge.clauses import MergeClauses, WhenMatched, WriteMode, primary_key
 from lance_dataset.changes.merge.columns import MergeColumns
 from lance_dataset.changes.merge.conditions import PairCondition
@@ -20,38 +22,33 @@ from lance_dataset.changes.merge.in_place import (
     prepare_column_changes,
     why_not_in_place,
 )
-from lance_dataset.changes.merge.keys import cast_keys
 from lance_dataset.changes.merge.matching import Matches, Matching, find_matches
 from lance_dataset.changes.merge.rows import in_write_order, masked_rows, new_rows, row_ids_of
-from lance_dataset.changes.merge.source import DEFAULT_BUDGET, Source
-from lance_dataset.changes.row_moves import RowMoves, commit_row_moves, discard_row_moves, prepare_row_moves
+from lance_dataset.changes.write.bases import data_folders
+from lance_dataset.changes.write.target import WriteTarget
 from lance_dataset.errors import InvalidInputError
-from lance_dataset.query.expr import compile_filter
-from lance_dataset.query.metrics import ScanMetrics
-from lance_dataset.schema import Schema
+from lance_dataset.expr.compiled import compile_filter
+from lance_dataset.read.snapshot import Snapshot
+from lance_dataset.records.results import ExecuteResult
+from lance_dataset.scan.metrics import ScanMetrics
 from lance_dataset.table.conflicts.key_filter import build_key_filter
-from lance_dataset.table.manifest import Manifest
 from lance_dataset.table.operations import CompactedSsTable, KeyFilter, Update
 from lance_dataset.table.paths import DataFolder
-from lance_dataset.target import WriteTarget
-from lance_dataset.target_bases import data_folders
-
-if TYPE_CHECKING:
-    from lance_dataset.dataset import LanceDataset
+from lance_dataset.types.schema import Schema
 
 __all__ = ["Merge", "MergeOptions", "PreparedMerge", "commit_merge", "discard_merge"]
 
 
 @dataclass(frozen=True)
 class MergeOptions:
-    """How a merge writes its files.
+    """Options for the files that a merge writes.
 
     Attributes
     ----------
     storage_version
-        File version of new files, None for that of the table.
+        File version of new files; None for that of the table.
     target_bases, target_all_bases
-        Where files of new rows go, see `data_folders`.
+        Base paths for the files of new rows, see `data_folders`.
     compacted
         See `Update`.
     """
@@ -64,12 +61,12 @@ class MergeOptions:
 
 @dataclass(frozen=True)
 class PreparedMerge:
-    """A merge computed against one version; its files are written.
+    """Merge that was computed against one version. Its files are written.
 
     Attributes
     ----------
     change
-        What to commit.
+        Change to commit.
     inserted, updated, deleted
         Numbers of rows.
     """
@@ -81,12 +78,12 @@ class PreparedMerge:
 
     @property
     def operation(self) -> Update:
-        """What to commit."""
+        """Operation to commit."""
         return self.change.operation
 
     @property
-    def statistics(self) -> dict[str, int]:
-        """Numbers of rows by the names that users see."""
+    def statistics(self) -> ExecuteResult:
+        """Numbers of rows, in the form that users see."""
         return {
             "num_inserted_rows": self.inserted,
             "num_updated_rows": self.updated,
@@ -94,41 +91,41 @@ class PreparedMerge:
         }
 
 
-def commit_merge(dataset: LanceDataset, prepared: PreparedMerge) -> Manifest:
-    """Commit a merge; its files are removed if that fails.
+def commit_merge(snapshot: Snapshot, prepared: PreparedMerge) -> Snapshot:
+    """Commit a merge. If that fails, remove its files.
 
     Raises
     ------
     CommitConflictError
-        Others changed some of the same rows, inserted some of the same keys, or changed the table otherwise.
+        Other writers changed some of the same rows, inserted some of the same keys, or made another conflicting change.
     """
     if isinstance(prepared.change, ColumnChanges):
-        return commit_column_changes(dataset, prepared.change)
-    return commit_row_moves(dataset, prepared.change)
+        return commit_column_changes(snapshot, prepared.change)
+    return commit_row_moves(snapshot, prepared.change)
 
 
-def discard_merge(dataset: LanceDataset, prepared: PreparedMerge) -> None:
+def discard_merge(snapshot: Snapshot, prepared: PreparedMerge) -> None:
     """Remove the files of a merge that was not committed."""
     if isinstance(prepared.change, ColumnChanges):
-        remove_column_files(dataset, prepared.change.files)
+        remove_column_files(snapshot, prepared.change.files)
     else:
-        discard_row_moves(dataset, prepared.change)
+        discard_row_moves(snapshot, prepared.change)
 
 
 @dataclass
 class Merge:
-    """A merge with its source, which can be computed against several versions.
+    """Merge with a collected source, which can be computed against several versions.
 
     Attributes
     ----------
     clauses, options
-        What it does, and how.
+        Clauses of the merge, and options for its files.
     source_schema
-        Schema of the source as it was given.
+        Original schema of the source.
     columns
-        How it goes with the table as it was then.
+        Relation of its columns to the table at the time it was collected.
     source
-        What was kept of it.
+        Collected rows.
     """
 
     clauses: MergeClauses
@@ -146,7 +143,7 @@ class Merge:
         schema: pa.Schema,
         batches: Iterable[pa.RecordBatch],
     ) -> Merge:
-        """Read a source to its end; raises as `MergeColumns.of`.
+        """Read a source to its end; raises like `MergeColumns.of`.
 
         Parameters
         ----------
@@ -161,28 +158,28 @@ class Merge:
         source = Source.collect(kept, columns.collected_schema(schema), budget=DEFAULT_BUDGET)
         return cls(clauses, options, schema, columns, source)
 
-    def prepare(self, dataset: LanceDataset, metrics: ScanMetrics | None = None) -> PreparedMerge:
-        """Compute the merge against the version that a handle shows, and write its files.
+    def prepare(self, snapshot: Snapshot, metrics: ScanMetrics | None = None) -> PreparedMerge:
+        """Compute the merge against a snapshot and write its files.
 
         Raises
         ------
         InvalidInputError
-            Several source rows for one target row, or any match where a match is to fail.
+            Several source rows match one target row, or a row matches although the clauses say that matches fail.
         SchemaError
-            The source does not fit the table, or has nulls where it allows none.
+            The source does not fit the table, or has nulls in a column that is not nullable.
         FilterError, FieldNotFoundError
             A condition does not fit the columns.
         """
         clauses, source = self.clauses, self.source
-        columns, matching = self.resolved(dataset)
-        folders = _folders(dataset, self.options)
-        matches = find_matches(dataset, matching, metrics)
+        columns, matching = self.resolved(snapshot)
+        folders = _folders(snapshot, self.options)
+        matches = find_matches(snapshot, matching, metrics)
         matched = len(matches.addresses)
         updates = clauses.matched is WhenMatched.UPDATE
         change: RowMoves | ColumnChanges
-        if self._stays_in_place(dataset, columns, matches):
+        if self._stays_in_place(snapshot, columns, matches):
             change = prepare_column_changes(
-                dataset,
+                snapshot,
                 columns,
                 source,
                 matches,
@@ -190,7 +187,7 @@ class Merge:
                 compacted=self.options.compacted,
             )
         else:
-            change = self._moves(dataset, columns, matches, folders)
+            change = self._moves(snapshot, columns, matches, folders)
         return PreparedMerge(
             change,
             inserted=matches.num_new,
@@ -198,14 +195,14 @@ class Merge:
             deleted=len(matches.rest) + (0 if updates else matched),
         )
 
-    def resolved(self, dataset: LanceDataset) -> tuple[MergeColumns, Matching]:
-        """The columns of the source and the search for matches, for the version that a handle shows."""
+    def resolved(self, snapshot: Snapshot) -> tuple[MergeColumns, Matching]:
+        """Return the columns of the source and the search for matches, for a snapshot."""
         clauses, source = self.clauses, self.source
         columns = self.columns
-        if columns.table is not dataset._manifest.schema:
-            columns = MergeColumns.of(dataset._manifest.schema, self.source_schema, clauses)
+        if columns.table is not snapshot.manifest.schema:
+            columns = MergeColumns.of(snapshot.manifest.schema, self.source_schema, clauses)
             _check_mode(clauses, columns)
-        target = dataset._scanned_schema.storage_arrow
+        target = snapshot.scanned_schema.storage_arrow
         condition = None
         if clauses.matched is WhenMatched.UPDATE and clauses.condition is not None:
             condition = PairCondition.compile(clauses.condition, source.schema, target)
@@ -216,32 +213,32 @@ class Merge:
         ]
         return columns, Matching(clauses, source, keys, condition, rest)
 
-    def _stays_in_place(self, dataset: LanceDataset, columns: MergeColumns, matches: Matches) -> bool:
+    def _stays_in_place(self, snapshot: Snapshot, columns: MergeColumns, matches: Matches) -> bool:
         mode = self.clauses.write_mode
         if mode is not WriteMode.AUTO:
             return mode is WriteMode.COLUMNS
         if not self.clauses.updates_only or why_not_in_place(self.clauses, columns) is not None:
             return False
-        return is_cheaper_in_place(dataset, self.source, matches)
+        return is_cheaper_in_place(snapshot, self.source, matches)
 
     def _moves(
-        self, dataset: LanceDataset, columns: MergeColumns, matches: Matches, folders: Sequence[DataFolder]
+        self, snapshot: Snapshot, columns: MergeColumns, matches: Matches, folders: Sequence[DataFolder]
     ) -> RowMoves:
         clauses, source, options = self.clauses, self.source, self.options
-        table = dataset._manifest.schema
+        table = snapshot.manifest.schema
         batches: Iterable[pa.RecordBatch] = ()
         moved = matches.addresses[:0]
         if clauses.writes_source:
             updates = clauses.matched is WhenMatched.UPDATE
             ordered = in_write_order(columns, matches, source.num_rows) if updates else (moved, matches.source_rows[:0])
             moved = ordered[0]
-            batches = new_rows(dataset, columns, source, ordered, matches.is_new)
+            batches = new_rows(snapshot, columns, source, ordered, matches.is_new)
         return prepare_row_moves(
-            dataset,
+            snapshot,
             masked_rows(matches.addresses, matches.rest),
             table,
             batches,
-            partial(row_ids_of, dataset._reader, moved),
+            partial(row_ids_of, snapshot.reader, moved),
             fields=[node.id for node in (table.walk() if clauses.writes_source else table.fields)],
             storage_version=options.storage_version,
             inserted_rows=_key_filter(table, source, clauses, matches),
@@ -251,7 +248,7 @@ class Merge:
 
 
 def _check_mode(clauses: MergeClauses, columns: MergeColumns) -> None:
-    """Refuse to leave rows in place where that cannot be."""
+    """Raise InvalidInputError if the clauses require changes in place, but the merge cannot make them."""
     if clauses.write_mode is WriteMode.COLUMNS:
         reason = why_not_in_place(clauses, columns)
         if reason is not None:
@@ -260,17 +257,17 @@ def _check_mode(clauses: MergeClauses, columns: MergeColumns) -> None:
             )
 
 
-def _folders(dataset: LanceDataset, options: MergeOptions) -> Sequence[DataFolder]:
+def _folders(snapshot: Snapshot, options: MergeOptions) -> Sequence[DataFolder]:
     if options.target_bases is None and options.target_all_bases is None:
         return ()
     if options.target_bases == ():
         raise InvalidInputError("target_bases cannot be empty; leave it out to write to the dataset itself")
-    target = WriteTarget.find(dataset, None, None, as_shown=True)
-    return data_folders(target, options.target_bases, options.target_all_bases, dataset._storage_options)
+    target = WriteTarget.of(snapshot)
+    return data_folders(target, options.target_bases, options.target_all_bases)
 
 
 def _key_filter(table: Schema, source: Source, clauses: MergeClauses, matches: Matches) -> KeyFilter | None:
-    """The keys of inserted rows, if the table declares that they are unique."""
+    """Build a filter of the keys of inserted rows, if the merge is on the primary key; None otherwise."""
     key = primary_key(table)
     if not key or set(key) != set(clauses.on):
         return None

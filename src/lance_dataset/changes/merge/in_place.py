@@ -1,34 +1,29 @@
-"""Merges that only change some columns: those get new files beside the old ones, and rows stay where they are."""
+"""Merges that only change some columns. These columns get new files beside the old ones, and rows stay in place."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from lance_dataset.changes.column_files import commit_column_files, remove_column_files
-from lance_dataset.changes.column_rewrites import rewrite_columns
+from lance_dataset.changes.fragments.column_files import commit_column_files, remove_column_files
+from lance_dataset.changes.fragments.column_rewrites import rewrite_columns
+from lance_dataset.changes.keys.source import Source, source_row_bytes
 from lance_dataset.changes.merge.clauses import MergeClauses, WhenMatched
 from lance_dataset.changes.merge.columns import MergeColumns
 from lance_dataset.changes.merge.matching import Matches
-from lance_dataset.changes.merge.sizes import source_row_bytes
-from lance_dataset.changes.merge.source import Source
-from lance_dataset.query.fragment_reader import FragmentReader
-from lance_dataset.query.projection import project, with_blob_values
-from lance_dataset.query.take import take_fragment_rows
+from lance_dataset.read.fragment_reader import FragmentReader
+from lance_dataset.read.projection import project, with_blob_values
+from lance_dataset.read.snapshot import Snapshot
+from lance_dataset.read.take import take_fragment_rows
 from lance_dataset.table.flags import check_writable
 from lance_dataset.table.fragment import DataFile
-from lance_dataset.table.manifest import Manifest
 from lance_dataset.table.operations import CompactedSsTable, Update, UpdateMode
 from lance_dataset.table.row_addresses import by_fragment, offsets_of
-
-if TYPE_CHECKING:
-    from lance_dataset.dataset import LanceDataset
 
 __all__ = [
     "ColumnChanges",
@@ -38,18 +33,18 @@ __all__ = [
     "why_not_in_place",
 ]
 
-#: Bytes that new column files must save before they are chosen without being asked for.
+#: Bytes that new column files must save before the automatic mode chooses them.
 _WORTHWHILE_BYTES = 1 << 20
 
 
 @dataclass(frozen=True)
 class ColumnChanges:
-    """Changes of columns computed against one version; their files are written.
+    """Changes of columns that were computed against one version. Their files are written.
 
     Attributes
     ----------
     operation
-        What to commit.
+        Operation to commit.
     files
         The new files.
     """
@@ -59,7 +54,7 @@ class ColumnChanges:
 
 
 def why_not_in_place(clauses: MergeClauses, columns: MergeColumns) -> str | None:
-    """Why a merge cannot leave rows where they are; None if it can."""
+    """Return the reason that a merge cannot leave rows in place; None if it can."""
     if clauses.matched is not WhenMatched.UPDATE:
         return "when_matched must update rather than delete or do nothing"
     if clauses.inserts:
@@ -75,8 +70,8 @@ def why_not_in_place(clauses: MergeClauses, columns: MergeColumns) -> str | None
     return None
 
 
-def is_cheaper_in_place(dataset: LanceDataset, source: Source, matches: Matches) -> bool:
-    """Whether new files for the columns of the source take much fewer bytes than the changed rows as a whole.
+def is_cheaper_in_place(snapshot: Snapshot, source: Source, matches: Matches) -> bool:
+    """Return True if new files for the columns of the source need far fewer bytes than the complete changed rows.
 
     New files have a value for every row of the fragments that have a changed one.
     """
@@ -85,14 +80,14 @@ def is_cheaper_in_place(dataset: LanceDataset, source: Source, matches: Matches)
     written = kept = 0.0
     source_bytes = source_row_bytes(source)
     for owner, mine in by_fragment(matches.addresses):
-        fragment = _fragment(dataset, owner)
+        fragment = _fragment(snapshot, owner)
         written += fragment.physical_rows * source_bytes
         kept += len(mine) * fragment.bytes_per_row
     return kept > 2 * written + _WORTHWHILE_BYTES
 
 
 def prepare_column_changes(
-    dataset: LanceDataset,
+    snapshot: Snapshot,
     columns: MergeColumns,
     source: Source,
     matches: Matches,
@@ -100,37 +95,39 @@ def prepare_column_changes(
     storage_version: str | None = None,
     compacted: Sequence[CompactedSsTable] = (),
 ) -> ColumnChanges:
-    """Write the new column files of an update by a source with some of the columns.
+    """Write the new column files of a merge whose source has some of the columns.
+
+    If that fails, all new files are removed.
 
     Parameters
     ----------
-    dataset
-        The version that is changed is the one it shows.
+    snapshot
+        Version to change.
     columns, source, matches
-        The source, and which rows it changes.
+        The source, and the rows that it changes.
     storage_version
-        File version of the new files, None for that of the table.
+        File version of the new files; None for that of the table.
     compacted
         See `Update`.
 
     Returns
     -------
     ColumnChanges
-        If anything fails, all files are removed again.
+        Changes to commit or to discard.
     """
-    base = dataset._manifest
+    base = snapshot.manifest
     check_writable(base.writer_flags, base.path)
     made = []
     try:
         for owner, mine in by_fragment(matches.addresses):
-            fragment = _fragment(dataset, owner)
+            fragment = _fragment(snapshot, owner)
             offsets = offsets_of(matches.addresses[mine])
-            values = partial(_values, dataset, columns, source, fragment, offsets, matches.source_rows[mine])
+            values = partial(_values, snapshot, columns, source, fragment, offsets, matches.source_rows[mine])
             made.append(
-                rewrite_columns(dataset, fragment, columns.changed, offsets, values, storage_version=storage_version)
+                rewrite_columns(snapshot, fragment, columns.changed, offsets, values, storage_version=storage_version)
             )
     except BaseException:
-        remove_column_files(dataset, [each.file for each in made])
+        remove_column_files(snapshot, [each.file for each in made])
         raise
     offsets_by_fragment = {each.fragment.id: each.offsets for each in made}
     operation = Update(
@@ -143,13 +140,13 @@ def prepare_column_changes(
     return ColumnChanges(operation, tuple(each.file for each in made))
 
 
-def commit_column_changes(dataset: LanceDataset, changes: ColumnChanges) -> Manifest:
-    """Commit changes of columns; their files are removed if that fails."""
-    return commit_column_files(dataset, changes.operation, changes.files)
+def commit_column_changes(snapshot: Snapshot, changes: ColumnChanges) -> Snapshot:
+    """Commit changes of columns. If that fails, remove their files."""
+    return commit_column_files(snapshot, changes.operation, changes.files)
 
 
 def _values(
-    dataset: LanceDataset,
+    snapshot: Snapshot,
     columns: MergeColumns,
     source: Source,
     fragment: FragmentReader,
@@ -158,18 +155,18 @@ def _values(
     first: int,
     stop: int,
 ) -> pa.RecordBatch:
-    """New values of some of the changed rows of a fragment."""
+    """Return the new values of the changed rows of a fragment from number `first` up to (excluding) `stop`."""
     wanted = [field.name for field in columns.changed.fields]
     mine = source.take(source_rows[first:stop], wanted)
     mixed = [name for name in columns.target_columns if name in wanted]
     if not mixed:
         return mine
-    schema = dataset._scanned_schema
+    schema = snapshot.scanned_schema
     kept = take_fragment_rows(fragment, offsets[first:stop], with_blob_values(project(schema, mixed)), schema)
     return columns.updated(mine, kept, columns.changed)
 
 
-def _fragment(dataset: LanceDataset, fragment_id: int) -> FragmentReader:
-    found = dataset._reader.fragment(fragment_id)
+def _fragment(snapshot: Snapshot, fragment_id: int) -> FragmentReader:
+    found = snapshot.reader.fragment(fragment_id)
     assert found is not None, "addresses come from a scan of this version"
     return found

@@ -1,43 +1,33 @@
-"""Which target rows a source updates or deletes, and which of its rows are new: one scan of the keys of the table."""
+"""Matching of source and target rows by one scan of the table's keys: rows to update, to delete and to insert."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import pairwise
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from lance_dataset.changes.keys.key_index import KeyIndex
+from lance_dataset.changes.keys.partitions import INDEX_BUDGET, PartitionedKeys, partitions_needed
+from lance_dataset.changes.keys.source import Source, bounded_rows, source_row_bytes
 from lance_dataset.changes.merge.clauses import MergeClauses, WhenMatched
 from lance_dataset.changes.merge.conditions import PairCondition
-from lance_dataset.changes.merge.key_index import KeyIndex
-from lance_dataset.changes.merge.partitions import INDEX_BUDGET, PartitionedKeys, partitions_needed
-from lance_dataset.changes.merge.sizes import bounded_rows, source_row_bytes
-from lance_dataset.changes.merge.source import Source
 from lance_dataset.errors import InvalidInputError
-from lance_dataset.query.engine import Scan
-from lance_dataset.query.expr import Filter
-from lance_dataset.query.join import join_arrays
-from lance_dataset.query.metrics import ScanMetrics
-from lance_dataset.query.projection import located_projection, project
-from lance_dataset.query.request import ScanRequest
-from lance_dataset.query.scan import scan_batches, strategy
-from lance_dataset.query.selection import Selection
-
-if TYPE_CHECKING:
-    from lance_dataset.dataset import LanceDataset
+from lance_dataset.expr.compiled import Filter
+from lance_dataset.read.projection import located_projection, project
+from lance_dataset.read.snapshot import Snapshot
+from lance_dataset.scan.located import LocatedRows, map_located_rows
+from lance_dataset.scan.metrics import ScanMetrics
+from lance_dataset.scan.request import ScanRequest
+from lance_dataset.scan.scan import scan_batches
 
 __all__ = ["Matches", "Matching", "find_matches", "matching_scan"]
 
-#: Target rows that are looked up together: few enough to stay in the caches, and at least so many parts of a table for
-#: each thread.
+#: Maximum number of target rows that are looked up together, so that they stay in the CPU caches.
 _WINDOW_ROWS = 1 << 18
-_LEAST_ROWS = 1 << 14
-_PARTS = 2
 
 _Addresses = NDArray[np.uint64]
 _Rows = NDArray[np.int64]
@@ -45,18 +35,18 @@ _Rows = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Matches:
-    """What a merge does to which rows.
+    """Rows that a merge changes.
 
     Attributes
     ----------
     addresses
-        uint64: target rows that are updated or deleted because of a source row, each once, in scan order.
+        uint64: target rows that are updated or deleted because they match a source row, each once, in scan order.
     source_rows
         int64: the source row of each.
     rest
-        uint64: target rows that are deleted because they have none, in scan order.
+        uint64: target rows that are deleted because they do not match a source row, in scan order.
     is_new
-        bool: whether each source row is inserted; None where no row is.
+        bool: True for source rows that are inserted; None if the merge does not insert rows.
     """
 
     addresses: _Addresses
@@ -72,18 +62,18 @@ class Matches:
 
 @dataclass(frozen=True, eq=False)
 class Matching:
-    """A search for matches.
+    """Search for the matches of a merge.
 
     Attributes
     ----------
     clauses
-        What the merge does.
+        Clauses of the merge.
     source
-        Its source.
+        Source of the merge.
     keys
-        The key columns of the source, as the types of the table.
+        Key columns of the source in the types of the table.
     condition, rest_filter
-        The conditions of the clauses, compiled.
+        Compiled conditions of the clauses.
     """
 
     clauses: MergeClauses
@@ -94,45 +84,42 @@ class Matching:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Columns of the table that are read of all rows: keys first, then those of conditions."""
+        """Columns of the table that are read for all rows: first the keys, then those of conditions."""
         names = list(self.clauses.on)
         names += () if self.condition is None else self.condition.target_columns
         names += () if self.rest_filter is None else self.rest_filter.columns
         return tuple(dict.fromkeys(names))
 
 
-def matching_scan(dataset: LanceDataset, matching: Matching, metrics: ScanMetrics | None = None) -> ScanRequest:
-    """What is read of every live row of a version."""
-    schema = dataset._scanned_schema
+def matching_scan(snapshot: Snapshot, matching: Matching, metrics: ScanMetrics | None = None) -> ScanRequest:
+    """Return the scan request that reads all live rows of a snapshot for the search."""
+    schema = snapshot.scanned_schema
     return ScanRequest(schema, project(schema, matching.columns), use_statistics=False, metrics=metrics)
 
 
-def find_matches(dataset: LanceDataset, matching: Matching, metrics: ScanMetrics | None = None) -> Matches:
-    """Look up every live row of a version in the keys of a source.
+def find_matches(snapshot: Snapshot, matching: Matching, metrics: ScanMetrics | None = None) -> Matches:
+    """Look up every live row of a snapshot in the keys of a source.
 
-    Windows of the table are read and looked up on several threads. What stays in memory is an address and a row number
-    per match, and a bit per distinct key of the source.
+    Windows of the table are read and looked up on several threads. Memory holds an address and a row number per match,
+    and one byte per distinct key of the source.
 
     Raises
     ------
     InvalidInputError
-        Several source rows for one target row, or any match where a match is to fail.
+        Several source rows match one target row, or a row matches although the clauses say that matches fail.
     pyarrow.ArrowInvalid
         A condition failed.
     """
     partitions = partitions_needed(matching.keys, INDEX_BUDGET)
     if partitions > 1:
-        return _matches_in_partitions(dataset, matching, partitions, metrics)
-    request = matching_scan(dataset, matching, metrics)
-    scan = _scan(dataset, request)
+        return _matches_in_partitions(snapshot, matching, partitions, metrics)
+    request = matching_scan(snapshot, matching, metrics)
     look_up = LookUp(matching, KeyIndex(matching.keys))
 
-    def work(selection: Selection) -> _Found:
-        if not selection.num_rows:
-            return _NOTHING
-        return look_up.find(_rows(scan, selection, request.projection.schema), partial(_addresses, selection))
+    def work(rows: LocatedRows) -> _Found:
+        return look_up.find(rows.read(), rows.addresses) if rows.num_rows else _NOTHING
 
-    found = list(scan.each(work))
+    found = list(map_located_rows(snapshot.reader, request, work, most_rows=_WINDOW_ROWS))
     return Matches(
         addresses=_together([window.addresses for window in found], np.uint64),
         source_rows=_together([window.source_rows for window in found], np.int64),
@@ -142,14 +129,14 @@ def find_matches(dataset: LanceDataset, matching: Matching, metrics: ScanMetrics
 
 
 def _matches_in_partitions(
-    dataset: LanceDataset, matching: Matching, partitions: int, metrics: ScanMetrics | None
+    snapshot: Snapshot, matching: Matching, partitions: int, metrics: ScanMetrics | None
 ) -> Matches:
-    """The same where the index of all keys would be too large: one part of the keys after the other."""
-    request = matching_scan(dataset, matching, metrics)
+    """Find matches in one partition of the keys after the other, if the index of all keys would be too large."""
+    request = matching_scan(snapshot, matching, metrics)
     columns = located_projection(request.projection)
     found: list[_Found] = []
     is_new = np.zeros(matching.source.num_rows, bool) if matching.clauses.inserts else None
-    targets = scan_batches(dataset._reader, replace(request, projection=columns, batch_size=_WINDOW_ROWS))
+    targets = scan_batches(snapshot.reader, replace(request, projection=columns, batch_size=_WINDOW_ROWS))
     with PartitionedKeys(matching.keys, partitions) as keys:
         for partition in keys.join(targets, columns.schema):
             look_up = LookUp(matching, partition.index, partition.rows)
@@ -166,37 +153,6 @@ def _matches_in_partitions(
     )
 
 
-def _scan(dataset: LanceDataset, request: ScanRequest) -> Scan:
-    reader = dataset._reader
-    plan = strategy(reader, request)
-    part = max(reader.num_rows // (_PARTS * plan.threads), _LEAST_ROWS)
-    rows = min(plan.window_rows, part, _WINDOW_ROWS)
-    return Scan(reader, request, replace(plan, window_rows=rows, first_rows=min(plan.first_rows, rows)))
-
-
-def _rows(scan: Scan, selection: Selection, schema: pa.Schema) -> pa.RecordBatch:
-    """The columns of a window, each as one array."""
-    arrays = [
-        chunks[0] if len(chunks) == 1 else join_arrays(chunks, field.type, field.name)
-        for chunks, field in zip(scan.read(selection).columns, schema, strict=True)
-    ]
-    return pa.RecordBatch.from_arrays(arrays, schema=schema)
-
-
-def _addresses(selection: Selection, places: _Rows) -> _Addresses:
-    """Addresses of the rows at some places of a selection, which ascend."""
-    if selection.places is not None:
-        places = selection.places[places]
-    window = selection.window
-    cuts = np.searchsorted(places, window.starts).tolist()
-    parts = [
-        part.fragment.addresses(part.rows_at(places[low:high] - start))
-        for part, start, (low, high) in zip(window.slices, window.starts.tolist(), pairwise(cuts), strict=False)
-        if low < high
-    ]
-    return parts[0] if len(parts) == 1 else _together(parts, np.uint64)
-
-
 def _taken(addresses: pa.Array, places: _Rows) -> _Addresses:
     return np.asarray(addresses.to_numpy()[places])
 
@@ -210,7 +166,7 @@ def _together(parts: Sequence[NDArray], dtype: type[np.generic]) -> NDArray:
 
 @dataclass(frozen=True, eq=False)
 class _Found:
-    """Matches among some target rows; attributes as those of `Matches`."""
+    """Matches among some target rows; the attributes are those of `Matches`."""
 
     addresses: _Addresses
     source_rows: _Rows
@@ -222,16 +178,16 @@ _NOTHING = _Found(_NO_ROWS.view(np.uint64), _NO_ROWS, _NO_ROWS.view(np.uint64))
 
 
 class LookUp:
-    """Looks up target rows among the keys of a source; several threads may do so at once.
+    """Look-up of target rows among the keys of a source. Several threads may use it concurrently.
 
     Parameters
     ----------
     matching
         The search.
     index
-        The keys, or some of them.
+        Index of all keys, or of some of them.
     rows
-        int64: which rows of the source those of the index are; None for all of them.
+        int64: source row of each row of the index; None if the index has all rows.
     """
 
     def __init__(self, matching: Matching, index: KeyIndex, rows: _Rows | None = None) -> None:
@@ -241,7 +197,7 @@ class LookUp:
         self._pair_rows = bounded_rows(source_row_bytes(matching.source))
 
     def is_new(self) -> NDArray[np.bool_]:
-        """Whether each source row has a key that was not found; a key with a null part equals none."""
+        """Return True for each source row whose key was not found. A key with a null part is never found."""
         groups = self._index.groups
         if not len(self._is_found):
             return groups < 0
@@ -250,12 +206,12 @@ class LookUp:
         return is_new
 
     def find(self, rows: pa.RecordBatch, addresses: Callable[[_Rows], _Addresses]) -> _Found:
-        """The matches among target rows.
+        """Find the matches among target rows.
 
         Parameters
         ----------
         rows
-            Keys and columns of conditions, as `Matching.columns` says.
+            Keys and columns of conditions, with the columns of `Matching.columns`.
         addresses
             Returns the addresses of the rows at some places.
         """
@@ -265,7 +221,7 @@ class LookUp:
             key = _key_text(rows, clauses.on, int(places[0]))
             raise InvalidInputError(f"Merge insert failed: found matching row with key values: {key}")
         if clauses.inserts:
-            self._is_found[groups] = True  # of several threads all write the same
+            self._is_found[groups] = True  # all threads write the same value
         matched = source_rows = rest = _NO_ROWS
         if clauses.matched in (WhenMatched.UPDATE, WhenMatched.DELETE):
             matched, source_rows = self._pairs(rows, places, groups)
@@ -276,7 +232,7 @@ class LookUp:
         return _Found(addresses(matched), source_rows, addresses(rest))
 
     def _pairs(self, rows: pa.RecordBatch, places: _Rows, groups: _Rows) -> tuple[_Rows, _Rows]:
-        """Places of target rows to change, each once, and the source row of each."""
+        """Return the places of target rows to change, each once, and the source row of each."""
         members, condition = self._members, self._matching.condition
         if condition is None:
             several = members.sizes[groups] > 1 if members.has_several else np.zeros(0, bool)
@@ -287,7 +243,7 @@ class LookUp:
         last = _NO_ROWS
         for matched, source_rows in members.pairs(places, groups, self._pair_rows):
             keep = self._holds(condition, rows, matched, source_rows)
-            # at once: of keys that both sides have many times there are too many pairs to go through them all
+            # Raise immediately: keys that occur often on both sides make too many pairs to test them all.
             seen = np.concatenate([last, matched[keep]])
             again = np.flatnonzero(seen[1:] == seen[:-1])
             if len(again):
@@ -298,7 +254,7 @@ class LookUp:
         return np.concatenate(kept_places), np.concatenate(kept_rows)
 
     def _holds(self, condition: PairCondition, rows: pa.RecordBatch, places: _Rows, source_rows: _Rows) -> _Rows:
-        """Which pairs a condition is true of."""
+        """Return the numbers of the pairs for which a condition is true."""
         source = target = None
         if condition.source_columns:
             source = self._matching.source.take(source_rows, list(condition.source_columns))
@@ -307,7 +263,7 @@ class LookUp:
         return np.flatnonzero(condition.holds(source, target, len(places)).to_numpy(zero_copy_only=False))
 
     def _rest(self, rows: pa.RecordBatch, places: _Rows) -> _Rows:
-        """Places of the target rows without a source row that are deleted."""
+        """Return the places of unmatched target rows that are deleted."""
         condition = self._matching.rest_filter
         if condition is None or not len(places):
             return places
@@ -323,26 +279,26 @@ class LookUp:
 
 
 def _key_text(rows: pa.RecordBatch, keys: Sequence[str], place: int) -> str:
-    """The key of a row, for messages."""
+    """Format the key of a row for error messages."""
     return ", ".join(f"{name} = {rows.column(name)[place].as_py()}" for name in keys)
 
 
 class _Members:
-    """Which source rows have a key.
+    """Source rows of each key.
 
     Parameters
     ----------
     index
-        The keys.
+        Index of the keys.
     rows
-        Which rows of the source those of the index are; None for all of them.
+        Source row of each row of the index; None if the index has all rows.
 
     Attributes
     ----------
     sizes
-        Rows of each group of equal keys.
+        Number of rows in each group of equal keys.
     has_several
-        Whether any group has more than one.
+        True if some group has more than one row.
     """
 
     def __init__(self, index: KeyIndex, rows: _Rows | None) -> None:
@@ -354,11 +310,11 @@ class _Members:
             self._starts = np.cumsum(self.sizes) - self.sizes
 
     def first_rows(self, groups: _Rows) -> _Rows:
-        """The first source row of each of some groups."""
+        """Return the first source row of each group."""
         return self._numbered(self._first[groups])
 
     def pairs(self, places: _Rows, groups: _Rows, most: int) -> Iterator[tuple[_Rows, _Rows]]:
-        """Pairs of a place and a source row of its group, place by place, at most so many at a time."""
+        """Yield pairs of a place and a source row of its group, place by place, at most `most` pairs at a time."""
         if not self.has_several:
             for start in range(0, len(places), most):
                 part = slice(start, start + most)
@@ -373,5 +329,5 @@ class _Members:
             yield places[owners], self._numbered(self._members[self._starts[groups[owners]] + members])
 
     def _numbered(self, rows: _Rows) -> _Rows:
-        """Rows of the index as rows of the source."""
+        """Convert row numbers of the index to row numbers of the source."""
         return rows if self._rows is None else self._rows[rows]

@@ -1,11 +1,11 @@
-"""The plan of a merge as text: its steps above those of the scan of the table's keys."""
+"""Plan of a merge as text: its steps, followed by those of the scan of the table's keys."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import pyarrow as pa
 
@@ -14,29 +14,27 @@ from lance_dataset.changes.merge.columns import MergeColumns
 from lance_dataset.changes.merge.execution import Merge, MergeOptions, discard_merge
 from lance_dataset.changes.merge.in_place import ColumnChanges, why_not_in_place
 from lance_dataset.changes.merge.matching import matching_scan
-from lance_dataset.query.metrics import ScanMetrics
-from lance_dataset.query.plan import scan_plan
-from lance_dataset.query.plan_nodes import PlanNode, rendered
-from lance_dataset.query.plan_text import seconds_text
-
-if TYPE_CHECKING:
-    from lance_dataset.dataset import LanceDataset
+from lance_dataset.read.snapshot import Snapshot
+from lance_dataset.scan.explain.plan import scan_plan
+from lance_dataset.scan.explain.plan_nodes import PlanNode, rendered
+from lance_dataset.scan.explain.plan_text import seconds_text
+from lance_dataset.scan.metrics import ScanMetrics
 
 __all__ = ["analyzed_plan", "explained_plan"]
 
 
 @dataclass(frozen=True)
 class MergePlan(PlanNode):
-    """Write what a merge changes.
+    """Plan node that writes the changes of a merge.
 
     Attributes
     ----------
     clauses
-        What it does.
+        Clauses of the merge.
     columns
-        The columns of its source.
+        Columns of its source.
     in_place
-        Whether rows stay where they are; None if that is decided by what it would save.
+        True if rows stay in place; None if the sizes decide that.
     """
 
     clauses: MergeClauses
@@ -45,11 +43,11 @@ class MergePlan(PlanNode):
     metric: ClassVar[str | None] = "merge"
 
     def summary(self) -> str:
-        """The step on one line."""
+        """Return the step on one line."""
         return f"MergeInsert: {self.clauses.summary}"
 
     def details(self) -> Sequence[str]:
-        """What is written, and where its values come from."""
+        """Return lines that tell what is written, and where its values come from."""
         lines = [_writes(self.clauses, self.in_place)]
         if self.columns.given is not None:
             lines.append(f"from the source: {', '.join(field.name for field in self.columns.given.fields)}")
@@ -69,14 +67,14 @@ def _writes(clauses: MergeClauses, in_place: bool | None) -> str:
 
 @dataclass(frozen=True)
 class LookUpPlan(PlanNode):
-    """Look up the keys of the table among those of the source.
+    """Plan node that looks up the keys of the table among those of the source.
 
     Attributes
     ----------
     keys
         Key columns.
     source_rows
-        Rows of the source, None before it is read.
+        Number of rows of the source; None before it is read.
     """
 
     keys: tuple[str, ...]
@@ -84,44 +82,44 @@ class LookUpPlan(PlanNode):
     metric: ClassVar[str | None] = "look up"
 
     def summary(self) -> str:
-        """The step on one line."""
+        """Return the step on one line."""
         known = "" if self.source_rows is None else f" of {self.source_rows:,} rows"
         return f"LookUp: keys=[{', '.join(self.keys)}] in a hash table of the source{known}"
 
 
 def explained_plan(
-    dataset: LanceDataset, clauses: MergeClauses, options: MergeOptions, schema: pa.Schema, verbose: bool
+    snapshot: Snapshot, clauses: MergeClauses, options: MergeOptions, schema: pa.Schema, verbose: bool
 ) -> str:
-    """The plan of a merge of a source of some schema; raises as `Merge.collect`.
+    """Return the plan of a merge whose source has a given schema; raises like `Merge.collect`.
 
     Parameters
     ----------
-    dataset
-        The version that is changed is the one it shows.
+    snapshot
+        Version to change.
     clauses, options
-        The merge.
+        Clauses of the merge, and options for its files.
     schema
         Schema of the source.
     verbose
-        Show details of every step.
+        True to show details of every step.
     """
-    merge = Merge.collect(dataset._manifest.schema, clauses, options, schema, ())
+    merge = Merge.collect(snapshot.manifest.schema, clauses, options, schema, ())
     with merge.source:
-        columns, matching = merge.resolved(dataset)
-        scan = scan_plan(dataset._reader, matching_scan(dataset, matching))
+        columns, matching = merge.resolved(snapshot)
+        scan = scan_plan(snapshot.reader, matching_scan(snapshot, matching))
         in_place = clauses.write_mode is WriteMode.COLUMNS
         may = clauses.write_mode is WriteMode.AUTO and why_not_in_place(clauses, columns) is None
         root = MergePlan(LookUpPlan(scan, clauses.on), clauses, columns, None if may else in_place)
         return rendered(root, verbose=verbose)
 
 
-def analyzed_plan(dataset: LanceDataset, merge: Merge) -> str:
-    """The plan of a merge with what its steps did, its files taken back at the end."""
+def analyzed_plan(snapshot: Snapshot, merge: Merge) -> str:
+    """Run a merge without committing it, remove its files, and return its plan with the measurements of each step."""
     metrics, start = ScanMetrics(), time.perf_counter()
-    prepared = merge.prepare(dataset, metrics)
+    prepared = merge.prepare(snapshot, metrics)
     try:
         seconds = time.perf_counter() - start
-        columns, matching = merge.resolved(dataset)
+        columns, matching = merge.resolved(snapshot)
         node = metrics.node("merge")
         operation = prepared.operation
         new = [file for fragment in operation.new_fragments for file in fragment.files]
@@ -134,7 +132,7 @@ def analyzed_plan(dataset: LanceDataset, merge: Merge) -> str:
         found = prepared.updated if merge.clauses.matched is WhenMatched.UPDATE else prepared.deleted
         metrics.node("look up").add(found)
         look_up = LookUpPlan(
-            scan_plan(dataset._reader, matching_scan(dataset, matching)),
+            scan_plan(snapshot.reader, matching_scan(snapshot, matching)),
             merge.clauses.on,
             merge.source.num_rows,
         )
@@ -142,4 +140,4 @@ def analyzed_plan(dataset: LanceDataset, merge: Merge) -> str:
         text = rendered(MergePlan(look_up, merge.clauses, columns, in_place), metrics=metrics)
         return f"{text}\nTotal: {seconds_text(seconds)}; nothing was committed"
     finally:
-        discard_merge(dataset, prepared)
+        discard_merge(snapshot, prepared)

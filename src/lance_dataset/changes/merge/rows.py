@@ -1,28 +1,24 @@
-"""The rows that a merge writes: updated ones, then inserted ones, in batches whose size is bounded."""
+"""Rows that a merge writes: first updated ones, then inserted ones, in batches of bounded size."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from lance_dataset.changes.keys.source import Source, bounded_rows, source_row_bytes
 from lance_dataset.changes.merge.columns import MergeColumns
 from lance_dataset.changes.merge.matching import Matches
-from lance_dataset.changes.merge.sizes import bounded_rows, source_row_bytes
-from lance_dataset.changes.merge.source import Source
-from lance_dataset.file.threads import cpu_count
-from lance_dataset.query.pool import stream
-from lance_dataset.query.projection import project, with_blob_values
-from lance_dataset.query.table_reader import TableReader
-from lance_dataset.query.take import take_addresses
+from lance_dataset.read.projection import project, with_blob_values
+from lance_dataset.read.snapshot import Snapshot
+from lance_dataset.read.table_reader import TableReader
+from lance_dataset.read.take import take_addresses
 from lance_dataset.table.row_addresses import by_fragment, fragments_of, offsets_of
-
-if TYPE_CHECKING:
-    from lance_dataset.dataset import LanceDataset
+from lance_dataset.threads.pools import cpu_count
+from lance_dataset.threads.streams import stream
 
 __all__ = ["in_write_order", "masked_rows", "new_rows", "row_ids_of"]
 
@@ -32,10 +28,10 @@ _Rows = NDArray[np.int64]
 
 
 def in_write_order(columns: MergeColumns, matches: Matches, num_source_rows: int) -> tuple[_Addresses, _Rows]:
-    """Updated rows and the source row of each, in the order in which they are written.
+    """Return the updated rows and the source row of each, in the order in which they are written.
 
-    That of the source where all values come from it, so that it is read once from front to back; else that of the
-    table, for the same reason.
+    If all values come from the source, this is the order of the source, so that it is read once from front to back.
+    Otherwise it is the order of the table, for the same reason.
     """
     if columns.target_columns:
         return matches.addresses, matches.source_rows
@@ -48,36 +44,37 @@ def in_write_order(columns: MergeColumns, matches: Matches, num_source_rows: int
     rows = np.flatnonzero(matched)
     if len(rows) == len(matches.source_rows):
         return by_row[rows], rows
-    order = np.argsort(matches.source_rows, kind="stable")  # a source row for several target rows
+    order = np.argsort(matches.source_rows, kind="stable")  # some source row matches several target rows
     return matches.addresses[order], matches.source_rows[order]
 
 
 def new_rows(
-    dataset: LanceDataset,
+    snapshot: Snapshot,
     columns: MergeColumns,
     source: Source,
     updated: tuple[_Addresses, _Rows],
     is_new: NDArray[np.bool_] | None,
 ) -> Iterator[pa.RecordBatch]:
-    """Rows to write: updated ones in the given order, then inserted ones in the order of the source.
+    """Yield the rows to write: first updated ones in the given order, then inserted ones in the order of the source.
 
     Parameters
     ----------
-    dataset
-        The version that is changed.
+    snapshot
+        Version to change.
     columns
-        The columns of its source.
+        Columns of the source.
     source
         The source.
     updated
         Updated rows and the source row of each, as `in_write_order` returns them.
     is_new
-        Which source rows are inserted, None for none. Columns that the source lacks are left out of them.
+        Mask of the source rows that are inserted; None if rows are not inserted. Inserted rows lack the columns that
+        the source lacks.
     """
     addresses, source_rows = updated
     if len(addresses):
         if columns.target_columns:
-            yield from _with_target(dataset, columns, source, addresses, source_rows)
+            yield from _with_target(snapshot, columns, source, addresses, source_rows)
         else:
             yield from _picked(source, source_rows)
     if is_new is not None and is_new.any():
@@ -85,7 +82,7 @@ def new_rows(
 
 
 def _picked(source: Source, rows: _Rows) -> Iterator[pa.RecordBatch]:
-    """Rows of a source by their numbers, which ascend and may repeat."""
+    """Yield rows of a source by their numbers, which ascend and may repeat."""
     start = 0
     for batch in source.batches():
         stop = start + batch.num_rows
@@ -98,7 +95,7 @@ def _picked(source: Source, rows: _Rows) -> Iterator[pa.RecordBatch]:
 
 
 def _chosen(source: Source, chosen: NDArray[np.bool_]) -> Iterator[pa.RecordBatch]:
-    """Rows of a source of which a mask is true."""
+    """Yield the rows of a source for which a mask is true."""
     start = 0
     for batch in source.batches():
         mine = np.flatnonzero(chosen[start : start + batch.num_rows])
@@ -116,10 +113,10 @@ def _taken(batch: pa.RecordBatch, rows: _Rows) -> Iterator[pa.RecordBatch]:
 
 
 def _with_target(
-    dataset: LanceDataset, columns: MergeColumns, source: Source, addresses: _Addresses, source_rows: _Rows
+    snapshot: Snapshot, columns: MergeColumns, source: Source, addresses: _Addresses, source_rows: _Rows
 ) -> Iterator[pa.RecordBatch]:
-    """Updated rows of which the table has some values; pieces are read ahead on several threads."""
-    reader, schema = dataset._reader, dataset._scanned_schema
+    """Yield updated rows that keep some values of the table; pieces are read ahead on several threads."""
+    reader, schema = snapshot.reader, snapshot.scanned_schema
     projection = with_blob_values(project(schema, columns.target_columns))
 
     def piece(part: slice) -> pa.RecordBatch:
@@ -132,7 +129,7 @@ def _with_target(
 
 
 def _row_bytes(reader: TableReader, addresses: _Addresses) -> float:
-    """Stored bytes of a row of the table, as some of the fragments that these rows are in have it."""
+    """Estimate the stored bytes of a table row, as the maximum over a sample of the fragments of these rows."""
     some = fragments_of(addresses[:: max(len(addresses) // 8, 1)])
     found = [reader.fragment(owner) for owner in np.unique(some).tolist()]
     return max((fragment.bytes_per_row for fragment in found if fragment is not None), default=1.0)
@@ -142,10 +139,10 @@ def _row_bytes(reader: TableReader, addresses: _Addresses) -> float:
 
 
 def masked_rows(*addresses: _Addresses) -> dict[int, _Rows]:
-    """Physical offsets by fragment id, ascending, of rows by their addresses, no two of which are the same."""
+    """Return the ascending physical offsets by fragment id of rows with distinct addresses."""
     together = np.concatenate(addresses)
     if bool((together[1:] < together[:-1]).any()):
-        together.sort(kind="stable")  # which finds the runs and merges them
+        together.sort(kind="stable")  # a stable sort merges the ascending runs
     owners = fragments_of(together)
     ends = [*(np.flatnonzero(owners[1:] != owners[:-1]) + 1).tolist(), len(owners)]
     offsets = offsets_of(together)
@@ -154,7 +151,7 @@ def masked_rows(*addresses: _Addresses) -> dict[int, _Rows]:
 
 
 def row_ids_of(reader: TableReader, addresses: _Addresses) -> _Addresses:
-    """Stable row ids of rows by their addresses."""
+    """Return the stable row ids of rows by their addresses."""
     ids = np.empty(len(addresses), np.uint64)
     for owner, mine in by_fragment(addresses):
         fragment = reader.fragment(owner)

@@ -12,7 +12,7 @@ from lance_dataset.file.explain.facts import Facts, plain_size
 from lance_dataset.file.explain.report import StoredBuffer
 from lance_dataset.file.v0_1.container import LegacyFile
 from lance_dataset.file.v0_1.layout import PageKind, bits_per_row, page_kind
-from lance_dataset.schema import Field
+from lance_dataset.types.schema import Field
 
 __all__ = ["describe_batches"]
 

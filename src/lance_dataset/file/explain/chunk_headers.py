@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lance_dataset.errors import CorruptFileError
-from lance_dataset.file.v2_1.layout import MiniBlockLayout
+from lance_dataset.file.structural.layout import MiniBlockLayout
+from lance_dataset.file.structural.read.page import Page
 from lance_dataset.file.v2_1.pre.layout import PreLayout
-from lance_dataset.file.v2_1.read.page import Page
 from lancecodec import CodecError
 from lancecodec.miniblock import ChunkTable
 

@@ -18,23 +18,24 @@ from lance_dataset.file.explain.measure import Measured, leaf_array, measure
 from lance_dataset.file.explain.report import Alternative, EncodingReport, PageEncoding
 from lance_dataset.file.explain.sparse import describe_sparse
 from lance_dataset.file.explain.structural import describe_page
-from lance_dataset.file.explain.table import size_text
 from lance_dataset.file.explain.trees import describe_tree
 from lance_dataset.file.families import stored_indices
 from lance_dataset.file.options import is_blob
+from lance_dataset.file.sizes import size_text
+from lance_dataset.file.structural.nesting import Branch, branches
+from lance_dataset.file.structural.read.leaf import LeafColumn
+from lance_dataset.file.structural.read.page import PageGrammar, open_pages, with_older_pages
 from lance_dataset.file.v0_1.container import LegacyFile
 from lance_dataset.file.v0_1.read.open import open_node
-from lance_dataset.file.v0_1.read.spans import Spans
+from lance_dataset.file.v0_1.spans import Spans
 from lance_dataset.file.v2_0.decode import open_values
-from lance_dataset.file.v2_1.nesting import Branch, branches
+from lance_dataset.file.v2_1.pages import LEVEL_PAGES
 from lance_dataset.file.v2_1.pre import PRE_PAGES
 from lance_dataset.file.v2_1.pre.array_pages import file_has_array_pages
-from lance_dataset.file.v2_1.read.leaf import LEVEL_PAGES, LeafColumn
-from lance_dataset.file.v2_1.read.page import PageGrammar, open_pages, with_older_pages
-from lance_dataset.file.v2_3.decode import PLANAR_PAGES
 from lance_dataset.file.v2_3.layout import SparseLayout
+from lance_dataset.file.v2_3.pages import PLANAR_PAGES
 from lance_dataset.file.v2_3.pre import PRE_PAGES as EARLIER_PAGES
-from lance_dataset.schema import Field, Schema
+from lance_dataset.types.schema import Field, Schema
 
 __all__ = ["StoredColumn", "columns_of_file", "explain_columns", "select_columns", "stored_columns"]
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from lance_dataset.file.explain.report import StoredBuffer
 from lance_dataset.file.kinds import is_binary_like, is_wide
-from lance_dataset.file.v2_1.read.arrays import value_bits
+from lance_dataset.file.structural.arrays import value_bits
 
 __all__ = ["Facts", "plain_size"]
 

@@ -11,8 +11,8 @@ import pyarrow.compute as pc
 from lance_dataset.file.explain.facts import plain_size
 from lance_dataset.file.explain.report import Alternative
 from lance_dataset.file.kinds import is_binary_like, is_wide
-from lance_dataset.file.v2_1.nesting import Branch
-from lance_dataset.file.v2_1.read.arrays import value_bits
+from lance_dataset.file.structural.arrays import value_bits
+from lance_dataset.file.structural.nesting import Branch
 from lancecodec import fsst, statistics
 
 __all__ = ["Measured", "leaf_array", "measure"]

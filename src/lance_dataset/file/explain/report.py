@@ -6,11 +6,12 @@ import abc
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar, overload
 
 import pyarrow as pa
 
-from lance_dataset.file.explain.table import html_table, size_text, text_table
+from lance_dataset.file.explain.table import html_table, text_table
+from lance_dataset.file.sizes import size_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -165,9 +166,17 @@ class _Printed(Generic[T], Sequence[T], abc.ABC):
         self._items = tuple(items)
 
     def __len__(self) -> int:
+        """Return the number of items."""
         return len(self._items)
 
-    def __getitem__(self, index: Any) -> Any:
+    @overload
+    def __getitem__(self, index: int) -> T: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[T]: ...
+
+    def __getitem__(self, index: int | slice) -> T | Sequence[T]:
+        """Return an item, or several as a tuple."""
         return self._items[index]
 
     def __eq__(self, other: object) -> bool:

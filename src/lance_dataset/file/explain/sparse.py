@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from lance_dataset.file.explain.facts import Facts, plain_size
-from lance_dataset.file.explain.names import encoding_text
-from lance_dataset.file.explain.reasons import Chosen, why_chunks, why_constant
+from lance_dataset.file.explain.reasons import DictionarySize, why_chunks, why_constant
 from lance_dataset.file.explain.report import StoredBuffer
 from lance_dataset.file.explain.structural import describe_values, named_buffers
-from lance_dataset.file.v2_1.layout import ConstantLayout, MiniBlockLayout
-from lance_dataset.file.v2_1.nesting import Branch
-from lance_dataset.file.v2_1.read.page import Page
+from lance_dataset.file.structural.encodings.base import StoredValues
+from lance_dataset.file.structural.layout import ConstantLayout, MiniBlockLayout
+from lance_dataset.file.structural.nesting import Branch
+from lance_dataset.file.structural.read.page import Page
 from lance_dataset.file.v2_3.layout import (
     DictionaryLayout,
     SparseFixedSizeList,
@@ -20,7 +20,6 @@ from lance_dataset.file.v2_3.layout import (
     SparseList,
 )
 from lance_dataset.file.v2_3.planes import plane_buffers
-from lance_dataset.file.v2_3.sequences import has_payload
 
 __all__ = ["describe_sparse"]
 
@@ -66,19 +65,19 @@ def _plane(page: Page, layout: SparseLayout, branch: Branch, slots: int) -> Fact
 
 
 def _dictionary(page: Page, layout: DictionaryLayout, branch: Branch, slots: int) -> Facts:
-    first = int(has_payload(layout.indices))
+    first = int(layout.indices.has_payload)
     items = replace(page, buffers=page.buffers[first:])
     entries = describe_values(items, layout.items, branch.leaf.storage_type, layout.items.num_items)
     index_bytes = page.size_of(0) if first else 0
     entry_bytes = sum(buffer.size for buffer in entries.buffers)
     size, plain = layout.items.num_items, plain_size(branch.leaf.storage_type, slots)
-    chosen = Chosen(layout.indices, slots, index_bytes, plain, entries=size, entry_bytes=entry_bytes)
+    stored = StoredValues(slots, index_bytes, plain)
     return Facts(
         layout="dictionary",
-        encoding=f"dictionary({encoding_text(layout.indices)}; {size:,} {entries.encoding})",
+        encoding=f"dictionary({layout.indices.text}; {size:,} {entries.encoding})",
         values=slots,
         buffers=named_buffers(page, [*(["indices"] * first), *(buffer.name for buffer in entries.buffers)]),
-        why=why_chunks(chosen),
+        why=why_chunks(layout.indices, stored, DictionarySize(size, entry_bytes)),
         dictionary_entries=size,
         value_bytes=index_bytes + entry_bytes,
         plain_bytes=plain,

@@ -10,25 +10,25 @@ import pyarrow as pa
 from lance_dataset.errors import CorruptFileError, UnsupportedError
 from lance_dataset.file.explain.chunk_headers import ChunkSizes, read_chunk_sizes
 from lance_dataset.file.explain.facts import Facts, plain_size
-from lance_dataset.file.explain.names import encoding_text
-from lance_dataset.file.explain.reasons import Chosen, why_chunks, why_constant, why_zipped
+from lance_dataset.file.explain.reasons import DictionarySize, why_chunks, why_constant, why_zipped
 from lance_dataset.file.explain.report import StoredBuffer
-from lance_dataset.file.explain.table import size_text
 from lance_dataset.file.kinds import is_binary_like
-from lance_dataset.file.v2_1 import compressive as ce
-from lance_dataset.file.v2_1.layout import (
+from lance_dataset.file.sizes import size_text
+from lance_dataset.file.structural.encodings.base import Encoding, StoredValues
+from lance_dataset.file.structural.encodings.flat import Flat
+from lance_dataset.file.structural.layout import (
     BlobLayout,
     ConstantLayout,
     FullZipLayout,
     MiniBlockLayout,
     max_visible_definition,
 )
-from lance_dataset.file.v2_1.nesting import Branch
+from lance_dataset.file.structural.nesting import Branch
+from lance_dataset.file.structural.read.blob import DESCRIPTION_BRANCH
+from lance_dataset.file.structural.read.levels import decode_levels
+from lance_dataset.file.structural.read.page import Page
 from lance_dataset.file.v2_1.pre.layout import PreLayout
 from lance_dataset.file.v2_1.pre.miniblock import early_dictionary_size
-from lance_dataset.file.v2_1.read.blob import DESCRIPTION_BRANCH
-from lance_dataset.file.v2_1.read.blocks import decode_levels
-from lance_dataset.file.v2_1.read.page import Page
 from lance_dataset.file.v2_3.pre.layout import EarlierSparseLayout
 from lancecodec import CodecError
 from lancecodec import levels as level_codec
@@ -87,9 +87,9 @@ def named_buffers(page: Page, names: Sequence[str]) -> tuple[StoredBuffer, ...]:
     return tuple(StoredBuffer(name, size) for name, (_, size) in zip(padded, page.buffers, strict=False))
 
 
-def _level_text(rep: ce.Encoding | None, definition: ce.Encoding | None) -> str:
+def _level_text(rep: Encoding | None, definition: Encoding | None) -> str:
     streams = [("repetition", rep), ("definition", definition)]
-    return ", ".join(f"{name} {encoding_text(encoding)}" for name, encoding in streams if encoding is not None)
+    return ", ".join(f"{name} {encoding.text}" for name, encoding in streams if encoding is not None)
 
 
 # -- chunks ------------------------------------------------------------------------------------------------------
@@ -101,22 +101,22 @@ def _mini_block(page: Page, layout: MiniBlockLayout, value_type: pa.DataType) ->
     names = ["chunk words", "chunks"]
     names += ["dictionary"] if dictionary is not None else []
     names += ["repetition index"] if layout.indexed else []
-    text, value_bytes = encoding_text(layout.values), int(sizes.values.sum())
-    widths, runs = _bit_widths(layout.values, sizes), _runs(layout.values, sizes)
-    chosen = Chosen(layout.values, layout.num_items, value_bytes, None, widths, runs)
-    if dictionary is not None:
-        entry_bytes = page.size_of(2) if len(page.buffers) > 2 else 0
-        text = f"dictionary({text}; {layout.dictionary_size:,} {encoding_text(dictionary)})"
-        chosen = replace(chosen, entries=layout.dictionary_size, entry_bytes=entry_bytes)
-        value_bytes += entry_bytes
+    text, value_bytes = layout.values.text, int(sizes.values.sum())
     plain = plain_size(value_type, layout.num_items, _string_bytes(layout, sizes))
+    widths, runs = layout.values.bit_widths(sizes.values), layout.values.run_count(sizes.values)
+    stored = StoredValues(layout.num_items, value_bytes, plain, widths, runs)
+    entries = None
+    if dictionary is not None:
+        entries = DictionarySize(layout.dictionary_size, page.size_of(2) if len(page.buffers) > 2 else 0)
+        text = f"dictionary({text}; {layout.dictionary_size:,} {dictionary.text})"
+        value_bytes += entries.size
     return Facts(
         layout="mini-block",
         encoding=text,
         values=layout.num_items,
         buffers=named_buffers(page, names),
-        why=why_chunks(replace(chosen, plain=plain)),
-        is_plain=dictionary is None and _is_plain(layout.values),
+        why=why_chunks(layout.values, stored, entries),
+        is_plain=dictionary is None and layout.values.is_plain,
         levels=_level_text(layout.rep, layout.definition),
         dictionary_entries=None if dictionary is None else layout.dictionary_size,
         chunks=len(sizes.counts),
@@ -127,34 +127,16 @@ def _mini_block(page: Page, layout: MiniBlockLayout, value_type: pa.DataType) ->
     )
 
 
-def _is_plain(encoding: ce.Encoding) -> bool:
-    if isinstance(encoding, ce.FixedSizeList):
-        return _is_plain(encoding.values)
-    return isinstance(encoding, ce.Flat | ce.Variable | ce.PackedStruct)
-
-
 def _string_bytes(layout: MiniBlockLayout, sizes: ChunkSizes) -> int | None:
     """Bytes of strings stored as they are, without their offsets (but with up to 7 bytes of padding per chunk)."""
-    if layout.dictionary is not None or not isinstance(layout.values, ce.Variable) or layout.num_buffers != 1:
+    if layout.dictionary is not None or layout.num_buffers != 1 or not _is_plain_text(layout.values):
         return None
-    width = 8 if layout.values.wide else 4
+    width = int(sum(layout.values.least_bits)) // 8
     return max(int(sizes.values.sum()) - (layout.num_items + len(sizes.counts)) * width, 0)
 
 
-def _bit_widths(encoding: ce.Encoding, sizes: ChunkSizes) -> tuple[int, int] | None:
-    """Least and largest packed width; a chunk is one word that tells it, and 1,024 values of that width."""
-    if not isinstance(encoding, ce.InlineBitpacking) or not sizes.values.size:
-        return None
-    widths = (sizes.values - encoding.bits // 8) // 128
-    return int(widths.min()), int(widths.max())
-
-
-def _runs(encoding: ce.Encoding, sizes: ChunkSizes) -> int | None:
-    """Stored runs: one length of 8 bits each, in the second buffer."""
-    inner = encoding.values if isinstance(encoding, ce.General) else encoding
-    if not isinstance(inner, ce.Rle) or inner.lengths != ce.Flat(8) or sizes.values.shape[1] != 2:
-        return None
-    return int(sizes.values[:, 1].sum())
+def _is_plain_text(encoding: Encoding) -> bool:
+    return encoding.is_text and encoding.is_plain
 
 
 # -- items -------------------------------------------------------------------------------------------------------
@@ -167,7 +149,7 @@ def _full_zip(page: Page, layout: FullZipLayout, value_type: pa.DataType) -> Fac
     level_bytes = word * layout.num_items
     stored = max(page.size_of(0) - level_bytes, 0)
     data = None
-    if isinstance(layout.values, ce.Variable) and is_binary_like(value_type):
+    if _is_plain_text(layout.values) and is_binary_like(value_type):
         data = max(stored - layout.num_visible_items * ((layout.length_bits or 32) // 8), 0)
     plain = plain_size(value_type, layout.num_visible_items, data)
     width = None if layout.bits is None else layout.bits // 8
@@ -175,11 +157,11 @@ def _full_zip(page: Page, layout: FullZipLayout, value_type: pa.DataType) -> Fac
     control += [f"{layout.def_bits} bits definition"] if layout.def_bits else []
     return Facts(
         layout="full-zip",
-        encoding=encoding_text(layout.values),
+        encoding=layout.values.text,
         values=layout.num_visible_items,
         buffers=named_buffers(page, ["items", "repetition index"]),
-        why=why_zipped(Chosen(layout.values, layout.num_visible_items, stored, plain), width, word > 0),
-        is_plain=_is_plain(layout.values),
+        why=why_zipped(layout.values, StoredValues(layout.num_visible_items, stored, plain), width, word > 0),
+        is_plain=layout.values.is_plain,
         levels=f"control words of {word} bytes ({', '.join(control)})" if word else "",
         value_bytes=stored,
         level_bytes=level_bytes,
@@ -237,7 +219,7 @@ def _visible(page: Page, layout: ConstantLayout) -> int:
 
 def _constant_levels(page: Page, layout: ConstantLayout) -> str:
     sizes = [size for _, size in page.buffers[-2:]]
-    raw = ce.Flat(16)
+    raw = Flat(16)
     rep, definition = layout.rep or raw, layout.definition or raw
     return _level_text(rep if sizes[0] else None, definition if sizes[1] else None)
 

@@ -10,12 +10,13 @@ from lance_dataset._proto import encodings_pb2
 from lance_dataset.errors import CorruptFileError, UnsupportedError
 from lance_dataset.file.container import PageMetadata
 from lance_dataset.file.explain.facts import Facts, plain_size
-from lance_dataset.file.explain.names import node_text
 from lance_dataset.file.explain.report import StoredBuffer
-from lance_dataset.file.explain.table import size_text
+from lance_dataset.file.sizes import size_text
 from lance_dataset.file.v2_0.nodes import (
     PAGE_ENCODING,
     Binary,
+    Bitpacked,
+    BitpackedBlocks,
     BufferRef,
     Dictionary,
     Fixed,
@@ -31,7 +32,7 @@ from lance_dataset.file.v2_0.nodes import (
     parse_page_encoding,
     unwrapped,
 )
-from lance_dataset.schema import Field
+from lance_dataset.types.schema import Field
 
 __all__ = ["describe_tree"]
 
@@ -63,7 +64,7 @@ def describe_tree(page: PageMetadata, field: Field, where: str) -> Facts:
     plain = _plain(node, field, page)
     return Facts(
         layout="array",
-        encoding=node_text(node),
+        encoding=_node_text(node),
         values=0 if isinstance(node, SimpleStruct) else page.length,
         buffers=buffers,
         why=_why(node, page.length, stored, plain),
@@ -164,3 +165,37 @@ def _why(node: Node, length: int, stored: int, plain: int | None) -> str:
     if not _is_plain(node):
         return f"compressed as its field metadata asked: {size_text(stored)}"
     return f"{length:,} values as they are, 2.0 has nothing smaller for them: {size_text(stored)}"
+
+
+# -- as text ------------------------------------------------------------------------------------------------------
+
+
+def _node_text(node: Node) -> str:
+    """An encoding tree of 2.0 as text, such as ``nullable(flat 64)``."""
+    if isinstance(node, Flat):
+        return f"{node.scheme}(flat {node.bits})" if node.scheme else f"flat {node.bits}"
+    if isinstance(node, Nullable):
+        if node.values is None:
+            return "null"
+        return _node_text(node.values) if node.validity is None else f"nullable({_node_text(node.values)})"
+    if isinstance(node, FixedSizeList):
+        return f"fixed-size list {node.dimension}({_node_text(node.items)})"
+    if isinstance(node, Binary):
+        return f"{_scheme(node.data)}(binary)" if _scheme(node.data) else "binary"
+    if isinstance(node, Dictionary):
+        return f"dictionary({_node_text(node.indices)}; {node.size:,} {_node_text(node.items)})"
+    if isinstance(node, Fsst):
+        return f"fsst({_node_text(node.codes)})"
+    if isinstance(node, FixedSizeBinary):
+        return f"fixed-size binary {node.width}"
+    if isinstance(node, (Bitpacked, BitpackedBlocks)):
+        return f"bit packing {node.width} of {node.bits}"
+    if isinstance(node, PackedStruct):
+        return f"packed struct({', '.join(f'flat {bits}' if bits else 'unknown' for bits in node.bits)})"
+    return "list" if isinstance(node, List) else "struct"
+
+
+def _scheme(node: Fixed | None) -> str:
+    if isinstance(node, (Bitpacked, BitpackedBlocks)):
+        return _node_text(node)
+    return "" if node is None else node.scheme

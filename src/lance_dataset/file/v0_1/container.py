@@ -1,4 +1,4 @@
-"""The container of legacy (0.1) data files: footer, metadata, page tables, embedded schema. Knows no page contents."""
+"""Container of legacy (0.1) data files: footer, metadata, page tables, schema. Page contents are opaque to it."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from lance_dataset._proto import file_pb2, table_pb2
 from lance_dataset.errors import CorruptFileError, UnsupportedError
 from lance_dataset.file.cache import lazy
 from lance_dataset.file.v0_1.dictionaries import with_dictionaries
-from lance_dataset.file.v0_1.read.spans import Spans
+from lance_dataset.file.v0_1.spans import Spans
 from lance_dataset.io.base import InputFile
-from lance_dataset.schema import Schema
+from lance_dataset.types.schema import Schema
 
 __all__ = ["FOOTER", "LEGACY_PAIRS", "MAGIC", "LegacyFile", "PageTable"]
 
 MAGIC = b"LANC"
 FOOTER = struct.Struct("<qhh4s")
-#: Footer version pairs of legacy files, all of one grammar.
+#: Footer version pairs of legacy files; all have the same grammar.
 LEGACY_PAIRS = frozenset({(0, 0), (0, 1), (0, 2)})
 _LENGTH = struct.Struct("<I")
 _CELL = 16
@@ -34,7 +34,7 @@ _M = TypeVar("_M", bound=Message)
 
 
 class PageTable:
-    """Where the pages of a table inside a file are: a (position, length) cell per field id and batch.
+    """Table of the pages inside a file: a (position, length) cell per field id and batch.
 
     Parameters
     ----------
@@ -55,12 +55,12 @@ class PageTable:
         self._position = position
 
     def cells(self, field_id: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Positions in bytes and lengths in values of the pages of a field, per batch.
+        """Return the positions in bytes and the lengths in values of the pages of a field, per batch.
 
         Raises
         ------
         CorruptFileError
-            The table ends before, or a page starts outside the file.
+            The table is too short, or a page starts outside the file.
         """
         positions, lengths = self._row(field_id)
         outside = (positions < 0) | (lengths < 0) | (positions > self.source.size)
@@ -78,46 +78,46 @@ class PageTable:
         if field_id < self.base or start + size > self.source.size:
             raise CorruptFileError(
                 f"{self.source.path}: the page table has no row for field {field_id}: it starts at byte "
-                f"{self._position} with field {self.base}, the file has {self.source.size} bytes"
+                f"{self._position} with field {self.base}, but the file has {self.source.size} bytes"
             )
         cells = np.frombuffer(bytes(self.source.read(start, size)), "<i8").reshape(-1, 2)
         return np.ascontiguousarray(cells[:, 0]), np.ascontiguousarray(cells[:, 1])
 
     def is_blank(self, field_id: int) -> bool:
-        """Whether all cells of a field are zero, as those of fields without pages are."""
+        """Return True if all cells of a field are zero, as for fields without pages."""
         return not any(part.any() for part in self._row(field_id))
 
 
 class LegacyFile:
-    """Everything the end of a legacy file says about it.
+    """Metadata at the end of a legacy file.
 
     Parameters
     ----------
     source
         The file.
     fields
-        Field ids that a manifest lists for it, ascending, negative ones left out of account; none to go by the schema
+        Field ids that a manifest lists for the file, ascending; negative ids are ignored. Empty to use the schema
         embedded in the file.
 
     Attributes
     ----------
     version
-        ``"0.1"``, as for other files of that kind.
+        ``"0.1"``, the version of all legacy files.
     footer_version
-        Version pair of the footer.
+        Version pair in the footer.
     batch_offsets
         int64, first row of each batch, and the number of rows.
     num_rows, num_batches
-        Rows and batches.
+        Number of rows and of batches.
     statistics
-        Description of the statistics table, None if the file has none.
+        Description of the statistics table; None if the file has none.
 
     Raises
     ------
     CorruptFileError
         The bytes contradict the format.
     UnsupportedError
-        No legacy file.
+        The file is not a legacy file.
     """
 
     version = "0.1"
@@ -133,22 +133,22 @@ class LegacyFile:
         self._manifest_position = message.manifest_position
         self._table_position = message.page_table_position
         self._fields = _live_ids(fields, source.path)
-        #: Rows of the last take and where they are, which the columns share.
+        #: Rows of the last take and their locations, shared by the columns.
         self.last_take: tuple[NDArray[np.int64], Spans] | None = None
 
     @lazy
     def batch_rows(self) -> NDArray[np.int64]:
-        """Rows of each batch."""
+        """Number of rows of each batch."""
         return np.diff(self.batch_offsets)
 
     @lazy
     def schema(self) -> Schema:
-        """The schema embedded in the file, dictionaries included.
+        """Schema embedded in the file, including dictionaries.
 
         Raises
         ------
         CorruptFileError
-            There is none, or it is broken.
+            The file has no schema, or it is broken.
         """
         schema = self._embedded
         if schema is None:
@@ -157,7 +157,7 @@ class LegacyFile:
             )
         if all(node.dictionary is None for node in schema.walk()):
             return schema
-        # positions of dictionaries count from the start of the file
+        # Positions of dictionaries count from the start of the file.
         return with_dictionaries(schema, self.source, self.source.path)
 
     @lazy
@@ -169,10 +169,10 @@ class LegacyFile:
 
     @lazy
     def pages(self) -> PageTable:
-        """The page table of the data.
+        """Page table of the data.
 
-        Releases up to 0.7 started it at field 0, whatever the first field of the file. Taken to start with that field,
-        such a table has nothing for the first field that has pages: holes stand there, or structs.
+        Releases up to 0.7 started it at field 0, whatever the first field of the file. If such a table is read as if it
+        started with the first field, the first field that has pages finds only empty cells, or those of structs.
         """
         fields = self._fields or tuple(sorted(node.id for node in self.schema.walk()))
         base = fields[0] if fields else 0
@@ -187,7 +187,7 @@ class LegacyFile:
 
     @lazy
     def statistics_pages(self) -> PageTable | None:
-        """The page table of the statistics, whose one batch has a row per batch of the file."""
+        """Page table of the statistics, whose only batch has one row per batch of the file."""
         if self.statistics is None:
             return None
         rows = np.array([0, self.num_batches], np.int64)
@@ -195,7 +195,7 @@ class LegacyFile:
 
     @lazy
     def statistics_fields(self) -> dict[int, list[list[file_pb2.Field]]]:
-        """By id of a data field the structs named after it, each with its fields behind it: one if all is well."""
+        """Structs by the id of the data field they are named after, with their fields; valid files have one per id."""
         structs: dict[int, list[file_pb2.Field]] = {}
         for node in () if self.statistics is None else self.statistics.schema:
             structs.setdefault(node.id if node.parent_id == -1 else node.parent_id, []).append(node)
@@ -208,13 +208,13 @@ class LegacyFile:
 
 
 def _read_footer(source: InputFile) -> tuple[int, tuple[int, int]]:
-    """Position of the metadata, and the version pair."""
+    """Return the position of the metadata, and the version pair."""
     if source.size < FOOTER.size:
         raise CorruptFileError(f"{source.path}: {source.size} bytes are too few for a Lance file; is it truncated?")
     position, major, minor, magic = FOOTER.unpack(bytes(source.read(source.size - FOOTER.size, FOOTER.size)))
     if magic != MAGIC:
         raise CorruptFileError(
-            f"{source.path}: the last four bytes are {magic!r}, not {MAGIC!r}: no Lance file, or truncated"
+            f"{source.path}: the last four bytes are {magic!r}, not {MAGIC!r}: not a Lance file, or truncated"
         )
     if (major, minor) not in LEGACY_PAIRS:
         raise UnsupportedError(f"{source.path}: file version {major}.{minor} is not legacy (0.1)")
@@ -222,10 +222,10 @@ def _read_footer(source: InputFile) -> tuple[int, tuple[int, int]]:
 
 
 def _framed(source: InputFile, position: int, message_type: type[_M], what: str) -> _M:
-    """A message behind its length."""
+    """Read a message that follows its length."""
     end = source.size - FOOTER.size
     if not 0 <= position <= end - _LENGTH.size:
-        raise CorruptFileError(f"{source.path}: its {what} is said to start at byte {position} of {source.size}")
+        raise CorruptFileError(f"{source.path}: its {what} starts at byte {position} of {source.size}")
     (length,) = _LENGTH.unpack(bytes(source.read(position, _LENGTH.size)))
     start = position + _LENGTH.size
     if length > end - start:

@@ -1,8 +1,8 @@
-"""Dictionary values, which legacy (0.1) tables keep beside the schema: in the manifest, and in each data file.
+"""Dictionary values, which legacy (0.1) tables store outside the schema: in the manifest, and in each data file.
 
-A field has one array of values for the whole table. Strings and binaries are their bytes followed by 64-bit offsets
-that count from the start of the file; integers are stored as they are. There are no nulls: an empty value stands for
-one.
+A field has one array of values for the whole table. Strings and binaries are stored as their bytes followed by 64-bit
+offsets that count from the start of the file. Integers are stored unchanged. Nulls are not stored; an empty value
+stands for a null.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ import pyarrow.compute as pc
 from lance_dataset.errors import CorruptFileError, SchemaError, UnsupportedError
 from lance_dataset.file.buffers import as_integers, bit_width, octets
 from lance_dataset.file.kinds import is_binary_like, is_text, is_wide
-from lance_dataset.file.v0_1.write.arrays import value_offsets
+from lance_dataset.file.v0_1.arrays import value_offsets
 from lance_dataset.io.base import InputFile
-from lance_dataset.schema import Field, Schema
+from lance_dataset.types.schema import Field, Schema
 from lancecodec import CodecError, utf8
 
 __all__ = ["empty_as_null", "is_dictionary_value", "read_dictionary", "with_dictionaries", "write_dictionaries"]
@@ -28,7 +28,7 @@ _OFFSET = 8
 
 
 def is_dictionary_value(arrow_type: pa.DataType) -> bool:
-    """Whether readers of legacy tables know dictionaries of values of that type."""
+    """Return True if readers of legacy tables support dictionaries with values of that type."""
     return is_binary_like(arrow_type) or pa.types.is_integer(arrow_type)
 
 
@@ -38,16 +38,16 @@ def is_dictionary_value(arrow_type: pa.DataType) -> bool:
 def with_dictionaries(
     schema: Schema, data: bytes | pa.Buffer | InputFile, where: str, *, empty_is_null: bool = True
 ) -> Schema:
-    """The schema with the values of its dictionary fields.
+    """Return the schema with the values of its dictionary fields.
 
     Parameters
     ----------
     schema
-        Schema from a manifest; fields that say where their values are get `Field.dictionary_values`.
+        Schema from a manifest. Fields that record the location of their values get `Field.dictionary_values`.
     data
-        The whole file that the schema was found in, or that file opened.
+        Content of the whole file that has the schema, or that file opened.
     where
-        Its name, for error messages.
+        Name of the file, for error messages.
     empty_is_null
         See `read_dictionary`.
 
@@ -87,20 +87,20 @@ def read_dictionary(
     Parameters
     ----------
     data
-        The whole file, or that file opened.
+        Content of the whole file, or that file opened.
     offset, length
-        What the schema says: position in bytes (for strings and binaries that of their offsets), and number of values.
+        Position in bytes (of the offsets, for strings and binaries) and number of values, as in the schema.
     value_type
         Arrow type of the values.
     where
-        Names the file and the field, for error messages.
+        Name of the file and the field, for error messages.
     empty_is_null
-        Whether empty strings and binaries are nulls. They are, but to release 0.4.
+        True if empty strings and binaries are nulls, as in all releases except 0.4.
 
     Returns
     -------
     pyarrow.Array
-        Of `length` values, which do not refer to `data`.
+        Array of `length` values that do not refer to `data`.
 
     Raises
     ------
@@ -134,7 +134,7 @@ def _read_binary(
     stored = _range(source, offset, length, (length + 1) * _OFFSET, where)
     positions = np.asarray(as_integers(stored, np.int64, length + 1), np.int64)
     if positions[0] < 0 or positions[-1] > source.size or bool((positions[1:] < positions[:-1]).any()):
-        raise CorruptFileError(f"{where}: the offsets of its values descend, or lead out of the file")
+        raise CorruptFileError(f"{where}: the offsets of its values descend, or point outside the file")
     size = int(positions[-1] - positions[0])
     wide = is_wide(value_type)
     if not wide and size >= 2**31:
@@ -151,7 +151,7 @@ def _read_binary(
 
 
 def empty_as_null(values: pa.Array) -> pa.Array:
-    """The values as they are read: empty strings and binaries are null."""
+    """Return the values as they are read: empty strings and binaries become null."""
     if not is_binary_like(values.type):
         return values
     empty = pc.equal(pc.binary_length(values), 0)
@@ -162,33 +162,33 @@ def empty_as_null(values: pa.Array) -> pa.Array:
 
 
 def write_dictionaries(schema: Schema, position: int) -> tuple[list[bytes], Schema]:
-    """Blocks with the values of all dictionary fields, to be written one after another from a position on.
+    """Encode the values of all dictionary fields as blocks, to be written consecutively from a position.
 
     Parameters
     ----------
     schema
         Schema whose dictionary fields have their values.
     position
-        Byte of the file at which the first block will start.
+        Position in the file at which the first block will start.
 
     Returns
     -------
     blocks : list of bytes
         In ascending order of field ids.
     schema : Schema
-        The same, with `Field.dictionary` of these blocks.
+        The same schema, with `Field.dictionary` of these blocks.
 
     Raises
     ------
     SchemaError
-        A dictionary field whose values are not known.
+        The values of a dictionary field are not known.
     UnsupportedError
-        Dictionary values of a type that no reader of legacy tables knows.
+        Dictionary values have a type that no reader of legacy tables supports.
 
     Warns
     -----
     UserWarning
-        Empty values, which only 0.4 tells from nulls.
+        There are empty values, which only release 0.4 distinguishes from nulls.
     """
     blocks: list[bytes] = []
     places: dict[int, tuple[int, int]] = {}
@@ -198,7 +198,7 @@ def write_dictionaries(schema: Schema, position: int) -> tuple[list[bytes], Sche
         if is_binary_like(values.type) and not empty_as_null(values).equals(values):
             warnings.warn(
                 f"column {node.name!r}: the dictionary of this table was written by release 0.4, which read its empty "
-                "values as such; from this commit on they are null, as for all later releases. An upgrade with "
+                "values as such; from this commit on they are null, as in all later releases. An upgrade with "
                 'optimize.compact_files(data_storage_version="2.2") keeps them',
                 UserWarning,
                 stacklevel=2,
@@ -225,7 +225,7 @@ def _known_values(node: Field) -> pa.Array:
 
 
 def _encode_values(values: pa.Array, position: int) -> tuple[bytes, bytes]:
-    """Content, and offsets where there are any."""
+    """Return the content, and the offsets if there are any."""
     if not is_binary_like(values.type):
         plain = pc.fill_null(values, 0) if values.null_count else values
         width = bit_width(values.type) // 8

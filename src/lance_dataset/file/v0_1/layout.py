@@ -1,4 +1,4 @@
-"""What page the values of a field have in a legacy (0.1) file."""
+"""Kind of page that holds the values of a field in a legacy (0.1) file."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pyarrow as pa
 from lance_dataset.errors import UnsupportedError
 from lance_dataset.file.buffers import bit_width
 from lance_dataset.file.kinds import is_binary_like
-from lance_dataset.schema import Field
+from lance_dataset.types.schema import Field
 
 __all__ = ["PageKind", "bits_per_row", "page_kind"]
 
@@ -17,27 +17,27 @@ __all__ = ["PageKind", "bits_per_row", "page_kind"]
 class PageKind(Enum):
     """Kinds of pages."""
 
-    #: Structs: no page, the children have theirs.
+    #: Structs: no page of their own, only those of the children.
     NONE = auto()
     #: Nulls: a page without bytes.
     NULL = auto()
-    #: Values of a fixed number of bits back to back; fixed-size lists are their items.
+    #: Values of a fixed number of bits, back to back; fixed-size lists are stored as their items.
     FIXED = auto()
-    #: Indices into the values that a manifest holds, stored as `FIXED`.
+    #: Indices into values that are in the manifest; stored as `FIXED`.
     DICTIONARY = auto()
     #: Bytes of the values, then 64-bit offsets that count from the start of the file.
     BINARY = auto()
-    #: Offsets into the page of the items, one more than there are lists.
+    #: Offsets into the page of the items; one more than the number of lists.
     LIST = auto()
 
 
 def page_kind(field: Field) -> PageKind:
-    """The kind of page of a field.
+    """Return the kind of page of a field.
 
     Raises
     ------
     UnsupportedError
-        A type that legacy files cannot hold.
+        Legacy files cannot hold the type.
     """
     if field.logical_type == "struct":
         return PageKind.NONE
@@ -58,7 +58,7 @@ def page_kind(field: Field) -> PageKind:
 
 
 def bits_per_row(arrow_type: pa.DataType) -> int:
-    """Bits of a value of a `PageKind.FIXED` field; ValueError for other types."""
+    """Return the number of bits of a value of a `PageKind.FIXED` field; raise ValueError for other types."""
     if pa.types.is_fixed_size_list(arrow_type):
         return arrow_type.list_size * bits_per_row(arrow_type.value_type)
     return bit_width(arrow_type)

@@ -1,4 +1,4 @@
-"""A range of a 2.0 page as an Arrow array, for every encoding a leaf column can have."""
+"""Reading a range of a 2.0 page as an Arrow array, for every encoding of a leaf column."""
 
 from __future__ import annotations
 
@@ -54,18 +54,18 @@ _MAX_NARROW = 2**31 - 1
 
 
 def read_page(page: Page, arrow_type: pa.DataType, start: int, stop: int) -> pa.Array:
-    """Values ``[start, stop)`` of a page of a leaf column.
+    """Read values ``[start, stop)`` of a page of a leaf column.
 
     Raises
     ------
     CodecError, CorruptFileError
-        The content contradicts the encoding (a CodecError without saying where).
+        The content contradicts the encoding. A CodecError does not name the place.
     """
     return read_node(page, page.node, page.length, arrow_type, start, stop)
 
 
 def read_node(page: Page, node: Node, total: int, arrow_type: pa.DataType, start: int, stop: int) -> pa.Array:
-    """`total` is the number of values of the whole node."""
+    """Read values of a node; `total` is the number of values of the whole node."""
     if isinstance(node, Nullable):
         return _read_nullable(page, node, total, arrow_type, start, stop)
     if isinstance(node, Fixed):
@@ -86,7 +86,7 @@ def read_node(page: Page, node: Node, total: int, arrow_type: pa.DataType, start
 
 
 def unfit(page: Page, node: Node, arrow_type: pa.DataType) -> CorruptFileError:
-    """The error for an encoding that values of a type cannot have."""
+    """Return the error for an encoding that does not fit the type of the values."""
     return CorruptFileError(f"{page.where}: encoding {type(node).__name__} does not fit a column of type {arrow_type}")
 
 
@@ -104,7 +104,7 @@ def _read_nullable(page: Page, node: Nullable, total: int, arrow_type: pa.DataTy
 
 
 def masked(array: pa.Array, validity: pa.Buffer) -> pa.Array:
-    """`array` with every value null whose bit is clear, besides those that are null already."""
+    """Return `array` with further nulls: every value whose bit is clear."""
     if pa.types.is_dictionary(array.type):
         indices = with_validity(array.indices, validity)
         return pa.DictionaryArray.from_arrays(indices, array.dictionary, ordered=array.type.ordered, safe=False)
@@ -112,7 +112,7 @@ def masked(array: pa.Array, validity: pa.Buffer) -> pa.Array:
 
 
 def nulls_of(page: Page, length: int, arrow_type: pa.DataType) -> pa.Array:
-    """One array of nulls serves all pages of the column that have nothing else."""
+    """Return a slice of an array of nulls that is shared by all pages of the column without values."""
     check_nulls_fit(arrow_type, length, page.where)
     # Rounding up makes pages of all lengths share a few arrays.
     most = int(MAX_UNBACKED_BYTES // (_null_bytes(arrow_type) or 1))
@@ -123,7 +123,7 @@ def nulls_of(page: Page, length: int, arrow_type: pa.DataType) -> pa.Array:
 
 
 def has_nothing_but_nulls(node: Node) -> bool:
-    """Whether a page stores no bytes at all for its values."""
+    """Return True if a page stores no bytes for its values."""
     while not (isinstance(node, Nullable) and node.values is None):
         if isinstance(node, FixedSizeList):
             node = node.items
@@ -135,19 +135,19 @@ def has_nothing_but_nulls(node: Node) -> bool:
 
 
 def check_nulls_fit(arrow_type: pa.DataType, length: int, where: str) -> None:
-    """Refuse nulls that would take more memory together than a page may.
+    """Check that nulls do not take more memory than a page may.
 
     Raises
     ------
     CorruptFileError
-        They would.
+        They take more.
     """
     if length * _null_bytes(arrow_type) > MAX_UNBACKED_BYTES:
         raise CorruptFileError(f"{where}: claims {length} nulls of type {arrow_type}, more than a page can hold")
 
 
 def _null_bytes(arrow_type: pa.DataType) -> float:
-    """Memory that a null of the type takes."""
+    """Return the memory in bytes that a null of the type takes."""
     if pa.types.is_fixed_size_list(arrow_type):
         return 1 / 8 + arrow_type.list_size * _null_bytes(arrow_type.value_type)
     if pa.types.is_null(arrow_type):
@@ -158,7 +158,7 @@ def _null_bytes(arrow_type: pa.DataType) -> float:
 
 
 def _read_validity(page: Page, validity: Fixed, total: int, start: int, stop: int) -> pa.Buffer:
-    """Bitmap of ``[start, stop)`` from bit 0 on."""
+    """Return the bitmap of ``[start, stop)`` from bit 0 on."""
     base = start & ~7
     return bitmap_at_zero(read_values(page, validity, base, stop, total), start - base, stop - start)
 
@@ -174,7 +174,7 @@ def _read_fixed(
 
 
 def fixed_width(page: Page, node: Fixed, arrow_type: pa.DataType) -> int:
-    """Bits of a value, which must be those of the type."""
+    """Return the number of bits of a value, which must match the type."""
     width = _bit_width(page, arrow_type)
     if width != node.bits:
         raise CorruptFileError(f"{page.where}: {node.bits} bits per value do not fit the type {arrow_type}")
@@ -204,7 +204,7 @@ def _read_fixed_size_list(
 
 
 def list_size(page: Page, node: FixedSizeList, arrow_type: pa.DataType) -> int:
-    """Items per list, which must be those of the type."""
+    """Return the number of items per list, which must match the type."""
     if not pa.types.is_fixed_size_list(arrow_type) or arrow_type.list_size != node.dimension:
         raise CorruptFileError(f"{page.where}: lists of {node.dimension} items do not fit the type {arrow_type}")
     return node.dimension
@@ -240,16 +240,16 @@ def _read_binary(page: Page, node: Binary, total: int, arrow_type: pa.DataType, 
 
 
 def binary_ends(page: Page, node: Binary) -> Fixed:
-    """The ends of a page that has values."""
+    """Return the ends of a page that has values."""
     if node.ends is None:
-        raise CorruptFileError(f"{page.where}: binary values without ends")
+        raise CorruptFileError(f"{page.where}: its binary values have no ends")
     if node.adjustment == 0:
         raise CorruptFileError(f"{page.where}: the null adjustment is 0")
     return node.ends
 
 
 def read_content(page: Page, node: Binary, total: int) -> tuple[int, pa.Buffer | None]:
-    """The most bytes that the ends of a node may reach, and these bytes if all are needed to have any."""
+    """Return the maximum end of the node's values, and the bytes if all of them are needed to read any."""
     if node.data is None:
         return 0, None
     if isinstance(node.data, Flat) and node.data.scheme:
@@ -259,12 +259,12 @@ def read_content(page: Page, node: Binary, total: int) -> tuple[int, pa.Buffer |
 
 
 def end_limit(node: Binary, available: int) -> int:
-    """The highest end of values with that many bytes."""
+    """Return the highest end that values with `available` bytes can have."""
     return max(min(available, node.adjustment - 1), 0)
 
 
 def _last_end(page: Page, node: Binary, total: int) -> int:
-    """Number of bytes that the values of the whole node have."""
+    """Return the number of bytes of the values of the whole node."""
     end = read_values(page, binary_ends(page, node), total - 1, total, total)
     return int.from_bytes(end.to_pybytes(), "little") % node.adjustment
 
@@ -281,7 +281,7 @@ def _read_fixed_size_binary(
 
 
 def equal_offsets(page: Page, node: FixedSizeBinary, arrow_type: pa.DataType, length: int) -> pa.Buffer:
-    """Offsets of values that are all of one length."""
+    """Return the offsets of values of equal length."""
     if not is_binary_like(arrow_type):
         raise unfit(page, node, arrow_type)
     if node.width == 0:
@@ -293,21 +293,21 @@ def equal_offsets(page: Page, node: FixedSizeBinary, arrow_type: pa.DataType, le
 
 
 def raw_type(page: Page, node: Node, arrow_type: pa.DataType) -> pa.DataType:
-    """The type of strings that are still encoded."""
+    """Return the type of strings that are still encoded."""
     if not is_binary_like(arrow_type):
         raise unfit(page, node, arrow_type)
     return pa.large_binary() if is_wide(arrow_type) else pa.binary()
 
 
 def expand_codes(codes: pa.Array, table: bytes, arrow_type: pa.DataType) -> pa.Array:
-    """Strings out of FSST codes, null where these are.
+    """Decode strings from FSST codes; null codes give null strings.
 
     Raises
     ------
     CodecError
-        The codes are no codes of the table, or the strings are no text.
+        The codes do not belong to the table, or the strings are not valid text.
     OffsetOverflowError
-        The strings have more bytes than 32-bit offsets reach.
+        The strings have more bytes than 32-bit offsets can address.
     """
     wide, length = is_wide(arrow_type), len(codes)
     if length == 0:

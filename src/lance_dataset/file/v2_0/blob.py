@@ -1,4 +1,4 @@
-"""Blob columns of 2.0 files: pages of positions and sizes, values elsewhere in the file."""
+"""Blob columns of 2.0 files: pages of positions and sizes, with the values elsewhere in the file."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from lance_dataset.file.column import ColumnReader
 from lance_dataset.file.v2_0.packed import row_column
 from lance_dataset.file.v2_0.page import Page
 from lance_dataset.io.base import InputFile
-from lance_dataset.schema import Field
+from lance_dataset.types.schema import Field
 
 __all__ = ["DESCRIPTION_BITS", "BlobColumn"]
 
@@ -24,7 +24,7 @@ DESCRIPTION_BITS = (64, 64)
 
 
 class BlobColumn(ColumnReader):
-    """Blobs as values, or as descriptions, which show a null as an empty value at position 1.
+    """Blobs as values or as descriptions; the description of a null is an empty value at position 1.
 
     Parameters
     ----------
@@ -40,12 +40,12 @@ class BlobColumn(ColumnReader):
     Raises
     ------
     CorruptFileError
-        The pages are not of the form in which blobs are stored, or the field is of another type.
+        The pages do not have the form of blobs, or the field has another type.
     """
 
     def __init__(self, field: Field, source: InputFile, pages: Sequence[Page], where: str) -> None:
         if not is_described(field) and not pa.types.is_large_binary(field.storage_type):
-            raise CorruptFileError(f"{where}: a column of blobs for a field of type {field.storage_type}")
+            raise CorruptFileError(f"{where}: a column of blobs does not fit a field of type {field.storage_type}")
         self.arrow_type = field.storage_type
         self._rows = row_column(pages, DESCRIPTION_BITS, where)
         self.num_rows = self._rows.num_rows
@@ -63,7 +63,7 @@ class BlobColumn(ColumnReader):
         return [self.read(start, stop)] if start < stop else []
 
     def take(self, rows: NDArray[np.int64]) -> pa.Array:
-        """See `ColumnReader.take`; the total is that of the distinct rows, as these are what a file can hold."""
+        """Take values, see `ColumnReader.take`; the size limit applies to distinct rows, which the file must hold."""
         distinct, back = np.unique(rows, return_inverse=True)
         descriptions = _descriptions(self._rows.take(distinct))
         self._check(descriptions)
@@ -90,7 +90,7 @@ class BlobColumn(ColumnReader):
 
 
 def _descriptions(rows: pa.FixedSizeBinaryArray) -> NDArray[np.uint64]:
-    """Positions and sizes; a null becomes the description of one."""
+    """Return positions and sizes; a null becomes the description of a null."""
     if len(rows) == 0:
         return np.empty((0, 2), np.uint64)
     width = rows.type.byte_width

@@ -1,4 +1,4 @@
-"""What 2.0 files can hold."""
+"""Check that 2.0 files can hold a schema."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from lance_dataset.errors import UnsupportedError
 from lance_dataset.file.kinds import is_binary_like, is_wide
 from lance_dataset.file.options import binary_compression, is_blob, is_blob_v2, is_packed
 from lance_dataset.file.v2_0.packed import packed_bits
-from lance_dataset.schema import Field, Schema
+from lance_dataset.types.schema import Field, Schema
 
 __all__ = ["check_schema"]
 
 
 def check_schema(schema: Schema) -> None:
-    """Refuse what 2.0 cannot hold.
+    """Raise unless 2.0 can hold the schema.
 
     Raises
     ------
     UnsupportedError
-        Naming the column and the version that can hold it.
+        A field cannot be stored. The message names the column and the version that can hold it.
     """
     for top in schema.fields:
         for node in top.walk():

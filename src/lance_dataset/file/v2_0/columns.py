@@ -1,4 +1,4 @@
-"""Which column of a 2.0 file holds which field."""
+"""Column indices of fields in a 2.0 file."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from lance_dataset.file.kinds import is_binary_like
 from lance_dataset.file.options import is_packed
 from lance_dataset.file.v2_0.nodes import List, Node, PackedStruct
 from lance_dataset.file.v2_0.page import first_node
-from lance_dataset.schema import Field, Schema
+from lance_dataset.types.schema import Field, Schema
 
 __all__ = ["column_indices", "num_columns", "stored_indices"]
 
 
 def column_indices(schema: Schema) -> list[tuple[int, int]]:
-    """(field id, column index) of every field that owns a column: structs and lists own one before their children's.
+    """Return (field id, column index) of every field that owns a column.
 
-    The children of a packed struct have none.
+    Structs and lists own a column before those of their children. The children of a packed struct own none.
     """
     owners = (node for top in schema.fields for node in _owners(top))
     return [(node.id, index) for index, node in enumerate(owners)]
 
 
 def num_columns(field: Field) -> int:
-    """How many columns a field has with everything below it."""
+    """Return the number of columns of a field with everything below it."""
     return sum(1 for _ in _owners(field))
 
 
@@ -36,15 +36,15 @@ def _owners(field: Field) -> Iterator[Field]:
 
 
 def stored_indices(schema: Schema, metadata: FileMetadata) -> list[tuple[int, int]]:
-    """(field id, column index) of the fields of a file by itself.
+    """Return (field id, column index) of the fields of a standalone file.
 
-    Old releases do not heed every way to ask for a packed struct, so its pages tell; metadata does where there are
-    none. Likewise for strings that are stored as lists, which take two columns.
+    Old releases ignored some requests for packed structs, so the pages decide; without pages, the metadata decides.
+    The same applies to strings that are stored as lists, which take two columns.
 
     Raises
     ------
     CorruptFileError, UnsupportedError
-        The file has not so many columns, or the first page of a struct is broken.
+        The file has too few columns, or the first page of a struct is broken.
     """
     walk = _Walk(metadata, with_strings=False)
     walk.visit_all(schema)

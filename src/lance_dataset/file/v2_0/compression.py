@@ -1,4 +1,4 @@
-"""General compression of the buffers of a 2.0 page, never expanding further than is known to be right."""
+"""General compression of the buffers of a 2.0 page, with limits on the expansion."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ __all__ = ["decompress"]
 
 _ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 _UNUSED_HEADER_BIT = 0x10
-# The most a block of each codec can expand: more is a forged length.
+# Maximum expansion of a block of each codec; a larger claim is a forged length.
 _MAX_EXPANSION = {"zstd": 1 << 15, "lz4": 255}
 _EXPANSION_SLACK = 1 << 18
 _CHUNK = 1 << 20
 
 
 def decompress(stored: bytes, scheme: str, size: int, exact: bool, where: str) -> bytes:
-    """Content of a compressed buffer.
+    """Return the content of a compressed buffer.
 
     Parameters
     ----------
     stored
-        The buffer as it is in the file.
+        The buffer as stored in the file.
     scheme
         ``"zstd"`` or ``"lz4"``.
     size
-        Number of bytes that the page has use for.
+        Number of bytes that the page needs.
     exact
-        Whether the content must have exactly `size` bytes; otherwise only its first `size` bytes count and there may
-        be fewer.
+        True if the content must have exactly `size` bytes. Otherwise, only its first `size` bytes are used, and there
+        may be fewer.
     where
         File, column and page, for error messages.
 
@@ -61,7 +61,7 @@ def _lz4(stored: bytes, size: int, exact: bool, where: str) -> bytes:
 
 
 def _zstd(stored: bytes, size: int, exact: bool, where: str) -> bytes:
-    """Both forms in the world: a bare frame (0.18 to 0.25), or a u64 length before the frame."""
+    """Decompress either existing form: a bare frame (0.18 to 0.25), or a u64 length before the frame."""
     if not stored:
         return b""
     bare = len(stored) < 8 or (stored[:4] == _ZSTD_MAGIC and not stored[4] & _UNUSED_HEADER_BIT)
@@ -85,7 +85,7 @@ def _zstd(stored: bytes, size: int, exact: bool, where: str) -> bytes:
 
 
 def _first_bytes(frame: bytes, size: int) -> bytes:
-    """At most `size` bytes of a frame: where no length can be trusted, nothing beyond them is produced."""
+    """Return at most `size` bytes of a frame. If no length can be trusted, nothing beyond them is decompressed."""
     parts: list[bytes] = []
     with zstandard.ZstdDecompressor().stream_reader(frame) as reader:
         while size and (part := reader.read(min(size, _CHUNK))):
@@ -95,7 +95,7 @@ def _first_bytes(frame: bytes, size: int) -> bytes:
 
 
 def _check_claim(length: int, stored: int, scheme: str, size: int, exact: bool, where: str) -> None:
-    """Refuse a length before anything is allocated for it."""
+    """Check a length before anything is allocated for it."""
     if length > stored * _MAX_EXPANSION[scheme] + _EXPANSION_SLACK:
         raise CorruptFileError(f"{where}: {stored} bytes of {scheme} cannot hold the {length} bytes they claim")
     if exact and length != size:

@@ -1,4 +1,4 @@
-"""From a schema field and the columns of a 2.0 file to a column reader."""
+"""Column readers for the fields of a schema, from the columns of a 2.0 file."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from lance_dataset.file.v2_0.nodes import List, Node, Nullable, PackedStruct, Si
 from lance_dataset.file.v2_0.packed import PackedColumn
 from lance_dataset.file.v2_0.page import Page, first_node, open_pages
 from lance_dataset.file.v2_0.strings import ListedStrings, byte_lists
-from lance_dataset.schema import Field
+from lance_dataset.types.schema import Field
 
 __all__ = ["Locate", "open_column", "open_values"]
 
-#: Finds the file and the column index that hold a field; None if no file does.
+#: Finds the file and the column index that hold a field; returns None if no file does.
 Locate = Callable[[Field], "tuple[FileMetadata, int] | None"]
 
 
@@ -35,16 +35,16 @@ def open_column(field: Field, locate: Locate, num_rows: int) -> ColumnReader:
     field
         A field of the (projected) schema.
     locate
-        Where each field is stored.
+        Returns the location of each field.
     num_rows
-        Number of values the column must have.
+        Number of values that the column must have.
 
     Raises
     ------
     CorruptFileError
         The column does not fit the field, or has another number of values.
     UnsupportedError
-        A feature of 2.0 this release does not read.
+        The file uses a feature of 2.0 that this release does not read.
     """
     found = locate(field)
     if found is None:
@@ -71,7 +71,7 @@ def _is_header(node: Node | None) -> bool:
 
 
 def open_values(field: Field, metadata: FileMetadata, index: int) -> ColumnReader | None:
-    """Open one column by itself; None if it holds no values, but the structure of the columns below it.
+    """Open one column by itself; return None if it has no values but only the structure of the columns below.
 
     Raises
     ------
@@ -94,7 +94,7 @@ def _open_values(opened: _Opened, locate: Locate) -> ColumnReader:
 
 
 class _Opened:
-    """A field and the column that holds it."""
+    """Field and the column that holds it."""
 
     def __init__(self, field: Field, metadata: FileMetadata, index: int) -> None:
         self.field = field
@@ -110,14 +110,14 @@ class _Opened:
 
     @property
     def is_header(self) -> bool:
-        """Whether it is the column of a struct whose children have columns of their own."""
+        """True if this is the column of a struct whose children have columns of their own."""
         if self.column.kind == "blob" or self.field.logical_type != "struct":
             return False
         return not (isinstance(self.first, PackedStruct) or (self.first is None and is_packed(self.field)))
 
     @property
     def is_list(self) -> bool:
-        """Whether it is the column of a list, whose items have columns of their own."""
+        """True if this is the column of a list, whose items have columns of their own."""
         return self.field.logical_type.removesuffix(".struct") in ("list", "large_list")
 
     def pages_of(self, column: ColumnMetadata) -> list[Page]:
@@ -149,7 +149,7 @@ def _open_listed_strings(opened: _Opened) -> ColumnReader:
 
 
 def _open_absent(field: Field, locate: Locate, num_rows: int) -> ColumnReader:
-    """A field without a column: all null, unless it is a struct of which other files hold some children."""
+    """Open a field without a column: all null, unless it is a struct with children in other files."""
     if field.logical_type == "struct" and any(locate(node) is not None for node in field.walk()):
         children = [open_column(child, locate, num_rows) for child in field.children]
         return StructColumn(field.storage_type, num_rows, children, field.name)

@@ -1,4 +1,4 @@
-"""Pages behind a dictionary of their own: dictionary-typed columns, and strings whose writer chose to."""
+"""Pages with a dictionary of their own: dictionary-typed columns, and strings that the writer encoded so."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ _INDEX_TYPES = {8: pa.uint8(), 16: pa.uint16(), 32: pa.uint32(), 64: pa.uint64()
 
 
 def index_type(page: Page, node: Dictionary, arrow_type: pa.DataType) -> pa.DataType:
-    """Type of the indices of a page.
+    """Return the type of the indices of a page.
 
     Raises
     ------
     CorruptFileError
-        Values of the type cannot be stored so.
+        Values of the type cannot be stored in this way.
     """
     if pa.types.is_dictionary(arrow_type):
         return arrow_type.index_type
     stored = unwrapped(node.indices)
     known = _INDEX_TYPES.get(stored.bits) if isinstance(stored, Fixed) else None
-    if stored is None:  # nothing but nulls
+    if stored is None:  # all values are null
         known = pa.uint8()
     if known is None or not is_binary_like(arrow_type):
         raise CorruptFileError(f"{page.where}: a dictionary of these indices does not fit the type {arrow_type}")
@@ -43,7 +43,7 @@ def index_type(page: Page, node: Dictionary, arrow_type: pa.DataType) -> pa.Data
 
 
 def over_items(page: Page, node: Dictionary, arrow_type: pa.DataType, indices: pa.Array, read: ReadNode) -> pa.Array:
-    """Values of a page from their indices; `read` gives the items, which are decoded once for all ranges."""
+    """Return the values of a page for its indices; `read` decodes the items, once for all ranges."""
     is_typed = pa.types.is_dictionary(arrow_type)
     items = _items(page, node, arrow_type.value_type if is_typed else arrow_type, read)
     return _typed(page, arrow_type, indices, items) if is_typed else _strings(page, arrow_type, indices, items)
@@ -52,7 +52,7 @@ def over_items(page: Page, node: Dictionary, arrow_type: pa.DataType, indices: p
 def encoded_strings(
     page: Page, node: Dictionary, arrow_type: pa.DataType, start: int, stop: int, read: ReadNode
 ) -> pa.Array:
-    """Strings ``[start, stop)`` of a page as a dictionary array, resolved if the dictionary is larger or has nulls."""
+    """Return strings ``[start, stop)`` as a dictionary array; decode them if the dictionary is larger or has nulls."""
     indices = read(page, node.indices, page.length, index_type(page, node, arrow_type), start, stop)
     items = _items(page, node, arrow_type, read)
     if items.null_count or len(items) > stop - start:
@@ -76,7 +76,7 @@ def _strings(page: Page, arrow_type: pa.DataType, indices: pa.Array, items: pa.A
 
 
 def _zero_based(page: Page, indices: pa.Array, items: pa.Array) -> pa.Array:
-    """The writer's optimisation of string columns: index 0 is null, k is item k - 1."""
+    """Return values of indices in the form that writers use for strings: 0 is null, k is item k - 1."""
     codes = np.asarray(pc.fill_null(indices, 0) if indices.null_count else indices)
     if len(codes) and int(codes.max()) > len(items):
         raise CorruptFileError(f"{page.where}: dictionary index {int(codes.max())} of {len(items)} items")
@@ -85,7 +85,7 @@ def _zero_based(page: Page, indices: pa.Array, items: pa.Array) -> pa.Array:
 
 
 def _check_total(items: pa.Array, indices: pa.Array) -> None:
-    """Refuse to put more bytes together than 32-bit offsets reach."""
+    """Raise if the values together have more bytes than 32-bit offsets can address."""
     lengths = np.asarray(pc.fill_null(pc.binary_length(items), 0), np.int64)
     used = np.asarray(indices.drop_null() if indices.null_count else indices).astype(np.int64)
     uses = np.bincount(used, minlength=len(items))
@@ -94,7 +94,7 @@ def _check_total(items: pa.Array, indices: pa.Array) -> None:
 
 
 def _typed(page: Page, arrow_type: pa.DictionaryType, indices: pa.Array, items: pa.Array) -> pa.Array:
-    """A dictionary-typed column: plain indices; a null is a null item or (0.16) a null index."""
+    """Return values of a dictionary-typed column: plain indices; a null is a null item or (0.16) a null index."""
     if len(indices) - indices.null_count:
         bounds = pc.min_max(indices).as_py()
         if bounds["min"] < 0 or bounds["max"] >= len(items):
@@ -110,17 +110,17 @@ def _typed(page: Page, arrow_type: pa.DictionaryType, indices: pa.Array, items: 
 
 
 def _without_null_items(items: pa.Array, index_type: pa.DataType) -> tuple[pa.Array, pa.Array]:
-    """For each item its index among those that are not null (null for a null one), and these."""
+    """Return the index of each item among the valid items (null for a null item), and the valid items."""
     valid = np.asarray(items.is_valid())
     renumber = np.cumsum(valid) - 1
     return pa.array(renumber, mask=~valid).cast(index_type), items.filter(pa.array(valid))
 
 
 def trimmed(array: pa.DictionaryArray) -> pa.DictionaryArray:
-    """The same values over a dictionary that is not greater than of use."""
+    """Return the same values over a dictionary without unused entries, if it is too large."""
     if len(array) >= len(array.dictionary):
         return array
     kind = array.type
-    used = pa.array(np.unique(np.asarray(array.indices.drop_null())), kind.index_type)  # keeps their order
+    used = pa.array(np.unique(np.asarray(array.indices.drop_null())), kind.index_type)  # preserves their order
     indices = pc.index_in(array.indices, used).cast(kind.index_type)
     return pa.DictionaryArray.from_arrays(indices, array.dictionary.take(used), ordered=kind.ordered, safe=False)

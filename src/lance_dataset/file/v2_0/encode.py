@@ -1,4 +1,4 @@
-"""From Arrow arrays to the pages of a 2.0 file."""
+"""Encoding of Arrow arrays to the pages of a 2.0 file."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ from lance_dataset.file.v2_0.encode_dictionary import encode_dictionary
 from lance_dataset.file.v2_0.encode_fixed import encode_fixed_column
 from lance_dataset.file.v2_0.encode_packed import encode_packed
 from lance_dataset.file.v2_0.messages import flat, no_nulls
-from lance_dataset.schema import Field
-from lance_dataset.types import NESTED_TYPES
+from lance_dataset.types.logical import NESTED_TYPES
+from lance_dataset.types.schema import Field
 
 __all__ = ["StructuredEncoder"]
 
 
 class StructuredEncoder(ColumnEncoder):
-    """Pages of a top-level field and of all below it.
+    """Encoder of a top-level field and of all fields below it.
 
     Parameters
     ----------
     field
         The field.
     first_column
-        Column index of the field; those below it follow depth first.
+        Column index of the field; the fields below it follow depth first.
     write_buffer
         Appends the values of blobs to the file.
     """
@@ -45,7 +45,7 @@ class StructuredEncoder(ColumnEncoder):
         self._field = field
         self._first = first_column
         self._write_buffer = write_buffer
-        # Structs write one header at the end of the file, blobs a page when there are enough of them.
+        # Structs write one header at the end of the file; blobs write a page whenever there are enough of them.
         self._header_rows: dict[int, int] = {}
         self._blobs: dict[int, BlobPages] = {}
         self._prepare(field, first_column)
@@ -60,7 +60,7 @@ class StructuredEncoder(ColumnEncoder):
             self._prepare(child, below)
 
     def _below(self, node: Field, column: int) -> Iterator[tuple[int, Field]]:
-        """The children that own a column, and its index."""
+        """Yield the children that own a column, with their column index."""
         below = column + 1
         for child in () if is_packed(node) else node.children:
             yield below, child
@@ -71,7 +71,7 @@ class StructuredEncoder(ColumnEncoder):
         return self._encode(self._field, self._field.name, self._first, arrays)
 
     def finish(self) -> Iterator[EncodedPage]:
-        """The headers of structs, and blobs that wait."""
+        """Yield the headers of structs, and the remaining blobs."""
         for blobs in self._blobs.values():
             yield from blobs.finish()
         for column, length in self._header_rows.items():
@@ -82,7 +82,7 @@ class StructuredEncoder(ColumnEncoder):
         return dict.fromkeys(self._blobs, BLOB_COLUMN)
 
     def _encode(self, node: Field, path: str, column: int, arrays: Sequence[pa.Array]) -> Iterator[EncodedPage]:
-        """Encode a span of rows of a field and of all below it, children before the parent's page."""
+        """Encode a span of rows of a field and of all fields below it, children before the parent's page."""
         if not node.nullable and any(array.null_count for array in arrays):
             raise SchemaError(f"column {path!r} is declared not nullable, but its data holds nulls")
         kind = node.storage_type
@@ -111,7 +111,7 @@ class StructuredEncoder(ColumnEncoder):
             return
         self._header_rows[column] += sum(len(array) for array in arrays)
         for number, (below, child) in enumerate(self._below(node, column)):
-            # field() keeps the offset of a sliced struct out; flatten() would copy validity, and there is none.
+            # field() respects the offset of a sliced struct; flatten() would copy the validity, which is empty here.
             values = [array.field(number) for array in arrays]
             yield from self._encode(child, f"{path}.{child.name}", below, values)
 
@@ -136,7 +136,7 @@ class StructuredEncoder(ColumnEncoder):
 
 
 def _without_hidden_items(array: pa.Array) -> pa.Array:
-    """The same lists, null ones without items under them."""
+    """Return the same lists, without items under nulls."""
     if array.null_count == 0:
         return array
     lengths = pc.fill_null(pc.list_value_length(array), 0)

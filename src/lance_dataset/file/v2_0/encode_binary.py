@@ -1,4 +1,4 @@
-"""Strings and binaries to 2.0 pages: as they are, behind a dictionary, or compressed."""
+"""Encoding of strings and binaries to 2.0 pages: plain, with a dictionary, or compressed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from lancecodec import offsets as offset_codec
 
 __all__ = ["encode_binary", "encode_binary_column", "encode_ends", "without_hidden_bytes"]
 
-#: As the reference: strings may become a dictionary from this many values on, below this many distinct ones.
+#: As in the reference, strings may get a dictionary if there are at least this many values and fewer distinct ones.
 _DICTIONARY_THRESHOLD = 100
 _SAMPLE = 1024
 _ZSTD_MAX_LEVEL = 22
@@ -31,7 +31,7 @@ _ZSTD_PREFIX = 8
 def encode_binary_column(
     column: int, arrays: Sequence[pa.Array], path: str, compression: BinaryCompression | None
 ) -> EncodedPage:
-    """A page of strings or binaries.
+    """Encode a page of strings or binaries.
 
     Parameters
     ----------
@@ -40,14 +40,14 @@ def encode_binary_column(
     path
         Path of the field, for error messages.
     compression
-        What its metadata asks for. As in the reference, a dictionary is preferred where there can be one.
+        Compression that the metadata of the field requests. As in the reference, a dictionary is preferred if possible.
 
     Raises
     ------
     CodecError
-        Text that is not UTF-8.
+        A text is not UTF-8.
     UnsupportedError
-        More bytes than the compression scheme takes.
+        There are more bytes than the compression scheme takes.
     """
     length = sum(len(array) for array in arrays)
     if sum(array.null_count for array in arrays) == length:
@@ -66,7 +66,7 @@ def encode_binary_column(
 
 @dataclass(frozen=True)
 class _Spans:
-    """The values of a page: their ends, and their bytes in parts."""
+    """Values of a page: their ends, and their bytes in parts."""
 
     ends: list[pa.Buffer]
     data: list[pa.Buffer]
@@ -80,7 +80,7 @@ def encode_binary(
     compression: BinaryCompression | None = None,
     path: str = "",
 ) -> pb.ArrayEncoding:
-    """Binary encoding of `length` values; appends to `buffers` the ends, then the bytes."""
+    """Return the binary encoding of `length` values; append the ends, then the bytes to `buffers`."""
     spans = _spans(arrays)
     data: list[pa.Buffer | bytes] = list(spans.data)
     scheme, level = "", None
@@ -98,7 +98,7 @@ def encode_binary(
 
 
 def _bytes(buffer: int, scheme: str, level: int | None) -> pb.ArrayEncoding:
-    """The bytes of all values: said to have no nulls, as releases before 0.18 insist, which know no compression."""
+    """Return the encoding of the bytes of all values; "no nulls" is stated for releases before 0.18, which need it."""
     values = flat(8, buffer, scheme, level)
     return values if scheme else no_nulls(values)
 
@@ -110,7 +110,7 @@ def _compressed(spans: _Spans, compression: BinaryCompression, path: str) -> byt
         framed = general.compress(scheme, level, b"".join(spans.data))
     except CodecError as error:
         raise UnsupportedError(f"column {path!r}: {error}") from error
-    # Releases before 1.0 do not know the length in front of a frame, later ones read frames without it.
+    # Releases before 1.0 do not know the length before a frame; later ones read frames without it.
     return framed[_ZSTD_PREFIX:] if scheme == "zstd" else framed
 
 
@@ -138,7 +138,7 @@ def _spans(arrays: Sequence[pa.Array]) -> _Spans:
 
 
 def _encode_fsst(arrays: Sequence[pa.Array], length: int, buffers: list[list[pa.Buffer | bytes]]) -> pb.ArrayEncoding:
-    """Codes for the symbols of a table, or plain values where these are not smaller."""
+    """Encode as FSST codes of a symbol table, or as plain values if codes are not smaller."""
     array = without_hidden_bytes(concat_arrays(list(arrays), arrays[0].type))
     validity, offsets, content = array.buffers()
     view = np.frombuffer(aligned(offsets, 4), np.int32, length + 1, array.offset * 4)
@@ -165,7 +165,7 @@ def _encode_fsst(arrays: Sequence[pa.Array], length: int, buffers: list[list[pa.
 def encode_ends(
     offsets: pa.Buffer, wide: bool, length: int, validity: pa.Buffer | None, bit: int, base: int, adjustment: int
 ) -> pa.Buffer:
-    """Ends of `length` values after `base` bytes, from their offsets and the bitmap whose bit `bit` is the first's."""
+    """Return the ends of `length` values after `base` bytes, given their offsets and a bitmap that starts at `bit`."""
     out = allocate(8 * length)
     bits = None if validity is None else validity
     offset_codec.encode(offsets, wide, length, bits, bit, base, adjustment, out)
@@ -173,7 +173,7 @@ def encode_ends(
 
 
 def without_hidden_bytes(array: pa.Array) -> pa.Array:
-    """The same values, null ones without bytes under them."""
+    """Return the same values, without bytes under nulls."""
     if array.null_count == 0:
         return array
     lengths = pc.binary_length(array)
@@ -183,12 +183,12 @@ def without_hidden_bytes(array: pa.Array) -> pa.Array:
     view = np.frombuffer(aligned(offsets, 8 if wide else 4), np.int64 if wide else np.int32, len(array) + 1)
     if int(view[-1]) - int(view[0]) == visible:
         return array
-    # Taking every value copies the visible bytes only.
+    # Taking every value copies only the visible bytes.
     return array.take(pa.array(np.arange(len(array), dtype=np.int64)))
 
 
 def _encode_string_dictionary(column: int, arrays: Sequence[pa.Array], length: int) -> EncodedPage | None:
-    """u8 indices, 0 for null, k for item k - 1; None when there are too many distinct strings for it to pay."""
+    """Encode u8 indices, 0 for null and k for item k - 1; return None if there are too many distinct strings."""
     if len(pc.unique(arrays[0].slice(0, _SAMPLE))) > _DICTIONARY_THRESHOLD:
         return None
     encoded = pa.chunked_array(list(arrays)).dictionary_encode().combine_chunks()

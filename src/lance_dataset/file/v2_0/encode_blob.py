@@ -1,4 +1,4 @@
-"""Blob columns of 2.0: values outside the pages, which say where each lies."""
+"""Encoding of blob columns of 2.0: values outside the pages, and pages with their locations."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from lance_dataset.file.v2_0.encode_packed import packed_encoding
 
 __all__ = ["BLOB_COLUMN", "BlobPages"]
 
-#: The column encoding that tells readers.
+#: Column encoding that marks a blob column for readers.
 BLOB_COLUMN = pb.ColumnEncoding(blob=pb.Blob(inner=pb.ColumnEncoding(values={})))
 
 #: 8 MiB of descriptions.
@@ -25,7 +25,7 @@ _NULL = np.array([1, 0], np.uint64)
 
 
 class BlobPages:
-    """Descriptions of one column that wait for their page; the values are in the file already.
+    """Buffered descriptions of one column; the values are in the file already.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ class BlobPages:
         self._rows = 0
 
     def add(self, arrays: Sequence[pa.Array]) -> Iterator[EncodedPage]:
-        """Write values; gives a page when there are enough for one."""
+        """Write values; yield a page when there are enough for one."""
         for array in arrays:
             descriptions = np.stack(write_values(without_hidden_bytes(array), self._write_buffer), axis=1)
             if array.null_count:
@@ -53,7 +53,7 @@ class BlobPages:
             yield from self.finish()
 
     def finish(self) -> Iterator[EncodedPage]:
-        """The page of what waits."""
+        """Yield the page of the buffered descriptions."""
         if self._rows:
             content = np.concatenate(self._waiting)
             yield EncodedPage(

@@ -1,4 +1,4 @@
-"""Dictionary-typed columns to 2.0 pages, each with a dictionary of its own."""
+"""Encoding of dictionary-typed columns to 2.0 pages, each with a dictionary of its own."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["encode_dictionary"]
 def encode_dictionary(
     column: int, arrays: Sequence[pa.Array], arrow_type: pa.DictionaryType, path: str
 ) -> Iterator[EncodedPage]:
-    """A dictionary-typed column: the dictionary of the page with a null item if there are nulls, plain indices."""
+    """Encode a dictionary-typed column: the dictionary, with a null item if there are nulls, and plain indices."""
     array = _join_dictionaries(arrays, arrow_type, path)
     values = array.dictionary_decode() if array.dictionary.null_count else None
     if values is not None:  # a null inside the dictionary is a null value
@@ -31,7 +31,7 @@ def encode_dictionary(
     room = 2 ** _index_bits(arrow_type.index_type) - bool(array.null_count)
     items, indices = _compact(array, room)
     if len(items) > room:
-        # More distinct values, with the null item, than the index type tells apart: shorter pages have fewer.
+        # With the null item, there are more distinct values than the index type can represent. Shorter pages help.
         middle = len(array) // 2
         yield from encode_dictionary(column, [array.slice(0, middle)], arrow_type, path)
         yield from encode_dictionary(column, [array.slice(middle)], arrow_type, path)
@@ -53,7 +53,7 @@ def encode_dictionary(
 
 
 def _join_dictionaries(arrays: Sequence[pa.Array], arrow_type: pa.DictionaryType, path: str) -> pa.DictionaryArray:
-    """One array over the union of the dictionaries, whatever number of items that has."""
+    """Return one array over the union of the dictionaries, whatever its number of items."""
     for array in arrays:
         bounds = pc.min_max(array.indices)
         low, high = bounds["min"].as_py(), bounds["max"].as_py()
@@ -64,18 +64,18 @@ def _join_dictionaries(arrays: Sequence[pa.Array], arrow_type: pa.DictionaryType
             )
     if len(arrays) == 1:
         return arrays[0]
-    # The union may need more room than the index type has.
+    # The union may not fit the index type.
     wide = [pa.DictionaryArray.from_arrays(array.indices.cast(pa.int64()), array.dictionary) for array in arrays]
     return concat_arrays(wide, pa.dictionary(pa.int64(), arrow_type.value_type))
 
 
 def _index_bits(index_type: pa.DataType) -> int:
-    """Bits of an index without its sign."""
+    """Return the number of bits of an index, without its sign."""
     return index_type.bit_width - pa.types.is_signed_integer(index_type)
 
 
 def _compact(array: pa.DictionaryArray, room: int) -> tuple[pa.Array, pa.Array]:
-    """Items and int64 indices; unused items are dropped when they are the greater part or more than there is room."""
+    """Return items and int64 indices; unused items are dropped if they are the majority or exceed the room."""
     indices = array.indices.cast(pa.int64())
     used = pc.unique(indices.drop_null())
     if 2 * len(used) >= len(array.dictionary) and len(array.dictionary) <= room:

@@ -1,4 +1,4 @@
-"""Values of one width, and fixed-size lists of them, to 2.0 pages."""
+"""Encoding of fixed-width values, and fixed-size lists of them, to 2.0 pages."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["encode_fixed", "encode_fixed_column"]
 
 
 def encode_fixed_column(column: int, arrays: Sequence[pa.Array]) -> EncodedPage:
-    """A page of values of one width, which are `arrays` together."""
+    """Encode a page of fixed-width values, the concatenation of `arrays`."""
     length = sum(len(array) for array in arrays)
     buffers: list[list[pa.Buffer]] = []
     encoding = encode_fixed(arrays, length, buffers)
@@ -23,7 +23,7 @@ def encode_fixed_column(column: int, arrays: Sequence[pa.Array]) -> EncodedPage:
 
 
 def encode_fixed(arrays: Sequence[pa.Array], length: int, buffers: list[list[pa.Buffer]]) -> pb.ArrayEncoding:
-    """Nullable around flat values or fixed-size lists; appends to `buffers` validity first, then values."""
+    """Return a nullable encoding of flat values or fixed-size lists; append validity, then values to `buffers`."""
     nulls = sum(array.null_count for array in arrays)
     arrow_type = arrays[0].type
     if nulls == length:
@@ -53,7 +53,7 @@ def _encode_fixed_lists(
 
 
 def _joined_validity(arrays: Sequence[pa.Array]) -> pa.Buffer:
-    """One bitmap of all arrays, from bit 0 on."""
+    """Return one bitmap of all arrays, from bit 0 on."""
     joined = concat_arrays([array.is_valid() for array in arrays], pa.bool_())
     return bitmap_at_zero(joined.buffers()[1], joined.offset, len(joined)).slice(0, (len(joined) + 7) // 8)
 

@@ -1,4 +1,4 @@
-"""Packed structs to 2.0 pages: the fixed-width children of each row side by side."""
+"""Encoding of packed structs to 2.0 pages: the fixed-width children of each row side by side."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from lance_dataset.file.buffers import allocate, bit_width, concat_arrays
 from lance_dataset.file.column import EncodedPage
 from lance_dataset.file.v2_0.messages import flat, no_nulls
 from lance_dataset.file.v2_0.packed import packed_bits
-from lance_dataset.schema import Field
+from lance_dataset.types.schema import Field
 from lancecodec import packed
 
 __all__ = ["encode_packed", "packed_encoding"]
 
 
 def encode_packed(column: int, node: Field, path: str, arrays: Sequence[pa.Array]) -> EncodedPage:
-    """A page of rows.
+    """Encode a page of rows.
 
     Raises
     ------
     UnsupportedError
-        A child is null, which packed rows cannot say.
+        A child is null, which packed rows cannot represent.
     """
     length = sum(len(array) for array in arrays)
     widths = [(packed_bits(child.storage_type) or 0) // 8 for child in node.children]
@@ -38,7 +38,7 @@ def encode_packed(column: int, node: Field, path: str, arrays: Sequence[pa.Array
 
 
 def _flattened(array: pa.Array, path: str) -> pa.Buffer:
-    """The bytes of fixed-width values, lists of them one after another."""
+    """Return the bytes of fixed-width values; the items of lists are concatenated."""
     if array.null_count:
         raise UnsupportedError(
             f"column {path!r}: holds {array.null_count} nulls, which packed structs of file version 2.0 cannot store; "
@@ -52,7 +52,7 @@ def _flattened(array: pa.Array, path: str) -> pa.Buffer:
 
 
 def packed_encoding(kinds: Sequence[pa.DataType]) -> pb.ArrayEncoding:
-    """The encoding of rows with children of some types, all in page buffer 0."""
+    """Return the encoding of rows with children of some types, all in page buffer 0."""
     inner = [_child_encoding(kind) for kind in kinds]
     return pb.ArrayEncoding(packed_struct=pb.PackedStruct(inner=inner, buffer=pb.Buffer()))
 

@@ -1,4 +1,4 @@
-"""Leaf columns of 2.0 files: everything that is one column of pages with values of its own."""
+"""Leaf columns of 2.0 files: one column of pages with values of its own."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ __all__ = ["LeafColumn", "page_ranges"]
 
 
 def page_ranges(pages: list[Page], starts: list[int], start: int, stop: int) -> list[tuple[Page, int, int]]:
-    """(page, first, end) inside each page for a range of the column; `starts` are the pages' starts."""
+    """Return (page, first, end) inside each page for a range of the column; `starts` are the starts of the pages."""
     ranges = []
     number = max(bisect_right(starts, start) - 1, 0)
     while start < stop:
@@ -51,7 +51,7 @@ class LeafColumn(ColumnReader):
     arrow_type
         Storage type of the values.
     nullable
-        Whether nulls are allowed; a null in another column is corruption.
+        True if nulls are allowed; a null in another column means corruption.
     where
         File and column, for error messages.
     """
@@ -79,7 +79,7 @@ class LeafColumn(ColumnReader):
                 raise
             raise UnsupportedError(
                 f"{self._where}: the rows have more distinct values than the index type "
-                f"{self.arrow_type.index_type} tells apart; read fewer rows at once"
+                f"{self.arrow_type.index_type} can represent; read fewer rows at a time"
             ) from error
 
     def _check_null_pages(self, start: int, stop: int) -> None:
@@ -88,7 +88,7 @@ class LeafColumn(ColumnReader):
         check_nulls_fit(self.arrow_type, nulls, self._where)
 
     def read_chunks(self, start: int, stop: int) -> list[pa.Array]:
-        """One array per page, without a copy where the page is stored as Arrow holds it."""
+        """Return one array per page, without a copy if the page has the layout of Arrow."""
         return self._read_pieces(start, stop)
 
     def read_encoded(self, start: int, stop: int) -> list[pa.Array]:
@@ -125,7 +125,7 @@ class LeafColumn(ColumnReader):
     # -- random access -------------------------------------------------------------------------------------------
 
     def take(self, rows: NDArray[np.int64]) -> pa.Array:
-        """See `ColumnReader.take`: compiled over a mapped file, else range by range."""
+        """Take values, see `ColumnReader.take`; compiled for a mapped file, else range by range."""
         try:
             if self._fixed is not None:
                 array = self._take_fixed(self._fixed, rows)
@@ -163,7 +163,7 @@ class LeafColumn(ColumnReader):
         return pa.Array.from_buffers(self.arrow_type, count, buffers, null_count=nulls)
 
     def _take_ranges(self, rows: NDArray[np.int64]) -> pa.Array:
-        """Page by page: other encodings, and files that are not mapped."""
+        """Take values page by page, for other encodings and files that are not mapped."""
         distinct, back = np.unique(rows, return_inverse=True)
         pieces = []
         cuts = np.searchsorted(distinct, self._page_starts)
@@ -175,7 +175,7 @@ class LeafColumn(ColumnReader):
         gathered = self._join(pieces)
         return gathered if len(rows) == 0 else gathered.take(pa.array(back.reshape(-1)))
 
-    # -- the compiled page tables, built once per open file ------------------------------------------------------
+    # -- compiled page tables, built once per open file ------------------------------------------------------------
 
     @property
     def _mapped(self) -> bool:
@@ -187,7 +187,7 @@ class LeafColumn(ColumnReader):
 
     @lazy
     def _fixed_bits(self) -> int:
-        """Width of a value in bits, fixed-size lists flattened; 0 where there is none."""
+        """Width of a value in bits, with fixed-size lists flattened; 0 if it has none."""
         return _flattened_bits(self.arrow_type)
 
     @lazy
@@ -204,7 +204,7 @@ class LeafColumn(ColumnReader):
             values.append(None if flat is None else page.read_flat(flat, 0, page.length * count, page.length * count))
             validity.append(None if bits is None else page.read_flat(bits, 0, page.length, page.length))
         if all(buffer is None for buffer in values):
-            return None  # nothing but nulls: only the schema says how wide they are
+            return None  # all values are null: only the schema gives their width
         return FixedPages(self._page_starts, self._fixed_bits, values, validity)
 
     @lazy
@@ -236,7 +236,7 @@ def _flattened_bits(arrow_type: pa.DataType) -> int:
 
 
 def _fixed_shape(node: Node, arrow_type: pa.DataType) -> tuple[Flat | None, Flat | None, int] | None:
-    """(values, validity, values per row) of a page that stores its rows as plain fixed-width values, else None."""
+    """Return (values, validity, values per row) of a page that stores plain fixed-width rows, else None."""
     validity: Fixed | None = None
     values: Node = node
     if isinstance(node, Nullable):
@@ -258,7 +258,7 @@ def _fixed_shape(node: Node, arrow_type: pa.DataType) -> tuple[Flat | None, Flat
 
 
 def _binary_table(page: Page) -> EndsTable | None:
-    """The page as `EndsPages` takes it, or None if it is packed, compressed or wrapped."""
+    """Return the page as a table for `EndsPages`, or None if it is packed, compressed or wrapped."""
     node = page.node
     if isinstance(node, Binary):
         return ends_table(page, node, page.length) if _is_in_place(node) else None
@@ -274,5 +274,5 @@ def _binary_table(page: Page) -> EndsTable | None:
 
 
 def _is_in_place(node: Binary) -> bool:
-    """Whether values are looked up where they are."""
+    """Return True if values are looked up in place."""
     return all(part is None or (isinstance(part, Flat) and not part.scheme) for part in (node.ends, node.data))

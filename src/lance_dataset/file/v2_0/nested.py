@@ -1,4 +1,4 @@
-"""Struct and list columns of 2.0 files: columns of their own above the columns of their children."""
+"""Struct and list columns of 2.0 files: separate columns above the columns of their children."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ __all__ = ["ListColumn", "StructColumn", "list_node"]
 
 
 class StructColumn(ColumnReader):
-    """A struct: never null in 2.0, so nothing but its children.
+    """Struct column; structs are never null in 2.0, so it consists only of its children.
 
     Parameters
     ----------
     num_rows
-        Number of values, which every child must have too.
+        Number of values; every child must have the same.
     """
 
     def __init__(self, arrow_type: pa.StructType, num_rows: int, children: list[ColumnReader], where: str) -> None:
@@ -43,7 +43,7 @@ class StructColumn(ColumnReader):
         for child, field in zip(children, arrow_type, strict=True):
             if child.num_rows != num_rows:
                 raise CorruptFileError(
-                    f"{where}: field {field.name!r} has {child.num_rows} values, its struct {num_rows}"
+                    f"{where}: field {field.name!r} has {child.num_rows} values, but its struct has {num_rows}"
                 )
 
     def read(self, start: int, stop: int) -> pa.Array:
@@ -51,7 +51,7 @@ class StructColumn(ColumnReader):
         return self._assemble([child.read(start, stop) for child in self._children], stop - start)
 
     def read_chunks(self, start: int, stop: int) -> list[pa.Array]:
-        """Chunks cut wherever any child is cut."""
+        """Return chunks that are cut wherever any child is cut."""
         if stop == start:
             return []
         chunks = [child.read_chunks(start, stop) for child in self._children]
@@ -69,7 +69,7 @@ class StructColumn(ColumnReader):
 
 
 def _recut(pieces: list[pa.Array], cuts: list[int]) -> list[pa.Array]:
-    """The same values cut at `cuts` (a superset of the places they are cut at), without copies."""
+    """Return the same values cut at `cuts`, which include the existing cuts, without copies."""
     result, start, number, base = [], 0, 0, 0
     for cut in cuts:
         while start - base >= len(pieces[number]):
@@ -81,7 +81,7 @@ def _recut(pieces: list[pa.Array], cuts: list[int]) -> list[pa.Array]:
 
 
 def list_node(page: Page) -> List:
-    """The list encoding of a page of a list column.
+    """Return the list encoding of a page of a list column.
 
     Raises
     ------
@@ -97,9 +97,9 @@ def list_node(page: Page) -> List:
 
 
 def list_ends(page: Page, node: List) -> Fixed:
-    """The ends of a page that has lists."""
+    """Return the ends of a page that has lists."""
     if node.ends is None:
-        raise CorruptFileError(f"{page.where}: lists without ends")
+        raise CorruptFileError(f"{page.where}: its lists have no ends")
     return node.ends
 
 
@@ -109,7 +109,7 @@ def _check_last(page: Page, node: List, last: int) -> None:
 
 
 class ListColumn(ColumnReader):
-    """A list column: pages of ends, above the column of its items.
+    """List column: pages of ends, above the column of its items.
 
     Parameters
     ----------
@@ -136,14 +136,14 @@ class ListColumn(ColumnReader):
             self._bases[page.start] = base
             base += list_node(page).num_items
         if base != items.num_rows:
-            raise CorruptFileError(f"{where}: its lists cover {base} items, the item column has {items.num_rows}")
+            raise CorruptFileError(f"{where}: its lists cover {base} items, but the item column has {items.num_rows}")
 
     def read(self, start: int, stop: int) -> pa.Array:
         """See `ColumnReader.read`."""
         return concat_arrays(self._read_pieces(start, stop), self.arrow_type)
 
     def read_chunks(self, start: int, stop: int) -> list[pa.Array]:
-        """One array per page of ends."""
+        """Return one array per page of ends."""
         return self._read_pieces(start, stop)
 
     def _read_pieces(self, start: int, stop: int) -> list[pa.Array]:
@@ -208,7 +208,7 @@ class ListColumn(ColumnReader):
 
     @lazy
     def _ends(self) -> EndsPages:
-        # Without a mapping this reads the ends of the whole column once: 8 bytes a list, kept on the open file.
+        # For an unmapped file, this reads the ends of the whole column once: 8 bytes a list, kept on the open file.
         tables: list[EndsTable | None] = []
         for page in self._pages:
             node = list_node(page)

@@ -1,4 +1,4 @@
-"""The array encoding tree of a 2.0 page as frozen values, parsed and checked once."""
+"""Array encoding tree of a 2.0 page as frozen values, parsed and checked once."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _MAX_BITS = 2**40
 
 @dataclass(frozen=True)
 class BufferRef:
-    """A buffer by index, among those of its `owner`: "page", "column" or "file"."""
+    """Index of a buffer among those of its `owner`: "page", "column" or "file"."""
 
     index: int
     owner: str = "page"
@@ -66,7 +66,7 @@ class Flat:
 
 @dataclass(frozen=True)
 class Bitpacked:
-    """Values of `bits` bits stored in `width` bits each, one after another; the highest is a sign if `signed`."""
+    """Values of `bits` bits stored in `width` bits each, consecutively; the highest bit is a sign if `signed`."""
 
     bits: int
     width: int
@@ -88,7 +88,7 @@ Fixed: TypeAlias = Flat | Bitpacked | BitpackedBlocks
 
 @dataclass(frozen=True)
 class Nullable:
-    """Values with validity; `values` is None when all are null, `validity` None when none is."""
+    """Values with validity; `values` is None if all are null, `validity` is None if all are valid."""
 
     values: Node | None
     validity: Fixed | None = None
@@ -106,7 +106,8 @@ class FixedSizeList:
 class Binary:
     """Value ends (u64, a null has `adjustment` added) and the bytes of all values.
 
-    `ends` is None where there are no values, `data` where these have no bytes: some releases encode nothing as nulls.
+    `ends` is None for a page without values, and `data` is None if the values have no bytes; some releases encode empty
+    data as nulls.
     """
 
     ends: Fixed | None
@@ -123,13 +124,13 @@ class FixedSizeBinary:
 
     @property
     def per_value(self) -> int:
-        """Stored values for each string."""
+        """Number of stored values for each string."""
         return 8 * self.width // self.data.bits
 
 
 @dataclass(frozen=True)
 class Fsst:
-    """Strings or binaries whose bytes are codes for the symbols of a table."""
+    """Strings or binaries whose bytes are codes of a symbol table."""
 
     codes: Node
     table: bytes
@@ -146,7 +147,7 @@ class Dictionary:
 
 @dataclass(frozen=True)
 class List:
-    """List ends, relative to the page; the items are the next column. `ends` is None where there are no lists."""
+    """List ends, relative to the page; the items are in the next column. `ends` is None for a page without lists."""
 
     ends: Fixed | None
     adjustment: int
@@ -155,12 +156,12 @@ class List:
 
 @dataclass(frozen=True)
 class SimpleStruct:
-    """The header of a struct column: no data."""
+    """Header of a struct column; it has no data."""
 
 
 @dataclass(frozen=True)
 class PackedStruct:
-    """Rows of a struct side by side; `bits` is the width of each child as far as the page tells, else 0."""
+    """Rows of a struct side by side; `bits` has the width of each child, or 0 if the page does not state it."""
 
     bits: tuple[int, ...]
     buffer: BufferRef
@@ -189,9 +190,9 @@ def parse_page_encoding(encoding: bytes) -> Node:
     Raises
     ------
     CorruptFileError
-        The message is broken or describes something impossible. The caller adds where.
+        The message is broken or describes something impossible. The caller adds the location.
     UnsupportedError
-        An encoding that no release wrote into a page of this kind.
+        No release wrote the encoding into a page of this kind.
     """
     try:
         message = encodings_pb2.ArrayEncoding.FromString(encoding)
@@ -215,7 +216,7 @@ def _parse(message: encodings_pb2.ArrayEncoding, depth: int) -> Node:
 def _parse_flat(message: encodings_pb2.Flat, depth: int) -> Flat:
     bits, scheme = message.bits_per_value, message.compression.scheme
     if bits == 1:
-        return Flat(bits, _buffer(message.buffer))  # bitmaps are never compressed, whatever is said
+        return Flat(bits, _buffer(message.buffer))  # bitmaps are never compressed, whatever the message says
     if bits % 8 or bits > _MAX_BITS:
         raise CorruptFileError(f"flat encoding with {bits} bits per value")
     if scheme not in _SCHEMES:
@@ -231,7 +232,7 @@ def _buffer(message: encodings_pb2.Buffer) -> BufferRef:
     }
     owner = owners.get(message.buffer_type)
     if owner is None:
-        raise CorruptFileError(f"a buffer of unknown type {message.buffer_type}")
+        raise CorruptFileError(f"a buffer has the unknown type {message.buffer_type}")
     return BufferRef(message.buffer_index, owner)
 
 
@@ -260,7 +261,7 @@ def _parse_nullable(message: encodings_pb2.Nullable, depth: int) -> Nullable:
         return Nullable(_parse(message.some_nulls.values, depth), validity)
     if kind == "all_nulls":
         return Nullable(None)
-    raise CorruptFileError("nullable encoding without a kind")
+    raise CorruptFileError("a nullable encoding has no kind")
 
 
 def _parse_fixed_size_list(message: encodings_pb2.FixedSizeList, depth: int) -> FixedSizeList:
@@ -283,7 +284,7 @@ def _parse_fixed_size_binary(message: encodings_pb2.FixedSizeBinary, depth: int)
         raise CorruptFileError("bytes of fixed-size binary values are not values without nulls")
     if data.bits not in (8, 8 * width):
         raise CorruptFileError(f"binary values of {width} bytes stored as values of {data.bits} bits")
-    if isinstance(data, Flat):  # the same bytes, whatever they are called
+    if isinstance(data, Flat):  # the same bytes under another name
         data = Flat(8, data.buffer, data.scheme)
     return FixedSizeBinary(data, width)
 
@@ -296,12 +297,12 @@ def _parse_fsst(message: encodings_pb2.Fsst, depth: int) -> Fsst:
 
 @lru_cache(maxsize=256)
 def symbol_table(table: bytes) -> SymbolTable:
-    """The symbols of a page.
+    """Parse the symbol table of a page.
 
     Raises
     ------
     CorruptFileError
-        The bytes are no symbol table.
+        The bytes are not a symbol table.
     """
     try:
         return SymbolTable(table)
@@ -327,7 +328,7 @@ def _parse_packed_struct(message: encodings_pb2.PackedStruct, depth: int) -> Pac
 
 
 def _row_bits(node: Node | None) -> int:
-    """Width of a child of a packed struct, 0 if the page does not tell."""
+    """Return the width of a child of a packed struct, or 0 if the page does not state it."""
     inner = unwrapped(node)
     if isinstance(inner, FixedSizeList):
         return inner.dimension * _row_bits(inner.items)
@@ -335,7 +336,7 @@ def _row_bits(node: Node | None) -> int:
 
 
 def _required_fixed(node: Node, bits: int, what: str) -> Fixed | None:
-    """Fixed-width values without nulls, or None for nothing but nulls."""
+    """Return fixed-width values without nulls, or None if all values are null."""
     fixed = plain_fixed(node)
     if fixed is None and unwrapped(node) is None:
         return None
@@ -345,21 +346,21 @@ def _required_fixed(node: Node, bits: int, what: str) -> Fixed | None:
 
 
 def plain_fixed(node: Node | None) -> Fixed | None:
-    """The fixed-width values under wrappers that say "no nulls"; None if it is anything else."""
+    """Return the fixed-width values under "no nulls" wrappers; None for anything else."""
     while isinstance(node, Nullable) and node.validity is None:
         node = node.values
     return node if isinstance(node, Fixed) else None
 
 
 def unwrapped(node: Node | None) -> Node | None:
-    """The node below wrappers for nulls; None if there is nothing but nulls."""
+    """Return the node below wrappers for nulls; None if all values are null."""
     while isinstance(node, Nullable):
         node = node.values
     return node
 
 
 def buffer_refs(node: Node | None) -> Iterator[BufferRef]:
-    """The buffers of a tree that its length is a multiple of: those of dictionary items are left out."""
+    """Yield the buffers whose size depends on the length of the tree; buffers of dictionary items are left out."""
     if isinstance(node, Nullable):
         yield from buffer_refs(node.validity)
         yield from buffer_refs(node.values)

@@ -16,7 +16,7 @@ from lance_dataset.file.v2_0.leaf import LeafColumn
 from lance_dataset.file.v2_0.nodes import Flat, Node, Nullable, PackedStruct
 from lance_dataset.file.v2_0.page import Page
 from lance_dataset.file.v2_0.take import nested_array
-from lance_dataset.schema import Field
+from lance_dataset.types.schema import Field
 from lancecodec import packed
 
 __all__ = ["PackedColumn", "packed_bits", "row_column"]
@@ -25,7 +25,7 @@ _MAX_ROW_BYTES = 2**31 - 1
 
 
 def packed_bits(arrow_type: pa.DataType) -> int | None:
-    """Width of a child in a packed row; None for a type that no packed struct holds."""
+    """Return the width of a child in a packed row; None for a type that packed structs cannot hold."""
     if pa.types.is_fixed_size_list(arrow_type):
         item = packed_bits(arrow_type.value_type)
         return None if item is None else item * arrow_type.list_size
@@ -39,7 +39,7 @@ def packed_bits(arrow_type: pa.DataType) -> int | None:
 
 
 def row_column(pages: Sequence[Page], bits: Sequence[int], where: str) -> LeafColumn:
-    """The rows of packed pages as binaries of one width.
+    """Open the rows of packed pages as binaries of one width.
 
     Parameters
     ----------
@@ -53,11 +53,11 @@ def row_column(pages: Sequence[Page], bits: Sequence[int], where: str) -> LeafCo
     Raises
     ------
     CorruptFileError
-        A page is no packed struct of such children.
+        A page is not a packed struct of such children.
     """
     width = sum(bits) // 8
     if width > _MAX_ROW_BYTES:
-        raise CorruptFileError(f"{where}: a row of {width} bytes")
+        raise CorruptFileError(f"{where}: a row has {width} bytes")
     rows = [replace(page, node=_as_rows(page.node, page, tuple(bits))) for page in pages]
     return LeafColumn(rows, pa.binary(width), True, where)
 
@@ -69,12 +69,12 @@ def _as_rows(node: Node, page: Page, bits: tuple[int, ...]) -> Node:
         raise CorruptFileError(f"{page.where}: encoding {type(node).__name__} does not fit a packed struct")
     stored = tuple(told or known for told, known in zip(node.bits, bits, strict=False))
     if len(node.bits) != len(bits) or stored != bits:
-        raise CorruptFileError(f"{page.where}: children of {node.bits} bits do not fit the struct's, of {bits} bits")
+        raise CorruptFileError(f"{page.where}: children of {node.bits} bits do not fit the struct, which has {bits}")
     return Flat(sum(bits), node.buffer)
 
 
 class PackedColumn(ColumnReader):
-    """A struct stored row by row, or some of its children.
+    """Struct stored row by row, or some of its children.
 
     Parameters
     ----------
@@ -83,9 +83,9 @@ class PackedColumn(ColumnReader):
     stored
         All children of the struct in the file.
     field
-        The struct to be read, with the children wanted.
+        Struct to read, with the wanted children.
     elsewhere
-        For each wanted child the column that holds it, or None if it is in the rows.
+        For each wanted child, the column that holds it, or None if it is in the rows.
     where
         File and column, for error messages.
     """
@@ -126,7 +126,7 @@ class PackedColumn(ColumnReader):
         return self._struct(self._rows.read(start, stop), others)
 
     def read_chunks(self, start: int, stop: int) -> list[pa.Array]:
-        """One array per page, unless a child is stored elsewhere."""
+        """Return one array per page, unless a child is stored elsewhere."""
         if any(column is not None for column in self._elsewhere):
             return [self.read(start, stop)] if start < stop else []
         nothing = [None] * len(self._elsewhere)

@@ -1,4 +1,4 @@
-"""A page of a 2.0 column: where its buffers are, and what it encodes."""
+"""Page of a 2.0 column: its buffers and its encoding."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from lance_dataset.io.base import InputFile
 
 __all__ = ["Page", "first_node", "open_pages", "page_node"]
 
-#: Far more than any writer puts into a column, and small enough that sums and products stay 64 bits wide.
+#: Far more than any writer puts into a column, and small enough for sums and products to fit in 64 bits.
 _MAX_ROWS = 2**40
 
 
 @dataclass(frozen=True)
 class Page:
-    """One page, bound to its file.
+    """Page bound to its file.
 
     Attributes
     ----------
@@ -45,7 +45,7 @@ class Page:
     node
         The encoding tree.
     buffers, column_buffers, file_buffers
-        (position, size) of the buffers the tree may refer to.
+        (position, size) of the buffers that the tree may refer to.
     cache
         Decoded parts of the column's pages.
     """
@@ -61,39 +61,39 @@ class Page:
     cache: PageCache = field(default_factory=PageCache, repr=False, compare=False)
 
     def locate(self, ref: BufferRef) -> tuple[int, int]:
-        """(position, size) of a buffer."""
+        """Return (position, size) of a buffer."""
         owned = {"page": self.buffers, "column": self.column_buffers, "file": self.file_buffers}[ref.owner]
         if ref.index >= len(owned):
-            raise CorruptFileError(f"{self.where}: names {ref.owner} buffer {ref.index} of {len(owned)}")
+            raise CorruptFileError(f"{self.where}: refers to {ref.owner} buffer {ref.index} of {len(owned)}")
         return owned[ref.index]
 
     def read_part(self, ref: BufferRef, first: int, last: int, values: int) -> pa.Buffer:
-        """Bytes ``[first, last)`` of a buffer that must reach that far to hold `values` values."""
+        """Read bytes ``[first, last)`` of a buffer, which must be long enough to hold `values` values."""
         position, size = self.locate(ref)
         if last > size:
             raise CorruptFileError(
-                f"{self.where}: buffer {ref.index} has {size} bytes, its {values} values need {last}"
+                f"{self.where}: buffer {ref.index} has {size} bytes, but its {values} values need {last}"
             )
         return self.source.read(position + first, last - first)
 
     def read_flat(self, flat: Flat, start: int, stop: int, total: int) -> pa.Buffer:
-        """Bytes of values ``[start, stop)`` of a flat node; for bitmaps `start` must be a multiple of 8.
+        """Read the bytes of values ``[start, stop)`` of a flat node; for bitmaps, `start` must be a multiple of 8.
 
         Parameters
         ----------
         total
-            Number of values in the whole node; a compressed buffer must hold exactly these.
+            Number of values in the whole node; a compressed buffer must hold exactly this many.
         """
         first, last = start * flat.bits // 8, (stop * flat.bits + 7) // 8
         if flat.scheme:
             data = self.decompress(flat, (total * flat.bits + 7) // 8)
             if last > data.size:
-                raise CorruptFileError(f"{self.where}: decompressed buffer has {data.size} bytes, {last} are needed")
+                raise CorruptFileError(f"{self.where}: decompressed buffer has {data.size} bytes instead of {last}")
             return data.slice(first, last - first)
         return self.read_part(flat.buffer, first, last, stop)
 
     def decompress(self, flat: Flat, size: int, exact: bool = True) -> pa.Buffer:
-        """The content of a compressed flat buffer: `size` bytes, or unless `exact` no more than these."""
+        """Return the content of a compressed flat buffer: `size` bytes, or at most `size` bytes unless `exact`."""
         position, stored = self.locate(flat.buffer)
 
         def make() -> pa.Buffer:
@@ -116,7 +116,7 @@ def open_pages(
     Raises
     ------
     CorruptFileError, UnsupportedError
-        With file, column and page in the message.
+        A page is invalid or not supported. The message names file, column and page.
     """
     pages: list[Page] = []
     cache = PageCache()
@@ -131,7 +131,7 @@ def open_pages(
                 source, where, start, stored.length, node, stored.buffers, metadata.buffers, file_buffers, cache
             )
             shared += sum(page.locate(ref)[1] for ref in buffer_refs(node) if ref.owner != "page")
-            if shared > source.size:  # as of page buffers, else a few bytes decode to any number of values
+            if shared > source.size:  # as for page buffers, or a few bytes could decode to any number of values
                 raise CorruptFileError(f"{where}: its pages share more bytes than the {source.size} of the file")
             pages.append(page)
         start += stored.length
@@ -139,15 +139,15 @@ def open_pages(
 
 
 def page_node(stored: PageMetadata, where: str) -> Node:
-    """The encoding tree of a page.
+    """Return the encoding tree of a page.
 
     Raises
     ------
     CorruptFileError, UnsupportedError
-        With `where` in the message.
+        The encoding is invalid or not supported. The message contains `where`.
     """
     if stored.type_name != PAGE_ENCODING:
-        raise CorruptFileError(f"{where}: encoding {stored.type_name!r} does not belong into a 2.0 file")
+        raise CorruptFileError(f"{where}: encoding {stored.type_name!r} does not belong in a 2.0 file")
     try:
         return parse_page_encoding(stored.encoding)
     except (CorruptFileError, UnsupportedError) as error:
@@ -155,11 +155,11 @@ def page_node(stored: PageMetadata, where: str) -> Node:
 
 
 def first_node(metadata: ColumnMetadata, where: str) -> Node | None:
-    """The tree of a column's first page below wrappers for nulls; None if it has no page or nothing but nulls.
+    """Return the tree of a column's first page below wrappers for nulls; None without a page or values.
 
     Raises
     ------
     CorruptFileError, UnsupportedError
-        With `where` in the message.
+        The encoding is invalid or not supported. The message contains `where`.
     """
     return unwrapped(page_node(metadata.pages[0], f"{where}, page 0")) if metadata.pages else None

@@ -1,4 +1,4 @@
-"""Strings that are stored as lists of bytes, as prototypes of 2.0 did."""
+"""Strings stored as lists of bytes, as in prototypes of 2.0."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["ListedStrings", "byte_lists"]
 
 
 def byte_lists(arrow_type: pa.DataType) -> pa.DataType:
-    """The type of the lists that hold strings or binaries of a type."""
+    """Return the type of the lists that hold strings or binaries of a type."""
     item = pa.field("item", pa.uint8(), nullable=False)
     return pa.large_list(item) if is_wide(arrow_type) else pa.list_(item)
 
@@ -52,7 +52,7 @@ class ListedStrings(ColumnReader):
         return self._strings(self._lists.take(rows))
 
     def _strings(self, lists: pa.Array) -> pa.Array:
-        """The same buffers under another type; a column of lists makes arrays that start at 0."""
+        """Return the same buffers as another type; a column of lists makes arrays that start at 0."""
         if len(lists) == 0:
             return pa.array([], self.arrow_type)
         validity, offsets = lists.buffers()[:2]

@@ -1,4 +1,4 @@
-"""Some values of a 2.0 page: looked up where they are in a mapped file, else cut out of ranges."""
+"""Random access to values of a 2.0 page: in place in a mapped file, else cut out of ranges."""
 
 from __future__ import annotations
 
@@ -48,26 +48,26 @@ if TYPE_CHECKING:
 
 __all__ = ["ends_table", "nested_array", "take_page"]
 
-#: Rows closer than this are read as one range where the file is not mapped.
+#: Rows closer than this are read as one range if the file is not mapped.
 _COALESCE_ROWS = 1024
 
 
 def take_page(page: Page, arrow_type: pa.DataType, rows: NDArray[np.int64]) -> pa.Array:
-    """Values at some ascending positions of a page.
+    """Take the values at some ascending positions of a page.
 
     Raises
     ------
     CodecError, CorruptFileError
-        The content contradicts the encoding (a CodecError without saying where).
+        The content contradicts the encoding. A CodecError does not name the place.
     OffsetOverflowError
-        The values have more bytes than 32-bit offsets reach.
+        The values have more bytes than 32-bit offsets can address.
     """
     array = _take(page, page.node, page.length, arrow_type, rows)
     return trimmed(array) if pa.types.is_dictionary(arrow_type) else array
 
 
 def _take(page: Page, node: Node, total: int, arrow_type: pa.DataType, rows: NDArray[np.int64]) -> pa.Array:
-    """`total` is the number of values of the whole node."""
+    """Take values of a node; `total` is the number of values of the whole node."""
     if isinstance(node, Dictionary):
         indices = _take(page, node.indices, total, index_type(page, node, arrow_type), rows)
         return over_items(page, node, arrow_type, indices, read_node)
@@ -98,7 +98,7 @@ def _take_ranges(page: Page, node: Node, total: int, arrow_type: pa.DataType, ro
         try:
             run = read_node(page, node, total, arrow_type, int(group[0]), int(group[-1]) + 1)
             pieces.append(run if len(run) == len(group) else run.take(pa.array(group - group[0])))
-        except OffsetOverflowError:  # of the values between those asked for, perhaps
+        except OffsetOverflowError:  # perhaps caused by values between the requested ones
             pieces.extend(read_node(page, node, total, arrow_type, row, row + 1) for row in group.tolist())
     return concat_arrays(pieces, arrow_type)
 
@@ -134,7 +134,7 @@ def _take_lists(
 
 
 def nested_array(arrow_type: pa.DataType, count: int, validity: pa.Buffer | None, values: pa.Buffer) -> pa.Array:
-    """Values of a fixed width, or (nested) fixed-size lists over their flattened values."""
+    """Build an array of fixed-width values, or of (nested) fixed-size lists over their flattened values."""
     if not pa.types.is_fixed_size_list(arrow_type):
         return pa.Array.from_buffers(arrow_type, count, [validity, values])
     items = nested_array(arrow_type.value_type, count * arrow_type.list_size, None, values)
@@ -158,7 +158,7 @@ def _take_binary(page: Page, node: Binary, total: int, arrow_type: pa.DataType, 
 
 
 def ends_table(page: Page, node: Binary, total: int, codes: pa.Buffer | None = None) -> EndsTable:
-    """A node of `total` binary values as `EndsPages` takes it, behind one-byte `codes` if these are given."""
+    """Return a node of `total` binary values as a table for `EndsPages`, with one-byte `codes` if given."""
     ends_node = binary_ends(page, node) if total else None
     if ends_node is None:
         ends = pa.py_buffer(b"")
@@ -180,7 +180,7 @@ def ends_table(page: Page, node: Binary, total: int, codes: pa.Buffer | None = N
 
 
 def _kept(page: Page, node: Fixed, total: int) -> pa.Buffer:
-    """All values of a packed node, kept for the next rows."""
+    """Return all values of a packed node, cached for the next rows."""
     return page.cache.get(
         (page.start, node, total), lambda: read_values(page, node, 0, total, total), lambda values: values.size
     )

@@ -1,4 +1,4 @@
-"""Fixed-width values of a 2.0 page, however they are packed: ranges of them, and values at some positions."""
+"""Fixed-width values of a 2.0 page in any packing: reading of ranges, and of values at some positions."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from lancecodec import bitpacking, bitstream, flat
 
 __all__ = ["MAX_UNBACKED_BYTES", "discard_values", "num_stored", "read_values", "take_values"]
 
-#: Values without bytes in the file (nulls, packed into 0 bits) have nothing that their number could be checked
-#: against; writers cut pages far below this.
+#: Limit on values without bytes in the file (nulls, or packed into 0 bits), whose number cannot be checked against a
+#: size. Writers cut pages far below this.
 MAX_UNBACKED_BYTES = 1 << 30
 
 _DISCARD_BYTES = 1 << 20
@@ -23,12 +23,12 @@ _BLOCK_BYTES_PER_BIT = bitpacking.BLOCK_VALUES // 8
 
 
 def read_values(page: Page, node: Fixed, start: int, stop: int, total: int) -> pa.Buffer:
-    """Values ``[start, stop)`` of a node, `node.bits` bits each; of bitmaps, `start` must be a multiple of 8.
+    """Read values ``[start, stop)`` of a node, `node.bits` bits each; for bitmaps, `start` must be a multiple of 8.
 
     Parameters
     ----------
     total
-        Number of values in the whole node; a compressed buffer must hold exactly these.
+        Number of values in the whole node; a compressed buffer must hold exactly this many.
 
     Raises
     ------
@@ -42,7 +42,7 @@ def read_values(page: Page, node: Fixed, start: int, stop: int, total: int) -> p
     base = start - start % (8 if isinstance(node, Bitpacked) else bitpacking.BLOCK_VALUES)
     first, last = _byte_range(node, start, stop)
     data = page.read_part(node.buffer, first, last, stop)
-    out = allocate((stop - start) * (node.bits // 8))  # now that there are bytes for so many values
+    out = allocate((stop - start) * (node.bits // 8))  # the bytes for all values are known to exist
     if isinstance(node, Bitpacked):
         bitstream.decode(data, node.bits, node.width, node.signed, start - base, stop - base, out)
     else:
@@ -52,7 +52,7 @@ def read_values(page: Page, node: Fixed, start: int, stop: int, total: int) -> p
 
 
 def take_values(page: Page, node: Fixed, rows: NDArray[np.int64], total: int) -> pa.Buffer:
-    """Values at some positions of a node in a mapped file; parameters and errors are those of `read_values`."""
+    """Take values at some positions of a node in a mapped file; parameters and errors are those of `read_values`."""
     bits = node.bits
     if not isinstance(node, Flat) and node.width == 0:
         return _zeros(page, len(rows) * (bits // 8))
@@ -75,7 +75,7 @@ def take_values(page: Page, node: Fixed, rows: NDArray[np.int64], total: int) ->
 
 
 def num_stored(page: Page, node: Fixed) -> int:
-    """Values that the buffer of an uncompressed node has room for."""
+    """Return the number of values that fit the buffer of an uncompressed node."""
     size = page.locate(node.buffer)[1]
     if isinstance(node, BitpackedBlocks):
         return size // (_BLOCK_BYTES_PER_BIT * node.width) * bitpacking.BLOCK_VALUES if node.width else 0
@@ -83,7 +83,7 @@ def num_stored(page: Page, node: Fixed) -> int:
 
 
 def discard_values(page: Page, node: Fixed, start: int, stop: int) -> None:
-    """Let go of a range that was decoded into something else, where it is large enough to matter."""
+    """Release a range that was decoded into something else, if it is large enough to matter."""
     if isinstance(node, Flat) and node.scheme:
         return
     first, last = _byte_range(node, start, stop)
@@ -92,7 +92,7 @@ def discard_values(page: Page, node: Fixed, start: int, stop: int) -> None:
 
 
 def _byte_range(node: Fixed, start: int, stop: int) -> tuple[int, int]:
-    """The bytes of the buffer that hold some values."""
+    """Return the range of bytes of the buffer that hold some values."""
     if isinstance(node, BitpackedBlocks):
         block = _BLOCK_BYTES_PER_BIT * node.width
         return start // bitpacking.BLOCK_VALUES * block, -(-stop // bitpacking.BLOCK_VALUES) * block

@@ -1,4 +1,4 @@
-"""What files of 2.3 can hold: what those of 2.2 can, but no blobs of version 1 and no values of width 0."""
+"""Rules for the schemas of 2.3 files: those of 2.2, but without blobs of version 1 and values of width 0."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import pyarrow as pa
 
 from lance_dataset.errors import UnsupportedError
 from lance_dataset.file.options import is_blob
-from lance_dataset.file.v2_1.check import check_schema as check_levels
-from lance_dataset.file.v2_1.nesting import Branch, branches
-from lance_dataset.schema import Field, Schema
+from lance_dataset.file.structural.check import check_schema as check_levels
+from lance_dataset.file.structural.nesting import Branch, branches
+from lance_dataset.types.schema import Field, Schema
 
 __all__ = ["check_schema"]
 
@@ -18,7 +18,7 @@ _STRUCTURE = "lance-encoding:structural-encoding"
 
 
 def check_schema(schema: Schema, version: str) -> None:
-    """Refuse what files of the version cannot hold; see `v2_1.check.check_schema`."""
+    """Refuse what files of the version cannot hold; see `structural.check.check_schema`."""
     for top in schema.fields:
         for branch in branches(top):
             _check_leaf(branch, version)

@@ -3,31 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from lance_dataset.file.column import EncodedPage, WriteBuffer
-from lance_dataset.file.v2_1.layout import ConstantLayout
-from lance_dataset.file.v2_1.write.choose import choose_chunks, prefers_full_zip
-from lance_dataset.file.v2_1.write.choose_items import encode_items
-from lance_dataset.file.v2_1.write.constant_values import constant_value
-from lance_dataset.file.v2_1.write.encode import LeafEncoder, StructuralEncoder
-from lance_dataset.file.v2_1.write.mini_block_page import ChunkLimitError
-from lance_dataset.file.v2_1.write.span import Span, leaf_span
+from lance_dataset.file.structural.encodings.request import Bytes, EncodedChunks, EncodedItems
+from lance_dataset.file.structural.layout import ConstantLayout, Layer
+from lance_dataset.file.structural.write.choose import choose_chunks, encode_items, prefers_full_zip
+from lance_dataset.file.structural.write.constant import constant_value
+from lance_dataset.file.structural.write.encoder import LeafEncoder, StructuralEncoder
+from lance_dataset.file.structural.write.levels import PageLevels
+from lance_dataset.file.structural.write.pages import ChunkLimitError, WrittenPage, full_zip_page, mini_block_page
+from lance_dataset.file.structural.write.span import Span, leaf_span
+from lance_dataset.file.v2_3.layout import PlanarLayout, SparseLayout
 from lance_dataset.file.v2_3.messages import to_planar_layout
-from lance_dataset.file.v2_3.sparse_layers import sparse_layers
-from lance_dataset.file.v2_3.sparse_page import (
-    PlanarPage,
-    chunked_page,
-    constant_page,
-    dense_page,
-    none_page,
-    zipped_page,
-)
-from lance_dataset.schema import Field
+from lance_dataset.file.v2_3.sparse_layers import SparseLayers, sparse_layers
+from lance_dataset.types.schema import Field
 
 __all__ = ["PlanarEncoder", "PlanarLeafEncoder"]
 
@@ -35,7 +29,7 @@ _MAX_INLINE_BYTES = 32
 
 
 class PlanarLeafEncoder(LeafEncoder):
-    """Pages of one column; see `v2_1.encode.LeafEncoder`."""
+    """Pages of one column; see `LeafEncoder`."""
 
     def encode(self, array: pa.Array) -> Iterator[EncodedPage]:
         """The page of some rows of the top-level field."""
@@ -43,7 +37,7 @@ class PlanarLeafEncoder(LeafEncoder):
         yield EncodedPage(
             self._column,
             len(array) * self._branch.rows_per_value,
-            to_planar_layout(page.layout),
+            self._to_message(page.layout),
             page.buffers,
             self._rows,
         )
@@ -96,7 +90,98 @@ def _valid(span: Span) -> NDArray[np.bool_] | None:
 
 
 class PlanarEncoder(StructuralEncoder):
-    """Pages of the leaves at and below a top-level field; see `v2_1.encode.StructuralEncoder`."""
+    """Pages of the leaves at and below a top-level field; see `StructuralEncoder`."""
 
     def __init__(self, field: Field, first_column: int, version: str, write_buffer: WriteBuffer) -> None:
-        super().__init__(field, first_column, version, write_buffer, PlanarLeafEncoder)
+        super().__init__(field, first_column, version, write_buffer, to_planar_layout, PlanarLeafEncoder)
+
+
+# -- pages put together -------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class PlanarPage:
+    """A page as the writer of 2.3 hands it on; see `WrittenPage`.
+
+    Attributes
+    ----------
+    layout
+        Its descriptor.
+    buffers
+        The page buffers in order, each as the parts whose concatenation it is.
+    """
+
+    layout: PlanarLayout
+    buffers: list[list[Bytes]]
+
+    @property
+    def size(self) -> int:
+        """Bytes of all buffers."""
+        return sum(memoryview(part).nbytes for parts in self.buffers for part in parts)
+
+
+def dense_page(page: WrittenPage) -> PlanarPage:
+    """A page of 2.2 with the same buffers."""
+    layout = page.layout
+    if not isinstance(layout, PlanarLayout):
+        raise TypeError(f"2.3 has no pages of layout {type(layout).__name__}")
+    return PlanarPage(layout, page.buffers)
+
+
+def none_page(structure: SparseLayers) -> PlanarPage:
+    """A page no slot of which has a value: they are null, or structs without a child."""
+    return _sparse(structure, WrittenPage(ConstantLayout((Layer.NULLABLE_ITEM,)), [], ""))
+
+
+def constant_page(structure: SparseLayers, value: bytes) -> PlanarPage:
+    """A page of one value in every slot that is not null."""
+    return _sparse(structure, WrittenPage(ConstantLayout((Layer.ALL_VALID_ITEM,), inline_value=value), [], ""))
+
+
+def chunked_page(structure: SparseLayers, chunks: EncodedChunks) -> PlanarPage:
+    """A page with a value for every slot of the leaf, null ones included."""
+    return _sparse(structure, mini_block_page(_plain(int(chunks.counts.sum())), chunks, large=True))
+
+
+def zipped_page(structure: SparseLayers, items: EncodedItems, valid: NDArray[np.bool_] | None) -> PlanarPage:
+    """A page with a value for every valid slot of the leaf.
+
+    Parameters
+    ----------
+    structure
+        The layers.
+    items
+        A value for every slot, at least one of them valid.
+    valid
+        Mask of the valid slots; None for all.
+    """
+    if items.width is not None:
+        count = memoryview(items.values).nbytes // items.width
+    else:
+        count = memoryview(items.offsets or b"").nbytes // (8 if items.wide else 4) - 1
+    if valid is not None:
+        items, count = _only(items, valid), int(np.count_nonzero(valid))
+    return _sparse(structure, full_zip_page(_plain(count), items))
+
+
+def _plain(count: int) -> PageLevels:
+    """Levels of so many values without structure."""
+    return PageLevels((Layer.ALL_VALID_ITEM,), None, None, count, count, 0, 0, 0)
+
+
+def _only(items: EncodedItems, valid: NDArray[np.bool_]) -> EncodedItems:
+    """The values of valid slots."""
+    if items.width is not None:
+        rows = np.frombuffer(items.values, np.uint8).reshape(len(valid), items.width)
+        return replace(items, values=rows[valid].tobytes())
+    kind = pa.large_binary() if items.wide else pa.binary()
+    buffers = [None, pa.py_buffer(items.offsets), pa.py_buffer(items.values)]
+    chosen = pa.Array.from_buffers(kind, len(valid), buffers).take(pa.array(np.flatnonzero(valid)))
+    _, offsets, values = chosen.buffers()
+    size = (len(chosen) + 1) * (8 if items.wide else 4)
+    return replace(items, values=values if values is not None else b"", offsets=offsets.slice(0, size))
+
+
+def _sparse(structure: SparseLayers, values: WrittenPage) -> PlanarPage:
+    layout = SparseLayout(structure.layers, values.layout)  # type: ignore[arg-type]  # blobs do not come here
+    return PlanarPage(layout, [*values.buffers, *([payload] for payload in structure.payloads)])

@@ -6,22 +6,34 @@ Such chunks are rewritten on reading, one by one, into chunks as 2.2 has them, w
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
 
+from lance_dataset.errors import CorruptFileError, UnsupportedError
+from lance_dataset.file.buffers import allocate
 from lance_dataset.file.cache import lazy
-from lance_dataset.file.v2_1.layout import MiniBlockLayout
-from lance_dataset.file.v2_1.read.miniblock import MiniBlockPage, OpenedChunks
-from lance_dataset.file.v2_1.read.page import Page
-from lance_dataset.file.v2_3.blocks import decode_dictionary
-from lance_dataset.file.v2_3.rewrite import ChunkRewriter, open_rewriter
+from lance_dataset.file.structural.encodings.base import Encoding
+from lance_dataset.file.structural.encodings.bitpacking import OutOfLineBitpacking
+from lance_dataset.file.structural.layout import MiniBlockLayout, list_depth, max_definition
+from lance_dataset.file.structural.read.miniblock import MiniBlockPage, OpenedChunks
+from lance_dataset.file.structural.read.page import Page
+from lancecodec import bitpacking
 from lancecodec.miniblock import ChunkTable
 
 __all__ = ["PlanarMiniBlockPage"]
 
+_Part: TypeAlias = "pa.Buffer | bytes"
+
 _UNIT = 8
 _COUNT_BITS = 4
+#: Most that a value buffer can hold decompressed.
+_MAX_CHUNK = 1 << 31
+_LEVEL_BITS = 16
+#: Levels of the widest rewritten stream that a chunk of 65,535 levels has room for.
+_MAX_LEVEL_WIDTH = 7
 
 
 class PlanarMiniBlockPage(MiniBlockPage):
@@ -32,7 +44,7 @@ class PlanarMiniBlockPage(MiniBlockPage):
         plain = layout if self._rewriter is None else self._rewriter.plain
         super().__init__(page, plain, value_type, items_per_row)
         if self._rewriter is not None:
-            self._least_bits = []  # those of the chunks as they will be, not as they are stored
+            self._least_bits = ()  # those of the chunks as they will be, not as they are stored
 
     @property
     def _at_hand(self) -> bool:
@@ -44,7 +56,7 @@ class PlanarMiniBlockPage(MiniBlockPage):
         if layout.dictionary is None:
             return None
         data = self.page.read(2)
-        return decode_dictionary(data, layout.dictionary, layout.dictionary_size, self._entry_type, self.page.where)
+        return layout.dictionary.planar_entries(data, layout.dictionary_size, self._entry_type, self.page.where)
 
     def _load(self, spans: Sequence[tuple[int, int]]) -> OpenedChunks:
         if self._rewriter is None:
@@ -72,3 +84,132 @@ class PlanarMiniBlockPage(MiniBlockPage):
             return rewriter.rewrite(data, table.firsts[chunk + 1] - table.firsts[chunk])
 
         return self.page.cache.get(("rewritten", self.page.start, chunk), make, len)
+
+
+# -- rewriting ----------------------------------------------------------------------------------------------------
+
+
+def open_rewriter(layout: MiniBlockLayout, where: str) -> ChunkRewriter | None:
+    """Open the rewriter of the chunks of a page; None if they are as 2.2 has them.
+
+    Raises
+    ------
+    UnsupportedError
+        The page combines encodings that no release writes together.
+    """
+    plain = replace(
+        layout,
+        values=_plain_values(layout.values),
+        rep=_plain_levels(layout.rep, list_depth(layout.layers), where),
+        definition=_plain_levels(layout.definition, max_definition(layout.layers), where),
+    )
+    if plain == layout:
+        return None
+    buffers = layout.num_buffers if plain.values == layout.values else 1
+    return ChunkRewriter(layout, replace(plain, num_buffers=buffers), where)
+
+
+def _plain_values(encoding: Encoding) -> Encoding:
+    plain = encoding.inner.plain_chunks
+    return encoding if plain is encoding.inner else plain
+
+
+def _plain_levels(encoding: Encoding | None, highest: int, where: str) -> Encoding | None:
+    if encoding is None or (encoding.is_simple_part and encoding.has_payload) or encoding.level_codec is not None:
+        return encoding
+    width = highest.bit_length()
+    if width > _MAX_LEVEL_WIDTH:
+        raise UnsupportedError(f"{where}: levels up to {highest} with encoding {encoding}")
+    return OutOfLineBitpacking(_LEVEL_BITS, width)
+
+
+class ChunkRewriter:
+    """Rewrites the chunks of a page.
+
+    Parameters
+    ----------
+    stored
+        The layout of the page.
+    plain
+        The layout its chunks get.
+    where
+        File, column and page, for error messages.
+    """
+
+    def __init__(self, stored: MiniBlockLayout, plain: MiniBlockLayout, where: str) -> None:
+        self._stored = stored
+        self.plain = plain
+        self._where = where
+        self._values = stored.values.inner
+        self._rewrites_values = stored.values != plain.values
+        expected = self._values.stored_buffers if self._rewrites_values else stored.num_buffers
+        if stored.num_buffers != expected:
+            raise CorruptFileError(f"{where}: {stored.num_buffers} value buffers per chunk instead of {expected}")
+        if stored.num_buffers > 16:
+            raise CorruptFileError(f"{where}: {stored.num_buffers} value buffers per chunk")
+
+    def rewrite(self, chunk: pa.Buffer, count: int) -> bytes:
+        """A chunk of `count` values.
+
+        Raises
+        ------
+        CodecError, CorruptFileError
+            The chunk contradicts the layout.
+        """
+        num_levels, levels, values = self._split(chunk)
+        streams: list[_Part] = []
+        for encoding, plain, part in zip(
+            (self._stored.rep, self._stored.definition), (self.plain.rep, self.plain.definition), levels, strict=True
+        ):
+            if part is not None:
+                streams.append(part if encoding == plain else _repack(encoding, plain, part, num_levels))
+        if self._rewrites_values:
+            values = [self._plain_value(values, count)]
+        return _join(num_levels, streams, values)
+
+    def _split(self, chunk: pa.Buffer) -> tuple[int, tuple[pa.Buffer | None, pa.Buffer | None], list[pa.Buffer]]:
+        """Number of levels, the level streams, the value buffers."""
+        stored = self._stored
+        widths = [2 for encoding in (stored.rep, stored.definition) if encoding is not None] + [4] * stored.num_buffers
+        data = memoryview(chunk)
+        at = 2
+        sizes = []
+        for width in widths:
+            sizes.append(int.from_bytes(data[at : at + width], "little"))
+            at += width
+        parts = []
+        for size in sizes:
+            at += -at % _UNIT
+            if at + size > chunk.size:
+                raise CorruptFileError(f"{self._where}: a part of {size} bytes at {at} of a chunk of {chunk.size}")
+            parts.append(chunk.slice(at, size))
+            at += size
+        rep = parts.pop(0) if stored.rep is not None else None
+        definition = parts.pop(0) if stored.definition is not None else None
+        return int.from_bytes(data[:2], "little"), (rep, definition), parts
+
+    def _plain_value(self, parts: list[pa.Buffer], count: int) -> _Part:
+        if self._values is not self._stored.values and parts:
+            parts = [self._stored.values.decompress(parts[0], _MAX_CHUNK), *parts[1:]]
+        return self._values.plain_chunk(parts, count)
+
+
+def _repack(encoding: Encoding | None, plain: Encoding | None, part: pa.Buffer, count: int) -> pa.Buffer:
+    assert encoding is not None
+    assert isinstance(plain, OutOfLineBitpacking)
+    levels = encoding.integers(part, count, _LEVEL_BITS)
+    out = allocate(bitpacking.out_of_line_size(count, _LEVEL_BITS, plain.width))
+    bitpacking.out_of_line_encode(levels, _LEVEL_BITS, plain.width, out)
+    return out
+
+
+def _join(num_levels: int, streams: list[_Part], values: list[_Part]) -> bytes:
+    """A chunk."""
+    sizes = [memoryview(part).nbytes for part in (*streams, *values)]
+    header = num_levels.to_bytes(2, "little") + b"".join(
+        size.to_bytes(2 if number < len(streams) else 4, "little") for number, size in enumerate(sizes)
+    )
+    pieces = [header, bytes(-len(header) % _UNIT)]
+    for part, size in zip((*streams, *values), sizes, strict=True):
+        pieces += [part, bytes(-size % _UNIT)]
+    return b"".join(pieces)

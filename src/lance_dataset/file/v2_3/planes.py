@@ -11,13 +11,12 @@ from numpy.typing import NDArray
 
 from lance_dataset.errors import CorruptFileError
 from lance_dataset.file.cache import lazy
-from lance_dataset.file.v2_1.layout import FullZipLayout, MiniBlockLayout
-from lance_dataset.file.v2_1.read.constant import ConstantPage
-from lance_dataset.file.v2_1.read.fullzip import FullZipPage
-from lance_dataset.file.v2_1.read.page import LeafPage, Page
+from lance_dataset.file.structural.layout import FullZipLayout, MiniBlockLayout
+from lance_dataset.file.structural.read.constant import ConstantPage
+from lance_dataset.file.structural.read.fullzip import FullZipPage
+from lance_dataset.file.structural.read.page import LeafPage, Page
 from lance_dataset.file.v2_3.layout import DictionaryLayout, SparseValues
 from lance_dataset.file.v2_3.miniblock import PlanarMiniBlockPage
-from lance_dataset.file.v2_3.sequences import decode_integers, has_payload, integer_bits
 
 __all__ = ["ValuePlane", "is_packed_plane", "open_plane", "plane_buffers"]
 
@@ -33,7 +32,7 @@ class ValuePlane(Protocol):
 
 
 def is_packed_plane(layout: SparseValues) -> bool:
-    """Whether there are values for the valid slots alone."""
+    """True if there are values for the valid slots alone."""
     return isinstance(layout, FullZipLayout)
 
 
@@ -44,12 +43,12 @@ def plane_buffers(layout: SparseValues) -> int:
     if isinstance(layout, FullZipLayout):
         return 1 if layout.bits is not None else 2
     if isinstance(layout, DictionaryLayout):
-        return has_payload(layout.indices) + plane_buffers(layout.items)
+        return layout.indices.has_payload + plane_buffers(layout.items)
     return 0
 
 
 def open_plane(page: Page, layout: SparseValues, count: int, value_type: pa.DataType) -> ValuePlane:
-    """What reads a plane.
+    """Open a plane.
 
     Parameters
     ----------
@@ -99,7 +98,7 @@ class _DictionaryPlane:
         self._layout = layout
         self._count = count
         self._size = layout.items.num_items
-        first = int(has_payload(layout.indices))
+        first = int(layout.indices.has_payload)
         buffers = page.buffers[first : plane_buffers(layout)]
         items = replace(page, length=self._size, layout=layout.items, buffers=buffers)
         self._items = FullZipPage(items, layout.items, value_type, 1)
@@ -107,9 +106,9 @@ class _DictionaryPlane:
     @lazy
     def _indices(self) -> NDArray[np.unsignedinteger]:
         encoding = self._layout.indices
-        bits = integer_bits(encoding)
-        payload = self._page.read(0) if has_payload(encoding) else None
-        indices = np.frombuffer(decode_integers(encoding, payload, self._count, bits), f"u{bits // 8}", self._count)
+        bits = encoding.checked_integer_bits()
+        payload = self._page.read(0) if encoding.has_payload else None
+        indices = np.frombuffer(encoding.integers(payload, self._count, bits), f"u{bits // 8}", self._count)
         if len(indices) and indices.max() >= self._size:
             raise CorruptFileError(f"{self._page.where}: index {indices.max()} into {self._size} distinct values")
         return indices

@@ -9,9 +9,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from lance_dataset.errors import CorruptFileError
-from lance_dataset.file.v2_1.compressive import Constant, Delta, Encoding, Range, Rle
+from lance_dataset.file.structural.encodings.base import Encoding
 from lance_dataset.file.v2_3.layout import StoredSequence
-from lance_dataset.file.v2_3.sequences import decode_integers, has_payload, split_frame, split_runs
 
 __all__ = ["Counts", "ListedPositions", "Positions", "open_counts", "open_positions"]
 
@@ -26,14 +25,14 @@ class Positions(abc.ABC):
     Attributes
     ----------
     length
-        How many they are.
+        Number of the positions.
     """
 
     length: int
 
     @abc.abstractmethod
     def find(self, slots: NDArray[np.int64]) -> NDArray[np.int64]:
-        """How many positions are before each of the slots."""
+        """Number of positions before each of the slots."""
 
     @abc.abstractmethod
     def at(self, index: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -93,13 +92,12 @@ def open_positions(stored: StoredSequence, payload: pa.Buffer | None, slots: int
     UnsupportedError
         An encoding that sequences do not have.
     """
-    length, encoding = stored.length, _simplified(stored.encoding, stored.length)
+    length, encoding = stored.length, stored.encoding.simplified(stored.length)
     if length > slots:
         raise CorruptFileError(f"{length} positions in a layer of {slots} slots")
-    if isinstance(encoding, Constant) and length == 1:
-        encoding = Range(_BITS, _constant(encoding), 1)
-    if isinstance(encoding, Range):
-        start, step = encoding.start, encoding.step
+    progression = encoding.progression(length)
+    if progression is not None:
+        start, step = progression
         if length == 0:
             return ListedPositions(np.empty(0, np.int64))
         if step == 0 or start + step * (length - 1) >= slots:
@@ -112,28 +110,8 @@ def open_positions(stored: StoredSequence, payload: pa.Buffer | None, slots: int
     return ListedPositions(positions)
 
 
-def _simplified(encoding: Encoding, length: int) -> Encoding:
-    """A constant or a range where that is what the encoding amounts to, as these need not be decoded."""
-    if isinstance(encoding, Delta) and length > 1 and isinstance(encoding.deltas, Constant):
-        step = _constant(encoding.deltas)
-        if step == 0:
-            return Constant(encoding.base.to_bytes(8, "little"))
-        return Range(_BITS, encoding.base, step)
-    if isinstance(encoding, Rle) and isinstance(encoding.values, Constant) and not has_payload(encoding.lengths):
-        return encoding.values
-    if isinstance(encoding, Constant) and length > 0:
-        _constant(encoding)
-    return encoding
-
-
-def _constant(encoding: Constant) -> int:
-    if encoding.value is None or len(encoding.value) * 8 != _BITS:
-        raise CorruptFileError(f"{encoding} in a sequence of 64-bit integers")
-    return int.from_bytes(encoding.value, "little")
-
-
 def _integers(encoding: Encoding, payload: pa.Buffer | None, length: int) -> NDArray[np.int64]:
-    return np.frombuffer(decode_integers(encoding, payload, length, _BITS), np.int64, length)
+    return np.frombuffer(encoding.integers(payload, length, _BITS), np.int64, length)
 
 
 class Counts(abc.ABC):
@@ -191,13 +169,9 @@ def open_counts(stored: StoredSequence, payload: pa.Buffer | None, total: int) -
     UnsupportedError
         An encoding that sequences do not have.
     """
-    length, encoding = stored.length, _simplified(stored.encoding, stored.length)
-    if isinstance(encoding, Constant) and length:
-        counts, lengths = np.array([_constant(encoding)], np.uint64), np.array([length], np.uint64)
-    elif isinstance(encoding, Rle) and length:
-        counts, lengths = _runs(encoding, payload, length)
-    else:
-        counts, lengths = _integers(encoding, payload, length).view(np.uint64), None
+    length, encoding = stored.length, stored.encoding.simplified(stored.length)
+    runs = encoding.runs(payload, length) if length else None
+    counts, lengths = runs or (_integers(encoding, payload, length).view(np.uint64), None)
     if length and not (counts.min() > 0 and counts.max() <= total):
         raise CorruptFileError(f"lists of {counts.min()} to {counts.max()} items, {total} in all")
     found = _sum(counts, lengths)
@@ -212,12 +186,3 @@ def _sum(counts: NDArray[np.uint64], lengths: NDArray[np.uint64] | None) -> int:
     if lengths is not None:
         return sum(count * length for count, length in zip(counts.tolist(), lengths.tolist(), strict=True))
     return sum(int(counts[at : at + _EXACT].sum()) for at in range(0, len(counts), _EXACT))
-
-
-def _runs(encoding: Rle, payload: pa.Buffer | None, length: int) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
-    values, lengths, length_bits = split_runs(encoding, *split_frame(encoding, payload), length)
-    counts = np.frombuffer(values, np.uint64)
-    repeats = np.frombuffer(lengths, f"u{length_bits // 8}").astype(np.uint64)
-    if len(counts) != len(repeats) or not (repeats > 0).all() or int(repeats.sum()) != length:
-        raise CorruptFileError(f"runs that do not add up to {length} counts")
-    return counts, repeats

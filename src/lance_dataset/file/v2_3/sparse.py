@@ -9,13 +9,12 @@ from numpy.typing import NDArray
 from lance_dataset.errors import CorruptFileError
 from lance_dataset.file.cache import lazy
 from lance_dataset.file.kinds import is_empty_struct
-from lance_dataset.file.v2_1.layout import ConstantLayout, Layer
-from lance_dataset.file.v2_1.nesting import Branch, Nest
-from lance_dataset.file.v2_1.read.assemble import with_validity_bitmap
-from lance_dataset.file.v2_1.read.page import Page
+from lance_dataset.file.structural.layout import ConstantLayout, Layer
+from lance_dataset.file.structural.nesting import Branch, Nest
+from lance_dataset.file.structural.read.levels import with_validity_bitmap
+from lance_dataset.file.structural.read.page import Page
 from lance_dataset.file.v2_3.layout import SparseLayout
 from lance_dataset.file.v2_3.planes import ValuePlane, is_packed_plane, open_plane, plane_buffers
-from lance_dataset.file.v2_3.sequences import has_payload
 from lance_dataset.file.v2_3.structure import (
     LayerSlots,
     Slots,
@@ -24,7 +23,7 @@ from lance_dataset.file.v2_3.structure import (
     open_structure,
     stored_sequences,
 )
-from lance_dataset.schema import Field
+from lance_dataset.types.schema import Field
 from lancecodec import OffsetOverflowError
 
 __all__ = ["SparsePage"]
@@ -53,7 +52,7 @@ class SparsePage:
         self._branch = branch
         self._value_buffers = plane_buffers(layout.values)
         page.require_buffers(
-            self._value_buffers + sum(has_payload(stored.encoding) for stored in stored_sequences(layout.layers))
+            self._value_buffers + sum(stored.encoding.has_payload for stored in stored_sequences(layout.layers))
         )
 
     # -- what is read once per open file -------------------------------------------------------------------------
@@ -117,7 +116,7 @@ class SparsePage:
 
 
 def _valid(field: Field, layer: LayerSlots) -> NDArray[np.bool_] | None:
-    """Which slots of a field are valid; below a null parent those of a field that is never null are not told."""
+    """Mask of the valid slots of a field; below a null parent those of a field that is never null are not told."""
     if layer.valid is None or field.nullable:
         return layer.valid
     nulls = ~layer.valid if layer.visible is None else ~layer.valid & layer.visible
@@ -129,7 +128,7 @@ def _valid(field: Field, layer: LayerSlots) -> NDArray[np.bool_] | None:
 
 
 def _spread(values: pa.Array, held: NDArray[np.bool_], nullable: bool) -> pa.Array:
-    """The values at the slots that hold one, nulls at the others (any value below a null if there may be no nulls)."""
+    """The values at the slots that hold one, nulls at the others (any value where the field is never null)."""
     if len(values) == 0:
         return pa.nulls(len(held), values.type)
     index = np.cumsum(held, dtype=np.int64) - 1

@@ -10,10 +10,14 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from lance_dataset.file.buffers import allocate
-from lance_dataset.file.v2_1.compressive import Constant, Delta, Encoding, Flat, OutOfLineBitpacking, Range
-from lance_dataset.file.v2_1.layout import Layer
-from lance_dataset.file.v2_1.nesting import Branch, Nest
-from lance_dataset.file.v2_1.write.page_levels import PageLevels
+from lance_dataset.file.structural.encodings.base import Encoding
+from lance_dataset.file.structural.encodings.bitpacking import OutOfLineBitpacking
+from lance_dataset.file.structural.encodings.constant import Constant
+from lance_dataset.file.structural.encodings.flat import Flat
+from lance_dataset.file.structural.encodings.sequences import Delta, Range
+from lance_dataset.file.structural.layout import Layer
+from lance_dataset.file.structural.nesting import Branch, Nest
+from lance_dataset.file.structural.write.levels import PageLevels
 from lance_dataset.file.v2_3.layout import (
     SparseFixedSizeList,
     SparseLayer,
@@ -82,7 +86,7 @@ def _pack(values: NDArray[np.int64]) -> tuple[Encoding, pa.Buffer]:
 def sparse_layers(levels: PageLevels, branch: Branch) -> SparseLayers:
     """The layers of a page as positions and counts instead of levels.
 
-    What is below a null struct or a null fixed-size list is null as well.
+    Everything below a null struct or a null fixed-size list is null as well.
 
     Parameters
     ----------
@@ -154,7 +158,7 @@ class _Walk:
         return SparseList(positions, counts, len(items), validity)
 
     def _descend(self, layer: Layer) -> NDArray[np.bool_]:
-        """Which slots have nothing below: they are null, or empty lists, or inside something that is null."""
+        """Mask of the slots with nothing below: they are null, or empty lists, or inside something that is null."""
         self._base -= layer.levels
         absent: NDArray[np.bool_] = self._definition[self._slots] > self._base
         return absent

@@ -10,8 +10,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from lance_dataset.errors import CorruptFileError
-from lance_dataset.file.v2_1.nesting import Branch
-from lance_dataset.file.v2_1.read.page import expand_ranges
+from lance_dataset.file.structural.nesting import Branch
+from lance_dataset.file.structural.read.page import expand_ranges
 from lance_dataset.file.v2_3.layout import (
     SparseFixedSizeList,
     SparseLayer,
@@ -20,7 +20,6 @@ from lance_dataset.file.v2_3.layout import (
     ValiditySet,
 )
 from lance_dataset.file.v2_3.positions import Counts, ListedPositions, Positions, open_counts, open_positions
-from lance_dataset.file.v2_3.sequences import has_payload
 from lancecodec import OffsetOverflowError
 
 __all__ = ["LayerSlots", "Slots", "Structure", "check_sparse_layers", "open_structure", "stored_sequences"]
@@ -40,24 +39,24 @@ class Slots:
 
     @property
     def count(self) -> int:
-        """How many they are."""
+        """Number of the slots."""
         return self.stop - self.start if self.chosen is None else len(self.chosen)
 
 
 @dataclass(frozen=True)
 class LayerSlots:
-    """What a layer says of some of its slots.
+    """The validity and lengths of some slots of a layer.
 
     Attributes
     ----------
     slots
         The slots.
     valid
-        Which are valid; None if all are.
+        Mask of the valid ones; None if all are.
     visible
-        Which are below no null struct or fixed-size list; None if all are.
+        Mask of those that are not below a null struct or fixed-size list; None if none is.
     lengths
-        Items of each list; None on layers that are no lists.
+        Items of each list; None on other layers.
     """
 
     slots: Slots
@@ -67,7 +66,7 @@ class LayerSlots:
 
 
 class Validity:
-    """Which slots of a layer are valid."""
+    """The validity of the slots of a layer."""
 
     def __init__(self, positions: Positions, lists_valid: bool) -> None:
         self._positions = positions
@@ -75,11 +74,11 @@ class Validity:
 
     @property
     def all_valid(self) -> bool:
-        """Whether no slot is null, as far as the numbers tell."""
+        """True if no slot is null, as far as the numbers tell."""
         return self._positions.length == 0 and not self._lists_valid
 
     def of(self, slots: Slots) -> NDArray[np.bool_] | None:
-        """Which of the slots are valid; None if all are."""
+        """Mask of the slots that are valid; None if all are."""
         if self.all_valid:
             return None
         if slots.chosen is not None:
@@ -91,13 +90,13 @@ class Validity:
         return None if valid.all() else valid
 
     def before(self, slots: NDArray[np.int64]) -> NDArray[np.int64]:
-        """How many valid slots there are before each of some."""
+        """Number of valid slots before each of some."""
         found = self._positions.find(slots)
         return found if self._lists_valid else slots - found
 
 
 class _Lists:
-    """Where the items of the lists of a layer are."""
+    """The places of the items of the lists of a layer."""
 
     def __init__(self, positions: Positions, counts: Counts) -> None:
         self._positions = positions
@@ -141,9 +140,9 @@ class Structure:
     leaf_slots
         Slots of the leaf.
     values
-        Which of them hold a value: those that are valid and below no null fixed-size list.
+        Validity of slots that hold a value: those that are valid and not below a null fixed-size list.
     num_values
-        How many these are.
+        Number of these.
     """
 
     def __init__(self, layers: Sequence[_Layer], leaf_slots: int, stored_bytes: int) -> None:
@@ -172,7 +171,7 @@ class Structure:
         return Validity(ListedPositions(np.flatnonzero(valid)), lists_valid=True)
 
     def descend(self, rows: Slots) -> list[LayerSlots]:
-        """What each layer says of some rows, outermost first.
+        """Find the slots of each layer that belong to some rows, outermost first.
 
         Raises
         ------
@@ -284,7 +283,7 @@ def open_structure(
 
 
 def _next(sequence: StoredSequence, payloads: Iterator[pa.Buffer]) -> pa.Buffer | None:
-    return next(payloads) if has_payload(sequence.encoding) else None
+    return next(payloads) if sequence.encoding.has_payload else None
 
 
 def _open_validity(stored: ValiditySet, payloads: Iterator[pa.Buffer], slots: int) -> Validity:

@@ -1,1 +1,1 @@
-"""Indices of values: which rows have which."""
+"""Scalar indices: they map values to rows."""

@@ -11,26 +11,26 @@ import pyarrow.compute as pc
 
 from lance_dataset.index.files import IndexFolder, IndexTable, NewIndexFolder
 from lance_dataset.index.scalar.moved_sets import moved_sets
-from lance_dataset.table.indices.metadata import IndexMetadata
+from lance_dataset.table.index_metadata import IndexMetadata
 from lance_dataset.table.indices.moved_rows import Relocation
 from lance_dataset.table.row_sets import EMPTY_ROW_SET, ROW_SETS
 
 __all__ = ["KEYS", "LOOKUP", "NULL_LISTS", "SETS", "remap"]
 
-#: The file: a row for each distinct value.
+#: Name of the file, which has one row for each distinct value.
 LOOKUP: Final = "bitmap_page_lookup.lance"
 #: Column of the values; null for null values, or lists with null items.
 KEYS: Final = "keys"
 #: Column of the sets of rows.
 SETS: Final = "bitmaps"
-#: Key of the global buffer of the rows whose lists are null; old releases did not note them.
+#: Key of the global buffer with the rows whose lists are null; old releases did not write it.
 NULL_LISTS: Final = "lance:label_list_nulls"
 
 _STATISTICS = "lance:index_stats"
 
 
 def remap(source: IndexFolder, target: NewIndexFolder, moved: Relocation, index: IndexMetadata) -> None:
-    """Write the index with the addresses that rows have now; values without rows are left out."""
+    """Write the index with the new addresses of its rows; values without rows are left out."""
     table = source.open(LOOKUP)
     table.check_columns((KEYS, SETS))
     metadata: dict[str, str] = {}

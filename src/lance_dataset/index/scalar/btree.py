@@ -1,4 +1,4 @@
-"""B-tree indices: all values in order with the addresses of their rows, and the bounds of each page of them."""
+"""B-tree indices: all values in order with the addresses of their rows, and the bounds of each page of values."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from lance_dataset.index.files import IndexFolder, IndexTable, NewIndexFolder
-from lance_dataset.schema import Schema
-from lance_dataset.table.indices.metadata import IndexMetadata
+from lance_dataset.table.index_metadata import IndexMetadata
 from lance_dataset.table.indices.moved_rows import Relocation
+from lance_dataset.types.schema import Schema
 
 __all__ = ["DEFAULT_PAGE_ROWS", "PAGE_DATA", "PAGE_LOOKUP", "PageBounds", "open_page_data", "page_rows", "remap"]
 
-#: Columns: values ascending with nulls first, ids of their rows.
+#: Columns: values in ascending order with nulls first, row ids.
 PAGE_DATA: Final = "page_data.lance"
-#: Columns, a row for each page: its first and its last value, its number of nulls, its number.
+#: Columns, one row for each page: first value, last value, number of nulls, page number.
 PAGE_LOOKUP: Final = "page_lookup.lance"
-#: Rows of a page where the file does not say.
+#: Rows of a page if the file does not say.
 DEFAULT_PAGE_ROWS: Final = 4096
 
-#: Names of the columns, and whether they may be null; those of old releases have others, in the same order.
+#: Names and nullability of the columns; old releases use other names in the same order.
 _DATA_COLUMNS: Final = (("values", True), ("ids", False))
 _LOOKUP_COLUMNS: Final = (("min", True), ("max", True), ("null_count", False), ("page_idx", False))
 _PAGE_ROWS = "batch_size"
@@ -35,12 +35,12 @@ _PART_DATA = "part_{}_page_data.lance"
 
 
 def page_rows(lookup: IndexTable) -> int:
-    """Rows of every page but the last.
+    """Return the number of rows of every page but the last.
 
     Raises
     ------
     CorruptFileError
-        The file says no positive number.
+        The file states something other than a positive number.
     """
     text = lookup.metadata.get(_PAGE_ROWS, str(DEFAULT_PAGE_ROWS))
     rows = int(text) if text.isascii() and text.isdecimal() and len(text) < 20 else 0
@@ -50,14 +50,14 @@ def page_rows(lookup: IndexTable) -> int:
 
 
 def open_page_data(folder: IndexFolder, lookup: IndexTable) -> list[IndexTable]:
-    """The files of values in order: one, or several with a range of values each.
+    """Open the files with the values in order: one file, or several with a range of values each.
 
     Raises
     ------
     CorruptFileError
-        A file has other columns than it must have, or `lookup` does not say which files there are.
+        A file has the wrong columns, or `lookup` does not name the files.
     MissingFileError
-        One is not there.
+        A file does not exist.
     """
     if lookup.metadata.get(_PARTITIONED, "false") != "true":
         files = [folder.open(PAGE_DATA)]
@@ -73,13 +73,13 @@ def open_page_data(folder: IndexFolder, lookup: IndexTable) -> list[IndexTable]:
 
 
 def _parts(lookup: IndexTable) -> list[int]:
-    """Ids of the files of an index in several files."""
+    """Return the ids of the files of an index that consists of several files."""
     text = lookup.metadata.get(_PAGES_OF_PARTS, "")
     try:
         pages = json.loads(text)
         parts = [part for part, _ in pages]
     except (ValueError, TypeError, RecursionError) as error:
-        raise lookup.corrupt(f"{_PAGES_OF_PARTS} is no array of pairs: {error}") from error
+        raise lookup.corrupt(f"{_PAGES_OF_PARTS} is not an array of pairs: {error}") from error
     if not all(isinstance(part, int) and 0 <= part < 1 << 64 for part in parts) or parts != sorted(set(parts)):
         raise lookup.corrupt(f"{_PAGES_OF_PARTS} does not name parts in order: {text[:100]}")
     if not parts:
@@ -88,7 +88,7 @@ def _parts(lookup: IndexTable) -> list[int]:
 
 
 def _types(table: IndexTable, columns: int) -> list[pa.DataType]:
-    """Types of the columns, whose names differ between releases."""
+    """Return the types of the columns, whose names differ between releases."""
     kinds = [field.storage_type for field in table.schema.fields]
     if len(kinds) != columns:
         raise table.corrupt(f"has {len(kinds)} columns, not {columns}")
@@ -96,7 +96,7 @@ def _types(table: IndexTable, columns: int) -> list[pa.DataType]:
 
 
 class PageBounds:
-    """Finds the bounds of pages of values that come in any portions.
+    """Computes the bounds of pages from values added in portions of any size.
 
     Parameters
     ----------
@@ -115,7 +115,7 @@ class PageBounds:
         self._last: pa.Array | None = None
 
     def add(self, values: pa.Array) -> None:
-        """Take the next values, in order."""
+        """Add the next values, in order."""
         if not len(values):
             return
         size, start = self._rows_per_page, self._rows
@@ -128,7 +128,7 @@ class PageBounds:
         self._last = values.take(pa.array([len(values) - 1]))
 
     def finish(self, schema: pa.Schema) -> pa.RecordBatch:
-        """A row for each page: first value, last value, number of nulls, number of the page."""
+        """Return one row for each page: first value, last value, number of nulls, page number."""
         if self._last is not None and self._rows % self._rows_per_page:
             self._lasts.append(self._last)
         firsts, lasts = pa.concat_arrays(self._firsts), pa.concat_arrays(self._lasts)
@@ -140,9 +140,9 @@ class PageBounds:
 
 
 def remap(source: IndexFolder, target: NewIndexFolder, moved: Relocation, index: IndexMetadata) -> None:
-    """Write the index with the addresses that rows have now; values stay in their order and are cut into pages anew.
+    """Write the index with the new addresses of its rows; values stay in order and are cut into new pages.
 
-    Values that lie in several files come into one.
+    Values from several files go into one file.
     """
     lookup = source.open(PAGE_LOOKUP)
     files = open_page_data(source, lookup)

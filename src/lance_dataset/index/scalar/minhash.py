@@ -10,14 +10,14 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from lance_dataset.index.files import IndexFolder, IndexTable, NewIndexFolder
-from lance_dataset.table.indices.metadata import IndexMetadata
+from lance_dataset.table.index_metadata import IndexMetadata
 from lance_dataset.table.indices.moved_rows import Relocation
 
 __all__ = ["BANDS", "SIGNATURES", "remap"]
 
-#: Columns: id of the row, signature; the number of a row of the file is that of the document.
+#: Columns: row id, signature. The row number in the file is the document number.
 SIGNATURES: Final = "signatures.lance"
-#: Columns, ascending by both: key of a band, number of the document.
+#: Columns, in ascending order by both: band key, document number.
 BANDS: Final = "bands.lance"
 
 _ROW_ID = "_rowid"
@@ -32,7 +32,7 @@ _MAX_DOCUMENTS = 1 << 32
 
 
 def remap(source: IndexFolder, target: NewIndexFolder, moved: Relocation, index: IndexMetadata) -> None:
-    """Write the index with the addresses that rows have now; the documents behind one that is gone move up."""
+    """Write the index with the new addresses of its rows; documents are renumbered to close gaps."""
     signatures, bands = source.open(SIGNATURES), source.open(BANDS)
     signatures.check_columns((_ROW_ID, _SIGNATURE))
     bands.check_columns((_BAND_KEY, _DOCUMENT))
@@ -66,7 +66,7 @@ def _page_rows(bands: IndexTable) -> int:
 def _moved_signatures(
     signatures: IndexTable, moved: Relocation, numbers: NDArray[np.uint32]
 ) -> Iterator[pa.RecordBatch]:
-    """The documents that are left; `numbers` gets the number that each has then."""
+    """Yield the documents that remain; store the new number of each document in `numbers`."""
     read = written = 0
     for batch in signatures.batches():
         position = batch.schema.get_field_index(_ROW_ID)
@@ -84,7 +84,7 @@ def _moved_signatures(
 def _moved_bands(
     bands: IndexTable, numbers: NDArray[np.uint32], page_rows: int, buffers: dict[str, bytes]
 ) -> Iterator[pa.RecordBatch]:
-    """The bands of the documents that are left; `buffers` gets the last key of every page."""
+    """Yield the bands of the documents that remain; append the last key of every page to `buffers`."""
     ends = [np.empty(0, np.uint64)]
     last = ends[0]
     written = 0
@@ -93,7 +93,7 @@ def _moved_bands(
             raise bands.corrupt(f"has nulls or columns of the types {batch.schema.types}, not uint64 and uint32")
         keys, documents = (column.to_numpy(zero_copy_only=False) for column in batch.columns)
         if len(documents) and int(documents.max()) >= len(numbers):
-            raise bands.corrupt(f"has the document {int(documents.max())} of {len(numbers)}")
+            raise bands.corrupt(f"refers to document {int(documents.max())} of {len(numbers)}")
         left = numbers[documents]
         kept = left != _GONE
         keys, left = keys[kept], left[kept]

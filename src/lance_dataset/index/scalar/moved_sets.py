@@ -1,17 +1,19 @@
-"""Sets of rows in indices, with the addresses that the rows have now."""
+"""Row sets of indices, rewritten with the new addresses of the rows."""
 
 from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
+from itertools import islice
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyroaring
 
 from lance_dataset.errors import CorruptFileError
 from lance_dataset.table.indices.moved_rows import Relocation
-from lance_dataset.table.roaring import decode_bitmap, encode_without_runs
+from lance_dataset.table.roaring import bitmap_parts, encode_without_runs
 from lance_dataset.table.row_sets import (
     SetForm,
     SetPart,
@@ -24,15 +26,16 @@ from lance_dataset.table.row_sets import (
 
 __all__ = ["moved_sets"]
 
-#: Bytes of sets taken at once; arrays of values are four times as large as those of a bitmap, and there are several.
+#: Bytes of sets processed together; arrays of values are four times as large as bitmaps, and there are several.
 _SLICE_BYTES = 4 << 20
-#: Rows of one set taken at once.
+#: Rows of one set processed together.
 _SLICE_ROWS = 1 << 20
+_SLICE_CONTAINERS = _SLICE_ROWS >> 16
 _HIGH = np.uint64(32)
 
 
 def moved_sets(sets: pa.Array, form: SetForm, moved: Relocation, where: str) -> pa.Array:
-    """Serialized sets of rows, with the addresses after a move; rows that are gone are left out.
+    """Rewrite serialized row sets with the addresses after a move; rows that are gone are left out.
 
     Parameters
     ----------
@@ -41,7 +44,7 @@ def moved_sets(sets: pa.Array, form: SetForm, moved: Relocation, where: str) -> 
     form
         Form of the sets.
     moved
-        Where rows are.
+        New addresses of the rows.
     where
         Name of the file, for error messages.
 
@@ -52,17 +55,17 @@ def moved_sets(sets: pa.Array, form: SetForm, moved: Relocation, where: str) -> 
     Raises
     ------
     CorruptFileError
-        A value is no set.
+        A value is not a serialized set.
     """
     if not (pa.types.is_binary(sets.type) or pa.types.is_large_binary(sets.type)):
-        raise CorruptFileError(f"{where}: has a {form.name} of the type {sets.type}")
+        raise CorruptFileError(f"{where}: has a {form.name} of type {sets.type}")
     wide = sets.cast(pa.large_binary())
     parts = [_moved_slice(part, form, moved, where) for part in _slices(wide)]
     return pa.concat_arrays([pa.array([], pa.large_binary()), *parts]).cast(sets.type)
 
 
 def _slices(sets: pa.LargeBinaryArray) -> Iterator[pa.LargeBinaryArray]:
-    """The sets, so many bytes at a time."""
+    """Yield the sets in slices of a limited number of bytes."""
     bounds = bounds_of_sets(sets)
     start = 0
     while start < len(sets):
@@ -82,7 +85,7 @@ def _moved_slice(sets: pa.LargeBinaryArray, form: SetForm, moved: Relocation, wh
         order = np.lexsort((values, owners))
         owners, values = owners[order], values[order]
         if ((owners[1:] == owners[:-1]) & (values[1:] == values[:-1])).any():
-            raise CorruptFileError(f"{where}: a {form.name} has a row of a fragment that was not there yet")
+            raise CorruptFileError(f"{where}: a {form.name} has a row of a fragment that did not exist yet")
     written = encode_sets(owners, values, len(sets), form)
     dense = np.flatnonzero(layout.dense).tolist()
     if not dense:
@@ -94,7 +97,7 @@ def _moved_slice(sets: pa.LargeBinaryArray, form: SetForm, moved: Relocation, wh
 
 
 def _moved_set(layout: SetsLayout, number: int, moved: Relocation, where: str) -> bytes:
-    """One set, fragment by fragment."""
+    """Rewrite one set, fragment by fragment."""
     form = layout.form
     parts: dict[int, bytes] = {}
     made: dict[int, pyroaring.BitMap] = {}
@@ -106,7 +109,7 @@ def _moved_set(layout: SetsLayout, number: int, moved: Relocation, where: str) -
         for key, bitmap in _moved_part(part, rows, moved, where):
             made[key] = made[key] | bitmap if key in made else bitmap
     if not made.keys().isdisjoint(parts):
-        raise CorruptFileError(f"{where}: a {form.name} has a row of a fragment that was not there yet")
+        raise CorruptFileError(f"{where}: a {form.name} has a row of a fragment that did not exist yet")
     parts.update({key: bitmap.serialize() for key, bitmap in made.items()})
     output = [struct.pack("<I" if form.count_bytes == 4 else "<Q", len(parts))]
     for key, content in sorted(parts.items()):
@@ -115,13 +118,22 @@ def _moved_set(layout: SetsLayout, number: int, moved: Relocation, where: str) -
 
 
 def _moved_part(part: SetPart, rows: int, moved: Relocation, where: str) -> Iterator[tuple[int, pyroaring.BitMap]]:
-    """Bitmaps of the rows of a rewritten fragment, by the fragments they are in now."""
-    found = np.arange(rows, dtype=np.uint32) if part.bitmap is None else decode_bitmap(part.bitmap, rows, where)
-    for start in range(0, len(found), _SLICE_ROWS):
-        lower = found[start : start + _SLICE_ROWS].astype(np.uint64)
-        values, gone = moved.locate(lower | np.uint64(part.key << 32))
+    """Yield bitmaps of the rows of a rewritten fragment, one for each fragment that they are in now."""
+    for lower in _lower_halves(part, rows, where):
+        values, gone = moved.locate(lower.astype(np.uint64) | np.uint64(part.key << 32))
         values = np.sort(values[~gone])
         keys = values >> _HIGH
         starts = np.flatnonzero(np.append(True, keys[1:] != keys[:-1])[: len(keys)])
         for low, high in zip(starts.tolist(), [*starts[1:].tolist(), len(values)], strict=False):
             yield int(keys[low]), pyroaring.BitMap.deserialize(encode_without_runs(values[low:high].astype(np.uint32)))
+
+
+def _lower_halves(part: SetPart, rows: int, where: str) -> Iterator[npt.NDArray[np.uint32]]:
+    """Yield the rows of a fragment in a set, in portions of limited size."""
+    if part.bitmap is None:
+        for start in range(0, rows, _SLICE_ROWS):
+            yield np.arange(start, min(start + _SLICE_ROWS, rows), dtype=np.uint32)
+        return
+    parts = bitmap_parts(part.bitmap, rows, where)
+    while several := list(islice(parts, _SLICE_CONTAINERS)):
+        yield np.concatenate(several)

@@ -9,22 +9,22 @@ import pyarrow as pa
 
 from lance_dataset.index.files import IndexFolder, IndexTable, NewIndexFolder
 from lance_dataset.index.scalar.moved_sets import moved_sets
-from lance_dataset.table.indices.metadata import IndexMetadata
+from lance_dataset.table.index_metadata import IndexMetadata
 from lance_dataset.table.indices.moved_rows import Relocation
 from lance_dataset.table.row_sets import TREEMAPS
 
 __all__ = ["POSTINGS", "ROWS", "TOKENS", "remap"]
 
-#: The file: a row for each token, ascending.
+#: Name of the file, which has one row for each token, in ascending order.
 POSTINGS: Final = "ngram_postings.lance"
-#: Column of the numbers of tokens; 0 stands for null texts.
+#: Column of token numbers; 0 stands for null texts.
 TOKENS: Final = "tokens"
-#: Column of the sets of rows.
+#: Column of row sets.
 ROWS: Final = "posting_list"
 
 
 def remap(source: IndexFolder, target: NewIndexFolder, moved: Relocation, index: IndexMetadata) -> None:
-    """Write the index with the addresses that rows have now; tokens without rows stay."""
+    """Write the index with the new addresses of its rows; tokens without rows stay."""
     table = source.open(POSTINGS)
     table.check_columns((TOKENS, ROWS))
     target.write(POSTINGS, table.schema, table.written_version, _moved(table, moved))

@@ -1,1 +1,1 @@
-"""Indices of words: which rows have which."""
+"""Full-text indices: they map words to rows."""

@@ -1,7 +1,7 @@
-"""Blocks of 128 or 256 numbers of equal width, packed in 4 or 8 lanes of 32 bits beside each other.
+"""Blocks of 128 or 256 numbers of equal width, packed in 4 or 8 interleaved lanes of 32 bits.
 
-Number i of a block belongs to lane ``i % lanes`` and is its number ``i // lanes``. A lane is a string of bits, lowest
-first, cut into words of 32 bits; the first words of all lanes come first, then the second ones.
+Number i of a block is number ``i // lanes`` of lane ``i % lanes``. A lane is a string of bits, lowest first, cut into
+words of 32 bits. The first words of all lanes come first, then the second words.
 """
 
 from __future__ import annotations
@@ -18,29 +18,30 @@ _PER_LANE = 32
 
 
 def packed_size(block: int, widths: Ints) -> Ints:
-    """Bytes of packed blocks of so many numbers."""
+    """Return the sizes in bytes of packed blocks of `block` numbers."""
     return widths * (block // 8)
 
 
 def bit_widths(values: NDArray[np.uint32]) -> Ints:
-    """Bits of the largest number of each block, int64[blocks]; values are uint32[blocks, block]."""
+    """Return the bit width of the largest number of each block, int64[blocks]; values are uint32[blocks, block]."""
     largest = values.max(axis=1, initial=0).astype(np.float64)
     return np.frexp(largest)[1].astype(np.int64)
 
 
 def unpack_blocks(data: Bytes, begins: Ints, widths: Ints, block: int) -> NDArray[np.uint32]:
-    """Numbers of packed blocks.
+    """Unpack blocks of numbers.
 
     Parameters
     ----------
     data
-        Bytes that hold all of them.
+        Bytes that hold all blocks.
     begins, widths : int64[n]
-        Where each begins, and its bits per number: at most 32; the caller has checked that they are inside of the data.
+        Start of each block and its bits per number, at most 32. The caller has checked that they lie inside the data.
     block
         Numbers of a block, 128 or 256.
 
     Returns
+    -------
     -------
     uint32[n, block]
     """
@@ -57,7 +58,7 @@ def unpack_blocks(data: Bytes, begins: Ints, widths: Ints, block: int) -> NDArra
 
 
 def _unpacked(words: NDArray[np.uint32], width: int) -> NDArray[np.uint32]:
-    """Numbers [n, 32, lanes] of words [n, width, lanes]."""
+    """Return numbers [n, 32, lanes] of words [n, width, lanes]."""
     count, _, lanes = words.shape
     mask = np.uint32((1 << width) - 1)
     values = np.empty((count, _PER_LANE, lanes), np.uint32)
@@ -76,13 +77,13 @@ def pack_blocks(values: NDArray[np.uint32], widths: Ints, out: Bytes, begins: In
     Parameters
     ----------
     values : uint32[n, block]
-        The numbers; bits above the width are left out.
+        The numbers; bits above the width are dropped.
     widths : int64[n]
         Bits per number.
     out
-        Gets the bytes.
+        Output buffer.
     begins : int64[n]
-        Where each block begins.
+        Start of each block in the output.
     """
     lanes = values.shape[1] // _PER_LANE
     for width in np.unique(widths).tolist():
@@ -95,7 +96,7 @@ def pack_blocks(values: NDArray[np.uint32], widths: Ints, out: Bytes, begins: In
 
 
 def _packed(values: NDArray[np.uint32], width: int) -> NDArray[np.uint32]:
-    """Words [n, width, lanes] of numbers [n, 32, lanes]."""
+    """Return words [n, width, lanes] of numbers [n, 32, lanes]."""
     count, _, lanes = values.shape
     mask = np.uint32((1 << width) - 1)
     words = np.zeros((count, width, lanes), "<u4")

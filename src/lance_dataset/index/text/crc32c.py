@@ -1,4 +1,4 @@
-"""CRC-32C of bytes, many of them at a time."""
+"""CRC-32C of bytes, computed for many bytes in parallel."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ _TABLE = _byte_table()
 
 
 def crc32c(data: bytes) -> int:
-    """Checksum of at least four bytes.
+    """Return the checksum of at least four bytes.
 
-    The bytes are cut into parts of equal length whose registers are shifted side by side, and 32 more registers tell
-    what the length of a part does to a register before it.
+    The bytes are cut into parts of equal length whose registers are shifted side by side. Another 32 registers tell
+    how the length of a part changes a register that precedes it.
     """
     part = max(1, math.isqrt(len(data)))
     padded = np.zeros(-(-len(data) // part) * part, np.uint8)
     padded[len(padded) - len(data) :] = np.frombuffer(data, np.uint8)
-    padded[len(padded) - len(data) :][:4] ^= 0xFF  # a register of ones at the start
+    padded[len(padded) - len(data) :][:4] ^= 0xFF  # the register starts with all ones
     parts = padded.reshape(-1, part)
     units = np.uint32(1) << np.arange(32, dtype=np.uint32)
     registers = np.concatenate([np.zeros(len(parts), np.uint32), units])

@@ -1,4 +1,4 @@
-"""Documents of a partition of a full-text index: the rows they are in, and their numbers of tokens."""
+"""Documents of a partition of a full-text index: their rows and their numbers of tokens."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ _TYPES = {ROW_ID: pa.uint64(), TOKENS: pa.uint32()}
 
 @dataclass(frozen=True)
 class Survivors:
-    """Documents that are left when others are dropped.
+    """Documents that remain when others are dropped.
 
     Attributes
     ----------
     numbers : int64[documents]
         New number of each document by its old one; -1 if it was dropped.
     lengths : int64[survivors]
-        Tokens of those that are left.
+        Number of tokens of each remaining document.
     """
 
     numbers: Ints
@@ -38,19 +38,19 @@ class Survivors:
 
     @property
     def complete(self) -> bool:
-        """Whether no document was dropped."""
+        """True if no document was dropped."""
         return len(self.numbers) == len(self.lengths)
 
     @property
     def corpus(self) -> Corpus:
-        """Those that are left, for scores."""
+        """Remaining documents, as the basis of scores."""
         return Corpus(len(self.lengths), int(self.lengths.sum()))
 
 
 def move_documents(
-    table: IndexTable, target: NewIndexFolder, name: str, moved: Relocation, ignored: frozenset[int]
+    table: IndexTable, target: NewIndexFolder, name: str, moved: Relocation, ignored: NDArray[np.uint32]
 ) -> Survivors:
-    """Write the documents of a partition with the addresses their rows have now, without those whose rows are gone.
+    """Write the documents of a partition with the new addresses of their rows, without those whose rows are gone.
 
     Parameters
     ----------
@@ -59,9 +59,10 @@ def move_documents(
     target, name
         Folder and name of the new file.
     moved
-        Where rows are.
-    ignored
-        Fragments whose documents are not to be found; these stay as they are, or they would be found.
+        New addresses of the rows.
+    ignored : uint32[n]
+        Ids of fragments whose documents must not be found. These documents stay as they are, or searches would find
+        them.
 
     Raises
     ------
@@ -71,7 +72,7 @@ def move_documents(
     for column, kind in _TYPES.items():
         if table.column_type(column) != kind:
             raise table.corrupt(f"{column} has the type {table.column_type(column)}, not {kind}")
-    hidden = np.array(sorted(ignored), np.uint64)
+    hidden = ignored.astype(np.uint64)
     kept: list[NDArray[np.bool_]] = []
     lengths: list[Ints] = []
     metadata = dict(table.metadata)

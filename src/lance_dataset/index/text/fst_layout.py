@@ -1,8 +1,9 @@
 """Layout of dictionaries that are finite state transducers from byte strings to numbers (fst format, version 3).
 
-A file is a head of two numbers (version, type), nodes, and a tail: number of keys, address of the root, and a masked
-CRC-32C. A node is addressed by its last byte, its state, and is laid out backwards from there; what it leads to lies
-before it. The number of a key is the sum of the outputs on its way, and the final output of the node where it ends.
+A file has a header of two numbers (version, type), nodes, and a tail: number of keys, address of the root, and a masked
+CRC-32C. The address of a node is that of its last byte, its state; the node is laid out backwards from there. The
+targets of a node precede it. The number of a key is the sum of the outputs along its path and the final output of its
+last node.
 """
 
 from __future__ import annotations
@@ -23,12 +24,12 @@ VERSION = 3
 HEAD_BYTES = 16
 TAIL_BYTES = 20
 SMALLEST_FILE = HEAD_BYTES + TAIL_BYTES
-#: Address of the node that is final, has no output and leads nowhere; it is not stored.
+#: Address of the node that is final and has neither output nor transitions; it is not stored.
 EMPTY_FINAL = 0
 
-#: Upper bits of a state: one transition without output to the node just before; one transition; any number of them.
+#: Upper bits of a state: one transition without output to the preceding node; one transition; any number of them.
 NEXT, ONE, FINAL = 0b11, 0b10, 0b01
 #: Nodes with more transitions have a table from inputs to transitions.
 INDEXED_FROM = 33
-#: Inputs that are kept in the state of nodes with one transition, as numbers from 1.
+#: Inputs that nodes with one transition encode in their state, as numbers from 1.
 COMMON_INPUTS = b"te/oasripcnw.hlm-du012g=:bf3y5&_4v9678k%?xCDASFIBEjPTzRNM+LOqHG"

@@ -1,4 +1,4 @@
-"""Keys of dictionaries in the fst format."""
+"""Reading the keys of dictionaries in the fst format."""
 
 from __future__ import annotations
 
@@ -24,32 +24,32 @@ _FIRST_ONE, _FIRST_NEXT = ONE << 6, NEXT << 6
 
 
 def read_fst(data: bytes, most: int) -> Iterator[tuple[bytes, int]]:
-    """Keys of a dictionary, ascending, and their numbers.
+    """Yield the keys of a dictionary in ascending order, and their numbers.
 
     Parameters
     ----------
     data
-        Its bytes.
+        Bytes of the dictionary.
     most
-        There may be no more keys than that.
+        Maximum number of keys.
 
     Raises
     ------
     ValueError
-        The bytes are no such dictionary.
+        The bytes are not such a dictionary.
     """
     count, root = _frame(data, most)
     nodes = data[: len(data) - TAIL_BYTES]
     found = 0
-    budget = 64 * len(nodes) + 64 * most  # ways that lead to no key could go on for ever
+    budget = 64 * len(nodes) + 64 * most  # paths that lead to no key could go on forever
     stack: list[tuple[int, bytes, int]] = [(root, b"", 0)]
     while stack:
         address, key, number = stack.pop()
-        # A node with one transition needs no stack.
+        # A node with one transition does not need the stack.
         tail = bytearray()
         while address != EMPTY_FINAL and nodes[address] >= _FIRST_ONE:
             state = nodes[address]
-            if state > _FIRST_NEXT and address > HEAD_BYTES:  # the most frequent ones
+            if state > _FIRST_NEXT and address > HEAD_BYTES:  # the most frequent case
                 tail.append(COMMON_INPUTS[state - _FIRST_NEXT - 1])
                 address -= 1
                 continue
@@ -60,7 +60,7 @@ def read_fst(data: bytes, most: int) -> Iterator[tuple[bytes, int]]:
         final, output, transitions = _any(nodes, address)
         budget -= 1 + len(tail) + len(transitions)
         if budget < 0 or found > count:
-            raise ValueError(f"has more words than the {count} that it counts")
+            raise ValueError(f"has more words than its count of {count}")
         if final:
             found += 1
             if number + output > _MAX_NUMBER:
@@ -69,26 +69,26 @@ def read_fst(data: bytes, most: int) -> Iterator[tuple[bytes, int]]:
         for step, output, target in reversed(transitions):
             stack.append((target, key + bytes((step,)), number + output))
     if found != count:
-        raise ValueError(f"has {found} words, but counts {count}")
+        raise ValueError(f"has {found} words, but a count of {count}")
 
 
 def _frame(data: bytes, most: int) -> tuple[int, int]:
-    """Number of keys and address of the root."""
+    """Return the number of keys and the address of the root."""
     if len(data) < SMALLEST_FILE:
         raise ValueError(f"a dictionary of {len(data)} bytes, less than {SMALLEST_FILE}")
     (version,) = struct.unpack_from("<Q", data)
     if version != VERSION:
-        raise ValueError(f"a dictionary of version {version}, known is {VERSION}")
+        raise ValueError(f"a dictionary of version {version}, but this release reads version {VERSION}")
     count, root = struct.unpack_from("<QQ", data, len(data) - TAIL_BYTES)
     if count > most:
-        raise ValueError(f"counts {count} words where at most {most} are possible")
+        raise ValueError(f"has a count of {count} words, but at most {most} are possible")
     if root != EMPTY_FINAL and (root + TAIL_BYTES + 1 != len(data) or root < HEAD_BYTES):
         raise ValueError(f"its root is at {root}, but its nodes end at {len(data) - TAIL_BYTES}")
     return count, root
 
 
 def _one(nodes: bytes, address: int) -> tuple[int, int, int]:
-    """Input, output and target of a node with one transition."""
+    """Return the input, output and target of a node with one transition."""
     state = nodes[address]
     common = state & 0x3F
     at = address if common else address - 1
@@ -105,7 +105,10 @@ def _one(nodes: bytes, address: int) -> tuple[int, int, int]:
 
 
 def _any(nodes: bytes, address: int) -> tuple[bool, int, list[tuple[int, int, int]]]:
-    """Whether a node with any number of transitions is final, its final output, and (input, output, target) of each."""
+    """Return whether a node of any number of transitions is final, its final output, and its transitions.
+
+    Each transition is (input, output, target).
+    """
     if address == EMPTY_FINAL:
         return True, 0, []
     state = nodes[address]
@@ -123,7 +126,7 @@ def _any(nodes: bytes, address: int) -> tuple[bool, int, list[tuple[int, int, in
     if begin < HEAD_BYTES:
         raise ValueError(f"a node at {address} begins before the first one")
     transitions = []
-    for number in range(count - 1, -1, -1):  # they are stored in reverse order
+    for number in range(count - 1, -1, -1):  # transitions are stored in reverse order
         place = deltas + number * wide
         delta = int.from_bytes(nodes[place : place + wide], "little")
         target = _checked(begin - delta if delta else EMPTY_FINAL, begin)

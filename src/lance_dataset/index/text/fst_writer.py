@@ -1,4 +1,4 @@
-"""Building dictionaries in the fst format: from keys in order, with ends that are alike stored once."""
+"""Writing dictionaries in the fst format from ordered keys; equal suffixes are stored once."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from lance_dataset.index.text.fst_layout import (
 
 __all__ = ["write_fst"]
 
-#: So many nodes are remembered, to be used again; then it begins anew.
+#: Maximum number of nodes remembered for reuse; the memory is cleared when it is full.
 _MOST_KNOWN = 1 << 18
-#: A state itself has room for that many transitions.
+#: Maximum number of transitions that fits into the state itself.
 _MOST_COUNTED = 63
 
 
 def _states(kind: int) -> list[bytes]:
-    """For each input the state of a node with one transition, behind the input unless it is a common one."""
+    """Return, for each input, the state of a node with one transition; inputs that are not common precede the state."""
     common = {step: bytes([kind << 6 | number]) for number, step in enumerate(COMMON_INPUTS, start=1)}
     return [common.get(step, bytes([step, kind << 6])) for step in range(256)]
 
@@ -45,31 +45,31 @@ class _Open:
     last_output: int = 0
 
     def push(self, output: int) -> None:
-        """Add an output to all that leaves the node."""
+        """Add an output to all outputs of the node."""
         if self.final:
             self.final_output += output
         self.done = [(step, before + output, target) for step, before, target in self.done]
         self.last_output += output
 
     def close(self, target: int) -> None:
-        """Note where the last transition leads."""
+        """Set the target of the last transition."""
         if self.last >= 0:
             self.done.append((self.last, self.last_output, target))
             self.last, self.last_output = -1, 0
 
 
 def write_fst(entries: Iterable[tuple[bytes, int]]) -> bytes:
-    """A dictionary.
+    """Encode a dictionary.
 
     Parameters
     ----------
     entries
-        Keys, ascending and different, with their numbers from 0 to 2**64 - 1.
+        Distinct keys in ascending order, with numbers from 0 to 2**64 - 1.
 
     Returns
     -------
     bytes
-        The same as the reference makes, as long as there are not very many different nodes.
+        Identical to the output of the reference unless there are very many different nodes.
     """
     nodes = _Nodes()
     way = _Way(nodes)
@@ -85,12 +85,12 @@ def write_fst(entries: Iterable[tuple[bytes, int]]) -> bytes:
 
 
 class _Way:
-    """The nodes of the last key, which may still change, but for its end, which no other key shares so far.
+    """Nodes on the path of the last key, which may still change, except the suffix that it does not share yet.
 
     Parameters
     ----------
     nodes
-        Gets the nodes when they do not change any more.
+        Gets the nodes when they are final.
     """
 
     def __init__(self, nodes: _Nodes) -> None:
@@ -99,7 +99,7 @@ class _Way:
         self._open = [_Open()]
 
     def lead(self, key: bytes, number: int) -> None:
-        """Turn to the next key."""
+        """Continue with the next key."""
         way, common = self._open, _shared(self._key, key)
         self._reach(common)
         for level in range(common):
@@ -117,19 +117,19 @@ class _Way:
         self._key = key
 
     def end(self) -> int:
-        """Address of the root, after the last key."""
+        """Return the address of the root, after the last key."""
         self._close_below(0)
         root = self._open[0]
         return self._nodes.add(root.final, root.final_output, root.done)
 
     def _reach(self, level: int) -> None:
-        """Make nodes for the last key up to a level."""
+        """Create nodes for the last key up to a level."""
         key = self._key
         for place in range(len(self._open), level + 1):
             self._open.append(_Open(last=key[place]) if place < len(key) else _Open(final=True))
 
     def _close_below(self, level: int) -> None:
-        """Store the nodes that are below a level, the deepest first."""
+        """Store the nodes below a level, the deepest first."""
         way = self._open
         if way[-1].last >= 0:
             way[-1].close(self._nodes.chain(self._key[len(way) :]))
@@ -139,7 +139,7 @@ class _Way:
 
 
 def _shared(left: bytes, right: bytes) -> int:
-    """Bytes that two keys have in common at their start."""
+    """Return the length of the common prefix of two keys."""
     limit = min(len(left), len(right))
     if left[:limit] == right[:limit]:
         return limit
@@ -150,7 +150,7 @@ def _shared(left: bytes, right: bytes) -> int:
 
 
 class _Nodes:
-    """The nodes so far."""
+    """Nodes stored so far."""
 
     def __init__(self) -> None:
         self.data = bytearray(struct.pack("<QQ", VERSION, 0))
@@ -159,7 +159,7 @@ class _Nodes:
         self._known: dict[tuple[bool, int, tuple[tuple[int, int, int], ...]], int] = {}
 
     def chain(self, tail: bytes) -> int:
-        """Address of the first of some nodes with one transition each and no output, the last to the end of a key."""
+        """Add a chain of nodes with one transition each and no output, to the end of a key; return its address."""
         address = EMPTY_FINAL
         for step in reversed(tail):
             known = self._plain.get(address << 8 | step)
@@ -167,7 +167,7 @@ class _Nodes:
         return address
 
     def add(self, final: bool, final_output: int, transitions: list[tuple[int, int, int]]) -> int:
-        """Address of a node, which is stored if there is no equal one."""
+        """Return the address of a node; store it unless an equal node exists."""
         if not final and len(transitions) == 1 and not transitions[0][1]:
             return self._add_plain(transitions[0][0], transitions[0][2])
         if final and not transitions and not final_output:
@@ -186,7 +186,7 @@ class _Nodes:
         return address
 
     def _add_plain(self, step: int, target: int) -> int:
-        """Address of a node with one transition and no output, which is stored if there is no equal one."""
+        """Return the address of a node with one transition and no output; store it unless an equal one exists."""
         key = target << 8 | step
         address = self._plain.get(key)
         if address is None:

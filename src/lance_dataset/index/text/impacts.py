@@ -1,7 +1,7 @@
-"""Skip data of posting lists: for each block, which pairs of frequency and length could give its best score.
+"""Skip data of posting lists: for each block, the pairs of frequency and length that could give its best score.
 
-One entry for each block, then one for each 32 blocks: the last document, and the pairs that no other pair beats, by
-ascending frequency. An entry is a string of varints, with a byte for lengths that are not the next code.
+There is one entry for each block, then one for each 32 blocks. An entry has the last document, and the pairs that no
+other pair beats, by ascending frequency. It is a string of varints, with a byte for lengths that are not the next code.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from lance_dataset.index.text.varints import encode_varints, varint_sizes
 
 __all__ = ["encode_impacts"]
 
-#: So many blocks have one entry of the second level.
+#: Number of blocks that share one entry of the second level.
 _GROUP = 32
 _SORTED_BITS = 63
 
 
 @dataclass(frozen=True)
 class _Pairs:
-    """Pairs that no other pair of their set beats, by set, then ascending by frequency."""
+    """Pairs that no other pair of their set beats, ordered by set, then by ascending frequency."""
 
     sets: Ints
     frequencies: Ints
@@ -33,27 +33,27 @@ class _Pairs:
 def encode_impacts(
     blocks: Ints, block_rows: Ints, last_documents: Ints, frequencies: Ints, lengths: Ints
 ) -> tuple[Bytes, Ints, Ints]:
-    """Entries of the posting lists of several words.
+    """Encode the entries of the posting lists of several words.
 
     Parameters
     ----------
     blocks : int64[postings]
         Block of each posting, ascending from 0.
     block_rows : int64[blocks]
-        Word of each block, ascending from 0, none left out.
+        Word of each block, ascending from 0 without gaps.
     last_documents : int64[blocks]
         Last document of each block.
     frequencies, lengths : int64[postings]
-        How often the word is in the document, and tokens of the document.
+        Occurrences of the word in the document, and number of tokens of the document.
 
     Returns
     -------
     data : uint8[bytes]
-        The entries: of each word those of its blocks, then those of its groups of blocks.
+        The entries. For each word, the entries of its blocks precede those of its groups of blocks.
     ends : int64[entries]
-        Where each ends.
+        End of each entry.
     counts : int64[words]
-        Entries of each word.
+        Number of entries of each word.
     """
     counts = np.bincount(block_rows)
     group_counts = -(-counts // _GROUP)
@@ -69,9 +69,9 @@ def encode_impacts(
 
 
 def _unbeaten(sets: Ints, frequencies: Ints, lengths: Ints) -> _Pairs:
-    """Of each set of pairs those which have shorter documents than all pairs of at least their frequency."""
+    """Return the pairs of each set that have shorter documents than all pairs of at least the same frequency."""
     sets, frequencies, lengths = _ordered(sets, frequencies, lengths)
-    ranks = lengths - (sets << 32)  # below those of all sets before
+    ranks = lengths - (sets << 32)  # below those of all earlier sets
     shortest = np.minimum.accumulate(ranks)
     kept = np.append(True, ranks[1:] < shortest[:-1])
     ascending = np.flatnonzero(kept)[::-1]
@@ -80,21 +80,21 @@ def _unbeaten(sets: Ints, frequencies: Ints, lengths: Ints) -> _Pairs:
 
 
 def _ordered(sets: Ints, frequencies: Ints, lengths: Ints) -> tuple[Ints, Ints, Ints]:
-    """Pairs by set, then descending by frequency, then ascending by length."""
+    """Sort pairs by set, then by descending frequency, then by ascending length."""
     most, longest = int(frequencies.max()), int(lengths.max())
     low, high = longest.bit_length(), longest.bit_length() + most.bit_length()
     if int(sets[-1]).bit_length() + high > _SORTED_BITS:
         order = np.lexsort((lengths, -frequencies, sets))
         return sets[order], frequencies[order], lengths[order]
-    keys = np.sort(sets << high | (most - frequencies) << low | lengths)  # several times as fast
+    keys = np.sort(sets << high | (most - frequencies) << low | lengths)  # several times faster than lexsort
     return keys >> high, most - ((keys >> low) & ((1 << most.bit_length()) - 1)), keys & ((1 << low) - 1)
 
 
 def _entries(pairs: _Pairs, last_documents: Ints) -> tuple[Bytes, Ints]:
-    """Bytes of the entries of all sets, and where each ends."""
+    """Return the bytes of the entries of all sets, and the end of each entry."""
     codes = length_codes(pairs.lengths)
     same_set = np.diff(pairs.sets) == 0
-    kept = ~np.append(same_set & (np.diff(codes) == 0), False)  # of equal codes the highest frequency
+    kept = ~np.append(same_set & (np.diff(codes) == 0), False)  # the highest frequency of each code
     sets, frequencies, codes = pairs.sets[kept], pairs.frequencies[kept], codes[kept]
     first = np.append(True, np.diff(sets) != 0)
     steps = np.where(first, frequencies, np.diff(frequencies, prepend=0)) - 1
@@ -119,7 +119,7 @@ def _entries(pairs: _Pairs, last_documents: Ints) -> tuple[Bytes, Ints]:
 def _joined(
     data: Bytes, ends: Ints, counts: Ints, other_data: Bytes, other_ends: Ints, other_counts: Ints
 ) -> tuple[Bytes, Ints, Ints]:
-    """Of every word the entries of one list, then those of the other."""
+    """Return, for every word, the entries of the first list, then those of the second."""
     both = counts + other_counts
     starts = starts_of(both)[:-1]
     sizes = np.empty(int(both.sum()), np.int64)

@@ -1,6 +1,6 @@
-"""Files of a full-text index: what they are called, and what the first of them says of the others.
+"""Files of a full-text index: their names, and the metadata that describes them.
 
-An index consists of partitions, each with a dictionary of words, a table of documents, and a posting list for each
+An index consists of partitions. Each has a dictionary of words, a table of documents, and a posting list for each
 word.
 """
 
@@ -11,9 +11,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from lance_dataset.errors import UnsupportedError
 from lance_dataset.index.files import IndexFolder, IndexTable
 from lance_dataset.index.text.posting_blocks import BlockFormat
+from lance_dataset.table.indices.coverage import MAX_FRAGMENTS
 from lance_dataset.table.roaring import decode_bitmap
 
 __all__ = ["DELETED_FRAGMENTS", "METADATA_FILE", "InvertedLayout", "PartitionFiles"]
@@ -27,7 +31,6 @@ _TAILS = ("fixed32_v1", "varint_delta_v1")
 _POSITIONS = ("packed_delta_v1", "varint_doc_delta_v2")
 _FORMATS = ("1", "2", "3")
 _SHARED_POSITIONS = "shared_stream_v2"
-_MAX_FRAGMENTS = 1 << 32
 
 
 @dataclass(frozen=True)
@@ -37,50 +40,50 @@ class PartitionFiles:
     Attributes
     ----------
     number
-        Its id.
+        Id of the partition.
     """
 
     number: int
 
     @property
     def tokens(self) -> str:
-        """Its dictionary."""
+        """Name of the dictionary."""
         return f"part_{self.number}_tokens.lance"
 
     @property
     def documents(self) -> str:
-        """Its documents."""
+        """Name of the table of documents."""
         return f"part_{self.number}_docs.lance"
 
     @property
     def postings(self) -> str:
-        """Its posting lists."""
+        """Name of the file of posting lists."""
         return f"part_{self.number}_invert.lance"
 
 
 @dataclass(frozen=True)
 class InvertedLayout:
-    """What the metadata of a full-text index say.
+    """Metadata of a full-text index.
 
     Attributes
     ----------
     partitions
-        Its partitions.
+        Files of its partitions.
     blocks
-        How blocks of postings are laid out.
+        Layout of blocks of postings.
     fst
-        Whether dictionaries are finite state transducers, not tables of tokens.
+        True if dictionaries are finite state transducers, False if they are tables of tokens.
     packed_positions
-        Whether full groups of positions are packed, where positions are kept in blocks.
-    ignored_fragments
-        Fragments whose documents are in the index, but are not to be found.
+        True if full groups of positions are packed, where positions are kept in blocks.
+    ignored_fragments : uint32[n]
+        Fragments whose documents are in the index, but must not be found.
     """
 
     partitions: tuple[PartitionFiles, ...]
     blocks: BlockFormat
     fst: bool
     packed_positions: bool
-    ignored_fragments: frozenset[int]
+    ignored_fragments: NDArray[np.uint32]
 
     @classmethod
     def read(cls, folder: IndexFolder) -> InvertedLayout:
@@ -89,9 +92,9 @@ class InvertedLayout:
         Raises
         ------
         CorruptFileError
-            They contradict the format.
+            The metadata contradict the format.
         UnsupportedError
-            They name a format that is not known.
+            The metadata name an unknown format.
         """
         table = folder.open(METADATA_FILE)
         metadata = table.metadata
@@ -111,7 +114,7 @@ class InvertedLayout:
 
 
 def _choice(table: IndexTable, metadata: Mapping[str, str], key: str, known: tuple[str, ...], default: str) -> str:
-    """A parameter that has one of some values."""
+    """Return a parameter; raise UnsupportedError unless it has a known value."""
     value = metadata.get(key) or default
     if value != default and value not in known:
         raise UnsupportedError(f"{table.where}: {key} is {value!r}; this release knows {', '.join(known)}")
@@ -119,28 +122,28 @@ def _choice(table: IndexTable, metadata: Mapping[str, str], key: str, known: tup
 
 
 def _partitions(table: IndexTable) -> list[int]:
-    """Ids of the partitions."""
+    """Return the ids of the partitions."""
     try:
         ids: Any = json.loads(table.metadata["partitions"])
     except (KeyError, ValueError, RecursionError) as error:
         raise table.corrupt(f"does not say which partitions there are: {error}") from error
     if not isinstance(ids, list) or any(type(each) is not int or not 0 <= each < 1 << 64 for each in ids):
-        raise table.corrupt("its partitions are no list of numbers")
+        raise table.corrupt("its partitions are not a list of numbers")
     if len(set(ids)) != len(ids):
         raise table.corrupt("names a partition twice")
     return ids
 
 
-def _ignored_fragments(table: IndexTable) -> frozenset[int]:
-    """Fragments whose documents are ignored; early releases wrote no such column."""
+def _ignored_fragments(table: IndexTable) -> NDArray[np.uint32]:
+    """Return the ids of fragments whose documents are ignored; early releases wrote no such column."""
     if all(field.name != DELETED_FRAGMENTS for field in table.schema.fields):
-        return frozenset()
+        return np.empty(0, np.uint32)
     if table.num_rows > 1:
         raise table.corrupt(f"has {table.num_rows} rows instead of one")
     values = table.read(columns=[DELETED_FRAGMENTS]).column(0)
     data = values[0].as_py() if len(values) else None
     if data is None:
-        return frozenset()
+        return np.empty(0, np.uint32)
     if not isinstance(data, bytes):
-        raise table.corrupt(f"{DELETED_FRAGMENTS} has the type {values.type}")
-    return frozenset(decode_bitmap(data, _MAX_FRAGMENTS, table.where).tolist())
+        raise table.corrupt(f"{DELETED_FRAGMENTS} has type {values.type}")
+    return decode_bitmap(data, MAX_FRAGMENTS, table.where)

@@ -1,6 +1,6 @@
-"""Positions of words in documents: steps from one occurrence to the next, in blocks that belong to those of postings.
+"""Positions of words in documents, as deltas between occurrences, in blocks that match those of postings.
 
-The first occurrence in a document counts from its start, so the steps of a document mean the same in any block.
+The first occurrence in a document counts from the start of the document, so its deltas mean the same in any block.
 """
 
 from __future__ import annotations
@@ -14,21 +14,21 @@ from lance_dataset.index.text.varints import decode_varints, encode_varints, var
 
 __all__ = ["decode_steps", "encode_steps"]
 
-#: Steps are packed in groups of that many, whatever the size of posting blocks.
+#: Number of deltas in a packed group, whatever the size of posting blocks.
 _GROUP = 128
 
 
 def decode_steps(blocks: EncodedBlocks, counts: Ints, *, packed: bool) -> Ints:
-    """Steps of all blocks.
+    """Decode the deltas of all blocks.
 
     Parameters
     ----------
     blocks
         The blocks.
     counts : int64[blocks]
-        Steps of each: the sum of its frequencies.
+        Number of deltas in each block, which is the sum of its frequencies.
     packed
-        Whether full groups are packed; otherwise all steps are varints.
+        True if full groups are packed; otherwise all deltas are varints.
 
     Returns
     -------
@@ -62,7 +62,7 @@ def decode_steps(blocks: EncodedBlocks, counts: Ints, *, packed: bool) -> Ints:
     numbers, number_ends = decode_varints(gather(data, begins, ends - begins))
     rest_ends = np.append(np.zeros(1, np.int64), number_ends)[np.minimum(np.cumsum(rest), len(number_ends))]
     if len(numbers) != int(rest.sum()) or (rest_ends != np.cumsum(ends - begins)).any():
-        raise ValueError("a block of positions does not have as many as its words occur")
+        raise ValueError("the number of positions in a block differs from the number of occurrences")
     steps = np.empty(int(counts.sum()), np.int64)
     in_groups = _in_groups(groups, rest)
     steps[in_groups] = unpack_blocks(data, group_begins, widths, _GROUP).ravel()
@@ -71,7 +71,7 @@ def decode_steps(blocks: EncodedBlocks, counts: Ints, *, packed: bool) -> Ints:
 
 
 def encode_steps(steps: Ints, counts: Ints, *, packed: bool) -> EncodedBlocks:
-    """Blocks of steps, so many in each; the opposite of `decode_steps`."""
+    """Encode `counts` deltas in each block; the opposite of `decode_steps`."""
     groups = counts // _GROUP if packed else np.zeros(len(counts), np.int64)
     rest = counts - groups * _GROUP
     in_groups = _in_groups(groups, rest)
@@ -93,6 +93,6 @@ def encode_steps(steps: Ints, counts: Ints, *, packed: bool) -> EncodedBlocks:
 
 
 def _in_groups(groups: Ints, rest: Ints) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    """Which steps are in full groups."""
+    """Return a mask of the deltas that are in full groups."""
     lengths = np.column_stack([groups * _GROUP, rest]).ravel()
     return np.repeat(np.tile([True, False], len(groups)), lengths)

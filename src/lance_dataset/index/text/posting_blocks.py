@@ -1,6 +1,6 @@
-"""Posting lists: the documents of each word, with how often the word is in them, in blocks of 128 or 256.
+"""Posting lists: the documents of each word with the frequency of the word in each, in blocks of 128 or 256.
 
-Many lists are read and written at once, so that the work is done on whole arrays.
+Many lists are read and written together, so that the work is done on whole arrays.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ _U32 = 4
 
 @dataclass(frozen=True)
 class BlockFormat:
-    """How blocks are laid out.
+    """Layout of blocks.
 
     Attributes
     ----------
     size
         Documents of a full block, 128 or 256.
     fixed_tail
-        Whether the last block of a list, if it is not full, has numbers of 32 bits instead of varints.
+        True if the last block of a list, when it is not full, has numbers of 32 bits instead of varints.
     """
 
     size: int
@@ -44,7 +44,7 @@ class BlockFormat:
 
     @property
     def score_bytes(self) -> int:
-        """Bytes of the best score at the start of a block."""
+        """Size in bytes of the best score at the start of a block."""
         return _U32 if self.size == 128 else 0
 
 
@@ -55,11 +55,11 @@ class Postings:
     Attributes
     ----------
     lengths : int64[words]
-        Documents of each word.
+        Number of documents of each word.
     documents : int64[postings]
         Numbers of the documents, ascending in each list.
     frequencies : int64[postings]
-        How often the word is in the document, at least 1.
+        Number of occurrences of the word in the document, at least 1.
     """
 
     lengths: Ints
@@ -67,23 +67,23 @@ class Postings:
     frequencies: Ints
 
     def block_counts(self, size: int) -> Ints:
-        """Blocks of each list, int64[words]."""
+        """Return the number of blocks of each list, int64[words]."""
         return -(-self.lengths // size)
 
     def block_sizes(self, size: int) -> Ints:
-        """Documents of each block, int64[blocks]."""
+        """Return the number of documents of each block, int64[blocks]."""
         return _block_sizes(self.lengths, size)
 
 
 @dataclass(frozen=True)
 class EncodedBlocks:
-    """Blocks, one after the other.
+    """Concatenated blocks.
 
     Attributes
     ----------
     data : uint8[bytes]
     starts : int64[blocks + 1]
-        Where each begins, and where the last one ends.
+        Start of each block, and end of the last one.
     """
 
     data: Bytes
@@ -102,18 +102,18 @@ def _block_sizes(lengths: Ints, size: int) -> Ints:
 
 
 def decode_blocks(blocks: EncodedBlocks, lengths: Ints, layout: BlockFormat, documents: int) -> Postings:
-    """Read posting lists.
+    """Decode posting lists.
 
     Parameters
     ----------
     blocks
         All blocks of all lists.
     lengths : int64[words]
-        Documents of each list.
+        Number of documents of each list.
     layout
-        How they are laid out.
+        Layout of the blocks.
     documents
-        Number of documents there are.
+        Number of documents of the partition.
 
     Raises
     ------
@@ -122,7 +122,7 @@ def decode_blocks(blocks: EncodedBlocks, lengths: Ints, layout: BlockFormat, doc
     """
     sizes = _block_sizes(lengths, layout.size)
     if len(sizes) != len(blocks.starts) - 1:
-        raise ValueError(f"{len(blocks.starts) - 1} blocks, but their lengths make {len(sizes)}")
+        raise ValueError(f"{len(blocks.starts) - 1} blocks, but the list lengths need {len(sizes)}")
     data = blocks.data
     full = sizes == layout.size
     begins, ends = blocks.starts[:-1] + layout.score_bytes, blocks.starts[1:]
@@ -140,9 +140,9 @@ def _check_postings(found: Ints, often: Ints, lengths: Ints, documents: int) -> 
     if not len(found):
         return
     if int(found.min()) < 0 or int(found.max()) >= documents:
-        raise ValueError(f"a posting of document {int(found.max())}, of {documents}")
+        raise ValueError(f"a posting refers to document {int(found.max())} of {documents}")
     if int(often.min()) < 1:
-        raise ValueError("a posting without an occurrence")
+        raise ValueError("a posting has no occurrences")
     falls = np.diff(found) <= 0
     first_of_others = starts_of(lengths)[1:-1]
     falls[first_of_others[(first_of_others > 0) & (first_of_others < len(found))] - 1] = False
@@ -171,14 +171,14 @@ def _packed_frequencies(data: Bytes, begins: Ints, ends: Ints, size: int) -> Int
 
 
 def _patched_frequencies(data: Bytes, begins: Ints, ends: Ints, size: int) -> Ints:
-    """Frequencies that are packed but for a few large ones, whose upper bits follow."""
+    """Decode frequencies that are packed except for a few large ones, whose upper bits follow."""
     _check_inside(begins + 2, ends)
     widths, exceptions = _widths(data, begins), data[begins + 1].astype(np.int64)
     places = begins + 2 + packed_size(size, widths)
     _check_inside(places, ends)
     often = unpack_blocks(data, begins + 2, widths, size).astype(np.int64)
     if int(exceptions.max(initial=0)) > _MAX_EXCEPTIONS:
-        raise ValueError(f"a block with {int(exceptions.max())} exceptions, at most {_MAX_EXCEPTIONS} are possible")
+        raise ValueError(f"a block has {int(exceptions.max())} exceptions, but at most {_MAX_EXCEPTIONS} are possible")
     patched = np.flatnonzero(exceptions)
     for number in range(int(exceptions.max(initial=0))):
         patched = patched[exceptions[patched] > number]
@@ -195,7 +195,7 @@ def _patched_frequencies(data: Bytes, begins: Ints, ends: Ints, size: int) -> In
 
 
 def _varints_at(data: Bytes, begins: Ints, ends: Ints) -> tuple[Ints, Ints]:
-    """A varint at each place, and where it ends."""
+    """Return the varint at each position, and its end."""
     values, places = np.zeros(len(begins), np.int64), begins.copy()
     going = np.arange(len(begins))
     for shift in range(0, 35, 7):
@@ -206,7 +206,7 @@ def _varints_at(data: Bytes, begins: Ints, ends: Ints) -> tuple[Ints, Ints]:
         going = going[read >= 0x80]
         if not len(going):
             return values, places
-    raise ValueError("a number of more than five bytes")
+    raise ValueError("a number has more than five bytes")
 
 
 def _fixed_tails(data: Bytes, begins: Ints, ends: Ints, sizes: Ints) -> tuple[Ints, Ints]:
@@ -227,13 +227,13 @@ def _varint_tails(data: Bytes, begins: Ints, ends: Ints, sizes: Ints) -> tuple[I
 
 
 def _halves(numbers: Ints, sizes: Ints) -> tuple[Ints, Ints]:
-    """First and second half of the numbers of each block."""
+    """Return the first and the second half of the numbers of each block."""
     first = np.repeat(np.tile([True, False], len(sizes)), np.repeat(sizes, 2))
     return numbers[first], numbers[~first]
 
 
 def _summed(deltas: Ints, sizes: Ints) -> Ints:
-    """Sums of each block so far."""
+    """Return running sums within each block."""
     sums = np.cumsum(deltas)
     before = np.append(np.zeros(1, np.int64), sums)[starts_of(sizes)[:-1]]
     return sums - np.repeat(before, sizes)
@@ -264,16 +264,16 @@ def _check_ends(reached: Ints, ends: Ints) -> None:
 
 
 def encode_blocks(postings: Postings, scores: NDArray[np.float32], layout: BlockFormat) -> EncodedBlocks:
-    """Write posting lists.
+    """Encode posting lists.
 
     Parameters
     ----------
     postings
         The lists.
     scores : float32[blocks]
-        The best score of each block.
+        Best score of each block.
     layout
-        How to lay them out.
+        Layout of the blocks.
     """
     sizes = postings.block_sizes(layout.size)
     full = sizes == layout.size
@@ -300,7 +300,7 @@ def encode_blocks(postings: Postings, scores: NDArray[np.float32], layout: Block
 
 
 def _encoded_full(firsts: Ints, deltas: Ints, frequencies: NDArray[np.uint32], size: int) -> EncodedBlocks:
-    """Full blocks without their scores."""
+    """Encode full blocks, without their scores."""
     steps = deltas.astype(np.uint32).reshape(-1, size)
     widths = bit_widths(steps)
     often = frequencies.reshape(-1, size)
@@ -350,7 +350,7 @@ def _patched_part(often: NDArray[np.uint32]) -> EncodedBlocks:
 
 
 def _cheapest_widths(often: NDArray[np.uint32]) -> Ints:
-    """Bits per number of each block so that it takes the fewest bytes with its exceptions; the wider one wins a tie."""
+    """Return the width in bits that makes each block smallest, exceptions included; the wider one wins a tie."""
     size = often.shape[1]
     best = bit_widths(often)
     costs = packed_size(size, best)
@@ -370,7 +370,7 @@ def _cheapest_widths(often: NDArray[np.uint32]) -> Ints:
 
 
 def _encoded_tails(documents: Ints, frequencies: Ints, sizes: Ints, *, fixed: bool) -> EncodedBlocks:
-    """Short blocks without their scores."""
+    """Encode short blocks, without their scores."""
     numbers = np.empty(2 * len(documents), np.int64)
     first = np.repeat(np.tile([True, False], len(sizes)), np.repeat(sizes, 2))
     numbers[first], numbers[~first] = documents, frequencies

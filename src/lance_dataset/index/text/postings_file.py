@@ -25,7 +25,7 @@ POSTING, MAX_SCORE, LENGTH, IMPACTS = "_posting", "_max_score", "_length", "_imp
 LISTED_POSITIONS, POSITIONS, POSITION_OFFSETS = "_position", "_compressed_position", "_position_block_offset"
 _KNOWN = {POSTING, MAX_SCORE, LENGTH, IMPACTS, LISTED_POSITIONS, POSITIONS, POSITION_OFFSETS}
 _REQUIRED = (POSTING, MAX_SCORE, LENGTH)
-#: So many postings are rewritten at a time, unless one word alone has more.
+#: Maximum number of postings rewritten together, unless a single word has more.
 _POSTINGS = 1 << 20
 _MAX_OFFSET = (1 << 32) - 1
 
@@ -33,9 +33,9 @@ _MAX_OFFSET = (1 << 32) - 1
 def drop_documents(
     table: IndexTable, target: NewIndexFolder, name: str, layout: InvertedLayout, survivors: Survivors
 ) -> Ints:
-    """Write the posting lists of a partition for the documents that are left.
+    """Write the posting lists of a partition for the documents that remain.
 
-    Words that are in none of them are dropped, and the others are numbered anew, in their order.
+    Words that occur in none of them are dropped. The other words are renumbered in their order.
 
     Parameters
     ----------
@@ -44,9 +44,9 @@ def drop_documents(
     target, name
         Folder and name of the new file.
     layout
-        How they are laid out.
+        Layout of the blocks.
     survivors
-        The documents that are left.
+        The documents that remain.
 
     Returns
     -------
@@ -58,7 +58,7 @@ def drop_documents(
     CorruptFileError
         The file contradicts the format.
     UnsupportedError
-        It has columns that are not known.
+        The file has unknown columns.
     """
     columns = {field.name for field in table.schema.fields}
     if not columns <= _KNOWN:
@@ -74,7 +74,7 @@ def drop_documents(
 
 @dataclass(frozen=True)
 class _Rewriting:
-    """Rewrites posting lists, many words at a time; notes which words are left."""
+    """Rewrites posting lists, many words at a time, and records the words that remain."""
 
     table: IndexTable
     layout: InvertedLayout
@@ -82,14 +82,14 @@ class _Rewriting:
     kept: list[NDArray[np.bool_]]
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """The new rows."""
+        """Yield the new rows."""
         lengths = self.table.read(columns=[LENGTH]).column(0)
         if lengths.type != pa.uint32() or lengths.null_count:
             raise self.table.corrupt(f"{LENGTH} holds nulls or has the type {lengths.type}, not uint32")
         counts = lengths.to_numpy().astype(np.int64)
         if (counts < 1).any() or int(counts.max(initial=0)) > len(self.survivors.numbers):
             raise self.table.corrupt(
-                f"a word is in none or in more than all of {len(self.survivors.numbers)} documents"
+                f"a word occurs in no document, or in more than the {len(self.survivors.numbers)} documents"
             )
         ends = np.cumsum(counts)
         start = 0
@@ -107,7 +107,7 @@ class _Rewriting:
             start = stop
 
     def _rewritten(self, rows: pa.RecordBatch, lengths: Ints) -> pa.RecordBatch | None:
-        """Rows of the words that are left; None if none is."""
+        """Return the rows of the words that remain; None if no word remains."""
         blocks = _blocks(rows.column(POSTING))
         old = decode_blocks(blocks, lengths, self.layout.blocks, len(self.survivors.numbers))
         documents = self.survivors.numbers[old.documents]
@@ -127,7 +127,7 @@ class _Rewriting:
         return pa.RecordBatch.from_arrays(columns, schema=rows.schema)
 
     def _scored(self, postings: Postings, schema: pa.Schema) -> dict[str, pa.Array]:
-        """Postings, their best scores, and skip data."""
+        """Return postings, their best scores, and skip data."""
         size = self.layout.blocks.size
         block_sizes = postings.block_sizes(size)
         counts = postings.block_counts(size)
@@ -153,7 +153,7 @@ class _Rewriting:
     def _best_scores(
         self, postings: Postings, lengths: Ints, block_sizes: Ints, counts: Ints
     ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """Best score of each block and of each word, among the documents of the partition."""
+        """Return the best score of each block and of each word, among the documents of the partition."""
         corpus = self.survivors.corpus
         if self.layout.blocks.size == 256:
             lengths = decode_lengths(length_codes(lengths))
@@ -165,7 +165,7 @@ class _Rewriting:
     def _positions(
         self, rows: pa.RecordBatch, old: Postings, keep: NDArray[np.bool_], new: Postings
     ) -> dict[str, pa.Array]:
-        """Positions of the occurrences that are left."""
+        """Return the positions of the occurrences that remain."""
         size = self.layout.blocks.size
         packed = self.layout.packed_positions
         blocks = _position_blocks(rows.column(POSITIONS), rows.column(POSITION_OFFSETS), old.block_counts(size))
@@ -190,15 +190,15 @@ class _Rewriting:
 
 
 def _blocks(lists: pa.Array) -> EncodedBlocks:
-    """All binaries of lists, which hold no nulls."""
+    """Return all binaries of lists, which must not hold nulls."""
     if not pa.types.is_list(lists.type) or lists.null_count:
-        raise ValueError(f"{POSTING} holds nulls or is no list")
+        raise ValueError(f"{POSTING} holds nulls or is not a list")
     return _bytes_of(lists.flatten(), POSTING)
 
 
 def _bytes_of(values: pa.Array, name: str) -> EncodedBlocks:
     if not (pa.types.is_binary(values.type) or pa.types.is_large_binary(values.type)) or values.null_count:
-        raise ValueError(f"{name} holds nulls or is no binary")
+        raise ValueError(f"{name} holds nulls or is not binary")
     values = values.cast(pa.large_binary())
     _, offset_buffer, data = values.buffers()
     if not len(values):
@@ -209,20 +209,20 @@ def _bytes_of(values: pa.Array, name: str) -> EncodedBlocks:
 
 
 def _binaries(data: NDArray[np.uint8], starts: Ints) -> pa.Array:
-    """Binaries that follow one another."""
+    """Build an array of consecutive binaries."""
     buffers = [None, pa.py_buffer(np.ascontiguousarray(starts, np.int64)), pa.py_buffer(data)]
     return pa.Array.from_buffers(pa.large_binary(), len(starts) - 1, buffers)
 
 
 def _listed(data: NDArray[np.uint8], starts: Ints, counts: Ints) -> pa.Array:
-    """Lists of binaries."""
+    """Build lists of binaries."""
     return pa.ListArray.from_arrays(pa.array(starts_of(counts), pa.int32()), _binaries(data, starts))
 
 
 def _kept_lists(positions: pa.Array, lengths: Ints, keep: NDArray[np.bool_], new: Postings) -> pa.Array:
-    """Positions that are kept as one list for each document."""
+    """Return the positions that remain, stored as one list for each document."""
     if not pa.types.is_list(positions.type) or positions.null_count:
-        raise ValueError(f"{LISTED_POSITIONS} holds nulls or is no list")
+        raise ValueError(f"{LISTED_POSITIONS} holds nulls or is not a list")
     if (positions.value_lengths().to_numpy() != lengths).any():
         raise ValueError(f"{LISTED_POSITIONS} does not have a list for each document")
     values = positions.flatten().filter(pa.array(keep))
@@ -230,10 +230,10 @@ def _kept_lists(positions: pa.Array, lengths: Ints, keep: NDArray[np.bool_], new
 
 
 def _position_blocks(positions: pa.Array, offsets: pa.Array, counts: Ints) -> EncodedBlocks:
-    """Blocks of positions, whose starts are kept beside them."""
+    """Return blocks of positions, whose starts are stored in a separate column."""
     whole = _bytes_of(positions, POSITIONS)
     if not pa.types.is_list(offsets.type) or offsets.null_count or offsets.type.value_type != pa.uint32():
-        raise ValueError(f"{POSITION_OFFSETS} holds nulls or is no list of uint32")
+        raise ValueError(f"{POSITION_OFFSETS} holds nulls or is not a list of uint32")
     if (offsets.value_lengths().to_numpy() != counts).any():
         raise ValueError(f"{POSITION_OFFSETS} does not have one for each block")
     within = offsets.flatten()
@@ -243,10 +243,10 @@ def _position_blocks(positions: pa.Array, offsets: pa.Array, counts: Ints) -> En
     starts = np.append(begins, whole.starts[-1:])
     firsts = starts_of(counts)[:-1]
     if (np.diff(starts) < 0).any() or (starts[firsts] != whole.starts[:-1]).any():
-        raise ValueError(f"{POSITION_OFFSETS} are not ascending, or lie outside of the positions")
+        raise ValueError(f"{POSITION_OFFSETS} are not ascending, or lie outside the positions")
     return EncodedBlocks(whole.data, starts)
 
 
 def _sums(values: Ints, sizes: Ints) -> Ints:
-    """Sums of ranges that follow one another."""
+    """Return the sums of consecutive ranges."""
     return np.diff(np.append(np.zeros(1, np.int64), np.cumsum(values))[starts_of(sizes)])

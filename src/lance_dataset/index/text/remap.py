@@ -1,4 +1,4 @@
-"""Full-text indices with the addresses that rows have after a rewrite."""
+"""Rewriting full-text indices with the new addresses of their rows."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from lance_dataset.index.text.documents import move_documents
 from lance_dataset.index.text.layout import METADATA_FILE, InvertedLayout, PartitionFiles
 from lance_dataset.index.text.postings_file import drop_documents
 from lance_dataset.index.text.token_sets import renumber_tokens
-from lance_dataset.table.indices.metadata import IndexDetails, IndexMetadata
+from lance_dataset.table.index_metadata import IndexDetails, IndexMetadata
 from lance_dataset.table.indices.moved_rows import Relocation
 
 __all__ = ["remap"]
@@ -17,19 +17,19 @@ __all__ = ["remap"]
 def remap(source: IndexFolder, target: NewIndexFolder, moved: Relocation, index: IndexMetadata) -> IndexDetails | None:
     """Write the files of a full-text index with new addresses, without documents whose rows are gone.
 
-    What such documents leave is as if they had never been: scores depend on all documents of the index.
+    The result is as if these documents had never been indexed, because scores depend on all documents of the index.
 
     Raises
     ------
     CorruptFileError
         The files contradict the format.
     UnsupportedError
-        The index has the layout of releases before 1.0, or a format that is not known.
+        The index has the layout of releases before 1.0, or an unknown format.
     """
     if METADATA_FILE not in source.names():
         raise UnsupportedError(
             f"the full-text index {index.name!r} has the layout of releases before 1.0, which cannot follow rows that "
-            "move; compact with defer_index_remap=True, or drop the index before and create it again"
+            "move; compact with defer_index_remap=True, or drop the index first and create it again"
         )
     layout = InvertedLayout.read(source)
     for files in layout.partitions:

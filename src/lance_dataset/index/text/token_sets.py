@@ -1,4 +1,4 @@
-"""Dictionaries of a partition of a full-text index: the words, and the numbers of their posting lists."""
+"""Dictionary of a partition of a full-text index: the words, and the numbers of their posting lists."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FST_BYTES, NEXT_ID, TOTAL_LENGTH = "_token_fst_bytes", "_token_next_id", "_token
 
 
 def renumber_tokens(table: IndexTable, target: NewIndexFolder, name: str, numbers: Ints, *, fst: bool) -> None:
-    """Write a dictionary without some words, whose others have other numbers.
+    """Write a dictionary without the dropped words, with new numbers for the others.
 
     Parameters
     ----------
@@ -31,7 +31,7 @@ def renumber_tokens(table: IndexTable, target: NewIndexFolder, name: str, number
     numbers : int64[words]
         New number of each word by its old one; -1 for words that are dropped.
     fst
-        Whether it is a finite state transducer, not a table of tokens.
+        True if the dictionary is a finite state transducer, False if it is a table of tokens.
 
     Raises
     ------
@@ -49,14 +49,14 @@ def _renumbered_fst(table: IndexTable, numbers: Ints) -> Iterator[pa.RecordBatch
     row = table.read()
     data = row.column(FST_BYTES)[0].as_py()
     if not isinstance(data, bytes):
-        raise table.corrupt(f"{FST_BYTES} is no binary")
+        raise table.corrupt(f"{FST_BYTES} is not binary")
     new = numbers.tolist()
     seen = bytearray(len(new))
     kept: list[tuple[bytes, int]] = []
     try:
         for token, number in read_fst(data, len(new)):
             if number >= len(new) or seen[number]:
-                raise ValueError(f"a word has the number {number} of {len(new)}, or shares it")
+                raise ValueError(f"a word has the number {number} of {len(new)}, or a used one")
             seen[number] = 1
             if new[number] >= 0:
                 kept.append((token, new[number]))
@@ -77,14 +77,14 @@ def _renumbered_fst(table: IndexTable, numbers: Ints) -> Iterator[pa.RecordBatch
 
 def _renumbered_table(table: IndexTable, numbers: Ints) -> Iterator[pa.RecordBatch]:
     if table.column_type(TOKEN_ID) != pa.uint32():
-        raise table.corrupt(f"{TOKEN_ID} has the type {table.column_type(TOKEN_ID)}, not uint32")
+        raise table.corrupt(f"{TOKEN_ID} has type {table.column_type(TOKEN_ID)}, not uint32")
     seen = np.zeros(len(numbers), bool)
     for batch in table.batches():
         if any(column.null_count for column in batch.columns):
             raise table.corrupt("holds a null")
         old = batch.column(TOKEN_ID).to_numpy().astype(np.int64)
         if len(old) and (int(old.max()) >= len(numbers) or seen[old].any()):
-            raise table.corrupt(f"a word has the number {int(old.max())} of {len(numbers)}, or shares it")
+            raise table.corrupt(f"a word has the number {int(old.max())} of {len(numbers)}, or a used one")
         seen[old] = True
         new = numbers[old]
         place = batch.schema.get_field_index(TOKEN_ID)

@@ -1,4 +1,4 @@
-"""Whole numbers of one to five bytes: seven bits in each, the lowest first; the last one is below 128."""
+"""Varints of one to five bytes: seven bits in each, the lowest first; the last byte is below 128."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _MAX_VALUE = (1 << 32) - 1
 
 
 def varint_sizes(values: Ints) -> Ints:
-    """Bytes that each number takes, int64[n]."""
+    """Return the encoded size in bytes of each number, int64[n]."""
     sizes = np.ones(len(values), np.int64)
     for bits in range(7, 35, 7):
         sizes += values >= 1 << bits
@@ -21,13 +21,13 @@ def varint_sizes(values: Ints) -> Ints:
 
 
 def encode_varints(values: Ints, sizes: Ints | None = None) -> Bytes:
-    """Numbers from 0 to 2**32 - 1, one after the other.
+    """Encode numbers from 0 to 2**32 - 1, one after the other.
 
     Parameters
     ----------
     values : int64[n]
     sizes : int64[n], optional
-        What `varint_sizes` says of them.
+        Result of `varint_sizes` for the values.
     """
     sizes = varint_sizes(values) if sizes is None else sizes
     starts = starts_of(sizes)
@@ -40,18 +40,18 @@ def encode_varints(values: Ints, sizes: Ints | None = None) -> Bytes:
 
 
 def decode_varints(data: Bytes) -> tuple[Ints, Ints]:
-    """All numbers of some bytes.
+    """Decode all numbers of some bytes.
 
     Returns
     -------
     values : int64[n]
     ends : int64[n]
-        Where each ends.
+        End of each number.
 
     Raises
     ------
     ValueError
-        The bytes end inside a number, or one is longer than five bytes or above 2**32 - 1.
+        The bytes end inside a number, or a number is longer than five bytes or above 2**32 - 1.
     """
     ends = np.flatnonzero(data < 0x80).astype(np.int64) + 1
     if (int(ends[-1]) if len(ends) else 0) != len(data):
@@ -60,7 +60,7 @@ def decode_varints(data: Bytes) -> tuple[Ints, Ints]:
     sizes = ends - starts
     longest = int(sizes.max(initial=0))
     if longest > _MAX_BYTES:
-        raise ValueError(f"a number of {longest} bytes")
+        raise ValueError(f"a number has {longest} bytes, more than 5")
     values = np.zeros(len(ends), np.int64)
     for place in range(longest):
         longer = slice(None) if place == 0 else sizes > place

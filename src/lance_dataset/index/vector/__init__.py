@@ -1,1 +1,1 @@
-"""Vector indices: partitions around centroids, each with its vectors, as they are or as codes, perhaps with a graph."""
+"""Vector indices: partitions around centroids, with plain or quantized vectors, and optionally graphs."""

@@ -1,4 +1,4 @@
-"""Stored vectors of a partition as numbers, and distances between them."""
+"""Decoded vectors of a partition, and distances between them."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ Vectors = NDArray[np.floating[Any]]
 
 
 class StoredVectors:
-    """Vectors of a partition, decoded when they are asked for.
+    """Vectors of a partition, decoded on request.
 
     Parameters
     ----------
     codes : array [rows, width]
         The plain codes, or the vectors.
     quantizer
-        What they mean.
+        Meaning of the codes.
     distance
         Distance of the index.
     """
@@ -30,19 +30,19 @@ class StoredVectors:
     def __init__(self, codes: NDArray[Any], quantizer: Quantizer, distance: str) -> None:
         self._codes = codes
         self._quantizer = quantizer
-        # Codes are compared by squared distance for cosine, as they are made of vectors of unit length.
+        # For cosine, codes are compared by squared distance, because they are made of vectors of unit length.
         exact_cosine = distance == "cosine" and isinstance(quantizer, FlatVectors)
         self._normalizes = exact_cosine
         self._is_product = distance == "dot" or exact_cosine
 
     @property
     def width(self) -> int:
-        """Values of a decoded vector."""
+        """Number of values of a decoded vector."""
         bits = 8 if self._codes.dtype == np.uint8 and isinstance(self._quantizer, FlatVectors) else 1
         return self._quantizer.dimension * bits
 
     def take(self, rows: NDArray[np.int64]) -> Vectors:
-        """Decode vectors ``float32[rows, width]``, or float64 where they are stored so; bits (hamming) as 0 and 1."""
+        """Decode vectors ``float32[rows, width]``, or float64 if they are stored so; bits (hamming) become 0 and 1."""
         codes, quantizer = self._codes[rows], self._quantizer
         if isinstance(quantizer, ScalarQuantizer):
             step = (quantizer.end - quantizer.start) / 255
@@ -60,7 +60,7 @@ class StoredVectors:
         return vectors
 
     def between(self, first: Vectors, second: Vectors) -> NDArray[np.float32]:
-        """Distances of pairs of vectors ``[n, width]``: float32[n]."""
+        """Return the distances of pairs of vectors ``[n, width]``: float32[n]."""
         with np.errstate(over="ignore", invalid="ignore"):
             if self._is_product:
                 return (1 - np.einsum("nd,nd->n", first, second)).astype(np.float32, copy=False)
@@ -68,7 +68,7 @@ class StoredVectors:
             return np.einsum("nd,nd->n", difference, difference).astype(np.float32, copy=False)
 
     def among(self, first: Vectors, second: Vectors) -> NDArray[np.float32]:
-        """Distances of all pairs in groups ``[n, a, width]``, ``[n, b, width]``: float32[n, a, b]."""
+        """Return the distances of all pairs in groups ``[n, a, width]``, ``[n, b, width]``: float32[n, a, b]."""
         with np.errstate(over="ignore", invalid="ignore"):
             products = first @ second.transpose(0, 2, 1)
             if self._is_product:

@@ -1,4 +1,4 @@
-"""Graphs of the partitions of an index (HNSW): levels of nodes, each with its neighbours on the same level."""
+"""Graphs of the partitions of an index (HNSW): levels of nodes, each with its neighbors on the same level."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ from lance_dataset.errors import CorruptFileError
 
 __all__ = ["Graph", "GraphLevel", "decode_graph", "encode_graph"]
 
-#: More levels would be of no use: each has a fraction of the nodes of the one below.
+#: More levels would not help, because each has only a fraction of the nodes of the level below.
 _MAX_LEVELS = 64
 
 
 @dataclass(frozen=True)
 class GraphLevel:
-    """A level.
+    """Level of a graph.
 
     Attributes
     ----------
     nodes : int64[nodes]
-        Their numbers, ascending: rows of the partition.
+        Numbers of the nodes, ascending; a number is a row of the partition.
     offsets : int64[nodes + 1]
-        Where the neighbours of each begin.
+        Start of the neighbors of each node.
     neighbors : int64[edges]
-        Neighbours, as places in `nodes`.
+        Neighbors, as indices into `nodes`.
     distances : float32[edges]
-        Distances to them.
+        Distances to the neighbors.
     """
 
     nodes: NDArray[np.int64]
@@ -43,23 +43,23 @@ class GraphLevel:
 
     @property
     def sources(self) -> NDArray[np.int64]:
-        """Where each edge starts, int64[edges]: places in `nodes`."""
+        """Source of each edge, int64[edges]: indices into `nodes`."""
         return np.repeat(np.arange(len(self.nodes)), np.diff(self.offsets))
 
 
 @dataclass(frozen=True)
 class Graph:
-    """The graph of a partition.
+    """Graph of a partition.
 
     Attributes
     ----------
     levels
-        From the one with all nodes upwards; none in an empty partition. The upper ones may be empty.
+        Levels, starting with the one that has all nodes; empty for an empty partition. The upper ones may be empty.
     entry_point
-        Node at which a search begins; it is on all levels that have any.
+        Node at which a search begins. It is on every level that has nodes.
     parameters
-        How the graph was made, as it is noted: `m`, the most neighbours of a node, twice as many on the lowest level,
-        and others.
+        Recorded build parameters of the graph, among them `m`, the maximum number of neighbors of a node. The lowest
+        level allows twice as many.
     """
 
     levels: tuple[GraphLevel, ...]
@@ -67,30 +67,30 @@ class Graph:
     parameters: dict[str, Any]
 
     def max_degree(self, level: int) -> int:
-        """Most neighbours that a node of a level should have."""
+        """Return the maximum number of neighbors that a node of a level should have."""
         connections = self.parameters.get("m")
         connections = connections if type(connections) is int and 0 < connections <= 1 << 16 else 20
         return connections if level else 2 * connections
 
 
 def decode_graph(note: str, batch: pa.RecordBatch, rows: int, where: str) -> Graph:
-    """Read the graph of a partition.
+    """Decode the graph of a partition.
 
     Parameters
     ----------
     note
-        What the metadata of the file say of it; nothing for an empty partition.
+        Description of the graph in the metadata of the file; empty for an empty partition.
     batch
-        Its rows in the file, columns as `GRAPH_COLUMNS` has them.
+        Rows of the graph in the file, with the columns of `GRAPH_COLUMNS`.
     rows
-        Rows of the partition.
+        Number of rows of the partition.
     where
         Name of the file and the partition, for error messages.
 
     Raises
     ------
     CorruptFileError
-        Levels, nodes or neighbours contradict each other.
+        Levels, nodes or neighbors contradict each other.
     """
     if not note:
         if batch.num_rows:
@@ -99,7 +99,7 @@ def decode_graph(note: str, batch: pa.RecordBatch, rows: int, where: str) -> Gra
     entry_point, bounds, parameters = _parse_note(note, batch.num_rows, where)
     nodes, offsets, neighbors, distances = _columns(batch, where)
     if len(nodes) and int(nodes[: bounds[1]].max(initial=0)) >= rows:
-        raise CorruptFileError(f"{where}: a node is none of the {rows} rows of the partition")
+        raise CorruptFileError(f"{where}: a node is not one of the {rows} rows of the partition")
     levels, below = [], np.arange(rows)
     for first, stop in itertools.pairwise(bounds):
         edges = slice(offsets[first], offsets[stop])
@@ -117,7 +117,7 @@ def decode_graph(note: str, batch: pa.RecordBatch, rows: int, where: str) -> Gra
 
 
 def encode_graph(graph: Graph, schema: pa.Schema) -> tuple[str, pa.RecordBatch]:
-    """What the metadata note of a graph, and its rows.
+    """Return the description of a graph for the metadata, and its rows.
 
     Parameters
     ----------
@@ -143,14 +143,14 @@ def encode_graph(graph: Graph, schema: pa.Schema) -> tuple[str, pa.RecordBatch]:
 
 
 def _parse_note(note: str, graph_rows: int, where: str) -> tuple[int, list[int], dict[str, Any]]:
-    """Entry point, first rows of the levels, and parameters.
+    """Return the entry point, the first row of each level, and the parameters.
 
     Releases up to 1.0 have node 0 on all levels, but count it only on the lowest.
     """
     try:
         value = json.loads(note)
     except (ValueError, RecursionError) as error:
-        raise CorruptFileError(f"{where}: the description of its graph is no JSON: {error}") from error
+        raise CorruptFileError(f"{where}: the description of its graph is not JSON: {error}") from error
     value = value if isinstance(value, dict) else {}
     entry_point, bounds, parameters = (value.get(key) for key in ("entry_point", "level_offsets", "params"))
     if type(entry_point) is not int or entry_point < 0 or not isinstance(parameters, dict):
@@ -163,7 +163,7 @@ def _parse_note(note: str, graph_rows: int, where: str) -> tuple[int, list[int],
         raise CorruptFileError(f"{where}: the levels {bounds[:9]} of its graph do not divide {graph_rows} rows")
     most = parameters.get("max_level", len(bounds) - 1)
     if most != len(bounds) - 1:
-        raise CorruptFileError(f"{where}: its graph has {len(bounds) - 1} levels, but says {most!r}")
+        raise CorruptFileError(f"{where}: its graph has {len(bounds) - 1} levels, but max_level is {most!r}")
     return entry_point, bounds, parameters
 
 
@@ -176,7 +176,7 @@ def _columns(
         raise CorruptFileError(f"{where}: there are nulls in its graph")
     degrees, others = (np.diff(np.asarray(column.offsets)) for column in lists)
     if not np.array_equal(degrees, others):
-        raise CorruptFileError(f"{where}: a node has not as many distances as neighbours")
+        raise CorruptFileError(f"{where}: a node has more or fewer distances than neighbors")
     offsets = np.concatenate([[0], np.cumsum(degrees, dtype=np.int64)])
     nodes = np.asarray(batch.column("__vector_id")).astype(np.int64)
     return nodes, offsets, np.asarray(neighbors).astype(np.int64), np.asarray(distances)
@@ -189,13 +189,13 @@ def _level(
     distances: NDArray[np.float32],
     where: str,
 ) -> GraphLevel:
-    """A level whose neighbours are given as nodes."""
+    """Build a level whose neighbors are given as node numbers."""
     if (np.diff(nodes) <= 0).any():
         raise CorruptFileError(f"{where}: nodes of a level of its graph are not in ascending order")
     places = np.searchsorted(nodes, neighbors)
     inside = places < len(nodes)
     if not inside.all() or not np.array_equal(nodes[places], neighbors):
-        raise CorruptFileError(f"{where}: a neighbour is not on the level of its node")
+        raise CorruptFileError(f"{where}: a neighbor is not on the level of its node")
     return GraphLevel(nodes, offsets, places, distances)
 
 

@@ -1,4 +1,4 @@
-"""The main file of a vector index: its kind, its centroids, and what is searched within partitions."""
+"""Main file of a vector index: its kind, its centroids, and the graphs within partitions."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ __all__ = ["FLAT_KEY", "GRAPH_COLUMNS", "GRAPH_KEY", "INDEX_FILE", "INDEX_KEY", 
 
 INDEX_FILE = "index.idx"
 INDEX_KEY = "lance:index"
-#: Keys of what is noted for each partition: nothing, or the shape of its graph.
+#: Keys of the description of each partition: empty, or the shape of its graph.
 FLAT_KEY, GRAPH_KEY = "lance:flat", "lance:hnsw"
-#: Columns of graphs: number of a node, those of its neighbours, and how far these are.
+#: Columns of graphs: number of a node, numbers of its neighbors, and the distances to them.
 GRAPH_COLUMNS = {
     "__vector_id": pa.uint32(),
     "__neighbors": pa.list_(pa.uint32()),
@@ -29,7 +29,7 @@ _KIND = re.compile(r"IVF_(HNSW_)?(FLAT|PQ|SQ|RQ)")
 
 
 class VectorIndexFile:
-    """The file, its parameters checked.
+    """The main file, with its parameters checked.
 
     Parameters
     ----------
@@ -43,19 +43,19 @@ class VectorIndexFile:
     family : str
         How vectors are stored: ``FLAT``, ``PQ``, ``SQ`` or ``RQ``.
     has_graphs : bool
-        Whether there is a graph in each partition.
+        True if each partition has a graph.
     distance : str
         ``l2``, ``cosine``, ``dot`` or ``hamming``.
     ivf : IvfModel
-        Centroids, and which rows of this file are the graphs.
+        Centroids, and the ranges of rows of this file that are the graphs.
     notes : list of str
-        What is noted for each partition.
+        Description of each partition.
 
     Raises
     ------
     CorruptFileError
         Metadata are missing, or contradict each other.
-    UnsupportedError
+    The kind of index is not known.
         The kind of index is not known.
     """
 
@@ -74,17 +74,17 @@ class VectorIndexFile:
         self.notes: list[str] = _parse(table, GRAPH_KEY if self.has_graphs else FLAT_KEY)
         count = len(self.ivf.partitions)
         if not _is_texts(self.notes) or len(self.notes) != count:
-            raise table.corrupt(f"its metadata do not note one text for each of {count} partitions")
+            raise table.corrupt(f"its metadata do not hold one text for each of {count} partitions")
         if self.has_graphs:
             self._check_graphs()
 
     def check_storage(self, storage: VectorStorage) -> None:
-        """Demand that the file of the stored vectors belongs to this one."""
+        """Raise CorruptFileError unless the file of the stored vectors belongs to this file."""
         if storage.distance != self.distance:
-            raise self.table.corrupt(f"measures {self.distance}, but its stored vectors {storage.distance}")
+            raise self.table.corrupt(f"has distance {self.distance}, but its stored vectors {storage.distance}")
         partitions = len(storage.ivf.partitions)
         if partitions != len(self.ivf.partitions):
-            raise self.table.corrupt(f"has {len(self.ivf.partitions)} partitions, its stored vectors {partitions}")
+            raise self.table.corrupt(f"has {len(self.ivf.partitions)} partitions, its vectors have {partitions}")
         centroids = self.ivf.centroids
         if centroids is None or centroids.shape[1] != storage.quantizer.dimension:
             shape = None if centroids is None else centroids.shape
@@ -108,7 +108,7 @@ def _parse(table: IndexTable, key: str) -> Any:
     try:
         return json.loads(entry(table, key))
     except (ValueError, RecursionError) as error:
-        raise table.corrupt(f"{key} in its metadata is no JSON: {error}") from error
+        raise table.corrupt(f"{key} in its metadata is not JSON: {error}") from error
 
 
 def _is_texts(value: object) -> bool:

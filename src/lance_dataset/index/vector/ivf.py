@@ -1,4 +1,4 @@
-"""Inverted files: centroids, and which rows of a file are the partition of each."""
+"""Inverted files: centroids, and the range of rows of each partition in a file."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from lance_dataset.table.messages import parse_message
 
 __all__ = ["IVF_KEY", "IvfModel", "Partitions"]
 
-#: Key of the metadata of both files of an index, for the number of the global buffer with the message.
+#: Metadata key, in both files of an index, of the number of the global buffer with the message.
 IVF_KEY = "lance:ivf"
 _MAX_ROWS = 1 << 62
 
 
 @dataclass(frozen=True)
 class Partitions:
-    """Where partitions lie.
+    """Ranges of rows of partitions.
 
     Attributes
     ----------
     offsets : int64[partitions]
-        First row of each.
+        First row of each partition.
     lengths : int64[partitions]
-        Rows of each.
+        Number of rows of each partition.
     """
 
     offsets: NDArray[np.int64]
@@ -38,17 +38,17 @@ class Partitions:
 
     @classmethod
     def one_after_another(cls, lengths: NDArray[np.int64]) -> Partitions:
-        """Partitions without gaps."""
+        """Return partitions without gaps."""
         return cls(np.cumsum(lengths) - lengths, lengths)
 
     @classmethod
     def from_message(cls, message: vector_index_pb2.IVF, where: str) -> Partitions:
-        """Those of a message, where offsets may be missing.
+        """Return the partitions of a message, where offsets may be missing.
 
         Raises
         ------
         CorruptFileError
-            There are not as many offsets as lengths, or one is huge.
+            The numbers of offsets and lengths differ, or an offset is huge.
         """
         lengths = np.array(message.lengths, np.int64)
         if not message.offsets:
@@ -64,12 +64,12 @@ class Partitions:
         return len(self.lengths)
 
     def check_inside(self, rows: int, where: str) -> None:
-        """Demand that they lie within the rows of a file, and that no two of them share rows.
+        """Check that the partitions lie within the rows of a file, and that they do not overlap.
 
         Raises
         ------
         CorruptFileError
-            Naming the partition.
+            A partition ends after the last row, or shares rows with another. The message names it.
         """
         ends = self.offsets + self.lengths
         beyond = np.flatnonzero(ends > rows)
@@ -84,12 +84,12 @@ class Partitions:
             raise CorruptFileError(f"{where}: the partitions {int(first)} and {int(second)} share rows")
 
     def runs(self, rows: int) -> Iterator[tuple[int, int]]:
-        """Ranges of partitions that lie one after the other.
+        """Yield ranges of partitions that are adjacent in the file.
 
         Parameters
         ----------
         rows
-            A range has no more rows, except where a single partition has.
+            Maximum number of rows in a range, unless a single partition has more.
 
         Yields
         ------
@@ -114,11 +114,11 @@ class IvfModel:
     Attributes
     ----------
     message
-        As it is stored.
+        The stored message.
     partitions
-        Where they lie in the file of the message.
+        Their rows in the file of the message.
     centroids : float or uint8 [partitions, dimension]
-        None where they are not stored: those of the other file count.
+        None if they are not stored; those of the other file apply.
     """
 
     message: vector_index_pb2.IVF
@@ -127,12 +127,12 @@ class IvfModel:
 
     @classmethod
     def from_message(cls, message: vector_index_pb2.IVF, where: str) -> IvfModel:
-        """Check a message.
+        """Check a message and build the model.
 
         Raises
         ------
         CorruptFileError
-            Its parts contradict each other.
+            Parts of the message contradict each other.
         """
         partitions = Partitions.from_message(message, where)
         centroids = _centroids(message, len(partitions), where)
@@ -142,11 +142,11 @@ class IvfModel:
 
     @classmethod
     def decode(cls, data: bytes, where: str) -> IvfModel:
-        """Read a serialized message, as `from_message`."""
+        """Parse a serialized message, like `from_message`."""
         return cls.from_message(parse_message(vector_index_pb2.IVF, data, where), where)
 
     def encode(self, partitions: Partitions) -> bytes:
-        """The message with other partitions, as many as before; the loss stays that of the rows it was made with."""
+        """Serialize the message with the same number of other partitions; the loss stays that of the original rows."""
         changed = vector_index_pb2.IVF()
         changed.CopyFrom(self.message)
         changed.ClearField("offsets")
@@ -163,5 +163,5 @@ def _centroids(message: vector_index_pb2.IVF, count: int, where: str) -> NDArray
     if not len(values):
         return None
     if not count or len(values) % count:
-        raise CorruptFileError(f"{where}: {len(values)} numbers are no centroids of {count} partitions")
+        raise CorruptFileError(f"{where}: {len(values)} numbers cannot be centroids of {count} partitions")
     return values.reshape(count, -1)

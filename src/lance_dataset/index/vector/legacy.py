@@ -1,4 +1,4 @@
-"""Vector indices of a single file, of old releases: product quantization, codes and row ids partition by partition."""
+"""Vector indices of a single file, of old releases: product quantization, with codes and row ids by partition."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _ROW_ID_BYTES = 8
 
 
 def is_legacy(file: InputFile) -> bool:
-    """Whether the main file of an index is of this format, not a Lance file."""
+    """Return True if the main file of an index has this format and is not a Lance file."""
     if file.size < _FOOTER.size:
         return False
     _, major, minor, magic = _FOOTER.unpack(file.read(file.size - _FOOTER.size, _FOOTER.size))
@@ -37,7 +37,7 @@ def is_legacy(file: InputFile) -> bool:
 
 @dataclass(frozen=True)
 class LegacyVectorIndex:
-    """The file, its parameters checked.
+    """The index file, with its parameters checked.
 
     Attributes
     ----------
@@ -46,9 +46,9 @@ class LegacyVectorIndex:
     where
         Its URI.
     message
-        Its description.
+        Description of the index in the file.
     ivf
-        Centroids, and the partitions: their offsets are bytes of the file.
+        Centroids, and the partitions; their offsets are bytes of the file.
     code_bytes
         Bytes of a code.
     """
@@ -66,14 +66,14 @@ class LegacyVectorIndex:
         Raises
         ------
         CorruptFileError
-            It contradicts itself or the size of the file.
+            The description contradicts itself or the size of the file.
         UnsupportedError
-            It is of another kind of index.
+            The file is another kind of index.
         """
         message = _read_message(file, where)
         stages = list(message.vector_index.stages)
         if [stage.WhichOneof("stage") for stage in stages] != ["ivf", "pq"]:
-            raise UnsupportedError(f"{where}: vector indices with other stages than ivf and pq are not supported")
+            raise UnsupportedError(f"{where}: vector indices with stages other than ivf and pq are not supported")
         ivf = IvfModel.from_message(stages[0].ivf, where)
         code_bytes = _check_codebook(stages[1].pq, ivf, where)
         index = cls(file, where, message, ivf, code_bytes)
@@ -83,11 +83,11 @@ class LegacyVectorIndex:
 
     @property
     def row_bytes(self) -> int:
-        """Bytes of a row, in the block of its partition."""
+        """Size in bytes of a row, in the block of its partition."""
         return self.code_bytes + _ROW_ID_BYTES
 
     def read(self, partition: int) -> tuple[np.ndarray[tuple[int, int], np.dtype[np.uint8]], np.ndarray]:
-        """Codes ``uint8[rows, code_bytes]`` and row ids ``uint64[rows]`` of a partition."""
+        """Read the codes ``uint8[rows, code_bytes]`` and row ids ``uint64[rows]`` of a partition."""
         start, rows = int(self.ivf.partitions.offsets[partition]), int(self.ivf.partitions.lengths[partition])
         data = self.file.read(start, rows * self.row_bytes)
         codes = np.frombuffer(data, np.uint8, rows * self.code_bytes).reshape(rows, self.code_bytes)
@@ -95,7 +95,7 @@ class LegacyVectorIndex:
 
 
 def remap_legacy(source: IndexFolder, target: NewIndexFolder, moved: Relocation) -> None:
-    """Write the file with the addresses that its rows have now, without those that are gone."""
+    """Write the file with the new addresses of its rows, without rows that are gone."""
     index = LegacyVectorIndex.open(source.open_input(INDEX_FILE), source.uri(INDEX_FILE))
     target.stream(INDEX_FILE, _moved_parts(index, moved))
 
@@ -123,16 +123,16 @@ def _read_message(file: InputFile, where: str) -> vector_index_pb2.Index:
     end = file.size - _FOOTER.size
     position = _FOOTER.unpack(file.read(end, _FOOTER.size))[0]
     if position > end - _LENGTH.size:
-        raise CorruptFileError(f"{where}: its description begins at byte {position}, behind its end")
+        raise CorruptFileError(f"{where}: its description begins at byte {position}, after its end")
     length = _LENGTH.unpack(file.read(position, _LENGTH.size))[0]
     start = position + _LENGTH.size
     if length > end - start:
-        raise CorruptFileError(f"{where}: its description has {length} bytes, of {end - start}")
+        raise CorruptFileError(f"{where}: its description has {length} bytes, but {end - start} remain")
     return parse_message(vector_index_pb2.Index, bytes(file.read(start, length)), where)
 
 
 def _check_codebook(stage: vector_index_pb2.PQ, ivf: IvfModel, where: str) -> int:
-    """Check the quantizer; returns the bytes of a code."""
+    """Check the quantizer and return the number of bytes of a code."""
     bits, parts, dimension = stage.num_bits, stage.num_sub_vectors, stage.dimension
     if bits not in (4, 8) or not parts or dimension % parts or parts * bits % 8:
         raise CorruptFileError(f"{where}: {dimension} values cannot be cut into {parts} parts of {bits} bits")

@@ -1,9 +1,9 @@
-"""Graphs that lose nodes: who was next to a lost node gets to know the nodes around it.
+"""Removing nodes from graphs: neighbors of a removed node get edges to the nodes around it.
 
-A level keeps the edges between the nodes that stay. A node with lost neighbours considers the nodes that were near
-these, and takes those that are nearer to it than to the neighbours it has, nearest first: the rule by which such graphs
-are made, so that edges lead in all directions; and some more of the nearest. At last every node that cannot be reached
-any more gets an edge from the nearest one that can.
+A level keeps the edges between the nodes that stay. A node that lost neighbors considers the nodes near the lost ones.
+It takes, nearest first, those that are nearer to it than to its present neighbors. This is the rule by which such
+graphs are built, so that edges lead in all directions. It then takes some more of the nearest. Finally, every node that
+is no longer reachable gets an edge from the nearest reachable node.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ Places = NDArray[np.int64]
 Distances = NDArray[np.float32]
 Edges = tuple[Places, Places, Distances]
 
-#: So many nodes stand in for a lost one.
+#: Number of nodes that replace a lost one.
 _STAND_INS = 8
-#: Of a lost node among lost ones so many neighbours are asked for theirs, in so many rounds.
+#: Neighbors of a lost node that are searched when its neighbors are lost too, and rounds of this search.
 _ASKED = 4
 _ROUNDS = 4
-#: So many candidates of a node are compared with each other.
+#: Candidates of a node that are compared with each other.
 _CANDIDATES = 24
-#: So many of them become neighbours only because they are near, where there is room.
+#: Candidates that become neighbors only because they are near, if there is room.
 _MERELY_NEAR = 8
-#: Bounds what is compared at once.
+#: Limit on the number of comparisons made together.
 _CHUNK_VALUES = 4 << 20
-#: Nodes that are tried at most to connect one that cannot be reached.
+#: Maximum number of nodes tried to connect an unreachable one.
 _TRIED = 4096
 
 
 def without_nodes(graph: Graph, gone: NDArray[np.bool_], vectors: StoredVectors) -> Graph:
-    """A graph without some nodes, the others numbered anew.
+    """Return a graph without some nodes; the other nodes are renumbered.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ def without_nodes(graph: Graph, gone: NDArray[np.bool_], vectors: StoredVectors)
 
 
 def _mended(level: GraphLevel, stays: NDArray[np.bool_], vectors: StoredVectors, most: int) -> GraphLevel:
-    """A level without some of its nodes, whose numbers stay."""
+    """Return a level without some of its nodes; node numbers stay."""
     if stays.all():
         return level
     sources, targets = level.sources, level.neighbors
@@ -91,11 +91,11 @@ class _Nearness:
         self.width = vectors.width
 
     def take(self, places: Places) -> Distances:
-        """Vectors of nodes; of the last one for -1."""
+        """Return the vectors of nodes; -1 gives the vector of the last node."""
         return self._vectors.take(self._nodes[places])
 
     def pairs(self, first: Places, second: Places) -> Distances:
-        """Distances of pairs."""
+        """Return the distances of pairs."""
         found = np.empty(len(first), np.float32)
         step = max(_CHUNK_VALUES // self.width, 1)
         for start in range(0, len(first), step):
@@ -104,13 +104,16 @@ class _Nearness:
         return found
 
     def groups(self, first: Places, second: Places) -> Distances:
-        """Distances of all pairs of each row of `first` and `second`, ``[n, a]`` and ``[n, b]``: float32[n, a, b]."""
+        """Return the distances of all pairs of ``first[n, a]`` and ``second[n, b]``: float32[n, a, b]."""
         vectors = [self.take(places.ravel()).reshape(*places.shape, self.width) for places in (first, second)]
         return self._vectors.among(*vectors)
 
 
 def _stand_ins(level: GraphLevel, stays: NDArray[np.bool_], near: _Nearness) -> Places:
-    """For each node that goes, nodes near to it that stay, nearest first, int64[nodes, _STAND_INS]; -1 is none."""
+    """Return, for each node that goes, nearby nodes that stay.
+
+    The result is int64[nodes, _STAND_INS], nearest first; -1 marks a missing value.
+    """
     sources, targets, count = level.sources, level.neighbors, len(stays)
     direct = ~stays[sources] & stays[targets]
     found = _nearest(sources[direct], targets[direct], level.distances[direct], count, _STAND_INS)
@@ -131,20 +134,20 @@ def _stand_ins(level: GraphLevel, stays: NDArray[np.bool_], near: _Nearness) -> 
 
 
 def _new_edges(kept: Edges, lost: tuple[Places, Places], stand_ins: Places, near: _Nearness, most: int) -> Edges:
-    """Edges in place of lost ones, which are ordered by their sources.
+    """Return edges that replace lost ones, which are ordered by their sources.
 
     Parameters
     ----------
     kept
         Edges that stay, ordered by their sources.
     lost
-        Sources and targets of the others.
+        Sources and targets of the lost edges.
     stand_ins
-        Nodes near to those that go.
+        Nodes near those that go.
     near
         Distances.
     most
-        Most neighbours of a node.
+        Maximum number of neighbors of a node.
     """
     owners, firsts = np.unique(lost[0], return_index=True)
     firsts = np.append(firsts, len(lost[0]))
@@ -165,7 +168,7 @@ def _new_edges(kept: Edges, lost: tuple[Places, Places], stand_ins: Places, near
 
 
 def _chosen(group: Places, kept: Edges, first: Places, second: Places, near: _Nearness, most: int) -> Edges:
-    """Edges from the nodes of a group to candidates, the pairs `first` and `second`, ordered."""
+    """Return edges from the nodes of a group to candidates, the pairs `first` and `second`, in order."""
     distances = near.pairs(first, second)
     base = int(group[0])
     places = group - base
@@ -180,23 +183,23 @@ def _chosen(group: Places, kept: Edges, first: Places, second: Places, near: _Ne
 def _spread(
     candidates: Places, far: Distances, old: Places, near: _Nearness, room: NDArray[np.int64]
 ) -> NDArray[np.bool_]:
-    """Which candidates become neighbours.
+    """Return a mask of the candidates that become neighbors.
 
-    Those that are nearer to their node than to its neighbours, nearest first; then some of the others, so that a node
-    that lost many does not stay with few.
+    They are those that are nearer to their node than to its neighbors, nearest first. Some of the others are added, so
+    that a node that lost many neighbors does not stay with few.
 
     Parameters
     ----------
     candidates : int64[nodes, candidates]
-        Nearest first; -1 is none.
+        Candidates, nearest first; -1 marks a missing value.
     far : float32[nodes, candidates]
-        Their distances from their node.
+        Distances of the candidates from their node.
     old : int64[nodes, neighbors]
-        The neighbours it has; -1 is none.
+        Present neighbors of the node; -1 marks a missing value.
     near
         Distances.
     room : int64[nodes]
-        How many more neighbours it may have.
+        Number of further neighbors the node may have.
     """
     covered = candidates < 0
     if old.shape[1]:
@@ -215,7 +218,7 @@ def _spread(
 
 
 def _returning(edges: list[Edges], degrees: NDArray[np.int64], most: int) -> Edges:
-    """Edges back along new ones, the last of `edges`, to nodes that have room for them."""
+    """Return reverse edges of the new ones, the last of `edges`, to nodes that have room for them."""
     first, second, distances = edges[-1]
     count = len(degrees)
     known = np.sort(np.concatenate([sources * count + targets for sources, targets, _ in edges]))
@@ -230,7 +233,7 @@ def _returning(edges: list[Edges], degrees: NDArray[np.int64], most: int) -> Edg
 
 
 def _connected(level: GraphLevel, entry_point: int, vectors: StoredVectors, most: int) -> GraphLevel:
-    """A level with an edge to every node that cannot be reached from the entry point otherwise."""
+    """Return a level with an edge to every node that is otherwise unreachable from the entry point."""
     near = _Nearness(level.nodes, vectors)
     reached = np.zeros(len(level.nodes), bool)
     fresh = np.searchsorted(level.nodes, [entry_point])
@@ -262,7 +265,7 @@ def _connected(level: GraphLevel, entry_point: int, vectors: StoredVectors, most
 
 
 def _reach(level: GraphLevel, reached: NDArray[np.bool_], fresh: Places) -> None:
-    """Note every node that edges lead to from some nodes."""
+    """Mark every node that is reachable by edges from the given nodes."""
     reached[fresh] = True
     while len(fresh):
         lengths = level.offsets[fresh + 1] - level.offsets[fresh]
@@ -281,7 +284,7 @@ def _level(nodes: Places, first: Places, second: Places, distances: Distances) -
 def _distinct(
     first: Places, second: Places, count: int, without: tuple[Places, Places] | None = None
 ) -> tuple[Places, Places]:
-    """Pairs of numbers below `count`, ordered, each once, without some."""
+    """Return distinct ordered pairs of numbers below `count`, without the pairs to exclude."""
     keys = (first * count + second) * 2 + 1
     if without is not None:
         keys = np.concatenate([keys, (without[0] * count + without[1]) * 2])
@@ -293,7 +296,10 @@ def _distinct(
 
 
 def _nearest(first: Places, second: Places, distances: Distances, count: int, most: int) -> Places:
-    """The nearest `second` of each `first` below `count`, nearest first, int64[count, most]; -1 is none."""
+    """Return the nearest `second` of each `first` below `count`.
+
+    The result is int64[count, most], nearest first; -1 marks a missing value.
+    """
     return _nearest_with(first, second, distances, count, most)[0]
 
 
@@ -311,13 +317,13 @@ def _nearest_with(
 
 
 def _by_distance(first: Places, distances: Distances) -> Places:
-    """Order by numbers below 2**31, equal ones by distances."""
+    """Return the order of numbers below 2**31, ties broken by distance."""
     bits = distances.astype(np.float32).view(np.int32).astype(np.int64)
-    ascending = np.where(bits < 0, bits ^ 0x7FFFFFFF, bits)  # as numbers in the order of the floats
+    ascending = np.where(bits < 0, bits ^ 0x7FFFFFFF, bits)  # integers in the order of the floats
     return np.argsort((first << 32) + ascending)
 
 
 def _ranks(values: Places) -> Places:
-    """Place of each of some ordered values among those equal to it."""
+    """Return the rank of each of some ordered values among those equal to it."""
     starts = np.flatnonzero(np.diff(values, prepend=-1))
     return np.arange(len(values)) - np.repeat(starts, np.diff(starts, append=len(values)))

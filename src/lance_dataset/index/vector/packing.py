@@ -1,4 +1,4 @@
-"""Codes of a partition, stored column by column or in blocks for vector instructions, and as plain rows."""
+"""Layouts of the codes of a partition: plain rows, column by column, or in blocks for vector instructions."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ __all__ = ["Codes", "pack_blocks", "transposed", "unpack_blocks", "untransposed"
 Codes = NDArray[np.uint8]
 
 _BLOCK = 32
-#: Which rows of a block share bytes: row `_ORDER[j]` and the one 16 further.
+#: Rows of a block that share bytes: row `_ORDER[j]` and the row 16 further.
 _ORDER = np.array([0, 8, 1, 9, 2, 10, 3, 11, 4, 12, 5, 13, 6, 14, 7, 15])
 
 
 def transposed(codes: Codes) -> Codes:
-    """Plain rows ``[rows, width]`` to how they are stored column by column, in the same shape."""
+    """Store plain rows ``[rows, width]`` column by column, in the same shape."""
     return np.ascontiguousarray(codes.T).reshape(codes.shape)
 
 
 def untransposed(stored: Codes) -> Codes:
-    """What `transposed` was given."""
+    """Invert `transposed`."""
     rows, width = stored.shape
     return stored.reshape(width, rows).T
 
 
 def pack_blocks(codes: Codes) -> Codes:
-    """Plain rows of sign bits to how they are stored in blocks of 32 rows, in the same shape.
+    """Store plain rows of sign bits in blocks of 32 rows, in the same shape.
 
     A block has 32 bytes for each column: the low halves of the bytes of all its rows, then the high ones. The rows
     after the last whole block are stored column by column.
@@ -42,7 +42,7 @@ def pack_blocks(codes: Codes) -> Codes:
 
 
 def unpack_blocks(stored: Codes) -> Codes:
-    """What `pack_blocks` was given."""
+    """Invert `pack_blocks`."""
     rows, width = stored.shape
     whole = rows // _BLOCK * _BLOCK
     packed = stored[:whole].reshape(-1, width, 2, 16)

@@ -1,4 +1,4 @@
-"""How vectors of an index are stored: as they are, or as codes; the parameters that say which code means what."""
+"""Storage of the vectors of an index: plain or as codes, with the parameters that give the codes their meaning."""
 
 from __future__ import annotations
 
@@ -33,21 +33,21 @@ ReadBuffer: TypeAlias = Callable[[int], bytes]
 
 @dataclass(frozen=True)
 class FlatVectors:
-    """Vectors as they are; of unit length for the metric cosine.
+    """Plain vectors; they have unit length for the metric cosine.
 
     Attributes
     ----------
     dimension
-        Values of a vector.
+        Number of values of a vector.
     """
 
     dimension: int
     code_column = "flat"
-    #: Whether the codes of a partition are only meaningful together.
+    #: True if the codes of a partition can only be read together.
     whole_partitions = False
 
     def check_columns(self, columns: Mapping[str, pa.DataType], where: str) -> None:
-        """Demand the columns that are needed, of the right types."""
+        """Check that the needed columns exist and have the right types."""
         kind = _code_type(columns, self.code_column, self.dimension, where)
         if not (pa.types.is_floating(kind) or kind == pa.uint8()):
             raise CorruptFileError(f"{where}: the vectors are of {kind}")
@@ -60,18 +60,18 @@ class FlatVectors:
 
 @dataclass(frozen=True)
 class ProductQuantizer:
-    """Vectors, or what remains of them without their centroid, cut into parts; the nearest of some codewords for each.
+    """Vectors cut into parts, each replaced by its nearest codeword; the centroid may be subtracted first.
 
     Attributes
     ----------
     dimension
-        Values of a vector.
+        Number of values of a vector.
     bits
-        Bits of a codeword's number: 8, or 4, two of which are a byte, the lower half first.
+        Bits of a codeword number: 8, or 4. Two numbers of 4 bits share a byte, the lower half first.
     sub_vectors
-        Parts of a vector.
+        Number of parts of a vector.
     whole_partitions
-        Whether the codes of a partition are stored column by column.
+        True if the codes of a partition are stored column by column.
     codebook : float[sub_vectors, codewords, values]
         The codewords.
     """
@@ -84,7 +84,7 @@ class ProductQuantizer:
     code_column = "__pq_code"
 
     def check_columns(self, columns: Mapping[str, pa.DataType], where: str) -> None:
-        """Demand the columns that are needed, of the right types."""
+        """Check that the needed columns exist and have the right types."""
         _check_bytes(columns, self.code_column, self.sub_vectors * self.bits // 8, where)
 
     @property
@@ -100,7 +100,7 @@ class ScalarQuantizer:
     Attributes
     ----------
     dimension
-        Values of a vector.
+        Number of values of a vector.
     start, end
         Smallest and largest value.
     """
@@ -112,7 +112,7 @@ class ScalarQuantizer:
     whole_partitions = False
 
     def check_columns(self, columns: Mapping[str, pa.DataType], where: str) -> None:
-        """Demand the columns that are needed, of the right types."""
+        """Check that the needed columns exist and have the right types."""
         _check_bytes(columns, self.code_column, self.dimension, where)
 
     @property
@@ -123,22 +123,22 @@ class ScalarQuantizer:
 
 @dataclass(frozen=True)
 class RabitQuantizer:
-    """Signs of the values of rotated vectors, and some more bits of each.
+    """Signs of the values of rotated vectors, and optionally more bits of each value.
 
     Attributes
     ----------
     dimension
-        Values of a rotated vector.
+        Number of values of a rotated vector.
     bits
         Bits of a value, from 1 to 9.
     whole_partitions
-        Whether the signs of a partition are stored in blocks.
+        True if the signs of a partition are stored in blocks.
     raw_query
-        Whether the factors are made for queries as they are, or for what remains of them without the centroid.
+        True if the factors apply to plain queries, False if they apply to queries minus the centroid.
     signs : uint8[4 * ceil(dimension / 8)]
-        Signs of the fast rotation, None for another one.
+        Signs of the fast rotation; None for a matrix rotation.
     matrix : float[dimension, dimension]
-        The rotation, None for the fast one.
+        The rotation; None for the fast rotation.
     """
 
     dimension: int
@@ -150,7 +150,7 @@ class RabitQuantizer:
     code_column = "_rabit_codes"
 
     def check_columns(self, columns: Mapping[str, pa.DataType], where: str) -> None:
-        """Demand the columns that are needed, of the right types."""
+        """Check that the needed columns exist and have the right types."""
         _check_bytes(columns, self.code_column, -(-self.dimension // 8), where)
         for name in self._factors:
             if columns.get(name) != pa.float32():
@@ -170,7 +170,7 @@ class RabitQuantizer:
 
     @property
     def columns(self) -> list[str]:
-        """Names of the columns of codes and factors that are always there."""
+        """Names of the columns of codes and factors that always exist."""
         return [self.code_column, *self._factors]
 
 
@@ -178,17 +178,18 @@ Quantizer: TypeAlias = FlatVectors | ProductQuantizer | ScalarQuantizer | RabitQ
 
 
 def parse_quantizer(family: str, text: str, read_buffer: ReadBuffer, where: str) -> Quantizer:
-    """The quantizer that metadata describe.
+    """Parse the quantizer that metadata describe.
 
     Parameters
     ----------
     family
         ``FLAT``, ``PQ``, ``SQ`` or ``RQ``.
     text
-        The metadata, a JSON array of one string that is a JSON object.
+        The metadata: a JSON array of one string that contains a JSON object.
     read_buffer
         Reads a global buffer of the file by its number.
     where
+        Name of the file, for error messages.
         Name of the file, for error messages.
 
     Raises
@@ -201,7 +202,7 @@ def parse_quantizer(family: str, text: str, read_buffer: ReadBuffer, where: str)
 
 
 class _Entries:
-    """A JSON object whose entries are checked when they are asked for."""
+    """A JSON object whose entries are checked on access."""
 
     def __init__(self, values: Mapping[str, Any], where: str) -> None:
         self.values = values
@@ -237,9 +238,9 @@ def _parse_json(text: str, where: str) -> Mapping[str, Any]:
         outer = json.loads(text)
         inner = json.loads(outer[0]) if isinstance(outer, list) and len(outer) == 1 else None
     except (ValueError, TypeError, RecursionError) as error:
-        raise CorruptFileError(f"{where}: storage_metadata is no JSON: {error}") from error
+        raise CorruptFileError(f"{where}: storage_metadata is not JSON: {error}") from error
     if not isinstance(inner, dict):
-        raise CorruptFileError(f"{where}: storage_metadata is no JSON array of one object")
+        raise CorruptFileError(f"{where}: storage_metadata is not a JSON array of one object")
     return inner
 
 
@@ -283,7 +284,7 @@ def _scalar(entries: _Entries, read_buffer: ReadBuffer) -> ScalarQuantizer:
 
 
 def _finite(value: object) -> float | None:
-    """A number of JSON, None for anything else; one that is too large is none."""
+    """Return a finite number of JSON, or None for anything else."""
     if isinstance(value, float) or (type(value) is int and abs(value) < 1 << 1000):
         return float(value) if math.isfinite(value) else None
     return None

@@ -1,4 +1,4 @@
-"""Vector indices whose rows moved, made anew."""
+"""Rewriting vector indices with the new addresses of their rows."""
 
 from __future__ import annotations
 
@@ -25,48 +25,48 @@ from lance_dataset.index.vector.storage import (
     plain_codes,
     stored_codes,
 )
-from lance_dataset.schema import Schema
+from lance_dataset.table.index_metadata import IndexDetails, IndexMetadata
 from lance_dataset.table.indices.coverage import coverage
-from lance_dataset.table.indices.metadata import IndexDetails, IndexMetadata
 from lance_dataset.table.indices.moved_rows import Relocation
+from lance_dataset.types.schema import Schema
 
 __all__ = ["remap"]
 
-#: Rows that are read at once, as far as partitions need not be whole.
+#: Rows read together, unless partitions must be whole.
 _BATCH_ROWS = 64 << 10
 _COPY_BYTES = 8 << 20
 
 
 def remap(source: IndexFolder, target: NewIndexFolder, moved: Relocation, index: IndexMetadata) -> IndexDetails | None:
-    """Write a vector index, or a segment of one, with the addresses that its rows have now.
+    """Write a vector index, or a segment of one, with the new addresses of its rows.
 
-    Centroids and quantizers stay, and so does the order of rows. Rows that are gone leave their partitions; graphs are
-    mended then.
+    Centroids, quantizers and the order of rows stay. Rows that are gone are removed from their partitions, and then
+    graphs are repaired.
 
     Parameters
     ----------
     source
-        The files of the index; there are none if it was never trained, and so covers nothing.
+        Files of the index; empty if the index was never trained and so covers nothing.
     target
         Gets the new files.
     moved
-        Where rows are.
+        New addresses of the rows.
     index
         The index.
 
     Returns
     -------
     None
-        Its details stay.
+        The details of the index stay.
 
     Raises
     ------
     MissingFileError
-        A file is not there.
+        A file does not exist.
     CorruptFileError
         The files contradict the format.
     UnsupportedError
-        They are of a kind that this release does not know.
+        The files are of a kind that this release does not know.
     """
     if coverage(index) == frozenset() and not source.names():
         return None
@@ -86,14 +86,14 @@ def remap(source: IndexFolder, target: NewIndexFolder, moved: Relocation, index:
 
 @dataclass(frozen=True)
 class _Rows:
-    """What became of the rows of the stored vectors.
+    """Outcome of a rewrite of the stored vectors.
 
     Attributes
     ----------
     gone : bool[rows]
-        Whether a row was removed.
+        True for each row that was removed.
     lengths : int64[partitions]
-        Rows that each partition still has.
+        Number of rows that each partition still has.
     """
 
     gone: NDArray[np.bool_]
@@ -110,7 +110,7 @@ def _write_storage(storage: VectorStorage, target: NewIndexFolder, moved: Reloca
 
 
 def _moved_batches(storage: VectorStorage, moved: Relocation, rows: _Rows) -> Iterator[pa.RecordBatch]:
-    """The rows that are still there, partition after partition; `rows` is filled meanwhile."""
+    """Yield the rows that remain, partition by partition; `rows` is filled meanwhile."""
     partitions = storage.ivf.partitions
     ends = partitions.offsets + partitions.lengths
     whole = storage.quantizer.whole_partitions and moved.loses_rows
@@ -134,18 +134,18 @@ def _moved_batches(storage: VectorStorage, moved: Relocation, rows: _Rows) -> It
 def _without_rows(
     storage: VectorStorage, columns: dict[str, pa.Array], gone: NDArray[np.bool_], lengths: NDArray[np.int64]
 ) -> dict[str, pa.Array]:
-    """Columns of some rows without those that are gone.
+    """Return columns of some rows, without the rows that are gone.
 
     Parameters
     ----------
     storage
-        What they are of.
+        File of the rows.
     columns
-        The columns by their names.
+        The columns by name.
     gone : bool[rows]
-        Which rows are.
+        Mask of the rows that are gone.
     lengths : int64[partitions]
-        Rows of the partitions that the rows are; these matter only where the codes of a partition are stored together.
+        Number of rows of each partition; needed only if the codes of a partition are stored together.
     """
     quantizer = storage.quantizer
     stays = pa.array(~gone)
@@ -164,7 +164,7 @@ def _without_rows(
 
 
 def _write_graphs(main: VectorIndexFile, storage: VectorStorage, target: NewIndexFolder, rows: _Rows) -> None:
-    """The main file after rows were removed."""
+    """Write the main file after rows were removed."""
     table = main.table
     schema = Schema(tuple(node for node in table.schema.fields if node.name in GRAPH_COLUMNS), {})
     metadata = dict(table.metadata)
@@ -177,7 +177,7 @@ def _write_graphs(main: VectorIndexFile, storage: VectorStorage, target: NewInde
 def _mended_graphs(
     main: VectorIndexFile, storage: VectorStorage, rows: _Rows, lengths: NDArray[np.int64], metadata: dict[str, str]
 ) -> Iterator[pa.RecordBatch]:
-    """Graphs of all partitions; their new sizes go to `lengths`, their notes to `metadata`."""
+    """Yield the graphs of all partitions; store their new sizes in `lengths` and their descriptions in `metadata`."""
     notes = list(main.notes)
     columns = [node.name for node in main.table.schema.fields if node.name in GRAPH_COLUMNS]
     graphs, partitions = main.ivf.partitions, storage.ivf.partitions
@@ -197,7 +197,7 @@ def _mended_graphs(
 
 
 def _buffers(table: IndexTable, ivf: IvfModel, lengths: NDArray[np.int64]) -> Iterator[bytes]:
-    """Global buffers of a file in their order; `lengths` are those of its partitions when they are asked for."""
+    """Yield the global buffers of a file in order; `lengths` of its partitions are read on request."""
     for number in range(1, table.num_buffers + 1):
         if number == int(table.metadata[IVF_KEY]):
             yield ivf.encode(Partitions.one_after_another(lengths))
@@ -206,7 +206,7 @@ def _buffers(table: IndexTable, ivf: IvfModel, lengths: NDArray[np.int64]) -> It
 
 
 def _parts(source: IndexFolder) -> Iterator[pa.Buffer]:
-    """The bytes of the main file."""
+    """Yield the bytes of the main file."""
     file = source.open_input(INDEX_FILE)
     try:
         for start in range(0, file.size, _COPY_BYTES):

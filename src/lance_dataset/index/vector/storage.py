@@ -1,4 +1,4 @@
-"""The file of a vector index with row ids and stored vectors, partition after partition."""
+"""File of a vector index with row ids and stored vectors, partition by partition."""
 
 from __future__ import annotations
 
@@ -32,23 +32,23 @@ STORAGE_KEY = "storage_metadata"
 
 
 class VectorStorage:
-    """The file, its parameters checked.
+    """The storage file, with its parameters checked.
 
     Parameters
     ----------
     table
         The file.
     family
-        How it stores vectors: ``FLAT``, ``PQ``, ``SQ`` or ``RQ``.
+        Storage of the vectors: ``FLAT``, ``PQ``, ``SQ`` or ``RQ``.
 
     Attributes
     ----------
     table
         The file.
     ivf : IvfModel
-        Its partitions.
+        Partitions of the file.
     quantizer : Quantizer
-        What its codes mean.
+        Meaning of the codes.
     distance : str
         ``l2``, ``cosine``, ``dot`` or ``hamming``.
 
@@ -73,19 +73,19 @@ class VectorStorage:
         self.quantizer.check_columns(columns, self._where)
 
     def read(self, start: int, stop: int) -> pa.RecordBatch:
-        """Rows ``[start, stop)`` of all columns, none of whose values is null.
+        """Read rows ``[start, stop)`` of all columns.
 
         Raises
         ------
         CorruptFileError
-            One is.
+            A value is null.
         """
         batch = self.table.read(start, stop)
         self.check_valid(batch)
         return batch
 
     def codes(self, partition: int) -> NDArray[Any]:
-        """Stored vectors of a partition, row by row, in the order of its rows.
+        """Return the stored vectors of a partition, row by row.
 
         Returns
         -------
@@ -100,35 +100,35 @@ class VectorStorage:
         return plain_codes(self.quantizer, column_numbers(batch.column(name)))
 
     def check_valid(self, batch: pa.RecordBatch) -> None:
-        """Demand that there is no null in the columns of the index."""
+        """Raise CorruptFileError if a column of the index has nulls."""
         for name in (ROW_ID, *self.quantizer.columns):
             if name in batch.schema.names and _has_nulls(batch.column(name)):
                 raise CorruptFileError(f"{self._where}: there are nulls in the column {name}")
 
 
 def column_numbers(array: pa.Array) -> NDArray[Any]:
-    """Numbers, or lists of so many numbers ``[rows, width]``, of an array without nulls."""
+    """Return the numbers, or lists of equal length ``[rows, width]``, of an array without nulls."""
     if not pa.types.is_fixed_size_list(array.type):
         return np.asarray(array)
     return np.asarray(array.flatten()).reshape(len(array), array.type.list_size)
 
 
 def plain_codes(quantizer: Quantizer, stored: NDArray[Any]) -> NDArray[Any]:
-    """Codes of a partition row by row, as `stored_codes` was given them."""
+    """Return the codes of a partition row by row; invert `stored_codes`."""
     if not quantizer.whole_partitions:
         return stored
     return unpack_blocks(stored) if isinstance(quantizer, RabitQuantizer) else untransposed(stored)
 
 
 def stored_codes(quantizer: Quantizer, codes: Codes) -> Codes:
-    """Codes of a partition, row by row, as they are stored."""
+    """Return row-by-row codes of a partition in their stored layout."""
     if not quantizer.whole_partitions:
         return codes
     return pack_blocks(codes) if isinstance(quantizer, RabitQuantizer) else transposed(codes)
 
 
 def entry(table: IndexTable, key: str) -> str:
-    """An entry of the metadata, which must be there."""
+    """Return an entry of the metadata; it must exist."""
     value = table.metadata.get(key)
     if value is None:
         raise table.corrupt(f"has no {key} in its metadata")
@@ -136,7 +136,7 @@ def entry(table: IndexTable, key: str) -> str:
 
 
 def buffer(table: IndexTable, key: str) -> bytes:
-    """A global buffer that an entry of the metadata names, which must be there."""
+    """Return a global buffer that an entry of the metadata names; it must exist."""
     data = table.global_buffer(key)
     if data is None:
         raise table.corrupt(f"has no {key} in its metadata")
@@ -144,10 +144,10 @@ def buffer(table: IndexTable, key: str) -> bytes:
 
 
 def distance_name(text: str, table: IndexTable) -> str:
-    """Name of a distance in lower case, as releases write it."""
+    """Return the name of a distance, whatever case releases write it in, in lower case."""
     name = {"euclidean": "l2"}.get(text.lower(), text.lower())
     if name not in ("l2", "cosine", "dot", "hamming"):
-        raise table.corrupt(f"measures the unknown distance {text!r}")
+        raise table.corrupt(f"has the unknown distance {text!r}")
     return name
 
 

@@ -1,4 +1,4 @@
-"""Arrays of numbers in messages: centroids, codebooks, rotations."""
+"""Numeric arrays in messages: centroids, codebooks, rotations."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _TYPES: dict[int, np.dtype[Any]] = {
 
 
 def decode_tensor(message: vector_index_pb2.Tensor, where: str) -> NDArray[Any]:
-    """Read a message.
+    """Decode a message.
 
     Parameters
     ----------
@@ -36,18 +36,18 @@ def decode_tensor(message: vector_index_pb2.Tensor, where: str) -> NDArray[Any]:
     Returns
     -------
     array [rows, columns]
-        Of the type it was stored as; it shares the bytes of the message.
+        Array of the stored type, which shares the bytes of the message.
 
     Raises
     ------
     CorruptFileError
-        It has not two dimensions, or they do not fit its bytes.
+        The array does not have two dimensions, or its shape does not fit its bytes.
     UnsupportedError
-        Its numbers are of a type that vector indices do not use.
+        The numbers are of a type that vector indices do not use.
     """
     kind = _TYPES.get(message.data_type)
     if kind is None:
-        raise UnsupportedError(f"{where}: an array has numbers of the type {message.data_type}, which is not supported")
+        raise UnsupportedError(f"{where}: an array has numbers of type {message.data_type}, which is not supported")
     if len(message.shape) != 2:
         raise CorruptFileError(f"{where}: an array has {len(message.shape)} dimensions instead of 2")
     rows, columns = message.shape

@@ -1,1 +1,1 @@
-"""Key-value tables that say which manifest is which version, for stores that cannot create an object only if absent."""
+"""Tables of the manifests of versions, for stores that cannot create an object only if it is absent."""

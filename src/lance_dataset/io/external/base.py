@@ -1,4 +1,4 @@
-"""The interface of an external manifest store."""
+"""Interface of an external manifest store."""
 
 from __future__ import annotations
 
@@ -6,31 +6,28 @@ import abc
 import importlib
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lance_dataset.errors import UnsupportedError
 
-if TYPE_CHECKING:
-    from lance_dataset.io.base import ObjectStore
-
 __all__ = ["LARGEST_VERSION", "ExternalManifests", "ManifestEntry", "required_package"]
 
-#: Larger numbers are detached versions, which are never the newest one.
+#: Largest version number that is not detached; detached versions are never the newest one.
 LARGEST_VERSION = 2**63 - 1
 
 
 @dataclass(frozen=True)
 class ManifestEntry:
-    """What the external store says about one version of a table.
+    """Entry of the external store about one version of a table.
 
     Attributes
     ----------
     version
         Version number.
     path
-        Path of its manifest below the root of the table: the final one, or a staging one while a commit is under way.
+        Path of its manifest below the root of the table: the final one, or a staging one during a commit.
     size
-        Size of the manifest in bytes, None where it is not recorded.
+        Size of the manifest in bytes, None if it is not recorded.
     """
 
     version: int
@@ -41,21 +38,29 @@ class ManifestEntry:
 class ExternalManifests(abc.ABC):
     """Entries by table and version, with conditional changes. Safe to use from several threads and processes.
 
-    Every read sees every change that was finished before it. Methods raise `StorageError` when the external store does
-    not answer, and `InvalidInputError` when it is not set up for this.
+    Every read sees every change that was finished before it. Methods raise `StorageError` if the external store does
+    not answer, and `InvalidInputError` if it is not set up for this.
     """
 
     @abc.abstractmethod
-    def key(self, store: ObjectStore, root: str) -> str:
-        """What identifies the table at a path of a store in the external store."""
+    def key(self, uri: str, root: str) -> str:
+        """Return the key of a table in the external store.
+
+        Parameters
+        ----------
+        uri
+            URI of the table.
+        root
+            Path of the table in the store of its objects.
+        """
 
     @abc.abstractmethod
     def get(self, key: str, version: int) -> ManifestEntry | None:
-        """The entry of a version."""
+        """Return the entry of a version, None if there is none."""
 
     @abc.abstractmethod
     def get_latest(self, key: str) -> ManifestEntry | None:
-        """The entry of the highest version that is not detached."""
+        """Return the entry of the highest version that is not detached, None if there is none."""
 
     @abc.abstractmethod
     def put_if_absent(self, key: str, entry: ManifestEntry) -> None:
@@ -64,7 +69,7 @@ class ExternalManifests(abc.ABC):
         Raises
         ------
         AlreadyExistsError
-            The version has one.
+            The version has an entry.
         """
 
     @abc.abstractmethod
@@ -74,21 +79,21 @@ class ExternalManifests(abc.ABC):
         Raises
         ------
         MissingFileError
-            The version has none.
+            The version has no entry.
         """
 
     @abc.abstractmethod
     def delete(self, key: str, versions: Iterable[int] | None = None) -> None:
-        """Remove the entries of some versions, or of all; one that is not there is no error."""
+        """Remove the entries of some versions, or of all; ignore versions without an entry."""
 
 
 def required_package(module: str, extra: str, what: str) -> Any:
-    """Import a package that only some users need.
+    """Import a module of an optional package.
 
     Raises
     ------
     UnsupportedError
-        It is not installed.
+        The package is not installed.
     """
     try:
         return importlib.import_module(module)

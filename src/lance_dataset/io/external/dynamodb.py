@@ -1,4 +1,4 @@
-"""Manifest entries in a DynamoDB table, laid out as the reference does."""
+"""Manifest entries in a DynamoDB table, with the layout of the reference."""
 
 # ruff: noqa: D102 - the methods are documented in lance_dataset.io.external.base
 
@@ -20,7 +20,6 @@ from lance_dataset.errors import (
     MissingFileError,
     StorageError,
 )
-from lance_dataset.io.base import ObjectStore
 from lance_dataset.io.external.base import LARGEST_VERSION, ExternalManifests, ManifestEntry, required_package
 
 __all__ = ["DynamoAccess", "DynamoManifests", "dynamo_manifests"]
@@ -36,7 +35,7 @@ _REGION_WITH_ENDPOINT = "us-east-1"
 
 @dataclass(frozen=True)
 class DynamoAccess:
-    """How DynamoDB is reached; None leaves it to the settings of the machine, as boto3 finds them."""
+    """Endpoint, region and credentials of DynamoDB; None for the settings of the machine, as boto3 finds them."""
 
     endpoint: str | None = None
     region: str | None = None
@@ -46,7 +45,7 @@ class DynamoAccess:
 
     @classmethod
     def from_options(cls, options: Mapping[str, str]) -> DynamoAccess:
-        """Take it from the storage options of an S3 store, whose keys are in lower case."""
+        """Build it from the storage options of an S3 store, whose keys are in lower case."""
 
         def option(*names: str) -> str | None:
             return next((options[name] for name in names if options.get(name)), None)
@@ -65,7 +64,7 @@ class DynamoAccess:
 
 @lru_cache(maxsize=64)
 def dynamo_manifests(table: str, access: DynamoAccess) -> DynamoManifests:
-    """The entries in a table; the same object again for the same arguments, as a client is slow to make."""
+    """Return the entries in a table; the same object for the same arguments, as making a client is slow."""
     return DynamoManifests(table, access)
 
 
@@ -77,7 +76,7 @@ class DynamoManifests(ExternalManifests):
     table
         Name of the table.
     access
-        Where it is, and the credentials.
+        Endpoint, region and credentials.
     """
 
     def __init__(self, table: str, access: DynamoAccess) -> None:
@@ -93,11 +92,11 @@ class DynamoManifests(ExternalManifests):
     def __reduce__(self) -> tuple[Any, ...]:
         return dynamo_manifests, (self._table, self._access)
 
-    def key(self, store: ObjectStore, root: str) -> str:
+    def key(self, uri: str, root: str) -> str:
         key = root.strip("/")
         if not key:
             raise InvalidInputError(
-                f"{store.uri(root)}: a dataset in the root of a bucket has no key in DynamoDB; put it in a folder"
+                f"{uri}: a dataset in the root of a bucket has no key in DynamoDB; put it in a folder"
             )
         return key
 
@@ -153,7 +152,7 @@ class DynamoManifests(ExternalManifests):
             start = {"ExclusiveStartKey": answer["LastEvaluatedKey"]}
 
     def _delete(self, requests: list[dict[str, Any]]) -> None:
-        """Remove up to 25 entries; DynamoDB may put some of them off when it is busy."""
+        """Remove up to 25 entries; DynamoDB may postpone some of them if it is busy."""
         for attempt in range(_BATCH_ATTEMPTS):
             answer = self._call("batch_write_item", table_argument=False, RequestItems={self._table: requests})
             requests = answer.get("UnprocessedItems", {}).get(self._table, [])
@@ -181,7 +180,7 @@ class DynamoManifests(ExternalManifests):
 
     def _connected(self) -> Any:
         with self._lock:
-            # A connection must not be shared with a process this one was forked from.
+            # a connection must not be shared with the process that this one was forked from
             if self._client is None or self._process != os.getpid():
                 client = self._connect()
                 self._check_keys(client)
@@ -216,7 +215,7 @@ class DynamoManifests(ExternalManifests):
 
     @contextmanager
     def _failures(self) -> Iterator[None]:
-        """Errors of the client as errors of this package; a condition that is not met passes as `_Refused`."""
+        """Translate errors of the client; raise `_Refused` if a condition is not met."""
         exceptions = required_package("botocore.exceptions", "dynamodb", "a manifest store in DynamoDB")
         try:
             yield
@@ -235,7 +234,7 @@ class DynamoManifests(ExternalManifests):
 
 
 class _Refused(Exception):
-    """The condition of a change is not met."""
+    """Error of a change whose condition is not met."""
 
 
 @contextmanager

@@ -1,32 +1,30 @@
-"""Which external manifest store a user asks for, by the scheme of a location or by storage options."""
+"""Choice of an external manifest store, by the scheme of a location or by storage options."""
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping
 from urllib.parse import parse_qsl
 
 from lance_dataset.errors import InvalidInputError
-from lance_dataset.io.base import ObjectStore
 from lance_dataset.io.external.base import ExternalManifests
 from lance_dataset.io.external.dynamodb import DynamoAccess, dynamo_manifests
 from lance_dataset.io.external.sql import DEFAULT_TABLE, sql_manifests
 
-__all__ = ["with_manifests", "without_manifests"]
+__all__ = ["without_manifests"]
 
 _DYNAMO_PREFIX = "s3+ddb://"
 _URL, _TABLE = "manifest_store_url", "manifest_store_table"
 
 
 def without_manifests(uri: str, storage_options: Mapping[str, str]) -> tuple[str, ExternalManifests | None]:
-    """The location of the objects, and the external manifest store that goes with it.
+    """Return the location of the objects, and the external manifest store, None if there is none.
 
     Parameters
     ----------
     uri
-        Where the table is; ``s3+ddb://bucket/path?ddbTableName=NAME`` is ``s3://bucket/path`` with a DynamoDB table.
+        Location of the table; ``s3+ddb://bucket/path?ddbTableName=NAME`` is ``s3://bucket/path`` with a DynamoDB table.
     storage_options
-        ``manifest_store_url`` (a URL of SQLAlchemy) asks for an SQL database, ``manifest_store_table`` names its table.
+        ``manifest_store_url`` (a URL of SQLAlchemy) chooses an SQL database, ``manifest_store_table`` its table.
 
     Raises
     ------
@@ -43,15 +41,6 @@ def without_manifests(uri: str, storage_options: Mapping[str, str]) -> tuple[str
     if url is None and table is not None:
         raise InvalidInputError(f"storage option {_TABLE!r} names a table of the database {_URL!r}, which is missing")
     return uri, None if url is None else sql_manifests(url, table or DEFAULT_TABLE)
-
-
-def with_manifests(store: ObjectStore, manifests: ExternalManifests | None) -> ObjectStore:
-    """The same store with an external manifest store; others that use the store do not get to know of it."""
-    if manifests is None:
-        return store
-    attached = copy.copy(store)
-    attached.external_manifests = manifests
-    return attached
 
 
 def _dynamo_parts(uri: str) -> tuple[str, str]:

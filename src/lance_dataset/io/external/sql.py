@@ -1,4 +1,4 @@
-"""Manifest entries in a table of any SQL database that SQLAlchemy reaches."""
+"""Manifest entries in a table of any SQL database that SQLAlchemy supports."""
 
 # ruff: noqa: D102 - the methods are documented in lance_dataset.io.external.base
 
@@ -13,7 +13,6 @@ from functools import lru_cache
 from typing import Any
 
 from lance_dataset.errors import AlreadyExistsError, InvalidInputError, MissingFileError, StorageError
-from lance_dataset.io.base import ObjectStore
 from lance_dataset.io.external.base import LARGEST_VERSION, ExternalManifests, ManifestEntry, required_package
 
 __all__ = ["DEFAULT_TABLE", "SqlManifests", "sql_manifests"]
@@ -25,19 +24,19 @@ _DELETED_AT_ONCE = 500
 
 
 def sql_manifests(url: str, table: str = DEFAULT_TABLE) -> SqlManifests:
-    """The entries in a table of a database; the same object again for the same place.
+    """Return the entries in a table of a database; the same object for the same place.
 
     Parameters
     ----------
     url
         A URL of SQLAlchemy, ``sqlite:////shared/manifests.db`` or ``postgresql+psycopg://user@host/database``.
     table
-        Name of the table, made when it is first used.
+        Name of the table, created on first use.
 
     Raises
     ------
     InvalidInputError
-        The URL is malformed, or a database in memory, which no other process would see.
+        The URL is malformed, or names a database in memory, which other processes do not see.
     UnsupportedError
         SQLAlchemy or the driver of the database is not installed.
     """
@@ -46,7 +45,7 @@ def sql_manifests(url: str, table: str = DEFAULT_TABLE) -> SqlManifests:
         parsed = sqlalchemy.make_url(url)
     except sqlalchemy.exc.ArgumentError as error:
         raise InvalidInputError(
-            "manifest_store_url is no URL of SQLAlchemy such as 'sqlite:////shared/manifests.db'"
+            "manifest_store_url is not a URL of SQLAlchemy such as 'sqlite:////shared/manifests.db'"
         ) from error
     if parsed.get_backend_name() == "sqlite":
         database = parsed.database or ":memory:"
@@ -65,15 +64,15 @@ def _cached(url: str, table: str) -> SqlManifests:
 
 
 class SqlManifests(ExternalManifests):
-    """Manifest entries in a table of an SQL database, one row each; every call is a transaction of its own.
+    """Manifest entries in a table of an SQL database, one row each; every call is a separate transaction.
 
-    The primary key is the SHA-256 of the location of the dataset, which has the same length and alphabet everywhere,
-    and the version.
+    The primary key consists of the version and the SHA-256 of the dataset's location, which always has the same length
+    and alphabet.
 
     Parameters
     ----------
     url
-        Where the database is.
+        URL of the database.
     table
         Name of the table.
     """
@@ -86,7 +85,7 @@ class SqlManifests(ExternalManifests):
         self._is_checked = False
         is_sqlite = self._url.get_backend_name() == "sqlite"
         try:
-            # No pool: connections must not survive a fork, and commits are rare.
+            # no pool: connections must not survive a fork, and commits are rare
             self._engine = sqlalchemy.create_engine(
                 self._url,
                 poolclass=sqlalchemy.pool.NullPool,
@@ -110,8 +109,8 @@ class SqlManifests(ExternalManifests):
     def __reduce__(self) -> tuple[Any, ...]:
         return sql_manifests, (self._url.render_as_string(hide_password=False), self._rows.name)
 
-    def key(self, store: ObjectStore, root: str) -> str:
-        return store.uri(root)
+    def key(self, uri: str, root: str) -> str:
+        return uri
 
     def get(self, key: str, version: int) -> ManifestEntry | None:
         return None if version > LARGEST_VERSION else self._first(self._of(key, version))
@@ -131,7 +130,7 @@ class SqlManifests(ExternalManifests):
     def put_if_exists(self, key: str, entry: ManifestEntry) -> None:
         update = self._rows.update().where(self._of(key, entry.version)).values(path=entry.path, size=entry.size)
         with self._transaction() as connection:
-            # MySQL counts the rows that changed, so a row that is right already has to be looked for.
+            # MySQL counts only rows that changed, so look for a row that already has the values
             found = connection.execute(update).rowcount or self._selected(connection, self._of(key, entry.version))
         if not found:
             raise MissingFileError(f"{self!r} has no entry for version {entry.version} of {key}")
@@ -186,7 +185,7 @@ class SqlManifests(ExternalManifests):
                 try:
                     self._rows.create(self._engine)
                 except self._sql.exc.SQLAlchemyError:
-                    if not self._sql.inspect(self._engine).has_table(self._rows.name):  # nor has another made it
+                    if not self._sql.inspect(self._engine).has_table(self._rows.name):  # nor did another process
                         raise
             inspector = self._sql.inspect(self._engine)
             keys = inspector.get_pk_constraint(self._rows.name)["constrained_columns"]

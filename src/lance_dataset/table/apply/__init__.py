@@ -1,4 +1,4 @@
-"""From the manifest of a version and an operation to the manifest of the next version."""
+"""Building the manifest of the next version from the current manifest and an operation."""
 
 from lance_dataset.table.apply.build import first_manifest, next_manifest
 

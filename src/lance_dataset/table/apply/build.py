@@ -1,4 +1,4 @@
-"""The manifest of a new version: what the operation changes, then what all operations have in common."""
+"""Manifest of a new version: the changes of its operation, then the steps common to all operations."""
 
 from __future__ import annotations
 
@@ -61,21 +61,21 @@ _CHANGES: Mapping[type[Any], Callable[[Manifest, Any], Manifest]] = {
 
 
 def first_manifest(operation: Overwrite, *, storage_version: str | None, stable_row_ids: bool) -> Manifest:
-    """Version 1 of a new table.
+    """Return the manifest of version 1 of a new table.
 
     Parameters
     ----------
     operation
         Schema and fragments.
     storage_version
-        Storage version; None takes that of the files, or the default without files.
+        Storage version. None takes that of the files, or the default without files.
     stable_row_ids
-        Whether rows get ids that stay when they move.
+        True if rows keep their ids when they move.
 
     Raises
     ------
     InvalidInputError
-        The fragments do not go together.
+        The fragments do not fit together.
     """
     base = Manifest(
         version=0,
@@ -90,31 +90,33 @@ def first_manifest(operation: Overwrite, *, storage_version: str | None, stable_
 def next_manifest(
     base: Manifest, operation: Operation, restored: Manifest | None = None, *, complete: Completion | None = None
 ) -> Manifest:
-    """The version after `base`, without time and transaction; signed only where the usual signature would mislead.
+    """Return the manifest of the version after `base`, without its timestamp and transaction.
+
+    It carries a writer signature only if the usual signature would be misleading.
 
     Parameters
     ----------
     base
         Newest version.
     operation
-        What to change.
+        Change to apply.
     restored
-        For a `Restore`, the version to restore.
+        The version to restore, for a `Restore`.
     complete
-        Fills in row counts and file sizes that fragments lack, and reads row lineage from files; without it they stay
-        as they are, and lineage in files that is needed is refused.
+        Fills in row counts and file sizes that fragments lack, and reads row lineage from files. Without it, fragments
+        stay as they are, and an operation that needs lineage from files is rejected.
 
     Raises
     ------
     InvalidInputError
         The operation does not fit the table.
     UnsupportedError
-        The table needs a feature this release cannot keep up, or the kind of operation cannot be applied.
+        The table uses a feature that this release cannot maintain, or this kind of operation cannot be applied.
     """
     check_writable(base.writer_flags, base.path)
     if isinstance(operation, Restore):
         if restored is None:
-            raise InvalidInputError(f"version {operation.version} is to be restored, but it was not read")
+            raise InvalidInputError(f"version {operation.version} is to be restored, but was not read")
         return finished(restore(base, restored), base, complete)
     locator = None if complete is None else complete.locator(base.base_paths)
     current = with_current_coverage(base.index_section, locator)

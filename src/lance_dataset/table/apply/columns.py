@@ -1,4 +1,4 @@
-"""Columns that come, go, or get other values: whole files of fragments change, rows stay where they are."""
+"""Operations on columns (add, drop, replace): whole files of fragments change, rows stay in place."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from lance_dataset.errors import InvalidInputError, UnsupportedError
-from lance_dataset.schema import Field, Schema
 from lance_dataset.table.apply.lineage import stamped, without_lineage
 from lance_dataset.table.apply.numbering import check_file_versions, check_ids, new_fragments
 from lance_dataset.table.fragment import DataFile, Fragment
@@ -14,15 +13,16 @@ from lance_dataset.table.fragment_list import FragmentList, edited
 from lance_dataset.table.indices.changes import without_changed_columns, without_fragments
 from lance_dataset.table.manifest import Manifest
 from lance_dataset.table.operations import DataReplacement, Merge, Project
+from lance_dataset.types.schema import Field, Schema
 
 __all__ = ["merge", "project", "replace_data", "with_replaced_columns"]
 
-#: Field id of a column that is no longer used; the hidden columns of row lineage have lower ones.
+#: Field id of a column that is no longer used. The hidden columns of row lineage have lower ids.
 _TOMBSTONE = -2
 
 
 def merge(base: Manifest, operation: Merge) -> Manifest:
-    """Another schema, and other files for it in all fragments."""
+    """Apply a Merge: set a new schema, and list the files of all fragments that match it."""
     present = set(base.fragment_list.ids.tolist())
     merged, new = [], []
     for fragment in operation.fragments:
@@ -38,8 +38,8 @@ def merge(base: Manifest, operation: Merge) -> Manifest:
         )
     if base.uses_stable_row_ids and any(fragment.row_ids is not None for fragment in new):
         raise InvalidInputError(
-            "a Merge lists a fragment twice, or a new one with row ids, which other rows may have; leave row_id_meta "
-            "out of new fragments, the commit gives ids"
+            "a Merge lists a fragment twice, or a new one with row ids, which may conflict with other rows; leave "
+            "row_id_meta out of new fragments, the commit assigns ids"
         )
     check_file_versions(base.storage_version, FragmentList.of(()), operation.fragments)
     added, next_row_id = new_fragments(base, new)
@@ -58,7 +58,7 @@ def merge(base: Manifest, operation: Merge) -> Manifest:
 
 
 def _merged(base: Manifest, fragment: Fragment) -> Fragment:
-    """A fragment that was there before, with the lineage of its rows."""
+    """Return an existing fragment with its new files and its current row lineage."""
     current = base.fragment(fragment.id)
     if current is not None and current.physical_rows and fragment.physical_rows not in (0, None, current.physical_rows):
         raise InvalidInputError(
@@ -77,7 +77,7 @@ def _merged(base: Manifest, fragment: Fragment) -> Fragment:
 
 
 def project(base: Manifest, operation: Project) -> Manifest:
-    """Another schema over the same files, without those that hold nothing of it."""
+    """Apply a Project: set a new schema over the same files, and drop files that hold none of its fields."""
     _check_projected_schema(base, operation)
     known = {node.id for node in operation.schema.walk()}
     changed = {}
@@ -94,13 +94,13 @@ def project(base: Manifest, operation: Project) -> Manifest:
 
 
 def _is_live(file: DataFile, field_ids: set[int]) -> bool:
-    """Whether a file holds one of the fields, or a hidden column."""
+    """Return True if a file holds one of the fields, or a hidden column."""
     return any(field_id in field_ids or field_id < _TOMBSTONE for field_id in file.fields)
 
 
 @dataclass(frozen=True)
 class _Place:
-    """A field and where it stands in its schema."""
+    """A field and its position in its schema."""
 
     field: Field
     parent: int | None
@@ -111,7 +111,7 @@ class _Place:
 
 
 def _places(fields: Sequence[Field], above: _Place | None = None) -> Iterator[tuple[int, _Place]]:
-    """Every field by its id, parents first."""
+    """Yield every field with its id, parents first."""
     for node in fields:
         path = node.name if above is None else f"{above.path}.{node.name}"
         place = _Place(node, None if above is None else above.field.id, path)
@@ -120,7 +120,7 @@ def _places(fields: Sequence[Field], above: _Place | None = None) -> Iterator[tu
 
 
 def _check_merged_schema(base: Manifest, operation: Merge, merged: Sequence[Fragment]) -> None:
-    """Refuse a schema by which the kept files of a Merge would be read as something else."""
+    """Raise an error if the schema of a Merge would misread the files it keeps."""
     old, new = dict(_places(base.schema.fields)), dict(_places(operation.schema.fields))
     kept = _kept_ids(base, merged)
     for field_id, place in new.items():
@@ -140,14 +140,14 @@ def _check_merged_schema(base: Manifest, operation: Merge, merged: Sequence[Frag
 
 
 def _kept_ids(base: Manifest, merged: Sequence[Fragment]) -> set[int]:
-    """Field ids of the files of a Merge that the version before has too."""
+    """Return the field ids in files of a Merge that the base version has too."""
     known = {(file.path, file.base_id) for fragment in base.fragments for file in fragment.files}
     files = (file for fragment in merged for file in fragment.files if (file.path, file.base_id) in known)
     return {field_id for file in files for field_id in file.fields}
 
 
 def _check_projected_schema(base: Manifest, operation: Project) -> None:
-    """Refuse a schema by which the files would be read as something else."""
+    """Raise an error if the schema of a Project would misread the files."""
     old, new = dict(_places(base.schema.fields)), dict(_places(operation.schema.fields))
     siblings = {(place.parent, place.field.name): field_id for field_id, place in old.items()}
     for field_id, place in new.items():
@@ -169,20 +169,20 @@ def _check_projected_schema(base: Manifest, operation: Project) -> None:
 
 
 def _check_added(base: Manifest, added: Mapping[int, _Place]) -> None:
-    """Refuse new fields of a Project that are not null in all rows."""
+    """Raise an error if a new field of a Project would not be null in all rows."""
     held = _stored_ids(base)
     for field_id, place in added.items():
         if field_id in held:
             raise _reuses(base, field_id, place, "Project")
         if not place.field.nullable and place.parent not in added:
             raise InvalidInputError(
-                f"a Project adds field id {field_id}, {place}, which is null in all rows there are; make it nullable, "
+                f"a Project adds field id {field_id}, {place}, which is null in all existing rows; make it nullable, "
                 "or add it with its values in a Merge"
             )
 
 
 def _check_meaning(field_id: int, old: _Place, new: _Place, name: str, *, rewritten: bool) -> None:
-    """Refuse another type or parent for a field id."""
+    """Raise an error if a field id changes its type or its parent."""
     if not rewritten and not _same_type(old.field, new.field):
         raise InvalidInputError(
             f"a {name} keeps the types of stored columns, but field id {field_id} is {old} and would become {new}; "
@@ -198,12 +198,12 @@ def _check_meaning(field_id: int, old: _Place, new: _Place, name: str, *, rewrit
 
 
 def _same_type(old: Field, new: Field) -> bool:
-    """Whether two fields are stored alike; lists of structs have two spellings."""
+    """Return True if two fields are stored in the same way. The type of a list of structs has two spellings."""
     return old.logical_type.removesuffix(".struct") == new.logical_type.removesuffix(".struct")
 
 
 def _stored_ids(base: Manifest) -> set[int]:
-    """Field ids of all data files."""
+    """Return the field ids in all data files."""
     return {field_id for fragment in base.fragments for file in fragment.files for field_id in file.fields}
 
 
@@ -211,12 +211,12 @@ def _reuses(base: Manifest, field_id: int, place: _Place, name: str) -> InvalidI
     free = max(base.schema.max_field_id, base.max_allocated_field_id or -1, *_stored_ids(base)) + 1
     return InvalidInputError(
         f"a {name} gives field id {field_id} to the new field {place}, but data files hold a dropped column of that "
-        f"id, which would be read for it; new fields take ids from {free} on"
+        f"id, which would be read in its place; use ids from {free} on for new fields"
     )
 
 
 def _with_dictionaries(schema: Schema, base: Manifest) -> Schema:
-    """A new schema with the dictionary values of legacy tables, which stand in manifests only."""
+    """Return the schema with the dictionary values of legacy tables, which are stored only in manifests."""
     known = {node.id: node.dictionary_values for node in base.schema.walk() if node.dictionary_values is not None}
     if not known:
         return schema
@@ -229,14 +229,14 @@ def _with_dictionaries(schema: Schema, base: Manifest) -> Schema:
 
 
 def _mark(base: Manifest, schema: Schema) -> int | None:
-    """The mark of field ids that are never used again, after a change of the schema."""
+    """Return the highest field id ever allocated, after a change of the schema."""
     if base.max_allocated_field_id is None:
         return None
     return max(base.max_allocated_field_id, schema.max_field_id)
 
 
 def replace_data(base: Manifest, operation: DataReplacement) -> Manifest:
-    """New files for some columns of some fragments."""
+    """Apply a DataReplacement: set new files for some columns of some fragments."""
     fields = _common_fields(base, operation)
     updated: dict[int, Fragment] = {}
     for fragment_id, file in operation.replacements:
@@ -264,35 +264,38 @@ def replace_data(base: Manifest, operation: DataReplacement) -> Manifest:
 
 
 def _common_fields(base: Manifest, operation: DataReplacement) -> set[int]:
-    """Field ids of the new files, which all have the same."""
+    """Return the field ids of the new files, which must be the same for all of them."""
     kinds = {file.fields for _, file in operation.replacements}
     if len(kinds) > 1:
         raise InvalidInputError(f"All new data files must have the same fields, but found different fields: {kinds}")
     fields = {field_id for field_ids in kinds for field_id in field_ids if field_id >= 0}
     unknown = sorted(fields - {node.id for node in base.schema.walk()})
     if unknown:
-        raise InvalidInputError(f"the new files hold the fields {unknown}, which version {base.version} does not have")
+        raise InvalidInputError(
+            f"the new files contain the fields {unknown}, which version {base.version} does not have"
+        )
     return fields
 
 
 def with_replaced_columns(
     files: tuple[DataFile, ...], new: DataFile, *, in_place: bool = False
 ) -> tuple[DataFile, ...]:
-    """The data files of a fragment with a new one behind those it takes columns from.
+    """Return the data files of a fragment with a new file after those it takes columns from.
 
     Parameters
     ----------
     files
-        The files so far. They get tombstones for the fields of the new one; those with nothing else go.
+        The current files. Their fields that the new file has become tombstones. A file with nothing but tombstones is
+        dropped.
     new
         The new file.
     in_place
-        Whether it takes the place of a file with the very same fields.
+        True if the new file takes the position of a file with exactly the same fields.
 
     Raises
     ------
     UnsupportedError
-        A legacy (0.1) file would lose its first field, from which its readers count the others.
+        A legacy (0.1) file would lose its first field. Readers number its other fields from that one.
     """
     for position, file in enumerate(files):
         if in_place and (file.fields, file.storage_version) == (new.fields, new.storage_version):
@@ -304,7 +307,7 @@ def with_replaced_columns(
         if file.is_legacy and live and min(field_id for field_id in before.fields if field_id >= 0) not in live:
             raise UnsupportedError(
                 f"data file {file.path!r} is of version 0.1: its first column cannot be replaced without the others; "
-                "write all of its columns anew"
+                "write all of its columns again"
             )
     return (*(file for file in kept if any(field_id != _TOMBSTONE for field_id in file.fields)), new)
 

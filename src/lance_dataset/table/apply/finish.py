@@ -1,4 +1,4 @@
-"""What all operations have in common: the order of fragments, marks, feature flags, signature, and a last check."""
+"""Steps common to all operations: fragment order, high-water marks, feature flags, signature, and a final check."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ import numpy as np
 
 from lance_dataset._version import __version__
 from lance_dataset.errors import UnsupportedError
-from lance_dataset.file.v0_1.dictionaries import with_dictionaries, write_dictionaries
-from lance_dataset.schema import Field
+from lance_dataset.file.legacy import with_dictionaries, write_dictionaries
 from lance_dataset.table.apply.numbering import highest_id
 from lance_dataset.table.checks import check_manifest, is_mixture
 from lance_dataset.table.flags import STICKY, Feature, check_readable
@@ -24,26 +23,27 @@ from lance_dataset.table.indices.coverage import (
 from lance_dataset.table.manifest import Manifest, WriterVersion
 from lance_dataset.table.old_tables.completion import Completion
 from lance_dataset.table.old_tables.field_repair import with_unique_fields
+from lance_dataset.types.schema import Field
 
 __all__ = ["finished"]
 
 
 def finished(changed: Manifest, base: Manifest, complete: Completion | None = None) -> Manifest:
-    """A changed manifest as the version after `base`.
+    """Return a changed manifest as the version after `base`.
 
     Parameters
     ----------
     changed
-        `base` with what an operation changed.
+        `base` with the changes of an operation.
     base
-        The version it is based on.
+        The version that was changed.
     complete
         Fills in row counts and file sizes that fragments lack.
 
     Raises
     ------
     InvalidInputError, CorruptFileError, UnsupportedError
-        A reader would refuse the result.
+        A reader would reject the result.
     """
     fragments = _without_clustering(changed.fragment_list.ordered())
     if complete is not None:
@@ -72,26 +72,32 @@ def finished(changed: Manifest, base: Manifest, complete: Completion | None = No
 
 
 def _without_clustering(fragments: FragmentList) -> FragmentList:
-    """Without what the format reserves for a later use: it would no longer be true."""
+    """Return the fragments without the clustering field, which the format reserves and which would be outdated."""
     marked = (fragments[position] for position in np.flatnonzero(fragments.columns.has_clustering).tolist())
     return edited(fragments, updated={each.id: replace(each, clustering_id=None) for each in marked})
 
 
 def _signature(changed: Manifest) -> WriterVersion | None:
-    """Signature that differs from the usual one; `changed` still has that of the version its indices are from."""
+    """Return a signature that differs from the usual one, or None if the index coverage is reliable.
+
+    `changed` still has the signature of the version that its indices come from.
+    """
     if has_reliable_coverage(changed):
         return None
     return signature_for_unreliable_coverage(__version__)
 
 
 def _with_storage_version(manifest: Manifest) -> Manifest:
-    """The manifest with the storage version of its files, if it claims 0.1; refuses a mixture with later ones."""
+    """Return the manifest with the storage version of its files if it claims 0.1.
+
+    Raises UnsupportedError if files of 0.1 and of later versions are mixed.
+    """
     found = manifest.fragment_list.columns.storage_versions
     if is_mixture(found):
         raise UnsupportedError(
             f"the dataset would keep files of storage version 0.1 beside {sorted(found - {LEGACY_VERSION})}, which "
-            "old releases (0.15, 0.16) mixed by mistake; it can be read, but not be changed like this: overwrite it, "
-            "restore a version from before, or compact it into one version with "
+            "old releases (0.15, 0.16) mixed by mistake; it can be read, but not changed like this: overwrite it, "
+            "restore an earlier version, or compact it into one version with "
             "optimize.compact_files(data_storage_version=...)"
         )
     if manifest.storage_version != LEGACY_VERSION or not found or LEGACY_VERSION in found:
@@ -100,13 +106,13 @@ def _with_storage_version(manifest: Manifest) -> Manifest:
 
 
 def _with_dictionaries(manifest: Manifest) -> Manifest:
-    """The manifest with the dictionary values of a 0.1 table at its head, as it will be read back."""
+    """Return the manifest with the dictionary values of a 0.1 table at its head, as they will be read back."""
     if manifest.storage_version == LEGACY_VERSION:
         blocks, schema = write_dictionaries(manifest.schema, 0)
         head = b"".join(blocks)
         return replace(manifest, schema=with_dictionaries(schema, head, "new manifest"), legacy_head=head)
     if any(node.dictionary_values is not None for node in manifest.schema.walk()):
-        # Later files keep their dictionaries themselves.
+        # Files of later versions store their own dictionaries.
         fields = tuple(_without_dictionary(top) for top in manifest.schema.fields)
         return replace(manifest, schema=replace(manifest.schema, fields=fields), legacy_head=b"")
     return manifest
@@ -118,7 +124,7 @@ def _without_dictionary(node: Field) -> Field:
 
 
 def _with_flags(manifest: Manifest, base: Manifest) -> Manifest:
-    """Set the feature flags that the content needs, and those that are never taken back."""
+    """Set the feature flags that the content needs, and keep those that are never cleared."""
     both = Feature(0)
     columns = manifest.fragment_list.columns
     if columns.has_deletions.any():

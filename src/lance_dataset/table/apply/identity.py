@@ -1,4 +1,4 @@
-"""Row ids stay unique: operations that bring ids along may not give one to two rows."""
+"""Checks that row ids stay unique when an operation brings ids for its rows."""
 
 from __future__ import annotations
 
@@ -14,38 +14,38 @@ from lance_dataset.table.lineage.row_ids import RowIds
 
 __all__ = ["check_carried_ids", "check_moved_ids"]
 
-#: First and last ids of runs, in the order of the first ones.
+#: First and last ids of runs, ordered by the first ids.
 _Runs: TypeAlias = "tuple[NDArray[np.uint64], NDArray[np.uint64]]"
 
 
 def check_moved_ids(new: Iterable[Fragment], kept: Iterable[Fragment]) -> None:
-    """Refuse rows that would be there twice after an update.
+    """Raise an error if a row would exist twice after an update.
 
     Parameters
     ----------
     new
-        New fragments that brought ids, with the ids of all their rows.
+        New fragments that brought row ids, with the ids of all their rows.
     kept
-        Updated fragments. Those with a deletion file are not looked at, as the rows that moved are in it.
+        Updated fragments. Those with a deletion file are skipped, because it contains the rows that moved.
 
     Raises
     ------
     InvalidInputError
-        Naming an id.
+        A row id occurs twice. The message names it.
     """
     whole = [fragment for fragment in kept if fragment.deletion_file is None]
     _check_unique(_runs([*new, *whole]), "new or updated fragments, and is not deleted in either")
 
 
 def check_carried_ids(old: Iterable[Fragment], new: Iterable[Fragment]) -> None:
-    """Refuse a rewrite whose new fragments have an id twice, or one that the old ones do not have.
+    """Raise an error if the new fragments of a rewrite repeat a row id, or have one that the old ones lack.
 
-    Ids that are kept in hidden columns are not looked at.
+    Ids that are stored in hidden columns are not checked.
 
     Raises
     ------
     InvalidInputError
-        Naming an id.
+        A row id is repeated or unknown. The message names it.
     """
     found = _runs(new)
     _check_unique(found, "rewritten fragments")
@@ -60,7 +60,7 @@ def check_carried_ids(old: Iterable[Fragment], new: Iterable[Fragment]) -> None:
     if not inside.all():
         raise InvalidInputError(
             f"a rewritten fragment has row ids from {int(first[~inside][0])} to {int(last[~inside][0])}, but not all "
-            "of them are those of rows in the fragments it replaces"
+            "of them belong to rows of the fragments that it replaces"
         )
 
 
@@ -85,7 +85,7 @@ def _check_unique(runs: _Runs, where: str) -> None:
 
 
 def _joined(runs: _Runs) -> _Runs:
-    """The runs with those in one that overlap or touch."""
+    """Return the runs with overlapping and adjacent ones merged."""
     first, last = runs
     reached = np.maximum.accumulate(last)
     begins = np.append(True, first[1:] > reached[:-1] + np.minimum(np.uint64(1), ~reached[:-1]))[: len(first)]

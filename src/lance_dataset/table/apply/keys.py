@@ -1,4 +1,4 @@
-"""The unenforced primary and clustering keys, which the metadata of fields declares: once set, they never change."""
+"""Unenforced primary and clustering keys, declared in field metadata. Once set, they never change."""
 
 from __future__ import annotations
 
@@ -6,7 +6,14 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from lance_dataset.errors import InvalidInputError
-from lance_dataset.schema import CLUSTERING_KEY_POSITION, KEY_TRUTHS, PRIMARY_KEY, PRIMARY_KEY_POSITION, Field, Schema
+from lance_dataset.types.schema import (
+    CLUSTERING_KEY_POSITION,
+    KEY_TRUTHS,
+    PRIMARY_KEY,
+    PRIMARY_KEY_POSITION,
+    Field,
+    Schema,
+)
 
 __all__ = ["check_keys", "with_metadata"]
 
@@ -15,21 +22,21 @@ _CLUSTERING = (CLUSTERING_KEY_POSITION,)
 
 
 def with_metadata(node: Field, metadata: Mapping[str, bytes], schema: Schema) -> Field:
-    """A field with other metadata, and the keys it declares.
+    """Return a field with other metadata, and with the keys that the metadata declares.
 
     Parameters
     ----------
     node
         The field.
     metadata
-        All its metadata.
+        Its complete new metadata.
     schema
-        The schema it is in, before any change.
+        The schema that contains it, before any change.
 
     Raises
     ------
     InvalidInputError
-        The metadata changes a key that is set, or sets one to something that is none.
+        The metadata changes a key that is already set, or sets one to an invalid value.
     """
     changed = replace(node, metadata=metadata)
     if _differ(node.metadata, metadata, _PRIMARY):
@@ -76,12 +83,12 @@ def _once_set(kind: str, node: Field) -> InvalidInputError:
 
 
 def check_keys(schema: Schema) -> None:
-    """Refuse a primary key that may be null.
+    """Raise an error if the primary key is nullable.
 
     Raises
     ------
     InvalidInputError
-        Naming the field.
+        A primary key column or one of its ancestors is nullable. The message names the field.
     """
 
     def visit(node: Field, nullable: bool) -> None:

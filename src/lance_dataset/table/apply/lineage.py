@@ -29,11 +29,11 @@ class RowSources:
     Parameters
     ----------
     base
-        The version the rows are in.
+        The version that contains the rows.
     touched
-        Ids of the fragments where they probably are; others are searched when a row is in none of these.
+        Ids of the fragments that probably contain the rows. The others are searched if a row is in none of these.
     files
-        Reads lineage that is in hidden columns; None where that cannot be.
+        Reads lineage stored in hidden columns. None if they cannot be read.
     """
 
     def __init__(self, base: Manifest, touched: Collection[int], files: Completion | None = None) -> None:
@@ -42,19 +42,19 @@ class RowSources:
         self._files = files
 
     def created_at(self, row_ids: _Numbers, default: int) -> _Numbers:
-        """The version that created each row; `default` for rows that are nowhere."""
+        """Return the version that created each row, or `default` for rows that were not found."""
         return self._look_up(row_ids, self._created, "created_at_versions", default)
 
     def last_updated_at(self, row_ids: _Numbers, default: int) -> _Numbers:
-        """The version that last changed each row; `default` for rows that are nowhere."""
+        """Return the version that last changed each row, or `default` for rows that were not found."""
         return self._look_up(row_ids, self._updated, "last_updated_at_versions", default)
 
     def row_ids(self, fragment: Fragment) -> _Numbers:
-        """Row ids of a fragment, in physical order."""
+        """Return the row ids of a fragment, in physical order."""
         return self._id_runs(fragment).to_numpy()
 
     def versions(self, fragment: Fragment, name: str) -> _Numbers:
-        """Versions of the rows of a fragment, in physical order; `name` is that of the sequence."""
+        """Return the versions of the rows of a fragment, in physical order, from the sequence named `name`."""
         return self._version_runs(fragment, name).to_numpy()
 
     def _id_runs(self, fragment: Fragment) -> Runs:
@@ -102,29 +102,29 @@ class RowSources:
 def with_lineage(
     fragment: Fragment, next_row_id: int, version: int, sources: RowSources | None
 ) -> tuple[Fragment, int]:
-    """A new fragment with an id and versions for every row.
+    """Return a new fragment with an id and versions for every row, and the next row id.
 
     Parameters
     ----------
     fragment
-        The fragment; it may carry ids for its first rows, which are those of rows that moved.
+        The fragment. It may carry ids for its first rows, which are those of rows that moved.
     next_row_id
-        First id to give out.
+        First id to assign.
     version
-        The version that brings the fragment, and so is the last that changed its rows.
+        The version that adds the fragment. It counts as the last that changed its rows.
     sources
-        Where the rows with ids come from; None for rows that this version creates, whatever their ids.
+        Finds the origin of the rows with ids. None for rows that this version creates, whatever their ids.
 
     Returns
     -------
     fragment : Fragment
     next_row_id : int
-        First id that is still to be given out.
+        First id that is still unassigned.
 
     Raises
     ------
     InvalidInputError
-        An id that was not given out yet.
+        A row id was not assigned yet.
     """
     rows = fragment.physical_rows
     stamp = RowVersions.constant(rows, version).encode()
@@ -152,23 +152,23 @@ def with_lineage(
 
 
 def with_carried_lineage(fragment: Fragment, next_row_id: int, version: int, sources: RowSources) -> Fragment:
-    """A fragment whose rows stood in others before, with their versions where it does not say them itself.
+    """Return a fragment of existing rows, with their versions where the fragment itself does not state them.
 
     Parameters
     ----------
     fragment
-        The fragment; it has an id for every row.
+        The fragment. It has an id for every row.
     next_row_id
-        First id that was not given out yet.
+        First id that was not assigned yet.
     version
-        What to take for rows that were nowhere before.
+        Version to use for rows that did not exist before.
     sources
-        Where the rows come from.
+        Finds the origin of the rows.
 
     Raises
     ------
     InvalidInputError
-        It lacks row ids, or one was not given out yet.
+        The fragment lacks row ids, or one of them was not assigned yet.
     """
     rows, where = fragment.physical_rows, "rewritten fragment"
     created, updated = fragment.created_at_versions, fragment.last_updated_at_versions
@@ -179,7 +179,7 @@ def with_carried_lineage(fragment: Fragment, next_row_id: int, version: int, sou
         ids = _given_ids(fragment, next_row_id)
         if len(ids) != rows:
             raise InvalidInputError(
-                f"a rewritten fragment has {len(ids)} row ids for {rows} rows; with stable row ids it must have those "
+                f"a rewritten fragment has {len(ids)} row ids for {rows} rows; with stable row ids it needs the ids "
                 "of its rows"
             )
     if created is None:
@@ -190,7 +190,7 @@ def with_carried_lineage(fragment: Fragment, next_row_id: int, version: int, sou
 
 
 def _given_ids(fragment: Fragment, next_row_id: int) -> RowIds:
-    """The row ids that a fragment of an operation brings along."""
+    """Return the row ids that a fragment of an operation carries."""
     if not isinstance(fragment.row_ids, bytes):
         return RowIds(())
     try:
@@ -200,27 +200,27 @@ def _given_ids(fragment: Fragment, next_row_id: int) -> RowIds:
     highest = max((segment.runs().bounds[1] for segment in given.segments if len(segment)), default=-1)
     if highest >= next_row_id:
         raise InvalidInputError(
-            f"a new fragment has the row id {highest}, but only ids below {next_row_id} were given out so "
-            "far; leave row_id_meta out, the commit gives ids to new rows"
+            f"a new fragment has the row id {highest}, but only ids below {next_row_id} were assigned so "
+            "far; leave row_id_meta out, the commit assigns ids to new rows"
         )
     return given
 
 
 def without_lineage(fragment: Fragment) -> Fragment:
-    """A fragment of a table without stable row ids."""
+    """Return a fragment without lineage, for a table without stable row ids."""
     if fragment.row_ids is fragment.created_at_versions is fragment.last_updated_at_versions is None:
         return fragment
     return replace(fragment, row_ids=None, created_at_versions=None, last_updated_at_versions=None)
 
 
 def stamped(fragment: Fragment, version: int) -> Fragment:
-    """A fragment all of whose rows were last changed by a version."""
+    """Return a fragment with `version` as the last change of all its rows."""
     stamp = RowVersions.constant(fragment.physical_rows, version)
     return replace(fragment, last_updated_at_versions=stamp.encode())
 
 
 def stamped_in_part(fragment: Fragment, version: int, offsets: npt.NDArray[np.uint32], sources: RowSources) -> Fragment:
-    """A fragment some of whose rows were last changed by a version.
+    """Return a fragment with `version` as the last change of some of its rows.
 
     Parameters
     ----------
@@ -229,9 +229,9 @@ def stamped_in_part(fragment: Fragment, version: int, offsets: npt.NDArray[np.ui
     version
         The version.
     offsets
-        Physical offsets of the rows it changed.
+        Physical offsets of the rows that it changed.
     sources
-        Reads the versions that changed the others.
+        Reads the versions that changed the other rows.
     """
     versions = np.array(sources.versions(fragment, "last_updated_at_versions"))
     versions[offsets] = version

@@ -1,4 +1,4 @@
-"""New fragments: their ids, and whether their files go with those of the table."""
+"""Ids of new fragments, and checks that their files fit those of the table."""
 
 from __future__ import annotations
 
@@ -16,37 +16,37 @@ from lance_dataset.table.manifest import Manifest
 
 __all__ = ["check_file_versions", "check_ids", "highest_id", "new_fragments"]
 
-#: The largest fragment id: it is the upper half of row addresses.
+#: The largest fragment id. It is the upper half of row addresses.
 _MAX_ID = (1 << 32) - 1
 
 
 def new_fragments(
     base: Manifest, fragments: Sequence[Fragment], sources: RowSources | None = None, *, carried: bool = False
 ) -> tuple[tuple[Fragment, ...], int]:
-    """New fragments with ids and row lineage.
+    """Return new fragments with ids and row lineage, and the next row id.
 
     Parameters
     ----------
     base
         The version they are added to.
     fragments
-        Fragments of an operation; id 0 asks for the next free one.
+        Fragments of an operation. Id 0 requests the next free one.
     sources
-        Where rows that have an id already come from, for the version that created them.
+        Finds the versions that created the rows that already have an id.
     carried
-        Whether the rows come from there as they are, so that the version that last changed them stays too.
+        True if those rows are unchanged, so that they also keep the version that last changed them.
 
     Returns
     -------
     fragments : tuple of Fragment
-        As they will stand in the next version.
+        The fragments as the next version lists them.
     next_row_id : int
         Next unused row id.
 
     Raises
     ------
     InvalidInputError
-        A fragment has no rows, or row ids that cannot be; or no row ids are left.
+        A fragment has no rows or has impossible row ids, or no row ids are left.
     """
     highest = highest_id(base, base)
     next_id = 0 if highest is None else highest + 1
@@ -75,17 +75,17 @@ def _check_row_ids_left(next_row_id: int, fragments: Sequence[Fragment]) -> None
     if next_row_id + rows >= 1 << 64:
         raise InvalidInputError(
             f"{rows} new rows need row ids from {next_row_id} on, and ids end at 2**64: no version before this one can "
-            "have used so many, so the manifest is damaged; restore an earlier version"
+            "have used that many, so the manifest is damaged; restore an earlier version"
         )
 
 
 def _check_new(fragment: Fragment, *, counted: bool) -> None:
-    """Refuse a new fragment that no version can have; `counted` tells whether it has to say how many rows it has."""
+    """Raise an error if a new fragment is invalid in every version. With `counted`, it must state its row count."""
     rows: object = fragment.physical_rows
     if rows == 0 or (rows is None and counted):
-        raise InvalidInputError("a new fragment has no rows, or does not say how many; leave it out")
+        raise InvalidInputError("a new fragment has no rows, or does not state how many; leave it out")
     if rows is not None and not (isinstance(rows, int | np.integer) and 0 < rows <= MAX_ROWS):
-        raise InvalidInputError(f"a new fragment cannot have {rows!r} rows; it is a number up to {MAX_ROWS}")
+        raise InvalidInputError(f"a new fragment cannot have {rows!r} rows; expected a number up to {MAX_ROWS}")
     if not fragment.files:
         raise InvalidInputError("a new fragment has rows, but no data file")
     given: object = fragment.id
@@ -94,35 +94,35 @@ def _check_new(fragment: Fragment, *, counted: bool) -> None:
 
 
 def highest_id(base: Manifest, changed: Manifest) -> int | None:
-    """Highest fragment id that any version up to `changed` used, None if there never was a fragment."""
+    """Return the highest fragment id that any version up to `changed` used, or None if there never was a fragment."""
     marks = [mark for mark in (base.max_fragment_id, changed.max_fragment_id) if mark is not None]
     ids = (base.fragment_list.ids, changed.fragment_list.ids)
     return max([*marks, *(int(each.max()) for each in ids if len(each))], default=None)
 
 
 def check_ids(fragments: FragmentList) -> None:
-    """Refuse fragment ids that the caller gave and that are taken.
+    """Raise an error if fragment ids given by the caller are already used.
 
     Raises
     ------
     InvalidInputError
-        Naming the ids.
+        A fragment id would be used twice. The message names the ids.
     """
     ordered = np.sort(fragments.ids)
     repeated = np.unique(ordered[1:][ordered[1:] == ordered[:-1]]).tolist()
     if repeated:
         raise InvalidInputError(
-            f"the fragment ids {repeated} would be used twice; give new fragments the id 0, the commit numbers them"
+            f"the fragment ids {repeated} would be used twice; give new fragments the id 0, the commit assigns ids"
         )
 
 
 def check_file_versions(storage_version: str, present: FragmentList, added: Iterable[Fragment]) -> None:
-    """Refuse to mix files of 0.1 with later ones.
+    """Raise an error if files of version 0.1 would be mixed with later ones.
 
     Raises
     ------
     InvalidInputError
-        Naming both versions.
+        The versions do not fit together. The message names both.
     """
     new = {file.storage_version for fragment in added for file in fragment.files}
     if not new:

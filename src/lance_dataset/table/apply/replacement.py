@@ -1,4 +1,4 @@
-"""The whole content of a table replaced: by a new one, or by that of an older version."""
+"""Operations that replace the whole content of a table, by new content or by that of an older version."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from lance_dataset.errors import InvalidInputError
-from lance_dataset.schema import Field, Schema
 from lance_dataset.table.apply.numbering import highest_id, new_fragments
 from lance_dataset.table.flags import check_writable
 from lance_dataset.table.fragment import DataFile, Fragment
 from lance_dataset.table.manifest import Manifest
 from lance_dataset.table.operations import Overwrite
+from lance_dataset.types.schema import Field, Schema
 
 __all__ = ["overwrite", "restore"]
 
 
 def overwrite(base: Manifest, operation: Overwrite) -> Manifest:
-    """A new schema and new fragments; settings, base paths and all marks stay."""
+    """Apply an Overwrite: set a new schema and new fragments. Settings, base paths and all high-water marks stay."""
     if base.version and operation.initial_bases:
         raise InvalidInputError("base paths can be given when a dataset is created, not when it is overwritten")
     versions = {file.storage_version for fragment in operation.fragments for file in fragment.files}
@@ -28,7 +28,7 @@ def overwrite(base: Manifest, operation: Overwrite) -> Manifest:
     if max_allocated is not None:
         schema, fragments = _with_fresh_field_ids(schema, fragments, max_allocated + 1)
         max_allocated = max(max_allocated, schema.max_field_id)
-    # Ids are never used again, so those of the caller do not count, as in the reference.
+    # Ids are never used again, so those given by the caller are ignored, as in the reference.
     added, next_row_id = new_fragments(base, [replace(fragment, id=0) for fragment in fragments])
     return replace(
         base,
@@ -63,7 +63,7 @@ def _with_fresh_field_ids(
 
 
 def restore(base: Manifest, old: Manifest) -> Manifest:
-    """An older version again; only marks, which never go back, stay."""
+    """Restore an older version. Only the high-water marks, which never go back, are kept."""
     check_writable(old.writer_flags, old.path)
     if base.uses_stable_row_ids and not old.uses_stable_row_ids:
         raise InvalidInputError(
@@ -71,7 +71,7 @@ def restore(base: Manifest, old: Manifest) -> Manifest:
         )
     if base.max_allocated_field_id is not None and old.max_allocated_field_id is None:
         raise InvalidInputError(
-            f"version {old.version} is from before field ids were made non-reusable, it cannot be restored"
+            f"version {old.version} is older than the change to non-reusable field ids, so it cannot be restored"
         )
     allocated = [mark for mark in (base.max_allocated_field_id, old.max_allocated_field_id) if mark is not None]
     return replace(

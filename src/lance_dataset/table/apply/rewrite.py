@@ -1,4 +1,4 @@
-"""Compaction: fragments replaced by others with the same rows."""
+"""Compaction: replaces fragments by others with the same rows."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["rewrite"]
 
 
 def rewrite(base: Manifest, operation: Rewrite, files: Completion | None) -> Manifest:
-    """New fragments in place of old ones, and indices that cover them instead."""
+    """Apply a Rewrite: replace old fragments by new ones, and make the indices cover the new ones."""
     going = operation.old_ids
     listed = [each.id for group in operation.groups for each in group.old_fragments]
     repeated = sorted({each for each in listed if listed.count(each) > 1}) if len(listed) > len(going) else []
@@ -48,7 +48,7 @@ def rewrite(base: Manifest, operation: Rewrite, files: Completion | None) -> Man
 
 
 def _replacements(operation: Rewrite, added: tuple[Fragment, ...]) -> tuple[tuple[frozenset[int], frozenset[int]], ...]:
-    """Ids of the old and the new fragments of every group."""
+    """Return the ids of the old and of the new fragments of every group."""
     numbered = iter(added)
     pairs = []
     for group in operation.groups:

@@ -1,4 +1,4 @@
-"""Rows that are added, masked, moved or changed in place."""
+"""Operations that add, delete, move or change rows."""
 
 from __future__ import annotations
 
@@ -26,11 +26,12 @@ __all__ = ["append", "delete", "update"]
 
 
 def append(base: Manifest, operation: Append) -> Manifest:
-    """New fragments behind the others."""
+    """Apply an Append: add new fragments after the existing ones."""
     check_file_versions(base.storage_version, base.fragment_list, operation.fragments)
     if base.uses_stable_row_ids and any(fragment.row_ids is not None for fragment in operation.fragments):
         raise InvalidInputError(
-            "an appended fragment has row ids, which other rows may have; leave row_id_meta out, the commit gives ids"
+            "an appended fragment has row ids, which may conflict with other rows; leave row_id_meta out, the "
+            "commit assigns ids"
         )
     added, next_row_id = new_fragments(base, operation.fragments)
     fragments = edited(base.fragments, added=added)
@@ -39,7 +40,7 @@ def append(base: Manifest, operation: Append) -> Manifest:
 
 
 def delete(base: Manifest, operation: Delete) -> Manifest:
-    """Deletion files in place of others; fragments without live rows go."""
+    """Apply a Delete: replace deletion files, and drop fragments without live rows."""
     removed = set(operation.deleted_fragment_ids)
     updated = {}
     for fragment_id, each in _by_id(operation.updated_fragments).items():
@@ -51,7 +52,10 @@ def delete(base: Manifest, operation: Delete) -> Manifest:
 
 
 def _by_id(fragments: Sequence[Fragment]) -> dict[int, Fragment]:
-    """Fragments of an operation by their id; InvalidInputError for one that is there twice, and not the same."""
+    """Return the fragments of an operation by id.
+
+    Raises InvalidInputError if a fragment occurs twice with different content.
+    """
     found: dict[int, Fragment] = {}
     for fragment in fragments:
         if found.setdefault(fragment.id, fragment) != fragment:
@@ -62,7 +66,10 @@ def _by_id(fragments: Sequence[Fragment]) -> dict[int, Fragment]:
 
 
 def _with_deletions(current: Fragment, updated: Fragment) -> Fragment:
-    """The current fragment with the deletion file of the updated one; all else others may have changed since."""
+    """Return the current fragment with the deletion file of the updated one.
+
+    Everything else stays, because other writers may have changed it since.
+    """
     return replace(
         current,
         deletion_file=updated.deletion_file,
@@ -71,7 +78,7 @@ def _with_deletions(current: Fragment, updated: Fragment) -> Fragment:
 
 
 def update(base: Manifest, operation: Update, files: Completion | None) -> Manifest:
-    """Rows that move to new fragments, and columns that get new files in their fragments."""
+    """Apply an Update: move rows to new fragments, and set new files for columns in their fragments."""
     removed = set(operation.removed_fragment_ids)
     given = (*removed, *(fragment.id for fragment in operation.updated_fragments))
     touched = {each for each in given if base.fragment(each) is not None}
@@ -98,7 +105,7 @@ def update(base: Manifest, operation: Update, files: Completion | None) -> Manif
 
 
 def _updated(base: Manifest, operation: Update, sources: RowSources) -> dict[int, Fragment]:
-    """The updated fragments that are still there, with the lineage of their rows."""
+    """Return the updated fragments that still exist, with the lineage of their rows."""
     given = _by_id(operation.updated_fragments)
     offsets = _offsets(operation, given)
     updated = {}
@@ -120,11 +127,11 @@ def _updated(base: Manifest, operation: Update, sources: RowSources) -> dict[int
 
 
 def _offsets(operation: Update, updated: Mapping[int, Fragment]) -> dict[int, npt.NDArray[np.uint32]]:
-    """Rows that a rewrite of columns changed, by fragment id."""
+    """Return the offsets of rows that a rewrite of columns changed, by fragment id."""
     unknown = sorted(set(operation.updated_offsets) - set(updated))
     if unknown:
         raise InvalidInputError(
-            f"the update says which rows of the fragments {unknown} changed, but does not list them as updated"
+            f"the update has changed rows in the fragments {unknown}, but does not list them as updated"
         )
     if operation.mode is not UpdateMode.REWRITE_COLUMNS:
         return {}
@@ -139,7 +146,7 @@ def _offsets(operation: Update, updated: Mapping[int, Fragment]) -> dict[int, np
 
 
 def _has_only_moved_rows(fragment: Fragment) -> bool:
-    """Whether all rows of a fragment of an operation have ids already."""
+    """Return True if all rows of a fragment of an operation already have ids."""
     if not isinstance(fragment.row_ids, bytes):
         return fragment.row_ids is not None
     return (

@@ -1,4 +1,4 @@
-"""Changes that leave all rows alone: settings, metadata, base paths, indices, and marks."""
+"""Operations that change no rows: settings, metadata, base paths, indices, and high-water marks."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from lance_dataset.errors import CommitConflictError, InvalidInputError
-from lance_dataset.schema import Field, Schema
 from lance_dataset.table.apply.keys import check_keys, with_metadata
 from lance_dataset.table.apply.numbering import highest_id
 from lance_dataset.table.indices.changes import with_created
@@ -22,6 +21,7 @@ from lance_dataset.table.operations import (
     UpdateMap,
     UpdateMemWalState,
 )
+from lance_dataset.types.schema import Field, Schema
 
 __all__ = [
     "create_index",
@@ -35,7 +35,7 @@ __all__ = [
 
 
 def create_index(base: Manifest, operation: CreateIndex) -> Manifest:
-    """Indices that come and go."""
+    """Apply a CreateIndex: add and remove indices."""
     known = {node.id for node in base.schema.walk()}
     for index in operation.new_indices:
         unknown = sorted(set(index.fields) - known)
@@ -47,7 +47,7 @@ def create_index(base: Manifest, operation: CreateIndex) -> Manifest:
 
 
 def reserve_fragments(base: Manifest, operation: ReserveFragments) -> Manifest:
-    """Fragment ids set aside; they are the last below the new mark."""
+    """Reserve fragment ids: the last ones below the new high-water mark."""
     highest = (highest_id(base, base) or 0) + operation.num_fragments
     if highest >= 1 << 32:
         raise InvalidInputError(f"{operation.num_fragments} more fragment ids would exceed 32 bits")
@@ -58,7 +58,7 @@ def reserve_fragments(base: Manifest, operation: ReserveFragments) -> Manifest:
 
 
 def update_config(base: Manifest, operation: UpdateConfig) -> Manifest:
-    """Settings, metadata of the table, of its schema and of its fields."""
+    """Apply an UpdateConfig: change settings, and the metadata of the table, its schema and its fields."""
     schema = base.schema
     if operation.field_metadata:
         schema = _with_field_metadata(base, operation.field_metadata)
@@ -74,7 +74,7 @@ def update_config(base: Manifest, operation: UpdateConfig) -> Manifest:
 
 
 def _updated(current: Mapping[str, str], change: UpdateMap) -> dict[str, str]:
-    """A map after a change; a key without a value is removed."""
+    """Return a map after a change. A key with the value None is removed."""
     found = {} if change.replace else dict(current)
     for key, value in change.updates.items():
         if value is None:
@@ -85,7 +85,7 @@ def _updated(current: Mapping[str, str], change: UpdateMap) -> dict[str, str]:
 
 
 def _updated_bytes(current: Mapping[str, bytes], change: UpdateMap) -> dict[str, bytes]:
-    # Values that are no text cannot be set like this, but they stay.
+    # Values that are not text cannot be set this way, but existing ones are kept.
     given = {key: value for key, value in change.updates.items() if value is not None}
     kept = {} if change.replace else {key: value for key, value in current.items() if key not in change.updates}
     return {**kept, **{key: value.encode() for key, value in given.items()}}
@@ -112,24 +112,24 @@ def _with_field_metadata(base: Manifest, changes: Mapping[int, UpdateMap]) -> Sc
 
 
 def update_bases(base: Manifest, operation: UpdateBases) -> Manifest:
-    """More base paths."""
+    """Apply an UpdateBases: add base paths."""
     return replace(base, base_paths=numbered_bases(base.base_paths, operation.new_bases))
 
 
 def numbered_bases(present: Sequence[BasePath], new: Sequence[BasePath]) -> tuple[BasePath, ...]:
-    """Base paths with an id for those that have none (0): the smallest that is not in use.
+    """Return base paths with ids. Those without one (0) get the smallest unused id.
 
     Parameters
     ----------
     present
-        Those that the table has.
+        Base paths of the table.
     new
-        Those to add.
+        Base paths to add.
 
     Raises
     ------
     InvalidInputError
-        Two have the same id, path or name.
+        Two base paths have the same id, path or name.
     """
     taken = {base.id for base in (*present, *new)}
     unused = (number for number in itertools.count(1) if number not in taken)
@@ -146,23 +146,23 @@ def numbered_bases(present: Sequence[BasePath], new: Sequence[BasePath]) -> tupl
     return tuple(numbered)
 
 
-# -- the log of a table ----------------------------------------------------------------------------------------------
+# -- MemWAL of a table -----------------------------------------------------------------------------------------------
 
 
 def update_mem_wal_state(base: Manifest, operation: UpdateMemWalState) -> Manifest:
-    """Generations of the log that were taken over."""
+    """Apply an UpdateMemWalState: record the compacted generations of the log."""
     return with_compacted(base, operation.compacted_sstables)
 
 
 def with_compacted(base: Manifest, compacted: Sequence[CompactedSsTable]) -> Manifest:
-    """The manifest after generations of the log were taken over.
+    """Return the manifest with compacted generations of the log recorded.
 
     Raises
     ------
     CommitConflictError
-        Somebody took over the same generation, or a later one.
+        Another writer compacted the same generation, or a later one.
     InvalidInputError
-        The table has no log.
+        The table has no MemWAL.
     """
     if not compacted:
         return base

@@ -1,1 +1,1 @@
-"""Removing old versions, and files that nobody refers to."""
+"""Cleanup: removal of old versions and unreferenced files."""

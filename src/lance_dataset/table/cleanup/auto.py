@@ -1,4 +1,4 @@
-"""Cleanup that a table asks for in its config, after every so many commits."""
+"""Automatic cleanup after every n-th commit, as configured in the table's config."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from lance_dataset.errors import InvalidInputError
 from lance_dataset.io.base import ObjectStore
-from lance_dataset.io.truth import strict_truth
+from lance_dataset.io.option_values import strict_bool
 from lance_dataset.table.cleanup.durations import parse_duration
 from lance_dataset.table.cleanup.plan import CleanupPolicy
 from lance_dataset.table.cleanup.removal import Removed, cleanup
@@ -33,9 +33,9 @@ _Value = TypeVar("_Value")
 
 
 def auto_cleanup(store: ObjectStore, root: str, manifest: Manifest) -> None:
-    """Clean up if the config of a version that was committed just now says so.
+    """Clean up if the config of a newly committed version requests it.
 
-    The commit has succeeded already: whatever goes wrong is logged, nothing is raised.
+    The commit has already succeeded, so errors are only logged.
 
     Parameters
     ----------
@@ -59,9 +59,9 @@ def auto_cleanup(store: ObjectStore, root: str, manifest: Manifest) -> None:
 
 
 def auto_cleanup_policy(manifest: Manifest) -> CleanupPolicy | None:
-    """What the config wants to be cleaned up after the commit of a version, None for nothing.
+    """Return the cleanup policy that the config sets after the commit of a version, None for no cleanup.
 
-    The version before the new one always stays: somebody, the writer itself perhaps, was just at work with it.
+    The version before the new one always stays, because someone, perhaps the writer itself, was just using it.
 
     Parameters
     ----------
@@ -71,14 +71,14 @@ def auto_cleanup_policy(manifest: Manifest) -> CleanupPolicy | None:
     Raises
     ------
     InvalidInputError
-        A setting has a value it cannot have.
+        A setting has an invalid value.
     """
     config = manifest.config
     interval = _setting(config, INTERVAL, _number)
     if interval is None or is_detached(manifest.version) or (interval and manifest.version % interval):
         return None
     age = _setting(config, OLDER_THAN, parse_duration)
-    # The reference knows this setting and refuses other values, but no branch is cleaned up because of it.
+    # The reference validates this setting, but it does not make the cleanup include any branch.
     _setting(config, _REFERENCED_BRANCH, _flag)
     return CleanupPolicy(
         before_nanos=None if age is None else time.time_ns() - age,
@@ -101,12 +101,12 @@ def _setting(config: Mapping[str, str], key: str, convert: Callable[[str], _Valu
 
 def _number(text: str) -> int:
     if not re.fullmatch(r"\+?[0-9]{1,20}", text) or int(text) > _MAX_NUMBER:
-        raise InvalidInputError("a whole number from 0 to 2**64 - 1 is needed")
+        raise InvalidInputError("must be a whole number from 0 to 2**64 - 1")
     return int(text)
 
 
 def _flag(text: str) -> bool:
-    truth = strict_truth(text)
+    truth = strict_bool(text)
     if truth is None:
-        raise InvalidInputError("'true' or 'false' is needed")
+        raise InvalidInputError("must be 'true' or 'false'")
     return truth

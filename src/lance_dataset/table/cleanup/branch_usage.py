@@ -1,4 +1,4 @@
-"""What branches use of the table or branch that they began from."""
+"""Files that branches use of the table or branch they began from."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ __all__ = ["BranchUsage", "ReferencedBranch"]
 
 @dataclass(frozen=True)
 class ReferencedBranch:
-    """A branch that began, perhaps by way of other branches, from the table at hand.
+    """A branch that began, perhaps through other branches, from the current table.
 
     Attributes
     ----------
     name
         Its name.
     referenced_version
-        Version of the table at hand that it began from.
+        Version of the current table that it began from.
     """
 
     name: str
@@ -31,14 +31,14 @@ class ReferencedBranch:
 
 
 class BranchUsage:
-    """The files of a table or branch that other branches need.
+    """Files of a table or branch that other branches need.
 
     Parameters
     ----------
     store, root
         The main table.
     here
-        The branch whose files are asked for, None for the main one.
+        The branch that owns the files, None for the main one.
     """
 
     def __init__(self, store: ObjectStore, root: str, here: str | None) -> None:
@@ -52,17 +52,17 @@ class BranchUsage:
         self.referenced: list[ReferencedBranch] = []
 
     def refresh(self) -> list[ReferencedBranch]:
-        """Look at the branches that were made since the last time.
+        """Read the branches that were made since the last call.
 
         Returns
         -------
         list of ReferencedBranch
-            Those of them that began from the branch at hand.
+            Those of them that began from the current branch.
 
         Raises
         ------
         CorruptFileError, UnsupportedError
-            A branch cannot be read, so what it needs is not known.
+            A branch cannot be read, so its files are not known.
         """
         branches = list_branches(self._store, self._root)
         ids = {name: _identity(branch) for name, branch in branches.items() if name != self._here}
@@ -86,24 +86,24 @@ class BranchUsage:
         return found
 
     def owns(self, path: str) -> bool:
-        """Whether a file lies in a folder of another branch, as those of ``a/data`` do among the data of ``a``."""
+        """Return True if a file is in a folder of another branch, as those of ``a/data`` are inside ``a``'s data."""
         mine = branch_root(self._root, self._here) if self._here else self._root
         roots = (branch_root(self._root, name) for name in self._seen)
         inner = (f"{root}/" for root in roots if root.startswith(f"{mine}/"))
         return any(path.startswith(root) and path[len(root) :].partition("/")[0] in TABLE_FOLDERS for root in inner)
 
     def add_to(self, used: FileUsage) -> None:
-        """Note all that branches need."""
+        """Add the files that all branches need."""
         for files in self._files:
             used.add_foreign(files)
 
     def holds(self, version: int, files: VersionFiles) -> bool:
-        """Whether a branch began from a version and still needs a file of it."""
+        """Return True if a branch began from a version and still needs a file of it."""
         usage = self._by_version.get(version)
         return usage is not None and usage.uses_any(files)
 
     def _origin(self, branches: dict[str, Branch], name: str) -> int | None:
-        """Version of the branch at hand that another one comes from, None if it does not."""
+        """Return the version of the current branch that another one comes from, None if it does not come from it."""
         passed: set[str] = set()
         while name in branches and name not in passed:
             passed.add(name)
@@ -122,5 +122,5 @@ class BranchUsage:
 
 
 def _identity(branch: Branch) -> Hashable:
-    """What tells a branch from an earlier one of its name."""
+    """Return the values that distinguish a branch from an earlier one with the same name."""
     return branch.parent_branch, branch.parent_version, branch.created_at, branch.identifier

@@ -1,4 +1,4 @@
-"""Durations as text: ``14d``, ``1h 30m``, ``1year 2months``."""
+"""Durations as text, such as ``14d``, ``1h 30m`` or ``1year 2months``."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _SECOND = 1_000_000_000
 _MINUTE = 60 * _SECOND
 _HOUR = 60 * _MINUTE
 _DAY = 24 * _HOUR
-#: The mean month and year of the Julian calendar, rounded as in the texts other programs write.
+#: Mean month and year of the Julian calendar, rounded as in the texts of other programs.
 _MONTH = 2_630_016 * _SECOND
 _YEAR = 31_557_600 * _SECOND
 
@@ -31,7 +31,7 @@ _NAMES: dict[int, tuple[str, ...]] = {
 }
 _UNITS = {name: nanos for nanos, names in _NAMES.items() for name in names}
 _PART = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([^\W\d_]*)\s*")
-#: Parts of a written duration; the long names take an s in the plural.
+#: Parts of a formatted duration. The long names have a plural with s.
 _WRITTEN = (
     (_YEAR, "year", True),
     (_MONTH, "month", True),
@@ -44,13 +44,13 @@ _MAX_SECONDS = 1 << 64
 
 
 def parse_duration(text: str) -> int:
-    """Length of time that a text means.
+    """Return the duration that a text describes.
 
     Parameters
     ----------
     text
-        Numbers with units, such as ``14d``, ``1h 30m`` or ``1.5s``; they are summed up. Units go from ``ns`` to
-        ``years`` (``M`` is a month, ``m`` a minute). A single ``0`` needs none.
+        Numbers with units, such as ``14d``, ``1h 30m`` or ``1.5s``, which are added up. Units range from ``ns`` to
+        ``years`` (``M`` is a month, ``m`` a minute). A single ``0`` needs no unit.
 
     Returns
     -------
@@ -60,7 +60,7 @@ def parse_duration(text: str) -> int:
     Raises
     ------
     InvalidInputError
-        The text means no length of time, or more than 2**64 seconds.
+        The text is not a duration, or it is longer than 2**64 seconds.
     """
     if text.strip() == "0":
         return 0
@@ -72,7 +72,7 @@ def parse_duration(text: str) -> int:
         number, unit = part.groups()
         if unit not in _UNITS:
             known = ", ".join(names[0] for names in _NAMES.values())
-            what = f"{unit!r} is no unit of time" if unit else f"the number {number} needs a unit"
+            what = f"{unit!r} is not a unit of time" if unit else f"the number {number} needs a unit"
             raise InvalidInputError(f"duration {text!r}: {what}; the units are {known} and longer names of them")
         total += Fraction(number) * _UNITS[unit]
         position = part.end()
@@ -84,7 +84,7 @@ def parse_duration(text: str) -> int:
 
 
 def format_duration(seconds: int) -> str:
-    """Text of a length of time, largest unit first.
+    """Format a duration, largest unit first.
 
     Parameters
     ----------
@@ -94,7 +94,7 @@ def format_duration(seconds: int) -> str:
     Returns
     -------
     str
-        Such as ``14days`` or ``1h 30m``; ``0s`` for none.
+        Such as ``14days`` or ``1h 30m``. Zero is ``0s``.
     """
     parts, rest = [], seconds * _SECOND
     for unit, name, has_plural in _WRITTEN:

@@ -1,11 +1,9 @@
-"""Which files versions of a table refer to."""
+"""Files that the versions of a table refer to."""
 
 from __future__ import annotations
 
 import enum
-from collections import deque
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import compress
 
@@ -17,8 +15,8 @@ from lance_dataset.io.base import ObjectStore
 from lance_dataset.table.flags import check_writable
 from lance_dataset.table.fragment import DataFile, Fragment
 from lance_dataset.table.fragment_list import FragmentList
+from lance_dataset.table.index_metadata import uuid_from_proto
 from lance_dataset.table.indices.coverage import parse_indices
-from lance_dataset.table.indices.metadata import uuid_from_proto
 from lance_dataset.table.manifest import Manifest, read_manifest
 from lance_dataset.table.messages import parse_message
 from lance_dataset.table.naming import VERSIONS_FOLDER, ManifestName, Naming, named_path, parse_manifest_name
@@ -30,6 +28,8 @@ from lance_dataset.table.paths import (
     deletion_name,
 )
 from lance_dataset.table.versions import read_named
+from lance_dataset.threads.pools import storage_pool
+from lance_dataset.threads.streams import stream
 
 __all__ = [
     "FileKind",
@@ -41,6 +41,7 @@ __all__ = [
     "version_files",
 ]
 
+#: Manifests that are read at the same time, or held in memory, as each may be large.
 _READERS = 16
 
 _BLOB_SUFFIX = ".blob"
@@ -48,7 +49,7 @@ _FILE_SUFFIX = ".lance"
 
 
 class FileKind(enum.Enum):
-    """What a file of a table is for; the values are the names users see."""
+    """Purpose of a file of a table. The values are the names that users see."""
 
     MANIFEST = "manifest"
     DATA = "data"
@@ -60,16 +61,16 @@ class FileKind(enum.Enum):
 
 @dataclass(frozen=True)
 class VersionFiles:
-    """What a version refers to, its own manifest left out.
+    """Files that a version refers to, except its own manifest.
 
     Attributes
     ----------
     data
-        Data files of the table itself, as manifests name them: below ``data``, in UTF-8. There may be very many.
+        Data files of the table itself, as named in manifests: paths below ``data``, in UTF-8. There may be very many.
     own
-        Its other files by path below the root, such as ``_deletions/x.bin``; of an index its folder.
+        Its other files by path below the root, such as ``_deletions/x.bin``. For an index, its folder.
     in_bases
-        (base path id, path below it) of files in base paths, data files among them.
+        (base path id, path below it) of files in base paths, including data files.
     """
 
     data: frozenset[bytes]
@@ -78,7 +79,7 @@ class VersionFiles:
 
 
 def version_files(manifest: Manifest) -> VersionFiles:
-    """Data files, deletion files, folders of indices and the transaction file of a version.
+    """Return the data files, deletion files, index folders and transaction file of a version.
 
     Raises
     ------
@@ -104,21 +105,21 @@ def version_files(manifest: Manifest) -> VersionFiles:
 
 
 def data_path(path: bytes, where: str) -> str:
-    """Path of a data file below its folder.
+    """Return the path of a data file below its folder.
 
     Raises
     ------
     CorruptFileError
-        It is no text.
+        The path is not UTF-8.
     """
     try:
         return path.decode()
     except UnicodeDecodeError as error:
-        raise CorruptFileError(f"{where}: the path {path!r} of a data file is no UTF-8 text") from error
+        raise CorruptFileError(f"{where}: the path {path!r} of a data file is not UTF-8 text") from error
 
 
 def _other_files(manifest: Manifest, fragments: FragmentList) -> Iterator[tuple[int | None, str]]:
-    """All but the data files of fragments: base path id, and path below it."""
+    """Yield all files except the data files of fragments, each as base path id and path below it."""
     numbers = fragments.columns
     for position in np.flatnonzero(numbers.has_deletions | numbers.has_overlays):
         yield from _rare_files(fragments[int(position)], manifest.path)
@@ -130,7 +131,7 @@ def _other_files(manifest: Manifest, fragments: FragmentList) -> Iterator[tuple[
 
 
 def _rare_files(fragment: Fragment, where: str) -> Iterator[tuple[int | None, str]]:
-    """Deletion file and overlay files of a fragment."""
+    """Yield the deletion file and overlay files of a fragment."""
     deletion = fragment.deletion_file
     if deletion is not None:
         yield deletion.base_id, f"{DELETIONS_FOLDER}/{deletion_name(fragment.id, deletion)}"
@@ -141,10 +142,10 @@ def _rare_files(fragment: Fragment, where: str) -> Iterator[tuple[int | None, st
 
 
 class FileUsage:
-    """What a number of versions use of the files that lie in one table.
+    """Files of one table that a set of versions uses.
 
-    Their own files are found by path, those they find in base paths by name: a base path may be this very table in
-    whatever spelling, and names are unique anyway.
+    Own files of the versions are matched by path, and files in base paths by name. A base path may be this table under
+    another spelling, and names are unique anyway.
     """
 
     def __init__(self) -> None:
@@ -153,23 +154,23 @@ class FileUsage:
         self._names: set[str] = set()
 
     def add(self, files: VersionFiles) -> None:
-        """Take in what a version of this table uses."""
+        """Add the files of a version of this table."""
         self._data |= files.data
         self._paths |= files.own
         self.add_foreign(files)
 
     def add_foreign(self, files: VersionFiles) -> None:
-        """Take in what a version of another table, a branch of this one, may use of this one."""
+        """Add the files that a version of another table, such as a branch, may use of this one."""
         self._names.update(_name(path) for _, path in files.in_bases)
 
     def uses(self, path: str) -> bool:
-        """Whether a version refers to a file.
+        """Return True if a version refers to a file.
 
         Parameters
         ----------
         path
-            Below the root of the table. A file of an index belongs to the folder of the index, a blob file to the data
-            file whose name its folder has.
+            Path below the root of the table. A file of an index belongs to the folder of the index. A blob file belongs
+            to the data file with the name of its folder.
         """
         return any(self._refers_to(key) or _name(key) in self._names for key in _keys(path))
 
@@ -179,7 +180,7 @@ class FileUsage:
         return path in self._paths
 
     def uses_any(self, files: VersionFiles) -> bool:
-        """Whether one of the versions, of branches, finds a file of a version of this table in its base paths."""
+        """Return True if a version of a branch has a file of this table's version in its base paths."""
         if not self._names:
             return False
         data = (path.decode(errors="replace") for path in files.data)
@@ -191,7 +192,7 @@ def _name(path: str) -> str:
 
 
 def _keys(path: str) -> tuple[str, ...]:
-    """Paths by which a manifest may refer to a file."""
+    """Return the paths by which a manifest may refer to a file."""
     folder, _, rest = path.partition("/")
     if folder == INDICES_FOLDER:
         return (f"{folder}/{rest.partition('/')[0]}",)
@@ -201,18 +202,18 @@ def _keys(path: str) -> tuple[str, ...]:
 
 
 def detached_versions(store: ObjectStore, root: str) -> list[ManifestName]:
-    """Detached versions; they have no place in the history, so they are never old."""
+    """Return the detached versions. They are not part of the history, so they never count as old."""
     names = map(parse_manifest_name, store.list_names(f"{root}/{VERSIONS_FOLDER}"))
     return [name for name in names if name is not None and name.naming is Naming.DETACHED]
 
 
 def read_usage(store: ObjectStore, root: str, names: Sequence[ManifestName]) -> Iterator[tuple[Manifest, VersionFiles]]:
-    """Versions and what they refer to; those that are gone by now are left out.
+    """Yield versions and the files they refer to. Versions removed in the meantime are left out.
 
     Raises
     ------
     CorruptFileError, UnsupportedError
-        A version cannot be read, or has features this release does not know the files of.
+        A version cannot be read, or has features with files unknown to this release.
     """
 
     def read(name: ManifestName) -> tuple[Manifest, VersionFiles] | None:
@@ -222,24 +223,11 @@ def read_usage(store: ObjectStore, root: str, names: Sequence[ManifestName]) -> 
             manifest = read_manifest(store, path) if detached else read_named(store, root, name)
             check_writable(manifest.writer_flags, path)
             return manifest, version_files(manifest)
-        except MissingFileError:  # by another cleanup
+        except MissingFileError:  # removed by another cleanup
             return None
         except LanceError as error:
-            problem = (
-                f"it is not known which files version {name.version} needs, so none can be told to be unused: {error}"
-            )
+            problem = f"the files that version {name.version} needs are not known, so no file can be removed: {error}"
             kind = UnsupportedError if isinstance(error, UnsupportedError) else CorruptFileError
             raise kind(problem) from error
 
-    if len(names) <= 1:
-        yield from filter(None, map(read, names))
-        return
-    with ThreadPoolExecutor(min(_READERS, len(names))) as pool:
-        # No more than so many are held in memory, as each may be large.
-        waiting = deque(pool.submit(read, name) for name in names[:_READERS])
-        for name in (*names[_READERS:], *(None for _ in range(len(waiting)))):
-            found = waiting.popleft().result()
-            if name is not None:
-                waiting.append(pool.submit(read, name))
-            if found is not None:
-                yield found
+    yield from filter(None, stream(read, names, ahead=_READERS - 1, pool=storage_pool, join=True))

@@ -1,4 +1,4 @@
-"""What a cleanup would remove, and why the rest stays."""
+"""Plan of a cleanup: the versions and files to remove, and those to keep."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 from lance_dataset.errors import InvalidInputError
 from lance_dataset.io.base import ObjectInfo, ObjectStore
+from lance_dataset.io.guarded import external_manifests_of, plain_store
 from lance_dataset.io.local import LocalStore
 from lance_dataset.table.cleanup.branch_usage import BranchUsage
 from lance_dataset.table.cleanup.file_usage import FileKind, FileUsage, VersionFiles, detached_versions, read_usage
@@ -21,13 +22,13 @@ from lance_dataset.table.versions import list_manifests, list_versions
 
 __all__ = ["Candidate", "CleanupPlan", "CleanupPolicy", "OldVersion", "plan_cleanup", "tagged_versions"]
 
-#: Files that no version refers to may belong to a commit that is under way, until they are this old.
+#: Files that no version refers to may belong to a commit in progress until they are this old.
 UNVERIFIED_SECONDS = 7 * 24 * 3600
 _REUSE_MAPS_FOLDER = "_fri"
 _TEMPORARY = ".tmp"
 _NANOS = 1_000_000_000
 
-#: Suffixes of the files that may be removed from a folder; None for all.
+#: Suffixes of the files that may be removed from a folder. None for all.
 _SUFFIXES: Mapping[str, tuple[FileKind, tuple[str, ...] | None]] = {
     DATA_FOLDER: (FileKind.DATA, (".lance", ".blob")),
     DELETIONS_FOLDER: (FileKind.DELETION, (".arrow", ".bin")),
@@ -35,32 +36,32 @@ _SUFFIXES: Mapping[str, tuple[FileKind, tuple[str, ...] | None]] = {
     INDICES_FOLDER: (FileKind.INDEX, None),
     _REUSE_MAPS_FOLDER: (FileKind.INDEX, (".lance",)),
 }
-#: Without a version that refers to them these are left alone unless they are older than every version that stays.
+#: If no version refers to them, these are kept unless they are older than every version that stays.
 _BRIEF = frozenset({FileKind.TRANSACTION, FileKind.DELETION, FileKind.TEMPORARY_MANIFEST})
 
 
 @dataclass(frozen=True)
 class CleanupPolicy:
-    """Which versions are old, and how they are removed. A version is old if all conditions that are given hold.
+    """Conditions for old versions, and options of their removal. A version is old if all given conditions hold.
 
     Attributes
     ----------
     before_nanos
-        It was committed before this time, nanoseconds since the epoch.
+        Old versions were committed before this time, in nanoseconds since the epoch.
     before_version
-        Its number is smaller.
+        Old versions have a smaller number than this.
     retain_versions
-        It is none of so many newest versions.
+        Number of newest versions that are not old.
     versions
-        It is one of these.
+        Numbers of the versions that may be old.
     delete_unverified
-        Whether young files that no version refers to go as well.
+        True to also remove young files that no version refers to.
     error_if_tagged
-        Whether an old version with a tag is an error; such versions are kept in any case.
+        True to raise an error if an old version has a tag. Such versions are kept in any case.
     delete_rate_limit
-        Most removals per second, None for no limit.
+        Maximum number of removals per second, None for no limit.
     delete_concurrency
-        Removals at the same time, None for the default.
+        Number of concurrent removals, None for the default.
     """
 
     before_nanos: int | None = None
@@ -92,13 +93,13 @@ class Candidate:
     Attributes
     ----------
     kind
-        What it is for.
+        Its purpose.
     path
         Full path in the store.
     size
-        In bytes.
+        Size in bytes.
     unverified
-        Whether no version refers to it, rather than only old ones.
+        True if no version refers to it, False if only old ones do.
     """
 
     kind: FileKind
@@ -116,7 +117,7 @@ class OldVersion:
     version
         Its number.
     manifests
-        Its manifest, under both names while a migration of names is under way.
+        Its manifest. Listed under both names during a migration of names.
     """
 
     version: int
@@ -125,20 +126,20 @@ class OldVersion:
 
 @dataclass
 class CleanupPlan:
-    """What is to go.
+    """Versions and files that a cleanup removes.
 
     Attributes
     ----------
     read_version
-        The version that the cleanup starts from; it and later ones stay.
+        The version that the cleanup starts from. It stays, and so do later ones.
     old
-        Versions, oldest first.
+        Old versions, oldest first.
     branches
-        Branches that began from this table, and what they use of it.
+        Branches that began from this table, and the files of it that they use.
     files
-        Files that may go where no version that is kept uses them.
+        Files to remove unless a kept version uses them.
     used
-        What is used by versions that stay, and by branches.
+        Files used by kept versions and by branches.
     kept
         Numbers of the versions that stay.
     """
@@ -151,14 +152,14 @@ class CleanupPlan:
     kept: frozenset[int]
 
     def removable(self, root: str) -> list[Candidate]:
-        """Files that no version which is kept uses."""
+        """Return the files that no kept version uses."""
         return [file for file in self.files if not self.used.uses(file.path[len(root) + 1 :])]
 
 
 def plan_cleanup(store: ObjectStore, root: str, manifest: Manifest, policy: CleanupPolicy) -> CleanupPlan:
-    """Look at everything and decide; nothing is changed.
+    """Plan a cleanup without changing anything.
 
-    Files are listed before manifests are read: what is committed meanwhile is seen to be in use.
+    Files are listed before manifests are read, so that files committed meanwhile are seen to be in use.
 
     Parameters
     ----------
@@ -167,14 +168,14 @@ def plan_cleanup(store: ObjectStore, root: str, manifest: Manifest, policy: Clea
     manifest
         The version to start from.
     policy
-        What is old.
+        Conditions for old versions.
 
     Raises
     ------
     CorruptFileError, UnsupportedError
-        A manifest, a tag or a branch cannot be read, so what it needs is not known.
+        A manifest, a tag or a branch cannot be read, so its files are not known.
     InvalidInputError
-        An old version has a tag, and that is an error; or a branch was opened by way of a link.
+        An old version has a tag, and that is an error. Or a branch was opened through a link.
     """
     _check_spelling(store, root, manifest)
     listed = list(_scan(store, root))
@@ -222,8 +223,12 @@ def plan_cleanup(store: ObjectStore, root: str, manifest: Manifest, policy: Clea
 
 
 def _check_spelling(store: ObjectStore, root: str, manifest: Manifest) -> None:
-    """Refuse a branch that does not look like one, as its tags and the branches made of it would not be found."""
-    if manifest.branch is None or branch_of(manifest, root) is not None or not isinstance(store, LocalStore):
+    """Raise an error if a branch was opened through a link: its tags and child branches would not be found."""
+    if (
+        manifest.branch is None
+        or branch_of(manifest, root) is not None
+        or not isinstance(plain_store(store), LocalStore)
+    ):
         return
     real = os.path.realpath(root)
     if branch_of(manifest, real) is not None:
@@ -231,11 +236,11 @@ def _check_spelling(store: ObjectStore, root: str, manifest: Manifest) -> None:
 
 
 class _Rule:
-    """Whether a version is old."""
+    """Predicate that is true for old versions."""
 
     def __init__(self, policy: CleanupPolicy, manifest: Manifest, versions: Sequence[int]) -> None:
         self._policy = policy
-        # Of a detached version the number does not say what came after it.
+        # The number of a detached version does not tell which versions are later.
         self._before = min(manifest.version, versions[-1] if versions else 0)
         if policy.before_version is not None:
             self._before = min(self._before, policy.before_version)
@@ -253,7 +258,7 @@ class _Rule:
 
 
 def tagged_versions(store: ObjectStore, root: str, manifest: Manifest) -> dict[int, list[str]]:
-    """Tags of the versions of a table or branch."""
+    """Return the tags of a table or branch by version."""
     here = branch_of(manifest, root)
     found: dict[int, list[str]] = {}
     for name, tag in list_tags(store, main_root(manifest, root)).items():
@@ -263,7 +268,7 @@ def tagged_versions(store: ObjectStore, root: str, manifest: Manifest) -> dict[i
 
 
 def _without_transaction(manifest: Manifest, files: VersionFiles) -> VersionFiles:
-    """What a version needs that is kept for a branch: its transaction only where the manifest lacks it."""
+    """Return the files of a version kept for a branch. It needs its transaction file only if the manifest lacks it."""
     if manifest.inline_transaction is None:
         return files
     transaction = f"{TRANSACTIONS_FOLDER}/{manifest.transaction_file}"
@@ -283,7 +288,7 @@ def _old_versions(store: ObjectStore, root: str, versions: Sequence[int]) -> lis
 
 
 def _scan(store: ObjectStore, root: str) -> Iterator[tuple[FileKind, ObjectInfo]]:
-    """Files that a cleanup may remove if they are not in use; manifests are not among them."""
+    """Yield the files that a cleanup may remove if they are not in use, except manifests."""
     for folder, (kind, suffixes) in _SUFFIXES.items():
         for info in _own_files(list(store.list_tree(f"{root}/{folder}")), len(root)):
             if suffixes is None or info.name.endswith(suffixes):
@@ -297,7 +302,7 @@ def _scan(store: ObjectStore, root: str) -> Iterator[tuple[FileKind, ObjectInfo]
 
 
 def _own_files(infos: Sequence[ObjectInfo], start: int) -> Iterator[ObjectInfo]:
-    """Files that are none of another table, which somebody put into a folder of this one."""
+    """Yield the files that do not belong to another table inside a folder of this one."""
     versions = f"/{VERSIONS_FOLDER}/"
     inner = {info.path[:at] for info in infos if (at := info.path.find(versions, start)) >= 0}
     folders = tuple(f"{table}/{folder}/" for table in inner for folder in (*TABLE_FOLDERS, TREE_FOLDER, "_refs"))
@@ -305,12 +310,13 @@ def _own_files(infos: Sequence[ObjectInfo], start: int) -> Iterator[ObjectInfo]:
 
 
 def _dead_staging(store: ObjectStore, root: str, newest: int) -> Iterator[Candidate]:
-    """Manifests of writers that died before the external manifest store knew of them, or after it took another's.
+    """Yield leftover staged manifests of writers that died.
 
-    Who has not opened the dataset with that store cannot tell which are needed. One that would be the next version
-    stays, in case the wrong store was given.
+    The writer died either before the external manifest store had an entry for its manifest, or after the store accepted
+    another writer's. Such manifests can be recognized only if the dataset was opened with that store. A manifest that
+    would be the next version stays, in case the wrong store was given.
     """
-    manifests = store.external_manifests
+    manifests = external_manifests_of(store)
     if manifests is None:
         return
     young = time.time() - UNVERIFIED_SECONDS
@@ -319,7 +325,7 @@ def _dead_staging(store: ObjectStore, root: str, newest: int) -> Iterator[Candid
         name = parse_manifest_name(final) if final and final != info.name else None
         if name is None or name.version > newest or info.modified >= young:
             continue
-        entry = manifests.get(manifests.key(store, root), name.version)
+        entry = manifests.get(manifests.key(store.uri(root), root), name.version)
         if entry is None or entry.path != f"{VERSIONS_FOLDER}/{info.name}":
             yield Candidate(FileKind.TEMPORARY_MANIFEST, info.path, info.size, unverified=True)
 

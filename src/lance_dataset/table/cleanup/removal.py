@@ -1,9 +1,9 @@
-"""Removing versions that nobody needs any more, and their files.
+"""Removal of versions that are no longer needed, and of their files.
 
-Order is what keeps this safe. Manifests go first, and for good, before any file does: a version that is listed is
-complete at every moment, and an interrupted run leaves nothing but files that the next one removes. Tags, branches and
-versions that appear meanwhile are looked for before and after manifests go; a version that got a tag or a branch in
-between is put back.
+The order keeps this safe. Manifests are removed durably before any other file. Therefore every listed version is
+complete at every moment, and an interrupted run leaves only files that the next run removes. New tags, branches and
+versions are looked for before and after manifests are removed. A version that got a tag or a branch in between is
+restored.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import logging
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import compress
@@ -28,36 +27,38 @@ from lance_dataset.table.cleanup.plan import (
     plan_cleanup,
     tagged_versions,
 )
-from lance_dataset.table.commit.protocol import commit_protocol
 from lance_dataset.table.manifest import Manifest
 from lance_dataset.table.naming import VERSIONS_FOLDER
+from lance_dataset.table.paths import INDICES_FOLDER
+from lance_dataset.table.protocol import commit_protocol
 from lance_dataset.table.versions import list_versions
+from lance_dataset.threads.waiting import map_waiting
 
 __all__ = ["CleanupPolicy", "Removed", "cleanup", "planned_removal"]
 
 _log = logging.getLogger(__name__)
 _CONCURRENCY = 16
-#: More threads than this only get into each other's way.
+#: More threads than this only slow each other down.
 _MAX_CONCURRENCY = 64
-#: Manifests that go between two looks at tags and branches; their content is kept in memory that long.
+#: Manifests removed between two checks of tags and branches. Their content is kept in memory for that time.
 _STEP = 64
 _STEP_BYTES = 64 << 20
 
 
 @dataclass(frozen=True)
 class Removed:
-    """What a cleanup removed.
+    """Counts of a cleanup.
 
     Attributes
     ----------
     bytes_removed
-        Size of all files, manifests included.
+        Size of all removed files, including manifests.
     old_versions
-        Versions.
+        Number of removed versions.
     data_files_removed, transaction_files_removed, index_files_removed, deletion_files_removed
-        Files by kind.
+        Number of removed files by kind.
     failed_deletes
-        Files that could not be removed; they are not counted elsewhere.
+        Number of files that could not be removed. They are not counted elsewhere.
     """
 
     bytes_removed: int = 0
@@ -78,33 +79,33 @@ _COUNTERS = {
 
 
 def planned_removal(plan: CleanupPlan, root: str) -> tuple[Removed, list[Candidate]]:
-    """What a cleanup would remove if everything stays as it is: the counts, and the files, manifests last."""
+    """Return the counts and files of a cleanup if nothing changes until then. Manifests are listed last."""
     files = plan.removable(root)
     manifests = [manifest for old in plan.old for manifest in old.manifests]
     return _counted(len(plan.old), [*files, *manifests]), [*files, *manifests]
 
 
 def cleanup(store: ObjectStore, root: str, manifest: Manifest, policy: CleanupPolicy) -> Removed:
-    """Remove old versions and files that no version needs.
+    """Remove old versions, and files that no version needs.
 
     Parameters
     ----------
     store, root
         The table, or a branch of it.
     manifest
-        The version to start from; it and all later ones stay.
+        The version to start from. It stays, and so do all later ones.
     policy
-        What is old.
+        Conditions for old versions.
 
     Returns
     -------
     Removed
-        Counts of what is gone.
+        Counts of removed versions and files.
 
     Raises
     ------
     CorruptFileError, UnsupportedError
-        A manifest, a tag or a branch cannot be read, so what it needs is not known.
+        A manifest, a tag or a branch cannot be read, so its files are not known.
     InvalidInputError
         An old version has a tag, and the policy makes that an error.
     """
@@ -112,7 +113,7 @@ def cleanup(store: ObjectStore, root: str, manifest: Manifest, policy: CleanupPo
 
 
 class _Cleanup:
-    """One run."""
+    """A single run of a cleanup."""
 
     def __init__(self, store: ObjectStore, root: str, manifest: Manifest, policy: CleanupPolicy) -> None:
         self._store = store
@@ -127,20 +128,18 @@ class _Cleanup:
 
     def run(self) -> Removed:
         plan = plan_cleanup(self._store, self._root, self._manifest, self._policy)
-        pool = ThreadPoolExecutor(min(self._policy.delete_concurrency or _CONCURRENCY, _MAX_CONCURRENCY))
-        try:
-            for step in _steps(plan.old):
-                self._remove_versions(pool, plan, step)
-            if plan.files:
-                self._look_again(plan)
-                self._remove(pool, plan.removable(self._root))
-        finally:
-            pool.shutdown(cancel_futures=True)
+        for step in _steps(plan.old):
+            self._remove_versions(plan, step)
+        if plan.files:
+            self._look_again(plan)
+            self._remove(plan.removable(self._root))
+            self._remove_index_folders()
         return replace(_counted(self._versions, self._removed), failed_deletes=self._failed)
 
-    def _remove(self, pool: ThreadPoolExecutor, files: Sequence[Candidate]) -> list[Candidate]:
-        """Remove files, and return those that are gone."""
-        gone = list(compress(files, pool.map(self._delete, files)))
+    def _remove(self, files: Sequence[Candidate]) -> list[Candidate]:
+        """Remove files, and return those that were removed."""
+        workers = min(self._policy.delete_concurrency or _CONCURRENCY, _MAX_CONCURRENCY)
+        gone = list(compress(files, map_waiting(self._delete, files, workers=workers, stop_at_error=True)))
         self._removed += gone
         self._failed += len(files) - len(gone)
         return gone
@@ -154,10 +153,16 @@ class _Cleanup:
             return False
         return True
 
+    def _remove_index_folders(self) -> None:
+        """Remove the folders of indices whose files were removed. Each index has its own, which is never reused."""
+        folders = {file.path.rpartition("/")[0] for file in self._removed if file.kind is FileKind.INDEX}
+        for folder in folders - {f"{self._root}/{INDICES_FOLDER}"}:
+            self._store.delete_empty_folder(folder)
+
     # -- versions --------------------------------------------------------------------------------------------------
 
-    def _remove_versions(self, pool: ThreadPoolExecutor, plan: CleanupPlan, step: Sequence[OldVersion]) -> None:
-        """Remove manifests, but for those that got a tag or a branch since the plan was made."""
+    def _remove_versions(self, plan: CleanupPlan, step: Sequence[OldVersion]) -> None:
+        """Remove manifests, except those that got a tag or a branch since the plan was made."""
         held = self._held(plan)
         going = [old for old in step if old.version not in held]
         contents: dict[str, bytes] = {}
@@ -166,7 +171,7 @@ class _Cleanup:
                 contents[file.path] = self._store.read(file.path)
         files = [file for old in going for file in old.manifests if file.path in contents]
         commit_protocol(self._store).forget(self._store, self._root, [old.version for old in going])
-        gone = {file.path for file in self._remove(pool, files)}
+        gone = {file.path for file in self._remove(files)}
         self._store.sync(f"{self._root}/{VERSIONS_FOLDER}")
         held = self._held(plan)
         for old in going:
@@ -177,7 +182,7 @@ class _Cleanup:
                 self._versions += 1
 
     def _held(self, plan: CleanupPlan) -> set[int]:
-        """Versions that have a tag now, or that branches made since the plan began from."""
+        """Return the versions that now have a tag, or from which branches began since the plan was made."""
         self._new_parents |= {branch.referenced_version for branch in plan.branches.refresh()}
         return self._new_parents | set(tagged_versions(self._store, self._root, self._manifest))
 
@@ -189,7 +194,7 @@ class _Cleanup:
         self._removed = [file for file in self._removed if file.path not in paths]
 
     def _look_again(self, plan: CleanupPlan) -> None:
-        """Note what is used by versions and branches made since the plan, and by versions that could not be removed."""
+        """Add files used by versions and branches made since the plan, and by versions that could not be removed."""
         names = [name for name in list_versions(self._store, self._root) if name.version not in plan.kept]
         for _, files in read_usage(self._store, self._root, [*names, *detached_versions(self._store, self._root)]):
             plan.used.add(files)
@@ -198,7 +203,7 @@ class _Cleanup:
 
 
 def _steps(versions: Sequence[OldVersion]) -> Iterator[list[OldVersion]]:
-    """Versions to remove at a time: not too many, and with manifests that are not too large together."""
+    """Yield groups of versions to remove together, limited in number and in total size of their manifests."""
     step: list[OldVersion] = []
     size = 0
     for old in versions:
@@ -221,7 +226,7 @@ def _counted(versions: int, files: Sequence[Candidate]) -> Removed:
 
 
 class _Pace:
-    """Lets at most so many calls of several threads pass in a second."""
+    """Rate limiter for calls from several threads."""
 
     def __init__(self, rate: int | None) -> None:
         self._step = 1 / rate if rate else 0.0
@@ -229,7 +234,7 @@ class _Pace:
         self._lock = threading.Lock()
 
     def wait(self) -> None:
-        """Return when it is this caller's turn."""
+        """Wait until it is this caller's turn."""
         if not self._step:
             return
         with self._lock:

@@ -1,4 +1,4 @@
-"""The files that versions of a table refer to, by name."""
+"""Files that versions of a table refer to, by name."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from lance_dataset.errors import CorruptFileError
 from lance_dataset.io.base import ObjectStore
 from lance_dataset.table.cleanup.file_usage import VersionFiles, data_path
+from lance_dataset.table.index_metadata import uuid_from_proto
 from lance_dataset.table.indices.coverage import parse_indices
-from lance_dataset.table.indices.metadata import uuid_from_proto
 from lance_dataset.table.manifest import BasePath, Manifest
 from lance_dataset.table.paths import (
     DATA_FOLDER,
@@ -30,14 +30,14 @@ _INDEX = "index file"
 
 
 class TrackedFiles:
-    """Names the files of one version after another.
+    """Lists the files of one version after another.
 
     Parameters
     ----------
     store, root
         The table.
     uri
-        What its files are said to lie below.
+        Base URI reported for its files.
     storage_options, session
         For base paths, see `FileLocator`.
     """
@@ -58,7 +58,7 @@ class TrackedFiles:
         self._listed: dict[tuple[str, str], tuple[str, ...]] = {}
 
     def of_version(self, manifest: Manifest, files: VersionFiles) -> Iterator[tuple[str, str, str]]:
-        """Base URI, path below it, and kind of every file of a version, its manifest first."""
+        """Yield the base URI, the path below it and the kind of every file of a version, its manifest first."""
         yield self._uri, manifest.path[len(self._root) + 1 :], _MANIFEST
         bases = {base.id: base for base in manifest.base_paths}
         for data in files.data:
@@ -86,7 +86,7 @@ class TrackedFiles:
                 yield base_uri, f"{folder}/{name}", _INDEX
 
     def _list(self, locator: FileLocator, base_uri: str, uuid: str, base_id: int | None) -> tuple[str, ...]:
-        """Files of an index whose metadata does not name them."""
+        """Return the files of an index whose metadata does not list them."""
         key = base_uri, uuid
         if key not in self._listed:
             store, folder = locator.index_folder(uuid, base_id)
@@ -96,5 +96,5 @@ class TrackedFiles:
 
 def _known_base(bases: Mapping[int, BasePath], base_id: int, where: str) -> BasePath:
     if base_id not in bases:
-        raise CorruptFileError(f"{where}: a file lies in base path {base_id}, which the manifest does not list")
+        raise CorruptFileError(f"{where}: a file is in base path {base_id}, which the manifest does not list")
     return bases[base_id]

@@ -1,1 +1,1 @@
-"""Committing: the loop over attempts, and how a new version is published."""
+"""Committing: the loop of commit attempts, and the publication of a new version."""

@@ -1,4 +1,4 @@
-"""How long, and how often, to try again after other writers were faster."""
+"""Backoff between commit attempts: delays, and the limits on attempts and time."""
 
 from __future__ import annotations
 
@@ -7,27 +7,28 @@ import time
 
 __all__ = ["Backoff"]
 
-#: Lost attempts that are followed by another one at once.
+#: Number of lost attempts that are retried without a delay.
 _AT_ONCE = 4
 _MAX_SLOTS = 8
 _MAX_SLEEP = 5.0
-#: Without a given number of attempts: as many at least, and for so many seconds at least.
+#: Minimum number of attempts, and minimum number of seconds, if no number of attempts is given.
 _ATTEMPTS = 20
 _PATIENCE = 60.0
 
 
 class Backoff:
-    """Waits between attempts that others won, at random so that writers get out of each other's way.
+    """Waits between lost commit attempts, for a random time so that writers get out of each other's way.
 
-    The first attempts follow each other at once: next to writers that make one version after the other, whoever waits
-    longer than them never wins. Then the time is up to 2, 4, 8 times that of an attempt, 5 seconds at most.
+    The first retries follow without a delay, because a writer that waits longer than writers who commit continuously
+    never wins. After that, the delay is at most 2, 4, then 8 times the duration of an attempt, and never more than 5
+    seconds.
 
     Parameters
     ----------
     attempts
-        How many attempts there may be; None for at least 20, and more as long as a minute has not passed.
+        Maximum number of attempts. None allows at least 20, and more until a minute has passed.
     seconds
-        After how long no other attempt is begun, None for no such limit; the first one always is.
+        Time after which no further attempt begins. None for no limit. The first attempt always begins.
     """
 
     def __init__(self, attempts: int | None = None, seconds: float | None = None) -> None:
@@ -37,7 +38,7 @@ class Backoff:
         self.lost = 0
 
     def start(self) -> bool:
-        """Begin an attempt; False if there were enough."""
+        """Begin an attempt. Return False if the limits are reached."""
         self._started = time.monotonic()
         if self._seconds is not None and self.lost and self._started > self._began + self._seconds:
             return False
@@ -46,7 +47,7 @@ class Backoff:
         return self.lost < _ATTEMPTS or self._started < self._began + _PATIENCE
 
     def sleep(self) -> None:
-        """Wait after an attempt that was lost."""
+        """Wait after a lost attempt."""
         unit = time.monotonic() - self._started
         self.lost += 1
         if self.lost > _AT_ONCE:

@@ -1,9 +1,10 @@
-"""The transactions of versions, read without the versions themselves."""
+"""Transactions of versions, read without decoding the versions themselves."""
 
 from __future__ import annotations
 
 from lance_dataset.errors import MissingFileError
 from lance_dataset.io.base import ObjectStore
+from lance_dataset.io.guarded import external_manifests_of
 from lance_dataset.table.manifest_file import manifest_parts, read_section, transaction_position
 from lance_dataset.table.naming import Naming, manifest_path
 from lance_dataset.table.paths import FileLocator
@@ -16,7 +17,7 @@ __all__ = ["read_transaction_of"]
 def read_transaction_of(
     store: ObjectStore, root: str, version: int, naming: Naming | None = None
 ) -> Transaction | None:
-    """The transaction that made a version; fragments and columns of its manifest are not decoded.
+    """Read the transaction that made a version, without decoding the fragments and columns of its manifest.
 
     Parameters
     ----------
@@ -25,17 +26,17 @@ def read_transaction_of(
     version
         The version.
     naming
-        How manifests of the table are named, if that is known.
+        Naming scheme of the table's manifests, if known.
 
     Returns
     -------
     Transaction or None
-        None when the version has none (any more).
+        None if the version has no transaction, or if it was removed.
 
     Raises
     ------
     DatasetNotFoundError, VersionNotFoundError
-        There is no such version.
+        The version does not exist.
     CorruptFileError
         The manifest or the transaction cannot be decoded.
     """
@@ -54,7 +55,7 @@ def read_transaction_of(
 
 
 def _read(store: ObjectStore, root: str, version: int, naming: Naming | None) -> tuple[str, bytes]:
-    if naming in (Naming.V1, Naming.V2) and store.external_manifests is None:
+    if naming in (Naming.V1, Naming.V2) and external_manifests_of(store) is None:
         path = manifest_path(root, version, naming)
         try:
             return path, store.read(path)

@@ -1,8 +1,8 @@
-"""Taking back the files of a change that became no version, or became one with other files in their place.
+"""Removal of the files of a change that did not become a version, or whose files were superseded in the version.
 
-Files of a change that did not become a version are removed, unless its fate is unknown: a commit can fail (an
-interrupt, a disk error) after its manifest is in place. Its files must stay then, and also where that cannot be found
-out; files that nobody refers to do no harm.
+The files of a change that did not become a version are removed unless its outcome is unknown. A commit can fail after
+its manifest is in place, for example by an interrupt or a disk error. Its files must then stay. They also stay if the
+outcome cannot be determined, because unreferenced files do no harm.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from lance_dataset.errors import CommitConflictError, LanceError
 from lance_dataset.io.base import ObjectStore
 from lance_dataset.table.fragment import DataFile, Fragment
+from lance_dataset.table.index_metadata import uuid_to_proto
 from lance_dataset.table.indices.coverage import parse_indices
-from lance_dataset.table.indices.metadata import uuid_to_proto
 from lance_dataset.table.manifest import Manifest
 from lance_dataset.table.paths import DATA_FOLDER, DataFolder, FileLocator
 from lance_dataset.table.versions import list_versions, read_named
@@ -28,7 +28,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class ChangeFiles:
-    """Files that were written for a change; nothing refers to them until it is a version.
+    """Files that were written for a change. Nothing refers to them until the change is a version.
 
     Attributes
     ----------
@@ -37,11 +37,11 @@ class ChangeFiles:
     data
         Data files.
     masked
-        Fragments whose deletion files were written; may grow while the change is committed.
+        Fragments whose deletion files were written. May grow while the change is committed.
     folders
-        Where the data files are; nothing for the table itself.
+        Folders of the data files. Empty for the table's own folder.
     indices
-        Ids of indices whose files were written; may grow while the change is made.
+        Ids of indices whose files were written. May grow while the change is made.
     """
 
     store: ObjectStore
@@ -52,18 +52,18 @@ class ChangeFiles:
     indices: Sequence[str] = ()
 
     def remove(self) -> None:
-        """Remove the files of a change that surely is no version; failures only leave files behind."""
+        """Remove the files of a change that certainly is not a version. Failures only leave files behind."""
         self._remove_data()
         remove_superseded(self.store, self.root, self.masked, kept=())
         self._remove_indices()
 
     def remove_unless_committed(self, since: int) -> None:
-        """Remove the files of a change whose commit failed, but those that a version has or may have.
+        """Remove the files of a change whose commit failed, except those that a version uses or may use.
 
         Parameters
         ----------
         since
-            Version the change was computed against (0: none); only later ones can have the files.
+            Version that the change was computed against (0: none). Only later versions can contain the files.
         """
         if not self.data and not self.masked and not self.indices:
             return
@@ -79,17 +79,17 @@ class ChangeFiles:
 
     @contextmanager
     def taken_back(self, since: int) -> Iterator[None]:
-        """Context of a commit: if that fails, the files are removed, unless it may be a version all the same.
+        """Return a context for a commit that removes the files on failure, unless the change may be a version anyway.
 
         Parameters
         ----------
         since
-            As of `remove_unless_committed`.
+            See `remove_unless_committed`.
         """
         try:
             yield
         except CommitConflictError as error:
-            if error.retryable:  # so it is no version, and nobody knows of the files
+            if error.retryable:  # so it is not a version, and nothing refers to the files
                 self.remove()
             else:
                 self.remove_unless_committed(since)
@@ -104,7 +104,7 @@ class ChangeFiles:
             return [read_named(self.store, self.root, name) for name in names]
         except (LanceError, OSError) as error:
             place = self.store.uri(self.root)
-            _log.debug("files of a failed commit stay, the versions of %s cannot be read: %s", place, error)
+            _log.debug("files of a failed commit are kept, because the versions of %s cannot be read: %s", place, error)
             return None
 
     def _remove_data(self) -> None:
@@ -126,25 +126,25 @@ class ChangeFiles:
 
 
 def data_files_of(fragments: Iterable[Fragment]) -> tuple[DataFile, ...]:
-    """All data files of some fragments."""
+    """Return all data files of some fragments."""
     return tuple(file for fragment in fragments for file in fragment.files)
 
 
 def fragments_in(manifest: Manifest, written: Iterable[Fragment]) -> list[Fragment]:
-    """The fragments of a version with the ids of those that were written."""
+    """Return the fragments of a version that have the ids of the written ones."""
     found = (manifest.fragment(fragment_id) for fragment_id in {fragment.id for fragment in written})
     return [fragment for fragment in found if fragment is not None]
 
 
 def remove_superseded(store: ObjectStore, root: str, written: Iterable[Fragment], kept: Iterable[Fragment]) -> None:
-    """Remove the deletion files of some fragments that others do not refer to; failures only leave files behind.
+    """Remove deletion files of fragments that nothing else refers to. Failures only leave files behind.
 
     Parameters
     ----------
     store, root
         The table.
     written
-        Fragments whose deletion files the caller wrote, so that nobody else can come to refer to them.
+        Fragments whose deletion files the caller wrote, so that no other writer can start to refer to them.
     kept
         Fragments of the versions that may refer to the files.
     """
@@ -175,6 +175,6 @@ def _any_lists(versions: Iterable[Manifest], indices: Sequence[str]) -> bool:
 
 
 def _key(fragment: Fragment) -> tuple[object, ...]:
-    """What the name of a deletion file is made of; counts are left out, they may be corrected later."""
+    """Return the parts of a deletion file's name. Counts are left out, because they may be corrected later."""
     file = fragment.deletion_file
     return (fragment.id,) if file is None else (fragment.id, file.file_type, file.read_version, file.id)

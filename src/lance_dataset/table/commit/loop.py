@@ -1,4 +1,4 @@
-"""Making a new version: atomic, durable, safe next to other writers."""
+"""Commit of new versions: atomic, durable, and safe with concurrent writers."""
 
 from __future__ import annotations
 
@@ -18,8 +18,13 @@ from lance_dataset.table.commit.backoff import Backoff
 from lance_dataset.table.commit.history import read_transaction_of
 from lance_dataset.table.commit.leftovers import ChangeFiles, fragments_in, remove_superseded
 from lance_dataset.table.commit.lost_history import compare_states
-from lance_dataset.table.commit.publish import committed_before, publish_version
-from lance_dataset.table.commit.rebase import check_overlaid_rows, check_reuse_index, rebase_index, rebase_rows
+from lance_dataset.table.commit.rebase import (
+    check_overlaid_rows,
+    check_reuse_index,
+    check_rewritten_indices,
+    rebase_index,
+    rebase_rows,
+)
 from lance_dataset.table.commit.source_versions import check_source_kept
 from lance_dataset.table.conflicts import AffectedRows, check_columns_kept, check_conflict
 from lance_dataset.table.fragment import Fragment
@@ -40,12 +45,13 @@ from lance_dataset.table.operations import (
     Rewrite,
     Update,
 )
+from lance_dataset.table.publish import committed_before, publish_version
 from lance_dataset.table.transaction import Transaction, read_transaction
 from lance_dataset.table.versions import find_latest, find_latest_to_follow, read_named, read_version
 
 __all__ = ["commit_transaction", "create_table"]
 
-#: How often a number for a detached version is drawn.
+#: Number of random version numbers tried for a detached version.
 _DRAWS = 3
 
 
@@ -63,15 +69,15 @@ def create_table(
     Parameters
     ----------
     store, root
-        Where the table will be.
+        Location of the new table.
     transaction
-        An `Overwrite` with read version 0; its data files are written already.
+        An `Overwrite` with read version 0. Its data files are already written.
     storage_version
-        Storage version of the table; None takes that of the files, or the default.
+        Storage version of the table. None takes that of the files, or the default.
     enable_stable_row_ids
-        Whether rows get ids that stay when they move.
+        True if rows keep their ids when they move.
     enable_v2_manifest_paths
-        Whether manifests are named so that the newest is listed first.
+        True to name manifests so that the newest is listed first.
 
     Returns
     -------
@@ -81,7 +87,7 @@ def create_table(
     Raises
     ------
     AlreadyExistsError
-        There is a table already, or another writer created one at the same time.
+        The table already exists, or another writer created it at the same time.
     """
     operation = transaction.operation
     if not isinstance(operation, Overwrite):
@@ -110,28 +116,28 @@ def commit_transaction(
 ) -> Manifest:
     """Commit a change on top of the newest version of a table.
 
-    Changes that others committed since `transaction.read_version` are checked; where they allow it, ours is put on top
-    of them.
+    The change is checked against the changes committed since `transaction.read_version`. If they are compatible, it is
+    rebased on top of them.
 
     Parameters
     ----------
     store, root
         The table.
     transaction
-        The change; its files are written already.
+        The change. Its files are already written.
     read_manifest
-        The version the change was computed against, if at hand; spares a read.
+        The version that the change was computed against, if available. Saves a read.
     affected_rows
-        For a `Delete` or `Update`: offsets of the rows it newly masks, by fragment id. With them two changes in one
-        fragment go together when they mask different rows.
+        For a `Delete` or `Update`: offsets of the rows that it newly deletes, by fragment id. With them, two changes in
+        one fragment are compatible if they delete different rows.
     max_retries
-        How many times to try when others commit at the same moment; None tries 20 times at least, and for a minute at
-        least. An `Overwrite` with 0 is strict: it succeeds only as the very next version after the one it read.
+        Maximum number of attempts while other writers commit at the same time. None tries at least 20 times, and for at
+        least a minute. An `Overwrite` with 0 is strict: it succeeds only as the version directly after the one it read.
     timeout
-        Seconds after which no other attempt is begun, None for no such limit.
+        Seconds after which no further attempt begins. None for no limit.
     detached
-        Whether to make a version that never becomes the newest one and is opened by its number only, on top of the
-        version the change was computed against.
+        True to make a detached version on top of the version that the change was computed against. It never becomes the
+        newest version and is opened only by its number.
 
     Returns
     -------
@@ -141,12 +147,12 @@ def commit_transaction(
     Raises
     ------
     CommitConflictError
-        Another writer's change does not go together with ours; `retryable` tells whether to compute it again. Or the
-        transaction was committed before, or the dataset was replaced by another.
+        The change conflicts with that of another writer. `retryable` says whether to compute it again. Also raised if
+        the transaction was committed before, or if the dataset was replaced by another.
     DatasetNotFoundError
-        There is no table.
+        The table does not exist.
     UnsupportedError
-        The table needs a feature that this release cannot keep up.
+        The table uses a feature that this release cannot maintain.
     """
     transaction.check_uuid()
     if detached:
@@ -155,7 +161,7 @@ def commit_transaction(
     with ChangeFiles(store, root, masked=commit.rewritten).taken_back(transaction.read_version):
         made = commit.run()
     remove_superseded(store, root, commit.rewritten, fragments_in(made, commit.rewritten))
-    # Imported here, as it looks at all that commits make.
+    # Imported here, because it depends on the commit modules.
     from lance_dataset.table.cleanup.auto import auto_cleanup
 
     auto_cleanup(store, root, made)
@@ -164,21 +170,21 @@ def commit_transaction(
 
 _UNCOMPARABLE = (
     "Dataset version {} does not have a transaction file, so this change cannot be compared with what was committed "
-    "meanwhile; open the newest version and repeat it there"
+    "in the meantime; open the newest version and repeat the change there"
 )
 
 
 class _CleanedUp(CommitConflictError):
-    """A version that this change would have to be compared with was removed."""
+    """Raised if a version that the change must be compared with was removed."""
 
 
 class _Commit:
-    """A change on its way into a table; every attempt goes on from what the one before it found out.
+    """A change that is being committed. Every attempt builds on the results of the one before.
 
     Attributes
     ----------
     rewritten
-        Fragments that got another deletion file on the way.
+        Fragments that got another deletion file during the commit.
     """
 
     def __init__(
@@ -205,7 +211,7 @@ class _Commit:
         self.rewritten: list[Fragment] = []
 
     def run(self) -> Manifest:
-        """Try until it works, or it turns out that it cannot."""
+        """Try until the commit succeeds or turns out to be impossible."""
         backoff = Backoff(self._attempts, self._timeout)
         complete = FragmentCompletion(self._store, self._root)
         while backoff.start():
@@ -213,7 +219,7 @@ class _Commit:
             base = self._base(latest)
             self._check_order(base, latest)
             if self._rebase(base, latest) and self._find_latest().version != base.version:
-                # Files had to be written, and somebody was faster already: do not try in vain.
+                # Files had to be written and another writer was faster, so this attempt would fail.
                 backoff.lost += 1
                 continue
             operation = self._transaction.operation
@@ -228,7 +234,7 @@ class _Commit:
             return made
         raise CommitConflictError(
             f"Retryable commit conflict for version {self._transaction.read_version + 1}: other writers were faster "
-            f"{backoff.lost} times; try again when fewer of them are at work",
+            f"{backoff.lost} times; try again when fewer of them are active",
             retryable=True,
         )
 
@@ -244,13 +250,13 @@ class _Commit:
         return latest
 
     def _check_not_replaced(self, known: Manifest, latest: ManifestName) -> None:
-        """Refuse a manifest that is not of this table: somebody may have dropped the table and made another."""
+        """Raise an error if a manifest is not of this table, which may have been dropped and created again."""
         current = named_path(self._root, latest) if known.version == latest.version else known.path
         try:
             is_within = known.version <= latest.version or is_detached(known.version)
             same = is_within and read_commit_id(self._store, current) == known.commit_id
         except MissingFileError:
-            # Old versions may be removed; then the transactions of the newer ones have to tell.
+            # Old versions may have been removed. Then the transactions of the newer ones decide.
             same = True
         if not same:
             raise CommitConflictError(
@@ -260,13 +266,13 @@ class _Commit:
             )
 
     def _base(self, latest: ManifestName) -> Manifest:
-        """The newest version."""
+        """Return the newest version."""
         if self._known is None or self._known.version != latest.version:
             self._known = read_named(self._store, self._root, latest)
         return self._known
 
     def _check_order(self, base: Manifest, latest: ManifestName) -> None:
-        """Check that the change was not computed against a later version, and a strict one against no earlier one."""
+        """Raise an error if the change read a version newer than `base`, or a strict one read an older version."""
         transaction = self._transaction
         read, following = transaction.read_version, transaction.read_version + 1
         if is_detached(read):
@@ -284,15 +290,15 @@ class _Commit:
         if self._committed(following, base, latest.naming).uuid == transaction.uuid:
             raise committed_before(transaction, following)
         raise CommitConflictError(
-            f"Retryable commit conflict for version {following}: it exists already, and this "
-            f"{transaction.operation.name} must follow version {read} itself",
+            f"Retryable commit conflict for version {following}: it already exists, and this "
+            f"{transaction.operation.name} must directly follow version {read}",
             retryable=True,
         )
 
     def _rebase(self, base: Manifest, latest: ManifestName) -> bool:
-        """Make the transaction one that was computed against `base`; check what was committed since the last attempt.
+        """Rebase the transaction on `base`, after a check of the versions committed since the last attempt.
 
-        Returns whether files had to be written for that.
+        Returns True if files had to be written for that.
         """
         transaction = self._transaction
         if transaction.read_version == base.version:
@@ -320,7 +326,7 @@ class _Commit:
         return len(self.rewritten) > count
 
     def _judged_by_state(self, operation: Operation, base: Manifest, lost: CommitConflictError) -> frozenset[int]:
-        """Fragments to compare rows of, where transactions are gone but the versions tell what is needed."""
+        """Return fragments whose rows must be compared, judged by the versions because their transactions are gone."""
         read = self._read_manifest()
         marked = None if read is None else compare_states(operation, read, base)
         if marked is None or (marked and self._affected_rows is None):
@@ -328,13 +334,15 @@ class _Commit:
         return marked
 
     def _rebased_files(self, operation: Operation, marked: set[int], base: Manifest) -> Operation:
-        """The operation with files that fit the newest version, or an error where that cannot be."""
+        """Return the operation with files that fit the newest version. Raises an error if that is impossible."""
         if isinstance(operation, Append | Rewrite | Update | DataReplacement | DataOverlay):
             read = self._read_manifest()
             if read is not None:
                 check_columns_kept(operation, read.schema, base.schema, base.version)
         if isinstance(operation, CreateIndex | Rewrite):
             check_reuse_index(operation, self._read_manifest, base)
+        if isinstance(operation, Rewrite):
+            check_rewritten_indices(operation, base)
         if not marked:
             return operation
         if isinstance(operation, DataOverlay):
@@ -347,7 +355,10 @@ class _Commit:
         return operation
 
     def _read_manifest(self) -> Manifest | None:
-        """The version the change was computed against, None where it was removed; then only transactions can tell."""
+        """Return the version that the change was computed against, or None if it was removed.
+
+        Without it, only the transactions can be compared.
+        """
         version = self._given.read_version
         if self._read is None or self._read.version != version:
             try:
@@ -357,7 +368,7 @@ class _Commit:
         return self._read
 
     def _committed(self, version: int, base: Manifest, naming: Naming) -> Transaction:
-        """The transaction of a version."""
+        """Return the transaction of a version."""
         try:
             if version == base.version:
                 transaction = read_transaction(self._store, self._root, base)
@@ -370,14 +381,14 @@ class _Commit:
         return transaction
 
     def _restored(self, operation: Operation) -> Manifest | None:
-        # Read anew in every attempt: a cleanup may have removed it since, and its files with it.
+        # Read again in every attempt, because a cleanup may have removed it together with its files.
         return read_version(self._store, self._root, operation.version) if isinstance(operation, Restore) else None
 
 
 def _commit_detached(
     store: ObjectStore, root: str, transaction: Transaction, read_manifest: Manifest | None
 ) -> Manifest:
-    """Make a version beside the others."""
+    """Make a detached version."""
     base = read_manifest
     if base is None or base.version != transaction.read_version:
         base = read_version(store, root, transaction.read_version)
@@ -387,7 +398,7 @@ def _commit_detached(
     if base.max_allocated_field_id is not None and manifest.schema.fields != base.schema.fields:
         raise InvalidInputError(
             f"{store.uri(root)}: a detached version cannot change the schema of a dataset whose field ids are never "
-            "used again, because other versions would not know of the ids it takes"
+            "used again, because other versions would not know the ids that it uses"
         )
     for _ in range(_DRAWS):
         numbered = replace(manifest, version=random_detached_version())

@@ -1,7 +1,7 @@
-"""Whether a change can go on top of versions whose transactions are gone, judged by what the table was and is.
+"""Conflict check against versions whose transactions are gone, by comparing the table before and after them.
 
-A cleanup removes old versions. A handle that was opened before still has its version; what came between cannot be read
-any more, but its effect can: that is enough for changes that touch little.
+A cleanup removes old versions. A handle that was opened before still has its version. The versions in between can no
+longer be read, but their combined effect can. That is enough for changes that touch little.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from lance_dataset.schema import Schema
 from lance_dataset.table.conflicts import touched_fragments
 from lance_dataset.table.manifest import Manifest
 from lance_dataset.table.operations import (
@@ -22,6 +21,7 @@ from lance_dataset.table.operations import (
     UpdateConfig,
     UpdateMap,
 )
+from lance_dataset.types.schema import Schema
 
 __all__ = ["compare_states"]
 
@@ -34,13 +34,13 @@ def compare_states(operation: Operation, read: Manifest, latest: Manifest) -> fr
     operation
         The change.
     read, latest
-        The version it was computed against, and the newest one.
+        The version that it was computed against, and the newest one.
 
     Returns
     -------
     frozenset of int or None
-        Fragments in which other rows were deleted, to be compared with ours; None where the two versions do not tell
-        that the change still means the same.
+        Fragments in which other rows were deleted, which must be compared with the rows of the change. None if the two
+        versions do not prove that the change still means the same.
     """
     if isinstance(operation, ReserveFragments | UpdateBases):
         return frozenset()
@@ -54,7 +54,7 @@ def compare_states(operation: Operation, read: Manifest, latest: Manifest) -> fr
 
 
 def _goes_on(read: Manifest, latest: Manifest) -> bool:
-    """Whether the columns are the same and some rows still in place, so that the table was not overwritten."""
+    """Return True if the columns are equal and some fragments survive, so that the table was not overwritten."""
     survivors = np.isin(read.fragment_list.ids, latest.fragment_list.ids)
     return read.schema.fields == latest.schema.fields and bool(survivors.any())
 

@@ -1,4 +1,4 @@
-"""Putting a change on top of versions that others committed in the meantime."""
+"""Rebase of a change on versions that others committed in the meantime."""
 
 from __future__ import annotations
 
@@ -9,14 +9,13 @@ import numpy as np
 
 from lance_dataset.errors import InvalidInputError
 from lance_dataset.io.base import ObjectStore
-from lance_dataset.io.threads import for_each
 from lance_dataset.table.commit.leftovers import remove_superseded
 from lance_dataset.table.conflicts import AffectedRows, retryable_conflict
 from lance_dataset.table.conflicts.log import with_log_progress
 from lance_dataset.table.deletions import read_deletions, united, write_deletions
 from lance_dataset.table.fragment import Fragment
+from lance_dataset.table.index_metadata import IndexMetadata, uuid_to_proto
 from lance_dataset.table.indices.coverage import MEMORY_INDEX, REUSE_INDEX, coverage, parse_indices
-from lance_dataset.table.indices.metadata import IndexMetadata
 from lance_dataset.table.manifest import Manifest
 from lance_dataset.table.operations import (
     CreateIndex,
@@ -32,8 +31,16 @@ from lance_dataset.table.operations import (
 from lance_dataset.table.overlays import Overlay
 from lance_dataset.table.paths import FileLocator
 from lance_dataset.table.roaring import encode_bitmap
+from lance_dataset.threads.waiting import map_waiting
 
-__all__ = ["AffectedRows", "check_overlaid_rows", "check_reuse_index", "rebase_index", "rebase_rows"]
+__all__ = [
+    "AffectedRows",
+    "check_overlaid_rows",
+    "check_reuse_index",
+    "check_rewritten_indices",
+    "rebase_index",
+    "rebase_rows",
+]
 
 
 # -- rows --------------------------------------------------------------------------------------------------------------
@@ -47,7 +54,7 @@ def rebase_rows(
     latest: Manifest,
     affected_rows: AffectedRows,
 ) -> Delete | Update:
-    """Give the marked fragments new deletion files: what is deleted in `latest`, and what the operation masks.
+    """Write new deletion files for the marked fragments: rows deleted in `latest` plus rows deleted by the operation.
 
     Parameters
     ----------
@@ -56,16 +63,16 @@ def rebase_rows(
     operation
         The change of rows.
     marked
-        Fragments whose rows others masked since it was computed.
+        Fragments in which others deleted rows since the change was computed.
     latest
         Newest version.
     affected_rows
-        Rows the operation masks.
+        Rows that the operation deletes.
 
     Raises
     ------
     CommitConflictError
-        Others masked some of the same rows.
+        Others deleted some of the same rows.
     """
     locator = FileLocator(store, root, latest.base_paths)
     updated = {fragment.id: fragment for fragment in operation.updated_fragments}
@@ -76,7 +83,7 @@ def rebase_rows(
         written.append(_merged(store, root, locator, operation, latest, fragment_id, affected_rows))
 
     try:
-        for_each(merge, sorted(marked))
+        map_waiting(merge, sorted(marked))
     except BaseException:
         remove_superseded(store, root, written, kept=())
         raise
@@ -104,7 +111,7 @@ def _merged(
     fragment_id: int,
     affected_rows: AffectedRows,
 ) -> Fragment:
-    """The current fragment with a new deletion file."""
+    """Return the current fragment with a new deletion file."""
     current = latest.fragment(fragment_id)
     if current is None:
         raise retryable_conflict(operation.name, "Delete", latest.version)
@@ -130,14 +137,14 @@ def check_overlaid_rows(
     operation
         The overlay.
     marked
-        Fragments that rows were moved out of since it was computed.
+        Fragments that rows were moved out of since the overlay was computed.
     read, latest
-        The version it was computed against, None where it is not there any more, and the newest one.
+        The version that it was computed against, or None if that was removed, and the newest version.
 
     Raises
     ------
     CommitConflictError
-        Some moved, or perhaps some did.
+        Some of the rows moved, or may have moved.
     """
     groups = [(fragment_id, messages) for fragment_id, messages in operation.groups if fragment_id in marked]
     for fragment_id, messages in groups:
@@ -156,26 +163,26 @@ def check_overlaid_rows(
 
 
 def rebase_index(operation: CreateIndex, theirs: Operation, version: int, read: Manifest | None) -> CreateIndex:
-    """New indices as far as they are right after a change that was committed meanwhile.
+    """Return the new indices with the changes that a concurrently committed operation requires.
 
-    They lose the fragments whose values of indexed columns were changed in place; the index of the log gets the
-    progress that was made.
+    They lose the fragments in which values of indexed columns were changed in place. The MemWAL index gets the progress
+    that was made.
 
     Parameters
     ----------
     operation
         Our indices.
     theirs
-        The change.
+        The committed operation.
     version
         Version that it made.
     read
-        The version our indices were built from, None where it is not there any more.
+        The version that our indices were built from, or None if it was removed.
 
     Raises
     ------
     CommitConflictError
-        An index does not say what it covers, so it cannot lose anything.
+        An index must lose fragments, but does not state which fragments it covers.
     """
     if isinstance(theirs, UpdateMemWalState):
         indices = [
@@ -193,7 +200,7 @@ def rebase_index(operation: CreateIndex, theirs: Operation, version: int, read: 
 
 
 def _narrowed(index: IndexMetadata, theirs: Update | Merge, version: int, read: Manifest | None) -> IndexMetadata:
-    """The index without the fragments whose values of its columns changed."""
+    """Return the index without the fragments in which values of its columns changed."""
     covered = coverage(index)
     if index.name in (MEMORY_INDEX, REUSE_INDEX):
         return index
@@ -217,7 +224,7 @@ def _updated_in_place(index: IndexMetadata, theirs: Update) -> frozenset[int]:
 def _merged_columns(
     index: IndexMetadata, theirs: Merge, covered: frozenset[int] | None, read: Manifest | None
 ) -> frozenset[int]:
-    """Fragments that got another file for a column of the index."""
+    """Return the fragments that got another file for a column of the index."""
     candidates = [fragment for fragment in theirs.fragments if covered is None or fragment.id in covered]
     if read is None:
         return frozenset(fragment.id for fragment in candidates)
@@ -230,29 +237,30 @@ def _merged_columns(
 
 
 def _files_of(fragment: Fragment, fields: Iterable[int]) -> set[tuple[int, str]]:
-    """Field ids and paths of the files with these fields."""
+    """Return the field ids and paths of the files with these fields."""
     wanted = set(fields)
     return {(field_id, file.path) for file in fragment.files for field_id in wanted.intersection(file.fields)}
 
 
 def check_reuse_index(operation: Operation, find_read: Callable[[], Manifest | None], latest: Manifest) -> None:
-    """Check that a new fragment-reuse index was made from the one that the newest version has.
+    """Check that a new fragment-reuse index was made from the one in the newest version.
 
-    Otherwise what others noted in it meanwhile would be lost, and with it the way from old row addresses to new ones.
+    Otherwise, entries that others added meanwhile would be lost, and with them the mapping from old row addresses to
+    new ones.
 
     Parameters
     ----------
     operation
         Our operation.
     find_read
-        Finds the version it was computed against, None where it is not there any more; called where it is needed.
+        Returns the version that it was computed against, or None if it was removed. Called only if needed.
     latest
         The newest version.
 
     Raises
     ------
     CommitConflictError
-        Others changed it.
+        Others changed the index.
     """
     if isinstance(operation, CreateIndex):
         writes = any(index.name == REUSE_INDEX for index in (*operation.new_indices, *operation.removed_indices))
@@ -265,7 +273,27 @@ def check_reuse_index(operation: Operation, find_read: Callable[[], Manifest | N
         raise retryable_conflict(operation.name, "Rewrite", latest.version)
 
 
+def check_rewritten_indices(operation: Rewrite, latest: Manifest) -> None:
+    """Check that the indices that were rebuilt for a rewrite still exist.
+
+    Parameters
+    ----------
+    operation
+        Our operation.
+    latest
+        The newest version.
+
+    Raises
+    ------
+    CommitConflictError
+        Others removed one, or rebuilt it for a rewrite of their own.
+    """
+    present = {index.uuid.uuid for index in parse_indices(latest.index_section)}
+    if any(uuid_to_proto(made.old_id).uuid not in present for made in operation.rewritten_indices):
+        raise retryable_conflict(operation.name, "CreateIndex or Rewrite", latest.version)
+
+
 def _reuse_index(manifest: Manifest) -> bytes | None:
-    """Id of the fragment-reuse index of a version."""
+    """Return the id of the fragment-reuse index of a version."""
     indices = parse_indices(manifest.index_section)
     return next((index.uuid.uuid for index in indices if index.name == REUSE_INDEX), None)

@@ -1,22 +1,23 @@
-"""Versions whose files a later version takes over without following them directly: restored ones, and detached ones."""
+"""Protection of versions whose files a later version reuses: restored versions, and bases of detached ones."""
 
 from __future__ import annotations
 
 from lance_dataset.errors import CommitConflictError, DatasetNotFoundError, VersionNotFoundError
 from lance_dataset.io.base import ObjectStore
-from lance_dataset.table.commit.protocol import commit_protocol
 from lance_dataset.table.manifest import Manifest
 from lance_dataset.table.naming import is_detached
+from lance_dataset.table.protocol import commit_protocol
 from lance_dataset.table.versions import find_latest, locate_version
 
 __all__ = ["check_source_kept"]
 
 
 def check_source_kept(store: ObjectStore, root: str, source: int, made: Manifest) -> None:
-    """Check, after a version was made of the files of an old one, that no cleanup removed the old one meanwhile.
+    """Check that no cleanup removed an old version while a new version was made from its files.
 
-    A cleanup removes manifests first, then looks for new versions, then removes files: while the old manifest is there,
-    the cleanup is going to see the new version. Afterwards it may have missed it, and the new version is taken back.
+    A cleanup first removes manifests, then looks for new versions, then removes files. While the old manifest exists,
+    the cleanup will see the new version. If the old manifest is gone, the cleanup may have missed the new version,
+    which is then withdrawn.
 
     Parameters
     ----------
@@ -25,24 +26,25 @@ def check_source_kept(store: ObjectStore, root: str, source: int, made: Manifest
     source
         The old version.
     made
-        The new version, which is published.
+        The new version, which is already published.
 
     Raises
     ------
     CommitConflictError
-        The old version is gone. `retryable` tells that the new one is gone too; otherwise others have built on it.
+        The old version is gone. If `retryable` is true, the new version was withdrawn. Otherwise others have already
+        built on it.
     """
     try:
         locate_version(store, root, source)
         return
     except (VersionNotFoundError, DatasetNotFoundError):
         pass
-    place = f"version {source} of {store.uri(root)} was removed by a cleanup at the same moment"
+    place = f"version {source} of {store.uri(root)} was removed by a cleanup at the same time"
     if not is_detached(made.version):
         latest = find_latest(store, root)
         if latest is None or latest.version != made.version:
             raise CommitConflictError(
-                f"{place} as version {made.version} was made of its files, and others have built on that already: "
+                f"{place} as version {made.version} was made from its files, and others have already built on that: "
                 "check that all rows can be read, and restore another version if not",
                 retryable=False,
             )

@@ -1,4 +1,4 @@
-"""Whether a change can be committed on top of changes that others committed in the meantime."""
+"""Conflict checks of a change against changes that others committed in the meantime."""
 
 from __future__ import annotations
 
@@ -27,28 +27,28 @@ __all__ = [
 def check_conflict(
     ours: Transaction, theirs: Transaction, version: int, *, affected_rows: AffectedRows | None = None
 ) -> frozenset[int]:
-    """Check our transaction against one that is committed already.
+    """Check our transaction against one that is already committed.
 
     Parameters
     ----------
     ours
         The transaction to commit.
     theirs
-        The other one.
+        The committed transaction.
     version
         Version that `theirs` made.
     affected_rows
-        The rows that `ours` newly masks, where they are known one by one, so that they can be compared.
+        Rows that `ours` newly deletes, if they are known individually, so that they can be compared.
 
     Returns
     -------
     frozenset of int
-        Fragments that both changed, and where our rows must be compared with the new deletions.
+        Fragments that both changed and in which our rows must be compared with the new deletions.
 
     Raises
     ------
     CommitConflictError
-        The two do not go together.
+        The two transactions conflict.
     """
     verdict = find_verdict(ours.operation, theirs.operation, affected_rows)
     if verdict is Verdict.RETRYABLE:

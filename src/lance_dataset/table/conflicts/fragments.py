@@ -1,4 +1,4 @@
-"""Conditions on the fragments and rows that two changes touch."""
+"""Conflict conditions on the fragments and rows that two changes touch."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _OK, _REBASE, _RETRY, _NO = Verdict.COMPATIBLE, Verdict.REBASE, Verdict.RETRYABL
 
 
 def updated_fragment_ids(operation: Operation) -> frozenset[int]:
-    """Ids of the existing fragments that stay and get other files."""
+    """Return the ids of existing fragments that are kept and get other files."""
     if isinstance(operation, Delete | Update):
         return frozenset(fragment.id for fragment in operation.updated_fragments)
     if isinstance(operation, DataReplacement):
@@ -45,7 +45,7 @@ def updated_fragment_ids(operation: Operation) -> frozenset[int]:
 
 
 def removed_fragment_ids(operation: Operation) -> frozenset[int]:
-    """Ids of the existing fragments that go."""
+    """Return the ids of existing fragments that an operation removes."""
     if isinstance(operation, Delete):
         return frozenset(operation.deleted_fragment_ids)
     if isinstance(operation, Update):
@@ -54,17 +54,17 @@ def removed_fragment_ids(operation: Operation) -> frozenset[int]:
 
 
 def touched_fragments(operation: Operation) -> frozenset[int]:
-    """Ids of existing fragments that an operation changes or removes."""
+    """Return the ids of existing fragments that an operation changes or removes."""
     return updated_fragment_ids(operation) | removed_fragment_ids(operation)
 
 
 def same_fragments(ours: Operation, theirs: Operation, _rows: AffectedRows | None) -> Verdict:
-    """Note f: both touch the same fragment."""
+    """Check condition f: both touch the same fragment."""
     return _RETRY if touched_fragments(ours) & touched_fragments(theirs) else _OK
 
 
 def masked_rows(ours: Delete | Update, theirs: Delete | Update, rows: AffectedRows | None) -> Verdict:
-    """Note d, two changes that mask rows: only the rows, not the fragments, need to differ."""
+    """Check condition d, both sides delete rows: only the rows must differ, not the fragments."""
     common = touched_fragments(ours) & touched_fragments(theirs)
     if not common:
         return _OK
@@ -72,7 +72,7 @@ def masked_rows(ours: Delete | Update, theirs: Delete | Update, rows: AffectedRo
         return _RETRY
     our_files, their_files = _updated_files(ours), _updated_files(theirs)
     for fragment_id in common:
-        # Whole fragments that one side removes, and fragments that got other data files.
+        # One side removes the whole fragment, or the fragment got other data files.
         if fragment_id not in our_files or fragment_id not in their_files:
             return _RETRY
         if our_files[fragment_id] != their_files[fragment_id]:
@@ -81,12 +81,12 @@ def masked_rows(ours: Delete | Update, theirs: Delete | Update, rows: AffectedRo
 
 
 def _updated_files(operation: Delete | Update) -> dict[int, list[str]]:
-    """Paths of the data files of every fragment that stays, by fragment id."""
+    """Return the paths of the data files of every kept fragment, by fragment id."""
     return {fragment.id: [file.path for file in fragment.files] for fragment in operation.updated_fragments}
 
 
 def inserts_same_keys(ours: Update, theirs: Append | Update, _rows: AffectedRows | None) -> Verdict:
-    """Note k: we inserted keys that were not there, and they may have added the same ones."""
+    """Check condition k: our update inserted keys that did not exist, and they may have added the same keys."""
     if ours.inserted_rows is None:
         return _OK
     if isinstance(theirs, Append) or theirs.inserted_rows is None:
@@ -95,7 +95,7 @@ def inserts_same_keys(ours: Update, theirs: Append | Update, _rows: AffectedRows
 
 
 def moved_overlaid_rows(ours: Update, theirs: DataOverlay, rows: AffectedRows | None) -> Verdict:
-    """Note v: values that we read, and wrote again somewhere else, have got an overlay."""
+    """Check condition v: values that our update read and wrote to another place have got an overlay."""
     touched = touched_fragments(ours)
     for fragment_id, messages in theirs.groups:
         if fragment_id not in touched:
@@ -112,7 +112,7 @@ def moved_overlaid_rows(ours: Update, theirs: DataOverlay, rows: AffectedRows | 
 
 
 def replaced_columns(ours: DataReplacement, theirs: Delete | Update, _rows: AffectedRows | None) -> Verdict:
-    """Note x: the fragments that get our files lost rows to new fragments, or are gone."""
+    """Check condition x: fragments that get our files lost rows to new fragments, or were removed."""
     targets = touched_fragments(ours)
     if targets & removed_fragment_ids(theirs):
         return _NO
@@ -125,7 +125,7 @@ def replaced_columns(ours: DataReplacement, theirs: Delete | Update, _rows: Affe
 
 
 def overlaid_rows(ours: DataOverlay, theirs: Delete | Update, _rows: AffectedRows | None) -> Verdict:
-    """Note x2: the rows that get our values moved to new fragments, or are gone."""
+    """Check condition x2: rows that get our values were moved to new fragments, or were removed."""
     targets = touched_fragments(ours)
     if targets & removed_fragment_ids(theirs):
         return _RETRY
@@ -134,16 +134,16 @@ def overlaid_rows(ours: DataOverlay, theirs: Delete | Update, _rows: AffectedRow
 
 
 def replaces_same_columns(ours: DataReplacement, theirs: DataReplacement, _rows: AffectedRows | None) -> Verdict:
-    """Note q: both replace the same column of the same fragment."""
+    """Check condition q: both replace the same column of the same fragment."""
     return _RETRY if _cells(ours) & _cells(theirs) else _OK
 
 
 def _cells(operation: DataReplacement) -> set[tuple[int, int]]:
-    """(fragment id, field id) of every column that is replaced."""
+    """Return the (fragment id, field id) of every column that is replaced."""
     return {(fragment_id, field_id) for fragment_id, file in operation.replacements for field_id in file.fields}
 
 
 def adds_files(ours: Rewrite, theirs: Operation, _rows: AffectedRows | None) -> Verdict:
-    """Note u: files in the old storage version were added to a table that our rewrite moves to another one."""
+    """Check condition u: files in the old storage version were added, while our rewrite changes the version."""
     adds = bool(theirs.new_fragments) if isinstance(theirs, Update) else True
     return _RETRY if ours.storage_version is not None and adds else _OK

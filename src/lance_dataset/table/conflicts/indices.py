@@ -1,4 +1,4 @@
-"""Conditions on indices and what they cover."""
+"""Conflict conditions on indices and their coverage."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _OK, _RETRY, _NO = Verdict.COMPATIBLE, Verdict.RETRYABLE, Verdict.INCOMPATIBLE
 
 
 def indexes_same_name(ours: CreateIndex, theirs: CreateIndex, _rows: AffectedRows | None) -> Verdict:
-    """Note i: both add to one index, or one adds to what the other removes.
+    """Check condition i: both add to the same index, or one adds to an index that the other removes.
 
-    The index of rewritten fragments and the one of the log have fixed names, so it holds for them too.
+    This includes the fragment-reuse index and the MemWAL index, which have fixed names.
     """
     our_new, their_new = _names(ours.new_indices), _names(theirs.new_indices)
     our_old, their_old = _names(ours.removed_indices), _names(theirs.removed_indices)
@@ -35,21 +35,21 @@ def _names(indices: Iterable[object]) -> set[str]:
 
 
 def replaces_indexed_columns(ours: Operation, theirs: Operation, _rows: AffectedRows | None) -> Verdict:
-    """Note i2, both ways: one side indexes a column that the other one replaces."""
+    """Check condition i2, both ways: one side indexes a column that the other side replaces."""
     added = ours if isinstance(ours, CreateIndex) else theirs
     replaced = theirs if isinstance(theirs, DataReplacement) else ours
     if not isinstance(added, CreateIndex) or not isinstance(replaced, DataReplacement):
-        raise TypeError(f"no CreateIndex beside a DataReplacement: {ours.name}, {theirs.name}")
+        raise TypeError(f"expected a CreateIndex and a DataReplacement, got {ours.name}, {theirs.name}")
     fields = {field_id for _, file in replaced.replacements for field_id in file.fields}
     return _RETRY if any(fields.intersection(index.fields) for index in added.new_indices) else _OK
 
 
 def indexes_rewritten_fragments(ours: CreateIndex, theirs: Rewrite, _rows: AffectedRows | None) -> Verdict:
-    """Note r: our indices cover fragments that they rewrote, or do not say what they cover."""
+    """Check condition r: our indices cover fragments that they rewrote, or do not state their coverage."""
     for index in ours.new_indices:
         covered = coverage(index)
         if covered is None:
-            if index.name != MEMORY_INDEX:  # covers rows that are in no fragment
+            if index.name != MEMORY_INDEX:  # covers rows outside of all fragments
                 return _RETRY
         elif not theirs.old_ids.isdisjoint(covered):
             return _RETRY
@@ -57,13 +57,13 @@ def indexes_rewritten_fragments(ours: CreateIndex, theirs: Rewrite, _rows: Affec
 
 
 def rewrites_indexed_fragments(ours: Rewrite, theirs: CreateIndex, _rows: AffectedRows | None) -> Verdict:
-    """Note r2: their indices cover fragments that we rewrite.
+    """Check condition r2: their indices cover fragments that we rewrite.
 
-    With a fragment-reuse index of ours, an index on columns may cover all old fragments of a group or none.
+    If we write a fragment-reuse index, an index on columns may cover either all old fragments of a group or none.
     """
     for index in theirs.new_indices:
         if index.name == REUSE_INDEX:
-            # A cleanup replaces it by a shorter one; where there was none before, both sides begin it.
+            # A cleanup replaces it by a shorter one. If it did not exist before, both sides create it.
             if len(theirs.new_indices) != 1 or len(theirs.removed_indices) != 1:
                 return _NO
             if ours.reuse_index is not None:
@@ -81,10 +81,10 @@ def rewrites_indexed_fragments(ours: Rewrite, theirs: CreateIndex, _rows: Affect
 
 
 def changes_log_index(ours: CreateIndex, _theirs: Merge, _rows: AffectedRows | None) -> Verdict:
-    """Note m: our index of the log was made for other columns than the table has now."""
+    """Check condition m: our MemWAL index was made for other columns than the table has now."""
     return _RETRY if MEMORY_INDEX in _names(ours.new_indices) else _OK
 
 
 def merges_with_log_index(_ours: Merge, theirs: CreateIndex, _rows: AffectedRows | None) -> Verdict:
-    """Note m the other way round: their index of the log was made for other columns than the table gets now."""
+    """Check condition m2: their MemWAL index was made for other columns than the table will have."""
     return _RETRY if MEMORY_INDEX in _names(theirs.new_indices) else _OK

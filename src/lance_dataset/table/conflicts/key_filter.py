@@ -1,6 +1,6 @@
-"""Filters of the keys that a merge inserted, so that two merges do not insert the same one.
+"""Filters of the keys that a merge inserted, which prevent two merges from inserting the same key.
 
-Keys are hashed with XXH64 (Collet, https://xxhash.com); the filter is the split-block Bloom filter of Parquet (Putze,
+Keys are hashed with XXH64 (Collet, https://xxhash.com). The filter is the split-block Bloom filter of Parquet (Putze,
 Sanders, Singler, "Cache-, hash- and space-efficient Bloom filters", 2007).
 """
 
@@ -18,7 +18,7 @@ from lance_dataset.table.operations import KeyFilter
 
 __all__ = ["build_key_filter", "may_share_keys"]
 
-#: What the reference makes its filters with; filters of other parameters cannot be compared.
+#: Parameters of the reference's filters. Filters with other parameters cannot be compared with them.
 _BYTES = 32_768
 _ITEMS = 8_192
 _PROBABILITY = 0.00057
@@ -27,12 +27,12 @@ _SALT = np.array(
     [0x47B6137B, 0x44974D91, 0x8824AD5B, 0xA2B7289D, 0x705495C7, 0x2DF1424B, 0x9EFC4947, 0x5C6BFB31], np.uint32
 )
 
-#: Rows that are hashed together, as each takes some hundred bytes meanwhile.
+#: Number of rows that are hashed together. Each takes some hundred bytes meanwhile.
 _ROWS_AT_ONCE = 1 << 16
 
 
 def may_share_keys(first: KeyFilter, second: KeyFilter) -> bool:
-    """Whether two filters may hold the same key; also true where they cannot be compared.
+    """Return True if two filters may contain the same key, or if they cannot be compared.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ def may_share_keys(first: KeyFilter, second: KeyFilter) -> bool:
         second.probability,
     ) or len(first.bitmap) != len(second.bitmap):
         return True
-    # A full filter stands for keys that cannot be hashed; the one of the reference is empty then.
+    # A full filter stands for keys that cannot be hashed. The reference leaves it empty in that case.
     if first.bitmap.count(0xFF) == len(first.bitmap) or second.bitmap.count(0xFF) == len(second.bitmap):
         return True
     common = np.frombuffer(first.bitmap, np.uint8) & np.frombuffer(second.bitmap, np.uint8)
@@ -59,20 +59,20 @@ def may_share_keys(first: KeyFilter, second: KeyFilter) -> bool:
 
 
 def build_key_filter(field_ids: Sequence[int], keys: Sequence[pa.Array | pa.ChunkedArray]) -> KeyFilter:
-    """The filter of some rows by their key columns.
+    """Build the filter of some rows from their key columns.
 
     Parameters
     ----------
     field_ids
         Fields of the key columns.
     keys
-        The columns, of equal length; rows with a null among them are left out, as nulls equal nothing.
+        The columns, of equal length. Rows with a null among them are left out, because nulls equal nothing.
 
     Returns
     -------
     KeyFilter
-        Of the size that the reference uses, which is made for 8,192 keys. For columns of other types than 32 and 64 bit
-        integers, strings and binaries it is full, so that it never passes another one.
+        A filter of the size that the reference uses, which is designed for 8,192 keys. If a column is not a 32-bit or
+        64-bit integer, string or binary, the filter is full, so that it conflicts with every other filter.
     """
     blocks = np.zeros((_BYTES // _BLOCK_BYTES, len(_SALT)), np.uint32)
     whole = pa.Table.from_arrays(list(keys), [str(number) for number in range(len(keys))])
@@ -102,7 +102,7 @@ def _insert(blocks: npt.NDArray[np.uint32], hashes: npt.NDArray[np.uint64]) -> N
 
 
 def _hashes(columns: Sequence[pa.Array]) -> npt.NDArray[np.uint64]:
-    """XXH64 of the key of every row without nulls."""
+    """Return the XXH64 hash of the key of every row without nulls."""
     valid = columns[0].is_valid()
     for column in columns[1:]:
         valid = pc.and_(valid, column.is_valid())
@@ -133,7 +133,7 @@ def _is_hashable(kind: pa.DataType) -> bool:
 
 
 def _key_bytes(column: pa.Array) -> Iterator[bytes]:
-    """The bytes of every value."""
+    """Yield the bytes of every value."""
     if _is_integer(column.type):
         wide = "<u8" if _is_unsigned(column.type) else "<i8"
         packed = column.to_numpy(zero_copy_only=False).astype(wide).tobytes()

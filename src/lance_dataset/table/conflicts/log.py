@@ -1,4 +1,4 @@
-"""Conditions on the log (MemWAL) whose generations are taken over into the table."""
+"""Conflict conditions on the MemWAL, whose generations are compacted into the table."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 
 from lance_dataset._proto import system_indices_pb2
 from lance_dataset.table.conflicts.verdict import AffectedRows, Verdict
+from lance_dataset.table.index_metadata import IndexDetails, IndexMetadata, uuid_from_proto, uuid_to_proto
 from lance_dataset.table.indices.coverage import MEMORY_INDEX
-from lance_dataset.table.indices.metadata import IndexDetails, IndexMetadata, uuid_from_proto, uuid_to_proto
 from lance_dataset.table.messages import parse_message
 from lance_dataset.table.operations import CompactedSsTable, CreateIndex, Operation, Update, UpdateMemWalState
 
@@ -17,7 +17,7 @@ _OK, _RETRY, _NO = Verdict.COMPATIBLE, Verdict.RETRYABLE, Verdict.INCOMPATIBLE
 
 
 def takes_over_same_log(ours: Operation, theirs: Operation, _rows: AffectedRows | None) -> Verdict:
-    """Note w: both took over generations of the same shard; what they have, ours would bring a second time."""
+    """Check condition w: both compacted generations of the same shard, and ours may repeat theirs."""
     done = _progress(theirs)
     verdict = _OK
     for shard, generation in _progress(ours).items():
@@ -27,12 +27,12 @@ def takes_over_same_log(ours: Operation, theirs: Operation, _rows: AffectedRows 
 
 
 def progresses_without_log_index(ours: CreateIndex, _theirs: UpdateMemWalState, _rows: AffectedRows | None) -> Verdict:
-    """Notes X and m of an index: that of the log gets their progress, any other one is in the way."""
+    """Check condition mw: the MemWAL index gets their progress, but any other index conflicts."""
     return _OK if any(index.name == MEMORY_INDEX for index in ours.new_indices) else _NO
 
 
 def _progress(operation: Operation) -> dict[str, int]:
-    """Generation that each shard has got to."""
+    """Return the generation that each shard has reached."""
     if isinstance(operation, Update | UpdateMemWalState):
         return _highest(operation.compacted_sstables)
     if isinstance(operation, CreateIndex):
@@ -54,12 +54,12 @@ def _details(index: IndexMetadata) -> system_indices_pb2.MemWalIndexDetails:
 
 
 def log_progress(index: IndexMetadata) -> tuple[CompactedSsTable, ...]:
-    """How far the index of the log says that each shard was taken over.
+    """Return the compacted generation of each shard, as recorded in the MemWAL index.
 
     Raises
     ------
     CorruptFileError
-        Its details are not of that kind.
+        The details of the index are not MemWAL details.
     """
     tables = _details(index).compacted_sstables
     where = f"index {index.name!r}"
@@ -67,7 +67,7 @@ def log_progress(index: IndexMetadata) -> tuple[CompactedSsTable, ...]:
 
 
 def with_log_progress(index: IndexMetadata, tables: Iterable[CompactedSsTable]) -> IndexDetails:
-    """Details of the index of the log with the highest generation of each shard, in its own list and in `tables`."""
+    """Return the details of the MemWAL index with each shard's highest generation, from its own list and `tables`."""
     merged: Mapping[str, int] = _highest((*log_progress(index), *tables))
     message = _details(index)
     del message.compacted_sstables[:]

@@ -1,8 +1,8 @@
-"""The matrix of conflicts: for every pair of operations a verdict, or the conditions that find it.
+"""Conflict matrix: a verdict, or the conditions that determine it, for every pair of operations.
 
-Rows are the change to be committed, columns one that was committed since the version it was computed against. ``.`` is
-compatible, ``R`` has to be computed again, ``X`` is incompatible; a letter names a condition in `CONDITIONS`. Of
-several entries in a cell the worst verdict counts.
+Rows are the operation to commit, columns the one committed since the version it was computed against. ``.`` is
+compatible, ``R`` must be computed again, ``X`` is incompatible. A letter names a condition in `CONDITIONS`. If a cell
+has several entries, the worst verdict wins.
 """
 
 from __future__ import annotations
@@ -48,10 +48,10 @@ from lance_dataset.table.operations import Operation, Unknown
 
 __all__ = ["CONDITIONS", "MATRIX", "find_verdict"]
 
-# Unlike the reference: u (a rewrite into another storage version), w of two updates (both would bring the same
-# generations of the log), r (an index that does not say what it covers does not pass a rewrite), y (also where
-# preserves_nullability is not set, as writing again does not help), s of a projection (its schema comes without the
-# metadata that were set).
+# Differences from the reference: u (a rewrite into another storage version), w for two updates (both would add the same
+# generations of the log), r (a rewrite rejects an index that does not state its coverage), y (also if
+# preserves_nullability is not set, because writing again does not help), s for a projection (its schema lacks the
+# metadata that was set).
 _TABLE = """
                    App  Del  Upd    Ovr   Idx  Rew  Mer  Prj  Res  Rsv  Cfg  DRp  DOv  MWS  Bas  Cln
 Append             .    .    .      X     .    .    n    n    X    .    .    .    .    X    .    .
@@ -93,7 +93,7 @@ _NAMES = {
 
 _VERDICTS = {".": Verdict.COMPATIBLE, "R": Verdict.RETRYABLE, "X": Verdict.INCOMPATIBLE}
 
-#: The conditions by the letters of the matrix.
+#: Conditions by their letters in the matrix.
 CONDITIONS: Mapping[str, Condition] = MappingProxyType(
     {
         "b": adds_same_base,
@@ -136,21 +136,21 @@ def _parsed(table: str) -> Mapping[str, Mapping[str, tuple[Verdict | Condition, 
     return {name: dict(zip(columns, map(cell, cells), strict=True)) for name, *cells in rows}
 
 
-#: Our operation, then theirs, to the entries of their cell.
+#: Name of our operation, then of theirs, to the entries of their cell.
 MATRIX = _parsed(_TABLE)
 
 
 def find_verdict(ours: Operation, theirs: Operation, rows: AffectedRows | None = None) -> Verdict:
-    """What a committed operation means for ours.
+    """Return the verdict on our operation, given one that is committed.
 
     Parameters
     ----------
     ours
         The operation to commit.
     theirs
-        The one that was committed in between.
+        The operation that was committed in between.
     rows
-        Rows that `ours` masks, None where they are not known.
+        Rows that `ours` deletes. None if they are not known.
     """
     if isinstance(theirs, Unknown) or isinstance(ours, Unknown):
         return Verdict.INCOMPATIBLE

@@ -1,4 +1,4 @@
-"""What a change that others committed means for ours, and the errors that say so."""
+"""Verdicts on a change, given one that others committed, and the errors that report them."""
 
 from __future__ import annotations
 
@@ -13,28 +13,28 @@ from lance_dataset.errors import CommitConflictError
 
 __all__ = ["AffectedRows", "Condition", "Verdict", "incompatible_conflict", "retryable_conflict"]
 
-#: Offsets of the rows that a change newly masks, by fragment id.
+#: Offsets of the rows that a change newly deletes, by fragment id.
 AffectedRows = Mapping[int, npt.NDArray[np.uint32]]
 
 
 class Verdict(enum.IntEnum):
-    """What an already committed change means for ours; of several conditions the highest verdict counts."""
+    """Effect of an already committed change on ours. If several conditions apply, the highest verdict wins."""
 
     COMPATIBLE = 0
-    #: Compatible if the rows do not overlap, which has to be found out in the files of the common fragments.
+    #: Compatible if the rows do not overlap, which must be checked in the files of the common fragments.
     REBASE = 1
-    #: Our change has to be computed again on the newest version.
+    #: Our change must be computed again on the newest version.
     RETRYABLE = 2
-    #: Computing it again cannot be right without somebody looking at what the other one did.
+    #: Computing it again cannot be right until someone has looked at the other change.
     INCOMPATIBLE = 3
 
 
-#: From our operation, theirs and the rows that ours masks (None where they are not known) to a verdict.
+#: Maps our operation, theirs and the rows that ours deletes (None if they are not known) to a verdict.
 Condition = Callable[[Any, Any, "AffectedRows | None"], Verdict]
 
 
 def retryable_conflict(ours: str, theirs: str, version: int) -> CommitConflictError:
-    """The error for a change that must be computed again on the newest version.
+    """Return the error for a change that must be computed again on the newest version.
 
     Parameters
     ----------
@@ -51,7 +51,10 @@ def retryable_conflict(ours: str, theirs: str, version: int) -> CommitConflictEr
 
 
 def incompatible_conflict(ours: str, theirs: str, version: int) -> CommitConflictError:
-    """The error for a change that contradicts another one; the parameters are those of `retryable_conflict`."""
+    """Return the error for a change that contradicts another one.
+
+    The parameters are those of `retryable_conflict`.
+    """
     return CommitConflictError(
         f"Incompatible transaction: This {ours} transaction is incompatible with concurrent transaction {theirs} at "
         f"version {version}. Retrying does not help: open the newest version and decide what to do with it.",

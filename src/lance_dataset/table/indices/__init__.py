@@ -1,1 +1,1 @@
-"""Indices as a manifest lists them."""
+"""Indices listed in a manifest."""

@@ -1,7 +1,7 @@
-"""How changes of a table change the indices that its manifest lists: which there are, and which fragments they cover.
+"""Effects of table changes on the list of indices in the manifest, and on the fragments that they cover.
 
-An index is not rebuilt when data changes. Readers scan the fragments it does not cover, so whatever an index no longer
-knows rightly has to leave its bitmap.
+An index is not rebuilt when data changes. Readers scan the fragments that it does not cover. Therefore a fragment for
+which an index is no longer correct must be removed from its bitmap.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from lance_dataset._proto import table_pb2
 from lance_dataset.errors import InvalidInputError, UnsupportedError
-from lance_dataset.schema import Field, Schema
 from lance_dataset.table.fragment import Fragment
+from lance_dataset.table.index_metadata import IndexMetadata, uuid_to_proto
 from lance_dataset.table.indices.coverage import (
     MEMORY_INDEX,
     REUSE_INDEX,
@@ -24,9 +24,9 @@ from lance_dataset.table.indices.coverage import (
     parse_indices,
     set_coverage,
 )
-from lance_dataset.table.indices.metadata import IndexMetadata, uuid_to_proto
 from lance_dataset.table.manifest import Manifest
 from lance_dataset.table.operations import Rewrite, RewrittenIndex
+from lance_dataset.types.schema import Field, Schema
 
 __all__ = [
     "pruned",
@@ -38,18 +38,18 @@ __all__ = [
     "without_fragments",
 ]
 
-#: Kinds of indices that hold addresses of rows, not row ids, from this version of their format on.
+#: Kinds of indices that store addresses of rows instead of row ids, and the format version from which on they do.
 _ADDRESSES_FROM = {"btree": 1, "zonemap": 0, "bloomfilter": 0, "fm": 0, "bitmap": 1, "ngram": 1, "rtree": 1} | {
     "labellist": 2,
     "minhashlsh": 1,
 }
 
-#: Ids of old fragments, and of those that took their place.
+#: Ids of old fragments, and of those that replaced them.
 Replacement = tuple[frozenset[int], frozenset[int]]
 
 
 def with_created(base: Manifest, new: Sequence[IndexMetadata], removed: Sequence[IndexMetadata]) -> bytes | None:
-    """The list without removed indices, and with new ones; a new one also replaces that of the same id.
+    """Return the list without removed indices and with new ones. A new index also replaces one with the same id.
 
     Raises
     ------
@@ -65,16 +65,17 @@ def with_created(base: Manifest, new: Sequence[IndexMetadata], removed: Sequence
 
 
 def pruned(manifest: Manifest, *, reliable: bool) -> bytes | None:
-    """The list of a manifest without indices on fields it does not have, and without segments of nothing.
+    """Return the list of a manifest without indices on missing fields and without empty segments.
 
-    Of the segments of an index, those go that cover no fragment any more; one stays, the oldest, as its definition.
+    Segments of an index that no longer cover any fragment are removed. If all would be, the oldest one stays as the
+    definition of the index.
 
     Parameters
     ----------
     manifest
         A version that is being made.
     reliable
-        Whether its indices say rightly which fragments they cover.
+        True if the coverage recorded for its indices is correct.
     """
     if not manifest.index_section:
         return None
@@ -115,12 +116,12 @@ def _covers_none(index: table_pb2.IndexMetadata, fragment_ids: set[int]) -> bool
 
 
 def without_fragments(base: Manifest, field_ids: Collection[int], fragment_ids: Collection[int]) -> bytes | None:
-    """The list after columns of fragments got other values: indices on them no longer cover these fragments.
+    """Return the list after columns of fragments got other values. Indices on them no longer cover these fragments.
 
     Raises
     ------
     UnsupportedError
-        An index does not say what it covers.
+        An index does not state its coverage.
     """
     if not base.index_section or not field_ids or not fragment_ids:
         return base.index_section
@@ -129,7 +130,9 @@ def without_fragments(base: Manifest, field_ids: Collection[int], fragment_ids: 
 
 
 def without_changed_columns(base: Manifest, schema: Schema, fragments: Sequence[Fragment]) -> bytes | None:
-    """The list after a change of many files: an index no longer covers fragments where a field of it has another file.
+    """Return the list after many files changed.
+
+    An index no longer covers fragments in which one of its fields has another file.
 
     Parameters
     ----------
@@ -155,7 +158,7 @@ def without_changed_columns(base: Manifest, schema: Schema, fragments: Sequence[
 
 
 def _holders(fragment: Fragment) -> dict[int, tuple[object, ...]]:
-    """Where each field of a fragment is; in the last of several files that list it."""
+    """Return the location of each field of a fragment. If several files list a field, the last one has it."""
     return {
         field_id: (file.path, file.base_id, column)
         for file in fragment.files
@@ -165,7 +168,7 @@ def _holders(fragment: Fragment) -> dict[int, tuple[object, ...]]:
 
 
 def _uncovered(base: Manifest, changed: Mapping[int, Collection[int]]) -> bytes | None:
-    """The list without the changed fields of fragments, which are given by fragment id."""
+    """Return the list without coverage of the changed fields, which are given by fragment id."""
     indices = parse_indices(base.index_section)
     reliable = has_reliable_coverage(base)
     for index in indices:
@@ -175,8 +178,8 @@ def _uncovered(base: Manifest, changed: Mapping[int, Collection[int]]) -> bytes 
         covered = coverage(index) if reliable else None
         if covered is None:
             raise UnsupportedError(
-                f"the index {index.name!r} does not say reliably which fragments it covers, and values it was made of "
-                "would change; drop the index before and create it again afterwards"
+                f"the index {index.name!r} does not reliably state which fragments it covers, and values it was built "
+                "from would change; drop the index first and create it again afterwards"
             )
         if not covered.isdisjoint(touched):
             set_coverage(index, covered - touched)
@@ -184,7 +187,7 @@ def _uncovered(base: Manifest, changed: Mapping[int, Collection[int]]) -> bytes 
 
 
 def _with_relatives(schema: Schema, field_ids: Collection[int]) -> set[int]:
-    """Fields, all below them, and all they are part of."""
+    """Return fields with all their descendants and ancestors."""
     given, found = set(field_ids), set(field_ids)
 
     def visit(node: Field, above: tuple[int, ...]) -> None:
@@ -204,18 +207,20 @@ def _with_relatives(schema: Schema, field_ids: Collection[int]) -> set[int]:
 def with_moved_rows(
     base: Manifest, moved: Collection[int], sources: Collection[int], changed_fields: Collection[int]
 ) -> bytes | None:
-    """The list after rows with stable ids moved to new fragments: indices of row ids on other fields know them still.
+    """Return the list after rows with stable ids moved to new fragments.
+
+    Indices of row ids on unchanged fields still cover these rows.
 
     Parameters
     ----------
     base
         The version before.
     moved
-        Ids of new fragments that have only rows that were there before.
+        Ids of new fragments that contain only existing rows.
     sources
-        Fragments where the rows come from.
+        Fragments that the rows come from.
     changed_fields
-        Fields that may have other values now; without any nothing is known of them.
+        Fields that may have other values now. If empty, the changed fields are unknown.
     """
     if not base.index_section or not moved or not sources or not changed_fields or not has_reliable_coverage(base):
         return base.index_section
@@ -231,9 +236,9 @@ def with_moved_rows(
 
 
 def stores_addresses(index: table_pb2.IndexMetadata) -> bool:
-    """Whether an index of a table with stable row ids holds addresses all the same; so of kinds that are not known."""
+    """Return True if an index stores addresses even with stable row ids. Unknown kinds are assumed to do so."""
     kind = index_kind(index)
-    if kind is None:  # from before kinds were noted; none of those held addresses, as stable row ids came later
+    if kind is None:  # older than recorded kinds; those did not store addresses, as stable row ids came later
         return False
     first = _ADDRESSES_FROM.get(kind)
     if first is None:
@@ -242,11 +247,11 @@ def stores_addresses(index: table_pb2.IndexMetadata) -> bool:
 
 
 def rewritten(base: Manifest, operation: Rewrite, replacements: Sequence[Replacement]) -> bytes | None:
-    """The list after a rewrite of fragments.
+    """Return the list after a rewrite of fragments.
 
-    Indices that were made anew replace their former selves. Where rows have stable ids, the others know the rows in
-    their new fragments too, unless they hold addresses. An index that knows neither keeps the fragments that are gone,
-    so the new ones are scanned.
+    Indices that were rebuilt replace their old versions. With stable row ids, the other indices also cover the rows in
+    their new fragments, unless they store addresses. An index to which neither applies keeps the removed fragments in
+    its bitmap, so the new ones are scanned.
 
     Parameters
     ----------
@@ -260,9 +265,9 @@ def rewritten(base: Manifest, operation: Rewrite, replacements: Sequence[Replace
     Raises
     ------
     InvalidInputError
-        A group is partly covered by an index, or an index that was made anew is not there.
+        An index covers only a part of a group, or a rebuilt index does not exist.
     UnsupportedError
-        An index does not say what it covers.
+        An index does not state its coverage.
     """
     indices = parse_indices(base.index_section)
     anew = {uuid_to_proto(each.old_id).uuid: each for each in operation.rewritten_indices}
@@ -306,7 +311,7 @@ def _move_coverage(index: table_pb2.IndexMetadata, replacements: Sequence[Replac
         if not covered.issuperset(old):
             raise InvalidInputError(
                 f"the index {index.name!r} covers the fragments {sorted(covered & old)} of the rewritten group "
-                f"{sorted(old)}, but not the others; rewrite fragments that an index covers apart from others"
+                f"{sorted(old)}, but not the others; rewrite the fragments that an index covers separately from others"
             )
         covered = (covered - old) | new
     set_coverage(index, covered)

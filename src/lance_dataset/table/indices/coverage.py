@@ -1,4 +1,4 @@
-"""The list of indices in a manifest, as far as changes of the table must keep it right."""
+"""List of indices in a manifest, as far as changes of the table must keep it correct."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ import numpy as np
 
 from lance_dataset._proto import table_pb2
 from lance_dataset.errors import UnsupportedError
-from lance_dataset.table.indices.metadata import IndexMetadata
+from lance_dataset.table.index_metadata import IndexMetadata
 from lance_dataset.table.manifest import Manifest, WriterVersion
 from lance_dataset.table.messages import parse_message
 from lance_dataset.table.roaring import decode_bitmap, encode_bitmap
 
 __all__ = [
+    "MAX_FRAGMENTS",
     "MEMORY_INDEX",
     "REUSE_INDEX",
     "check_coverage",
@@ -29,76 +30,76 @@ __all__ = [
 ]
 
 _WHERE = "index section"
-#: An index that tells what became of rewritten fragments, for other indices.
+#: Index that maps rows of rewritten fragments to their new place, for other indices.
 REUSE_INDEX = "__lance_frag_reuse"
-#: An index of rows that are not in fragments yet.
+#: Index of rows that are not in fragments yet.
 MEMORY_INDEX = "__lance_mem_wal"
-#: Bounds what a bitmap of a few bytes can make of itself.
-_MAX_FRAGMENTS = 1 << 26
-#: Releases before this one noted wrong sets of fragments.
+#: Maximum number of fragments, and highest id. Limits the memory that a small bitmap can expand to.
+MAX_FRAGMENTS = 1 << 26
+#: Releases before this one recorded wrong sets of fragments.
 _FIRST_RELIABLE = (0, 8, 15)
 _LAST_UNRELIABLE = "0.8.14"
 
 
 def parse_indices(section: bytes | None) -> list[table_pb2.IndexMetadata]:
-    """The indices of `Manifest.index_section`.
+    """Return the indices in `Manifest.index_section`.
 
     Raises
     ------
     CorruptFileError
-        The bytes are no list of indices.
+        The bytes are not a list of indices.
     """
     return list(parse_message(table_pb2.IndexSection, section, _WHERE).indices) if section else []
 
 
 def encode_indices(indices: Sequence[table_pb2.IndexMetadata]) -> bytes | None:
-    """`Manifest.index_section` of indices, None without any."""
+    """Encode indices as `Manifest.index_section`, None without indices."""
     return table_pb2.IndexSection(indices=indices).SerializeToString() if indices else None
 
 
 def is_system_index(index: table_pb2.IndexMetadata | IndexMetadata) -> bool:
-    """Whether the table keeps an index for itself."""
+    """Return True if an index is internal to the table."""
     return index.name in (REUSE_INDEX, MEMORY_INDEX)
 
 
 def index_kind(index: table_pb2.IndexMetadata) -> str | None:
-    """Kind of an index, such as ``btree``; None for those of releases that did not note it."""
+    """Return the kind of an index, such as ``btree``, or None if an old release did not record it."""
     if not index.HasField("index_details"):
         return None
     return kind_of_details(index.index_details.type_url)
 
 
 def kind_of_details(type_url: str) -> str:
-    """Kind of the indices that details of a type belong to, such as ``btree``."""
+    """Return the kind of the indices to which details of a type belong, such as ``btree``."""
     name = type_url.rpartition("/")[2].rpartition(".")[2].lower()
     return name.removesuffix("details").removesuffix("index")
 
 
 def set_coverage(index: table_pb2.IndexMetadata, fragment_ids: Iterable[int]) -> None:
-    """Note which fragments an index covers; none is another bitmap than one that does not say."""
+    """Record the fragments that an index covers. An empty set differs from an unknown one."""
     index.fragment_bitmap = encode_bitmap(np.fromiter(fragment_ids, np.uint32))
 
 
 def has_covering_index(manifest: Manifest) -> bool:
-    """Whether some index carries values of columns besides its keys."""
+    """Return True if an index stores values of columns besides its keys."""
     return any(index.covering_fields for index in parse_indices(manifest.index_section))
 
 
 def coverage(index: table_pb2.IndexMetadata | IndexMetadata) -> frozenset[int] | None:
-    """Ids of the fragments that an index covers, None where it does not say.
+    """Return the ids of the fragments that an index covers, or None if it does not state them.
 
     Raises
     ------
     CorruptFileError
-        The bytes are no bitmap.
+        The bytes are not a bitmap.
     """
     if not index.fragment_bitmap:
         return None
-    return frozenset(decode_bitmap(index.fragment_bitmap, _MAX_FRAGMENTS, f"index {index.name!r}").tolist())
+    return frozenset(decode_bitmap(index.fragment_bitmap, MAX_FRAGMENTS, f"index {index.name!r}").tolist())
 
 
 def covering_indices(manifest: Manifest) -> Callable[[int], frozenset[int]]:
-    """Function from the id of a fragment to the positions of the indices that cover it, or may."""
+    """Return a function from a fragment id to the positions of the indices that cover it or may cover it."""
     reliable = has_reliable_coverage(manifest)
     indices = [index for index in parse_indices(manifest.index_section) if index.name != MEMORY_INDEX]
     covered = [coverage(index) if reliable else None for index in indices]
@@ -110,29 +111,29 @@ def covering_indices(manifest: Manifest) -> Callable[[int], frozenset[int]]:
 
 
 def check_coverage(manifest: Manifest) -> None:
-    """Refuse to replace fragments where nobody knows which of them an index covers.
+    """Raise an error if fragments are to be replaced and the coverage of an index is unknown.
 
     Raises
     ------
     UnsupportedError
-        Naming the index.
+        The coverage of an index is unknown. The message names the index.
     """
     reliable = has_reliable_coverage(manifest)
     for index in parse_indices(manifest.index_section):
         if not is_system_index(index) and (not reliable or coverage(index) is None):
             raise UnsupportedError(
-                f"the index {index.name!r} does not say reliably which fragments it covers, so none can be rewritten; "
-                "drop the index before and create it again afterwards"
+                f"the index {index.name!r} does not reliably state which fragments it covers, so none can be "
+                "rewritten; drop the index first and create it again afterwards"
             )
 
 
 def without_fields(section: bytes | None, field_ids: Collection[int]) -> bytes | None:
-    """The list without indices on these fields."""
+    """Return the list without indices on these fields."""
     return encode_indices([index for index in parse_indices(section) if not set(index.fields) & set(field_ids)])
 
 
 def has_reliable_coverage(manifest: Manifest) -> bool:
-    """Whether the release that wrote a manifest noted correctly which fragments its indices cover, if there are any."""
+    """Return True if the coverage recorded in a manifest is reliable, judged by the release that wrote it."""
     if not manifest.index_section:
         return True
     writer = manifest.writer_version
@@ -145,9 +146,9 @@ def has_reliable_coverage(manifest: Manifest) -> bool:
 
 
 def signature_for_unreliable_coverage(version: str) -> WriterVersion:
-    """How to sign a manifest whose indices are as unreliable as before.
+    """Return a signature for a manifest whose indices are as unreliable as before.
 
-    Under another signature the reference would believe them; like this it looks into the indices at its next commit.
+    With any other signature the reference would trust them. With this one, it checks the indices at its next commit.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Where the rows of rewritten fragments are: from addresses before to addresses after."""
+"""Mapping of row addresses from before a rewrite of fragments to after it."""
 
 from __future__ import annotations
 
@@ -14,13 +14,14 @@ from lance_dataset.table.roaring import decode_treemap
 __all__ = ["MovedRows", "Relocation", "RewrittenGroup"]
 
 _ROW_BITS = np.uint64(32)
-#: A row address has so many bits for the row in its fragment.
+#: Number of rows that a row address can distinguish in a fragment.
 _MAX_ROWS = 1 << 32
+_MAX_ID = (1 << 32) - 1
 
 
 @dataclass(frozen=True)
 class RewrittenGroup:
-    """A group of a rewrite: its surviving rows, in the order of the old fragments, are those of the new ones.
+    """A group of a rewrite. Its surviving rows, in the order of the old fragments, are the rows of the new ones.
 
     Attributes
     ----------
@@ -36,21 +37,22 @@ class RewrittenGroup:
 
 
 class MovedRows:
-    """Addresses of rows before a rewrite to those after it.
+    """Mapping from addresses of rows before a rewrite to those after it.
 
-    Runs of neighbouring rows that survived are kept, one for a fragment that lost none.
+    It stores runs of adjacent surviving rows. A fragment that lost no rows is one run.
 
     Parameters
     ----------
     groups
-        The groups of one rewrite; no old fragment is part of two.
+        The groups of one rewrite. An old fragment is in at most one of them.
     where
-        Name of what says so, for error messages.
+        Name of the source, for error messages.
 
     Raises
     ------
     CorruptFileError
-        The surviving rows are no bitmap, lie outside of the old fragments, or are not as many as those of the new ones.
+        The surviving rows are not a bitmap, lie outside of the old fragments, or differ in number from the rows of the
+        new ones. Or an id or a number of rows is too large.
     """
 
     def __init__(self, groups: Sequence[RewrittenGroup], where: str) -> None:
@@ -58,35 +60,41 @@ class MovedRows:
         self.old_rows = {fragment_id: rows for group in groups for fragment_id, rows in group.old}
         self.old_ids = frozenset(old)
         if len(self.old_ids) != len(old):
-            raise CorruptFileError(f"{where}: a fragment is rewritten twice at once")
+            raise CorruptFileError(f"{where}: a fragment is rewritten twice")
+        new = [fragment for group in groups for fragment in group.new]
+        for fragment_id, count in (*self.old_rows.items(), *new):
+            if fragment_id > _MAX_ID or count > _MAX_ROWS:
+                raise CorruptFileError(
+                    f"{where}: fragment {fragment_id} with {count} rows does not fit into row addresses"
+                )
         runs = [run for group in groups for run in _surviving_runs(group, where)]
         firsts = np.concatenate([np.empty(0, np.uint64), *(first for first, _ in runs)])
         lengths = np.concatenate([np.empty(0, np.int64), *(length for _, length in runs)])
         order = np.argsort(firsts)
         self._run_firsts, self._run_lengths = firsts[order], lengths[order].astype(np.uint64)
         self._run_numbers = (np.cumsum(lengths) - lengths)[order]
-        new = [fragment for group in groups for fragment in group.new]
         rows = np.array([rows for _, rows in new], np.int64)
         self._new_ends = np.cumsum(rows)
-        self._new_firsts = np.array([fragment_id << 32 for fragment_id, _ in new], np.int64) - (self._new_ends - rows)
+        # Differences and sums wrap around.
+        begins = np.array([fragment_id << 32 for fragment_id, _ in new], np.uint64)
+        self._new_firsts = begins - (self._new_ends - rows).astype(np.uint64)
         total = sum(rows for group in groups for _, rows in group.old)
         self.loses_rows = total > int(lengths.sum())
 
     def locate(self, addresses: NDArray[np.uint64]) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
-        """Where rows are now.
+        """Return the current addresses of rows.
 
         Parameters
         ----------
         addresses : uint64[n]
-            Addresses before, in any order.
+            Addresses before the rewrite, in any order.
 
         Returns
         -------
         addresses : uint64[n]
-            Addresses now; that of a row whose fragment was not rewritten stays as it is, and so does that of a row
-            that is gone.
+            Addresses now. They are unchanged for rows whose fragment was not rewritten, and for rows that are gone.
         gone : bool[n]
-            Whether the row did not survive.
+            True if the row did not survive.
         """
         if not self.old_ids or not len(addresses):
             return addresses.copy(), np.zeros(len(addresses), bool)
@@ -98,7 +106,7 @@ class MovedRows:
         moved = addresses.copy()
         numbers = self._run_numbers[runs[survives]] + offsets[survives].astype(np.int64)
         places = np.searchsorted(self._new_ends, numbers, side="right")
-        moved[survives] = (numbers + self._new_firsts[places]).astype(np.uint64)
+        moved[survives] = numbers.astype(np.uint64) + self._new_firsts[places]
         others = np.flatnonzero(~survives)
         gone = np.zeros(len(addresses), bool)
         gone[others] = np.isin(addresses[others] >> _ROW_BITS, np.array(sorted(self.old_ids), np.uint64))
@@ -119,15 +127,15 @@ class Relocation:
 
     @property
     def loses_rows(self) -> bool:
-        """Whether some row did not survive."""
+        """True if some row did not survive."""
         return any(step.loses_rows for step in self.steps)
 
     def physical_rows(self, fragment_id: int) -> int | None:
-        """Rows that a fragment had when it was rewritten, deleted ones counted; None if it was not."""
+        """Return the rows that a fragment had when it was rewritten, including deleted ones. None if it was not."""
         return next((step.old_rows[fragment_id] for step in self.steps if fragment_id in step.old_rows), None)
 
     def locate(self, addresses: NDArray[np.uint64]) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
-        """Where rows are after all rewrites, as `MovedRows.locate` says it for one."""
+        """Return the addresses of rows after all rewrites, see `MovedRows.locate`."""
         moved, gone = addresses.copy(), np.zeros(len(addresses), bool)
         for step in self.steps:
             moved, lost = step.locate(moved)
@@ -136,17 +144,16 @@ class Relocation:
 
 
 def _surviving_runs(group: RewrittenGroup, where: str) -> list[tuple[NDArray[np.uint64], NDArray[np.int64]]]:
-    """First addresses and lengths of the runs of surviving rows of each old fragment."""
-    limits = {fragment_id: min(rows, _MAX_ROWS) for fragment_id, rows in group.old}
+    """Return the first addresses and lengths of the runs of surviving rows of each old fragment."""
+    limits = dict(group.old)
     surviving = decode_treemap(group.surviving, limits, where)
-    found = sum(map(len, surviving.values()))
+    found = sum(int(lengths.sum()) for _, lengths in surviving.values())
     expected = sum(rows for _, rows in group.new)
     if found != expected:
         raise CorruptFileError(f"{where}: {found} rows survived, but the new fragments have {expected}")
     runs = []
     for fragment_id in limits:
-        kept = surviving.get(fragment_id, np.empty(0, np.uint32))
-        starts = np.flatnonzero(np.diff(kept, prepend=kept[:1]) != 1)
-        lengths = np.diff(starts, append=len(kept))
-        runs.append((kept[starts].astype(np.uint64) + np.uint64(fragment_id << 32), lengths))
+        if fragment_id in surviving:
+            firsts, lengths = surviving[fragment_id]
+            runs.append((firsts.astype(np.uint64) + np.uint64(fragment_id << 32), lengths))
     return runs

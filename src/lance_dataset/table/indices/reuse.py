@@ -1,7 +1,8 @@
-"""The fragment-reuse index: where rows are whose fragments were rewritten while other indices were left as they were.
+"""Fragment-reuse index: maps rows of rewritten fragments to their new place, while other indices stay unchanged.
 
-Every rewrite adds a version to it: groups of old fragments, the addresses of those of their rows that survived, and the
-new fragments. The surviving rows, in the order of the old fragments, are the rows of the new ones, in their order.
+Every rewrite adds a version to it. A version contains groups of old fragments, the addresses of their surviving rows,
+and the new fragments. The surviving rows, in the order of the old fragments, are the rows of the new ones, in their
+order.
 """
 
 from __future__ import annotations
@@ -13,11 +14,10 @@ from dataclasses import dataclass
 
 from lance_dataset._proto import system_indices_pb2, table_pb2
 from lance_dataset.errors import CorruptFileError, InvalidInputError, UnsupportedError
-from lance_dataset.io.base import ObjectStore
-from lance_dataset.io.paths import safe_join
+from lance_dataset.io.base import ObjectStore, safe_join
 from lance_dataset.table.fragment import Fragment
+from lance_dataset.table.index_metadata import IndexDetails, IndexMetadata, uuid_from_proto
 from lance_dataset.table.indices.coverage import REUSE_INDEX, parse_indices
-from lance_dataset.table.indices.metadata import IndexDetails, IndexMetadata, uuid_from_proto
 from lance_dataset.table.indices.moved_rows import MovedRows, Relocation, RewrittenGroup
 from lance_dataset.table.manifest import Manifest
 from lance_dataset.table.messages import parse_message
@@ -34,7 +34,7 @@ __all__ = [
 
 _Content = system_indices_pb2.FragmentReuseIndexDetails.InlineContent
 _DETAILS_URL = "/lance.table.FragmentReuseIndexDetails"
-#: Larger contents are a file of their own.
+#: Contents of this size or larger are stored in a file.
 _MAX_INLINE = 204_800
 _FILE = "details.binpb"
 
@@ -57,25 +57,25 @@ class RewrittenRows:
 
     @property
     def group(self) -> RewrittenGroup:
-        """The group without anything but ids and rows."""
+        """The group reduced to ids and rows."""
         old = tuple((each.id, each.physical_rows) for each in self.old_fragments)
         return RewrittenGroup(self.surviving, old, tuple((each.id, each.physical_rows) for each in self.new_fragments))
 
 
 def find_reuse_index(manifest: Manifest) -> table_pb2.IndexMetadata | None:
-    """The fragment-reuse index of a version, None if it has none."""
+    """Return the fragment-reuse index of a version, None if it has none."""
     return next((index for index in parse_indices(manifest.index_section) if index.name == REUSE_INDEX), None)
 
 
 def read_reuse_content(index: table_pb2.IndexMetadata, locator: FileLocator | None) -> _Content:
-    """What a fragment-reuse index says.
+    """Read the content of a fragment-reuse index.
 
     Parameters
     ----------
     index
         The index.
     locator
-        Finds its file if it has one; without it the content is empty then.
+        Finds its file if it has one. Without it, the content of such an index is empty.
 
     Raises
     ------
@@ -92,7 +92,7 @@ def read_reuse_content(index: table_pb2.IndexMetadata, locator: FileLocator | No
     start, stop = details.external.offset, details.external.offset + details.external.size
     data = store.read(path)
     if stop > len(data):
-        raise CorruptFileError(f"{store.uri(path)}: has {len(data)} bytes, but its index says that {stop} are there")
+        raise CorruptFileError(f"{store.uri(path)}: has {len(data)} bytes, but its index expects {stop}")
     return parse_message(_Content, data[start:stop], store.uri(path))
 
 
@@ -100,7 +100,7 @@ def read_reuse_content(index: table_pb2.IndexMetadata, locator: FileLocator | No
 
 
 def relocation(index: table_pb2.IndexMetadata, locator: FileLocator) -> Relocation:
-    """Where rows are whose addresses are of any version since the first rewrite that the index knows of.
+    """Return the mapping of rows from any version since the first rewrite in the index to their current addresses.
 
     Parameters
     ----------
@@ -114,7 +114,7 @@ def relocation(index: table_pb2.IndexMetadata, locator: FileLocator) -> Relocati
     CorruptFileError
         The index contradicts the format.
     UnsupportedError
-        It is of a newer format.
+        It has a newer format.
     """
     if index.index_version > 0:
         raise UnsupportedError(
@@ -135,7 +135,7 @@ def relocation(index: table_pb2.IndexMetadata, locator: FileLocator) -> Relocati
 
 
 def _sizes(digests: Iterable[system_indices_pb2.FragmentDigest]) -> tuple[tuple[int, int], ...]:
-    """Ids and rows of fragments."""
+    """Return the ids and rows of fragments."""
     return tuple((each.id, each.physical_rows) for each in digests)
 
 
@@ -145,16 +145,18 @@ def _sizes(digests: Iterable[system_indices_pb2.FragmentDigest]) -> tuple[tuple[
 def with_rewritten_rows(
     store: ObjectStore, root: str, manifest: Manifest, version: int, groups: Sequence[RewrittenRows]
 ) -> IndexMetadata:
-    """The fragment-reuse index of a version with one more rewrite, under another id; a large one is written to a file.
+    """Return the fragment-reuse index of a version with one more rewrite, under another id.
+
+    Large content is written to a file.
 
     Parameters
     ----------
     store, root
         The table.
     manifest
-        The version with the index so far.
+        The version with the current index.
     version
-        Version that the rewrite goes on from.
+        Version that the rewrite is based on.
     groups
         The groups of the rewrite.
     """
@@ -185,7 +187,7 @@ def with_rewritten_rows(
 
 
 def _stored(store: ObjectStore, root: str, own_id: str, data: bytes) -> bytes:
-    """Details of the index with that content, which is in them or in a file."""
+    """Return details of the index, with the content inline or in a file."""
     details = system_indices_pb2.FragmentReuseIndexDetails()
     if len(data) < _MAX_INLINE:
         details.inline.ParseFromString(data)
@@ -200,8 +202,8 @@ def _digest(fragment: Fragment) -> system_indices_pb2.FragmentDigest:
     deleted = 0 if fragment.deletion_file is None else fragment.deletion_file.num_deleted_rows
     if fragment.deletion_file is not None and deleted == 0:
         raise InvalidInputError(
-            f"fragment {fragment.id} does not say how many of its rows are deleted; commit any change with this "
-            "package first, which counts them"
+            f"fragment {fragment.id} does not state how many of its rows are deleted; first commit any change with "
+            "this package, which counts them"
         )
     return system_indices_pb2.FragmentDigest(
         id=fragment.id, physical_rows=fragment.physical_rows, num_deleted_rows=deleted

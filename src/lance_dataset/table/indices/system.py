@@ -1,4 +1,4 @@
-"""Indices that a table keeps for itself: what became of rewritten fragments, and how far its log was taken over."""
+"""Internal indices of a table: the fragment-reuse index and the MemWAL index."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from lance_dataset._proto import system_indices_pb2, table_pb2
 from lance_dataset.errors import InvalidInputError
+from lance_dataset.table.index_metadata import uuid_from_proto, uuid_to_proto
 from lance_dataset.table.indices.coverage import (
     MEMORY_INDEX,
     REUSE_INDEX,
@@ -17,7 +18,6 @@ from lance_dataset.table.indices.coverage import (
     parse_indices,
     set_coverage,
 )
-from lance_dataset.table.indices.metadata import uuid_from_proto, uuid_to_proto
 from lance_dataset.table.indices.reuse import read_reuse_content
 from lance_dataset.table.manifest import Manifest
 from lance_dataset.table.messages import parse_message
@@ -28,17 +28,18 @@ __all__ = ["with_current_coverage", "with_generations", "with_true_catch_up"]
 
 
 def with_current_coverage(section: bytes | None, locator: FileLocator | None = None) -> bytes | None:
-    """A list of indices that cover the fragments that took the place of rewritten ones.
+    """Return a list of indices that cover the fragments that replaced rewritten ones.
 
-    Where a rewrite left indices as they were, the fragment-reuse index tells which fragments have the rows now; their
-    bitmaps follow with the next change of the table. Groups that an index covers only in part stay as they are.
+    If a rewrite left indices unchanged, the fragment-reuse index maps its old fragments to the new ones. The bitmaps of
+    the indices follow with the next change of the table. They stay unchanged for groups that an index covers only in
+    part.
 
     Parameters
     ----------
     section
         The list.
     locator
-        Finds the file of a fragment-reuse index that is too large for the list; without it such a one is left out.
+        Finds the file of a fragment-reuse index that is too large for the list. Without it, such an index is skipped.
 
     Raises
     ------
@@ -68,7 +69,7 @@ def with_current_coverage(section: bytes | None, locator: FileLocator | None = N
 def _reuse_groups(
     index: table_pb2.IndexMetadata, locator: FileLocator | None
 ) -> list[tuple[frozenset[int], frozenset[int]]]:
-    """Old and new fragments of all rewrites, oldest first."""
+    """Return the old and new fragments of all rewrites, oldest first."""
     content = read_reuse_content(index, locator)
     return [
         (frozenset(each.id for each in group.old_fragments), frozenset(each.id for each in group.new_fragments))
@@ -80,7 +81,7 @@ def _reuse_groups(
 def with_generations(
     base: Manifest, compacted: Sequence[CompactedSsTable]
 ) -> tuple[CompactedSsTable | None, bytes | None]:
-    """Note generations of a log that were taken over into the table.
+    """Record generations of the MemWAL that were compacted into the table.
 
     Parameters
     ----------
@@ -92,19 +93,19 @@ def with_generations(
     Returns
     -------
     stale : CompactedSsTable or None
-        One that was taken over before.
+        A generation that was compacted before.
     section : bytes or None
         The new list of indices.
 
     Raises
     ------
     InvalidInputError
-        The table has no log.
+        The table has no MemWAL.
     """
     indices = parse_indices(base.index_section)
     found = next((index for index in indices if index.name == MEMORY_INDEX), None)
     if found is None:
-        raise InvalidInputError("the dataset has no log (MemWAL) whose generations could have been compacted")
+        raise InvalidInputError("the dataset has no MemWAL, so no generations of it can have been compacted")
     where = f"index {found.name!r}"
     details = parse_message(system_indices_pb2.MemWalIndexDetails, found.index_details.value, where)
     recorded = {uuid_from_proto(each.shard_id, where): each for each in details.compacted_sstables}
@@ -120,7 +121,7 @@ def with_generations(
 
 
 def _renew(index: table_pb2.IndexMetadata, details: system_indices_pb2.MemWalIndexDetails, version: int) -> None:
-    """Write changed details of a log; the index then has another id."""
+    """Write changed details of a MemWAL index, which gets another id."""
     index.uuid.CopyFrom(uuid_to_proto(str(uuid.uuid4())))
     index.dataset_version = version
     index.created_at = time.time_ns() // 1_000_000
@@ -128,10 +129,10 @@ def _renew(index: table_pb2.IndexMetadata, details: system_indices_pb2.MemWalInd
 
 
 def with_true_catch_up(before: bytes | None, after: bytes | None, version: int) -> bytes | None:
-    """A list of indices whose log claims only of unchanged indices that they cover what was taken over from it.
+    """Return a list of indices whose MemWAL index records catch-up progress only for unchanged indices.
 
-    The log notes for each index how far that is. An index that was changed would have to earn it anew; without a note
-    readers do not rely on it.
+    The progress states how much of the compacted data each index covers. An index that was changed must be indexed
+    again. Without a record, readers do not rely on it.
 
     Parameters
     ----------
@@ -156,7 +157,7 @@ def with_true_catch_up(before: bytes | None, after: bytes | None, version: int) 
 
 
 def _segments(indices: Sequence[table_pb2.IndexMetadata]) -> dict[str, set[tuple[bytes, bytes]]]:
-    """Ids and bitmaps of the segments of every index."""
+    """Return the ids and bitmaps of the segments of every index."""
     found: dict[str, set[tuple[bytes, bytes]]] = {}
     for index in indices:
         found.setdefault(index.name, set()).add((index.uuid.uuid, index.fragment_bitmap))

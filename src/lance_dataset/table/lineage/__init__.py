@@ -1,1 +1,1 @@
-"""Ids of rows that stay when they move, and the versions that made and changed them."""
+"""Row lineage: stable row ids, and the versions that created and last changed each row."""

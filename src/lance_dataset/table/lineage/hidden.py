@@ -1,4 +1,4 @@
-"""Row lineage that is kept as a hidden column of one of the data files of a fragment."""
+"""Row lineage that is stored as a hidden column of one of a fragment's data files."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from numpy.typing import NDArray
 
 from lance_dataset.errors import CorruptFileError
 from lance_dataset.file.reader import open_fragment_column, open_metadata
-from lance_dataset.schema import Field
 from lance_dataset.table.fragment import Fragment
 from lance_dataset.table.paths import FileLocator
+from lance_dataset.types.schema import Field
 
 __all__ = ["HIDDEN_FIELDS", "read_hidden_column"]
 
@@ -18,7 +18,7 @@ HIDDEN_FIELDS = {"row_ids": -3, "created_at_versions": -4, "last_updated_at_vers
 
 
 def read_hidden_column(locator: FileLocator, fragment: Fragment, name: str) -> NDArray[np.uint64]:
-    """Values of a hidden column, one per physical row.
+    """Read the values of a hidden column, one per physical row.
 
     Parameters
     ----------
@@ -27,7 +27,7 @@ def read_hidden_column(locator: FileLocator, fragment: Fragment, name: str) -> N
     fragment
         The fragment.
     name
-        Which sequence: ``row_ids``, ``created_at_versions`` or ``last_updated_at_versions``.
+        Name of the sequence: ``row_ids``, ``created_at_versions`` or ``last_updated_at_versions``.
 
     Raises
     ------
@@ -37,7 +37,7 @@ def read_hidden_column(locator: FileLocator, fragment: Fragment, name: str) -> N
     where, field_id = f"fragment {fragment.id}: {name}", HIDDEN_FIELDS[name]
     held = [(file, index) for file in fragment.files for found, index in file.columns if found == field_id]
     if len(held) != 1:
-        raise CorruptFileError(f"{where}: should be a column of one data file, not of {len(held)}")
+        raise CorruptFileError(f"{where}: expected it as a column of one data file, found it in {len(held)}")
     file, index = held[0]
     if index < 0 or file.is_legacy:
         raise CorruptFileError(f"{where}: data file {file.path!r} has no column for it")

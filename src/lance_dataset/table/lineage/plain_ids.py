@@ -1,4 +1,4 @@
-"""Fragments whose row ids are one range, as appends make them, found without looking at fragments one by one."""
+"""Fragments whose row ids are a single range, as appends make them, found without decoding each fragment."""
 
 from __future__ import annotations
 
@@ -49,19 +49,19 @@ class PlainIds:
 
     @classmethod
     def none(cls) -> PlainIds:
-        """No fragments."""
+        """Return an instance without fragments."""
         return cls(np.empty(0, np.int64), np.empty(0, np.uint64), np.empty(0, np.uint64))
 
     def __len__(self) -> int:
         return len(self.fragment_ids)
 
     def where(self, chosen: NDArray[np.bool_]) -> PlainIds:
-        """Some of them."""
+        """Return the fragments selected by a mask."""
         return PlainIds(self.fragment_ids[chosen], self.first[chosen], self.last[chosen])
 
     @cached_property
     def apart(self) -> NDArray[np.bool_]:
-        """A choice of which no two have an id in common: those that begin earlier, or are longer, come first."""
+        """Mask of fragments without common ids. Those that begin earlier, or are longer, are chosen first."""
         order = np.lexsort((~self.last, self.first))
         reached = np.maximum.accumulate(self.last[order])
         chosen = np.ones(len(self), bool)
@@ -69,7 +69,7 @@ class PlainIds:
         return chosen
 
     def holds(self, others: PlainIds) -> bool:
-        """Whether all the others are among these, with the same ids."""
+        """Return True if all the others are among these fragments, with the same ids."""
         if not len(others):
             return True
         places = np.searchsorted(self.fragment_ids, others.fragment_ids)
@@ -80,10 +80,10 @@ class PlainIds:
 
 
 def plain_ids(fragments: FragmentList) -> PlainIds:
-    """The fragments of a list whose row ids are one range as long as they have rows."""
+    """Return the fragments of a list whose row ids are one range that matches their number of rows."""
     try:
         positions, first, stop = _single_ranges(fragments.data)
-    except CorruptFileError:  # whoever decodes the broken sequence can say which one it is
+    except CorruptFileError:  # the decoder of the broken sequence reports which one it is
         return PlainIds.none()
     counts = fragments.columns.physical_rows[positions]
     sound = (counts > 0) & (stop > first) & (stop - first == counts.astype(np.uint64))
@@ -94,7 +94,7 @@ def plain_ids(fragments: FragmentList) -> PlainIds:
 
 
 def _single_ranges(data: bytes) -> tuple[NDArray[np.int64], NDArray[np.uint64], NDArray[np.uint64]]:
-    """Positions of the fragments whose only segment is a range, with its start and end."""
+    """Return the positions of the fragments whose only segment is a range, with its start and end."""
     _, _, starts, ends = locate_records(data, whole_range(data), _MANIFEST_FRAGMENTS, _WHERE)
     owners, _, starts, ends = locate_records(data, (starts, ends), _FRAGMENT_ROW_IDS, _WHERE)
     inner, _, starts, ends = locate_records(data, (starts, ends), _SEQUENCE_SEGMENTS, _WHERE)

@@ -1,4 +1,4 @@
-"""Row ids of a fragment: stable numbers that a row keeps when it moves."""
+"""Row ids of a fragment: stable numbers that rows keep when they move."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class RowIds:
     Attributes
     ----------
     segments
-        Parts of the sequence; ids are unpacked only where they are asked for.
+        Parts of the sequence. Ids are unpacked only when they are needed.
     """
 
     segments: tuple[Segment, ...]
@@ -36,22 +36,22 @@ class RowIds:
 
     @cached_property
     def _starts(self) -> npt.NDArray[np.int64]:
-        """Number of ids before each segment, then of all."""
+        """Number of ids before each segment, then the total."""
         return np.cumsum([0, *(len(segment) for segment in self.segments)], dtype=np.int64)
 
     @classmethod
     def from_range(cls, start: int, count: int) -> RowIds:
-        """`count` consecutive ids."""
+        """Build from `count` consecutive ids."""
         return cls((Range(start, start + count),))
 
     @classmethod
     def from_values(cls, values: npt.ArrayLike) -> RowIds:
-        """Ids in any order."""
+        """Build from ids in any order."""
         return cls((Values(0, np.asarray(values, dtype=np.uint64)),))
 
     @classmethod
     def concatenated(cls, parts: Iterable[RowIds]) -> RowIds:
-        """The ids of several sequences one after the other; ranges that touch become one."""
+        """Concatenate the ids of several sequences. Adjacent ranges are merged."""
         segments: list[Segment] = []
         for segment in (segment for part in parts for segment in part.segments if len(segment)):
             last = segments[-1] if segments else None
@@ -97,12 +97,12 @@ class RowIds:
         return cls(tuple(segments))
 
     def to_numpy(self) -> npt.NDArray[np.uint64]:
-        """All ids, one per physical row."""
+        """Return all ids, one per physical row."""
         parts = [part.to_numpy() for part in self.segments]
         return np.concatenate(parts) if parts else np.empty(0, np.uint64)
 
     def take(self, offsets: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
-        """Ids of physical rows, in any order; IndexError for one that is outside."""
+        """Return the ids of physical rows, in any order. Raises IndexError for a row out of range."""
         if len(offsets) and not 0 <= int(offsets.min()) <= int(offsets.max()) < len(self):
             raise IndexError(f"physical rows {offsets.min()} to {offsets.max()} of {len(self)}")
         if len(self.segments) == 1:
@@ -118,7 +118,7 @@ class RowIds:
         return found
 
     def slice(self, start: int, stop: int) -> RowIds:
-        """The ids of physical rows ``[start, stop)``."""
+        """Return the ids of physical rows ``[start, stop)``."""
         starts = self._starts.tolist()
         bounds = pairwise(self._starts.clip(start, max(start, stop)).tolist())
         cut = [
@@ -129,7 +129,7 @@ class RowIds:
         return RowIds(tuple(cut))
 
     def without(self, offsets: npt.NDArray[np.int64]) -> RowIds:
-        """The ids but for those of some physical rows, which are ascending."""
+        """Return the ids without those of some physical rows, whose offsets are ascending."""
         starts = self._starts.tolist()
         cuts = pairwise(np.searchsorted(offsets, self._starts).tolist())
         kept = [
@@ -139,9 +139,9 @@ class RowIds:
         return RowIds(tuple(kept))
 
     def extended(self, start: int, count: int) -> RowIds:
-        """The same sequence with `count` consecutive ids behind it."""
+        """Return the sequence with `count` consecutive ids appended."""
         return RowIds((*self.segments, Range(start, start + count)))
 
     def encode(self) -> bytes:
-        """The serialized sequence; every segment of the smallest kind that can hold it."""
+        """Serialize the sequence. Every segment uses the smallest kind that can hold it."""
         return rowids_pb2.RowIdSequence(segments=[part.to_proto() for part in self.segments]).SerializeToString()

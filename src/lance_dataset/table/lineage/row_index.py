@@ -1,16 +1,18 @@
-"""From stable row ids to the addresses of the rows that have them.
+"""Index from stable row ids to the addresses of their rows.
 
-Every fragment lists the ids of its rows, those of deleted rows included; a row that was moved is listed by several
-fragments, and lives in at most one. The index keeps the lists as *stretches*: consecutive ids, or some of a range of
-ids with a bitmap that says which, at consecutive addresses. Stretches lie in layers: in a layer no two of them overlap,
-so that an id is found by binary search, and by counting bits (`table.lineage.rank`).
-Segments go from the largest to the smallest into the first of a few layers that has room. What is left - mostly small
-fragments that updates made - is cut down to its live rows, which never overlap, and these are one more layer.
+Every fragment lists the ids of its rows, including those of deleted rows. A row that was moved is listed by several
+fragments, but is live in at most one. The index stores the lists as *stretches* of ids at consecutive addresses. A
+stretch is either a range of consecutive ids, or a range with gaps and a bitmap of the ids in it. Stretches are arranged
+in layers. The stretches of a layer never overlap, so that an id is found by a binary search and by counting bits
+(`table.lineage.rank`).
 
-So 100 fragments of a million fresh rows are 100 stretches, rows left over by compaction need about 1.5 bits per number,
-and rows in no order 20 bytes each. Deleted rows are not taken out but where they have to be: a look-up asks whether the
-rows it found live. That is why deletions leave an index as it is, and appended fragments only add to it; but where
-deleted rows were left out, an index must not serve a version in which they live (`RowIdIndex.trimmed`).
+Segments are placed from the largest to the smallest, each into the first of a few layers that has room. The rest,
+mostly small fragments made by updates, is reduced to its live rows. Those never overlap and form one more layer.
+
+For example, 100 fragments of a million fresh rows are 100 stretches. Rows left over by compaction need about 1.5 bits
+per number, and rows in no order need 20 bytes each. Deleted rows are removed only where necessary, because a look-up
+checks whether the rows it found are live. Therefore, deletions leave an index unchanged, and appended fragments only
+add to it. An index without some deleted rows must not serve a version in which they are live (`RowIdIndex.trimmed`).
 """
 
 from __future__ import annotations
@@ -34,33 +36,33 @@ from lance_dataset.table.row_addresses import first_address, first_addresses, sp
 
 __all__ = ["IndexedFragment", "RowIdIndex"]
 
-#: Layers of stretches that may hold deleted rows.
+#: Maximum number of layers whose stretches may include deleted rows.
 _MAX_LAYERS = 4
-#: Numbers that a stretch has fewer of.
+#: Exclusive limit on the span of a stretch.
 _MAX_SPAN = 1 << 32
-#: Bytes of a stretch, and of the bitmap for one number.
+#: Bytes of a stretch, and bytes of its bitmap per number.
 _STRETCH_BYTES = 20
 _NUMBER_BYTES = 3 / 16
-#: Segments of fewer single ids do not get bitmaps of their own.
+#: Segments with fewer single ids get no bitmaps of their own.
 _FEW = 1024
 
 Addresses: TypeAlias = NDArray[np.uint64]
-#: First ids, spans, addresses of stretches, and the bits if it is one with gaps.
+#: First ids, spans and addresses of stretches, and the bits if it is a stretch with gaps.
 _Stretches: TypeAlias = tuple[NDArray[np.uint64], NDArray[np.uint64], Addresses, RankedBits | None]
-#: Tells which of some addresses, ascending, are of rows that are not deleted.
+#: Returns a mask of the addresses (ascending) whose rows are not deleted.
 LiveTest: TypeAlias = Callable[[Addresses], NDArray[np.bool_]]
 
 
 @dataclass(frozen=True)
 class IndexedFragment:
-    """What the index needs to know of a fragment.
+    """Fragment data that the index needs.
 
     Attributes
     ----------
     id
         Id of the fragment.
     row_ids
-        The ids of its rows.
+        Ids of its rows.
     deletions
         Reads the offsets of its deleted rows, ascending.
     """
@@ -71,14 +73,14 @@ class IndexedFragment:
 
 
 class RowIdIndex:
-    """Finds rows by id.
+    """Index that finds rows by id.
 
     Attributes
     ----------
     layers
-        In each an id is at most once.
+        Layers of stretches. Each layer contains an id at most once.
     trimmed
-        Ids of the fragments of which the index leaves deleted rows out, so that it does not know rows that come back.
+        Ids of the fragments whose deleted rows are left out. The index cannot find such rows if they become live again.
     """
 
     def __init__(self, layers: Sequence[_Layer], trimmed: Set[int] = frozenset()) -> None:
@@ -94,12 +96,12 @@ class RowIdIndex:
         fragments
             The fragments.
         plain
-            More of them, of which no two have an id in common.
+            Further fragments, no two of which have a common id.
 
         Raises
         ------
         CorruptFileError
-            An id is twice in a fragment, or belongs to several live rows as far as that shows.
+            A fragment repeats an id, or an id was found in several live rows.
         """
         base = None if plain is None or not len(plain) else _plain_layer(plain)
         placed = _Placement(_MAX_LAYERS if base is None else _MAX_LAYERS - 1)
@@ -112,9 +114,9 @@ class RowIdIndex:
         return cls([layer for layer in (exact, base, *layers) if layer is not None], trimmed)
 
     def extended(self, fragments: Iterable[IndexedFragment], plain: PlainIds | None = None) -> RowIdIndex | None:
-        """The index with more fragments (see `build`); None if their ids are not all greater than those in it.
+        """Return the index with more fragments, or None if some of their ids are not greater than those in it.
 
-        Those of `fragments` have to be greater than those of `plain`, too.
+        The parameters are those of `build`. The ids of `fragments` must be greater than those of `plain`, too.
         """
         parts = sorted(_parts(fragments), key=lambda part: part.segment.bounds)
         spans = [part.segment.bounds for part in parts]
@@ -133,25 +135,25 @@ class RowIdIndex:
 
     @property
     def nbytes(self) -> int:
-        """Memory that it takes."""
+        """Memory used, in bytes."""
         return sum(layer.nbytes for layer in self.layers)
 
     def find(self, ids: NDArray[np.uint64], live: LiveTest) -> tuple[Addresses, NDArray[np.bool_]]:
-        """Look ids up.
+        """Look up ids.
 
         Parameters
         ----------
         ids
-            Any order, repeats allowed.
+            Ids in any order. Repeats are allowed.
         live
-            Tells which rows are not deleted.
+            Returns which rows are not deleted.
 
         Returns
         -------
         addresses : uint64[n]
-            Where the rows are.
+            Addresses of the rows.
         found : bool[n]
-            Whether there is a live row of that id; otherwise its address means nothing.
+            True if a live row has the id. Otherwise its address is meaningless.
         """
         order = np.argsort(ids) if len(ids) > 1 else None
         wanted = ids if order is None else ids[order]
@@ -171,7 +173,7 @@ class RowIdIndex:
         return addresses[back], found[back]
 
     def candidates(self, ids: NDArray[np.uint64]) -> NDArray[np.int64]:
-        """How many fragments list each id, deleted or not, as far as the index holds them."""
+        """Return the number of fragments that list each id, deleted or not, as far as they are in the index."""
         counts = np.zeros(len(ids), np.int64)
         for layer in self.layers:
             counts += layer.find(ids)[1]
@@ -179,7 +181,7 @@ class RowIdIndex:
 
 
 def _ask(live: LiveTest, addresses: Addresses) -> NDArray[np.bool_]:
-    """Which addresses, in any order, are of live rows."""
+    """Return a mask of the addresses, in any order, whose rows are live."""
     if not len(addresses):
         return np.empty(0, bool)
     order = np.argsort(addresses, kind="stable")
@@ -193,20 +195,20 @@ def _ask(live: LiveTest, addresses: Addresses) -> NDArray[np.bool_]:
 
 @dataclass(frozen=True, eq=False)
 class _Layer:
-    """Stretches by id, none overlapping another.
+    """Stretches ordered by id, without overlaps.
 
     Attributes
     ----------
     first
         uint64[n]: lowest id, ascending.
     spans
-        uint32[n]: the highest one minus the lowest one.
+        uint32[n]: highest id minus lowest id.
     addresses
-        uint64[n]: where the row of the lowest id is.
+        uint64[n]: address of the row with the lowest id.
     places
-        int64[n]: position of the first bit in `bits`, -1 for stretches without gaps; None if all are such.
+        int64[n]: position of the first bit in `bits`, -1 for stretches without gaps. None if no stretch has gaps.
     bits
-        One for each number of the stretches with gaps: whether there is a row of that id.
+        One bit for each number of the stretches with gaps, set if a row has that id.
     """
 
     first: NDArray[np.uint64]
@@ -222,12 +224,12 @@ class _Layer:
 
     @property
     def nbytes(self) -> int:
-        """Memory that it takes."""
+        """Memory used, in bytes."""
         places = 0 if self.places is None else self.places.nbytes
         return self.first.nbytes + self.spans.nbytes + self.addresses.nbytes + places + self.bits.nbytes
 
     def find(self, ids: NDArray[np.uint64]) -> tuple[Addresses, NDArray[np.bool_]]:
-        """Addresses of ids, and whether they are there."""
+        """Return the addresses of ids, and a mask of the ids that were found."""
         at = np.searchsorted(self.first, ids, side="right") - 1
         hits = at >= 0
         at[~hits] = 0
@@ -245,7 +247,7 @@ class _Layer:
         return addresses, hits
 
     def followed_by(self, other: _Layer) -> _Layer:
-        """Both in one, `other` having the greater ids."""
+        """Return a layer that joins both. All ids in `other` must be greater."""
         places = None
         if self.places is not None or other.places is not None:
             mine, others = (
@@ -263,7 +265,7 @@ class _Layer:
 
 
 def _plain_layer(plain: PlainIds) -> _Layer:
-    """Fragments of which no two have an id in common."""
+    """Return a layer of fragments without common ids."""
     order = np.argsort(plain.first)
     first, last = plain.first[order], plain.last[order]
     addresses = first_addresses(plain.fragment_ids[order])
@@ -271,7 +273,7 @@ def _plain_layer(plain: PlainIds) -> _Layer:
 
 
 def _layer(parts: Iterable[_Part]) -> _Layer:
-    """Parts in ascending order of ids, whose limits do not overlap."""
+    """Return a layer of parts in ascending order of ids, whose bounds do not overlap."""
     pieces: list[_Stretches] = []
     for few, found in groupby(parts, lambda part: isinstance(part.segment, Values) and len(part.segment) < _FEW):
         group = list(found)
@@ -288,7 +290,7 @@ def _layer(parts: Iterable[_Part]) -> _Layer:
 
 
 def _stretches(part: _Part) -> _Stretches:
-    """One stretch with a bitmap for a part, or one for each of its runs."""
+    """Return one stretch with a bitmap for a part, or one stretch for each of its runs."""
     segment = part.segment
     if isinstance(segment, Range):
         low, high = segment.bounds
@@ -307,12 +309,12 @@ def _stretches(part: _Part) -> _Stretches:
         first, spans, offsets = first[order], spans[order], offsets[order]
         twice = np.flatnonzero(first[1:] - first[:-1] <= spans[:-1].astype(np.uint64))
         if len(twice):
-            raise CorruptFileError(f"{part.where}: the row id {int(first[twice[0] + 1])} is there twice")
+            raise CorruptFileError(f"{part.where}: the row id {int(first[twice[0] + 1])} occurs twice")
     return first, spans.astype(np.uint64), part.base + offsets.astype(np.uint64), None
 
 
 def _gathered(parts: Sequence[_Part]) -> _Stretches:
-    """The stretches of small parts, made all at once: there may be hundreds of a few ids in each fragment."""
+    """Return the stretches of small parts, built together: there may be hundreds of a few ids in each fragment."""
     ids = np.concatenate([part.segment.to_numpy() for part in parts])
     addresses = np.concatenate([np.arange(len(part.segment), dtype=np.uint64) + part.base for part in parts])
     if (ids[1:] <= ids[:-1]).any():
@@ -321,7 +323,7 @@ def _gathered(parts: Sequence[_Part]) -> _Stretches:
         twice = np.flatnonzero(ids[1:] == ids[:-1])
         if len(twice):
             owner, _ = split_address(int(addresses[twice[0]]))
-            raise CorruptFileError(f"fragment {owner}: the row id {int(ids[twice[0]])} is there twice")
+            raise CorruptFileError(f"fragment {owner}: the row id {int(ids[twice[0]])} occurs twice")
     one = np.uint64(1)
     begins = np.append(True, (ids[1:] - ids[:-1] != one) | (addresses[1:] - addresses[:-1] != one))
     places = np.flatnonzero(begins)
@@ -334,12 +336,12 @@ def _mapped(part: _Part, low: int, high: int, bits: NDArray[np.uint8]) -> _Stret
     return first, span, np.array([part.address], np.uint64), RankedBits.of(bits)
 
 
-# -- which stretches go where ------------------------------------------------------------------------------------
+# -- distribution over layers -------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
 class _Part:
-    """A segment and the address of the row that has its first id."""
+    """A segment and the address of the row with its first id."""
 
     fragment: IndexedFragment
     start: int
@@ -373,14 +375,14 @@ class _Placement:
     Parameters
     ----------
     max_layers
-        Most layers.
+        Maximum number of layers.
 
     Attributes
     ----------
     layers
-        For each layer the limits of its parts with them, ascending.
+        For each layer, its parts with their bounds, ascending.
     rest
-        The parts for which there was no room.
+        Parts that fit into no layer.
     """
 
     def __init__(self, max_layers: int) -> None:
@@ -405,7 +407,7 @@ class _Placement:
 
 
 def _exact_layer(parts: Sequence[_Part], deletions: Mapping[int, NDArray[np.int64]]) -> _Layer | None:
-    """The live rows of some parts, given the offsets of deleted rows by fragment id."""
+    """Return a layer of the live rows of some parts, given the offsets of deleted rows by fragment id."""
     first, lengths, addresses = [np.empty(0, np.uint64)], [np.empty(0, np.int64)], [np.empty(0, np.uint64)]
     for part in parts:
         runs, starts = _live_runs(part, deletions[part.fragment.id])
@@ -420,18 +422,18 @@ def _exact_layer(parts: Sequence[_Part], deletions: Mapping[int, NDArray[np.int6
     twice = np.flatnonzero(all_first[1:] - all_first[:-1] <= spans[:-1].astype(np.uint64))
     if len(twice):
         number = int(all_first[twice[0] + 1])
-        raise CorruptFileError(f"the row id {number} belongs to several rows, none of which is deleted")
+        raise CorruptFileError(f"the row id {number} belongs to several rows that are not deleted")
     return _Layer(all_first, spans.astype(np.uint32), np.concatenate(addresses)[order], None, RankedBits.joined([]))
 
 
 def _live_runs(part: _Part, deletions: NDArray[np.int64]) -> tuple[Runs, NDArray[np.int64]]:
-    """Runs of the live ids of a part, and the offset in the part that each begins at."""
+    """Return the runs of the live ids of a part, and the offset in the part at which each begins."""
     runs = part.segment.runs()
     low, high = np.searchsorted(deletions, [part.start, part.start + len(runs)])
     dead = deletions[low:high] - part.start
     if not len(dead):
         return runs, runs.starts[:-1]
     live = runs.without(dead)
-    # Rows stay in order: the n-th live one is behind as many deleted ones as lie before it.
+    # Rows stay in order: the n-th live row comes after all deleted rows that lie before it.
     places = live.starts[:-1]
     return live, places + np.searchsorted(dead - np.arange(len(dead)), places, side="right")

@@ -1,4 +1,4 @@
-"""Versions of the rows of a fragment: in which one each was created or last changed."""
+"""Versions that created or last changed the rows of a fragment."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ __all__ = ["RowVersions"]
 
 @dataclass(frozen=True, eq=False)
 class RowVersions:
-    """A version number for every physical row of a fragment, as runs of equal ones.
+    """Version of every physical row of a fragment, stored as runs of equal versions.
 
     Attributes
     ----------
     counts
         int64: number of rows of each run, in physical order.
     versions
-        uint64: their versions.
+        uint64: version of each run.
     """
 
     counts: npt.NDArray[np.int64]
@@ -37,12 +37,12 @@ class RowVersions:
 
     @property
     def runs(self) -> tuple[tuple[int, int], ...]:
-        """(number of rows, version) pairs in physical order."""
+        """Pairs (number of rows, version) in physical order."""
         return tuple(zip(self.counts.tolist(), self.versions.tolist(), strict=True))
 
     @property
     def bounds(self) -> npt.NDArray[np.int64]:
-        """Where the runs begin, then the number of rows."""
+        """Offsets at which the runs begin, then the number of rows."""
         return np.concatenate([np.zeros(1, np.int64), self._ends])
 
     @cached_property
@@ -51,25 +51,25 @@ class RowVersions:
 
     @classmethod
     def constant(cls, physical_rows: int, version: int) -> RowVersions:
-        """The same version for all rows."""
+        """Build with the same version for all rows."""
         return cls(np.array([physical_rows], np.int64), np.array([version], np.uint64))
 
     @classmethod
     def from_values(cls, versions: npt.ArrayLike) -> RowVersions:
-        """One version per row."""
+        """Build from one version per row."""
         values = np.asarray(versions, dtype=np.uint64)
         return cls(np.ones(len(values), np.int64), values)._joined()
 
     @classmethod
     def concatenated(cls, parts: Iterable[RowVersions]) -> RowVersions:
-        """The versions of several sequences one after the other."""
+        """Concatenate the versions of several sequences."""
         found = list(parts)
         counts = np.concatenate([np.empty(0, np.int64), *(part.counts for part in found)])
         return cls(counts, np.concatenate([np.empty(0, np.uint64), *(part.versions for part in found)]))._joined()
 
     @classmethod
     def decode(cls, data: bytes | None, physical_rows: int, where: str) -> RowVersions:
-        """Read a serialized sequence; without one all rows are of version 1.
+        """Read a serialized sequence. If `data` is None, all rows have version 1.
 
         Raises
         ------
@@ -89,32 +89,32 @@ class RowVersions:
         return cls(np.array(counts, np.int64), np.array([run.version for run in message.runs], np.uint64))
 
     def to_numpy(self) -> npt.NDArray[np.uint64]:
-        """One version per physical row."""
+        """Return one version per physical row."""
         return np.repeat(self.versions, self.counts)
 
     def take(self, offsets: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
-        """Versions of physical rows, in any order; IndexError for one that is outside."""
+        """Return the versions of physical rows, in any order. Raises IndexError for a row out of range."""
         return self.versions[np.searchsorted(self._ends, offsets, side="right")]
 
     def slice(self, start: int, stop: int) -> RowVersions:
-        """The versions of physical rows ``[start, stop)``."""
+        """Return the versions of physical rows ``[start, stop)``."""
         cuts = self.bounds.clip(start, max(start, stop))
         return RowVersions(np.diff(cuts), self.versions)._joined()
 
     def without(self, offsets: npt.NDArray[np.int64]) -> RowVersions:
-        """The versions but for those of some physical rows, which are ascending and inside."""
+        """Return the versions without those of some physical rows, whose offsets are ascending and in range."""
         dropped = np.bincount(np.searchsorted(self._ends, offsets, side="right"), minlength=len(self.counts))
         return RowVersions(self.counts - dropped, self.versions)._joined()
 
     def _joined(self) -> RowVersions:
-        """The same without empty runs, and with neighbours of one version in one run."""
+        """Return the same versions without empty runs, and with adjacent runs of one version merged."""
         held = self.counts > 0
         counts, versions = self.counts[held], self.versions[held]
         begins = np.flatnonzero(np.append(True, versions[1:] != versions[:-1])[: len(versions)])
         return RowVersions(np.add.reduceat(counts, begins) if len(begins) else counts, versions[begins])
 
     def encode(self) -> bytes:
-        """The serialized sequence."""
+        """Serialize the sequence."""
         message = rowids_pb2.RowDatasetVersionSequence()
         for count, version in self.runs:
             run = message.runs.add(version=version)

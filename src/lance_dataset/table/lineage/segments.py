@@ -1,8 +1,8 @@
-"""Segments: the parts that a sequence of row ids is stored in, kept as compact as they are stored.
+"""Segments: the stored parts of a sequence of row ids, kept in memory as compactly as on disk.
 
-There are five kinds: a range, a range with holes, a range with a bitmap, an ascending array, and any array. In memory
-they are a `Range`, `Holes`, `Bitmap` or `Values`; cutting one of the last three gives `Runs`, consecutive ids taken
-together. What is written is the smallest of the five for the ids, by the estimate of the reference.
+There are five stored kinds: a range, a range with holes, a range with a bitmap, an ascending array, and any array. In
+memory they are a `Range`, `Holes`, `Bitmap` or `Values`. Cutting one of the last three gives `Runs`, which groups
+consecutive ids. Written segments use the smallest of the five kinds for the ids, by the estimate of the reference.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Runs:
     first
         uint64[n]: the first id of each run.
     starts
-        int64[n + 1]: number of ids before each run, then of all.
+        int64[n + 1]: number of ids before each run, then the total.
     """
 
     first: NDArray[np.uint64]
@@ -44,7 +44,7 @@ class Runs:
 
     @classmethod
     def of(cls, values: NDArray[np.uint64]) -> Runs:
-        """Runs of ids in any order."""
+        """Build runs from ids in any order."""
         if len(values) == 0:
             return cls(np.empty(0, np.uint64), np.zeros(1, np.int64))
         apart = (values[1:] != values[:-1] + _ONE) | (values[:-1] == np.uint64(MAX_ID))
@@ -53,14 +53,14 @@ class Runs:
 
     @classmethod
     def joined(cls, parts: Iterable[Runs]) -> Runs:
-        """The ids of several sequences one after the other."""
+        """Concatenate the ids of several sequences."""
         found = list(parts)
         first = np.concatenate([np.empty(0, np.uint64), *(part.first for part in found)])
         lengths = np.concatenate([np.empty(0, np.int64), *(part.lengths for part in found)])
         return cls(first, np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)]))
 
     def ascending(self) -> Runs:
-        """The runs in the order of their first ids: all ids in ascending order, if none is there twice."""
+        """Return the runs ordered by their first ids. Without repeated ids, all ids are then ascending."""
         order = np.argsort(self.first, kind="stable")
         lengths = self.lengths[order]
         return Runs(self.first[order], np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)]))
@@ -70,40 +70,40 @@ class Runs:
 
     @property
     def lengths(self) -> NDArray[np.int64]:
-        """Number of ids of each run."""
+        """Number of ids in each run."""
         return np.diff(self.starts)
 
     @property
     def last(self) -> NDArray[np.uint64]:
-        """The last id of each run."""
+        """Last id of each run."""
         return self.first + (self.lengths - 1).astype(np.uint64)
 
     @cached_property
     def is_ascending(self) -> bool:
-        """Whether every id is greater than the one before."""
+        """True if every id is greater than the one before."""
         return bool((self.first[1:] > self.last[:-1]).all())
 
     @property
     def bounds(self) -> tuple[int, int]:
-        """Smallest and largest id, of at least one."""
+        """Smallest and largest id. There must be at least one."""
         return int(self.first.min()), int(self.last.max())
 
     def runs(self) -> Runs:
-        """These."""
+        """Return these runs."""
         return self
 
     def to_numpy(self) -> NDArray[np.uint64]:
-        """All ids."""
+        """Return all ids."""
         shifts = self.first - self.starts[:-1].astype(np.uint64)
         return np.add(np.repeat(shifts, self.lengths), np.arange(len(self), dtype=np.uint64), dtype=np.uint64)
 
     def take(self, offsets: NDArray[np.int64]) -> NDArray[np.uint64]:
-        """Ids at offsets, which are inside."""
+        """Return the ids at offsets, which must be in range."""
         owners = np.searchsorted(self.starts, offsets, side="right") - 1
         return self.first[owners] + (offsets - self.starts[owners]).astype(np.uint64)
 
     def slice(self, start: int, stop: int) -> Runs:
-        """Ids ``[start, stop)`` by offset."""
+        """Return the ids at offsets ``[start, stop)``."""
         if start >= stop:
             return Runs.of(np.empty(0, np.uint64))
         low, high = int(np.searchsorted(self.starts, start, "right")) - 1, int(np.searchsorted(self.starts, stop))
@@ -112,31 +112,31 @@ class Runs:
         return Runs(first, starts)
 
     def without(self, offsets: NDArray[np.int64]) -> Runs:
-        """Ids but for those at some offsets, which are ascending and inside."""
-        # Each offset ends a piece before it and begins one behind it, so that the n-th begin goes with the n-th end.
+        """Return the ids without those at some offsets, which must be ascending and in range."""
+        # Each offset ends a piece before it and begins one after it, so the n-th begin belongs to the n-th end.
         begins = np.sort(np.concatenate([self.starts[:-1], offsets + 1]), kind="stable")
         ends = np.sort(np.concatenate([self.starts[1:], offsets]), kind="stable")
         begins, lengths = begins[ends > begins], (ends - begins)[ends > begins]
         return Runs(self.take(begins), np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)]))
 
     def to_proto(self) -> rowids_pb2.U64Segment:
-        """The smallest of the stored kinds that can hold the ids."""
+        """Return the ids in the smallest stored kind that can hold them."""
         if len(self) == 0:
             return Range(0, 0).to_proto()
         if not self.is_ascending or int(self.last[-1]) == MAX_ID:
-            # The end of a range cannot lie behind the largest number.
+            # The end of a range cannot be greater than the largest number.
             return rowids_pb2.U64Segment(array=_encode_array(self.to_numpy()))
         low, high = self.bounds
         span = high - low + 1
         holes = span - len(self)
         if holes == 0:
             return Range(low, high + 1).to_proto()
-        # Estimated sizes in bytes; the order breaks ties.
+        # Estimated sizes in bytes. The order breaks ties.
         sizes = {"holes": 24 + 4 * holes, "bitmap": 24 + (span + 7) // 8, "array": 24 + 2 * len(self)}
         kind = min(sizes, key=sizes.__getitem__)
         if kind == "array":
             return rowids_pb2.U64Segment(sorted_array=_encode_array(self.to_numpy()))
-        # From here on the range is at most 16 numbers for each id, so what is done for each of them stays small.
+        # From here on, the range has at most 16 numbers for each id, so the work for each of them stays small.
         if kind == "bitmap":
             return rowids_pb2.U64Segment(
                 range_with_bitmap={"start": low, "end": high + 1, "bitmap": self.to_bits().tobytes()}
@@ -149,7 +149,7 @@ class Runs:
         )
 
     def to_bits(self) -> NDArray[np.uint8]:
-        """For ascending ids, which of the numbers from the first on are there: bit ``i % 8`` of byte ``i // 8``."""
+        """Return a bitmap of ascending ids from the first one on: ``first + i`` is bit ``i % 8`` of byte ``i // 8``."""
         low, high = self.bounds
         change = np.zeros(high - low + 2, np.int8)
         base = np.uint64(low)
@@ -174,75 +174,75 @@ class Range:
 
     @property
     def bounds(self) -> tuple[int, int]:
-        """Smallest and largest id, of at least one."""
+        """Smallest and largest id. There must be at least one."""
         return self.start, self.stop - 1
 
     def runs(self) -> Runs:
-        """One run, or none."""
+        """Return a single run, or no run if the range is empty."""
         if not len(self):
             return Runs.of(np.empty(0, np.uint64))
         return Runs(np.array([self.start], np.uint64), np.array([0, len(self)], np.int64))
 
     def to_numpy(self) -> NDArray[np.uint64]:
-        """All ids."""
+        """Return all ids."""
         return np.arange(self.start, self.stop, dtype=np.uint64)
 
     def take(self, offsets: NDArray[np.int64]) -> NDArray[np.uint64]:
-        """Ids at offsets, which are inside."""
+        """Return the ids at offsets, which must be in range."""
         return offsets.astype(np.uint64) + np.uint64(self.start)
 
     def slice(self, start: int, stop: int) -> Range:
-        """Ids ``[start, stop)`` by offset."""
+        """Return the ids at offsets ``[start, stop)``."""
         return Range(self.start + start, max(self.start + stop, self.start + start))
 
     def without(self, offsets: NDArray[np.int64]) -> Segment:
-        """Ids but for those at some offsets, which are ascending and inside."""
+        """Return the ids without those at some offsets, which must be ascending and in range."""
         return self.runs().without(offsets) if len(offsets) else self
 
     def to_proto(self) -> rowids_pb2.U64Segment:
-        """The message."""
+        """Return the protobuf message."""
         return rowids_pb2.U64Segment(range={"start": self.start, "end": self.stop})
 
 
 class _Packed(ABC):
-    """What the kinds that are not plain ranges have in common: they are unpacked to runs when they are cut."""
+    """Base class of the kinds other than plain ranges, which are unpacked to runs when they are cut."""
 
     @abstractmethod
     def _unpacked(self) -> Runs:
-        """The ids as runs."""
+        """Return the ids as runs."""
 
     @cached_property
     def _runs(self) -> Runs:
         return self._unpacked()
 
     def runs(self) -> Runs:
-        """The ids as runs."""
+        """Return the ids as runs."""
         return self._runs
 
     def to_numpy(self) -> NDArray[np.uint64]:
-        """All ids."""
+        """Return all ids."""
         return self._runs.to_numpy()
 
     def take(self, offsets: NDArray[np.int64]) -> NDArray[np.uint64]:
-        """Ids at offsets, which are inside."""
+        """Return the ids at offsets, which must be in range."""
         return self._runs.take(offsets)
 
     def slice(self, start: int, stop: int) -> Runs:
-        """Ids ``[start, stop)`` by offset."""
+        """Return the ids at offsets ``[start, stop)``."""
         return self._runs.slice(start, stop)
 
     def without(self, offsets: NDArray[np.int64]) -> Runs:
-        """Ids but for those at some offsets, which are ascending and inside."""
+        """Return the ids without those at some offsets, which must be ascending and in range."""
         return self._runs.without(offsets)
 
     def to_proto(self) -> rowids_pb2.U64Segment:
-        """The smallest of the stored kinds that can hold the ids."""
+        """Return the ids in the smallest stored kind that can hold them."""
         return self._runs.to_proto()
 
 
 @dataclass(frozen=True, eq=False)
 class Holes(_Packed):
-    """A range but for some of its numbers.
+    """A range without some of its numbers.
 
     Attributes
     ----------
@@ -261,7 +261,7 @@ class Holes(_Packed):
 
     @property
     def bounds(self) -> tuple[int, int]:
-        """Limits of the ids: there are none outside, but perhaps holes at the ends."""
+        """Limits of the ids. All ids lie within them, but there may be holes at the ends."""
         return self.start, self.stop - 1
 
     def _unpacked(self) -> Runs:
@@ -277,7 +277,7 @@ class Bitmap(_Packed):
     start, stop
         The range.
     bits
-        uint8: bit ``i % 8`` of byte ``i // 8`` tells of number ``start + i``; none is set behind the end.
+        uint8: bit ``i % 8`` of byte ``i // 8`` stands for number ``start + i``. No bits are set after the end.
     """
 
     start: int
@@ -293,7 +293,7 @@ class Bitmap(_Packed):
 
     @property
     def bounds(self) -> tuple[int, int]:
-        """Limits of the ids: there are none outside."""
+        """Limits of the ids. All ids lie within them."""
         return self.start, self.stop - 1
 
     def _unpacked(self) -> Runs:
@@ -305,7 +305,7 @@ class Bitmap(_Packed):
 
 @dataclass(frozen=True, eq=False)
 class Values(_Packed):
-    """Ids one by one, in any order.
+    """Individual ids, in any order.
 
     Attributes
     ----------
@@ -323,26 +323,26 @@ class Values(_Packed):
 
     @property
     def bounds(self) -> tuple[int, int]:
-        """Smallest and largest id, of at least one."""
+        """Smallest and largest id. There must be at least one."""
         return self.base + int(self.offsets.min()), self.base + int(self.offsets.max())
 
     def to_numpy(self) -> NDArray[np.uint64]:
-        """All ids."""
+        """Return all ids."""
         return self.offsets.astype(np.uint64) + np.uint64(self.base)
 
     def take(self, offsets: NDArray[np.int64]) -> NDArray[np.uint64]:
-        """Ids at offsets, which are inside."""
+        """Return the ids at offsets, which must be in range."""
         return self.offsets[offsets].astype(np.uint64) + np.uint64(self.base)
 
     def slice(self, start: int, stop: int) -> Values:  # type: ignore[override]
-        """Ids ``[start, stop)`` by offset."""
+        """Return the ids at offsets ``[start, stop)``."""
         return Values(self.base, self.offsets[start : max(start, stop)])
 
     def _unpacked(self) -> Runs:
         return Runs.of(self.to_numpy())
 
 
-#: Ids one after the other.
+#: Sequence of ids.
 Segment: TypeAlias = Range | Holes | Bitmap | Values | Runs
 
 
@@ -350,21 +350,21 @@ Segment: TypeAlias = Range | Holes | Bitmap | Values | Runs
 
 
 def decode_segment(message: rowids_pb2.U64Segment, limit: int, where: str) -> Segment:
-    """Read a segment without unpacking it.
+    """Decode a segment without unpacking it.
 
     Parameters
     ----------
     message
         The segment.
     limit
-        Most ids it may have.
+        Maximum number of ids.
     where
         Table and fragment, for error messages.
 
     Raises
     ------
     CorruptFileError
-        It contradicts itself, or has more ids.
+        The segment is inconsistent, or has too many ids.
     """
     kind = message.WhichOneof("segment")
     if kind == "range":
@@ -409,7 +409,7 @@ def _bitmap(message: rowids_pb2.U64Segment.RangeWithBitmap, where: str) -> Bitma
     if span < 0 or len(message.bitmap) != (span + 7) // 8:
         raise CorruptFileError(f"{where}: a row id bitmap of {len(message.bitmap)} bytes for a range of {span} values")
     if span % 8 and message.bitmap[-1] >> span % 8:
-        raise CorruptFileError(f"{where}: a row id bitmap has bits behind the end of its range")
+        raise CorruptFileError(f"{where}: a row id bitmap has bits after the end of its range")
     return Bitmap(message.start, message.end, np.frombuffer(message.bitmap, np.uint8))
 
 
@@ -430,7 +430,7 @@ def _decode_array(message: rowids_pb2.EncodedU64Array, where: str) -> Values:
 
 def _from_bytes(data: bytes, dtype: np.dtype, where: str) -> NDArray[np.unsignedinteger]:
     if len(data) % dtype.itemsize:
-        raise CorruptFileError(f"{where}: {len(data)} bytes are no array of {dtype.itemsize}-byte row ids")
+        raise CorruptFileError(f"{where}: {len(data)} bytes are not an array of {dtype.itemsize}-byte row ids")
     return np.frombuffer(data, dtype)
 
 

@@ -1,8 +1,8 @@
-"""Which version created or last changed rows, by their ids.
+"""Index from row ids to the versions that created or last changed the rows.
 
-Fragments list ids mostly as long runs, created by one version: a few *stretches* of ids say it all, and an id is found
-among them by binary search. Short runs, and those that lie across a longer one of another fragment - of rows that
-moved, which two fragments list - are single ids.
+Fragments list ids mostly as long runs created by one version. These are stored as a few *stretches* of ids, in which an
+id is found by binary search. Short runs are stored as single ids. So are runs that overlap a longer run of another
+fragment, which happens if rows moved and two fragments list them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from lance_dataset.table.lineage.segments import Runs
 __all__ = ["VersionIndex"]
 
 _Numbers = NDArray[np.uint64]
-#: Runs of fewer ids are single ids.
+#: Runs with fewer ids are stored as single ids.
 _LONG = 64
 
 
@@ -30,7 +30,7 @@ class VersionIndex:
     Attributes
     ----------
     long, short
-        Stretches, ascending: none of the long ones overlaps another, and the short ones are of one id each.
+        Stretches, ascending. The long ones do not overlap, and the short ones have one id each.
     """
 
     long: _Stretches
@@ -43,41 +43,50 @@ class VersionIndex:
         Parameters
         ----------
         fragments
-            Ids and versions of their rows, in the order of the fragments' ids: of several rows that had an id the last
-            one lives.
+            Ids and versions of their rows, in the order of fragment ids. If several rows had an id, the last one is
+            live.
         """
         found = [_Stretches.of(owner, *each) for owner, each in enumerate(fragments)]
         stretches = _Stretches.joined(found).ascending()
         single = stretches.lengths < _LONG
-        while True:
-            kept = np.flatnonzero(~single)
-            first, lengths = stretches.first[kept], stretches.lengths[kept]
-            across = np.flatnonzero(first[1:] - first[:-1] < lengths[:-1].astype(np.uint64))
-            if not len(across):
-                break
-            shorter = np.where(lengths[across] < lengths[across + 1], across, across + 1)
-            single[kept[shorter]] = True
+        long = np.flatnonzero(~single)
+        single[long[_crossing(stretches.first[long], stretches.lengths[long])]] = True
         return cls(stretches.chosen(~single), stretches.chosen(single).each().ascending())
 
     def look_up(self, ids: _Numbers) -> tuple[_Numbers, NDArray[np.bool_]]:
-        """Versions of rows, and whether they are there; ids in any order."""
+        """Return the versions of rows, and a mask of the rows that were found. Ids may be in any order."""
         owners, versions = self.long.find(ids)
         others, other_versions = self.short.find(ids)
         return np.where(others > owners, other_versions, versions), np.maximum(owners, others) >= 0
 
 
+def _crossing(first: _Numbers, lengths: NDArray[np.int64]) -> list[int]:
+    """Return the numbers (ascending) of stretches to remove to avoid overlaps: the shorter of two that overlap."""
+    if not bool((first[1:] - first[:-1] < lengths[:-1].astype(np.uint64)).any()):
+        return []
+    crossing: list[int] = []
+    kept = begin = length = 0
+    for number, (start, size) in enumerate(zip(first.tolist(), lengths.tolist(), strict=True)):
+        if start - begin < length:
+            crossing.append(number if size <= length else kept)
+            if size <= length:
+                continue
+        kept, begin, length = number, start, size
+    return crossing
+
+
 @dataclass(frozen=True, eq=False)
 class _Stretches:
-    """Consecutive ids of rows of one version.
+    """Consecutive ids of rows with the same version.
 
     Attributes
     ----------
     first
-        uint64[n]: the first id of each.
+        uint64[n]: first id of each stretch.
     lengths
         int64[n]: number of ids.
     versions
-        uint64[n]: their version.
+        uint64[n]: version.
     owners
         int64[n]: number of the fragment.
     """
@@ -89,7 +98,7 @@ class _Stretches:
 
     @classmethod
     def of(cls, owner: int, ids: Runs, versions: RowVersions) -> _Stretches:
-        """Those of a fragment."""
+        """Return the stretches of a fragment."""
         starts = ids.starts[:-1]
         if len(versions.counts) > 1:
             starts = np.union1d(starts, versions.bounds[:-1])
@@ -101,7 +110,7 @@ class _Stretches:
 
     @classmethod
     def joined(cls, parts: Iterable[_Stretches]) -> _Stretches:
-        """Several, one after the other."""
+        """Concatenate several lists of stretches."""
         none = np.empty(0, np.uint64), np.empty(0, np.int64), np.empty(0, np.uint64), np.empty(0, np.int64)
         members = zip(none, *(part._members() for part in parts), strict=True)
         return cls(*(np.concatenate(member) for member in members))
@@ -110,17 +119,17 @@ class _Stretches:
         return self.first, self.lengths, self.versions, self.owners
 
     def chosen(self, which: NDArray) -> _Stretches:
-        """Some of them, by a mask or by their numbers."""
+        """Return the stretches selected by a mask or by their numbers."""
         return _Stretches(*(member[which] for member in self._members()))
 
     def ascending(self) -> _Stretches:
-        """In the order of their first ids, those of equal ones in the order of their fragments."""
+        """Return the stretches ordered by first id, and those with equal first ids by fragment."""
         if bool((self.first[1:] > self.first[:-1]).all()):
             return self
         return self.chosen(np.lexsort((self.owners, self.first)))
 
     def each(self) -> _Stretches:
-        """One for each id."""
+        """Return one stretch for each id."""
         starts = np.cumsum(self.lengths) - self.lengths
         shifts = np.arange(int(self.lengths.sum())) - np.repeat(starts, self.lengths)
         first = np.repeat(self.first, self.lengths) + shifts.astype(np.uint64)
@@ -128,7 +137,10 @@ class _Stretches:
         return _Stretches(first, np.ones(len(first), np.int64), versions, owners)
 
     def find(self, ids: _Numbers) -> tuple[NDArray[np.int64], _Numbers]:
-        """The fragment that has each id, -1 for none, and the version; of equal first ids the last one counts."""
+        """Return the fragment of each id (-1 if there is none) and its version.
+
+        If several stretches have the same first id, the last one wins.
+        """
         if not len(self.first):
             return np.full(len(ids), -1, np.int64), np.zeros(len(ids), np.uint64)
         at = np.searchsorted(self.first, ids, side="right") - 1

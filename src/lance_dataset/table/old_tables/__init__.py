@@ -1,1 +1,1 @@
-"""What tables of old releases need: missing counts, other names, repeated ids, dictionaries."""
+"""Support for tables of old releases: missing counts, other names, repeated ids, dictionaries."""

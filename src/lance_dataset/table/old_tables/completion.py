@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Protocol
 
 import numpy as np
@@ -11,7 +12,6 @@ from numpy.typing import NDArray
 
 from lance_dataset.errors import CorruptFileError
 from lance_dataset.file.reader import open_metadata
-from lance_dataset.file.threads import cpu_count, shared_pool
 from lance_dataset.io.base import ObjectStore
 from lance_dataset.table.deletions import read_deletions
 from lance_dataset.table.fragment import DataFile, Fragment
@@ -19,25 +19,26 @@ from lance_dataset.table.fragment_list import FragmentList, edited
 from lance_dataset.table.lineage.hidden import read_hidden_column
 from lance_dataset.table.manifest import BasePath
 from lance_dataset.table.paths import FileLocator
+from lance_dataset.threads.streams import map_parallel
 
 __all__ = ["Completion", "FragmentCompletion"]
 
 
 class Completion(Protocol):
-    """What the manifest of a new version needs from files."""
+    """Access to the files that the manifest of a new version depends on."""
 
     def __call__(self, fragments: Sequence[Fragment], bases: Sequence[BasePath]) -> FragmentList:
-        """Fragments with all counts and sizes."""
+        """Return the fragments with all counts and sizes."""
 
     def hidden_column(self, fragment: Fragment, name: str, bases: Sequence[BasePath]) -> NDArray[np.uint64]:
-        """Row lineage of a fragment that is in one of its files, see `read_hidden_column`."""
+        """Return row lineage of a fragment that is stored in one of its files, see `read_hidden_column`."""
 
     def locator(self, bases: Sequence[BasePath]) -> FileLocator:
-        """What finds the files."""
+        """Return a locator of the files."""
 
 
 class FragmentCompletion:
-    """Looks into the files of fragments whose row counts or file sizes are unknown. Every file is read once.
+    """Reads the files of fragments whose row counts or file sizes are unknown. Every file is read once.
 
     Parameters
     ----------
@@ -51,18 +52,18 @@ class FragmentCompletion:
         self._known: dict[tuple[object, ...], Fragment] = {}
 
     def locator(self, bases: Sequence[BasePath]) -> FileLocator:
-        """What finds the files."""
+        """Return a locator of the files."""
         return FileLocator(self._store, self._root, bases)
 
     def __call__(self, fragments: Sequence[Fragment], bases: Sequence[BasePath]) -> FragmentList:
-        """The fragments with all counts and sizes; those without live rows are left out.
+        """Return the fragments with all counts and sizes. Those without live rows are left out.
 
         Raises
         ------
         MissingFileError
             A file of such a fragment is gone.
         CorruptFileError
-            A file contradicts the format, or more rows are deleted than there are.
+            A file contradicts the format, or more rows are deleted than exist.
         """
         listed = FragmentList.of(fragments)
         columns = listed.columns
@@ -70,7 +71,8 @@ class FragmentCompletion:
         unknown = [each for each in lacking if _key(each) not in self._known]
         if unknown:
             locator = FileLocator(self._store, self._root, bases)
-            self._known |= zip(map(_key, unknown), _map(lambda each: _completed(locator, each), unknown), strict=True)
+            known = map_parallel(partial(_completed, locator), unknown, parallel=True)
+            self._known |= zip(map(_key, unknown), known, strict=True)
         filled = {each.id: _filled(each, self._known[_key(each)]) for each in lacking}
         listed = edited(listed, updated=filled)
         columns = listed.columns
@@ -78,12 +80,12 @@ class FragmentCompletion:
         return edited(listed, removed=set(gone.tolist()))
 
     def hidden_column(self, fragment: Fragment, name: str, bases: Sequence[BasePath]) -> NDArray[np.uint64]:
-        """Row lineage of a fragment that is in one of its files; raises as `read_hidden_column`."""
+        """Return lineage of a fragment that is stored in one of its files, with the errors of `read_hidden_column`."""
         return read_hidden_column(FileLocator(self._store, self._root, bases), fragment, name)
 
 
 def _key(fragment: Fragment) -> tuple[object, ...]:
-    """What counts and sizes depend on."""
+    """Return the values that counts and sizes depend on."""
     return fragment.id, fragment.files, fragment.deletion_file, fragment.physical_rows
 
 
@@ -91,16 +93,10 @@ def _filled(fragment: Fragment, known: Fragment) -> Fragment:
     return replace(fragment, files=known.files, deletion_file=known.deletion_file, physical_rows=known.physical_rows)
 
 
-def _map(function: Callable[[Fragment], Fragment], fragments: Sequence[Fragment]) -> list[Fragment]:
-    if len(fragments) < 2 or cpu_count() < 2 or shared_pool.is_worker:
-        return [function(fragment) for fragment in fragments]
-    return list(shared_pool().map(function, fragments))
-
-
 def _completed(locator: FileLocator, fragment: Fragment) -> Fragment:
     where = f"fragment {fragment.id}"
     if not fragment.files:
-        raise CorruptFileError(f"{where}: has no data files and does not say how many rows it has")
+        raise CorruptFileError(f"{where}: has no data files and does not state its number of rows")
     rows = fragment.physical_rows or _count_rows(locator, fragment.files[0])
     files = tuple(file if file.file_size_bytes else _sized(locator, file) for file in fragment.files)
     complete = replace(fragment, physical_rows=rows, files=files)

@@ -1,8 +1,8 @@
 """Repair of tables in which several data files of a fragment claim the same field.
 
 Releases around 0.10.5 gave the ids of dropped columns to new ones. The values of such a field are in the last file of a
-fragment that lists it; readers take them from there, but readers of the reference take the first. So the field gets a
-new id, which no other file has.
+fragment that lists it. This library reads them from there, but the reference reads the first such file. Therefore the
+field gets a new id, which no other file has.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 
-from lance_dataset.schema import Field, Schema
 from lance_dataset.table.fragment import DataFile, Fragment
 from lance_dataset.table.indices.coverage import without_fields
 from lance_dataset.table.manifest import Manifest
+from lance_dataset.types.schema import Field, Schema
 
 __all__ = ["with_unique_fields"]
 
@@ -23,11 +23,11 @@ _log = logging.getLogger(__name__)
 
 
 def with_unique_fields(manifest: Manifest) -> Manifest:
-    """The manifest with new ids for all fields that two files of one fragment claim.
+    """Return the manifest with new ids for all fields that two files of one fragment claim.
 
-    Files that are left without any field of the schema are dropped, and so are indices on such fields: they were made
-    from the wrong values. In legacy files pages are found by field id; where new ids would break that, all stays as it
-    is.
+    Files that are left without any field of the schema are dropped. So are indices on such fields, because they were
+    built from the wrong values. In legacy files, pages are found by field id. If new ids would break that, the manifest
+    stays unchanged.
     """
     shared = manifest.fragment_list.with_shared_fields().tolist()
     held_twice = set[int]().union(*(_held_twice(manifest.fragments[position]) for position in shared))
@@ -57,7 +57,7 @@ def with_unique_fields(manifest: Manifest) -> Manifest:
 
 
 def _held_twice(fragment: Fragment) -> set[int]:
-    """Field ids that more than one file of the fragment holds."""
+    """Return the field ids that more than one file of the fragment contains."""
     counts = Counter(field_id for file in fragment.files for field_id in _held(file))
     return {field_id for field_id, count in counts.items() if count > 1}
 
@@ -67,13 +67,16 @@ def _held(file: DataFile) -> set[int]:
 
 
 def _is_repeated(node: Field, held_twice: set[int]) -> bool:
-    """Whether two files hold a field with all below it; a struct alone may be in two, each with some of its fields."""
+    """Return True if two files contain a field with all its leaves.
+
+    A struct alone may be in two files, each with some of its fields.
+    """
     leaves = (below.id for below in node.walk() if not below.children)
     return node.id in held_twice and all(leaf in held_twice for leaf in leaves)
 
 
 def _renumbered(fragment: Fragment, fresh: Mapping[int, int]) -> Fragment:
-    """The fragment with new ids in the last file that holds each field."""
+    """Return the fragment with new ids in the last file that contains each field."""
     left = dict(fresh)
     files: list[DataFile] = []
     for file in reversed(fragment.files):
@@ -85,7 +88,10 @@ def _renumbered(fragment: Fragment, fresh: Mapping[int, int]) -> Fragment:
 
 
 def _keeps_pages(old: DataFile, new: DataFile) -> bool:
-    """Whether the pages of a file are found under its new ids: in legacy files by their distance from the first."""
+    """Return True if the pages of a file are found under its new ids.
+
+    In legacy files, pages are found by the distance of their field id from the first.
+    """
     if not old.is_legacy:
         return True
     shifts = {after - before for before, after in zip(old.fields, new.fields, strict=True) if before >= 0}
@@ -106,5 +112,5 @@ def _without_dead_files(fragment: Fragment, live: set[int]) -> Fragment:
 
 
 def _has_hidden(file: DataFile) -> bool:
-    """Whether a file holds lineage columns."""
+    """Return True if a file contains lineage columns."""
     return any(field_id < -2 for field_id in file.fields)

@@ -1,4 +1,4 @@
-"""The copy of the newest manifest for the releases before 0.8.1, which open nothing else."""
+"""Copy of the newest manifest for releases before 0.8.1, which open nothing else."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from contextlib import suppress
 
 from lance_dataset.errors import AlreadyExistsError, LanceError, MissingFileError
 from lance_dataset.io.base import ObjectStore
-from lance_dataset.table.commit.protocol import put_new
 from lance_dataset.table.manifest import decode_manifest, read_manifest
 from lance_dataset.table.naming import ManifestName, Naming, latest_copy_path, manifest_name, manifest_path, named_path
 from lance_dataset.table.versions import find_latest
@@ -19,21 +18,21 @@ _ATTEMPTS = 8
 
 
 def update_latest_copy(store: ObjectStore, root: str, version: int, content: bytes) -> None:
-    """Make the copy one of the newest manifest. The version is committed already, so a failure is only logged.
+    """Update the copy to the newest manifest. The version is already committed, so a failure is only logged.
 
     Parameters
     ----------
     store, root
         The table.
     version, content
-        The manifest that was committed just now.
+        The manifest that was just committed.
     """
     path = latest_copy_path(root)
     try:
         for _ in range(_ATTEMPTS):
             if not _is_newer(store, path, version):
                 store.put(path, content)
-            # A writer of a later version may have written its copy in between, and ours replaced it.
+            # A writer of a later version may have written its copy in between, and this one replaced it.
             latest = find_latest(store, root)
             if latest is None or latest.version <= version:
                 return
@@ -43,7 +42,7 @@ def update_latest_copy(store: ObjectStore, root: str, version: int, content: byt
 
 
 def _is_newer(store: ObjectStore, path: str, version: int) -> bool:
-    """Whether the copy there is one of a later version."""
+    """Return True if the existing copy is of a later version."""
     try:
         return read_manifest(store, path).version > version
     except LanceError:
@@ -51,7 +50,7 @@ def _is_newer(store: ObjectStore, path: str, version: int) -> bool:
 
 
 def adopt_latest_copy(store: ObjectStore, root: str) -> ManifestName:
-    """Give a table that consists of the copy only a numbered manifest, so that another one can follow.
+    """Give a table that consists only of the copy a numbered manifest, so that another version can follow.
 
     Parameters
     ----------
@@ -61,18 +60,19 @@ def adopt_latest_copy(store: ObjectStore, root: str) -> ManifestName:
     Returns
     -------
     ManifestName
-        The numbered manifest. Its version is that of the copy now: another writer may have replaced it meanwhile.
+        The numbered manifest. Its version is that of the current copy, which another writer may have replaced
+        meanwhile.
     """
     copy = latest_copy_path(root)
     content = store.read(copy)
     version = decode_manifest(content, copy).version
     with suppress(AlreadyExistsError):  # another writer does the same
-        put_new(store, manifest_path(root, version, Naming.V1), content)
+        store.put_if_absent(manifest_path(root, version, Naming.V1), content)
     return ManifestName(manifest_name(version, Naming.V1), version, Naming.V1)
 
 
 def remove_latest_copy(store: ObjectStore, root: str) -> None:
-    """Remove the copy where it would go out of date; the same manifest must be there under a number."""
+    """Remove the copy if it would become outdated. The same manifest must exist under a version number."""
     path = latest_copy_path(root)
     with suppress(MissingFileError):
         content = store.read(path)

@@ -1,7 +1,7 @@
-"""The dictionaries of legacy (0.1) fragments that are about to be committed.
+"""Dictionaries of legacy (0.1) fragments that are about to be committed.
 
-A legacy table has one array of values per dictionary field, in its manifest. Each data file carries a copy of those it
-was written with: that is where they are found when only the fragments are at hand.
+A legacy table has one array of values per dictionary field, in its manifest. Each data file also contains a copy of the
+dictionaries that it was written with. They are read from there if only the fragments are available.
 """
 
 from __future__ import annotations
@@ -12,12 +12,11 @@ from dataclasses import replace
 import pyarrow as pa
 
 from lance_dataset.errors import SchemaError
-from lance_dataset.file.v0_1.container import LegacyFile
-from lance_dataset.file.v0_1.dictionaries import empty_as_null
-from lance_dataset.schema import Field, Schema
+from lance_dataset.file.legacy import LegacyFile, empty_as_null
 from lance_dataset.table.fragment import LEGACY_VERSION, DataFile, Fragment
 from lance_dataset.table.manifest import Manifest
 from lance_dataset.table.paths import FileLocator
+from lance_dataset.types.schema import Field, Schema
 
 __all__ = [
     "check_dictionaries",
@@ -32,7 +31,7 @@ __all__ = [
 def with_file_dictionaries(
     schema: Schema, fragments: Sequence[Fragment], locator: FileLocator, manifest: Manifest | None
 ) -> Schema:
-    """The schema of a legacy overwrite with the dictionaries of the new files.
+    """Return the schema of a legacy overwrite with the dictionaries of the new files.
 
     Parameters
     ----------
@@ -48,7 +47,7 @@ def with_file_dictionaries(
     Returns
     -------
     Schema
-        The same schema, if the table is not a legacy one, or has no dictionary fields.
+        The unchanged schema if the table is not a legacy one or has no dictionary fields.
 
     Raises
     ------
@@ -73,7 +72,7 @@ def with_file_dictionaries(
 
 
 def check_dictionaries(schema: Schema, fragments: Sequence[Fragment], locator: FileLocator) -> None:
-    """Check that legacy fragments to be appended use the dictionaries of the table.
+    """Check that legacy fragments to append use the dictionaries of the table.
 
     Parameters
     ----------
@@ -103,17 +102,17 @@ def check_dictionaries(schema: Schema, fragments: Sequence[Fragment], locator: F
 
 
 def check_dictionaries_kept(before: Schema, after: Schema) -> None:
-    """Refuse new dictionary values of a legacy table: those in its manifest are for all its files.
+    """Raise an error if a legacy table would need new dictionary values. Those in its manifest apply to all its files.
 
     Parameters
     ----------
     before, after
-        Schema of the table, and that of new files.
+        Schema of the table, and schema of the new files.
 
     Raises
     ------
     SchemaError
-        Naming the column.
+        A dictionary would change. The message names the column.
     """
     for old, new in zip(before.walk(), after.walk(), strict=True):
         if new.dictionary_values is not None and not is_extension(old.dictionary_values, new.dictionary_values):
@@ -124,7 +123,7 @@ def check_dictionaries_kept(before: Schema, after: Schema) -> None:
 
 
 def is_extension(longer: pa.Array | None, values: pa.Array | None) -> bool:
-    """Whether a dictionary starts with the values of another, so that indices into that one hold for both."""
+    """Return True if a dictionary starts with the values of another, so that indices into that one fit both."""
     if longer is None or values is None:
         return longer is values
     if longer.type != values.type or len(longer) < len(values):
@@ -133,7 +132,7 @@ def is_extension(longer: pa.Array | None, values: pa.Array | None) -> bool:
 
 
 def without_dictionaries(schema: Schema) -> Schema:
-    """The schema with dictionaries that are still to be found out."""
+    """Return the schema with its dictionaries cleared, to be determined later."""
 
     def cleared(node: Field) -> Field:
         return replace(node, children=tuple(cleared(child) for child in node.children), dictionary_values=None)
@@ -142,7 +141,7 @@ def without_dictionaries(schema: Schema) -> Schema:
 
 
 def replaced_fields(schema: Schema, written: Schema) -> Schema:
-    """The schema with those top-level fields that were written, dictionaries included, in place of its own."""
+    """Return the schema with the written top-level fields, including dictionaries, in place of its own."""
     by_id = {top.id: top for top in written.fields}
     return Schema(tuple(by_id.get(top.id, top) for top in schema.fields), schema.metadata)
 
@@ -154,7 +153,7 @@ def _dictionary_fields(schema: Schema) -> dict[int, Field]:
 def _file_dictionaries(
     fragments: Sequence[Fragment], locator: FileLocator
 ) -> Iterator[tuple[DataFile, dict[int, pa.Array]]]:
-    """Values by field id of the dictionaries of each legacy file that has any."""
+    """Yield each legacy file with the values of its dictionaries by field id."""
     for fragment in fragments:
         for file in fragment.files:
             if not file.is_legacy:
@@ -169,7 +168,7 @@ def _file_dictionaries(
 
 
 def _filled(schema: Schema, values: dict[int, pa.Array]) -> Schema:
-    """The schema with dictionaries, empty ones where no file has the field."""
+    """Return the schema with dictionaries, which are empty if no file has the field."""
 
     def filled(node: Field) -> Field:
         children = tuple(filled(child) for child in node.children)

@@ -1,4 +1,4 @@
-"""From manifests named by their version to names that list the newest first."""
+"""Migration of manifest names from the V1 scheme to the V2 scheme, which lists the newest first."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from contextlib import suppress
 
 from lance_dataset.errors import AlreadyExistsError, CorruptFileError, DatasetNotFoundError, MissingFileError
 from lance_dataset.io.base import ObjectStore
-from lance_dataset.table.commit.protocol import commit_protocol, put_new
 from lance_dataset.table.flags import check_writable
 from lance_dataset.table.naming import VERSIONS_FOLDER, ManifestName, Naming, manifest_path, named_path
 from lance_dataset.table.old_tables.latest_copy import adopt_latest_copy, remove_latest_copy
+from lance_dataset.table.protocol import commit_protocol
 from lance_dataset.table.versions import find_latest, list_manifests, read_named
 
 __all__ = ["migrate_names"]
@@ -18,24 +18,24 @@ __all__ = ["migrate_names"]
 def migrate_names(store: ObjectStore, root: str) -> None:
     """Rename all V1 manifests of a table to their V2 names.
 
-    Every version has a name at any time: a manifest first gets its new name, then loses the old one. The newest comes
-    first, so that whoever takes the first new name for the latest version is right. What an interrupted run left is
-    finished by the next one; on a table that is migrated already nothing happens.
+    Every version has a name at any time: a manifest first gets its new name, then loses the old one. The newest is
+    renamed first, so that the first V2 name in a listing is always the latest version. The next run finishes the work
+    of an interrupted one. A table that is already migrated is left unchanged.
 
     Parameters
     ----------
     store, root
-        The table. No other writer should be at work: one that knows only the old name of the newest version may commit
+        The table. No other writer should be active. One that knows only the old name of the newest version may commit
         the next one under an old name, which a second run then renames.
 
     Raises
     ------
     DatasetNotFoundError
-        There is no table.
+        The table does not exist.
     CorruptFileError
-        A version is there under both names with different content.
+        A version exists under both names with different content.
     UnsupportedError
-        The table needs a feature that this release cannot keep up.
+        The table uses a feature that this release cannot maintain.
     """
     latest = find_latest(store, root)
     if latest is None:
@@ -53,10 +53,10 @@ def migrate_names(store: ObjectStore, root: str) -> None:
 
 def _rename(store: ObjectStore, root: str, name: ManifestName) -> None:
     before, after = named_path(root, name), manifest_path(root, name.version, Naming.V2)
-    with suppress(MissingFileError):  # somebody else is migrating, and faster
+    with suppress(MissingFileError):  # another migration was faster
         content = store.read(before)
         try:
-            put_new(store, after, content)
+            store.put_if_absent(after, content)
         except AlreadyExistsError:
             if store.read(after) != content:
                 raise CorruptFileError(

@@ -1,4 +1,4 @@
-"""Making and removing branches."""
+"""Creation and removal of branches."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from lance_dataset.errors import (
     VersionNotFoundError,
 )
 from lance_dataset.io.base import ObjectStore
-from lance_dataset.table.commit.protocol import commit_protocol, put_new
 from lance_dataset.table.manifest import Manifest
+from lance_dataset.table.protocol import commit_protocol
 from lance_dataset.table.references.catalog import (
     Branch,
     Place,
@@ -39,15 +39,15 @@ from lance_dataset.table.versions import list_versions
 
 __all__ = ["create_branch", "delete_branch"]
 
-#: In the root of a branch while it is made or removed.
+#: Marker in the root of a branch while it is created or removed.
 _MARKER = "_unfinished"
 
 
 def create_branch(root: str, name: str, source: CloneSource) -> Manifest:
-    """Make a branch that begins with a version of another one.
+    """Create a branch that begins with a version of another one.
 
-    The table of the branch comes first, its file last: a branch whose making was interrupted does not exist. A marker
-    in its place keeps others from making a branch of that name meanwhile.
+    The table of the branch is written first, its reference file last. A branch whose creation was interrupted does not
+    exist. A marker at its location prevents others from creating a branch with that name meanwhile.
 
     Parameters
     ----------
@@ -61,18 +61,18 @@ def create_branch(root: str, name: str, source: CloneSource) -> Manifest:
     Returns
     -------
     Manifest
-        The first version of the branch, which has the number of the source; it is durable.
+        The first version of the branch, which has the version number of the source. It is durable.
 
     Raises
     ------
     InvalidInputError
-        No new branch can have the name.
+        The name is invalid for a new branch.
     ReferenceExistsError
-        There is a branch of that name, or something is left of one, or somebody is making one.
+        A branch with that name exists, has remains, or is being created.
     UnsupportedError
-        The source needs a feature that a branch cannot keep up.
+        The source uses a feature that a branch cannot maintain.
     CommitConflictError
-        The source was removed, by a cleanup or with its branch; there is no new branch then.
+        The source was removed by a cleanup or with its branch. The new branch does not exist then.
     """
     store = source.store
     there = branch_root(root, check_new_branch_name(name))
@@ -88,7 +88,7 @@ def create_branch(root: str, name: str, source: CloneSource) -> Manifest:
     except BaseException:
         store.delete(f"{there}/{_MARKER}")
         raise
-    # From here on the marker stays when something goes wrong: others must not take over what may be there.
+    # From here on the marker stays on failure, so that others do not take over files that may exist.
     made = publish_first(store, there, first, source.operation(is_shallow=True, branch_name=name))
     branch = Branch(
         name=name,
@@ -117,24 +117,24 @@ def _check_absent(store: ObjectStore, root: str, name: str) -> None:
 
 
 def _mark(store: ObjectStore, there: str, name: str) -> None:
-    """Begin to make a branch, as the only one who does."""
+    """Start the creation of a branch, exclusively."""
     try:
-        put_new(store, f"{there}/{_MARKER}", b"")
+        store.put_if_absent(f"{there}/{_MARKER}", b"")
     except AlreadyExistsError:
         raise _unfinished(store, there, name) from None
 
 
 def _unfinished(store: ObjectStore, there: str, name: str) -> ReferenceExistsError:
     return ReferenceExistsError(
-        f"{store.uri(there)} is in use, but there is no branch {name}: somebody is making it right now, or its making "
-        f"or removal was interrupted; in that case remove what is left with branches.delete({name!r}), then create it"
+        f"{store.uri(there)} is in use, but branch {name} does not exist: it is being created right now, or its "
+        f"creation or removal was interrupted; if so, remove the remains with branches.delete({name!r}), then create it"
     )
 
 
 def delete_branch(store: ObjectStore, root: str, name: str) -> None:
-    """Remove a branch with its versions and its own files; those that it shares with others stay.
+    """Remove a branch with its versions and its own files. Files that it shares with others stay.
 
-    What an interrupted creation or removal left of a branch is removed too.
+    Remains of an interrupted creation or removal of the branch are removed too.
 
     Parameters
     ----------
@@ -146,9 +146,9 @@ def delete_branch(store: ObjectStore, root: str, name: str) -> None:
     Raises
     ------
     InvalidInputError
-        No branch can have the name; or tags or other branches use versions of the branch.
+        The name is not a valid branch name, or tags or other branches use versions of the branch.
     VersionNotFoundError
-        There is no such branch.
+        The branch does not exist.
     """
     check_branch_name(name)
     branches = list_branches(store, root)
@@ -157,12 +157,12 @@ def delete_branch(store: ObjectStore, root: str, name: str) -> None:
     marker = f"{there}/{_MARKER}"
     if not (has_branch_file(store, root, name) or store.exists(marker) or list_versions(store, there)):
         raise VersionNotFoundError(f"Ref not found error: Branch {name} does not exist in {store.uri(root)}")
-    with suppress(AlreadyExistsError):  # nobody makes a branch of that name until all files of this one are gone
-        put_new(store, marker, b"")
+    with suppress(AlreadyExistsError):  # blocks the name until all files of this branch are gone
+        store.put_if_absent(marker, b"")
     remove_branch_file(store, root, name)
     _check_unused_still(store, root, name, branches)
     commit_protocol(store).forget(store, there, None)
-    for folder in TABLE_FOLDERS:  # that of the versions first: without it the rest is no table
+    for folder in TABLE_FOLDERS:  # the versions folder first: without it the rest is not a table
         _remove_folder(store, f"{there}/{folder}", f"{name}/{folder}", branches)
     store.delete(marker)
 
@@ -183,7 +183,7 @@ def _check_unused(store: ObjectStore, root: str, name: str, branches: Mapping[st
 
 
 def _check_unused_still(store: ObjectStore, root: str, name: str, branches: Mapping[str, Branch]) -> None:
-    """Look for references again now that nobody makes new ones, and put the branch back if there are some."""
+    """Check for references again, now that no new ones can be made, and restore the branch if there are any."""
     known = {name: branches[name]} if name in branches else {}
     try:
         _check_unused(store, root, name, {**list_branches(store, root), **known})
@@ -195,13 +195,13 @@ def _check_unused_still(store: ObjectStore, root: str, name: str, branches: Mapp
 
 
 def _descends(branch: Branch, ancestor: str, branches: Mapping[str, Branch]) -> bool:
-    """Whether a branch uses files of another one."""
+    """Return True if a branch uses files of another one."""
     above = branches.get(ancestor)
     if branch.name == ancestor:
         return False
     if above is not None and above.identifier and above.identifier_is_known and branch.identifier_is_known:
         return branch.identifier[: len(above.identifier)] == above.identifier
-    # One of them is from an old release; then names have to tell.
+    # One of them was made by an old release. Then the names of the parents decide.
     seen: set[str] = set()
     parent = branch.parent_branch
     while parent is not None and parent not in seen:
@@ -217,7 +217,7 @@ def _pairs(found: list[tuple[str, int]]) -> str:
 
 
 def _remove_folder(store: ObjectStore, folder: str, name: str, branches: Mapping[str, Branch]) -> None:
-    """Remove a folder of a branch, but not a branch that lies in it because it has such a name."""
+    """Remove a folder of a branch, but not a branch below it whose name begins with that path."""
     if any(each == name or each.startswith(f"{name}/") for each in branches):
         for info in store.list(folder):
             store.delete(info.path)

@@ -1,4 +1,4 @@
-"""Tags and branches of a table. Both are kept in the root of the main branch, also those that are about branches."""
+"""Tags and branches of a table. All of them are stored in the root of the main branch."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ from lance_dataset.errors import (
     VersionNotFoundError,
 )
 from lance_dataset.io.base import ObjectStore
-from lance_dataset.table.commit.protocol import put_new
 from lance_dataset.table.manifest import Manifest
 from lance_dataset.table.references.files import (
     MAX_FILE_SIZE,
@@ -70,8 +69,8 @@ __all__ = [
     "update_tag",
 ]
 
-#: A version number (of the branch at hand), the name of a tag, or a branch (None: the main one) and a version of it
-#: (None: the newest).
+#: A version number (of the current branch), the name of a tag, or a pair of a branch (None: the main one) and a
+#: version of it (None: the newest).
 Reference: TypeAlias = "int | str | tuple[str | None, int | None]"
 _Value = TypeVar("_Value", Tag, Branch)
 
@@ -96,7 +95,7 @@ class Place:
 
 
 def place_of(manifest: Manifest, root: str) -> Place:
-    """The place of a version that is open."""
+    """Return the place of an open version."""
     return Place(branch_of(manifest, root), manifest.version)
 
 
@@ -104,7 +103,7 @@ def place_of(manifest: Manifest, root: str) -> Place:
 
 
 def list_tags(store: ObjectStore, root: str) -> dict[str, Tag]:
-    """All tags of a table by name, in the order of names.
+    """Return all tags of a table by name, ordered by name.
 
     Parameters
     ----------
@@ -114,33 +113,35 @@ def list_tags(store: ObjectStore, root: str) -> dict[str, Tag]:
     Raises
     ------
     CorruptFileError
-        One of the files is no tag. None is left out: versions with a tag must not be removed.
+        A file is not a tag. It is not skipped, because versions with a tag must not be removed.
     """
     return dict(_listed(store, root, TAGS_FOLDER, check_tag_name, decode_tag))
 
 
 def list_branches(store: ObjectStore, root: str) -> dict[str, Branch]:
-    """All branches of a table but the main one, by name, in the order of names; parameters as for `list_tags`.
+    """Return all branches of a table except the main one by name, ordered by name.
+
+    The parameters are those of `list_tags`.
 
     Raises
     ------
     CorruptFileError
-        One of the files is no branch.
+        A file is not a branch.
     """
     return dict(_listed(store, root, BRANCHES_FOLDER, check_branch_name, decode_branch))
 
 
 def find_tag(store: ObjectStore, root: str, name: str) -> Tag:
-    """A tag of a table.
+    """Return a tag of a table.
 
     Raises
     ------
     InvalidInputError
-        No tag can have the name.
+        The name is not a valid tag name.
     VersionNotFoundError
-        There is no such tag.
+        The tag does not exist.
     CorruptFileError
-        Its file is no tag.
+        Its file is not a tag.
     """
     path = _path(root, TAGS_FOLDER, check_tag_name(name))
     try:
@@ -150,7 +151,7 @@ def find_tag(store: ObjectStore, root: str, name: str) -> Tag:
 
 
 def find_branch(store: ObjectStore, root: str, name: str) -> Branch:
-    """A branch of a table; errors as for `find_tag`."""
+    """Return a branch of a table. Raises the errors of `find_tag`."""
     path = _path(root, BRANCHES_FOLDER, check_branch_name(name))
     try:
         return decode_branch(_read(store, path), name, path)
@@ -187,7 +188,7 @@ def _path(root: str, folder: str, name: str) -> str:
 def _read(store: ObjectStore, path: str) -> bytes:
     source = store.open_input(path)
     try:
-        # One byte more than allowed, so that the reader of the content sees that it is too much.
+        # One byte more than allowed, so that the decoder detects a file that is too large.
         return source.read(0, min(source.size, MAX_FILE_SIZE + 1)).to_pybytes()
     finally:
         source.close()
@@ -197,28 +198,28 @@ def _read(store: ObjectStore, path: str) -> bytes:
 
 
 def find_place(store: ObjectStore, root: str, reference: Reference | None, here: Place) -> Place:
-    """The version that a reference means.
+    """Return the version that a reference means.
 
     Parameters
     ----------
     store, root
         Main root of the table.
     reference
-        See `Reference`; None is `here`.
+        See `Reference`. None is `here`.
     here
-        Branch that plain numbers are versions of.
+        Branch to which plain version numbers belong.
 
     Returns
     -------
     Place
-        Whether it still has the version is not checked, unless the newest is asked for.
+        The version. Its existence is not checked, unless the newest one is requested.
 
     Raises
     ------
     VersionNotFoundError
-        There is no such tag or branch.
+        The tag or branch does not exist.
     InvalidInputError, TypeError
-        The reference is of another type, or no tag or branch can have the name.
+        The reference has another type, or is not a valid name of a tag or branch.
     """
     if reference is None:
         return here
@@ -228,10 +229,10 @@ def find_place(store: ObjectStore, root: str, reference: Reference | None, here:
     if not isinstance(reference, tuple):
         return Place(here.branch, _number(reference))
     if len(reference) != 2:
-        raise InvalidInputError(f"a reference {reference!r} has to be a pair of branch (or None) and version (or None)")
+        raise InvalidInputError(f"a reference {reference!r} must be a pair of branch (or None) and version (or None)")
     branch, version = reference
     if branch is not None and not isinstance(branch, str):
-        raise TypeError(f"a branch is text or None, not {type(branch).__name__}: {reference!r}")
+        raise TypeError(f"a branch must be a string or None, not {type(branch).__name__}: {reference!r}")
     branch = None if branch == MAIN_BRANCH else branch
     if branch is not None:
         find_branch(store, root, branch)
@@ -253,12 +254,12 @@ def _number(version: object) -> int:
 
 
 def manifest_size(store: ObjectStore, root: str, place: Place) -> int:
-    """Size in bytes of the manifest of a version.
+    """Return the size in bytes of the manifest of a version.
 
     Raises
     ------
     VersionNotFoundError
-        There is no such version.
+        The version does not exist.
     """
     try:
         source = store.open_input(locate_version(store, branch_root(root, place.branch), place.version))
@@ -274,15 +275,15 @@ def manifest_size(store: ObjectStore, root: str, place: Place) -> int:
 
 
 def check_kept(store: ObjectStore, root: str, place: Place) -> None:
-    """Check, after a reference to a version was written, that the version is still there.
+    """Check, after a reference to a version was written, that the version still exists.
 
-    A cleanup looks for references again after it removed versions, and so does the removal of a branch: of two that
-    meet, at least one sees the other.
+    A cleanup looks for references again after it removed versions, and so does the removal of a branch. If both run at
+    the same time, at least one sees the other.
 
     Raises
     ------
     CommitConflictError
-        The version, or the branch it is of, was removed meanwhile; what refers to it has to be taken back.
+        The version or its branch was removed meanwhile. The caller must remove the reference again.
     """
     try:
         is_there = place.branch is None or has_branch_file(store, root, place.branch)
@@ -291,7 +292,7 @@ def check_kept(store: ObjectStore, root: str, place: Place) -> None:
         is_there = False
     if not is_there:
         raise CommitConflictError(
-            f"version {place} of {store.uri(root)} was removed at the same moment, by a cleanup or with its branch, so "
+            f"version {place} of {store.uri(root)} was removed at the same time, by a cleanup or with its branch, so "
             "nothing can refer to it any more; try again with another version",
             retryable=True,
         )
@@ -305,7 +306,7 @@ def _still_holds(store: ObjectStore, path: str, content: bytes) -> bool:
 
 
 def create_tag(store: ObjectStore, root: str, name: str, place: Place) -> Tag:
-    """Make a new tag; of several writers that do so at once exactly one succeeds.
+    """Create a tag. If several writers create it at the same time, exactly one succeeds.
 
     Parameters
     ----------
@@ -314,18 +315,18 @@ def create_tag(store: ObjectStore, root: str, name: str, place: Place) -> Tag:
     name
         Name of the tag.
     place
-        Version it is for, which must be there.
+        Version that the tag refers to. It must exist.
 
     Raises
     ------
     InvalidInputError
-        No new tag can have the name.
+        The name is invalid for a new tag.
     ReferenceExistsError
-        There is a tag of that name.
+        A tag with that name already exists.
     VersionNotFoundError
-        There is no such version.
+        The version does not exist.
     CommitConflictError
-        The version was removed at the same moment; there is no tag then.
+        The version was removed at the same time. The tag does not exist then.
     """
     path = _path(root, TAGS_FOLDER, check_new_tag_name(name))
     now = dt.datetime.now(dt.timezone.utc)
@@ -334,7 +335,7 @@ def create_tag(store: ObjectStore, root: str, name: str, place: Place) -> Tag:
     tag = Tag(name, place.branch, place.version, manifest_size(store, root, place), now, now)
     content = encode_tag(tag)
     try:
-        put_new(store, path, content)
+        store.put_if_absent(path, content)
     except AlreadyExistsError:
         raise _exists("tag", name) from None
     try:
@@ -347,7 +348,7 @@ def create_tag(store: ObjectStore, root: str, name: str, place: Place) -> Tag:
 
 
 def update_tag(store: ObjectStore, root: str, name: str, place: Place) -> Tag:
-    """Move a tag to another version; its metadata stays. Parameters and errors as for `create_tag`."""
+    """Move a tag to another version. Its metadata stays. Parameters and errors are those of `create_tag`."""
     tag = find_tag(store, root, name)
     path = _path(root, TAGS_FOLDER, name)
     size = manifest_size(store, root, place)
@@ -365,24 +366,24 @@ def update_tag(store: ObjectStore, root: str, name: str, place: Place) -> Tag:
 
 
 def replace_tag_metadata(store: ObjectStore, root: str, name: str, metadata: Mapping[str, str]) -> Tag:
-    """Give a tag other metadata; errors as for `find_tag`."""
+    """Replace the metadata of a tag. Raises the errors of `find_tag`."""
     changed = replace(find_tag(store, root, name), metadata=dict(metadata))
     store.put(_path(root, TAGS_FOLDER, name), encode_tag(changed))
     return changed
 
 
 def delete_tag(store: ObjectStore, root: str, name: str) -> None:
-    """Remove a tag; the version stays.
+    """Remove a tag. The version stays.
 
     Raises
     ------
     InvalidInputError
-        No tag can have the name.
+        The name is not a valid tag name.
     VersionNotFoundError
-        There is no such tag.
+        The tag does not exist.
     """
     path = _path(root, TAGS_FOLDER, check_tag_name(name))
-    # A file that cannot be read can be removed all the same.
+    # A file that cannot be decoded can be removed anyway.
     if not store.exists(path):
         raise VersionNotFoundError(f"Ref not found error: tag {name} does not exist in {store.uri(root)}")
     store.delete(path)
@@ -390,35 +391,35 @@ def delete_tag(store: ObjectStore, root: str, name: str) -> None:
 
 
 def add_branch(store: ObjectStore, root: str, branch: Branch) -> None:
-    """Write the file of a new branch, whose table is there already; of several writers exactly one succeeds.
+    """Write the file of a new branch whose table already exists. Of several writers, exactly one succeeds.
 
     Raises
     ------
     ReferenceExistsError
-        There is a branch of that name.
+        A branch with that name already exists.
     """
     try:
-        put_new(store, _path(root, BRANCHES_FOLDER, branch.name), encode_branch(branch))
+        store.put_if_absent(_path(root, BRANCHES_FOLDER, branch.name), encode_branch(branch))
     except AlreadyExistsError:
         raise _exists("branch", branch.name) from None
 
 
 def replace_branch_metadata(store: ObjectStore, root: str, name: str, metadata: Mapping[str, str]) -> Branch:
-    """Give a branch other metadata; errors as for `find_branch`."""
+    """Replace the metadata of a branch. Raises the errors of `find_branch`."""
     changed = replace(find_branch(store, root, name), metadata=dict(metadata), identifier_is_known=True)
     store.put(_path(root, BRANCHES_FOLDER, name), encode_branch(changed))
     return changed
 
 
 def has_branch_file(store: ObjectStore, root: str, name: str) -> bool:
-    """Whether a branch has a file, which makes it a branch; what the file holds does not matter."""
+    """Return True if a branch has a file, which makes it a branch. The content does not matter."""
     return store.exists(_path(root, BRANCHES_FOLDER, check_branch_name(name)))
 
 
 def remove_branch_file(store: ObjectStore, root: str, name: str) -> None:
-    """Remove the file of a branch, so that there is no such branch any more; one that is not there is no error."""
+    """Remove the file of a branch, so that the branch no longer exists. A missing file is ignored."""
     store.delete(_path(root, BRANCHES_FOLDER, check_branch_name(name)))
-    # What it stood for goes next; after a power failure in between there must not be a branch without a table.
+    # The branch's table is removed next. After a power failure in between, no branch may be without a table.
     store.sync(f"{root}/{BRANCHES_FOLDER}")
 
 

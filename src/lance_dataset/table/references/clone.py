@@ -1,4 +1,4 @@
-"""Tables that begin as a copy of a version of another table: clones, which share its files or copy them."""
+"""Clones: tables that begin as a copy of a version of another table, and share its files or copy them."""
 
 from __future__ import annotations
 
@@ -17,8 +17,6 @@ from lance_dataset.errors import (
     UnsupportedError,
 )
 from lance_dataset.io.base import ObjectStore
-from lance_dataset.table.commit.protocol import commit_protocol
-from lance_dataset.table.commit.publish import publish_version
 from lance_dataset.table.flags import Feature, check_writable
 from lance_dataset.table.fragment_list import FragmentList
 from lance_dataset.table.indices.coverage import has_reliable_coverage, parse_indices, signature_for_unreliable_coverage
@@ -29,6 +27,8 @@ from lance_dataset.table.old_tables.completion import FragmentCompletion
 from lance_dataset.table.old_tables.field_repair import with_unique_fields
 from lance_dataset.table.operations import Clone
 from lance_dataset.table.paths import FileLocator, is_in_memory
+from lance_dataset.table.protocol import commit_protocol
+from lance_dataset.table.publish import publish_version
 from lance_dataset.table.references.clone_files import FileCopy, copy_files, files_of, remove_copies
 from lance_dataset.table.transaction import Transaction
 from lance_dataset.table.versions import find_latest, list_versions, locate_version
@@ -45,7 +45,7 @@ class CloneSource:
     Attributes
     ----------
     store, root
-        Its table; that of the branch, if it is one.
+        Its table, which is that of the branch if it is on one.
     manifest
         The version.
     branch
@@ -61,38 +61,38 @@ class CloneSource:
     locator: FileLocator
 
     def operation(self, *, is_shallow: bool, branch_name: str | None = None) -> Clone:
-        """What stands in the history of the clone."""
+        """Return the operation for the history of the clone."""
         return Clone(is_shallow, self.manifest.version, self.store.uri(self.root), self.branch, branch_name)
 
 
 _Renumbering: TypeAlias = Callable[[int | None], int | None]
-#: `shallow_clone` or `deep_clone`.
+#: Either `shallow_clone` or `deep_clone`.
 Maker: TypeAlias = Callable[[CloneSource, ObjectStore, str], Manifest]
 
 
 def shallow_clone(source: CloneSource, store: ObjectStore, root: str) -> Manifest:
-    """Make a table that uses the files of a version of another one; its own changes go to its own files.
+    """Create a table that shares the files of a version of another one. Its own changes go to its own files.
 
     Parameters
     ----------
     source
-        The version. It does not get to know of the clone: cleaning up the files of its table breaks the clone.
+        The version. Its table keeps no record of the clone, so a cleanup of that table can break the clone.
     store, root
-        Where the clone will be.
+        Location of the clone.
 
     Returns
     -------
     Manifest
-        The only version of the clone, which has the number of the source; it is durable.
+        The only version of the clone, which has the version number of the source. It is durable.
 
     Raises
     ------
     AlreadyExistsError
-        There is a table already.
+        A table already exists there.
     VersionNotFoundError
         The version was removed since it was opened, so its files may be gone.
     UnsupportedError
-        The source needs a feature that a clone cannot keep up, or its files are in memory and the clone is not.
+        The source uses a feature that a clone cannot maintain, or its files are in memory and the clone is not.
     """
     _check_free(store, root)
     manifest = shallow_manifest(source, store)
@@ -101,19 +101,19 @@ def shallow_clone(source: CloneSource, store: ObjectStore, root: str) -> Manifes
 
 
 def deep_clone(source: CloneSource, store: ObjectStore, root: str) -> Manifest:
-    """Make a table with copies of the data, deletion and index files of a version of another one.
+    """Create a table with copies of the data, deletion and index files of a version of another one.
 
-    The manifest comes last: a clone that fails or is interrupted leaves no table. Files that it copied are removed, or
-    used by the next clone of the version to this place.
+    The manifest is written last, so a clone that fails or is interrupted leaves no table. Its copied files are removed,
+    or reused by the next clone of the version to this location.
 
-    Parameters and errors as for `shallow_clone`; besides:
+    Parameters and errors are those of `shallow_clone`. Additional errors:
 
     Raises
     ------
     MissingFileError
         A file of the source is gone.
     CorruptFileError
-        A file of the source does not have the size that the manifest says, or two of them have one name.
+        A file of the source does not have the size stated in the manifest, or two files have the same name.
     """
     _check_free(store, root)
     manifest = _prepared(source)
@@ -134,19 +134,19 @@ def _check_free(store: ObjectStore, root: str) -> None:
 
 
 def _remove_unused(store: ObjectStore, root: str, copies: Iterable[FileCopy]) -> None:
-    """Remove copies, unless a table came into being that may use them."""
+    """Remove copies, unless a table now exists that may use them."""
     try:
         if find_latest(store, root) is None:
             remove_copies(copies)
     except (LanceError, OSError) as error:
-        _log.debug("files of a failed clone stay in %s: %s", store.uri(root), error)
+        _log.debug("files of a failed clone are left in %s: %s", store.uri(root), error)
 
 
 # -- manifests -------------------------------------------------------------------------------------------------------
 
 
 def shallow_manifest(source: CloneSource, store: ObjectStore, branch: str | None = None) -> Manifest:
-    """The manifest of a shallow clone, as yet unsigned.
+    """Return the manifest of a shallow clone, not yet signed.
 
     Parameters
     ----------
@@ -155,7 +155,7 @@ def shallow_manifest(source: CloneSource, store: ObjectStore, branch: str | None
     store
         Store of the clone.
     branch
-        Name of the branch that the clone is, None for a table of its own.
+        Name of the branch if the clone is a branch, None for a separate table.
     """
     if is_in_memory(source.store) and not _shares_memory(store, source):
         raise UnsupportedError(
@@ -174,7 +174,7 @@ def _shares_memory(store: ObjectStore, source: CloneSource) -> bool:
 
 
 def _base_of(source: CloneSource, manifest: Manifest) -> BasePath:
-    """The base path that means the source, one that it knows already perhaps."""
+    """Return a base path for the source, which its manifest may already list."""
     path = source.store.uri(source.root)
     for base in manifest.base_paths:
         if base.path == path and base.is_dataset_root:
@@ -185,16 +185,16 @@ def _base_of(source: CloneSource, manifest: Manifest) -> BasePath:
 
 
 def _prepared(source: CloneSource) -> Manifest:
-    """The manifest of the source with all counts, without what is of its commit only."""
+    """Return the manifest of the source with all counts, and without data specific to its commit."""
     manifest = source.manifest
     check_writable(manifest.writer_flags, manifest.path)
     if manifest.blob_dataset_version:
         raise UnsupportedError(
-            f"{manifest.path}: the dataset keeps its blobs in a second table, as some old releases made it; it cannot "
+            f"{manifest.path}: the dataset keeps its blobs in a second table, as in some old releases; it cannot "
             "be cloned, write its rows into a new dataset instead"
         )
     if is_detached(manifest.version):
-        raise UnsupportedError(f"version {manifest.version} is a detached one, which cannot be cloned")
+        raise UnsupportedError(f"version {manifest.version} is detached and cannot be cloned")
     if manifest.version == 0:
         raise InvalidInputError(f"{manifest.path}: version {manifest.version} cannot be cloned, versions count from 1")
     fragments = FragmentCompletion(source.store, source.root)(manifest.fragments, manifest.base_paths)
@@ -216,7 +216,7 @@ def _prepared(source: CloneSource) -> Manifest:
 
 
 def _with_bases(manifest: Manifest, bases: tuple[BasePath, ...], base_id: _Renumbering) -> Manifest:
-    """The manifest with other base paths, and for every file the id that a function makes of its old one."""
+    """Return the manifest with other base paths. `base_id` maps the old id of every file to its new one."""
     flags = Feature.BASE_PATHS if bases else Feature(0)
     if manifest.fragment_list.columns.has_deletions.any():
         flags |= Feature.DELETION_FILES
@@ -232,7 +232,10 @@ def _with_bases(manifest: Manifest, bases: tuple[BasePath, ...], base_id: _Renum
 
 
 def _moved_fragments(fragments: FragmentList, base_id: _Renumbering) -> FragmentList:
-    """The fragments with other base paths; changed as messages, which is faster, as every one of them changes."""
+    """Return the fragments with other base paths.
+
+    They are changed as protobuf messages, which is faster because every one of them changes.
+    """
     message = parse_message(table_pb2.Manifest, fragments.data, "fragments")
     for fragment in message.fragments:
         for file in fragment.files:
@@ -270,9 +273,9 @@ def publish_first(store: ObjectStore, root: str, manifest: Manifest, operation: 
     Raises
     ------
     AlreadyExistsError
-        Somebody else made the same version of a table there meanwhile.
+        Another writer made the same version of a table there meanwhile.
     CommitConflictError
-        Somebody else made another version of a table there; this one is taken back.
+        Another writer made another version of a table there. This one is withdrawn.
     """
     try:
         made = publish_version(store, root, manifest, Transaction(manifest.version, operation), Naming.V2)
@@ -283,7 +286,7 @@ def publish_first(store: ObjectStore, root: str, manifest: Manifest, operation: 
         commit_protocol(store).forget(store, root, [made.version])
         store.delete(manifest_path(root, made.version, Naming.V2))
         raise CommitConflictError(
-            f"{store.uri(root)}: another writer made a table there at the same moment, with version {others[0]}",
+            f"{store.uri(root)}: another writer created a table there at the same time, with version {others[0]}",
             retryable=True,
         )
     return made

@@ -1,22 +1,22 @@
-"""The files of a version, copied into another table."""
+"""Copies of the files of a version in another table."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from lance_dataset._proto import table_pb2
 from lance_dataset.errors import AlreadyExistsError, CorruptFileError, LanceError
 from lance_dataset.file.options import is_blob_v2
-from lance_dataset.io.base import InputFile, ObjectStore
-from lance_dataset.io.paths import safe_join
+from lance_dataset.io.base import InputFile, ObjectStore, safe_join
+from lance_dataset.io.guarded import plain_store
 from lance_dataset.table.fragment import DataFile, DeletionFile
+from lance_dataset.table.index_metadata import uuid_from_proto
 from lance_dataset.table.indices.coverage import parse_indices
-from lance_dataset.table.indices.metadata import uuid_from_proto
 from lance_dataset.table.manifest import Manifest
 from lance_dataset.table.paths import FileLocator, is_in_memory
+from lance_dataset.threads.waiting import map_waiting
 
 __all__ = ["FileCopy", "copy_files", "files_of", "remove_copies"]
 
@@ -32,11 +32,11 @@ class FileCopy:
     Attributes
     ----------
     source, source_path
-        Where it is.
+        Source location.
     target, target_path
-        Where it goes.
+        Target location.
     size
-        The size it must have, None where nothing says.
+        Expected size, or None if it is not recorded.
     """
 
     source: ObjectStore
@@ -47,7 +47,7 @@ class FileCopy:
 
 
 def files_of(locator: FileLocator, manifest: Manifest, target: ObjectStore, root: str) -> list[FileCopy]:
-    """All files that a version refers to, and where a table of its own has them.
+    """Return all files that a version refers to, with their locations in a separate table.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ def files_of(locator: FileLocator, manifest: Manifest, target: ObjectStore, root
     Raises
     ------
     CorruptFileError
-        Two files of different base paths would have the same place.
+        Two files of different base paths would get the same location.
     """
     there = FileLocator(target, root)
     has_blob_files = any(is_blob_v2(node) for node in manifest.schema.walk())
@@ -71,7 +71,7 @@ def files_of(locator: FileLocator, manifest: Manifest, target: ObjectStore, root
         if (known.source.uri(known.source_path)) != copy.source.uri(copy.source_path):
             raise CorruptFileError(
                 f"{known.source.uri(known.source_path)} and {copy.source.uri(copy.source_path)} are files of one "
-                "version with the same name; they cannot be copied to one place"
+                "version with the same name; they cannot be copied to the same place"
             )
     return list(found.values())
 
@@ -95,7 +95,7 @@ def _data_file(locator: FileLocator, there: FileLocator, file: DataFile) -> File
 
 
 def _blob_files(locator: FileLocator, there: FileLocator, file: DataFile) -> Iterator[FileCopy]:
-    """Files with the large values of a data file, in a folder of its name."""
+    """Yield the files with the large values of a data file, which are in a folder with its name."""
     store, path = locator.data_file(file)
     copy = _data_file(locator, there, file)
     folder, target = path.rpartition(".")[0], copy.target_path.rpartition(".")[0]
@@ -110,7 +110,7 @@ def _deletion_file(locator: FileLocator, there: FileLocator, fragment_id: int, f
 
 
 def _index_files(locator: FileLocator, there: FileLocator, index: table_pb2.IndexMetadata) -> Iterator[FileCopy]:
-    """What the folder of an index holds, and what its entry lists; system indices may have no files."""
+    """Yield the files in the folder of an index and those that its entry lists. System indices may have no files."""
     name = uuid_from_proto(index.uuid, f"index {index.name!r}")
     store, folder = locator.index_folder(name, index.base_id if index.HasField("base_id") else None)
     target, home = there.index_folder(name, None)
@@ -122,38 +122,29 @@ def _index_files(locator: FileLocator, there: FileLocator, index: table_pb2.Inde
 
 
 def copy_files(copies: Sequence[FileCopy], made: list[FileCopy]) -> None:
-    """Copy files, several at a time; when this returns they are durable.
+    """Copy files, several at a time. When this returns, they are durable.
 
     Parameters
     ----------
     copies
         The files.
     made
-        Gets every copy that was begun.
+        Receives every copy that was begun.
 
     Raises
     ------
     MissingFileError
         A file is gone.
     CorruptFileError
-        A file does not have the size it must have.
+        A file does not have the expected size.
     """
 
     def run(copy: FileCopy) -> None:
         made.append(copy)
         _copy(copy)
 
-    if len(copies) < 2:
-        for copy in copies:
-            run(copy)
-        return
-    pool = ThreadPoolExecutor(min(_WORKERS, len(copies)), thread_name_prefix="lance-clone")
-    try:
-        for _ in pool.map(run, copies):
-            pass
-    finally:
-        # No copy may go on, or begin, once the caller takes back what was made.
-        pool.shutdown(wait=True, cancel_futures=True)
+    # No copy may continue or begin once the caller removes what was made.
+    map_waiting(run, copies, workers=_WORKERS, stop_at_error=True)
 
 
 def _copy(copy: FileCopy) -> None:
@@ -170,7 +161,7 @@ def _copy(copy: FileCopy) -> None:
     try:
         if made.size != size:
             raise CorruptFileError(
-                f"{copy.target.uri(copy.target_path)}: the copy has {made.size} bytes, the file it was made of {size}; "
+                f"{copy.target.uri(copy.target_path)}: the copy has {made.size} bytes, but the original has {size}; "
                 "clone again"
             )
     finally:
@@ -178,7 +169,8 @@ def _copy(copy: FileCopy) -> None:
 
 
 def _is_same(first: ObjectStore, second: ObjectStore, path: str) -> bool:
-    """Whether a path means the same object in two stores; memory of different sessions is spelled alike."""
+    """Return True if a path means the same object in two stores. URIs of memory in different sessions look alike."""
+    first, second = plain_store(first), plain_store(second)
     if first is second:
         return True
     return not is_in_memory(first) and type(first) is type(second) and first.uri(path) == second.uri(path)
@@ -187,7 +179,7 @@ def _is_same(first: ObjectStore, second: ObjectStore, path: str) -> bool:
 def _stream(source: InputFile, target: ObjectStore, path: str) -> None:
     try:
         output = target.open_output(path)
-    except AlreadyExistsError:  # of a clone that was interrupted; there is no table that could use it
+    except AlreadyExistsError:  # left by an interrupted clone; no table uses it
         target.delete(path)
         output = target.open_output(path)
     try:
@@ -202,7 +194,7 @@ def _stream(source: InputFile, target: ObjectStore, path: str) -> None:
 
 
 def remove_copies(copies: Iterable[FileCopy]) -> None:
-    """Remove copies; failures only leave files behind."""
+    """Remove copies. Failures only leave files behind."""
     for copy in copies:
         try:
             copy.target.delete(copy.target_path)

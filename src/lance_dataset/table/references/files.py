@@ -1,4 +1,4 @@
-"""The files of tags and branches: JSON, and checked as hostile input."""
+"""Files of tags and branches: JSON, checked as hostile input."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from lance_dataset.table.references.names import MAIN_BRANCH, check_branch_name
 
 __all__ = ["MAX_FILE_SIZE", "Branch", "Tag", "decode_branch", "decode_tag", "encode_branch", "encode_tag"]
 
-#: Larger files are not read: they are no references.
+#: Larger files are not read, because they cannot be references.
 MAX_FILE_SIZE = 1 << 20
 _MAX_NUMBER = 2**64 - 1
 _TIME = re.compile(r"(\d{4}-\d\d-\d\d)[Tt ](\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?([Zz]|[+-]\d\d:\d\d)", re.ASCII)
@@ -24,22 +24,22 @@ _NAMESPACE = uuid.UUID("5a1c5f6e-7d0c-4a56-9c0b-8b7f0d0a4c1e")
 
 @dataclass(frozen=True)
 class Tag:
-    """A name for a version.
+    """A named version.
 
     Attributes
     ----------
     name
         The name.
     branch
-        Branch the version is of, None for the main one.
+        Branch of the version, None for the main one.
     version
         The version.
     manifest_size
         Size of its manifest in bytes.
     created_at, updated_at
-        Times in UTC; None where an old release did not note them.
+        Times in UTC. None if an old release did not record them.
     metadata
-        Free metadata.
+        Custom metadata.
     """
 
     name: str
@@ -60,19 +60,19 @@ class Branch:
     name
         The name.
     parent_branch
-        Branch it began from, None for the main one.
+        Branch that it began from, None for the main one.
     parent_version
         Version of that branch.
     created_at
         Seconds since the epoch.
     manifest_size
-        Size in bytes of the manifest it began from.
+        Size in bytes of the manifest that it began from.
     identifier
-        The way from the main branch to this one: for each branch the version it began from and a unique id.
+        Path from the main branch to this one: for each branch, the version that it began from and a unique id.
     identifier_is_known
-        Whether the file says the identifier; files of old releases do not, and then it is made up from the rest.
+        True if the file contains the identifier. Files of old releases do not, and then it is derived from the rest.
     metadata
-        Free metadata.
+        Custom metadata.
     """
 
     name: str
@@ -86,7 +86,7 @@ class Branch:
 
 
 def encode_tag(tag: Tag) -> bytes:
-    """Content of the file of a tag."""
+    """Encode the file of a tag."""
     return _dump(
         {
             "branch": tag.branch,
@@ -100,7 +100,7 @@ def encode_tag(tag: Tag) -> bytes:
 
 
 def decode_tag(data: bytes, name: str, where: str) -> Tag:
-    """Read the file of a tag.
+    """Decode the file of a tag.
 
     Parameters
     ----------
@@ -114,7 +114,7 @@ def decode_tag(data: bytes, name: str, where: str) -> Tag:
     Raises
     ------
     CorruptFileError
-        It is no JSON, lacks something, or has a value that cannot be.
+        The file is not JSON, lacks a member, or has an invalid value.
     """
     values = _Values(data, where)
     return Tag(
@@ -129,7 +129,7 @@ def decode_tag(data: bytes, name: str, where: str) -> Tag:
 
 
 def encode_branch(branch: Branch) -> bytes:
-    """Content of the file of a branch."""
+    """Encode the file of a branch."""
     return _dump(
         {
             "parentBranch": branch.parent_branch,
@@ -143,7 +143,7 @@ def encode_branch(branch: Branch) -> bytes:
 
 
 def decode_branch(data: bytes, name: str, where: str) -> Branch:
-    """Read the file of a branch; parameters and errors as for `decode_tag`."""
+    """Decode the file of a branch. Parameters and errors are those of `decode_tag`."""
     values = _Values(data, where)
     parent_version, created_at = values.number("parentVersion"), values.number("createAt")
     identifier = values.identifier("identifier")
@@ -162,25 +162,25 @@ def decode_branch(data: bytes, name: str, where: str) -> Branch:
 
 
 class _Values:
-    """The members of a JSON object, each checked when it is asked for."""
+    """Members of a JSON object, each checked when it is read."""
 
     def __init__(self, data: bytes, where: str) -> None:
         self._where = where
         if len(data) > MAX_FILE_SIZE:
-            self._fail(f"has {len(data)} bytes, no reference is that large")
+            self._fail(f"has {len(data)} bytes, which is too large for a reference")
         try:
             found = json.loads(data.decode())
         except (ValueError, RecursionError) as error:
-            raise CorruptFileError(f"{where}: is no JSON: {error}") from error
+            raise CorruptFileError(f"{where}: is not JSON: {error}") from error
         if not isinstance(found, dict):
-            self._fail(f"holds a JSON {type(found).__name__} instead of an object")
+            self._fail(f"contains a JSON {type(found).__name__} instead of an object")
         self._found: dict[str, Any] = found
 
     def _fail(self, problem: str) -> NoReturn:
-        raise CorruptFileError(f"{self._where}: {problem}; delete the file, or write it again with another program")
+        raise CorruptFileError(f"{self._where}: {problem}; delete the file, or rewrite it with another program")
 
     def number(self, key: str) -> int:
-        """A number that must be there."""
+        """Return a number, which must be present."""
         if key not in self._found:
             self._fail(f"lacks {key!r}")
         return self._number(self._found[key], key)
@@ -191,7 +191,7 @@ class _Values:
         return value
 
     def branch(self, key: str) -> str | None:
-        """A name of a branch, None for the main one."""
+        """Return the name of a branch, None for the main one."""
         value = self._found.get(key)
         if value is None or value == MAIN_BRANCH:
             return None
@@ -201,7 +201,7 @@ class _Values:
             self._fail(f"{key!r} is {_short(value)}, which cannot be a branch: {error}")
 
     def time(self, key: str) -> dt.datetime | None:
-        """A time, cut to microseconds."""
+        """Return a time, truncated to microseconds."""
         value = self._found.get(key)
         if value is None:
             return None
@@ -211,14 +211,14 @@ class _Values:
             self._fail(f"{key!r} is {_short(value)} instead of a time such as '2026-01-31T12:00:00Z'")
 
     def texts(self, key: str) -> dict[str, str]:
-        """A mapping of text to text."""
+        """Return a mapping of strings to strings."""
         value = self._found.get(key, {})
         if not isinstance(value, dict) or not all(isinstance(each, str) for each in value.values()):
-            self._fail(f"{key!r} is {_short(value)} instead of an object of texts")
+            self._fail(f"{key!r} is {_short(value)} instead of an object of strings")
         return value
 
     def identifier(self, key: str) -> tuple[tuple[int, str], ...] | None:
-        """The way to a branch, None where the file does not say it."""
+        """Return the path to a branch, None if the file does not contain it."""
         value = self._found.get(key)
         if value is None:
             return None

@@ -1,4 +1,4 @@
-"""Names of tags and branches: what they may be made of, and where the files of that name lie."""
+"""Names of tags and branches: their syntax, and the locations of their files."""
 
 from __future__ import annotations
 
@@ -26,30 +26,30 @@ __all__ = [
     "reference_name",
 ]
 
-#: What the branch that is no branch is called.
+#: Name of the main branch, which has no branch file.
 MAIN_BRANCH = "main"
 TAGS_FOLDER = "_refs/tags"
 BRANCHES_FOLDER = "_refs/branches"
-#: Folder in which every branch has a table of its own.
+#: Folder with the tables of the branches.
 TREE_FOLDER = "tree"
-#: Folders a table has in its root; branches of branches lie between them.
+#: Folders in the root of a table. Branches of branches lie beside them.
 TABLE_FOLDERS = (VERSIONS_FOLDER, TRANSACTIONS_FOLDER, DATA_FOLDER, DELETIONS_FOLDER, INDICES_FOLDER, "_fri", "_blobs")
 
 _SUFFIX = ".json"
 _LOCK_SUFFIX = ".lock"
-#: Longest name of a file, short enough for the temporary names that local stores write to first.
+#: Maximum length of a file name, short enough for the temporary names that local stores write first.
 _MAX_FILE_NAME = 240
 
 
 def check_tag_name(name: object) -> str:
-    """A valid name of a tag.
+    """Return a valid tag name.
 
     Raises
     ------
     TypeError
-        It is no text.
+        The name is not a string.
     InvalidInputError
-        It is not made of letters, digits, ``.``, ``-`` and ``_``, or has dots where none may be.
+        It contains characters other than letters, digits, ``.``, ``-`` and ``_``, or has misplaced dots.
     """
     text = _text(name, "tag")
     problem = _tag_problem(text)
@@ -59,13 +59,13 @@ def check_tag_name(name: object) -> str:
 
 
 def check_new_tag_name(name: object) -> str:
-    """A name that a new tag may have: a valid one that every reader finds again.
+    """Return a name that a new tag may have: a valid one that every reader can find.
 
     Raises
     ------
     TypeError, InvalidInputError
-        As `check_tag_name`; or letters outside ASCII, with which the reference cannot list the tags of the dataset any
-        more; or too long.
+        See `check_tag_name`. The name may also be too long, or have letters outside ASCII, with which the reference
+        could no longer list the tags of the dataset.
     """
     text = check_tag_name(name)
     if not text.isascii():
@@ -77,15 +77,15 @@ def check_new_tag_name(name: object) -> str:
 
 
 def check_branch_name(name: object) -> str:
-    """A valid name of a branch.
+    """Return a valid branch name.
 
     Raises
     ------
     TypeError
-        It is no text.
+        The name is not a string.
     InvalidInputError
-        It is not made of segments with a ``/`` between them, each of letters, digits, ``.``, ``-`` and ``_``; or it
-        could leave the folder of branches; or it is the name of the main branch.
+        It does not consist of segments separated by ``/``, each of letters, digits, ``.``, ``-`` and ``_``. Or it could
+        leave the folder of branches, or it is the name of the main branch.
     """
     text = _text(name, "branch")
     problem = _branch_problem(text)
@@ -95,12 +95,13 @@ def check_branch_name(name: object) -> str:
 
 
 def check_new_branch_name(name: object) -> str:
-    """A name that a new branch may have: a valid one whose files do not lie among those of another branch.
+    """Return a name that a new branch may have: a valid one whose files do not mix with those of another branch.
 
     Raises
     ------
     TypeError, InvalidInputError
-        As `check_branch_name`; or a segment behind the first is the name of a folder that every table has; or too long.
+        See `check_branch_name`. The name may also be too long, or have a segment after the first that is the name of a
+        folder that every table has.
     """
     text = check_branch_name(name)
     taken = [segment for segment in text.split("/")[1:] if segment in TABLE_FOLDERS]
@@ -114,13 +115,13 @@ def check_new_branch_name(name: object) -> str:
 
 def _text(name: object, what: str) -> str:
     if not isinstance(name, str):
-        raise TypeError(f"the name of a {what} is text, not {type(name).__name__}")
+        raise TypeError(f"the name of a {what} must be a string, not {type(name).__name__}")
     return name
 
 
 def _check_length(name: str) -> str:
     if len(reference_file_name(name)) > _MAX_FILE_NAME:
-        raise InvalidInputError(f"Ref is invalid: the name {name[:40]!r}... is too long, it becomes the name of a file")
+        raise InvalidInputError(f"Ref is invalid: the name {name[:40]!r}... is too long for the name of a file")
     return name
 
 
@@ -166,32 +167,32 @@ def _is_plain(text: str) -> bool:
 
 
 def reference_file_name(name: str) -> str:
-    """Name of the file of a tag or branch: a ``/`` is written ``%2F``, and letters outside ASCII likewise."""
+    """Return the file name of a tag or branch: ``/`` is written as ``%2F``, and characters outside ASCII likewise."""
     return quote(name, safe="") + _SUFFIX
 
 
 def reference_name(file_name: str) -> str | None:
-    """Name of the tag or branch of a file, None for a file of another kind. It is not checked."""
+    """Return the name of the tag or branch of a file, None for other files. The name is not checked."""
     return unquote(file_name[: -len(_SUFFIX)]) if file_name.endswith(_SUFFIX) else None
 
 
 def branch_root(root: str, name: str | None) -> str:
-    """Root of the table of a branch.
+    """Return the root of the table of a branch.
 
     Parameters
     ----------
     root
         Root of the main branch.
     name
-        The branch; None or ``main`` is the main one.
+        The branch. None or ``main`` is the main one.
     """
     return root if name is None or name == MAIN_BRANCH else f"{root}/{TREE_FOLDER}/{name}"
 
 
 def branch_of(manifest: Manifest, root: str) -> str | None:
-    """The branch a table is, None for the main one.
+    """Return the branch of a table, None for the main one.
 
-    A table says itself which branch it is; one that lies elsewhere, because somebody copied it away, is a main branch.
+    A table records its own branch. A table at another location, to which it was copied, is a main branch.
     """
     name = manifest.branch
     if name is None or name == MAIN_BRANCH or not root.endswith(f"/{TREE_FOLDER}/{name}"):
@@ -200,7 +201,7 @@ def branch_of(manifest: Manifest, root: str) -> str | None:
 
 
 def main_root(manifest: Manifest, root: str) -> str:
-    """Root of the main branch, where tags and branches are kept.
+    """Return the root of the main branch, which contains the tags and branches.
 
     Parameters
     ----------

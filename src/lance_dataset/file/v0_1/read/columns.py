@@ -1,4 +1,4 @@
-"""From a schema field and the page tables of legacy files to a column reader."""
+"""Column readers for the fields of a schema, from the page tables of legacy files."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from lance_dataset.file.column import ColumnReader, NullColumn, Part
 from lance_dataset.file.v0_1.container import LegacyFile
 from lance_dataset.file.v0_1.read.nodes import FixedNode
 from lance_dataset.file.v0_1.read.open import open_node
-from lance_dataset.file.v0_1.read.spans import RowSpans, Spans
-from lance_dataset.file.v0_1.statistics import read_zones
+from lance_dataset.file.v0_1.read.statistics import read_zones
+from lance_dataset.file.v0_1.spans import RowSpans, Spans
 from lance_dataset.file.zones import Zones
-from lance_dataset.schema import Field
+from lance_dataset.types.schema import Field
 
 __all__ = ["LegacyColumn", "Locate", "StructColumn", "open_column"]
 
-#: Finds the file that holds a field; None if no file does.
+#: Finds the file that holds a field; returns None if no file does.
 Locate: TypeAlias = Callable[[Field], "tuple[LegacyFile, int] | None"]
 
-#: Rows of a part: enough to be worth a thread, few enough to share a column among several.
+#: Rows of a part: enough to be worth a thread, and few enough to divide a column among several.
 _PART_ROWS = 1 << 18
-#: Takes of more rows keep nothing for other columns, which gain little by it.
+#: Takes of more rows than this cache nothing for other columns, which would gain little.
 _SHARED_ROWS = 1 << 12
 
 
@@ -38,16 +38,16 @@ def open_column(field: Field, locate: Locate, num_rows: int) -> ColumnReader:
     field
         A field of the (projected) schema.
     locate
-        Where each field is stored.
+        Returns the location of each field.
     num_rows
-        Rows of the files.
+        Number of rows of the files.
 
     Raises
     ------
     CorruptFileError
         The files do not fit the field.
     UnsupportedError
-        A type that legacy files cannot hold.
+        Legacy files cannot hold the type.
     """
     files = {id(found[0]): found[0] for node in field.walk() if (found := locate(node)) is not None}
     if not files:
@@ -74,7 +74,7 @@ class LegacyColumn(ColumnReader):
     file
         The file.
     field
-        The field, all of which the file holds.
+        The field; the file holds all of it.
     """
 
     def __init__(self, file: LegacyFile, field: Field) -> None:
@@ -90,7 +90,7 @@ class LegacyColumn(ColumnReader):
         return self._node.read(Spans.of_range(self._file.batch_offsets, start, stop))
 
     def read_chunks(self, start: int, stop: int) -> list[pa.Array]:
-        """One array: pages are so short that they are joined. Only large ones are left where they are."""
+        """Return one array, because pages are short and joining is cheap; large pages are not copied."""
         if start == stop:
             return []
         spans = Spans.of_range(self._file.batch_offsets, start, stop)
@@ -98,7 +98,7 @@ class LegacyColumn(ColumnReader):
         return [self._node.read(spans)] if views is None else views
 
     def parts(self, start: int, stop: int) -> list[Part]:
-        """Ranges of many batches; see `ColumnReader.parts`."""
+        """Return ranges of many batches; see `ColumnReader.parts`."""
         return [
             part
             for first in range(start, stop, _PART_ROWS)
@@ -110,7 +110,7 @@ class LegacyColumn(ColumnReader):
         return self._node.read(self._spans(rows))
 
     def _spans(self, rows: NDArray[np.int64]) -> Spans:
-        """The same for all columns of a take, which come one after another with one array of rows."""
+        """Return the spans of rows, cached for all columns of a take, which use one array of rows in succession."""
         known = self._file.last_take
         if known is not None and known[0] is rows:
             return known[1]
@@ -120,7 +120,7 @@ class LegacyColumn(ColumnReader):
         return spans
 
     def zones(self, path: Sequence[str] = ()) -> Zones | None:
-        """What the statistics of the file say; see `ColumnReader.zones`."""
+        """Return zones from the statistics of the file; see `ColumnReader.zones`."""
         key = tuple(path)
         if key not in self._zones:
             field: Field | None = self._field
@@ -131,7 +131,7 @@ class LegacyColumn(ColumnReader):
 
 
 class StructColumn(ColumnReader):
-    """A struct whose fields are in several files of a fragment, or in none.
+    """Struct whose fields are in several files of a fragment, or in none.
 
     Parameters
     ----------
@@ -154,7 +154,7 @@ class StructColumn(ColumnReader):
         return self._assemble(stop - start, [child.read(start, stop) for child in self._children])
 
     def read_chunks(self, start: int, stop: int) -> list[pa.Array]:
-        """One array."""
+        """Return one array."""
         return [self.read(start, stop)] if start < stop else []
 
     def take(self, rows: NDArray[np.int64]) -> pa.Array:
@@ -165,7 +165,7 @@ class StructColumn(ColumnReader):
         return pa.Array.from_buffers(self.arrow_type, count, [None], 0, children=children)
 
     def zones(self, path: Sequence[str] = ()) -> Zones | None:
-        """What is known of a field below; see `ColumnReader.zones`."""
+        """Return the zones of a field below; see `ColumnReader.zones`."""
         if not path or path[0] not in self._names:
             return None
         return self._children[self._names.index(path[0])].zones(path[1:])

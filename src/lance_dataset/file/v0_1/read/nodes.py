@@ -1,4 +1,4 @@
-"""Values of legacy pages as Arrow arrays: one kind of node for each kind of page, structs and lists above others."""
+"""Values of legacy pages as Arrow arrays, with one node class per kind of page, structs and lists included."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from lance_dataset.file.cache import lazy
 from lance_dataset.file.column import OversizeError
 from lance_dataset.file.kinds import is_text, is_wide
 from lance_dataset.file.v0_1.container import PageTable
-from lance_dataset.file.v0_1.read.spans import Spans, fetch, release
+from lance_dataset.file.v0_1.spans import Spans, fetch, release
 from lance_dataset.io.base import InputFile
 from lancecodec import CodecError, OffsetOverflowError, utf8
 from lancecodec import spans as kernels
@@ -34,15 +34,15 @@ __all__ = [
 ]
 
 
-#: Bits of values of which rows are found without asking first whether their pages have them.
+#: Maximum width in bits at which rows are located before checking that their pages have them.
 _NARROW = 8 << 10
-#: Bytes of a page on average from which on pages are arrays of their own rather than copied into one.
+#: Average page size in bytes from which on pages become separate arrays instead of being copied into one.
 _VIEW_BYTES = 256 << 10
 
 
 @dataclass(frozen=True)
 class Pages:
-    """The pages of one field.
+    """Pages of one field.
 
     Attributes
     ----------
@@ -64,12 +64,12 @@ class Pages:
 
     @classmethod
     def of(cls, table: PageTable, field_id: int, where: str) -> Pages:
-        """Look them up."""
+        """Look up the pages of a field."""
         positions, lengths = table.cells(field_id)
         return cls(table.source, positions, lengths, table.batch_offsets, where)
 
     def by_row(self, bits: int, extra: int = 0) -> kernels.BatchPages | None:
-        """Compiled access to values of some bits by row, `extra` of which no row has; None for files not mapped."""
+        """Return compiled access to fixed-width values by row; `extra` values have no row. None for unmapped files."""
         mapped = self.source.mapped
         if mapped is None or (bits % 8 and bits != 1) or bits > 8 * mapped.size:
             return None
@@ -80,7 +80,7 @@ class Pages:
             self.fail(error)
 
     def check_size(self, bits: int) -> None:
-        """Refuse pages that cannot be all in the file: they would decode to many times its size."""
+        """Raise unless all pages fit in the file; otherwise they would decode to many times its size."""
         room = 8 * self.source.size
         if bits and (int(self.lengths.max(initial=0)) > room or int(self.lengths.sum()) > room // bits):
             raise CorruptFileError(
@@ -88,7 +88,7 @@ class Pages:
             )
 
     def check(self, spans: Spans, extra: int = 0) -> None:
-        """Refuse spans beyond the end of their page, which holds `extra` values more than rows."""
+        """Raise if a span ends after its page, which holds `extra` more values than rows."""
         needed = spans.starts + spans.counts
         short = needed > self.lengths[spans.batches] - extra
         if short.any():
@@ -100,7 +100,7 @@ class Pages:
             )
 
     def check_bytes(self, starts: NDArray[np.int64], sizes: NDArray[np.int64], spans: Spans) -> None:
-        """Refuse bytes of values outside the file, and more of them than it has, unless rows were asked for twice."""
+        """Raise if bytes of values lie outside the file, or exceed its size although no row is repeated."""
         size = self.source.size
         outside = starts > size - sizes
         if outside.any():
@@ -114,7 +114,7 @@ class Pages:
             raise CorruptFileError(f"{self.where}: its values claim more bytes than the {size} of the file")
 
     def fail(self, error: CodecError) -> NoReturn:
-        """Raise what a kernel found, in words for users."""
+        """Convert an error of a kernel to an error of this package."""
         if isinstance(error, OffsetOverflowError):
             raise OversizeError(f"{self.where}: {error}") from error
         raise CorruptFileError(f"{self.where}: {error}") from error
@@ -125,12 +125,12 @@ class Node(abc.ABC):
 
     @abc.abstractmethod
     def read(self, spans: Spans) -> pa.Array:
-        """The values of some spans."""
+        """Return the values of some spans."""
 
 
 @dataclass(frozen=True)
 class NullNode(Node):
-    """Nulls, of which pages have no bytes."""
+    """Nulls, whose pages have no bytes."""
 
     pages: Pages
 
@@ -141,16 +141,16 @@ class NullNode(Node):
 
 
 class FixedNode(Node):
-    """Values of fixed width, fixed-size lists of them included; all valid.
+    """Fixed-width values, including fixed-size lists of them; all valid.
 
     Parameters
     ----------
     pages
-        Where they are.
+        Pages of the values.
     arrow_type
-        Their type.
+        Type of the values.
     bits
-        Bits of a value, those of all items of a list.
+        Bits of a value; for a list, the bits of all its items.
     """
 
     def __init__(self, pages: Pages, arrow_type: pa.DataType, bits: int) -> None:
@@ -164,7 +164,7 @@ class FixedNode(Node):
         """See `Node.read`."""
         by_row, rows = self._by_row, spans.rows
         if by_row is None or rows is None or self._bits > _NARROW:
-            self._pages.check(spans)  # what the allocation relies on
+            self._pages.check(spans)  # the allocation relies on this
         out = allocate((spans.total * self._bits + 7) // 8)
         try:
             if by_row is not None and rows is not None:
@@ -178,7 +178,7 @@ class FixedNode(Node):
         return pa.Array.from_buffers(self._type, spans.total, [None, out], 0)
 
     def views(self, spans: Spans) -> list[pa.Array] | None:
-        """The values of each span as it lies in a mapped file; None where spans are short or at odd addresses."""
+        """Return the values of each span as views of a mapped file; None if spans are short or unaligned."""
         source, width = self._pages.source, self._bits // 8
         if source.mapped is None or self._bits % 8 or spans.total * width < _VIEW_BYTES * len(spans.counts):
             return None
@@ -192,7 +192,7 @@ class FixedNode(Node):
 
     @lazy
     def _alignment(self) -> int:
-        """What Arrow asks of the address of values."""
+        """Return the alignment that Arrow requires of the values."""
         kind = self._type
         while pa.types.is_fixed_size_list(kind):
             kind = kind.value_type
@@ -217,7 +217,7 @@ class FixedNode(Node):
 
 
 def over_values(arrow_type: pa.DataType, count: int, values: pa.Buffer) -> pa.Array:
-    """An array without nulls over values of fixed width, (nested) fixed-size lists over their flattened items."""
+    """Build an array without nulls over fixed-width values; (nested) fixed-size lists use their flattened items."""
     if not pa.types.is_fixed_size_list(arrow_type):
         return pa.Array.from_buffers(arrow_type, count, [None, values])
     items = over_values(arrow_type.value_type, count * arrow_type.list_size, values)
@@ -225,16 +225,16 @@ def over_values(arrow_type: pa.DataType, count: int, values: pa.Buffer) -> pa.Ar
 
 
 class BinaryNode(Node):
-    """Strings and binaries. In a nullable field a value without bytes is null.
+    """Strings and binaries. In a nullable field, a value without bytes is null.
 
     Parameters
     ----------
     pages
-        Where their offsets are, which are positions in the file.
+        Pages of their offsets, which are positions in the file.
     arrow_type
-        Their type.
+        Type of the values.
     nullable
-        Whether the field is.
+        True if the field is nullable.
     """
 
     def __init__(self, pages: Pages, arrow_type: pa.DataType, nullable: bool) -> None:
@@ -269,16 +269,16 @@ class BinaryNode(Node):
 
 
 class BlobNode(Node):
-    """Descriptions of binaries: where in the file each value starts, and its length. Null where the value would be.
+    """Descriptions of binaries: position of each value in the file, and its length; null where the value is null.
 
     Parameters
     ----------
     pages
-        Where their offsets are, which are positions in the file.
+        Pages of their offsets, which are positions in the file.
     arrow_type
         Type of a description, a struct of two uint64.
     nullable
-        Whether the field is.
+        True if the field is nullable.
     """
 
     def __init__(self, pages: Pages, arrow_type: pa.DataType, nullable: bool) -> None:
@@ -305,14 +305,14 @@ class BlobNode(Node):
 
 
 class ListNode(Node):
-    """Lists, none of them null.
+    """Lists, which are never null.
 
     Parameters
     ----------
     pages
-        Where their offsets are, which count from the start of the page of items of the same batch.
+        Pages of their offsets, which count from the start of the page of items of the same batch.
     arrow_type
-        Their type.
+        Type of the lists.
     items
         The items.
     """
@@ -332,14 +332,14 @@ class ListNode(Node):
 
 @dataclass(frozen=True)
 class StructNode(Node):
-    """Structs, none of them null.
+    """Structs, which are never null.
 
     Attributes
     ----------
     arrow_type
-        Their type.
+        Type of the structs.
     children
-        Their fields.
+        Fields of the structs.
     """
 
     arrow_type: pa.DataType
@@ -370,7 +370,7 @@ class DictionaryNode(Node):
     where: str
 
     def read(self, spans: Spans) -> pa.Array:
-        """See `Node.read`; of a dictionary without values nothing but nulls can have been written."""
+        """Read values, see `Node.read`; if the dictionary has no values, all rows are null."""
         indices = self.indices.read(spans)
         numbers = np.asarray(indices)
         if len(numbers) and (numbers.min() < 0 or numbers.max() >= max(len(self.values), 1)):
@@ -382,7 +382,7 @@ class DictionaryNode(Node):
 
 
 class _Ends(NamedTuple):
-    """Offsets of values, from 0 on; per span the first stored offset and the distance to the last; all distances."""
+    """Offsets of values from 0; per span, the first stored offset and the distance to the last; all distances."""
 
     offsets: pa.Buffer
     starts: NDArray[np.int64]
@@ -391,7 +391,7 @@ class _Ends(NamedTuple):
 
 
 class _Offsets:
-    """The stored offsets of strings or lists, of which a page of lists counts one more than it has lists."""
+    """Stored offsets of strings or lists; a page of lists has one more offset than lists."""
 
     def __init__(self, pages: Pages, *, stored_wide: bool, wide: bool, extra: int = 0) -> None:
         self._pages = pages
@@ -401,7 +401,7 @@ class _Offsets:
         self._by_row = pages.by_row(64 if stored_wide else 32, extra)
 
     def read(self, spans: Spans) -> _Ends:
-        """Join those of some spans."""
+        """Return the joined offsets of some spans."""
         pages = self._pages
         starts, sizes = np.empty(spans.length, np.int64), np.empty(spans.length, np.int64)
         try:
@@ -411,7 +411,7 @@ class _Offsets:
                 source, positions, spans.counts, self._stored_wide, self._wide, offsets, starts, sizes
             )
         except OffsetOverflowError as error:
-            if self._stored_wide:  # unless the offsets lie, of course
+            if self._stored_wide:  # unless the offsets are corrupt
                 large = allocate((spans.total + 1) * 8)
                 try:
                     kernels.offsets(source, positions, spans.counts, True, True, large, starts, sizes)
@@ -424,7 +424,7 @@ class _Offsets:
         return _Ends(offsets, starts, sizes, total)
 
     def _find(self, spans: Spans) -> tuple[pa.Buffer, NDArray[np.int64]]:
-        """A buffer with the offsets of each span, and where they start in it."""
+        """Return a buffer with the offsets of each span, and their start positions in it."""
         pages, width = self._pages, 8 if self._stored_wide else 4
         if spans.rows is not None and self._by_row is not None and pages.source.mapped is not None:
             positions = np.empty(spans.length, np.int64)

@@ -1,4 +1,4 @@
-"""From a schema field and a page table to the node that reads its values."""
+"""Opening of the node that reads the values of a field, from a page table."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from lance_dataset.file.v0_1.read.nodes import (
     Pages,
     StructNode,
 )
-from lance_dataset.schema import Field
+from lance_dataset.types.schema import Field
 
 __all__ = ["open_node"]
 
 
 def open_node(field: Field, table: PageTable, where: str) -> Node:
-    """The values of a field in the pages of a table.
+    """Open the node of a field over the pages of a table.
 
     Parameters
     ----------
     field
-        The field, all of which the table holds.
+        The field; the table holds all of it.
     table
-        Where its pages are.
+        Table of its pages.
     where
         File and field, for error messages.
 
@@ -41,7 +41,7 @@ def open_node(field: Field, table: PageTable, where: str) -> Node:
     CorruptFileError
         Its pages lie outside the file, or its dictionary is missing.
     UnsupportedError
-        A type that legacy files cannot hold.
+        Legacy files cannot hold the type.
     """
     arrow_type = field.storage_type
     if is_described(field):
@@ -69,7 +69,7 @@ def open_node(field: Field, table: PageTable, where: str) -> Node:
 
 def _open_dictionary(field: Field, pages: Pages) -> Node:
     if field.dictionary_values is None:
-        raise CorruptFileError(f"{pages.where}: the schema does not say where the dictionary of the column is")
+        raise CorruptFileError(f"{pages.where}: the schema does not record the location of the column's dictionary")
     indices = _open_fixed(pages, field.storage_type.index_type)
     return DictionaryNode(indices, field.dictionary_values, pages.where)
 

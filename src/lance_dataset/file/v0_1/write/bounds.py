@@ -12,19 +12,19 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from lance_dataset.file.kinds import is_binary_like, is_text
-from lance_dataset.file.v0_1.write.arrays import fixed_bytes, valid_bytes, value_offsets, without_nulls
+from lance_dataset.file.v0_1.arrays import fixed_bytes, valid_bytes, value_offsets, without_nulls
 
 __all__ = ["batch_bounds", "has_bounds"]
 
-#: Strings and binaries are cut to this many bytes.
+#: Maximum size in bytes of the bounds of strings and binaries.
 _MAX_BYTES = 64
-#: A string is cut where a character ends: at worst three bytes before.
+#: A string is cut at the end of a character, which is at most three bytes earlier.
 _SURE_BYTES = _MAX_BYTES - 3
 _FIRST_NOT_ASCII = 0x80
 
 
 def has_bounds(arrow_type: pa.DataType) -> bool:
-    """Whether there are statistics of values of a type."""
+    """Return True if there are statistics for values of a type."""
     kinds = pa.types
     return (
         kinds.is_boolean(arrow_type)
@@ -38,21 +38,21 @@ def has_bounds(arrow_type: pa.DataType) -> bool:
 
 
 def batch_bounds(array: pa.Array, rows: int) -> tuple[pa.Array, pa.Array]:
-    """Minimum and maximum of each run of `rows` values.
+    """Return the minimum and maximum of each run of `rows` values.
 
     Parameters
     ----------
     array
-        Values of a type with `has_bounds`; a whole number of runs.
+        Values of a type that has bounds (see `has_bounds`); a whole number of runs.
     rows
-        Values of a run, at least 1.
+        Number of values in a run, at least 1.
 
     Returns
     -------
     minimum, maximum : pyarrow.Array
-        One value per run, of the type of `array`; strings and binaries as binary. A run without any value (nulls, NaNs)
-        has the widest bounds of the type, or null for strings and binaries, whose bounds are also null where there is
-        none of at most 64 bytes.
+        One value per run, of the type of `array`; strings and binaries as binary. A run without values (only nulls or
+        NaNs) has the widest bounds of the type, or null for strings and binaries. Their bounds are also null if no
+        bound of at most 64 bytes exists.
     """
     kinds = pa.types
     if is_binary_like(array.type):
@@ -73,7 +73,7 @@ def batch_bounds(array: pa.Array, rows: int) -> tuple[pa.Array, pa.Array]:
 
 
 def _runs(array: pa.Array, rows: int, dtype: np.dtype) -> tuple[NDArray[Any], NDArray[np.bool_] | None]:
-    """The values as [run, row], zeros for nulls; and which are not null, None if none is."""
+    """Return the values as [run, row] with nulls as zeros, and the validity; None if all are valid."""
     values = np.frombuffer(fixed_bytes(array), dtype).reshape(-1, rows)
     return values, valid_bytes(array).reshape(-1, rows) if array.null_count else None
 
@@ -102,7 +102,7 @@ def _float_bounds(array: pa.Array, rows: int) -> tuple[pa.Array, pa.Array]:
     dtype = np.dtype(f"f{array.type.bit_width // 8}")
     values, valid = _runs(array, rows, dtype)
     if valid is not None:
-        values = np.where(valid, values, dtype.type(np.nan))  # left out, as NaNs are
+        values = np.where(valid, values, dtype.type(np.nan))  # ignored, as NaNs are
     minimum, maximum = np.fmin.reduce(values, axis=1), np.fmax.reduce(values, axis=1)
     nothing = np.isnan(minimum)
     minimum[nothing], maximum[nothing] = -np.inf, np.inf
@@ -121,7 +121,7 @@ def _bool_bounds(array: pa.Array, rows: int) -> tuple[pa.Array, pa.Array]:
 
 
 def _decimal_bounds(array: pa.Array, rows: int) -> tuple[pa.Array, pa.Array]:
-    """Of 128-bit numbers, given as a low unsigned and a high signed half."""
+    """Return the bounds of 128-bit numbers, given as a low unsigned and a high signed half."""
     words = np.frombuffer(fixed_bytes(array), np.uint64).reshape(-1, rows, 2)
     low, high = words[:, :, 0], words[:, :, 1].view(np.int64)
     valid = valid_bytes(array).reshape(-1, rows)
@@ -140,7 +140,7 @@ def _decimal_bounds(array: pa.Array, rows: int) -> tuple[pa.Array, pa.Array]:
 
 
 def _may_be_cut_short(array: pa.Array) -> bool:
-    """Whether strings may be cut before byte 64 because a character of several bytes spans it."""
+    """Return True if strings may be cut before byte 64 because a character of several bytes spans it."""
     offsets = value_offsets(array)
     first, last = int(offsets[0]), int(offsets[-1])
     if last == first or int(np.diff(offsets).max()) <= _MAX_BYTES:
@@ -169,9 +169,10 @@ def _bytes(value: pa.Scalar) -> bytes:
 
 
 def _alike(array: pa.Array, value: bytes) -> Iterator[bytes]:
-    """All values that may be as extreme as this one once they are cut: cutting keeps the order of what it surely keeps.
+    """Yield all values that may be as extreme as this one after cutting.
 
-    Only the last three bytes of a cut string depend on where its characters end.
+    Cutting preserves the order of the bytes that every cut keeps. Only the last three bytes of a cut string depend on
+    where its characters end.
     """
     yield value
     if len(value) >= _SURE_BYTES:
@@ -180,7 +181,7 @@ def _alike(array: pa.Array, value: bytes) -> Iterator[bytes]:
 
 
 def _cut(value: bytes, text: bool) -> bytes:
-    """The first bytes of a value; of a string as many as end with a character."""
+    """Return the first bytes of a value; a string is cut at the end of a character."""
     if len(value) <= _MAX_BYTES:
         return value
     end = _MAX_BYTES
@@ -191,7 +192,7 @@ def _cut(value: bytes, text: bool) -> bytes:
 
 @lru_cache(maxsize=256)
 def _next_bytes(value: bytes) -> bytes | None:
-    """A larger value than any that starts with these bytes: they are counted up as one number."""
+    """Return a value larger than any that starts with these bytes, by incrementing them as one number."""
     stripped = value.rstrip(b"\xff")
     if not stripped:
         return None
@@ -200,7 +201,7 @@ def _next_bytes(value: bytes) -> bytes | None:
 
 @lru_cache(maxsize=256)
 def _next_text(value: bytes) -> bytes | None:
-    """A larger string than any that starts with this one: the last byte that can be counted up is."""
+    """Return a string larger than any that starts with this one, by incrementing the last byte that allows it."""
     for position in range(len(value) - 1, -1, -1):
         for byte in range(value[position] + 1, 256):
             raised = value[:position] + bytes([byte]) + value[position + 1 :]

@@ -1,4 +1,4 @@
-"""What legacy (0.1) files can hold."""
+"""Check that legacy (0.1) files can hold a schema."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from lance_dataset.errors import UnsupportedError
 from lance_dataset.file.kinds import is_binary_like
 from lance_dataset.file.v0_1.dictionaries import is_dictionary_value
 from lance_dataset.file.v0_1.layout import PageKind, page_kind
-from lance_dataset.schema import Field, Schema
+from lance_dataset.types.schema import Field, Schema
 
 __all__ = ["check_schema"]
 
 
 def check_schema(schema: Schema, version: str) -> None:
-    """Refuse what legacy files cannot hold.
+    """Raise unless legacy files can hold the schema.
 
     Raises
     ------
     UnsupportedError
-        Naming the column and, where there is one, the version that can hold it.
+        A field cannot be stored. The message names the column and, if there is one, the version that can hold it.
     """
     nodes = []
     for top in schema.fields:
@@ -29,7 +29,7 @@ def check_schema(schema: Schema, version: str) -> None:
             nodes.append(node)
     if nodes and all(page_kind(node) is PageKind.NONE for node in nodes):
         raise UnsupportedError(
-            f"file version {version} does not hold structs without fields unless there are other columns too; "
+            f"file version {version} cannot hold structs without fields unless there are other columns; "
             "2.0 is the first that does"
         )
 

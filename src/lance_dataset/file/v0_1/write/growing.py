@@ -1,4 +1,4 @@
-"""One dictionary per field for all batches and files of a write."""
+"""Dictionary of a field, shared by all batches and files of a write."""
 
 from __future__ import annotations
 
@@ -9,28 +9,28 @@ from numpy.typing import NDArray
 
 from lance_dataset.errors import SchemaError
 from lance_dataset.file.kinds import is_binary_like, is_text
+from lance_dataset.file.v0_1.arrays import valid_bytes
 from lance_dataset.file.v0_1.dictionaries import empty_as_null
-from lance_dataset.file.v0_1.write.arrays import valid_bytes
 from lance_dataset.file.v0_1.write.pages import Warn
-from lance_dataset.schema import Field
+from lance_dataset.types.schema import Field
 
 __all__ = ["GrowingDictionary"]
 
 _SHOWN = 5
-#: So many times the values that are looked up may there be for all of them to be hashed anew.
+#: If there are at most this many times the values to look up, all of them are hashed again.
 _MANY_TIMES = 8
 _Indices = NDArray[np.int64]
 
 
 class GrowingDictionary:
-    """The values of a dictionary field, to which the dictionaries of all batches are mapped.
+    """Values of a dictionary field, to which the dictionaries of all batches are mapped.
 
-    Values are only ever added at the end, so indices written earlier stay right.
+    Values are only ever added at the end, so indices written earlier stay valid.
 
     Parameters
     ----------
     field
-        The field. If the table has a dictionary for it already (`Field.dictionary_values`) no value can be added.
+        The field. If the table already has a dictionary for it (`Field.dictionary_values`), no value can be added.
     """
 
     def __init__(self, field: Field) -> None:
@@ -51,7 +51,7 @@ class GrowingDictionary:
 
     @property
     def values(self) -> pa.Array:
-        """The values so far, as they are read."""
+        """Values so far, as they are read."""
         return empty_as_null(self._joined())
 
     def _joined(self) -> pa.Array:
@@ -60,24 +60,24 @@ class GrowingDictionary:
         return self._pieces[0]
 
     def indices(self, array: pa.DictionaryArray, path: str, absent: int, warn: Warn) -> pa.Array:
-        """Indices into `values` of the values of an array, none of them null.
+        """Return indices into `values` for the values of an array; the result has no nulls.
 
         Parameters
         ----------
         array
-            Values, with a dictionary of their own.
+            Values with a dictionary of their own.
         path
             Name of the field for messages.
         absent
-            How many values are null because the struct they are in is.
+            Number of values that are null because the struct around them is null.
         warn
-            Told of nulls that are lost.
+            Called for nulls that are lost.
 
         Raises
         ------
         SchemaError
-            A null where none is allowed, more values than the type of the indices can count, or values that the
-            dictionary of the table lacks.
+            There is a null where none is allowed, there are more values than the index type can count, or the
+            dictionary of the table lacks a value.
         """
         if len(array) == 0:
             return pa.array([], self._index_type)
@@ -96,7 +96,7 @@ class GrowingDictionary:
         return pa.array(mapped.astype(self._index_type.to_pandas_dtype()), self._index_type)
 
     def _plain(self, values: pa.Array) -> pa.Array:
-        """Values without nulls."""
+        """Return values without nulls."""
         return pc.fill_null(values, self._empty) if values.null_count else values
 
     def _check_range(self, indices: _Indices, count: int, path: str) -> None:
@@ -112,7 +112,7 @@ class GrowingDictionary:
         path: str,
         warn: Warn,
     ) -> None:
-        """Refuse nulls that must not be, whichever way the data spells them; tell of values that turn into them."""
+        """Raise if there are nulls where none are allowed, in either form; warn of values that become nulls."""
         given = array.dictionary
         used = indices if valid is None else indices[valid]
         nulls = array.null_count - absent
@@ -132,7 +132,7 @@ class GrowingDictionary:
             warn(path, "holds nulls, which dictionaries of integers cannot hold: they will be read as zeros")
 
     def _map(self, given: pa.Array, indices: _Indices, valid: NDArray[np.bool_] | None, path: str) -> _Indices | None:
-        """Index into our values for each value of a dictionary; None where they are the same."""
+        """Return the index in `values` of each value of a dictionary; None if both are the same."""
         if self._same is not None and _shares_memory(self._same, given):
             return None
         values = self._plain(given)
@@ -153,7 +153,7 @@ class GrowingDictionary:
         return mapping
 
     def _find(self, wanted: pa.Array) -> _Indices:
-        """Where values are among ours, -1 if they are not; takes time for few of them, however many ours are."""
+        """Return the indices of values in `values`, or -1; the time depends on the number of values to find."""
         if self._count <= _MANY_TIMES * len(wanted):
             found = pc.index_in(wanted, value_set=self._joined())
             return pc.fill_null(found, -1).to_numpy().astype(np.int64)
@@ -176,7 +176,7 @@ class GrowingDictionary:
         try:
             new.validate(full=True)
         except pa.ArrowInvalid as error:
-            raise SchemaError(f"column {path!r}: its dictionary is no valid Arrow array: {error}") from error
+            raise SchemaError(f"column {path!r}: its dictionary is not a valid Arrow array: {error}") from error
         if self._frozen:
             shown = ", ".join(repr(value) for value in new.slice(0, _SHOWN).to_pylist())
             more = f" and {len(new) - _SHOWN} more" if len(new) > _SHOWN else ""
@@ -188,16 +188,16 @@ class GrowingDictionary:
         limit = int(np.iinfo(self._index_type.to_pandas_dtype()).max)
         if count - 1 > limit:
             raise SchemaError(
-                f"column {path!r}: its dictionaries have {count} different values together, but indices of type "
-                f"{self._index_type} count to {limit} only; use a wider index type"
+                f"column {path!r}: its dictionaries together have {count} different values, but indices of type "
+                f"{self._index_type} only count to {limit}; use a wider index type"
             )
         self._learn(new, self._count)
-        # the first piece is what dictionaries of later batches are compared with
+        # The first piece is compared with dictionaries of later batches.
         self._pieces = [*self._pieces, new] if self._count else [new]
         self._count = count
 
     def _null_index(self, path: str, warn: Warn) -> int:
-        """Index written for a null."""
+        """Return the index to write for a null."""
         if self._has_empty:
             found = int(self._find(pa.array([self._empty.as_py()], self._value_type))[0])
             if found >= 0:
@@ -216,7 +216,7 @@ class GrowingDictionary:
 
 
 def _shares_memory(first: pa.Array, second: pa.Array) -> bool:
-    """Whether two arrays are the same view of the same buffers."""
+    """Return True if two arrays are the same view of the same buffers."""
     if len(first) != len(second) or first.offset != second.offset:
         return False
     pairs = zip(first.buffers(), second.buffers(), strict=True)

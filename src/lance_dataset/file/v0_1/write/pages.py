@@ -1,4 +1,4 @@
-"""From Arrow arrays to the pages of a block of batches."""
+"""Conversion of Arrow arrays to the pages of a block of batches."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from lance_dataset.errors import SchemaError
 from lance_dataset.file.buffers import octets
 from lance_dataset.file.kinds import is_text, is_wide
-from lance_dataset.file.v0_1.layout import PageKind, bits_per_row, page_kind
-from lance_dataset.file.v0_1.write.arrays import (
+from lance_dataset.file.v0_1.arrays import (
     count_nulls,
     fixed_bits,
     fixed_bytes,
@@ -23,19 +22,20 @@ from lance_dataset.file.v0_1.write.arrays import (
     without_hidden_bytes,
     zero_based,
 )
+from lance_dataset.file.v0_1.layout import PageKind, bits_per_row, page_kind
 from lance_dataset.io.base import OutputFile
-from lance_dataset.schema import Field
+from lance_dataset.types.schema import Field
 from lancecodec import CodecError, utf8
 
 __all__ = ["Bounds", "FieldPages", "Leaf", "Warn", "field_pages", "write_pages"]
 
 #: First row of each page, and the end of the last one.
 Bounds = NDArray[np.int64]
-#: Told (path, what is lost) where data has something that legacy files cannot hold.
+#: Called with (path, what is lost) if data has something that legacy files cannot hold.
 Warn = Callable[[str, str], None]
 _Parts = Sequence["memoryview"]
 _OFFSET = 8
-#: Pages up to this size on average are joined before they are written.
+#: Pages up to this average size are joined before they are written.
 _SMALL = 32 << 10
 
 _NULLS_LOST = "holds nulls, which legacy (0.1) files cannot store: they will be read as "
@@ -51,13 +51,13 @@ class FieldPages:
     field_id
         The field.
     lengths
-        int64 per page, what the page table calls its length.
+        int64 per page, the length that the page table records.
     sizes
-        int64 per page, bytes.
+        int64 per page, size in bytes.
     heads
-        int64 per page, bytes of it in front of the position that the page table gives.
+        int64 per page, bytes that precede the position in the page table.
     parts
-        Told the byte of the file at which each page starts (int64), gives the bytes of each page.
+        Returns the bytes of each page, given the position of each page in the file (int64).
     """
 
     field_id: int
@@ -69,7 +69,7 @@ class FieldPages:
 
 @dataclass(frozen=True)
 class Leaf:
-    """Values that statistics may be made of: of a field outside of lists, one per row."""
+    """Values of a field outside of lists, one per row, as input of statistics."""
 
     field: Field
     values: pa.Array
@@ -78,27 +78,27 @@ class Leaf:
 def field_pages(
     node: Field, path: str, array: pa.Array, bounds: Bounds, warn: Warn, leaves: list[Leaf] | None, absent: int = 0
 ) -> Iterator[FieldPages]:
-    """Pages of a field and of all below it, in the order of the schema.
+    """Yield the pages of a field and of all fields below it, in the order of the schema.
 
     Parameters
     ----------
     node, path
-        The field, and its name for messages.
+        Field, and its name for error messages.
     array
-        Its values, of the storage type; indices in place of dictionaries.
+        Values of the storage type; indices in place of dictionaries.
     bounds
-        int64, where the pages start in `array`, and its length.
+        int64, start of each page in `array`, and its length.
     warn
-        Told of nulls that are lost.
+        Called for nulls that are lost.
     leaves
-        Gets what statistics are made of; None below lists.
+        Gets the input of statistics; None below lists.
     absent
-        How many values are null because the struct they are in is.
+        Number of values that are null because the struct around them is null.
 
     Raises
     ------
     SchemaError
-        A null in a field that is not nullable, or a string that is not UTF-8.
+        A field that is not nullable has a null, or a string is not UTF-8.
     """
     nulls = array.null_count - absent
     if not node.nullable and nulls > 0:
@@ -133,7 +133,7 @@ def _struct_pages(
     node: Field, path: str, array: pa.StructArray, bounds: Bounds, warn: Warn, leaves: list[Leaf] | None
 ) -> Iterator[FieldPages]:
     nulls = array.null_count
-    # What lies under a null struct is not to be seen, so its fields are null too; indices know of it already.
+    # Values under a null struct must stay hidden, so its fields are null too; indices already respect this.
     hidden = array.flatten() if nulls else []
     for number, child in enumerate(node.children):
         seen = not nulls or page_kind(child) is PageKind.DICTIONARY
@@ -196,10 +196,10 @@ def _binary_pages(node: Field, path: str, array: pa.Array, bounds: Bounds, warn:
 
 
 def _lengths(array: pa.Array, path: str) -> NDArray[np.int32] | NDArray[np.int64]:
-    """Length of each string, binary or list; refuses offsets that descend."""
+    """Return the length of each string, binary or list; raise if offsets descend."""
     lengths: NDArray[np.int32] | NDArray[np.int64] = np.diff(value_offsets(array))
     if len(lengths) and int(lengths.min()) < 0:
-        raise SchemaError(f"column {path!r}: the data is no valid Arrow array: its offsets descend")
+        raise SchemaError(f"column {path!r}: the data is not a valid Arrow array: its offsets descend")
     return lengths
 
 
@@ -213,7 +213,7 @@ def _check_text(
 
 
 def write_pages(output: OutputFile, fields: Sequence[FieldPages]) -> NDArray[np.int64]:
-    """Append the pages of a block, batch by batch; returns the cells of the page table, [field, batch, 2]."""
+    """Append the pages of a block, batch by batch; return the cells of the page table, [field, batch, 2]."""
     sizes = np.stack([pages.sizes for pages in fields], axis=1)
     ends = np.cumsum(sizes.ravel()) + output.tell()
     starts = (ends - sizes.ravel()).reshape(sizes.shape)

@@ -1,4 +1,4 @@
-"""What all legacy files of one write share: the dictionaries, and which columns users were warned about."""
+"""State shared by all legacy files of one write: the dictionaries, and the columns that users were warned about."""
 
 from __future__ import annotations
 
@@ -10,29 +10,29 @@ import numpy as np
 import pyarrow as pa
 
 from lance_dataset.file.buffers import bitmap_at_zero
+from lance_dataset.file.v0_1.arrays import visible_items
 from lance_dataset.file.v0_1.layout import PageKind, page_kind
-from lance_dataset.file.v0_1.write.arrays import visible_items
 from lance_dataset.file.v0_1.write.growing import GrowingDictionary
-from lance_dataset.schema import Field, Schema
+from lance_dataset.types.schema import Field, Schema
 
 __all__ = ["LegacyWrite"]
 
 _UNUSUAL_ITEM = (
-    "has lists whose items are not a nullable field named 'item': the reference writes, but cannot read them in legacy "
+    "has lists whose items are not a nullable field named 'item': the reference can write, but not read them in legacy "
     "(0.1) files"
 )
 
 
 class LegacyWrite:
-    """One write of a legacy table, however many files it makes.
+    """One write of a legacy table, with any number of files.
 
-    Warns of lists that this package reads back and the reference does not.
+    It warns of lists that this package can read back and the reference cannot.
 
     Parameters
     ----------
     schema
-        Schema of the data. A dictionary field with `Field.dictionary_values` keeps to these, any other gets its values
-        from the data.
+        Schema of the data. A dictionary field with `Field.dictionary_values` keeps these values; any other field gets
+        its values from the data.
     """
 
     def __init__(self, schema: Schema) -> None:
@@ -48,18 +48,18 @@ class LegacyWrite:
 
     @property
     def has_dictionaries(self) -> bool:
-        """Whether any field is of a dictionary type."""
+        """True if any field has a dictionary type."""
         return bool(self._dictionaries)
 
     def warn(self, path: str, lost: str) -> None:
-        """Warn that data is lost, once per column and way."""
+        """Warn that data is lost, once for each column and reason."""
         if (path, lost) not in self._warned:
             self._warned.add((path, lost))
             text = f"column {path!r} {lost}; a later data_storage_version keeps all that legacy files lose"
             warnings.warn(text, UserWarning, stacklevel=_callers_level())
 
     def with_values(self, schema: Schema) -> Schema:
-        """The schema with the dictionaries as they are now."""
+        """Return the schema with the present dictionaries."""
         if not self._dictionaries:
             return schema
 
@@ -71,7 +71,7 @@ class LegacyWrite:
         return Schema(tuple(filled(top) for top in schema.fields), schema.metadata)
 
     def coded(self, top: Field, array: pa.Array) -> pa.Array:
-        """The values of a top-level field with plain indices in place of all dictionaries.
+        """Return the values of a top-level field with plain indices in place of all dictionaries.
 
         Raises
         ------
@@ -111,7 +111,7 @@ class LegacyWrite:
 
 
 def _callers_level() -> int:
-    """Stack level of the code that called the package, so that Python shows the warning once for each such place."""
+    """Return the stack level of the code that called the package; Python then warns once for each such place."""
     frame, level = sys._getframe(1), 1
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("lance_dataset"):
         frame, level = frame.f_back, level + 1

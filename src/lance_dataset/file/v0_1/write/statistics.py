@@ -1,4 +1,4 @@
-"""Statistics of the batches of a legacy (0.1) file, and the table inside the file that they are written as."""
+"""Statistics of the batches of a legacy (0.1) file, and the table inside the file that stores them."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from lance_dataset._proto import file_pb2
+from lance_dataset.file.v0_1.arrays import valid_bytes, without_nulls
 from lance_dataset.file.v0_1.layout import PageKind, page_kind
-from lance_dataset.file.v0_1.write.arrays import valid_bytes, without_nulls
 from lance_dataset.file.v0_1.write.bounds import batch_bounds, has_bounds
 from lance_dataset.file.v0_1.write.pages import FieldPages, Leaf, field_pages, write_pages
 from lance_dataset.io.base import OutputFile
-from lance_dataset.schema import Field, Schema
-from lance_dataset.types import logical_from_arrow
+from lance_dataset.types.logical import logical_from_arrow
+from lance_dataset.types.schema import Field, Schema
 
 __all__ = ["Statistics"]
 
 
 @dataclass
 class _FieldStatistics:
-    """What was found out about a field, per block of batches."""
+    """Statistics of a field, per block of batches."""
 
     null_counts: list[NDArray[np.int64]] = field(default_factory=list)
     minimum: list[pa.Array] = field(default_factory=list)
@@ -32,12 +32,12 @@ class _FieldStatistics:
 
 
 class Statistics:
-    """Gathers statistics while a file is written.
+    """Collects statistics while a file is written.
 
     Parameters
     ----------
     schema
-        Schema of the file. There are statistics of fields outside of lists, of the types of `has_bounds`.
+        Schema of the file. There are statistics of fields outside of lists whose types have bounds (see `has_bounds`).
     """
 
     def __init__(self, schema: Schema) -> None:
@@ -45,14 +45,14 @@ class Statistics:
         self._fields = {node.id: (node, _FieldStatistics()) for node in sorted(known, key=lambda node: node.id)}
 
     def add(self, leaves: Iterable[Leaf], rows: int) -> None:
-        """Take account of the values of a block of batches of `rows` rows each."""
+        """Add the values of a block of batches of `rows` rows each."""
         for leaf in leaves:
             if leaf.field.id in self._fields:
                 self._add(leaf, rows)
 
     def _add(self, leaf: Leaf, rows: int) -> None:
         node, gathered = self._fields[leaf.field.id]
-        # Readers take it that a field without nulls has none, so what nulls become there counts as a value.
+        # Readers assume that a field without nulls has none, so the replacements of its nulls count as values.
         values = leaf.values if node.nullable else without_nulls(leaf.values)
         minimum, maximum = batch_bounds(values, rows)
         gathered.null_counts.append(_null_counts(values, rows))
@@ -60,7 +60,7 @@ class Statistics:
         gathered.maximum.append(maximum)
 
     def write(self, output: OutputFile, num_batches: int) -> file_pb2.Metadata.StatisticsMetadata | None:
-        """Append the statistics of so many batches; returns their description, None if there are none."""
+        """Append the statistics of `num_batches` batches; return their description, or None without statistics."""
         if not self._fields or num_batches == 0:
             return None
         schema = _statistics_schema([node for node, _ in self._fields.values()])
@@ -83,7 +83,7 @@ class Statistics:
 
 
 def _nothing_lost(path: str, lost: str) -> None:
-    """Bounds that are null or empty are unknown to readers, as they are meant to be."""
+    """Ignore the loss: readers treat null or empty bounds as unknown, which is intended."""
 
 
 def _outside_lists(node: Field) -> list[Field]:
@@ -100,7 +100,7 @@ def _null_counts(array: pa.Array, rows: int) -> NDArray[np.int64]:
 
 
 def _statistics_schema(fields: list[Field]) -> Schema:
-    """A struct per field, named by the id of the field."""
+    """Return a schema with a struct per field, named by the id of the field."""
     ids = count()
     tops = []
     for node in fields:

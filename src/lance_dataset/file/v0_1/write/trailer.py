@@ -1,4 +1,4 @@
-"""What follows the pages of a legacy (0.1) file: page table, statistics, dictionaries, schema, metadata, footer."""
+"""Trailer of a legacy (0.1) file: page table, statistics, dictionaries, schema, metadata, footer."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from lance_dataset.file.v0_1.container import FOOTER, MAGIC
 from lance_dataset.file.v0_1.dictionaries import write_dictionaries
 from lance_dataset.file.v0_1.write.statistics import Statistics
 from lance_dataset.io.base import OutputFile
-from lance_dataset.schema import Schema
+from lance_dataset.types.schema import Schema
 
 __all__ = ["write_trailer"]
 
 _LENGTH = struct.Struct("<I")
-#: Of the two version pairs that releases up to 14 read this is the one that they write.
+#: Releases up to 14 read two version pairs; this is the one that they write.
 _FOOTER_VERSION = (0, 2)
 _STORAGE_VERSION = "0.1"
-#: The release whose rules are followed; our own version is build metadata, as in manifests.
+#: Release whose rules are followed; this package's version is build metadata, as in manifests.
 _WRITER = table_pb2.WriterVersion(library="lance_dataset", version="14.0.2", build_metadata=__version__)
 
 
@@ -34,7 +34,7 @@ def write_trailer(
     cells: NDArray[np.int64],
     statistics: Statistics,
 ) -> None:
-    """Append everything behind the pages.
+    """Append everything that follows the pages.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ def write_trailer(
 
 
 def _manifest(schema: Schema) -> table_pb2.Manifest:
-    """The schema in the form of a manifest without fragments."""
+    """Return the schema in the form of a manifest without fragments."""
     message = table_pb2.Manifest(
         fields=schema.to_proto(),
         version=1,
@@ -79,7 +79,7 @@ def _manifest(schema: Schema) -> table_pb2.Manifest:
 
 
 def _write_message(output: OutputFile, message: Message) -> int:
-    """Append a message behind its length; returns its position."""
+    """Append a message after its length; return its position."""
     position = output.tell()
     encoded = message.SerializeToString()
     output.write_many((_LENGTH.pack(len(encoded)), encoded))

@@ -1,10 +1,12 @@
-"""Writing a legacy (0.1) file: rows are gathered until they fill some batches, which are appended page by page."""
+"""Writer of a legacy (0.1) file: rows are buffered until they fill batches, which are appended page by page."""
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
+from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -13,7 +15,6 @@ from numpy.typing import NDArray
 from lance_dataset.errors import InvalidInputError, SchemaError
 from lance_dataset.file.buffers import concat_arrays
 from lance_dataset.file.summary import DataFileSummary
-from lance_dataset.file.threads import cpu_count, shared_pool
 from lance_dataset.file.v0_1.layout import PageKind, page_kind
 from lance_dataset.file.v0_1.write.check import check_schema
 from lance_dataset.file.v0_1.write.pages import FieldPages, Leaf, field_pages, write_pages
@@ -21,22 +22,25 @@ from lance_dataset.file.v0_1.write.shared import LegacyWrite
 from lance_dataset.file.v0_1.write.statistics import Statistics
 from lance_dataset.file.v0_1.write.trailer import write_trailer
 from lance_dataset.io.base import OutputFile
-from lance_dataset.schema import Schema
+from lance_dataset.threads.pools import cpu_count, cpu_pool
+from lance_dataset.threads.tasks import Task
+from lance_dataset.types.schema import Schema
 
 __all__ = ["LegacyFileWriter"]
 
 _VERSION = "0.1"
 _MANIFEST_PAIR = (0, 2)
 _MAX_ROWS = 2**31 - 1
-#: Batches are written some at a time, about so many bytes, to share the work that is done per column.
+_Item = TypeVar("_Item")
+#: Size in bytes of the blocks of batches that are written together, to share the work done per column.
 _BLOCK_BYTES = 8 << 20
 _BLOCK_BATCHES = 4096
-#: Less than this is not worth a thread.
+#: Fewer bytes than this are not worth a thread.
 _LEAST_BYTES = 1 << 20
 
 
 class LegacyFileWriter:
-    """Writes one legacy file as a stream; memory stays bounded by a batch, or by 8 MiB where batches are smaller.
+    """Streaming writer of one legacy file. Memory is bounded by a batch, or by 8 MiB if batches are smaller.
 
     Parameters
     ----------
@@ -45,16 +49,16 @@ class LegacyFileWriter:
     schema
         Schema with field ids.
     max_rows_per_group
-        Rows of each batch but the last of the file, and those that `end_batch` ends, which may have fewer.
+        Rows of each batch. The last batch of the file, and those that `end_batch` ends, may have fewer.
     data_cache_bytes
-        Bytes held back before batches are written.
+        Number of bytes buffered before batches are written.
     write
-        The write that the file is part of; by default the file is a write of its own.
+        The write that the file belongs to; by default, the file is a write of its own.
 
     Raises
     ------
     UnsupportedError
-        A type that legacy files cannot hold.
+        Legacy files cannot hold a type.
     """
 
     def __init__(
@@ -88,12 +92,12 @@ class LegacyFileWriter:
 
     @property
     def bytes_written(self) -> int:
-        """Bytes of the file so far, rows held back not counted."""
+        """Size of the file so far in bytes, without buffered rows."""
         return self._output.tell()
 
     @property
     def bytes_pending(self) -> int:
-        """Bytes of arrays that wait for their batch to fill."""
+        """Size in bytes of arrays that wait for their batch to fill."""
         return self._waiting_bytes
 
     def write_batch(self, batch: pa.RecordBatch) -> None:
@@ -102,9 +106,9 @@ class LegacyFileWriter:
         Raises
         ------
         SchemaError
-            A column cannot be stored as declared; the file is then unusable: call `abort`.
+            A column cannot be stored as declared. The file is then unusable; call `abort`.
         InvalidInputError
-            More rows than a file can hold.
+            The file would have more rows than it can hold.
 
         Warns
         -----
@@ -112,7 +116,7 @@ class LegacyFileWriter:
             Nulls are lost.
         """
         if batch.num_columns != len(self._types):
-            raise SchemaError(f"the batch has {batch.num_columns} columns, the file {len(self._types)}")
+            raise SchemaError(f"the batch has {batch.num_columns} columns, but the file has {len(self._types)}")
         if batch.num_rows == 0:
             return
         if self.num_rows + batch.num_rows > _MAX_ROWS:
@@ -120,13 +124,13 @@ class LegacyFileWriter:
         arrays = []
         for top, kind, array in zip(self.schema.fields, self._types, batch.columns, strict=True):
             if array.type != kind:
-                raise SchemaError(f"column {top.name!r}: the batch has type {array.type}, the file {kind}")
+                raise SchemaError(f"column {top.name!r}: the batch has type {array.type}, but the file has {kind}")
             _check_valid(array, top.name)
             arrays.append(self._write.coded(top, array))
         self.num_rows += batch.num_rows
         self._waiting.append(arrays)
         self._waiting_rows += batch.num_rows
-        # Arrow counts the values of dictionaries too, which are not written with the rows.
+        # Arrow also counts the values of dictionaries, which are not written with the rows.
         self._waiting_bytes += sum(array.nbytes for array in arrays) if self._write.has_dictionaries else batch.nbytes
         if self._waiting_bytes >= self._block_bytes or self._waiting_rows >= _BLOCK_BATCHES * self._group:
             self._write_full_batches()
@@ -142,7 +146,7 @@ class LegacyFileWriter:
         self._waiting_bytes = sum(array.nbytes for arrays in self._waiting for array in arrays)
 
     def _take(self, rows: int) -> list[pa.Array]:
-        """The first rows that wait, in one array per column."""
+        """Return the first buffered rows, in one array per column."""
         pieces: list[list[pa.Array]] = []
         self._waiting_rows -= rows
         while rows:
@@ -170,12 +174,13 @@ class LegacyFileWriter:
         pages: list[FieldPages] = []
         for top, array in zip(self.schema.fields, arrays, strict=True):
             pages += field_pages(top, top.name, array, bounds, self._write.warn, leaves)
-        with _beside(lambda: self._statistics.add(leaves, rows), sum(int(page.sizes.sum()) for page in pages)):
+        size = sum(int(page.sizes.sum()) for page in pages)
+        with _beside(partial(self._statistics.add, leaves), rows, size):
             self._cells.append(write_pages(self._output, pages))
         self._batches += [rows] * batches
 
     def end_batch(self) -> None:
-        """Write what is held back, as a batch of fewer rows than others if it does not fill one."""
+        """Write the buffered rows, as a smaller batch if they do not fill one."""
         self._write_full_batches()
         if self._waiting_rows:
             rows = self._waiting_rows
@@ -183,14 +188,14 @@ class LegacyFileWriter:
         self._waiting_bytes = 0
 
     def finish(self, schema_metadata: dict[str, bytes] | None = None, *, close: bool = True) -> DataFileSummary:
-        """Write what is held back, and what stands behind the pages.
+        """Write the buffered rows, and the trailer of the file.
 
         Parameters
         ----------
         schema_metadata
-            Added to the metadata of the schema.
+            Entries added to the metadata of the schema.
         close
-            Close the file, after which it is complete and durable; else `close` must be called.
+            True to close the file, which is then complete and durable; otherwise, call `close` later.
         """
         self.end_batch()
         schema = self._write.with_values(self.schema)
@@ -204,7 +209,7 @@ class LegacyFileWriter:
         return DataFileSummary(self.num_rows, self._output.tell(), fields, (), *_MANIFEST_PAIR)
 
     def _page_table(self) -> NDArray[np.int64]:
-        """Cells [field id - smallest id, batch, 2], up to the largest id with a page; zeros where there is none."""
+        """Return cells [field id - smallest id, batch, 2], up to the largest id with a page; missing cells are zero."""
         with_page = [node.id for node in self.schema.walk() if page_kind(node) is not PageKind.NONE]
         first = min((node.id for node in self.schema.walk()), default=0)
         table = np.zeros((max(with_page, default=first - 1) + 1 - first, len(self._batches), 2), np.int64)
@@ -213,7 +218,7 @@ class LegacyFileWriter:
         return table
 
     def close(self) -> None:
-        """Wait until the finished file is on the disk."""
+        """Close the finished file, which is durable on return."""
         self._output.close()
 
     def abort(self) -> None:
@@ -223,22 +228,24 @@ class LegacyFileWriter:
 
 
 @contextmanager
-def _beside(task: Callable[[], None], size: int) -> Iterator[None]:
-    """Do a task on another thread while the body runs, if there is so much data that it pays; else before."""
-    if size < _LEAST_BYTES or cpu_count() < 2 or shared_pool.is_worker:
-        task()
+def _beside(function: Callable[[_Item], None], item: _Item, size: int) -> Iterator[None]:
+    """Call a function on another thread while the body runs if there is enough data to pay off; otherwise before it."""
+    if size < _LEAST_BYTES or cpu_count() < 2:
+        function(item)
         yield
         return
-    running = shared_pool().submit(task)
+    task = Task.start(cpu_pool, function, item)
     try:
         yield
-    finally:
-        running.result()
+    except BaseException:
+        task.drop(wait=True)
+        raise
+    task.result()
 
 
 def _check_valid(array: pa.Array, name: str) -> None:
-    """Refuse arrays whose buffers are too short for what they claim; takes no time, whatever their size."""
+    """Raise SchemaError if a buffer is too short for its array; takes constant time."""
     try:
         array.validate()
     except pa.ArrowInvalid as error:
-        raise SchemaError(f"column {name!r}: the data is no valid Arrow array: {error}") from error
+        raise SchemaError(f"column {name!r}: the data is not a valid Arrow array: {error}") from error

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from lance_dataset.file.container import FileMetadata
 from lance_dataset.file.v2_0.nodes import PAGE_ENCODING
-from lance_dataset.schema import Field
+from lance_dataset.types.schema import Field
 
 __all__ = ["field_has_array_pages", "file_has_array_pages"]
 
@@ -17,13 +17,13 @@ _VERSION = "2.1"
 
 
 def _has_array_pages(metadata: FileMetadata, index: int) -> bool | None:
-    """Whether the pages of a column are those of 2.0; None if it has no pages."""
+    """True if the pages of a column are those of 2.0; None for a column without pages."""
     pages = metadata.column(index).pages
     return pages[0].type_name == PAGE_ENCODING if pages else None
 
 
 def field_has_array_pages(field: Field, locate: Callable[[Field], tuple[FileMetadata, int] | None]) -> bool:
-    """Whether the first column found of those at or below a field has the pages of 2.0."""
+    """True if the first column found of those at or below a field has the pages of 2.0."""
     for node in field.walk():
         found = locate(node)
         known = _has_array_pages(*found) if found is not None and found[0].version == _VERSION else None
@@ -33,7 +33,7 @@ def field_has_array_pages(field: Field, locate: Callable[[Field], tuple[FileMeta
 
 
 def file_has_array_pages(metadata: FileMetadata) -> bool:
-    """Whether the first column of a file that has pages has those of 2.0."""
+    """True if the first column of a file that has pages has those of 2.0."""
     if metadata.version != _VERSION:
         return False
     found = (_has_array_pages(metadata, index) for index in range(metadata.num_columns))

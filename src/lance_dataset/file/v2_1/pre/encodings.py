@@ -33,7 +33,7 @@ def parse_message(kind: type[_M], data: bytes) -> _M:
     Raises
     ------
     CorruptFileError
-        The bytes are no such message. The caller adds where.
+        The bytes are not such a message. The caller adds where.
     """
     try:
         return kind.FromString(data)

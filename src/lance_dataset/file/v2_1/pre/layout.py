@@ -12,8 +12,15 @@ from google.protobuf.message import DecodeError
 from lance_dataset._proto import encodings21_pb2 as pb
 from lance_dataset._proto import encodings21_pre_pb2 as pre
 from lance_dataset.errors import CorruptFileError, UnsupportedError
-from lance_dataset.file.v2_1.layout import ConstantLayout, FullZipLayout, Layer, Layout, MiniBlockLayout, list_depth
-from lance_dataset.file.v2_1.layout import parse_page_layout as parse_stable
+from lance_dataset.file.structural.layout import (
+    ConstantLayout,
+    FullZipLayout,
+    Layer,
+    Layout,
+    MiniBlockLayout,
+    list_depth,
+)
+from lance_dataset.file.v2_1.messages import parse_page_layout as parse_stable
 from lance_dataset.file.v2_1.pre.encodings import WRITERS, parse_message, to_stable
 
 __all__ = ["PRE_LAYOUT", "PreLayout", "parse_page_layout"]
@@ -31,9 +38,9 @@ class PreLayout:
     layout
         The layout; its number of items is 0 where the page does not say it.
     has_layers
-        Whether the page says its layers: no release before 0.21 did. If not, those of `layout` are a stand-in.
+        True if the page says its layers: no release before 0.21 did. If not, those of `layout` are a stand-in.
     early_chunks
-        Whether its chunks have the header of the releases up to 0.25.
+        True if its chunks have the header of the releases up to 0.25.
     """
 
     layout: MiniBlockLayout | FullZipLayout | ConstantLayout
@@ -133,7 +140,7 @@ def _optional(
 def _levels(
     message: pre.EarlyMiniBlockLayout | pre.LateMiniBlockLayout, name: str, early: bool
 ) -> pb.CompressiveEncoding | None:
-    """How levels are stored; None where they are all 0, which early pages say with a constant."""
+    """The encoding of levels; None where they are all 0, which early pages say with a constant."""
     encoding: pre.ArrayEncoding = getattr(message, name)
     if encoding.WhichOneof("array_encoding") != "constant":
         return _optional(message, name, early)
@@ -165,7 +172,7 @@ def _parse_full_zip(data: bytes) -> PreLayout:
 
 
 def _is_early(values: pre.ArrayEncoding) -> bool:
-    """Whether values are those of 0.23 to 0.25: full-zip pages have no bit packing, so 15 is `Variable`."""
+    """True if values are those of 0.23 to 0.25: full-zip pages have no bit packing, so 15 is `Variable`."""
     inner = values.fsst.binary if values.WhichOneof("array_encoding") == "fsst" else values
     return inner.WhichOneof("array_encoding") == "member15"
 

@@ -10,12 +10,12 @@ import pyarrow as pa
 
 from lance_dataset.errors import CorruptFileError, UnsupportedError
 from lance_dataset.file.cache import lazy
-from lance_dataset.file.v2_1.compressive import Flat, Variable
-from lance_dataset.file.v2_1.layout import MiniBlockLayout
+from lance_dataset.file.structural.encodings.flat import Flat
+from lance_dataset.file.structural.encodings.variable import Variable
+from lance_dataset.file.structural.layout import MiniBlockLayout
+from lance_dataset.file.structural.read.miniblock import MiniBlockPage, OpenedChunks
+from lance_dataset.file.structural.read.page import Page
 from lance_dataset.file.v2_1.pre.encodings import WRITERS
-from lance_dataset.file.v2_1.read.blocks import decode_dictionary
-from lance_dataset.file.v2_1.read.miniblock import MiniBlockPage, OpenedChunks
-from lance_dataset.file.v2_1.read.page import Page
 from lancecodec.miniblock import ChunkTable
 
 __all__ = ["EarlyMiniBlockPage", "PreMiniBlockPage", "early_dictionary_size"]
@@ -40,7 +40,7 @@ class PreMiniBlockPage(MiniBlockPage):
         encoding, size = layout.dictionary, self._dictionary_size(data)
         if isinstance(encoding, Variable):
             data = _stable_strings(data, size, 64 if encoding.wide else 32)
-        return decode_dictionary(data, encoding, size, self._entry_type, self.page.where)
+        return encoding.entries(data, size, self._entry_type, self.page.where)
 
     def _dictionary_size(self, data: pa.Buffer) -> int:
         return self._layout.dictionary_size

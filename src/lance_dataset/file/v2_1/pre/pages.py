@@ -10,23 +10,23 @@ from numpy.typing import NDArray
 
 from lance_dataset.errors import CorruptFileError, UnsupportedError
 from lance_dataset.file.blob_fields import is_described
-from lance_dataset.file.v2_1.layout import (
+from lance_dataset.file.structural.layout import (
     ConstantLayout,
     FullZipLayout,
     list_depth,
     max_definition,
     max_visible_definition,
 )
-from lance_dataset.file.v2_1.nesting import Branch, Nest
+from lance_dataset.file.structural.nesting import Branch, Nest
+from lance_dataset.file.structural.read.constant import ConstantPage
+from lance_dataset.file.structural.read.fullzip import FullZipPage
+from lance_dataset.file.structural.read.leaf import LevelPage
+from lance_dataset.file.structural.read.page import LeafPage, NestedPage, Page, PageGrammar
 from lance_dataset.file.v2_1.pre.encodings import WRITERS
 from lance_dataset.file.v2_1.pre.layout import PRE_LAYOUT, PreLayout, parse_page_layout
 from lance_dataset.file.v2_1.pre.miniblock import EarlyMiniBlockPage, PreMiniBlockPage
-from lance_dataset.file.v2_1.read.constant import ConstantPage
-from lance_dataset.file.v2_1.read.fullzip import FullZipPage
-from lance_dataset.file.v2_1.read.leaf import LevelPage
-from lance_dataset.file.v2_1.read.page import LeafPage, NestedPage, Page, PageGrammar
-from lance_dataset.schema import Field
-from lance_dataset.types import logical_from_arrow
+from lance_dataset.types.logical import logical_from_arrow
+from lance_dataset.types.schema import Field
 from lancecodec.fullzip import ZipLayout
 
 __all__ = ["PRE_PAGES"]
@@ -43,7 +43,7 @@ class ValidStructsPage:
     page
         The page below as many of the structs as it has levels for.
     depth
-        How many.
+        Number of these structs.
     branch
         The leaf and all structs above it.
     """

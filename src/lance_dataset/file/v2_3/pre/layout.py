@@ -9,9 +9,11 @@ from google.protobuf.message import DecodeError
 
 from lance_dataset._proto import encodings21_sparse_pb2 as pb
 from lance_dataset.errors import CorruptFileError
-from lance_dataset.file.v2_1.compressive import Constant, Delta, Range, parse_encoding
-from lance_dataset.file.v2_1.layout import Layer, Layout, MiniBlockLayout
-from lance_dataset.file.v2_1.layout import parse_page_layout as parse_level_layout
+from lance_dataset.file.structural.encodings.constant import Constant
+from lance_dataset.file.structural.encodings.registry import parse_encoding
+from lance_dataset.file.structural.encodings.sequences import Delta, Range
+from lance_dataset.file.structural.layout import Layer, Layout, MiniBlockLayout
+from lance_dataset.file.v2_1.messages import parse_page_layout as parse_level_layout
 from lance_dataset.file.v2_3.layout import (
     SparseFixedSizeList,
     SparseLayer,

@@ -10,14 +10,14 @@ import pyarrow as pa
 
 from lance_dataset.errors import CorruptFileError
 from lance_dataset.file.cache import lazy
-from lance_dataset.file.v2_1.compressive import Delta, Flat
-from lance_dataset.file.v2_1.layout import PAGE_LAYOUT
-from lance_dataset.file.v2_1.nesting import Branch
-from lance_dataset.file.v2_1.read.leaf import LEVEL_PAGES
-from lance_dataset.file.v2_1.read.page import NestedPage, Page, PageGrammar
+from lance_dataset.file.structural.encodings.flat import Flat
+from lance_dataset.file.structural.encodings.sequences import Delta
+from lance_dataset.file.structural.nesting import Branch
+from lance_dataset.file.structural.read.page import NestedPage, Page, PageGrammar
+from lance_dataset.file.v2_1.messages import PAGE_LAYOUT
+from lance_dataset.file.v2_1.pages import LEVEL_PAGES
 from lance_dataset.file.v2_3.layout import SparseFixedSizeList, SparseLayer, SparseList, StoredSequence
 from lance_dataset.file.v2_3.pre.layout import EarlierSparseLayout, parse_page_layout
-from lance_dataset.file.v2_3.sequences import decode_integers, has_payload
 from lance_dataset.file.v2_3.sparse import SparsePage
 from lance_dataset.file.v2_3.structure import Structure, open_structure
 
@@ -95,11 +95,11 @@ def _absolute_layer(layer: SparseLayer, payloads: Iterator[pa.Buffer], absolute:
 
 def _absolute(stored: StoredSequence, payloads: Iterator[pa.Buffer], absolute: list[pa.Buffer]) -> StoredSequence:
     encoding = stored.encoding
-    payload = next(payloads) if has_payload(encoding) else None
+    payload = next(payloads) if encoding.has_payload else None
     if not isinstance(encoding, Delta):
         absolute.extend([] if payload is None else [payload])
         return stored
-    steps = np.frombuffer(decode_integers(encoding.deltas, payload, stored.length, _BITS), np.uint64, stored.length)
+    steps = np.frombuffer(encoding.deltas.integers(payload, stored.length, _BITS), np.uint64, stored.length)
     absolute.append(pa.py_buffer(np.cumsum(steps, dtype=np.uint64).tobytes()))
     return StoredSequence(Flat(_BITS), stored.length)
 

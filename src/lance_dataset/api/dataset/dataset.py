@@ -1,0 +1,410 @@
+"""Handle on a dataset: `LanceDataset`."""
+
+from __future__ import annotations
+
+import datetime as dt
+import os
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Any, TypedDict, cast
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lance_dataset.api.dataset.blobs import BlobAccess
+from lance_dataset.api.dataset.handle import Handle
+from lance_dataset.api.dataset.history import History
+from lance_dataset.api.dataset.maintenance import Maintained
+from lance_dataset.api.dataset.reading import Reading
+from lance_dataset.api.dataset.references import Referenced
+from lance_dataset.api.dataset.row_changes import RowChanges
+from lance_dataset.api.dataset.schema_evolution import SchemaEvolution
+from lance_dataset.api.dataset.settings import Configured
+from lance_dataset.api.dataset.version import TableVersion
+from lance_dataset.api.fragment.fragment import LanceFragment
+from lance_dataset.api.optimize import DatasetOptimizer
+from lance_dataset.api.scanner.builder import dataset_schema
+from lance_dataset.api.sql import SqlQueryBuilder
+from lance_dataset.arguments import checked_integer, refuse
+from lance_dataset.errors import DatasetNotFoundError, MissingFileError, UnsupportedError
+from lance_dataset.file.explain.report import EncodingReport
+from lance_dataset.io.guarded import CommitLock
+from lance_dataset.io.resolve import resolve
+from lance_dataset.read.location import TableLocation
+from lance_dataset.read.opening import open_snapshot
+from lance_dataset.read.session import Session, check_session
+from lance_dataset.records.defaults import DEFAULT_COMMIT_TIMEOUT
+from lance_dataset.records.operations import LanceOperation, Transaction
+from lance_dataset.records.results import Version, VersionRef
+from lance_dataset.table.protocol import drop_table
+from lance_dataset.table.versions import find_latest, latest_version, list_versions, read_named, version_info
+
+__all__ = ["BulkCommitResult", "LanceDataset"]
+
+
+class BulkCommitResult(TypedDict):
+    """Result of `LanceDataset.commit_batch`.
+
+    Attributes
+    ----------
+    dataset
+        Handle on the new version.
+    merged
+        Transaction that was committed.
+    """
+
+    dataset: LanceDataset
+    merged: Transaction
+
+
+class LanceDataset(
+    Handle,
+    TableVersion,
+    History,
+    Referenced,
+    Configured,
+    Maintained,
+    RowChanges,
+    SchemaEvolution,
+    BlobAccess,
+    Reading,
+):
+    """Handle on a dataset, which shows one version of it. Open it with `lance_dataset.dataset`.
+
+    Parameters
+    ----------
+    uri
+        Path or URI.
+    version
+        Version number, tag, or pair of branch and version; None for the newest version.
+    storage_options
+        Options of the store.
+    default_scan_options
+        Default keywords of every scan.
+    session
+        Metadata cache and ``memory://`` data, shared between datasets.
+    commit_lock
+        Function that is called with the number of the version to commit. It returns a context manager; while that is
+        entered, no other process may commit the version. Needed only for stores that cannot create an object on
+        condition that it does not exist.
+
+    Raises
+    ------
+    DatasetNotFoundError, VersionNotFoundError
+        The dataset or version does not exist.
+    UnsupportedError, CorruptFileError
+        The version cannot be read.
+    """
+
+    def __init__(
+        self,
+        uri: str | os.PathLike[str],
+        version: int | str | tuple[str | None, int | None] | None = None,
+        *,
+        storage_options: Mapping[str, str] | None = None,
+        default_scan_options: Mapping[str, object] | None = None,
+        session: Session | None = None,
+        commit_lock: CommitLock | None = None,
+    ) -> None:
+        location = TableLocation.resolve(
+            os.fspath(uri),
+            storage_options,
+            check_session(session),
+            scan_options=default_scan_options,
+            commit_lock=commit_lock,
+        )
+        self._snapshot = open_snapshot(location, version)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self).showing, (self.snapshot,)
+
+    def __len__(self) -> int:
+        """Return the number of rows."""
+        return self.count_rows()
+
+    # -- identity ------------------------------------------------------------------------------------------------
+
+    @property
+    def uri(self) -> str:
+        """Location of the dataset as given when it was opened, or of the branch if a branch is open."""
+        return self.snapshot.uri
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Arrow schema of the version. With default scan options, it is the schema that a scan returns."""
+        return dataset_schema(self.snapshot)
+
+    # -- versions ------------------------------------------------------------------------------------------------
+
+    @property
+    def latest_version(self) -> int:
+        """Number of the newest version in storage."""
+        return latest_version(self.snapshot.store, self.snapshot.root).version
+
+    def versions(self) -> list[Version]:
+        """List all versions, oldest first; timestamps are naive local times."""
+        place = self.snapshot.location
+        found: list[Version] = []
+        for name in list_versions(place.store, place.root):
+            with suppress(MissingFileError):  # removed by a cleanup since the listing
+                info = version_info(read_named(place.store, place.root, name))
+                found.append(cast("Version", info))
+        return found
+
+    def version_refs(self) -> list[VersionRef]:
+        """List the numbers of all versions, oldest first, without opening them."""
+        return [{"version": name.version} for name in list_versions(self.snapshot.store, self.snapshot.root)]
+
+    def checkout_latest(self) -> None:
+        """Move this handle to the newest version, in place."""
+        self.show(self.snapshot.newest())
+
+    def restore(self) -> None:
+        """Commit the version that this handle shows as the newest one."""
+        from lance_dataset.changes.commit import restore_version
+
+        self.show(restore_version(self.snapshot))
+
+    def migrate_manifest_paths_v2(self) -> None:
+        """Rename all manifests to the names used for new datasets, with which listings start with the newest version.
+
+        Nothing else changes. A dataset that already has such names stays unchanged. Readers may continue during the
+        migration, but nobody should write. An interrupted run leaves a readable dataset, and another run finishes it.
+        Releases of pylance before 0.18 cannot read the dataset afterwards.
+
+        Raises
+        ------
+        CorruptFileError
+            A version exists under both names with different content.
+        UnsupportedError
+            The dataset uses a feature that this release cannot maintain.
+        """
+        from lance_dataset.table.old_tables.migration import migrate_names
+
+        migrate_names(self.snapshot.store, self.snapshot.root)
+
+    # -- commits of files that are already written ---------------------------------------------------------------
+
+    @staticmethod
+    def commit(
+        base_uri: str | os.PathLike[str] | LanceDataset,
+        operation: LanceOperation.BaseOperation | Transaction,
+        read_version: int | None = None,
+        commit_lock: CommitLock | None = None,
+        storage_options: Mapping[str, str] | None = None,
+        enable_v2_manifest_paths: bool | None = None,
+        detached: bool | None = False,
+        max_retries: int = 20,
+        *,
+        commit_message: str | None = None,
+        enable_stable_row_ids: bool | None = None,
+        namespace_client: object = None,
+        table_id: Sequence[str] | None = None,
+        namespace_client_managed_versioning: bool = False,
+        base_store_params: Mapping[str, Mapping[str, str]] | None = None,
+        commit_timeout: dt.timedelta | None = DEFAULT_COMMIT_TIMEOUT,
+        session: Session | None = None,
+    ) -> LanceDataset:
+        """Commit an operation whose files are already written: the driver's half of a distributed write.
+
+        Parameters
+        ----------
+        base_uri
+            The dataset. An `Overwrite` may also create one.
+        operation
+            A `LanceOperation`, or a `Transaction` that holds one.
+        read_version
+            Version that the operation was computed from. Not required for Overwrite and Restore.
+        commit_lock
+            Lock to hold during the commit; see `lance_dataset.dataset`.
+        storage_options
+            Options of the store.
+        enable_v2_manifest_paths, enable_stable_row_ids
+            For new datasets: use the newer names of manifests, and row ids that stay the same when rows move.
+        detached
+            Create a version that never becomes the newest and can be opened only by its number.
+        max_retries
+            Number of retries if others commit at the same time. An Overwrite with 0 retries succeeds only if its
+            version directly follows the version it read.
+        commit_message
+            Stored in the transaction. A `Transaction` has it in its properties instead.
+        commit_timeout
+            Time after which no other attempt is started if other writers commit first. None for no limit.
+
+        Returns
+        -------
+        LanceDataset
+            Handle on the new version.
+
+        Raises
+        ------
+        CommitConflictError
+            The operation conflicts with a change of another writer.
+        InvalidInputError
+            `read_version` is missing, or the operation does not fit the dataset.
+        UnsupportedError
+            This release cannot commit the operation.
+        """
+        from lance_dataset.changes.write.committing import CommitSettings, commit_operation
+        from lance_dataset.changes.write.target import WriteTarget
+
+        refuse(
+            "commit",
+            namespace_client=namespace_client,
+            table_id=table_id,
+            namespace_client_managed_versioning=namespace_client_managed_versioning or None,
+            base_store_params=base_store_params,
+        )
+        settings = CommitSettings(
+            max_retries,
+            commit_timeout,
+            bool(detached),
+            enable_v2_manifest_paths=enable_v2_manifest_paths is not False,
+            enable_stable_row_ids=bool(enable_stable_row_ids),
+        )
+        target = WriteTarget.find(base_uri, storage_options, session, commit_lock)
+        made = commit_operation(target, operation, settings, read_version=read_version, message=commit_message)
+        return LanceDataset.showing(made)
+
+    @staticmethod
+    def commit_batch(
+        dest: str | os.PathLike[str] | LanceDataset,
+        transactions: Sequence[Transaction],
+        commit_lock: CommitLock | None = None,
+        storage_options: Mapping[str, str] | None = None,
+        enable_v2_manifest_paths: bool | None = None,
+        detached: bool | None = False,
+        max_retries: int = 20,
+        base_store_params: Mapping[str, Mapping[str, str]] | None = None,
+        commit_timeout: dt.timedelta | None = DEFAULT_COMMIT_TIMEOUT,
+        session: Session | None = None,
+    ) -> BulkCommitResult:
+        """Commit several appends as one version.
+
+        Parameters
+        ----------
+        dest
+            The dataset.
+        transactions
+            Transactions of `LanceOperation.Append`. The read version of the merged transaction is the oldest one of
+            these transactions. Properties of later transactions replace those of earlier ones.
+        commit_lock, storage_options, detached, max_retries, commit_timeout
+            As for `commit`.
+        enable_v2_manifest_paths
+            Has no effect, since the dataset exists.
+
+        Returns
+        -------
+        BulkCommitResult
+            Dictionary with ``dataset``, a handle on the new version, and ``merged``, the transaction that made it.
+
+        Raises
+        ------
+        InvalidInputError
+            `transactions` is empty, or contains a transaction twice.
+        UnsupportedError
+            A transaction is not an Append.
+        CommitConflictError
+            As for `commit`, or the same transactions were committed as a batch before.
+        DatasetNotFoundError
+            As for `commit`.
+        """
+        from lance_dataset.changes.write.committing import CommitSettings, commit_operation, merged_appends
+        from lance_dataset.changes.write.target import WriteTarget
+
+        refuse("commit_batch", base_store_params=base_store_params)
+        paths_v2 = enable_v2_manifest_paths is not False
+        settings = CommitSettings(max_retries, commit_timeout, bool(detached), enable_v2_manifest_paths=paths_v2)
+        merged = merged_appends(transactions)
+        target = WriteTarget.find(dest, storage_options, session, commit_lock)
+        return {"dataset": LanceDataset.showing(commit_operation(target, merged, settings)), "merged": merged}
+
+    # -- reading -------------------------------------------------------------------------------------------------
+
+    def sql(self, sql: str) -> SqlQueryBuilder:
+        """Start an SQL query over this version. The name of the table is ``dataset``, and DataFusion runs the query.
+
+        Names are case-insensitive unless quoted with ``"``. Only the required columns are read, and the scan evaluates
+        conditions on columns. Needs ``lance-dataset[sql]``.
+
+        Parameters
+        ----------
+        sql
+            One SQL statement.
+
+        Returns
+        -------
+        SqlQueryBuilder
+            Builder of the query. Call ``build()``, then ``to_batch_records()`` or ``to_stream_reader()`` to run it.
+            These raise any errors.
+        """
+        return SqlQueryBuilder(self.snapshot, sql)
+
+    def get_fragments(self, filter: pc.Expression | None = None) -> list[LanceFragment]:
+        """Return handles on all fragments, in scan order."""
+        if filter is not None:
+            raise UnsupportedError(
+                "get_fragments (pass the filter to scanner(); for DataFusion use LanceDataset.sql): a filter is not "
+                "supported"
+            )
+        snapshot = self.snapshot
+        return [LanceFragment.of(snapshot, each) for each in snapshot.manifest.fragment_list.ids.tolist()]
+
+    def get_fragment(self, fragment_id: int) -> LanceFragment | None:
+        """Return a handle on the fragment with the given id, or None if it does not exist."""
+        fragment_id = checked_integer("fragment_id", fragment_id)
+        snapshot = self.snapshot
+        known = snapshot.manifest.fragment_list.position(fragment_id) is not None
+        return LanceFragment.of(snapshot, fragment_id) if known else None
+
+    def explain_encodings(self, columns: Sequence[str] | None = None, *, deep: bool = False) -> EncodingReport:
+        """Explain the encoding of the data files page by page: layout, encoding, sizes and reasons.
+
+        Parameters
+        ----------
+        columns
+            Names; dotted names select fields of structs. None for all.
+        deep
+            True to decode the values too, a page at a time, and report nulls, the uncompressed size of compressed text,
+            and estimated sizes with other encodings. Otherwise only page descriptions and chunk headers are read.
+
+        Returns
+        -------
+        EncodingReport
+            Sequence of `lance_dataset.file.PageEncoding`, summed up by column in ``columns``. It prints as a table.
+            Deleted rows are included, since they are stored.
+
+        Raises
+        ------
+        FieldNotFoundError
+            A column does not exist.
+        CorruptFileError
+            A page contradicts its description.
+        """
+        found = [fragment.explain_encodings(columns, deep=deep) for fragment in self.get_fragments()]
+        return EncodingReport([page for report in found for page in report])
+
+    @property
+    def optimize(self) -> DatasetOptimizer:
+        """Maintenance of the dataset: compaction and automatic cleanup."""
+        return DatasetOptimizer(self)
+
+    @staticmethod
+    def drop(
+        base_uri: str | os.PathLike[str],
+        storage_options: Mapping[str, str] | None = None,
+        ignore_not_found: bool | None = None,
+    ) -> None:
+        """Delete a dataset with all its versions.
+
+        Raises
+        ------
+        DatasetNotFoundError
+            The dataset does not exist, and `ignore_not_found` is False.
+        """
+        store, root = resolve(os.fspath(base_uri), storage_options)
+        if find_latest(store, root) is None:
+            if ignore_not_found:
+                return
+            raise DatasetNotFoundError(f"Dataset at path {store.uri(root)} was not found")
+        drop_table(store, root)

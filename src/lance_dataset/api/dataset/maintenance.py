@@ -1,0 +1,293 @@
+"""Maintenance of the files of a dataset: list, check and clean them up."""
+
+from __future__ import annotations
+
+import datetime as dt
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import fields
+from itertools import islice
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+from lance_dataset.api.statistics import LanceStats
+from lance_dataset.arguments import checked_integer
+from lance_dataset.errors import InvalidInputError
+from lance_dataset.read.shown import Shown
+from lance_dataset.records.cleanup import (
+    CleanupCandidateFile,
+    CleanupExplanation,
+    CleanupReferencedBranch,
+    CleanupStats,
+)
+from lance_dataset.table.versions import list_versions
+
+if TYPE_CHECKING:
+    from lance_dataset.table.cleanup.removal import CleanupPolicy, Removed
+
+__all__ = ["Maintained"]
+
+_DEFAULT_AGE = dt.timedelta(days=14)
+_BATCH_ROWS = 8192
+#: Boolean options, with the value that None stands for.
+_SWITCHES = {"delete_unverified": False, "error_if_tagged_old_versions": True}
+_LIMITS = ("delete_rate_limit", "delete_concurrency")
+_ALL_FILES = pa.schema(
+    [
+        pa.field("base_uri", pa.dictionary(pa.int32(), pa.utf8()), nullable=False),
+        pa.field("path", pa.utf8(), nullable=False),
+        pa.field("size_bytes", pa.int64(), nullable=False),
+        pa.field("last_modified", pa.timestamp("us", tz="UTC"), nullable=False),
+    ]
+)
+_TRACKED_FILES = pa.schema(
+    [
+        pa.field("version", pa.int64(), nullable=False),
+        pa.field("base_uri", pa.dictionary(pa.int32(), pa.utf8()), nullable=False),
+        pa.field("path", pa.utf8(), nullable=False),
+        pa.field("type", pa.dictionary(pa.int8(), pa.utf8()), nullable=False),
+    ]
+)
+Progress: TypeAlias = "Callable[[int, int | None], object]"
+
+
+class Maintained(Shown):
+    """Maintenance of the files of a dataset: list, check and clean them up."""
+
+    @property
+    def stats(self) -> LanceStats:
+        """Statistics of the open version."""
+        return LanceStats(self.snapshot)
+
+    def validate(self) -> None:
+        """Check that the files of this version exist and agree with its manifest.
+
+        The check covers sizes of files, numbers of rows, columns of the schema (each must open), deletion files, row
+        ids and row versions (one for each row), uniqueness of row ids, and index files. Values are not read. Use
+        `explain_encodings` with ``deep=True`` to decode all of them.
+
+        Raises
+        ------
+        CorruptFileError, MissingFileError
+            A check failed. The message names the file.
+        """
+        from lance_dataset.read.validation import validate_dataset
+
+        validate_dataset(self.snapshot)
+
+    def cleanup_old_versions(
+        self,
+        older_than: dt.timedelta | None = None,
+        retain_versions: int | None = None,
+        *,
+        delete_unverified: bool | None = False,
+        error_if_tagged_old_versions: bool | None = True,
+        delete_rate_limit: int | None = None,
+        versions: Sequence[int] | None = None,
+        delete_concurrency: int | None = None,
+    ) -> CleanupStats:
+        """Remove old versions and the files that no other version needs.
+
+        The version that this handle shows and all later ones are kept. So are versions with a tag, versions that a
+        branch started from while the branch needs their files, and all files that branches and detached versions need.
+        A removed version cannot be opened or restored any more. A version is old if it meets all conditions that are
+        given by `older_than`, `retain_versions` and `versions`.
+
+        Parameters
+        ----------
+        older_than
+            The version was committed at least this long ago. Two weeks if none of the three conditions is given.
+        retain_versions
+            The version is not one of the n newest versions.
+        delete_unverified
+            True to remove files that no version refers to at any age. Otherwise they are kept for seven days, since
+            they may belong to a running commit. Use it only while nobody writes.
+        error_if_tagged_old_versions
+            True to raise an error if an old version has a tag, False to keep the version silently.
+        delete_rate_limit
+            Maximum number of files to remove per second.
+        versions
+            The version is one of these.
+        delete_concurrency
+            Number of files to remove at the same time.
+
+        Returns
+        -------
+        CleanupStats
+            Counts of the removed versions and files.
+
+        Raises
+        ------
+        InvalidInputError
+            An old version has a tag, or an argument is out of range.
+        CorruptFileError, UnsupportedError
+            A version, tag or branch cannot be read, so the files that it needs are unknown. Nothing is removed then.
+        """
+        from lance_dataset.table.cleanup.removal import cleanup
+
+        policy = _policy(
+            older_than,
+            retain_versions,
+            versions,
+            delete_unverified=delete_unverified,
+            error_if_tagged_old_versions=error_if_tagged_old_versions,
+            delete_rate_limit=delete_rate_limit,
+            delete_concurrency=delete_concurrency,
+        )
+        return _stats(cleanup(self.snapshot.store, self.snapshot.root, self.snapshot.manifest, policy))
+
+    def explain_cleanup_old_versions(
+        self,
+        older_than: dt.timedelta | None = None,
+        retain_versions: int | None = None,
+        *,
+        delete_unverified: bool | None = False,
+        error_if_tagged_old_versions: bool | None = True,
+        delete_rate_limit: int | None = None,
+        versions: Sequence[int] | None = None,
+        include_files: bool = False,
+        max_files: int = 1000,
+    ) -> CleanupExplanation:
+        """Explain what `cleanup_old_versions` would remove, without removing it.
+
+        Parameters
+        ----------
+        older_than, retain_versions, delete_unverified, error_if_tagged_old_versions, versions
+            As for `cleanup_old_versions`.
+        delete_rate_limit
+            Ignored.
+        include_files
+            True to list the files, `max_files` of them at most.
+
+        Raises
+        ------
+        InvalidInputError, CorruptFileError, UnsupportedError
+            As for `cleanup_old_versions`.
+        """
+        from lance_dataset.table.cleanup.plan import plan_cleanup
+        from lance_dataset.table.cleanup.removal import planned_removal
+
+        limit = checked_integer("max_files", max_files)
+        if limit == 0:
+            raise InvalidInputError("max_files must be positive")
+        policy = _policy(
+            older_than,
+            retain_versions,
+            versions,
+            delete_unverified=delete_unverified,
+            error_if_tagged_old_versions=error_if_tagged_old_versions,
+        )
+        plan = plan_cleanup(self.snapshot.store, self.snapshot.root, self.snapshot.manifest, policy)
+        removed, files = planned_removal(plan, self.snapshot.root)
+        truncated = include_files and len(files) > limit
+        return CleanupExplanation(
+            read_version=plan.read_version,
+            stats=_stats(removed),
+            candidate_files=[
+                CleanupCandidateFile(file.path.lstrip("/"), file.kind.value, file.unverified, file.size)
+                for file in (files[:limit] if include_files else ())
+            ],
+            candidate_files_truncated=truncated,
+            candidate_file_limit=limit,
+            referenced_branches=[
+                CleanupReferencedBranch(branch.name, branch.referenced_version) for branch in plan.branches.referenced
+            ],
+            warnings=[f"candidate_files truncated to {limit} entries"] if truncated else [],
+        )
+
+    def all_files(self) -> pa.RecordBatchReader:
+        """List all files below the location of the dataset. Files of base paths are not included.
+
+        Returns
+        -------
+        pyarrow.RecordBatchReader
+            Columns ``base_uri``, ``path`` (below it), ``size_bytes``, ``last_modified``.
+        """
+        place = self.snapshot.location
+
+        def rows() -> Iterator[tuple[Any, ...]]:
+            for info in place.store.list_tree(place.root):
+                modified = round(info.modified * 1_000_000)
+                yield place.uri, info.path[len(place.root) + 1 :], info.size, modified
+
+        return _reader(_ALL_FILES, rows())
+
+    def tracked_files(
+        self, *, min_version: int | None = None, progress: Progress | None = None
+    ) -> pa.RecordBatchReader:
+        """List all files that versions of the dataset refer to, once for each of these versions.
+
+        Parameters
+        ----------
+        min_version
+            Lowest version to include.
+        progress
+            Function that is called after each version with the number of versions done and the total number.
+
+        Returns
+        -------
+        pyarrow.RecordBatchReader
+            Columns ``version``, ``base_uri``, ``path`` (below it), ``type``: ``manifest``, ``data file``, ``deletion
+            file``, ``transaction file`` or ``index file``.
+        """
+        from lance_dataset.table.cleanup.file_usage import read_usage
+        from lance_dataset.table.cleanup.tracked_files import TrackedFiles
+
+        least = None if min_version is None else checked_integer("min_version", min_version)
+        place = self.snapshot.location
+        names = [name for name in list_versions(place.store, place.root) if least is None or name.version >= least]
+        tracked = TrackedFiles(place.store, place.root, place.uri, place.storage_options, place.session)
+
+        def rows() -> Iterator[tuple[Any, ...]]:
+            for done, (manifest, files) in enumerate(read_usage(place.store, place.root, names), 1):
+                for row in tracked.of_version(manifest, files):
+                    yield manifest.version, *row
+                if progress is not None:
+                    progress(done, len(names))
+
+        return _reader(_TRACKED_FILES, rows())
+
+
+def _policy(
+    older_than: dt.timedelta | None, retain_versions: int | None, versions: Sequence[int] | None, **options: Any
+) -> CleanupPolicy:
+    from lance_dataset.table.cleanup.removal import CleanupPolicy
+
+    if older_than is not None and not isinstance(older_than, dt.timedelta):
+        raise TypeError(f"older_than must be a datetime.timedelta, not {type(older_than).__name__}")
+    if versions is not None and (isinstance(versions, str | bytes) or not isinstance(versions, Sequence | np.ndarray)):
+        raise TypeError(f"versions must be a list of version numbers, not {type(versions).__name__}")
+    if older_than is None and retain_versions is None and versions is None:
+        older_than = _DEFAULT_AGE
+    age = None if older_than is None else older_than // dt.timedelta(microseconds=1) * 1000
+    switches = {name: default if options[name] is None else options[name] for name, default in _SWITCHES.items()}
+    for name, value in switches.items():
+        if not isinstance(value, bool | np.bool_):
+            raise TypeError(f"{name} must be True or False, not {type(value).__name__}")
+    limits = {name: None if (value := options.get(name)) is None else checked_integer(name, value) for name in _LIMITS}
+    return CleanupPolicy(
+        before_nanos=None if age is None else time.time_ns() - age,
+        retain_versions=None if retain_versions is None else checked_integer("retain_versions", retain_versions),
+        versions=None if versions is None else frozenset(checked_integer("versions", version) for version in versions),
+        delete_unverified=bool(switches["delete_unverified"]),
+        error_if_tagged=bool(switches["error_if_tagged_old_versions"]),
+        delete_rate_limit=limits["delete_rate_limit"],
+        delete_concurrency=limits["delete_concurrency"],
+    )
+
+
+def _stats(removed: Removed) -> CleanupStats:
+    return CleanupStats(**{field.name: getattr(removed, field.name) for field in fields(removed)})
+
+
+def _reader(schema: pa.Schema, rows: Iterator[tuple[Any, ...]]) -> pa.RecordBatchReader:
+    """Return a reader that makes batches of the rows on demand."""
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        while part := list(islice(rows, _BATCH_ROWS)):
+            columns = zip(zip(*part, strict=True), schema.types, strict=True)
+            yield pa.record_batch([pa.array(values, type_) for values, type_ in columns], schema=schema)
+
+    return pa.RecordBatchReader.from_batches(schema, batches())

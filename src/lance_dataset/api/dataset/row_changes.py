@@ -1,0 +1,169 @@
+"""Inserts, updates, deletes and merges of rows of a dataset."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import pyarrow.compute as pc
+
+from lance_dataset.api.merge_insert import MergeInsertBuilder
+from lance_dataset.read.shown import Shown
+from lance_dataset.records.defaults import DEFAULT_CONFLICT_RETRIES, DEFAULT_RETRY_TIMEOUT
+from lance_dataset.records.results import DeleteResult, UpdateResult
+
+if TYPE_CHECKING:
+    from lance_dataset.changes.write.input import ReaderLike
+    from lance_dataset.changes.write.writing import Mode
+
+__all__ = ["RowChanges"]
+
+Predicate: TypeAlias = "str | pc.Expression"
+
+
+class RowChanges(Shown):
+    """Inserts, updates, deletes and merges of rows of a dataset."""
+
+    def insert(self, data: ReaderLike, *, mode: Mode = "append", **kwargs: Any) -> None:
+        """Write data into this dataset (append by default) and move this handle to the new version.
+
+        Parameters
+        ----------
+        data, mode, **kwargs
+            As for `lance_dataset.write_dataset`.
+        """
+        from lance_dataset.changes.write.writing import write_version
+
+        self.show(write_version(data, self, mode=mode, **kwargs))
+
+    def delete(
+        self,
+        predicate: Predicate,
+        *,
+        conflict_retries: int | None = DEFAULT_CONFLICT_RETRIES,
+        retry_timeout: dt.timedelta | None = DEFAULT_RETRY_TIMEOUT,
+    ) -> DeleteResult:
+        """Delete the rows for which a predicate is true, in one commit; move this handle to the new version.
+
+        Parameters
+        ----------
+        predicate
+            SQL text or a pyarrow expression. Rows for which it is null are kept.
+        conflict_retries, retry_timeout
+            Number of times to repeat the delete if other writers change the same rows, and time after which it is not
+            repeated any more. None for the defaults.
+
+        Returns
+        -------
+        dict
+            ``{"num_deleted_rows": n}``
+
+        Raises
+        ------
+        FilterError, FieldNotFoundError
+            The predicate is malformed or does not fit the schema.
+        InvalidInputError
+            `conflict_retries` is negative.
+        TypeError
+            `predicate` is missing or has another type.
+        CommitConflictError
+            The dataset was replaced by another, or all retries failed.
+        """
+        from lance_dataset.changes.rows.delete import delete_rows
+
+        made, rows = delete_rows(self.snapshot, predicate, conflict_retries, retry_timeout)
+        self.show(made)
+        return {"num_deleted_rows": rows}
+
+    def update(
+        self,
+        updates: Mapping[str, str],
+        where: Predicate | None = None,
+        conflict_retries: int | None = DEFAULT_CONFLICT_RETRIES,
+        retry_timeout: dt.timedelta | None = DEFAULT_RETRY_TIMEOUT,
+        data_storage_version: str | None = None,
+    ) -> UpdateResult:
+        """Set columns of some rows to new values, in one commit; move this handle to the new version.
+
+        Updated rows move behind all others. With stable row ids they keep their ids. Memory use does not depend on the
+        number of rows.
+
+        Parameters
+        ----------
+        updates
+            SQL expressions by top-level column, such as ``{"price": "price * 2"}``. All expressions read the old values
+            of the row. Their results are cast to the type of the column.
+        where
+            SQL text or a pyarrow expression that selects the rows to update; None for all. Rows for which it is null
+            are kept.
+        conflict_retries, retry_timeout
+            Number of times to repeat the update if other writers change the same rows, and time after which it is not
+            repeated any more. None for the defaults.
+        data_storage_version
+            File version of the new files. The default is that of the dataset.
+
+        Returns
+        -------
+        dict
+            ``{"num_rows_updated": n}``
+
+        Raises
+        ------
+        FieldNotFoundError, FilterError
+            A column does not exist, or an expression does not fit the schema.
+        InvalidInputError
+            `updates` is empty, a value cannot be cast, or the file version does not fit the dataset.
+        SchemaError
+            A value is null and the column is not nullable.
+        UnsupportedError
+            `updates` names a nested field, or the file version cannot hold the data.
+        CommitConflictError
+            The dataset was replaced by another, or all retries failed.
+        """
+        from lance_dataset.changes.retry import repeated_on_conflict
+        from lance_dataset.changes.rows.update import update_rows
+
+        made, rows = repeated_on_conflict(
+            self.snapshot,
+            lambda latest: update_rows(latest, updates, where, data_storage_version),
+            conflict_retries,
+            retry_timeout,
+        )
+        self.show(made)
+        return {"num_rows_updated": rows}
+
+    def merge_insert(self, on: str | Iterable[str] | None = None) -> MergeInsertBuilder:
+        """Merge a source into this dataset by key: update, insert and delete rows in one commit.
+
+        Parameters
+        ----------
+        on
+            Key columns that match rows of the source with rows of the dataset; None for the unenforced primary key. A
+            key that contains a null matches nothing.
+
+        Returns
+        -------
+        MergeInsertBuilder
+            Builder of the merge. Its clauses choose what to do with rows that exist in both, only in the source, or
+            only in the dataset. Its `execute` takes the source and moves this handle to the new version. Updated and
+            inserted rows come last. Updated rows are in the order of the source, or in that of the dataset if the
+            source has only some of the columns.
+
+        Raises
+        ------
+        InvalidInputError
+            No key column is given, and the dataset does not declare a primary key.
+        FieldNotFoundError
+            A key column does not exist.
+
+        Examples
+        --------
+        >>> dataset.merge_insert("id").when_matched_update_all().when_not_matched_insert_all().execute(rows)
+        {'num_inserted_rows': 1, 'num_updated_rows': 2, 'num_deleted_rows': 0}
+        """
+        return MergeInsertBuilder(self, on)
+
+    def truncate_table(self) -> None:
+        """Delete all rows and keep the schema."""
+        self.delete("true")

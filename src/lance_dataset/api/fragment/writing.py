@@ -1,0 +1,191 @@
+"""Data files that another process commits: the worker's half of a distributed write."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Literal, overload
+
+import pyarrow as pa
+
+from lance_dataset.arguments import refuse
+from lance_dataset.file.versions import asked_version
+from lance_dataset.read.session import Session
+from lance_dataset.read.shown import Shown
+from lance_dataset.records.defaults import (
+    DEFAULT_MAX_BYTES_PER_FILE,
+    DEFAULT_MAX_ROWS_PER_FILE,
+    DEFAULT_MAX_ROWS_PER_GROUP,
+)
+from lance_dataset.records.fragment import FragmentMetadata
+from lance_dataset.records.operations import LanceOperation, Transaction
+from lance_dataset.records.settings import DatasetBasePath
+from lance_dataset.table.commit.leftovers import ChangeFiles, data_files_of
+
+if TYPE_CHECKING:
+    from lance_dataset.changes.write.input import ReaderLike
+    from lance_dataset.changes.write.writing import Mode
+
+__all__ = ["remove_uncommitted", "write_fragments"]
+
+
+@overload
+def write_fragments(
+    data: ReaderLike,
+    dataset_uri: str | os.PathLike[str] | Shown,
+    schema: pa.Schema | None = None,
+    *,
+    return_transaction: Literal[False] = False,
+    mode: Mode = "append",
+    max_rows_per_file: int = DEFAULT_MAX_ROWS_PER_FILE,
+    max_rows_per_group: int = DEFAULT_MAX_ROWS_PER_GROUP,
+    max_bytes_per_file: int = DEFAULT_MAX_BYTES_PER_FILE,
+    data_cache_bytes: int | None = None,
+    max_page_bytes: int | None = None,
+    progress: object = None,
+    data_storage_version: str | None = None,
+    use_legacy_format: bool | None = None,
+    storage_options: Mapping[str, str] | None = None,
+    enable_stable_row_ids: bool = False,
+    target_bases: Sequence[str] | None = None,
+    target_all_bases: bool | None = None,
+    initial_bases: Sequence[DatasetBasePath] | None = None,
+    base_store_params: Mapping[str, Mapping[str, str]] | None = None,
+    external_blob_mode: Literal["reference", "ingest"] = "reference",
+    allow_external_blob_outside_bases: bool = False,
+    namespace_client: object = None,
+    table_id: Sequence[str] | None = None,
+    session: Session | None = None,
+) -> list[FragmentMetadata]: ...
+
+
+@overload
+def write_fragments(
+    data: ReaderLike,
+    dataset_uri: str | os.PathLike[str] | Shown,
+    schema: pa.Schema | None = None,
+    *,
+    return_transaction: Literal[True],
+    mode: Mode = "append",
+    max_rows_per_file: int = DEFAULT_MAX_ROWS_PER_FILE,
+    max_rows_per_group: int = DEFAULT_MAX_ROWS_PER_GROUP,
+    max_bytes_per_file: int = DEFAULT_MAX_BYTES_PER_FILE,
+    data_cache_bytes: int | None = None,
+    max_page_bytes: int | None = None,
+    progress: object = None,
+    data_storage_version: str | None = None,
+    use_legacy_format: bool | None = None,
+    storage_options: Mapping[str, str] | None = None,
+    enable_stable_row_ids: bool = False,
+    target_bases: Sequence[str] | None = None,
+    target_all_bases: bool | None = None,
+    initial_bases: Sequence[DatasetBasePath] | None = None,
+    base_store_params: Mapping[str, Mapping[str, str]] | None = None,
+    external_blob_mode: Literal["reference", "ingest"] = "reference",
+    allow_external_blob_outside_bases: bool = False,
+    namespace_client: object = None,
+    table_id: Sequence[str] | None = None,
+    session: Session | None = None,
+) -> Transaction: ...
+
+
+def write_fragments(
+    data: ReaderLike,
+    dataset_uri: str | os.PathLike[str] | Shown,
+    schema: pa.Schema | None = None,
+    *,
+    return_transaction: bool = False,
+    mode: Mode = "append",
+    max_rows_per_file: int = DEFAULT_MAX_ROWS_PER_FILE,
+    max_rows_per_group: int = DEFAULT_MAX_ROWS_PER_GROUP,
+    max_bytes_per_file: int = DEFAULT_MAX_BYTES_PER_FILE,
+    data_cache_bytes: int | None = None,
+    max_page_bytes: int | None = None,
+    progress: object = None,
+    data_storage_version: str | None = None,
+    use_legacy_format: bool | None = None,
+    storage_options: Mapping[str, str] | None = None,
+    enable_stable_row_ids: bool = False,
+    target_bases: Sequence[str] | None = None,
+    target_all_bases: bool | None = None,
+    initial_bases: Sequence[DatasetBasePath] | None = None,
+    base_store_params: Mapping[str, Mapping[str, str]] | None = None,
+    external_blob_mode: Literal["reference", "ingest"] = "reference",
+    allow_external_blob_outside_bases: bool = False,
+    namespace_client: object = None,
+    table_id: Sequence[str] | None = None,
+    session: Session | None = None,
+) -> list[FragmentMetadata] | Transaction:
+    """Write data files without committing them: the worker's half of a distributed write.
+
+    Parameters
+    ----------
+    data
+        Anything that `write_dataset` accepts.
+    dataset_uri
+        The dataset. It need not exist yet. If it does and `mode` is ``append``, the data gets its field ids.
+    return_transaction
+        True to return a `Transaction` to commit instead of the fragments.
+    mode
+        ``append``, ``create`` or ``overwrite``.
+    target_bases, target_all_bases
+        Base paths to write data files to in turn, as for `write_dataset`.
+    initial_bases
+        Base paths of a new dataset.
+
+    Returns
+    -------
+    list of FragmentMetadata, or Transaction
+        Input for `LanceDataset.commit`.
+
+    Raises
+    ------
+    SchemaError
+        Appended data does not fit the dataset.
+    """
+    from lance_dataset.changes.write.target import WriteTarget
+    from lance_dataset.changes.write.writing import FileSettings, check_mode, write_files
+
+    check_mode(mode)
+    refuse(
+        "write_fragments",
+        progress=progress,
+        base_store_params=base_store_params,
+        namespace_client=namespace_client,
+        table_id=table_id,
+    )
+    settings = FileSettings(
+        max_rows_per_file,
+        max_bytes_per_file,
+        max_rows_per_group,
+        asked_version(data_storage_version, use_legacy_format),
+        data_cache_bytes,
+        max_page_bytes,
+        initial_bases,
+        target_bases,
+        target_all_bases,
+    )
+    target = WriteTarget.find(dataset_uri, storage_options, session, as_shown=True)
+    written = write_files(target, data, schema, mode, settings)
+    metadata = [FragmentMetadata.from_fragment(fragment) for fragment in written.fragments]
+    if not return_transaction:
+        return metadata
+    if target.manifest is None:
+        bases = [DatasetBasePath.from_table(base) for base in target.new_bases] or None
+        return Transaction(0, LanceOperation.Overwrite(written.schema.arrow, metadata, initial_bases=bases))
+    if mode == "append":
+        return Transaction(target.manifest.version, LanceOperation.Append(metadata))
+    return Transaction(target.manifest.version, LanceOperation.Overwrite(written.schema.arrow, metadata))
+
+
+def remove_uncommitted(
+    fragments: Sequence[FragmentMetadata],
+    dataset_uri: str | os.PathLike[str] | Shown,
+    storage_options: dict[str, str] | None = None,
+) -> None:
+    """Delete the data files of fragments that `write_fragments` made and that will not be committed."""
+    from lance_dataset.changes.write.target import WriteTarget
+
+    target = WriteTarget.find(dataset_uri, storage_options, None)
+    files = data_files_of(fragment.to_fragment() for fragment in fragments)
+    ChangeFiles(target.store, target.root, files).remove()

@@ -1,0 +1,91 @@
+"""Function `dataset`, which opens a dataset."""
+
+from __future__ import annotations
+
+import datetime as dt
+import os
+from collections.abc import Mapping, Sequence
+
+from lance_dataset.api.dataset.dataset import LanceDataset
+from lance_dataset.io.guarded import CommitLock
+from lance_dataset.read.opening import open_dataset
+from lance_dataset.read.session import Session
+
+__all__ = ["dataset"]
+
+
+def dataset(
+    uri: str | os.PathLike[str] | None = None,
+    version: int | str | tuple[str | None, int | None] | None = None,
+    asof: dt.datetime | dt.date | str | None = None,
+    block_size: int | None = None,
+    commit_lock: CommitLock | None = None,
+    index_cache_size: int | None = None,
+    storage_options: Mapping[str, str] | None = None,
+    default_scan_options: Mapping[str, object] | None = None,
+    metadata_cache_size_bytes: int | None = None,
+    index_cache_size_bytes: int | None = None,
+    read_params: Mapping[str, object] | None = None,
+    session: Session | None = None,
+    namespace_client: object = None,
+    table_id: Sequence[str] | None = None,
+    base_store_params: Mapping[str, Mapping[str, str]] | None = None,
+) -> LanceDataset:
+    """Open a dataset.
+
+    Parameters
+    ----------
+    uri
+        Path or URI.
+    version
+        Version number, name of a tag, or a pair of branch (None for the main branch) and version (None for the newest).
+        None for the newest version.
+    asof
+        Open the newest version committed before this time: a datetime, a date, or ISO text. Naive times are local.
+    storage_options
+        Options of the store. Local files take ``mmap`` and ``local_fsync``. Any store takes ``manifest_store_url`` (a
+        SQLAlchemy URL such as ``sqlite:////shared/manifests.db``) and ``manifest_store_table``: that database then
+        lists the manifests.
+    default_scan_options
+        Default keywords of every scan.
+    commit_lock
+        Function that is called with the number of the version to commit. It returns a context manager; while that is
+        entered, no other process may commit the version. Stores need it if they cannot create an object on condition
+        that it does not exist. The handle keeps the lock.
+    session
+        Metadata cache and data of ``memory://`` URIs, shared between datasets. The default is a new session.
+    metadata_cache_size_bytes, index_cache_size_bytes
+        Limits of the caches of the new session, 1 GiB and 6 GiB by default. Ignored if `session` is given.
+    index_cache_size
+        Number of indices to cache; replaced by `index_cache_size_bytes`.
+    block_size
+        Number of bytes of a read. Only a hint: each read is as large as the data needs.
+    read_params
+        Settings of the reference's decoder: ``cache_repetition_index`` and ``validate_on_decode``. They have no effect:
+        the index is always cached, and all bytes are always checked.
+
+    Raises
+    ------
+    DatasetNotFoundError, VersionNotFoundError
+        The dataset or version does not exist.
+    TypeError, OutOfRangeError
+        A size is not an integer or is negative, or `session` is not a Session.
+    """
+    made = open_dataset(
+        uri,
+        version,
+        asof,
+        block_size=block_size,
+        commit_lock=commit_lock,
+        index_cache_size=index_cache_size,
+        storage_options=storage_options,
+        default_scan_options=default_scan_options,
+        metadata_cache_size_bytes=metadata_cache_size_bytes,
+        index_cache_size_bytes=index_cache_size_bytes,
+        read_params=read_params,
+        session=session,
+        namespace_client=namespace_client,
+        table_id=table_id,
+        base_store_params=base_store_params,
+    )
+    return LanceDataset.showing(made)

@@ -1,0 +1,148 @@
+"""Maintenance of a dataset: compaction, upgrade to a later file version, and automatic cleanup."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from lance_dataset.api.compaction import Compaction, CompactionMetrics, CompactionMode, CompactionOptions
+from lance_dataset.read.shown import Shown
+from lance_dataset.records.settings import AutoCleanupConfig, auto_cleanup_keys, auto_cleanup_settings
+
+__all__ = ["DatasetOptimizer"]
+
+
+class DatasetOptimizer:
+    """Maintenance of a dataset. Get it with `LanceDataset.optimize`."""
+
+    def __init__(self, dataset: Shown) -> None:
+        self._dataset = dataset
+
+    def enable_auto_cleanup(self, auto_cleanup_config: AutoCleanupConfig, **kwargs: Any) -> None:
+        """Remove old versions automatically after every n commits.
+
+        Parameters
+        ----------
+        auto_cleanup_config
+            ``interval``, the number of commits between cleanups, and ``older_than_seconds``, the minimum age of the
+            versions to remove.
+
+        Raises
+        ------
+        InvalidInputError, TypeError
+            One of the two is missing or has an invalid value.
+        """
+        from lance_dataset.changes.settings import update_config
+
+        _no_options("enable_auto_cleanup", kwargs)
+        values = auto_cleanup_settings(auto_cleanup_config, complete=True)
+        self._dataset.show(update_config(self._dataset.snapshot, values))
+
+    def disable_auto_cleanup(self, **kwargs: Any) -> None:
+        """Stop removing old versions automatically."""
+        from lance_dataset.changes.settings import update_config
+
+        _no_options("disable_auto_cleanup", kwargs)
+        self._dataset.show(update_config(self._dataset.snapshot, dict.fromkeys(auto_cleanup_keys())))
+
+    def compact_files(
+        self,
+        *,
+        target_rows_per_fragment: int | None = None,
+        max_rows_per_group: int | None = None,
+        max_bytes_per_file: int | None = None,
+        materialize_deletions: bool | None = None,
+        materialize_deletions_threshold: float | None = None,
+        defer_index_remap: bool | None = None,
+        num_threads: int | None = None,
+        batch_size: int | None = None,
+        compaction_mode: CompactionMode | None = None,
+        binary_copy_read_batch_bytes: int | None = None,
+        max_source_fragments: int | None = None,
+        max_source_rows: int | None = None,
+        max_source_bytes: int | None = None,
+        excluded_fragment_ids: Sequence[int] | None = None,
+        data_storage_version: str | None = None,
+    ) -> CompactionMetrics:
+        """Join small adjacent fragments and drop deleted rows in one commit; move the handle to the new version.
+
+        Groups of fragments are rewritten one after another, in bounded memory. New fragments come last; otherwise the
+        order of rows stays. Datasets with stable row ids keep their row ids and row versions. An option that is not
+        given is taken from the dataset's config (``lance.compaction.`` and its name) if it is set there.
+
+        Parameters
+        ----------
+        target_rows_per_fragment
+            Number of rows of the new fragments, 1,048,576 by default. Fragments with fewer rows are joined with
+            adjacent ones until they have that many.
+        max_rows_per_group
+            Number of rows in the batches of legacy (0.1) files, 1024 by default.
+        max_bytes_per_file
+            Size at which a new file is started, even if the file has fewer rows than `target_rows_per_fragment`.
+        materialize_deletions, materialize_deletions_threshold
+            Rewrite a fragment without its deleted rows, even if it has no neighbour to join, when the fraction of
+            deleted rows exceeds the threshold (0.1 by default).
+        batch_size
+            Number of rows to read at a time.
+        max_source_fragments, max_source_rows, max_source_bytes
+            Limits of the fragments, rows and bytes that are read. The rest is left to another run.
+        excluded_fragment_ids
+            Fragments to leave unchanged. Fragments on both sides of an excluded one are not joined.
+        data_storage_version
+            File version of the new fragments. The default is that of the dataset. Between 2.x versions, other fragments
+            and the version of the dataset stay unchanged. From 0.1 to 2.x, all fragments are rewritten, and the dataset
+            changes to the new version.
+        compaction_mode
+            ``reencode`` (the default) decodes the rows and encodes them again. ``try_binary_copy`` copies encoded pages
+            if a task has no deleted rows and its files hold all columns, no blob columns, in the version to write.
+            ``force_binary_copy`` raises an error if that is not so. Copying takes a fraction of the time, but pages
+            stay as small as they were, and many small pages make scans and row access slower. Copied pages are not
+            decoded, so a damaged page is copied as it is.
+        binary_copy_read_batch_bytes
+            Maximum number of bytes to hold in memory while pages are copied.
+        defer_index_remap
+            Leave indices that hold row addresses unchanged, and record the moves of rows in a system index of the table
+            (the fragment-reuse index). Otherwise such indices are rewritten with the new addresses.
+        num_threads
+            Number of tasks to run at the same time. Each task makes about one new fragment. The default is one, since
+            reading and encoding already use all processors.
+
+        Returns
+        -------
+        CompactionMetrics
+            All counts are zero if there is nothing to do. Nothing is committed then.
+
+        Raises
+        ------
+        UnsupportedError
+            An index that this release does not know covers a fragment to rewrite, and `defer_index_remap` is not set;
+            `defer_index_remap` is set on a dataset with stable row ids; the file version cannot hold the data; or pages
+            must be copied and cannot be.
+        CommitConflictError
+            Another writer changed the same fragments or their columns. Nothing is changed then.
+        InvalidInputError
+            An option is out of range.
+        """
+        options: CompactionOptions = {
+            "target_rows_per_fragment": target_rows_per_fragment,
+            "max_rows_per_group": max_rows_per_group,
+            "max_bytes_per_file": max_bytes_per_file,
+            "materialize_deletions": materialize_deletions,
+            "materialize_deletions_threshold": materialize_deletions_threshold,
+            "defer_index_remap": defer_index_remap,
+            "num_threads": num_threads,
+            "batch_size": batch_size,
+            "compaction_mode": compaction_mode,
+            "binary_copy_read_batch_bytes": binary_copy_read_batch_bytes,
+            "max_source_fragments": max_source_fragments,
+            "max_source_rows": max_source_rows,
+            "max_source_bytes": max_source_bytes,
+            "excluded_fragment_ids": excluded_fragment_ids,
+            "data_storage_version": data_storage_version,
+        }
+        return Compaction.execute(self._dataset, options)
+
+
+def _no_options(call: str, options: Mapping[str, Any]) -> None:
+    if options:
+        raise TypeError(f"{call} got unknown options: {', '.join(options)}; other settings are set with update_config")

@@ -1,0 +1,228 @@
+"""Builder of scanners: `ScannerBuilder`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lance_dataset.api.scanner.scanner import LanceScanner
+from lance_dataset.api.scanner.statistics import ScanStatistics
+from lance_dataset.read.shown import Shown
+from lance_dataset.read.snapshot import Snapshot
+from lance_dataset.scan.options import BlobHandling, ColumnOrdering, Columns, FragmentHandle, checked_option
+
+__all__ = ["ScannerBuilder", "dataset_schema", "make_scanner"]
+
+
+class ScannerBuilder:
+    """Builder of a scanner. Every method but `to_scanner` sets an option and returns the builder.
+
+    Parameters
+    ----------
+    ds
+        The dataset.
+    defaults
+        Initial options; None for the default scan options of the dataset.
+    """
+
+    def __init__(self, ds: Shown, defaults: Mapping[str, object] | None = None) -> None:
+        self._shown = ds
+        self._options: dict[str, Any] = {}
+        self.apply_defaults(ds.snapshot.location.scan_options if defaults is None else defaults)
+
+    def apply_defaults(self, default_opts: Mapping[str, object] | None) -> ScannerBuilder:
+        """Set options from a mapping of `LanceDataset.scanner` keywords."""
+        for name, value in (default_opts or {}).items():
+            checked = checked_option(name, value)
+            if value is not None:
+                self._options[name] = checked
+        return self
+
+    def _set(self, name: str, value: Any) -> ScannerBuilder:
+        """Set an option, or reset it if the value is None."""
+        checked = checked_option(name, value)
+        if checked is None:
+            self._options.pop(name, None)
+        else:
+            self._options[name] = checked
+        return self
+
+    def columns(self, cols: Columns = None) -> ScannerBuilder:
+        """Set the columns: names, or a mapping from output names to SQL expressions; None for all columns."""
+        return self._set("columns", cols)
+
+    def filter(self, filter: str | pc.Expression | Mapping[str, object] | None) -> ScannerBuilder:
+        """Set the filter: SQL text, a pyarrow expression, or a dictionary with either as ``expr_filter``."""
+        return self._set("filter", filter)
+
+    def limit(self, n: int | None = None) -> ScannerBuilder:
+        """Set the maximum number of rows to return."""
+        return self._set("limit", n)
+
+    def offset(self, n: int | None = None) -> ScannerBuilder:
+        """Set the number of rows to skip."""
+        return self._set("offset", n)
+
+    def batch_size(self, batch_size: int) -> ScannerBuilder:
+        """Set the maximum number of rows in a batch."""
+        return self._set("batch_size", batch_size)
+
+    def batch_size_bytes(self, batch_size_bytes: int) -> ScannerBuilder:
+        """Set the approximate maximum size of a batch in bytes."""
+        return self._set("batch_size_bytes", batch_size_bytes)
+
+    def strict_batch_size(self, strict_batch_size: bool = False) -> ScannerBuilder:
+        """Return exactly the batch size of rows in every batch but the last."""
+        return self._set("strict_batch_size", strict_batch_size)
+
+    def order_by(self, orderings: Sequence[ColumnOrdering | str] | None) -> ScannerBuilder:
+        """Set the sort keys."""
+        return self._set("order_by", orderings)
+
+    def with_row_id(self, with_row_id: bool = True) -> ScannerBuilder:
+        """Append `_rowid`."""
+        return self._set("with_row_id", with_row_id)
+
+    def with_row_address(self, with_row_address: bool = True) -> ScannerBuilder:
+        """Append `_rowaddr`."""
+        return self._set("with_row_address", with_row_address)
+
+    def with_fragments(self, fragments: Iterable[FragmentHandle] | None) -> ScannerBuilder:
+        """Restrict the scan to fragments, in the order given."""
+        return self._set("fragments", fragments)
+
+    def include_deleted_rows(self, flag: bool) -> ScannerBuilder:
+        """Return deleted rows too, with a null `_rowid`."""
+        return self._set("include_deleted_rows", flag)
+
+    def row_addr_prefilter(self, allowlist: bytes | None = None, blocklist: bytes | None = None) -> ScannerBuilder:
+        """Return only rows whose addresses are allowed and not blocked. `serialize_row_addrs` makes the sets."""
+        return self._set("row_addr_allowlist", allowlist)._set("row_addr_blocklist", blocklist)
+
+    def scan_stats_callback(self, callback: Callable[[ScanStatistics], object]) -> ScannerBuilder:
+        """Call a function with `ScanStatistics` after every run that reads all rows of the scan."""
+        return self._set("scan_stats_callback", callback)
+
+    def row_range(self, start: int, stop: int) -> ScannerBuilder:
+        """Restrict the scan to physical row offsets ``[start, stop)`` of each fragment."""
+        return self._set("row_range", (start, stop))
+
+    def blob_handling(self, blob_handling: BlobHandling | None) -> ScannerBuilder:
+        """Set the form of blob columns: ``blobs_descriptions`` (or ``all_descriptions``), or ``all_binary``."""
+        return self._set("blob_handling", blob_handling)
+
+    # The following options change how a scan runs, not its result.
+
+    def batch_readahead(self, nbatches: int | None = None) -> ScannerBuilder:
+        """Set the maximum number of windows of rows to read ahead."""
+        return self._set("batch_readahead", nbatches)
+
+    def fragment_readahead(self, nfragments: int | None = None) -> ScannerBuilder:
+        """Set the maximum number of fragments to read ahead."""
+        return self._set("fragment_readahead", nfragments)
+
+    def io_buffer_size(self, io_buffer_size: int) -> ScannerBuilder:
+        """Set the maximum number of bytes of rows to read ahead, 128 MiB by default and at most."""
+        return self._set("io_buffer_size", io_buffer_size)
+
+    def late_materialization(self, late_materialization: bool | list[str]) -> ScannerBuilder:
+        """Set the columns to read only for rows that the filter keeps: all (True), none (False), or some names."""
+        return self._set("late_materialization", late_materialization)
+
+    def scan_in_order(self, scan_in_order: bool = True) -> ScannerBuilder:
+        """Return rows in storage order (True), or in the order in which they are read (False)."""
+        return self._set("scan_in_order", scan_in_order)
+
+    def use_scalar_index(self, use_scalar_index: bool = True) -> ScannerBuilder:
+        """Let filters use indices. This has no effect, since this release does not use indices."""
+        return self._set("use_scalar_index", use_scalar_index)
+
+    def use_stats(self, use_stats: bool = True) -> ScannerBuilder:
+        """Skip rows that the statistics of files exclude (the default)."""
+        return self._set("use_stats", use_stats)
+
+    # Searches need indices, which this release does not have, so they raise an error.
+
+    def nearest(self, column: str, q: object, k: int | None = None, **options: object) -> ScannerBuilder:
+        """Run a vector search. Not supported by this release."""
+        return self._set("nearest", {"column": column, "q": q, "k": k, **options})
+
+    def full_text_search(self, query: object, columns: Sequence[str] | None = None) -> ScannerBuilder:
+        """Run a full-text search. Not supported by this release."""
+        return self._set("full_text_query", query)
+
+    def minhash_search(self, query: object) -> ScannerBuilder:
+        """Run a similarity search. Not supported by this release."""
+        return self._set("minhash_search", query)
+
+    def with_index_segments(self, index_segments: Sequence[str]) -> ScannerBuilder:
+        """Restrict a vector search to segments of its index. Not supported by this release."""
+        return self._set("index_segments", index_segments)
+
+    def substrait_aggregate(self, aggregate: bytes) -> ScannerBuilder:
+        """Aggregate by a Substrait plan. Not supported by this release."""
+        return self._set("substrait_aggregate", aggregate)
+
+    def prefilter(self, prefilter: bool) -> ScannerBuilder:
+        """Filter before a search. This has no effect without a search."""
+        return self._set("prefilter", prefilter)
+
+    def fast_search(self, flag: bool) -> ScannerBuilder:
+        """Search only indexed rows. This has no effect without indices, and datasets with indices raise an error."""
+        return self._set("fast_search", flag)
+
+    def disable_scoring_autoprojection(self, disable: bool = True) -> ScannerBuilder:
+        """Leave out the scores of a search. This has no effect without a search."""
+        return self._set("disable_scoring_autoprojection", disable)
+
+    def to_scanner(self) -> LanceScanner:
+        """Make the scanner.
+
+        Raises
+        ------
+        FieldNotFoundError, FilterError, InvalidInputError, UnsupportedError
+            An option does not fit the dataset.
+        """
+        return _scanner(self._shown.snapshot, self._options)
+
+
+def dataset_schema(snapshot: Snapshot) -> pa.Schema:
+    """Return the Arrow schema of a version. With default scan options, return the schema of a scan."""
+    if snapshot.location.scan_options:
+        return make_scanner(snapshot, {}).projected_schema
+    return snapshot.manifest.schema.arrow
+
+
+def make_scanner(snapshot: Snapshot, options: Mapping[str, Any], *, with_defaults: bool = True) -> LanceScanner:
+    """Make a scanner over a snapshot.
+
+    Parameters
+    ----------
+    snapshot
+        Version to scan.
+    options
+        Keywords of `LanceDataset.scanner`. None means that an option is not given.
+    with_defaults
+        True to start from the default scan options of the dataset.
+
+    Raises
+    ------
+    FieldNotFoundError, FilterError, InvalidInputError, UnsupportedError, TypeError
+        An option does not exist, or does not fit the version.
+    """
+    given = {**snapshot.location.scan_options} if with_defaults else {}
+    given.update((name, value) for name, value in options.items() if value is not None)
+    checked = {name: checked_option(name, value) for name, value in given.items()}
+    return _scanner(snapshot, {name: value for name, value in checked.items() if value is not None})
+
+
+def _scanner(snapshot: Snapshot, options: Mapping[str, Any]) -> LanceScanner:
+    from lance_dataset.scan.resolving import address_sets, resolve_request
+
+    request = resolve_request(snapshot, options)
+    allowed, blocked = address_sets(options)
+    callback = options.get("scan_stats_callback")
+    return LanceScanner(snapshot.reader, request, allowed=allowed, blocked=blocked, stats_callback=callback)

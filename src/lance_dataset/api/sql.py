@@ -1,0 +1,316 @@
+"""SQL queries over a dataset. DataFusion plans and runs them; projections and filters are pushed down to the scan."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache, partial
+from itertools import chain
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as pads
+
+from lance_dataset.api.scanner.builder import make_scanner
+from lance_dataset.api.scanner.scanner import LanceScanner
+from lance_dataset.errors import InvalidInputError, LanceError, UnsupportedError
+from lance_dataset.read.shown import Shown
+from lance_dataset.read.snapshot import Snapshot
+from lance_dataset.scan.options import BlobHandling, checked_option
+
+__all__ = ["FFILanceTableProvider", "SqlQuery", "SqlQueryBuilder"]
+
+_DEFAULT_TABLE = "dataset"
+_OWN_FUNCTIONS = (
+    "contains_tokens",
+    "json_array_contains",
+    "json_array_length",
+    "json_exists",
+    "json_extract",
+    "json_get",
+    "json_get_bool",
+    "json_get_float",
+    "json_get_int",
+    "json_get_string",
+)
+
+
+class SqlQueryBuilder:
+    """Builder of an SQL query. Get it with `LanceDataset.sql`. Every method but `build` returns the builder.
+
+    Parameters
+    ----------
+    snapshot
+        Version to query.
+    sql
+        One SQL statement.
+    """
+
+    def __init__(self, snapshot: Snapshot, sql: str) -> None:
+        if not isinstance(sql, str):
+            raise TypeError(f"sql must be text, not {type(sql).__name__}")
+        self._snapshot = snapshot
+        self._sql = sql
+        self._table_name = _DEFAULT_TABLE
+        self._options: dict[str, Any] = {}
+
+    def __repr__(self) -> str:
+        return f"SqlQueryBuilder({self._sql!r})"
+
+    def table_name(self, table_name: str) -> SqlQueryBuilder:
+        """Set the name of the table in the statement (``dataset`` by default)."""
+        if not isinstance(table_name, str):
+            raise TypeError(f"table_name must be text, not {type(table_name).__name__}")
+        self._table_name = table_name
+        return self
+
+    def with_row_id(self, with_row_id: bool = True) -> SqlQueryBuilder:
+        """Add the column ``_rowid`` to the table, or leave it out."""
+        return self._set("with_row_id", with_row_id)
+
+    def with_row_addr(self, with_row_addr: bool = True) -> SqlQueryBuilder:
+        """Add the column ``_rowaddr`` to the table, or leave it out."""
+        return self._set("with_row_address", with_row_addr)
+
+    def batch_size(self, batch_size: int) -> SqlQueryBuilder:
+        """Set the maximum number of rows in a batch of the scan."""
+        return self._set("batch_size", batch_size)
+
+    def batch_size_bytes(self, batch_size_bytes: int) -> SqlQueryBuilder:
+        """Set the approximate maximum size of a batch of the scan in bytes."""
+        return self._set("batch_size_bytes", batch_size_bytes)
+
+    def blob_handling(self, blob_handling: BlobHandling) -> SqlQueryBuilder:
+        """Set the form of blob columns: ``all_binary``, ``blobs_descriptions`` (default) or ``all_descriptions``."""
+        return self._set("blob_handling", blob_handling)
+
+    def build(self) -> SqlQuery:
+        """Return the query. Its statement is not checked before it runs."""
+        return SqlQuery(self._snapshot, self._sql, self._table_name, dict(self._options))
+
+    def _set(self, name: str, value: Any) -> SqlQueryBuilder:
+        if value is None:
+            raise TypeError(f"{name} needs a value")
+        self._options[name] = checked_option(name, value)
+        return self
+
+
+class FFILanceTableProvider:
+    """Dataset as a table provider of DataFusion. Not available: it needs code compiled for a DataFusion release.
+
+    Raises
+    ------
+    UnsupportedError
+        Always. Use `LanceDataset.sql` to run queries.
+    """
+
+    def __init__(self, dataset: Shown, *, with_row_id: bool = False, with_row_addr: bool = False) -> None:
+        raise UnsupportedError(
+            "FFILanceTableProvider is not supported by this release: use dataset.sql(...), which has with_row_id() and "
+            "with_row_addr(), or register the result of a scan with SessionContext.from_arrow"
+        )
+
+
+class SqlQuery:
+    """SQL query over one version of a dataset. It can run any number of times. `SqlQueryBuilder` makes it.
+
+    Parameters
+    ----------
+    snapshot
+        Version to query.
+    sql
+        One SQL statement.
+    table_name
+        Name of the dataset in the statement.
+    options
+        Keywords of the scanner.
+    """
+
+    def __init__(self, snapshot: Snapshot, sql: str, table_name: str, options: dict[str, Any]) -> None:
+        self._snapshot = snapshot
+        self._sql = sql
+        self._table_name = table_name
+        self._options = options
+
+    def __repr__(self) -> str:
+        return f"SqlQuery({self._sql!r})"
+
+    def to_batch_records(self) -> list[pa.RecordBatch]:
+        """Run the query and collect its batches.
+
+        Returns
+        -------
+        list of pyarrow.RecordBatch
+            All batches that are not empty.
+
+        Raises
+        ------
+        InvalidInputError
+            The statement is invalid, or it failed.
+        UnsupportedError
+            DataFusion is not installed.
+        LanceError
+            The scan failed.
+        """
+        return [batch for batch in self._run()[1] if batch.num_rows]
+
+    def to_stream_reader(self) -> pa.RecordBatchReader:
+        """Run the query as a stream.
+
+        The statement is checked, planned and started immediately. Rows are read on demand.
+
+        Raises
+        ------
+        InvalidInputError, UnsupportedError, LanceError
+            As for `to_batch_records`. The reader raises errors that occur while rows are read.
+        """
+        return pa.RecordBatchReader.from_batches(*self._run())
+
+    def _run(self) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
+        source = _Source(self._snapshot, self._options)
+        context = _context(self._options.get("batch_size"))
+        try:
+            context.register_dataset(self._table_name, source)
+            frame = context.sql(self._sql)
+            batches = (batch.to_pyarrow() for batch in frame.execute_stream())
+            first = next(batches, None)
+        except Exception as error:
+            raise source.cause(error) from error
+        schema = _result_schema(frame.schema(), first)
+        return schema, _batches(schema, first, batches, source)
+
+
+def _context(batch_size: int | None) -> Any:
+    try:
+        from datafusion import SessionConfig, SessionContext
+    except ModuleNotFoundError as error:
+        raise UnsupportedError("SQL queries need the package datafusion: pip install lance-dataset[sql]") from error
+    # keeps rows in the order of the scan, which already runs in parallel
+    config = SessionConfig().set("datafusion.optimizer.enable_round_robin_repartition", "false")
+    context = SessionContext(config if batch_size is None else config.with_batch_size(batch_size))
+    for function in _own_functions():
+        context.register_udf(function)
+    return context
+
+
+@cache
+def _own_functions() -> list[Any]:
+    """Make the filter functions that DataFusion does not have. They take text, including JSON columns."""
+    from datafusion import udf
+
+    from lance_dataset.expr.functions.registry import find_function
+
+    made = []
+    for name in _OWN_FUNCTIONS:
+        function = find_function(name)
+        if function is None:
+            raise UnsupportedError(f"the function {name} does not exist")
+        types = [pa.string()] * len(function.parameters)
+        result = function.kernel(*(pa.array([], each) for each in types)).type
+        made.append(udf(partial(_computed, function.kernel, result), types, result, "immutable", name))
+    return made
+
+
+def _computed(kernel: Callable[..., Any], result: pa.DataType, *arguments: pa.Array) -> pa.Array:
+    found = kernel(*arguments)
+    if isinstance(found, pa.ChunkedArray):
+        found = found.combine_chunks()
+    return found if isinstance(found, pa.Array) else pa.repeat(found.cast(result), len(arguments[0]))
+
+
+def _result_schema(planned: pa.Schema, first: pa.RecordBatch | None) -> pa.Schema:
+    """Return the schema of a result, with the types of the batches, since DataFusion plans those of a union wrongly."""
+    if first is None:
+        return planned
+    return pa.schema(
+        [made.with_nullable(made.nullable or plan.nullable) for plan, made in zip(planned, first.schema, strict=True)],
+        first.schema.metadata,
+    )
+
+
+def _batches(
+    schema: pa.Schema, first: pa.RecordBatch | None, rest: Iterator[pa.RecordBatch], source: _Source
+) -> Iterator[pa.RecordBatch]:
+    if first is None:
+        return
+    try:
+        for batch in chain([first], rest):
+            yield pa.RecordBatch.from_arrays(batch.columns, schema=schema)
+    except Exception as error:
+        raise source.cause(error) from error
+
+
+class _Source(pads.Dataset):
+    """Dataset that is registered with DataFusion. It has one partition: rows stay in order, and the scan is parallel.
+
+    Parameters
+    ----------
+    snapshot
+        Version to query.
+    options
+        Keywords of the scanner.
+    """
+
+    def __init__(self, snapshot: Snapshot, options: dict[str, Any]) -> None:
+        self._snapshot = snapshot
+        self._options = options
+        self._schema = make_scanner(snapshot, options).projected_schema
+        self._failure: LanceError | None = None
+
+    @property
+    def schema(self) -> pa.Schema:
+        return self._schema
+
+    def get_fragments(self, filter: pc.Expression | None = None) -> list[_Partition]:
+        """Return the only partition."""
+        return [_Partition(self)]
+
+    def scanner(
+        self, columns: Sequence[str] | None = None, filter: pc.Expression | None = None, **tuning: Any
+    ) -> _Scan:
+        """Make the scan for a pushed-down projection and filter."""
+        kept = {name: value for name, value in self._options.items() if not name.startswith("with_row_")}
+        names = self._schema.names if columns is None else list(columns)
+        return _Scan(self, make_scanner(self._snapshot, {**kept, "columns": names, "filter": filter}))
+
+    def cause(self, error: Exception) -> Exception:
+        """Return the error to raise: the original error of the scan, or that of DataFusion as an InvalidInputError."""
+        if self._failure is not None:
+            return self._failure
+        if isinstance(error, LanceError):
+            return error
+        return InvalidInputError(f"SQL: {error}")
+
+
+class _Partition:
+    """Partition with all rows of a source."""
+
+    def __init__(self, source: _Source) -> None:
+        self._source = source
+
+    def scanner(self, schema: pa.Schema | None = None, **options: Any) -> _Scan:
+        """Make the scan of the source, which has the expected schema."""
+        return self._source.scanner(**options)
+
+
+class _Scan:
+    """Scanner that keeps the original error of the scan, which DataFusion turns into text."""
+
+    def __init__(self, source: _Source, scanner: LanceScanner) -> None:
+        self._source = source
+        self._scanner = scanner
+
+    @property
+    def schema(self) -> pa.Schema:
+        return self._scanner.projected_schema
+
+    @property
+    def projected_schema(self) -> pa.Schema:
+        return self._scanner.projected_schema
+
+    def to_batches(self) -> Iterator[pa.RecordBatch]:
+        try:
+            yield from self._scanner.to_batches()
+        except LanceError as error:
+            self._source._failure = error
+            raise

@@ -1,0 +1,43 @@
+"""Branches and clones: tables that begin with a version of another table."""
+
+from __future__ import annotations
+
+from lance_dataset.read.location import TableLocation
+from lance_dataset.read.opening import find_reference, open_place
+from lance_dataset.read.snapshot import Snapshot
+from lance_dataset.table.references.branching import create_branch
+from lance_dataset.table.references.catalog import Place, Reference
+from lance_dataset.table.references.clone import CloneSource, Maker
+from lance_dataset.table.references.names import main_root
+
+__all__ = ["clone_table", "make_branch"]
+
+
+def make_branch(snapshot: Snapshot, branch: str, reference: Reference | None) -> Snapshot:
+    """Create a branch that begins with a version; see `LanceDataset.create_branch`."""
+    made = create_branch(main_root(snapshot.manifest, snapshot.root), branch, _source(snapshot, reference))
+    return open_place(snapshot, Place(branch, made.version), made)
+
+
+def clone_table(snapshot: Snapshot, make: Maker, target: TableLocation, reference: Reference | None) -> Snapshot:
+    """Create a table that begins with a version of another table.
+
+    Parameters
+    ----------
+    snapshot
+        Open version of the table to clone.
+    make
+        `lance_dataset.table.references.clone.shallow_clone` or `deep_clone`.
+    target
+        Location of the clone.
+    reference
+        Version to clone; None for the snapshot itself.
+    """
+    return Snapshot.of(target, make(_source(snapshot, reference), target.store, target.root))
+
+
+def _source(snapshot: Snapshot, reference: Reference | None) -> CloneSource:
+    place = find_reference(snapshot, reference)
+    found = open_place(snapshot, place)
+    manifest = found.manifest
+    return CloneSource(found.store, found.root, manifest, place.branch, found.location.locator(manifest))

@@ -1,0 +1,85 @@
+"""Masking rows of fragments: new deletion files are written, but not committed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lance_dataset.io.base import ObjectStore
+from lance_dataset.read.fragment_reader import FragmentReader
+from lance_dataset.table.commit.leftovers import remove_superseded
+from lance_dataset.table.deletions import united, write_deletions
+from lance_dataset.table.fragment import Fragment
+from lance_dataset.threads.waiting import map_waiting
+
+__all__ = ["Masks", "mask_rows", "write_masks"]
+
+
+@dataclass(frozen=True)
+class Masks:
+    """Fragments in which rows were masked. Their deletion files are written.
+
+    Attributes
+    ----------
+    updated
+        Fragments with their new deletion file.
+    removed
+        Ids of fragments without any live row left, which do not get a file.
+    affected_rows
+        Newly masked physical offsets by fragment id.
+    """
+
+    updated: tuple[Fragment, ...]
+    removed: tuple[int, ...]
+    affected_rows: dict[int, NDArray[np.uint32]]
+
+    @property
+    def num_rows(self) -> int:
+        """Number of rows that were masked."""
+        return sum(len(rows) for rows in self.affected_rows.values())
+
+
+def write_masks(
+    store: ObjectStore, root: str, hits: Iterable[tuple[FragmentReader, NDArray[np.int64]]], version: int
+) -> Masks:
+    """Write new deletion files for rows to mask. If that fails, remove them.
+
+    Parameters
+    ----------
+    store, root
+        Store and path of the table.
+    hits
+        Fragments, and the ascending physical offsets of the live rows to mask. Fragments without such rows are skipped.
+    version
+        Version that the fragments belong to.
+    """
+    hit = {fragment.fragment.id: (fragment, rows) for fragment, rows in hits if len(rows)}
+    written: dict[int, Fragment | None] = {}
+
+    def write(fragment_id: int) -> None:
+        written[fragment_id] = mask_rows(store, root, *hit[fragment_id], version)
+
+    try:
+        map_waiting(write, list(hit))
+    except BaseException:
+        remove_superseded(store, root, filter(None, written.values()), kept=())
+        raise
+    return Masks(
+        tuple(changed for changed in map(written.get, hit) if changed is not None),
+        tuple(fragment_id for fragment_id in hit if written[fragment_id] is None),
+        {fragment_id: rows.astype(np.uint32) for fragment_id, (_, rows) in hit.items()},
+    )
+
+
+def mask_rows(
+    store: ObjectStore, root: str, fragment: FragmentReader, rows: NDArray[np.int64], version: int
+) -> Fragment | None:
+    """Write a deletion file that masks more rows of a fragment; return the new metadata, or None if no row is left."""
+    offsets = united(fragment.deletions, rows)
+    if len(offsets) == fragment.physical_rows:
+        return None
+    file = write_deletions(store, root, fragment.fragment.id, version, offsets)
+    return replace(fragment.fragment, deletion_file=file, physical_rows=fragment.physical_rows)

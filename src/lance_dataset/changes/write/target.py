@@ -1,0 +1,284 @@
+"""Target of a write: the table that exists there, if any, and the commit on top of it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+import pyarrow as pa
+
+from lance_dataset.errors import (
+    AlreadyExistsError,
+    CommitConflictError,
+    InvalidInputError,
+    SchemaError,
+)
+from lance_dataset.file.blob_fields import check_table_blobs
+from lance_dataset.file.families import family_of
+from lance_dataset.file.versions import resolve_version
+from lance_dataset.io.base import ObjectStore
+from lance_dataset.io.guarded import CommitLock, with_commit_lock
+from lance_dataset.read.fragment_reader import SYSTEM_COLUMNS
+from lance_dataset.read.location import TableLocation
+from lance_dataset.read.session import Session
+from lance_dataset.read.shown import Shown
+from lance_dataset.read.snapshot import Snapshot
+from lance_dataset.table import operations as table_operations
+from lance_dataset.table.append_schema import check_append_schema
+from lance_dataset.table.commit.backoff import Backoff
+from lance_dataset.table.commit.loop import commit_transaction, create_table
+from lance_dataset.table.fragment import LEGACY_VERSION, Fragment
+from lance_dataset.table.manifest import BasePath, Manifest
+from lance_dataset.table.old_tables.legacy_dictionaries import (
+    is_extension,
+    replaced_fields,
+    without_dictionaries,
+)
+from lance_dataset.table.transaction import Transaction as TableTransaction
+from lance_dataset.table.versions import latest_version, read_latest, read_newest
+from lance_dataset.types.schema import Field, Schema
+
+__all__ = ["WriteTarget", "stored_columns"]
+
+
+class WriteTarget:
+    """Location that a write goes to, and the table that exists there.
+
+    Attributes
+    ----------
+    location
+        Location of the table.
+    manifest
+        Manifest of the newest version, or of the snapshot that the write is based on; None if the table does not exist.
+    shown
+        Snapshot of the handle that the user passed; None for a path or URI.
+    new_config
+        Config of a table that `commit` creates. An existing table keeps its own.
+    new_bases
+        Base paths of a table that `commit` creates.
+    """
+
+    def __init__(self, location: TableLocation, manifest: Manifest | None, shown: Snapshot | None = None) -> None:
+        self.location = location
+        self.manifest = manifest
+        self.shown = shown
+        self.new_config: Mapping[str, str] = {}
+        self.new_bases: tuple[BasePath, ...] = ()
+
+    @classmethod
+    def of(cls, snapshot: Snapshot) -> WriteTarget:
+        """Make the target of a write on top of a snapshot. Later commits of other writers count as concurrent."""
+        return cls(snapshot.location, snapshot.manifest, snapshot)
+
+    @classmethod
+    def find(
+        cls,
+        uri: str | os.PathLike[str] | Shown,
+        storage_options: Mapping[str, str] | None,
+        session: Session | None,
+        commit_lock: CommitLock | None = None,
+        *,
+        as_shown: bool = False,
+    ) -> WriteTarget:
+        """Find the table at a location.
+
+        Parameters
+        ----------
+        uri
+            Path, URI, or handle.
+        storage_options, session
+            Options of the store, and the session, for a path or URI.
+        commit_lock
+            Lock that commits hold.
+        as_shown
+            True to write on top of the snapshot of the handle instead of the newest version.
+
+        Raises
+        ------
+        TypeError
+            `uri` is neither a location nor a handle.
+        """
+        if isinstance(uri, Shown):
+            shown = uri.snapshot
+            location = replace(
+                shown.location,
+                store=with_commit_lock(shown.store, commit_lock),
+                storage_options=storage_options or shown.location.storage_options,
+            )
+            return cls(location, shown.manifest if as_shown else location.read_manifest(), shown)
+        if not isinstance(uri, str | os.PathLike):
+            raise TypeError(f"a dataset must be a path, a URI or a LanceDataset, not {type(uri).__name__}")
+        location = TableLocation.resolve(uri, storage_options, session, commit_lock=commit_lock)
+        return cls(location, read_latest(location.store, location.root))
+
+    @property
+    def store(self) -> ObjectStore:
+        """Object store of the table."""
+        return self.location.store
+
+    @property
+    def root(self) -> str:
+        """Path of the table in its store."""
+        return self.location.root
+
+    def opened(self, manifest: Manifest) -> Snapshot:
+        """Open a committed version at the location of the handle, or else at that of the target."""
+        return Snapshot.of(self.location if self.shown is None else self.shown.location, manifest)
+
+    def plan(self, arrow: pa.Schema, mode: str, version: str | None) -> tuple[Schema, str]:
+        """Check the schema of new data; return its schema with field ids and the version of the new files."""
+        existing = self.manifest
+        if mode == "append" and existing is not None:
+            check_append_schema(arrow, existing.schema)
+            chosen = resolve_version(existing.storage_version if version is None else version)
+            if (chosen == LEGACY_VERSION) != (existing.storage_version == LEGACY_VERSION):
+                raise InvalidInputError(
+                    f"the dataset stores data in version {existing.storage_version}; data of version {chosen} cannot "
+                    "be appended, because version 0.1 cannot be mixed with later ones"
+                )
+            whole = without_dictionaries(existing.schema) if _lacks_dictionaries(existing) else existing.schema
+            schema, version = stored_columns(whole, arrow), chosen
+            if version == LEGACY_VERSION:
+                _check_complete(schema, whole)
+            family_of(version).check_schema(schema, version)
+            check_table_blobs(schema, version)
+            return schema, version
+        if existing is not None and version is None:
+            version = existing.storage_version
+        _check_names(arrow)
+        schema, version = Schema.from_arrow(arrow), resolve_version(version)
+        family_of(version).check_schema(schema, version)
+        check_table_blobs(schema, version)
+        return schema, version
+
+    def commit(
+        self,
+        mode: str,
+        schema: Schema,
+        fragments: Sequence[Fragment],
+        version: str,
+        properties: Mapping[str, str],
+        v2_paths: bool,
+        stable_row_ids: bool,
+    ) -> Manifest:
+        """Commit new fragments in the given mode. If the table does not exist, create it."""
+        existing = self.manifest
+        overwrite = table_operations.Overwrite(schema, tuple(fragments), storage_version=version)
+        if existing is None:
+            first = replace(overwrite, config_upserts=self.new_config, initial_bases=self.new_bases)
+            change = TableTransaction(0, first, properties=properties)
+            try:
+                return create_table(
+                    self.store,
+                    self.root,
+                    change,
+                    storage_version=version,
+                    enable_stable_row_ids=stable_row_ids,
+                    enable_v2_manifest_paths=v2_paths,
+                )
+            except AlreadyExistsError:
+                if mode == "create":
+                    raise
+                return self._follow_creation(mode, overwrite, properties)
+        return self._follow(existing, mode, overwrite, properties)
+
+    def _follow(
+        self, existing: Manifest, mode: str, overwrite: table_operations.Overwrite, properties: Mapping[str, str]
+    ) -> Manifest:
+        """Commit on top of an existing table."""
+        retries: int | None = None
+        operation: table_operations.Operation = overwrite
+        if mode == "append" and _lacks_dictionaries(existing):
+            # An append cannot add dictionaries. This overwrite only replaces the version without rows, not a later one.
+            retries, operation = 0, replace(overwrite, schema=replaced_fields(existing.schema, overwrite.schema))
+        elif mode == "append":
+            operation = table_operations.Append(overwrite.fragments)
+        change = TableTransaction(existing.version, operation, properties=properties)
+        return commit_transaction(self.store, self.root, change, read_manifest=existing, max_retries=retries)
+
+    def _follow_creation(
+        self, mode: str, overwrite: table_operations.Overwrite, properties: Mapping[str, str]
+    ) -> Manifest:
+        """Commit on top of a table that another writer created in the meantime.
+
+        The new data does not depend on that table, so this is repeated if the table is replaced once more.
+        """
+        backoff = Backoff()
+        while backoff.start():
+            newest = self.manifest = read_newest(self.store, self.root)
+            if mode == "append":
+                self._check_made_alike(newest, overwrite.schema, overwrite.storage_version or newest.storage_version)
+            try:
+                return self._follow(newest, mode, overwrite, properties)
+            except CommitConflictError:
+                if latest_version(self.store, self.root).version == newest.version:
+                    raise
+                backoff.sleep()
+        raise CommitConflictError(
+            f"{self.store.uri(self.root)}: other writers replaced the new dataset {backoff.lost} times in the "
+            "meantime; try again when there are fewer concurrent writers",
+            retryable=True,
+        )
+
+    def _check_made_alike(self, existing: Manifest, schema: Schema, version: str) -> None:
+        """Raise an error unless the new files fit the table that another writer created in the meantime."""
+        check_append_schema(schema.storage_arrow, existing.schema)
+        if _columns(existing.schema) != _columns(schema) or existing.storage_version != version:
+            raise CommitConflictError(
+                f"{self.store.uri(self.root)}: another writer created the dataset in the meantime, with other columns, "
+                f"another column order or another storage version ({existing.storage_version}); append the data again",
+                retryable=True,
+            )
+        dictionaries = {node.id: node.dictionary_values for node in existing.schema.walk()}
+        for node in schema.walk():
+            if not is_extension(dictionaries[node.id], node.dictionary_values):
+                raise CommitConflictError(
+                    f"{self.store.uri(self.root)}: another writer created the dataset in the meantime, with another "
+                    f"dictionary of {node.name!r}; append the data again",
+                    retryable=True,
+                )
+
+
+def _lacks_dictionaries(manifest: Manifest) -> bool:
+    """Return True if a legacy table does not have its dictionaries yet, because these come with its first rows."""
+    if manifest.storage_version != LEGACY_VERSION or manifest.fragments:
+        return False
+    return any(len(node.dictionary_values or ()) == 0 for node in manifest.schema.walk() if node.dictionary is not None)
+
+
+def _check_complete(given: Schema, existing: Schema) -> None:
+    """Raise SchemaError if data lacks a column, because the reference cannot change legacy tables with such files."""
+    missing = {node.id for node in existing.walk()} - {node.id for node in given.walk()}
+    if missing:
+        names = ", ".join(node.name for node in existing.walk() if node.id in missing)
+        raise SchemaError(
+            f"Append with different schema: fields did not match, missing=[{names}]; tables of storage version 0.1 "
+            "need all columns, so pass nulls"
+        )
+
+
+def _columns(schema: Schema) -> set[tuple[str, int, str]]:
+    """Return the path, id and type of every field, which data files depend on."""
+
+    def below(path: str, node: Field) -> Iterator[tuple[str, int, str]]:
+        yield path, node.id, node.logical_type
+        for child in node.children:
+            yield from below(f"{path}\0{child.name}", child)
+
+    return {column for top in schema.fields for column in below(top.name, top)}
+
+
+def stored_columns(existing: Schema, given: pa.Schema) -> Schema:
+    """Return the columns of an appended file. Columns that the data lacks are omitted, and are read as null."""
+    names = set(given.names)
+    return Schema(tuple(top for top in existing.fields if top.name in names), existing.metadata)
+
+
+def _check_names(arrow: pa.Schema) -> None:
+    """Raise SchemaError for names of the system columns of scans."""
+    taken = [name for name in arrow.names if name in SYSTEM_COLUMNS]
+    if taken:
+        raise SchemaError(
+            f"column name {taken[0]!r} is reserved for columns that scans compute; rename or drop the column"
+        )

@@ -1,0 +1,189 @@
+"""The values of a leaf as the kernels take them: words of some bits, or bytes between offsets."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from lance_dataset.file.buffers import aligned, allocate
+from lance_dataset.file.kinds import is_wide
+from lance_dataset.file.structural.arrays import value_bits
+from lancecodec import bitmap, statistics, variable
+from lancecodec.statistics import FixedStatistics
+
+__all__ = ["RUN_CUT", "Bytes", "MeasuredWords", "Strings", "Words", "fixed_bytes", "measure", "strings_of", "words_of"]
+
+#: Bytes as the kernels give and take them.
+Bytes: TypeAlias = "pa.Buffer | bytes | memoryview"
+#: Most values of a chunk of runs, where runs are cut.
+RUN_CUT = 16384
+
+_EMPTY = pa.py_buffer(b"")
+
+
+@dataclass(frozen=True)
+class Words:
+    """Values of one width, whole bytes each.
+
+    Attributes
+    ----------
+    buffer
+        Exactly the values.
+    bits, count
+        Width and number of the values.
+    validity
+        Bitmap from bit 0 on; None if all are valid.
+    """
+
+    buffer: pa.Buffer
+    bits: int
+    count: int
+    validity: pa.Buffer | None
+
+    @property
+    def width(self) -> int:
+        """Bytes of a value."""
+        return self.bits // 8
+
+    @property
+    def mean_bytes(self) -> int:
+        """Bytes of a value on average, at least 1."""
+        return max(1, self.width)
+
+    def filled_forward(self) -> Words:
+        """Nulls replaced by the value before them, the first ones by the value behind them."""
+        array = pc.fill_null_forward(self._as_integers())
+        if array.null_count:
+            array = pc.fill_null_backward(array)
+        return self._replaced(array)
+
+    def filled_with_zeros(self) -> Words:
+        """Nulls replaced by zeros."""
+        return self._replaced(pc.fill_null(self._as_integers(), 0))
+
+    def _as_integers(self) -> pa.Array:
+        integers = {8: pa.uint8(), 16: pa.uint16(), 32: pa.uint32(), 64: pa.uint64()}[self.bits]
+        return pa.Array.from_buffers(integers, self.count, [self.validity, aligned(self.buffer, self.width)])
+
+    def _replaced(self, array: pa.Array) -> Words:
+        begin = array.offset * self.width
+        return replace(self, buffer=array.buffers()[1].slice(begin, self.count * self.width), validity=None)
+
+
+class MeasuredWords(NamedTuple):
+    """Words and what is known of them, with nulls filled in the ways that may pay.
+
+    Attributes
+    ----------
+    packed, packed_size
+        The words that are smallest bit packed, and their bytes.
+    runs, found
+        The words that have fewest runs, and their statistics.
+    """
+
+    packed: Words
+    packed_size: int
+    runs: Words
+    found: FixedStatistics
+
+
+def measure(words: Words) -> MeasuredWords:
+    """Measure words of 8 to 64 bits."""
+    found = statistics.fixed(words.buffer, words.width, run_cut=RUN_CUT)
+    if words.validity is None:
+        return MeasuredWords(words, found.inline_size or 0, words, found)
+    filled = words.filled_forward()
+    other = statistics.fixed(filled.buffer, filled.width, run_cut=RUN_CUT)
+    if found.bit_width > other.bit_width:  # nulls hide wide values
+        words = words.filled_with_zeros()
+        found = statistics.fixed(words.buffer, words.width, run_cut=RUN_CUT)
+    variants = ((words, found), (filled, other))
+    packed, measured = min(variants, key=lambda one: one[1].inline_size or 0)
+    return MeasuredWords(packed, measured.inline_size or 0, *min(variants, key=lambda one: one[1].rle_entries or 0))
+
+
+@dataclass(frozen=True)
+class Strings:
+    """Values of any length, null ones empty.
+
+    Attributes
+    ----------
+    offsets
+        Exactly ``count + 1`` offsets, the first of which may be any; 64 bits if `wide`, else 32.
+    data
+        The bytes that they point into.
+    count, validity
+        As in `Words`.
+    total, longest
+        Bytes of all values together and of the longest.
+    """
+
+    offsets: pa.Buffer
+    data: Bytes
+    wide: bool
+    count: int
+    validity: pa.Buffer | None
+    total: int
+    longest: int
+
+    @property
+    def offset_width(self) -> int:
+        """Bytes of an offset."""
+        return 8 if self.wide else 4
+
+    @property
+    def mean_bytes(self) -> int:
+        """Bytes of a value on average, at least 1."""
+        return self.total // self.count + 1
+
+
+def fixed_bytes(values: pa.Array, bits: int) -> pa.Buffer:
+    """The bytes of an array of fixed-width values, whole bytes each."""
+    buffer = values.buffers()[1]
+    if buffer is None:
+        return _EMPTY
+    return buffer.slice(values.offset * bits // 8, len(values) * bits // 8)
+
+
+def words_of(values: pa.Array, validity: pa.Buffer | None) -> Words:
+    """Fixed-width values; not those of bits."""
+    bits = value_bits(values.type)
+    return Words(fixed_bytes(values, bits), bits, len(values), validity)
+
+
+def strings_of(values: pa.Array, validity: pa.Buffer | None) -> Strings:
+    """Strings or binaries; what lies under nulls is left out."""
+    wide, count = is_wide(values.type), len(values)
+    width = 8 if wide else 4
+    _, offsets, data = values.buffers()
+    if offsets is None or offsets.size == 0:
+        offsets = pa.py_buffer(bytes(width))
+    offsets = aligned(offsets.slice(values.offset * width, (count + 1) * width), width)
+    data = data if data is not None else _EMPTY
+    total, longest = variable.measure(offsets, wide, count)
+    if validity is not None:
+        valid = statistics.variable(data, offsets, wide, validity)
+        if valid.total_length != total:
+            offsets, data = _without_nulls(offsets, data, wide, count, validity)
+        total, longest = valid.total_length, valid.max_length
+    return Strings(offsets, data, wide, count, validity, total, longest)
+
+
+def _without_nulls(
+    offsets: pa.Buffer, data: pa.Buffer, wide: bool, count: int, validity: pa.Buffer
+) -> tuple[pa.Buffer, pa.Buffer]:
+    """The same values, nulls without bytes."""
+    mask = np.empty(count, np.uint8)
+    bitmap.unpack(validity, 0, count, mask.data)
+    kind = np.int64 if wide else np.int32
+    compact = np.zeros(count + 1, kind)
+    np.cumsum(np.diff(np.frombuffer(offsets, kind)) * mask, out=compact[1:])
+    kept: NDArray[np.int64] = np.flatnonzero(mask).astype(np.int64)
+    out = allocate(int(compact[-1]) + 64)
+    size = variable.select_bytes(offsets, wide, data, count, kept, out)
+    return pa.py_buffer(compact), out.slice(0, size)

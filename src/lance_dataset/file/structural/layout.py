@@ -1,0 +1,118 @@
+"""Page layouts as frozen values; file versions differ in the messages that describe them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import TypeAlias
+
+from lance_dataset.file.structural.encodings.base import Encoding
+
+__all__ = [
+    "BlobLayout",
+    "ConstantLayout",
+    "FullZipLayout",
+    "Layer",
+    "Layout",
+    "MiniBlockLayout",
+    "list_depth",
+    "max_definition",
+    "max_visible_definition",
+]
+
+
+class Layer(IntEnum):
+    """The nulls and empty lists that a level of the type can hold in one page."""
+
+    ALL_VALID_ITEM = 1
+    ALL_VALID_LIST = 2
+    NULLABLE_ITEM = 3
+    NULLABLE_LIST = 4
+    EMPTYABLE_LIST = 5
+    NULL_AND_EMPTY_LIST = 6
+
+    @property
+    def is_list(self) -> bool:
+        """True for a list or map."""
+        return self not in (Layer.ALL_VALID_ITEM, Layer.NULLABLE_ITEM)
+
+    @property
+    def levels(self) -> int:
+        """Definition levels it uses."""
+        return 2 if self is Layer.NULL_AND_EMPTY_LIST else int(self > Layer.ALL_VALID_LIST)
+
+
+@dataclass(frozen=True)
+class MiniBlockLayout:
+    """Chunks of a few KiB; `num_items` counts visible items, `large` chunks have 32-bit sizes.
+
+    Layers are inner-most first, here and below.
+    """
+
+    values: Encoding
+    layers: tuple[Layer, ...]
+    num_items: int
+    num_buffers: int
+    rep: Encoding | None = None
+    definition: Encoding | None = None
+    dictionary: Encoding | None = None
+    dictionary_size: int = 0
+    indexed: bool = False
+    large: bool = False
+
+
+@dataclass(frozen=True)
+class FullZipLayout:
+    """Items one after another, each with its control word; `bits` per value, or `length_bits` in front of each."""
+
+    values: Encoding
+    layers: tuple[Layer, ...]
+    num_items: int
+    num_visible_items: int
+    rep_bits: int = 0
+    def_bits: int = 0
+    bits: int | None = None
+    length_bits: int | None = None
+
+
+@dataclass(frozen=True)
+class ConstantLayout:
+    """One value, or null, in every visible item."""
+
+    layers: tuple[Layer, ...]
+    inline_value: bytes | None = None
+    rep: Encoding | None = None
+    definition: Encoding | None = None
+    num_rep_values: int = 0
+    num_def_values: int = 0
+
+
+@dataclass(frozen=True)
+class BlobLayout:
+    """Positions and sizes of values elsewhere in the file, in a page of their own layout."""
+
+    inner: MiniBlockLayout | FullZipLayout | ConstantLayout
+    layers: tuple[Layer, ...]
+
+
+Layout: TypeAlias = MiniBlockLayout | FullZipLayout | ConstantLayout | BlobLayout
+
+
+def list_depth(layers: tuple[Layer, ...]) -> int:
+    """Number of list layers: the largest repetition level."""
+    return sum(layer.is_list for layer in layers)
+
+
+def max_definition(layers: tuple[Layer, ...]) -> int:
+    """The largest definition level."""
+    return sum(layer.levels for layer in layers)
+
+
+def max_visible_definition(layers: tuple[Layer, ...]) -> int:
+    """The largest definition level of an item that owns a value: those of the layers inside the first list."""
+    total = 0
+    for layer in layers:
+        if layer.is_list:
+            break
+        total += layer.levels
+    return total

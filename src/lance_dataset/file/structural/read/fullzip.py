@@ -1,0 +1,233 @@
+"""Full-zip pages: rows to byte ranges, byte ranges to levels and values."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from lance_dataset.errors import CorruptFileError
+from lance_dataset.file.buffers import allocate
+from lance_dataset.file.cache import lazy
+from lance_dataset.file.kinds import is_binary_like, is_wide
+from lance_dataset.file.structural.layout import FullZipLayout, list_depth, max_definition, max_visible_definition
+from lance_dataset.file.structural.read.levels import LeafValues
+from lance_dataset.file.structural.read.page import LeafPage, Page, expand_rows
+from lance_dataset.file.take_shape import take_shape
+from lancecodec import fullzip, take_pages
+from lancecodec.fullzip import ZipLayout
+from lancecodec.take_pages import PageTaker
+
+__all__ = ["FullZipPage"]
+
+
+class FullZipPage(LeafPage):
+    """A page of items one after another, each with its levels.
+
+    Parameters
+    ----------
+    page
+        A page of that layout.
+    layout
+        Its layout.
+    value_type
+        Arrow type of the leaf.
+    items_per_row
+        Values per row in pages without lists.
+    """
+
+    def __init__(self, page: Page, layout: FullZipLayout, value_type: pa.DataType, items_per_row: int) -> None:
+        self.page = page
+        self.layers = layout.layers
+        self._layout = layout
+        self._value_type = value_type
+        self._items_per_row = items_per_row
+        self._width = None if layout.bits is None else layout.bits // 8
+        self._lists = list_depth(layout.layers) > 0
+        self._indexed = self._lists or self._width is None
+        page.require_buffers(2 if self._indexed else 1)
+        if self._width is not None and layout.values.item_width != self._width:
+            raise CorruptFileError(f"{page.where}: {layout.bits} bits per value do not fit {layout.values}")
+        if not self._lists:
+            self._check_items(page, layout, items_per_row)
+
+    def _check_items(self, page: Page, layout: FullZipLayout, items_per_row: int) -> None:
+        items = page.length * items_per_row
+        if not layout.num_items == layout.num_visible_items == items:
+            raise CorruptFileError(f"{page.where}: {layout.num_items} items in {page.length} rows without lists")
+        size = self._zip.item_size if layout.rep_bits + layout.def_bits or self._width else self._width
+        if size is not None and page.size_of(0) != items * size:
+            raise CorruptFileError(f"{page.where}: {items} items of {size} bytes in {page.size_of(0)} bytes")
+
+    @lazy
+    def _zip(self) -> ZipLayout:
+        layout = self._layout
+        return ZipLayout(
+            bits_rep=layout.rep_bits,
+            bits_def=layout.def_bits,
+            max_repetition=list_depth(self.layers),
+            max_definition=max_definition(self.layers),
+            max_visible=max_visible_definition(self.layers),
+            width=self._width,
+            offset_bits=layout.length_bits,
+            symbol_table=layout.values.item_symbols,
+        )
+
+    @lazy
+    def _index_width(self) -> int:
+        return fullzip.index_width(self.page.size_of(1), self.page.length * self._entries_per_row)
+
+    @property
+    def _entries_per_row(self) -> int:
+        """Entries of the repetition index for a row: without lists it has one per value."""
+        return 1 if self._lists else self._items_per_row
+
+    # -- rows ----------------------------------------------------------------------------------------------------
+
+    def read(self, start: int, stop: int) -> LeafValues:
+        """See `LeafPage.read`."""
+        if not self._indexed:
+            return self._scan_items(start * self._items_per_row, stop * self._items_per_row)
+        width = self._index_width
+        start, stop = start * self._entries_per_row, stop * self._entries_per_row
+        index = self.page.read_range(1, start * width, (stop + 1) * width)
+        begin, end = fullzip.row_span(index, width, start, stop, self.page.size_of(0), start)
+        data = self.page.read_range(0, begin, end)
+        leaf = self._unzip(data, np.array([0]), np.array([end - begin]), stop - start)
+        self.page.discard_range(0, begin, end)
+        declared = self._layout.num_items
+        if leaf.num_items > declared or (stop - start == self.page.length and leaf.num_items != declared):
+            raise CorruptFileError(f"{self.page.where}: {leaf.num_items} items in its rows, its layout has {declared}")
+        return leaf
+
+    def take(self, rows: NDArray[np.int64]) -> LeafValues:
+        """See `LeafPage.take`."""
+        if not self._indexed:
+            return self._take_items(expand_rows(rows, self._items_per_row))
+        rows = expand_rows(rows, self._entries_per_row)
+        begins, ends = self._row_ranges(rows)
+        if self.page.is_mapped:
+            return self._unzip(self.page.view(0), begins, ends, len(rows))
+        data, begins, ends = self._fetch(begins, ends)
+        return self._unzip(data, begins, ends, len(rows))
+
+    def taker(self, required: bool, lists: bool | None = None) -> PageTaker | None:
+        """See `LeafPage.taker`."""
+        layout = self._layout
+        if self._lists or self._items_per_row != 1 or not self.page.is_mapped or layout.rep_bits:
+            return None
+        if layout.def_bits and max_definition(self.layers) != 1:
+            return None
+        data, length = self.page.view(0), self.page.length
+        if self._width is not None:
+            width = _taken_width(layout, self._value_type)
+            if width is None:
+                return None
+            return take_pages.zipped(data, length, width, bits_def=layout.def_bits, required=required)
+        if not is_binary_like(self._value_type) or not layout.values.is_text:
+            return None
+        return take_pages.zipped(
+            data,
+            length,
+            -1,
+            bits_def=layout.def_bits,
+            index=self.page.view(1),
+            index_width=self._index_width,
+            offset_bits=layout.length_bits,
+            symbol_table=layout.values.item_symbols,
+            required=required,
+        )
+
+    def _row_ranges(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Begins and ends of rows in the data; of an index that is not mapped, only their entries are read."""
+        width, count = self._index_width, len(rows)
+        if self.page.is_mapped:
+            index, numbers = self.page.view(1), rows
+        elif 2 * count >= self.page.size_of(1) // width:
+            index, numbers = self.page.read(1), rows
+        else:
+            parts = self.page.read_parts(1, [(row * width, (row + 2) * width) for row in rows.tolist()])
+            index, numbers = pa.py_buffer(b"".join(parts)), np.arange(0, 2 * count, 2)
+        begins, ends = np.empty(count, np.int64), np.empty(count, np.int64)
+        fullzip.row_ranges(index, width, numbers, self.page.size_of(0), begins, ends)
+        return begins, ends
+
+    def _fetch(
+        self, begins: NDArray[np.int64], ends: NDArray[np.int64]
+    ) -> tuple[pa.Buffer, NDArray[np.int64], NDArray[np.int64]]:
+        """The bytes of some ranges one after the other, and where each is in them."""
+        parts = self.page.read_parts(0, list(zip(begins.tolist(), ends.tolist(), strict=True)))
+        places = np.concatenate([[0], np.cumsum(ends - begins)])
+        return pa.py_buffer(b"".join(parts)), places[:-1].copy(), places[1:].copy()
+
+    # -- items of one size ---------------------------------------------------------------------------------------
+
+    def _scan_items(self, first: int, last: int) -> LeafValues:
+        width = self._width or 0
+        count = last - first
+        if not self._layout.def_bits:
+            values = self.page.read_range(0, first * width, last * width)
+            return LeafValues(self._fixed(values, count), count)
+        size = self._zip.item_size or 0
+        data = self.page.read_range(0, first * size, last * size)
+        values, definition = allocate(count * width), allocate(count * 2)
+        self._zip.scan_fixed(data, 0, count, values, definition)
+        self.page.discard_range(0, first * size, last * size)
+        return LeafValues(self._fixed(values, count), count, None, definition)
+
+    def _take_items(self, items: NDArray[np.int64]) -> LeafValues:
+        width, count = self._width or 0, len(items)
+        values = allocate(count * width)
+        definition = allocate(count * 2) if self._layout.def_bits else None
+        if self.page.is_mapped:
+            data = self.page.view(0)
+        else:
+            size = self._zip.item_size or 0
+            distinct, items = np.unique(items, return_inverse=True)
+            data, _, _ = self._fetch(distinct * size, (distinct + 1) * size)
+        if width or definition is not None:
+            self._zip.take_fixed(data, items, values, definition)
+        return LeafValues(self._fixed(values, count), count, None, definition)
+
+    def _fixed(self, values: pa.Buffer, count: int) -> pa.Array:
+        return self._layout.values.fixed_items(self._value_type, values, count, self.page.where)
+
+    # -- items of any size ---------------------------------------------------------------------------------------
+
+    def _unzip(self, data: pa.Buffer, begins: NDArray[np.int64], ends: NDArray[np.int64], rows: int) -> LeafValues:
+        zipped = self._zip
+        items, visible, found, size = zipped.count(data, begins, ends)
+        if found != rows:
+            raise CorruptFileError(f"{self.page.where}: {found} rows where its index has {rows}")
+        repetition = allocate(items * 2) if self._layout.rep_bits else None
+        definition = allocate(items * 2) if self._layout.def_bits else None
+        if self._width is not None:
+            values = allocate(visible * self._width)
+            zipped.unzip_fixed(data, begins, ends, values, repetition=repetition, definition=definition)
+            return LeafValues(self._fixed(values, visible), items, repetition, definition)
+        wide = is_wide(self._value_type) if is_binary_like(self._value_type) else True
+        offsets, values = allocate((visible + 1) * (8 if wide else 4)), allocate(size)
+        zipped.unzip_variable(data, begins, ends, wide, offsets, values, repetition=repetition, definition=definition)
+        validity = self._validity(definition)
+        encoding = self._layout.values
+        array = encoding.variable_items(self._value_type, offsets, wide, values, visible, validity, self.page.where)
+        return LeafValues(array, items, repetition, definition)
+
+    def _validity(self, definition: pa.Buffer | None) -> pa.Buffer | None:
+        """Bitmap of the visible items that are valid; None for all."""
+        if definition is None:
+            return None
+        levels = np.frombuffer(definition, np.uint16)
+        visible = levels[levels <= max_visible_definition(self.layers)]
+        return pa.py_buffer(np.packbits(visible == 0, bitorder="little"))
+
+
+def _taken_width(layout: FullZipLayout, value_type: pa.DataType) -> int | None:
+    """The width (see `TakeShape`) of values of one width, None for what is left to `LeafPage.take`."""
+    shape, bits = take_shape(value_type), layout.bits
+    if shape is None or shape.width < 0:
+        return None
+    if shape.width == 0 and layout.values.flat_bits == 8:
+        return 0
+    items = layout.values.flattened(value_type, "")
+    return shape.width if items is not None and bits and items.flat_bits == 8 * shape.width == bits else None

@@ -1,0 +1,347 @@
+"""Leaf columns of 2.1 and later files: pages of any layout, read as branches."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable
+from functools import partial
+from itertools import pairwise
+from math import ceil
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from lance_dataset.errors import CorruptFileError, UnsupportedError
+from lance_dataset.file.buffers import concat_arrays
+from lance_dataset.file.cache import lazy
+from lance_dataset.file.column import ColumnReader, DictionaryOverflowError, OversizeError, Part
+from lance_dataset.file.kinds import is_binary_like, is_empty_struct
+from lance_dataset.file.structural.layout import (
+    FullZipLayout,
+    Layer,
+)
+from lance_dataset.file.structural.nesting import Branch
+from lance_dataset.file.structural.read.levels import assemble, check_layers
+from lance_dataset.file.structural.read.page import LeafPage, NestedPage, Page
+from lance_dataset.file.structural.read.plain_pages import plain_array, plain_taker
+from lance_dataset.file.take_shape import take_shape
+from lancecodec import CodecError, OffsetOverflowError
+from lancecodec.take import ColumnTaker
+from lancecodec.take_pages import PageTaker
+
+__all__ = ["LeafColumn", "LevelPage"]
+
+#: Nanoseconds below which rows are not worth a task of their own, and above which a page is cut.
+_PART_COST = 5e5
+#: So many rows of a take are looked at to find out whether the others are in memory.
+_SAMPLED_ROWS = 6
+_MAX_PART_COST = 4e6
+
+
+class LeafColumn(ColumnReader):
+    """One column of a file as nested arrays with this leaf alone.
+
+    Parameters
+    ----------
+    pages
+        Non-empty pages in row order.
+    branch
+        The leaf and what is above it.
+    where
+        File and column, for error messages.
+    open_page
+        See `PageGrammar`.
+    """
+
+    def __init__(
+        self, pages: list[Page], branch: Branch, where: str, open_page: Callable[[Page, Branch], NestedPage]
+    ) -> None:
+        self.branch = branch
+        self.arrow_type = branch.arrow_type
+        self.num_rows = pages[-1].start + pages[-1].length if pages else 0
+        self._pages = pages
+        # not a list: of an integer tuple the garbage collector lets go, and there are thousands of columns
+        self._starts = tuple([page.start for page in pages])
+        self.where = where
+        self._open_page = open_page
+        self._opened: dict[int, NestedPage] = {}
+        # no `lazy`, which needs a dictionary of attributes, and there are thousands of columns
+        self._taker: ColumnTaker | None = None
+        self._has_taker = True
+
+    @lazy
+    def page_starts(self) -> NDArray[np.int64]:
+        """First row of each page, then the number of rows."""
+        return np.array([*self._starts, self.num_rows], np.int64)
+
+    def _open(self, number: int) -> NestedPage:
+        return _opened(self._pages, self._opened, self._open_page, self.branch, number)
+
+    # -- ranges --------------------------------------------------------------------------------------------------
+
+    def read(self, start: int, stop: int) -> pa.Array:
+        """See `ColumnReader.read`."""
+        return self._join(self.read_chunks(start, stop))
+
+    def read_chunks(self, start: int, stop: int) -> list[pa.Array]:
+        """An array per page (more where 32-bit offsets do not suffice)."""
+        return self._read_pages(start, stop, encoded=False)
+
+    def read_encoded(self, start: int, stop: int) -> list[pa.Array]:
+        """See `ColumnReader.read_encoded`; what is nested is not left encoded."""
+        return self._read_pages(start, stop, encoded=not self.branch.above)
+
+    def _read_pages(self, start: int, stop: int, *, encoded: bool) -> list[pa.Array]:
+        pieces: list[pa.Array] = []
+        number = max(bisect_right(self._starts, start) - 1, 0)
+        while start < stop:
+            page = self._pages[number]
+            end = min(stop, page.start + page.length)
+            pieces.extend(self._read_page(number, start - page.start, end - page.start, encoded=encoded))
+            start, number = end, number + 1
+        return pieces
+
+    def parts(self, start: int, stop: int) -> list[Part]:
+        """Whole pages, as many together as make a task, or pieces of a page that make several."""
+        parts: list[Part] = []
+        number, first, cost = max(bisect_right(self._starts, start) - 1, 0), start, 0.0
+        while start < stop:
+            page = self._pages[number]
+            end = min(stop, page.start + page.length)
+            cost += self._cost(page) * (end - start) / page.length
+            if cost >= _PART_COST or end == stop:
+                parts.extend(_even_parts(first, end, cost))
+                first, cost = end, 0.0
+            start, number = end, number + 1
+        return parts
+
+    def _cost(self, page: Page) -> float:
+        """About how many nanoseconds a page takes to decode."""
+        layout = page.layout
+        if (
+            page.is_mapped
+            and isinstance(layout, FullZipLayout)
+            and layout.bits
+            and not layout.rep_bits + layout.def_bits
+        ):
+            return 0.0  # the values are used where they are
+        rows = page.length * self.branch.rows_per_value
+        if self.branch.above or is_binary_like(self.branch.leaf.storage_type):
+            return 3.0 * rows + sum(size for _, size in page.buffers)
+        return float(rows)
+
+    def _read_page(self, number: int, first: int, end: int, *, encoded: bool = False) -> list[pa.Array]:
+        plain = self._plain_page(number, encoded=encoded) if end - first == self._pages[number].length else None
+        if plain is not None:
+            return [plain]
+        where = self._pages[number].where
+        try:
+            page = self._open(number)
+            if encoded and isinstance(page, LevelPage):
+                return [page.read_encoded(first, end)]
+            return [page.read(first, end)]
+        except OffsetOverflowError as error:
+            if end - first == 1:
+                raise CorruptFileError(f"{where}: one value has more than 2**31 - 1 bytes or items") from error
+            middle = (first + end) // 2
+            halves = (first, middle), (middle, end)
+            return [piece for half in halves for piece in self._read_page(number, *half, encoded=encoded)]
+        except CodecError as error:
+            raise CorruptFileError(f"{where}: {error}") from error
+        except CorruptFileError as error:
+            raise _placed(error, where) from error
+
+    def _plain_page(self, number: int, *, encoded: bool) -> pa.Array | None:
+        """A whole page that is small and plain; None for others, and for a broken one, of which `_open` tells more."""
+        page = self._pages[number]
+        if number in self._opened or not _may_be_plain(page):
+            return None
+        if encoded and getattr(page.layout, "dictionary", None) is not None:
+            return None
+        try:
+            return plain_array(page, self.branch)
+        except (CodecError, CorruptFileError, UnsupportedError):
+            return None
+
+    def _join(self, pieces: list[pa.Array]) -> pa.Array:
+        try:
+            return concat_arrays(pieces, self.branch.arrow_type)
+        except pa.ArrowInvalid as error:
+            if not pa.types.is_dictionary(self.branch.leaf.storage_type):
+                if "overflow" in str(error):
+                    raise OversizeError(f"{self.where}: {error}") from error
+                raise
+            raise DictionaryOverflowError(
+                f"{self.where}: the rows have more distinct values than the index type of "
+                f"{self.branch.leaf.storage_type} tells apart; read fewer rows at once"
+            ) from error
+
+    # -- random access -------------------------------------------------------------------------------------------
+
+    def will_need(self, rows: NDArray[np.int64]) -> None:
+        """See `ColumnReader.will_need`."""
+        if len(rows) and self._pages[0].is_mapped and self._announce(rows[:: -(-len(rows) // _SAMPLED_ROWS)]):
+            self._announce(rows)
+
+    def _announce(self, rows: NDArray[np.int64]) -> bool:
+        """Have ascending rows loaded; true if any were not in memory."""
+        missing = False
+        numbers = np.searchsorted(self.page_starts, rows, side="right") - 1
+        for number in np.unique(numbers).tolist():
+            opened = self._open(number)
+            if isinstance(opened, LevelPage):
+                missing |= opened.will_need(rows[numbers == number] - self._starts[number])
+        return missing
+
+    def take(self, rows: NDArray[np.int64]) -> pa.Array:
+        """See `ColumnReader.take`."""
+        if len(rows) == 0:
+            return self._join([])
+        if len(self._pages) == 1:
+            return self._take_page(0, rows)
+        if len(rows) == 1:
+            number = bisect_right(self._starts, rows[0]) - 1
+            return self._take_page(number, rows - self._starts[number])
+        numbers = np.searchsorted(self.page_starts, rows, side="right") - 1
+        first = int(numbers[0])
+        if (numbers == first).all():
+            return self._take_page(first, rows - self._starts[first])
+        if (np.diff(numbers) >= 0).all():
+            return self._take_ascending(numbers, rows)
+        order = np.argsort(numbers, kind="stable")
+        back = np.empty(len(rows), np.int64)
+        back[order] = np.arange(len(rows))
+        return self._take_ascending(numbers[order], rows[order]).take(pa.array(back))
+
+    def _take_ascending(self, numbers: NDArray[np.int64], rows: NDArray[np.int64]) -> pa.Array:
+        """Rows whose page numbers ascend."""
+        cuts = [0, *(np.flatnonzero(np.diff(numbers)) + 1).tolist(), len(rows)]
+        pieces = []
+        for low, high in pairwise(cuts):
+            number = int(numbers[low])
+            pieces.append(self._take_page(number, rows[low:high] - self._starts[number]))
+        return self._join(pieces)
+
+    def _take_page(self, number: int, rows: NDArray[np.int64]) -> pa.Array:
+        where = self._pages[number].where
+        try:
+            return self._open(number).take(rows)
+        except OffsetOverflowError as error:
+            raise OversizeError(f"{where}: {error}") from error
+        except CodecError as error:
+            raise CorruptFileError(f"{where}: {error}") from error
+        except CorruptFileError as error:
+            raise _placed(error, where) from error
+
+    def taker(self) -> ColumnTaker | None:
+        """See `ColumnReader.taker`."""
+        if self._taker is None and self._has_taker:
+            made = self._make_taker()
+            self._has_taker = made is not None
+            self._taker = self._taker or made  # of two threads, the first one
+        return self._taker
+
+    def _make_taker(self) -> ColumnTaker | None:
+        shape = take_shape(self.arrow_type)
+        if shape is None or not self._pages or len(self.branch.above) != (shape.listed > 0):
+            return None
+        # a function that does not hold this column, which holds the taker: files are closed without a collector
+        open_page = partial(_open_taker, self._pages, self._opened, self._open_page, self.branch)
+        return ColumnTaker([*self._starts, self.num_rows], shape.width, open_page)
+
+
+def _opened(
+    pages: list[Page],
+    known: dict[int, NestedPage],
+    open_page: Callable[[Page, Branch], NestedPage],
+    branch: Branch,
+    number: int,
+) -> NestedPage:
+    """A page, opened if it is not known."""
+    opened = known.get(number)
+    if opened is None:
+        opened = known.setdefault(number, open_page(pages[number], branch))
+    return opened
+
+
+def _open_taker(
+    pages: list[Page],
+    known: dict[int, NestedPage],
+    open_page: Callable[[Page, Branch], NestedPage],
+    branch: Branch,
+    number: int,
+) -> PageTaker | None:
+    """Open random access to a page; None as well for a broken one, of which `take` says what is wrong with it."""
+    try:
+        if number not in known and _may_be_plain(pages[number]):
+            plain = plain_taker(pages[number], branch)
+            if plain is not None:
+                return plain
+        opened = _opened(pages, known, open_page, branch, number)
+        return opened.taker() if isinstance(opened, LevelPage) else None
+    except (CodecError, CorruptFileError, UnsupportedError):
+        return None
+
+
+def _even_parts(start: int, stop: int, cost: float) -> list[Part]:
+    count = min(ceil(cost / _MAX_PART_COST), stop - start) if cost else 1
+    cuts = [start + (stop - start) * number // count for number in range(count + 1)]
+    return [Part(low, high, cost / count) for low, high in pairwise(cuts)]
+
+
+def _placed(error: CorruptFileError, where: str) -> CorruptFileError:
+    """The error with its place, if it does not say it yet."""
+    return error if where in str(error) else CorruptFileError(f"{where}: {error}")
+
+
+class LevelPage:
+    """A page whose structure is in levels, as nested arrays; see `NestedPage`.
+
+    Parameters
+    ----------
+    page
+        Its values and levels.
+    branch
+        The leaf and what is above it.
+    """
+
+    def __init__(self, page: LeafPage, branch: Branch) -> None:
+        layers = page.layers
+        if is_empty_struct(branch.leaf.storage_type) and layers == (Layer.NULLABLE_ITEM,):
+            # One layer stands for all, none of which has nulls.
+            layers = (Layer.ALL_VALID_ITEM,) * (1 + len(branch.above))
+        check_layers(layers, branch, page.page.where)
+        self._page = page
+        self._layers = layers
+        self._branch = branch
+
+    def read(self, start: int, stop: int) -> pa.Array:
+        """See `NestedPage.read`."""
+        return assemble(self._page.read(start, stop), self._layers, self._branch)
+
+    def read_encoded(self, start: int, stop: int) -> pa.Array:
+        """The same as a dictionary array where the page stores the values of a leaf once."""
+        return assemble(self._page.read_encoded(start, stop), self._layers, self._branch)
+
+    def take(self, rows: NDArray[np.int64]) -> pa.Array:
+        """See `NestedPage.take`."""
+        return assemble(self._page.take(rows), self._layers, self._branch)
+
+    def will_need(self, rows: NDArray[np.int64]) -> bool:
+        """See `LeafPage.will_need`."""
+        return self._page.will_need(rows)
+
+    def taker(self) -> PageTaker | None:
+        """Open random access to rows without making objects; None where only `take` has it. Raises as `take`."""
+        above = self._branch.above
+        if not above:
+            return self._page.taker(not self._branch.leaf.nullable)
+        if len(above) > 1 or above[0].kind != "list":
+            return None
+        return self._page.taker(not self._branch.leaf.nullable, lists=not above[0].field.nullable)
+
+
+def _may_be_plain(page: Page) -> bool:
+    """True if the page may be read by `plain_pages`, as far as its descriptor tells."""
+    return page.grammar is not None and page.grammar.is_plain

@@ -1,0 +1,329 @@
+"""Mini-block pages: rows to chunks, chunks to levels and values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from lance_dataset.errors import CorruptFileError
+from lance_dataset.file.buffers import allocate
+from lance_dataset.file.cache import lazy
+from lance_dataset.file.structural.encodings.base import ChunkValues, TakenLevels
+from lance_dataset.file.structural.layout import MiniBlockLayout, list_depth, max_definition, max_visible_definition
+from lance_dataset.file.structural.read.dictionary import DictionaryValues, indices_taker
+from lance_dataset.file.structural.read.levels import LeafValues, level_codec, list_levels
+from lance_dataset.file.structural.read.page import LeafPage, Page, expand_ranges, expand_rows
+from lance_dataset.file.take_shape import take_shape
+from lancecodec import CodecError
+from lancecodec import levels as level_codecs
+from lancecodec.miniblock import Chunks, ChunkTable
+from lancecodec.miniblock_levels import Levels, RepetitionIndex
+from lancecodec.take_pages import PageTaker
+
+__all__ = ["MiniBlockPage", "OpenedChunks"]
+
+#: Most that a chunk can hold decompressed: far above what any writer puts there, two values of any length apart.
+_MAX_CHUNK = 1 << 31
+
+
+@dataclass(frozen=True)
+class OpenedChunks:
+    """Chunks whose bytes are at hand, and what decodes them."""
+
+    values: ChunkValues
+    levels: Levels
+
+
+class MiniBlockPage(LeafPage):
+    """A page of chunks of a few KiB each.
+
+    Parameters
+    ----------
+    page
+        A page of that layout.
+    layout
+        Its layout.
+    value_type
+        Arrow type of the leaf.
+    items_per_row
+        Values per row in pages without lists: the product of the dimensions of fixed-size lists above the leaf.
+    """
+
+    def __init__(self, page: Page, layout: MiniBlockLayout, value_type: pa.DataType, items_per_row: int) -> None:
+        self.page = page
+        self.layers = layout.layers
+        self._layout = layout
+        self._value_type = value_type
+        self._items_per_row = items_per_row
+        self._encoding = layout.values.inner
+        self._wrapped = self._encoding is not layout.values
+        self._least_bits = self._encoding.least_bits
+        self._depth = list_depth(layout.layers)
+        self._max_visible = max_visible_definition(layout.layers)
+        page.require_buffers(2 + (layout.dictionary is not None) + layout.indexed)
+        expected = self._encoding.num_buffers
+        if layout.num_buffers != expected:
+            raise CorruptFileError(f"{page.where}: {layout.num_buffers} value buffers per chunk instead of {expected}")
+        if not self._depth and layout.num_items != page.length * items_per_row:
+            raise CorruptFileError(
+                f"{page.where}: {layout.num_items} values in {page.length} rows of {items_per_row} values"
+            )
+
+    # -- what is read once per open file -------------------------------------------------------------------------
+
+    @lazy
+    def _table(self) -> ChunkTable:
+        layout, size = self._layout, self.page.size_of(1)
+        # What is compressed can be checked once it is not.
+        least = sum(self._least_bits[int(self._wrapped) :])
+        if layout.num_items * least > 8 * size:
+            raise CorruptFileError(f"{layout.num_items} values of at least {least:g} bits in chunks of {size} bytes")
+        return ChunkTable(self.page.read(0), layout.num_items, size, layout.large)
+
+    @lazy
+    def _index(self) -> RepetitionIndex:
+        data = self.page.read(len(self.page.buffers) - 1)
+        return RepetitionIndex(data, self._table.num_chunks, self.page.length)
+
+    @lazy
+    def _dictionary(self) -> pa.Array | None:
+        layout = self._layout
+        if layout.dictionary is None:
+            return None
+        data = self.page.read(2)
+        return layout.dictionary.entries(data, layout.dictionary_size, self._entry_type, self.page.where)
+
+    @property
+    def _entry_type(self) -> pa.DataType:
+        value_type = self._value_type
+        return value_type.value_type if isinstance(value_type, pa.DictionaryType) else value_type
+
+    @lazy
+    def _whole(self) -> OpenedChunks:
+        """All chunks of a mapped page."""
+        return self._open(self._all_chunks)
+
+    @lazy
+    def _all_chunks(self) -> Chunks:
+        return self._chunks(self.page.view(1))
+
+    @lazy
+    def _at_hand(self) -> bool:
+        """True if chunks need not be loaded before they are decoded."""
+        return self.page.is_mapped and not self._wrapped
+
+    def _chunks(self, data: pa.Buffer | None, table: ChunkTable | None = None) -> Chunks:
+        layout = self._layout
+        return Chunks(
+            table or self._table,
+            layout.num_buffers,
+            repetition=layout.rep is not None,
+            definition=layout.definition is not None,
+            wrapped=self._wrapped,
+            data=data,
+        )
+
+    def _open(self, chunks: Chunks) -> OpenedChunks:
+        where = self.page.where
+        levels = Levels(
+            chunks,
+            repetition=level_codec(self._layout.rep, where),
+            definition=level_codec(self._layout.definition, where),
+            max_repetition=self._depth,
+            max_definition=max_definition(self.layers),
+            max_visible=self._max_visible,
+        )
+        dictionary = self._dictionary
+        if dictionary is None:
+            return OpenedChunks(self._encoding.open_chunks(chunks, self._value_type, where), levels)
+        return OpenedChunks(DictionaryValues(self._encoding, chunks, self._value_type, dictionary, where), levels)
+
+    def _load(self, spans: Sequence[tuple[int, int]]) -> OpenedChunks:
+        """The chunks of some ascending ranges, read and decompressed where they have to be."""
+        if self._at_hand:
+            self._will_need(spans)
+            return self._whole
+        spans = [span for span in spans if span[0] < span[1]]
+        chunks, starts = self._chunks(None), self._table.starts
+        parts = [(starts[first], starts[stop]) for first, stop in spans]
+        for (first, _), data in zip(spans, self.page.read_parts(1, parts), strict=True):
+            chunks.load(data, first)
+        self._decompress(chunks, spans)
+        return self._open(chunks)
+
+    def will_need(self, rows: NDArray[np.int64]) -> bool:
+        """See `LeafPage.will_need`."""
+        if self.page.is_mapped:
+            firsts = self._index.started if self._depth else self._table.firsts
+            items = rows if self._depth else rows * self._items_per_row
+            chunks = np.unique(np.searchsorted(np.asarray(firsts), items, side="right") - 1)
+            return self._will_need([(chunk, min(chunk + 1, self._table.num_chunks)) for chunk in chunks.tolist()])
+        return False
+
+    def _will_need(self, spans: Sequence[tuple[int, int]]) -> bool:
+        starts = self._table.starts
+        return self.page.will_need(1, [(starts[first], starts[stop]) for first, stop in spans])
+
+    def _decompress(self, chunks: Chunks, spans: Sequence[tuple[int, int]]) -> None:
+        if self._wrapped:
+            least, firsts = sum(self._least_bits[:1]), self._table.firsts
+            for first, stop in spans:
+                for chunk in range(first, stop):
+                    stored = chunks.stored(chunk)
+                    plain = self._layout.values.decompress(stored, _MAX_CHUNK)
+                    count = firsts[chunk + 1] - firsts[chunk]
+                    if count * least > 8 * len(plain):
+                        raise CorruptFileError(f"chunk {chunk}: {count} values in {len(plain)} bytes")
+                    chunks.replace(chunk, plain)
+
+    # -- rows without lists --------------------------------------------------------------------------------------
+
+    def read(self, start: int, stop: int) -> LeafValues:
+        """See `LeafPage.read`."""
+        return self._read(start, stop, encoded=False)
+
+    def read_encoded(self, start: int, stop: int) -> LeafValues:
+        """See `LeafPage.read_encoded`; runs are not left as such, they are shorter than what comparing them costs."""
+        return self._read(start, stop, encoded=self._dictionary is not None)
+
+    def _read(self, start: int, stop: int, *, encoded: bool) -> LeafValues:
+        if self._depth:
+            return self._read_lists(start, stop)
+        low, high = start * self._items_per_row, stop * self._items_per_row
+        first, last = self._table.chunk_range(low, high)
+        opened = self._load([(first, last)])
+        definition = None
+        if self._layout.definition is not None:
+            firsts = self._table.firsts
+            definition = allocate((firsts[last] - firsts[first]) * 2)
+            opened.levels.scan(first, last, None, definition)
+            definition = definition.slice((low - firsts[first]) * 2, (high - low) * 2)
+        values = self._values(opened, definition, low, high, encoded=encoded)
+        self._discard(first, last)
+        return LeafValues(values, high - low, None, definition)
+
+    def _discard(self, first: int, last: int) -> None:
+        """Let go of chunks that a scan is done with."""
+        if self._at_hand:
+            starts = self._table.starts
+            self.page.discard_range(1, starts[first], starts[last])
+
+    def take(self, rows: NDArray[np.int64]) -> LeafValues:
+        """See `LeafPage.take`."""
+        if self._depth:
+            return self._take_lists(rows)
+        items = expand_rows(rows, self._items_per_row)
+        opened = self._whole if self._at_hand else self._load(self._chunks_of(items))
+        definition = None
+        if self._layout.definition is not None:
+            definition = allocate(len(items) * 2)
+            opened.levels.take(items, definition)
+        return LeafValues(self._taken(opened, definition, items), len(items), None, definition)
+
+    def taker(self, required: bool, lists: bool | None = None) -> PageTaker | None:
+        """See `LeafPage.taker`."""
+        if type(self) is not MiniBlockPage or self._items_per_row != 1 or not self._at_hand:
+            return None
+        where = self.page.where
+        shape = take_shape(self._value_type)
+        if shape is None:
+            return None
+        levels: TakenLevels = (level_codec(self._layout.definition, where), None)
+        if lists is not None:
+            repetition = level_codec(self._layout.rep, where)
+            levels = levels[0], list_levels(self.layers, repetition, self._index.started, lists)
+        chunks, dictionary = self._all_chunks, self._dictionary
+        if dictionary is None:
+            return self._encoding.take_chunks(chunks, shape, self._value_type, levels, required, where)
+        return indices_taker(self._encoding, chunks, shape, dictionary, levels, required, where)
+
+    def _chunks_of(self, items: NDArray[np.int64]) -> list[tuple[int, int]]:
+        if self._at_hand:
+            return []
+        chunks = np.unique(np.searchsorted(np.asarray(self._table.firsts), items, side="right") - 1)
+        return [(int(chunk), int(chunk) + 1) for chunk in chunks]
+
+    def _values(
+        self, opened: OpenedChunks, definition: pa.Buffer | None, low: int, high: int, *, encoded: bool = False
+    ) -> pa.Array:
+        scan = opened.values.scan_encoded if encoded else opened.values.scan
+        try:
+            return scan(low, high)
+        except CodecError:
+            validity = self._tolerated(definition)
+            if validity is None:
+                raise
+            return scan(low, high, validity)
+
+    def _taken(self, opened: OpenedChunks, definition: pa.Buffer | None, items: NDArray[np.int64]) -> pa.Array:
+        try:
+            return opened.values.take(items)
+        except CodecError:
+            validity = self._tolerated(definition)
+            if validity is None:
+                raise
+            return opened.values.take(items, validity)
+
+    def _tolerated(self, definition: pa.Buffer | None) -> pa.Buffer | None:
+        """Bitmap of the valid items, on pages whose dictionary indices under nulls need not have an entry."""
+        if self._dictionary is None or definition is None:
+            return None
+        levels = np.frombuffer(definition, np.uint16)
+        return pa.py_buffer(np.packbits(levels[levels <= self._max_visible] == 0, bitorder="little"))
+
+    # -- rows of lists -------------------------------------------------------------------------------------------
+
+    def _read_lists(self, start: int, stop: int) -> LeafValues:
+        first, last, skipped = self._index.chunk_range(start, stop)
+        opened = self._load([(first, last)])
+        total = opened.levels.begins(first, last)[-1]
+        repetition = allocate(total * 2)
+        definition = None if self._layout.definition is None else allocate(total * 2)
+        opened.levels.scan(first, last, repetition, definition)
+        begin, end = level_codecs.row_items(repetition, self._depth, skipped, skipped + stop - start)
+        low = self._table.firsts[first]
+        if begin:
+            low += self._visible(definition, 0, begin)
+        high = low + self._visible(definition, begin, end)
+        repetition = repetition.slice(begin * 2, (end - begin) * 2)
+        if definition is not None:
+            definition = definition.slice(begin * 2, (end - begin) * 2)
+        values = self._values(opened, definition, low, high)
+        self._discard(first, last)
+        return LeafValues(values, end - begin, repetition, definition)
+
+    def _visible(self, definition: pa.Buffer | None, start: int, stop: int) -> int:
+        """Number of the items that own a value."""
+        if definition is None:
+            return stop - start
+        return level_codecs.count_visible(definition, start, stop, self._max_visible)
+
+    def _take_lists(self, rows: NDArray[np.int64]) -> LeafValues:
+        opened = self._load(self._chunks_of_rows(rows))
+        begins, counts = np.empty(len(rows), np.int64), np.empty(len(rows), np.int64)
+        taken = opened.levels.take_rows(self._index, rows, begins, counts)
+        repetition, definition = (None if levels is None else pa.py_buffer(levels) for levels in taken)
+        items = expand_ranges(begins, counts)
+        length = len(taken[0]) // 2
+        return LeafValues(self._taken(opened, definition, items), length, repetition, definition)
+
+    def _chunks_of_rows(self, rows: NDArray[np.int64]) -> list[tuple[int, int]]:
+        if self._at_hand:
+            return []
+        index, count = self._index, self._table.num_chunks
+        spans = []
+        for row in np.unique(rows).tolist():
+            first, last, _ = index.chunk_range(row, row + 1)
+            # Whether a row ends with its chunk, the kernel sees in the next one.
+            spans.append((first, last + (last < count and index.started[last] == index.ended[last] == row + 1)))
+        merged: list[tuple[int, int]] = []
+        for first, last in spans:
+            if merged and first <= merged[-1][1]:
+                merged[-1] = (merged[-1][0], max(last, merged[-1][1]))
+            else:
+                merged.append((first, last))
+        return merged

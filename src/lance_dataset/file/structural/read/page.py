@@ -1,0 +1,332 @@
+"""A page of a 2.1 (or later) column: where its buffers are, its layout, and what every layout offers."""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from lance_dataset.errors import CorruptFileError, UnsupportedError
+from lance_dataset.file.cache import PageCache
+from lance_dataset.file.container import ColumnMetadata
+from lance_dataset.file.structural.layout import Layer
+from lance_dataset.file.structural.nesting import Branch
+from lance_dataset.file.structural.read.levels import LeafValues
+from lance_dataset.io.base import InputFile
+from lancecodec import gather
+from lancecodec.take_pages import PageTaker
+
+__all__ = [
+    "LeafPage",
+    "NestedPage",
+    "Page",
+    "PageGrammar",
+    "expand_ranges",
+    "expand_rows",
+    "open_pages",
+    "with_older_pages",
+]
+
+#: Far more than any writer puts into a column, and small enough that sums and products stay 64 bits wide.
+_MAX_ROWS = 2**40
+_DISCARD_BYTES = 1 << 20
+#: Buffers of a page up to this size are fetched together where reads are requests, and kept for a while.
+_SMALL = 64 << 10
+_fetched = PageCache(16 << 20)
+_MEMORY_PAGE = 4096
+_GUESS = 8 << 10
+
+
+@dataclass(slots=True, eq=False)
+class Page:
+    """One page, bound to its file.
+
+    Attributes
+    ----------
+    source
+        The file.
+    place
+        File and column, or with the page if `number` does not say it.
+    start
+        Rows of the column before this page.
+    length
+        Number of rows.
+    layout
+        Its descriptor, as the grammar of the file version parses it.
+    buffers
+        (position, size) of its buffers.
+    grammar
+        That grammar.
+    number
+        Number of the page in its column.
+    kept
+        The `cache` that the pages of one column share.
+    """
+
+    source: InputFile
+    place: str
+    start: int
+    length: int
+    layout: Any
+    buffers: Sequence[tuple[int, int]]
+    grammar: PageGrammar | None = field(default=None, repr=False)
+    number: int | None = None
+    kept: PageCache | None = field(default=None, repr=False)
+
+    @property
+    def cache(self) -> PageCache:
+        """Decoded parts of the page; made when it is asked for, as few pages have a use for it."""
+        if self.kept is None:
+            self.kept = PageCache()
+        return self.kept
+
+    @property
+    def where(self) -> str:
+        """File, column and page, for error messages."""
+        return self.place if self.number is None else f"{self.place}, page {self.number}"
+
+    def require_buffers(self, count: int) -> None:
+        """Refuse a page with another number of buffers."""
+        if len(self.buffers) != count:
+            raise CorruptFileError(f"{self.where}: has {len(self.buffers)} buffers, its layout needs {count}")
+
+    def size_of(self, buffer: int) -> int:
+        """Size of a buffer in bytes."""
+        return self.buffers[buffer][1]
+
+    def read(self, buffer: int) -> pa.Buffer:
+        """A whole buffer, all of which is going to be looked at."""
+        if self.source.mapped is None:
+            return self.read_parts(buffer, [(0, self.buffers[buffer][1])])[0]
+        position, size = self.buffers[buffer]
+        if size > _MEMORY_PAGE:
+            self.source.will_need([(position, size)])
+        return self.source.read(position, size)
+
+    def view(self, buffer: int) -> pa.Buffer:
+        """A whole buffer of a mapped page, of which only some places are going to be looked at."""
+        return self.source.read(*self.buffers[buffer])
+
+    def read_range(self, buffer: int, start: int, stop: int) -> pa.Buffer:
+        """Bytes ``[start, stop)`` of a buffer, which must lie inside it."""
+        position, size = self.buffers[buffer]
+        if size <= _SMALL or not 0 <= start <= stop <= size:
+            return self.read_parts(buffer, [(start, stop)])[0]
+        if stop - start > _MEMORY_PAGE and self.source.mapped is not None:
+            self.source.will_need([(position + start, stop - start)])
+        return self.source.read(position + start, stop - start)
+
+    def will_need(self, buffer: int, parts: Sequence[tuple[int, int]]) -> bool:
+        """Announce that bytes ``[start, stop)`` of a buffer are going to be read; see `InputFile.will_need`."""
+        position = self.buffers[buffer][0]
+        return self.source.will_need([(position + start, stop - start) for start, stop in parts])
+
+    def read_parts(self, buffer: int, parts: Sequence[tuple[int, int]]) -> list[pa.Buffer]:
+        """Bytes ``[start, stop)`` of a buffer for each part, which must lie inside it."""
+        position, size = self.buffers[buffer]
+        for start, stop in parts:
+            if not 0 <= start <= stop <= size:
+                raise CorruptFileError(f"{self.where}: bytes {start} to {stop} of buffer {buffer} of {size} bytes")
+        if self.source.mapped is None and size <= _SMALL:
+            whole = self._small_buffers()[buffer]
+            return [whole.slice(start, stop - start) for start, stop in parts]
+        return self.source.read_ranges([(position + start, stop - start) for start, stop in parts])
+
+    def _small_buffers(self) -> dict[int, pa.Buffer]:
+        """All small buffers: most are needed when one is, and each would be a request."""
+
+        def fetch() -> dict[int, pa.Buffer]:
+            numbers = [number for number, (_, size) in enumerate(self.buffers) if size <= _SMALL]
+            found = self.source.read_ranges([self.buffers[number] for number in numbers])
+            return dict(zip(numbers, found, strict=True))
+
+        key = self.cache.key, tuple(self.buffers)
+        return _fetched.get(key, fetch, lambda found: sum(data.size for data in found.values()))
+
+    def discard_range(self, buffer: int, start: int, stop: int) -> None:
+        """Let go of bytes that were decoded into something else, where they are enough to matter."""
+        if stop - start >= _DISCARD_BYTES:
+            self.source.discard(self.buffers[buffer][0] + start, stop - start)
+
+    @property
+    def is_mapped(self) -> bool:
+        """True if reading costs neither a request nor a copy."""
+        return self.source.mapped is not None
+
+
+class LeafPage(abc.ABC):
+    """Rows of one page as values of the leaf and their levels.
+
+    Attributes
+    ----------
+    page
+        The page.
+    layers
+        Its layers, inner-most first.
+    """
+
+    page: Page
+    layers: tuple[Layer, ...]
+
+    @abc.abstractmethod
+    def read(self, start: int, stop: int) -> LeafValues:
+        """Rows ``[start, stop)`` of the page.
+
+        Raises
+        ------
+        CodecError, CorruptFileError
+            The content contradicts the layout (a CodecError without saying where).
+        """
+
+    def read_encoded(self, start: int, stop: int) -> LeafValues:
+        """The same, the values as a dictionary array where the page stores each of them once."""
+        return self.read(start, stop)
+
+    def will_need(self, rows: NDArray[np.int64]) -> bool:
+        """Announce that some rows (in range, ascending) are going to be taken; see `InputFile.will_need`.
+
+        By default the bytes are those about where the rows are if all rows have as many.
+        """
+        missing = False
+        for buffer, (_, size) in enumerate(self.page.buffers):
+            if size > _SMALL:
+                at = np.unique(rows * size // self.page.length // _GUESS).tolist()
+                parts = [(place * _GUESS, min((place + 2) * _GUESS, size)) for place in at]
+                missing |= self.page.will_need(buffer, parts)
+        return missing
+
+    @abc.abstractmethod
+    def take(self, rows: NDArray[np.int64]) -> LeafValues:
+        """Rows at `rows` (in range, any order, repeats allowed), in that order."""
+
+    def taker(self, required: bool, lists: bool | None = None) -> PageTaker | None:
+        """Open random access to rows without making objects; None where only `take` has it. Raises as `read`.
+
+        Parameters
+        ----------
+        required
+            True if the field is declared to have no nulls.
+        lists
+            The same of the lists around it; None without lists.
+        """
+        return None
+
+
+class NestedPage(Protocol):
+    """Rows of one page as nested arrays of their branch.
+
+    Both methods raise CodecError or CorruptFileError (perhaps without saying where) if the content contradicts the
+    layout.
+    """
+
+    def read(self, start: int, stop: int) -> pa.Array:
+        """Rows ``[start, stop)`` of the page."""
+
+    def take(self, rows: NDArray[np.int64]) -> pa.Array:
+        """Rows at `rows` (in range, any order, repeats allowed), in that order."""
+
+
+@dataclass(frozen=True)
+class PageGrammar:
+    """Descriptions and readers of the pages of some file versions.
+
+    Attributes
+    ----------
+    versions
+        Those versions, for error messages.
+    type_name
+        Protobuf name of the descriptor.
+    parse
+        Serialized descriptor -> layout; raises CorruptFileError or UnsupportedError without saying where.
+    open_page
+        Opens a page as a branch.
+    is_plain
+        True if mini-block pages are as their layout says, so that small ones can be read by `plain_pages`.
+    older
+        Grammars of pages that files of these versions have if releases wrote them that had the version before it was
+        stable.
+    """
+
+    versions: str
+    type_name: str
+    parse: Callable[[bytes], Any]
+    open_page: Callable[[Page, Branch], NestedPage]
+    is_plain: bool = False
+    older: tuple[PageGrammar, ...] = ()
+
+    def of(self, type_name: str) -> PageGrammar | None:
+        """The grammar of a descriptor, this one or an older one."""
+        if type_name == self.type_name:
+            return self
+        return next((grammar for grammar in self.older if grammar.type_name == type_name), None)
+
+
+def with_older_pages(grammar: PageGrammar, *older: PageGrammar) -> PageGrammar:
+    """The grammar for files whose pages may also be described as in `older`, each page by itself."""
+
+    def open_page(page: Page, branch: Branch) -> NestedPage:
+        own = next((other for other in older if other is page.grammar), grammar)
+        return own.open_page(page, branch)
+
+    return replace(grammar, open_page=open_page, older=older)
+
+
+def expand_rows(rows: NDArray[np.int64], count: int) -> NDArray[np.int64]:
+    """Positions of `count` values for each row."""
+    if count == 1:
+        return rows
+    return (rows[:, None] * count + np.arange(count)).reshape(-1)
+
+
+def expand_ranges(begins: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArray[np.int64]:
+    """``begins[i], begins[i] + 1, ...``, `counts[i]` of them, for each i."""
+    offsets = np.zeros(len(begins) + 1, np.int64)
+    np.cumsum(counts, out=offsets[1:])
+    out = np.empty(int(offsets[-1]), np.int64)
+    gather.expand_ranges(begins, offsets.data, True, out)
+    return out
+
+
+def open_pages(
+    source: InputFile, metadata: ColumnMetadata, name: str, rows_per_value: int, grammar: PageGrammar
+) -> list[Page]:
+    """Bind the pages of a column to their file; pages without rows are left out.
+
+    Parameters
+    ----------
+    rows_per_value
+        Divisor of the lengths of pages: the product of the dimensions of fixed-size lists above the leaf.
+
+    Raises
+    ------
+    CorruptFileError, UnsupportedError
+        With file, column and page in the message.
+    """
+    column = f"{source.path}, column {metadata.index} ({name!r})"
+    if rows_per_value < 1:
+        raise CorruptFileError(f"{column}: fixed-size lists of 0 structs")
+    pages: list[Page] = []
+    cache = PageCache() if len(metadata.pages) > 1 else None  # the only page makes its own, if ever
+    start = 0
+    for number, (buffers, stored_length, type_name, encoding) in enumerate(metadata.pages):
+        own = grammar.of(type_name)
+        if own is None:
+            raise CorruptFileError(
+                f"{column}, page {number}: layout {type_name!r} does not belong into a {grammar.versions} file"
+            )
+        try:
+            layout = own.parse(encoding)
+        except (CorruptFileError, UnsupportedError) as error:
+            raise type(error)(f"{column}, page {number}: {error}") from error
+        length, rest = divmod(stored_length, rows_per_value)
+        if rest or stored_length > _MAX_ROWS - start:
+            raise CorruptFileError(f"{column}, page {number}: claims {stored_length} values, {rows_per_value} per row")
+        if length:
+            pages.append(Page(source, column, start, length, layout, buffers, own, number, cache))
+            start += length
+    return pages

@@ -1,0 +1,227 @@
+"""Reading the plainest mini-block pages with next to nothing done per page.
+
+A take from thousands of small fragments, or a scan of them, opens thousands of pages, whose descriptions are all the
+same: what follows from the description is found out once. A page that is not what its description says is left to
+`MiniBlockPage`, which tells.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from lance_dataset.errors import CorruptFileError, UnsupportedError
+from lance_dataset.file.blob_fields import is_described
+from lance_dataset.file.buffers import allocate
+from lance_dataset.file.kinds import is_binary_like, is_wide
+from lance_dataset.file.structural.arrays import BinaryDictionary, binary_array, fixed_array, value_bits
+from lance_dataset.file.structural.encodings.base import Encoding
+from lance_dataset.file.structural.layout import Layer, MiniBlockLayout, max_definition, max_visible_definition
+from lance_dataset.file.structural.nesting import Branch
+from lance_dataset.file.structural.read.levels import LeafValues, assemble, level_codec
+from lance_dataset.file.structural.read.page import Page
+from lance_dataset.file.take_shape import TakeShape, take_shape
+from lancecodec import CodecError, take_pages
+from lancecodec.miniblock import Chunks, ChunkTable
+from lancecodec.miniblock_levels import Levels
+from lancecodec.miniblock_values import FixedValues, VariableValues
+from lancecodec.take_pages import PageTaker
+
+__all__ = ["plain_array", "plain_taker"]
+
+_REMEMBERED = 1 << 10
+#: Pages of more values or bytes are worth an object that stays, and lets go of what it has read.
+_SMALL_ROWS = 1 << 15
+_SMALL_BYTES = 1 << 20
+#: Dictionaries of more bytes are worth being kept, decoded.
+_SMALL_DICTIONARY = 16 << 10
+_MEMORY_PAGE = 4096
+
+
+@dataclass(frozen=True, eq=False)
+class _Plan:
+    """The facts that follow from a description.
+
+    Attributes
+    ----------
+    layout, branch
+        The description, and the branch of the page.
+    codec
+        Kind and width of the values as the kernels number them; None for strings and binaries.
+    shape
+        Shape of the values.
+    wide, symbol_table
+        Those of strings and binaries as stored.
+    definition
+        Codec of the definition levels.
+    least_bits
+        Bits that a value has at least in a chunk.
+    is_scanned, is_taken
+        True if it is for `plain_array`, and for `plain_taker`.
+    """
+
+    layout: MiniBlockLayout
+    branch: Branch
+    codec: tuple[int, int] | None
+    shape: TakeShape
+    wide: bool
+    symbol_table: bytes | None
+    definition: tuple[int, int] | None
+    least_bits: float
+    is_scanned: bool
+    is_taken: bool = True
+
+
+#: By the identities of layout and branch, which the plan keeps alive; None for pages that are not plain.
+_plans: dict[tuple[int, int], tuple[Any, Any, _Plan | None]] = {}
+
+
+def plain_taker(page: Page, branch: Branch) -> PageTaker | None:
+    """Open random access to a mapped page of values without lists, dictionary and compression; None for all others.
+
+    Raises
+    ------
+    CodecError
+        The page contradicts its description.
+    """
+    plan = _known_plan(page.layout, branch)
+    data = None if plan is None or not plan.is_taken else _chunks(page, plan)
+    if plan is None or data is None:
+        return None
+    required = not branch.leaf.nullable
+    if plan.codec is None:
+        return take_pages.text_chunks(
+            data, plan.wide, symbol_table=plan.symbol_table, definition=plan.definition, required=required
+        )
+    return take_pages.fixed_chunks(data, plan.shape.width, *plan.codec, definition=plan.definition, required=required)
+
+
+def plain_array(page: Page, branch: Branch) -> pa.Array | None:
+    """All rows of a small mapped page of values without lists and compression, or of texts with a small dictionary.
+
+    Returns
+    -------
+    pyarrow.Array or None
+        None for all other pages, and where indices of nulls have no entry.
+
+    Raises
+    ------
+    CodecError, CorruptFileError
+        The page contradicts its description.
+    """
+    rows, plan = page.length, _known_plan(page.layout, branch)
+    if plan is None or not plan.is_scanned or rows > _SMALL_ROWS:
+        return None
+    data = _chunks(page, plan, most_bytes=_SMALL_BYTES)
+    if data is None or (plan.layout.dictionary is not None and page.buffers[2][1] > _SMALL_DICTIONARY):
+        return None
+    if page.buffers[1][1] > _MEMORY_PAGE:
+        page.source.will_need(page.buffers[1:])
+    values = _scan(data, plan, rows) if plan.layout.dictionary is None else _resolved(page, data, plan)
+    if plan.definition is None:
+        return values
+    layers, definition = plan.layout.layers, allocate(2 * rows)
+    levels = Levels(
+        data,
+        repetition=None,
+        definition=plan.definition,
+        max_repetition=0,
+        max_definition=max_definition(layers),
+        max_visible=max_visible_definition(layers),
+    )
+    levels.scan(0, data.table.num_chunks, None, definition)
+    return assemble(LeafValues(values, rows, None, definition), layers, branch)
+
+
+def _scan(data: Chunks, plan: _Plan, rows: int) -> pa.Array:
+    kind = plan.branch.leaf.storage_type
+    if plan.codec is not None:
+        out = allocate((rows * plan.codec[1] + 7) // 8)
+        FixedValues(data, *plan.codec).scan(0, rows, out)
+        return fixed_array(kind, rows, out)
+    wide, values = is_wide(kind), VariableValues(data, plan.wide, plan.symbol_table)
+    offsets, content = allocate((rows + 1) * (8 if wide else 4)), allocate(values.size(0, rows))
+    values.scan(0, rows, wide, offsets, content, exact=True)
+    return binary_array(kind, rows, offsets, content)
+
+
+def _resolved(page: Page, data: Chunks, plan: _Plan) -> pa.Array:
+    """The texts that the values are indices of."""
+    rows, kind, layout = page.length, plan.branch.leaf.storage_type, plan.layout
+    if layout.dictionary is None or plan.codec is None:
+        raise CodecError("a page without a dictionary")
+    stored, where = page.source.read(*page.buffers[2]), page.place
+    entries = layout.dictionary.entries(stored, layout.dictionary_size, kind, where)
+    indices = allocate(rows * plan.codec[1] // 8)
+    FixedValues(data, *plan.codec).scan(0, rows, indices)
+    return BinaryDictionary(entries).resolve(indices, plan.codec[1], rows, None)
+
+
+def _chunks(page: Page, plan: _Plan, most_bytes: int | None = None) -> Chunks | None:
+    """All chunks of a page, None where they are not mapped, too large or not what the description says."""
+    layout, source = plan.layout, page.source
+    count = 2 if layout.dictionary is None else 3
+    if len(page.buffers) != count or layout.num_items != page.length or source.mapped is None:
+        return None
+    words, chunks = page.buffers[:2]
+    if layout.num_items * plan.least_bits > 8 * chunks[1] or (most_bytes is not None and chunks[1] > most_bytes):
+        return None
+    table = ChunkTable(source.read(*words), layout.num_items, chunks[1], layout.large)
+    return Chunks(table, layout.num_buffers, definition=plan.definition is not None, data=source.read(*chunks))
+
+
+def _known_plan(layout: Any, branch: Branch) -> _Plan | None:
+    key = id(layout), id(branch)
+    known = _plans.get(key)
+    if known is None:
+        if len(_plans) >= _REMEMBERED:
+            _plans.clear()
+        known = _plans[key] = layout, branch, _plan(layout, branch)
+    return known[2]
+
+
+def _plan(layout: object, branch: Branch) -> _Plan | None:
+    if not isinstance(layout, MiniBlockLayout) or branch.above or is_described(branch.leaf):
+        return None
+    shape, encoding = take_shape(branch.leaf.storage_type), layout.values
+    if (
+        shape is None
+        or shape.dimensions
+        or layout.layers not in ((Layer.ALL_VALID_ITEM,), (Layer.NULLABLE_ITEM,))
+        or layout.rep is not None
+        or layout.indexed
+        or encoding.inner is not encoding
+        or layout.num_buffers != encoding.num_buffers
+    ):
+        return None
+    try:
+        definition = level_codec(layout.definition, "")
+        return _plan_of_values(layout, branch, shape, encoding, definition)
+    except (CorruptFileError, UnsupportedError):
+        return None
+
+
+def _plan_of_values(
+    layout: MiniBlockLayout,
+    branch: Branch,
+    shape: TakeShape,
+    encoding: Encoding,
+    definition: tuple[int, int] | None,
+) -> _Plan | None:
+    least, kind = sum(encoding.least_bits), branch.leaf.storage_type
+    if layout.dictionary is not None:
+        codec = encoding.chunk_codec("")
+        if codec[1] not in (8, 16, 32, 64) or not is_binary_like(kind):
+            return None
+        return _Plan(layout, branch, codec, shape, False, None, definition, least, True, is_taken=False)
+    if encoding.is_text:
+        if shape.width >= 0:
+            return None
+        wide, table = encoding.text_codec("")
+        return _Plan(layout, branch, None, shape, wide, table, definition, least, is_binary_like(kind))
+    codec = encoding.chunk_codec("")
+    if shape.width < 0 or codec[1] != (8 * shape.width or 1):
+        return None
+    return _Plan(layout, branch, codec, shape, False, None, definition, least, codec[1] == value_bits(kind))

@@ -1,0 +1,1 @@
+"""Arrow arrays to pages."""

@@ -1,0 +1,23 @@
+"""File version 2.0: one array encoding tree per page, with separate columns for structs and lists."""
+
+from __future__ import annotations
+
+from lance_dataset.file.column import ColumnEncoder, WriteBuffer
+from lance_dataset.file.v2_0 import check
+from lance_dataset.file.v2_0.columns import column_indices, stored_indices
+from lance_dataset.file.v2_0.decode import open_column
+from lance_dataset.types.schema import Field, Schema
+
+__all__ = ["check_schema", "column_indices", "open_column", "open_encoder", "stored_indices"]
+
+
+def check_schema(schema: Schema, version: str) -> None:
+    """Raise unless 2.0 can hold the schema; see `EncodingFamily`."""
+    check.check_schema(schema)
+
+
+def open_encoder(field: Field, first_column: int, version: str, write_buffer: WriteBuffer) -> ColumnEncoder:
+    """Open an encoder of a top-level field; see `EncodingFamily`."""
+    from lance_dataset.file.v2_0.encode import StructuredEncoder
+
+    return StructuredEncoder(field, first_column, write_buffer)

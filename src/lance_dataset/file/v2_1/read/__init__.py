@@ -1,1 +1,0 @@
-"""Pages and columns of 2.1 and 2.2 files as Arrow arrays."""

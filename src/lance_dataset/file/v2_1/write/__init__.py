@@ -1,1 +1,0 @@
-"""Arrow arrays as pages of 2.1 and 2.2 files."""

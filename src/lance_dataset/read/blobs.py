@@ -1,0 +1,188 @@
+"""Byte ranges of blob values in data files, for rows selected by id, address or number."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from lance_dataset.errors import InvalidInputError, RowIndexError, UnsupportedError
+from lance_dataset.file.blob_fields import described_schema, is_described
+from lance_dataset.io.base import InputFile
+from lance_dataset.read.fragment_reader import FragmentReader
+from lance_dataset.read.projection import project
+from lance_dataset.read.table_reader import TableReader
+from lance_dataset.read.take import row_ids, row_numbers, take_fragment_rows
+from lance_dataset.table.row_addresses import by_fragment, offsets_of, split_address
+from lance_dataset.types.schema import Schema
+
+__all__ = ["BlobRange", "blob_range", "read_blob_values", "select_blobs"]
+
+_READ_BYTES = 64 << 20
+
+
+@dataclass(frozen=True)
+class BlobRange:
+    """Byte range of a file.
+
+    Attributes
+    ----------
+    source
+        The file.
+    position, size
+        Start and length in bytes.
+    """
+
+    source: InputFile
+    position: int
+    size: int
+
+    def part(self, offset: int, length: int) -> BlobRange:
+        """Return the part ``[offset, offset + length)`` of the range.
+
+        Raises
+        ------
+        RowIndexError
+            `offset` or `length` is negative.
+        InvalidInputError
+            The part ends after the range.
+        """
+        if offset < 0 or length < 0:
+            raise RowIndexError(f"offset and length must not be negative, got {offset} and {length}")
+        if offset + length > self.size:
+            raise InvalidInputError(f"blob range end {offset + length} exceeds blob size {self.size}")
+        return BlobRange(self.source, self.position + offset, length)
+
+
+# -- selecting rows ----------------------------------------------------------------------------------------------
+
+
+def select_blobs(
+    reader: TableReader,
+    column: str,
+    *,
+    ids: Sequence[int] | pa.Array | None = None,
+    addresses: Sequence[int] | pa.Array | None = None,
+    indices: Sequence[int] | pa.Array | None = None,
+) -> tuple[list[int], list[BlobRange | None]]:
+    """Return row addresses and byte ranges of rows, in the order given by `ids`, `addresses` or `indices`.
+
+    Parameters
+    ----------
+    column
+        Name of a blob column, dotted inside structs.
+    ids
+        Row ids.
+    addresses
+        Row addresses: fragment id and physical row offset.
+    indices
+        Row numbers among the live rows.
+
+    Returns
+    -------
+    list of int, list of BlobRange or None
+        Row addresses, and the byte range of each value, None for nulls.
+
+    Raises
+    ------
+    FieldNotFoundError
+        The column does not exist.
+    InvalidInputError
+        The column is not a blob column, not exactly one of `ids`, `addresses` and `indices` is given, or a row does not
+        exist.
+    UnsupportedError
+        A row is deleted.
+    """
+    given = [rows for rows in (ids, addresses, indices) if rows is not None]
+    if len(given) != 1:
+        raise InvalidInputError("Exactly one of ids, indices, or addresses must be specified")
+    rows = row_ids(given[0])
+    schema = described_schema(reader.manifest.schema)
+    leaf = schema.resolve(column)[-1]
+    if not is_described(leaf):
+        raise InvalidInputError(f"the column {column!r} is not a blob column")
+    if indices is not None:
+        rows = _addresses_of_numbers(reader, row_numbers(indices))
+    elif ids is not None:
+        rows = _addresses_of_ids(reader, rows)
+    return rows.tolist(), _find(reader, schema, column, leaf.id, rows)
+
+
+def _addresses_of_numbers(reader: TableReader, rows: NDArray[np.int64]) -> NDArray[np.uint64]:
+    try:
+        return reader.addresses_of_numbers(rows)
+    except RowIndexError as error:
+        raise InvalidInputError(str(error)) from error
+
+
+def _addresses_of_ids(reader: TableReader, ids: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    if not reader.manifest.uses_stable_row_ids:
+        return ids
+    addresses, found = reader.addresses_of_ids(ids)
+    if not found.all():
+        raise InvalidInputError(f"the row with the id {int(ids[np.argmin(found)])} does not exist")
+    return addresses
+
+
+# -- locating values ---------------------------------------------------------------------------------------------
+
+
+def _find(
+    reader: TableReader, schema: Schema, column: str, field_id: int, addresses: NDArray[np.uint64]
+) -> list[BlobRange | None]:
+    try:
+        reader.check_addresses(addresses)
+    except RowIndexError as error:
+        raise InvalidInputError(str(error)) from error
+    live = reader.is_live(addresses)
+    if not live.all():
+        fragment_id, row = split_address(int(addresses[np.argmin(live)]))
+        raise UnsupportedError(f"row {row} of fragment {fragment_id} is deleted")
+    projection = project(schema, [column])
+    found: list[BlobRange | None] = [None] * len(addresses)
+    for fragment_id, places in by_fragment(addresses):
+        fragment = reader.fragment(fragment_id)
+        assert fragment is not None  # checked above
+        descriptions = take_fragment_rows(fragment, offsets_of(addresses[places]), projection, schema).column(0)
+        for place, description in zip(places.tolist(), descriptions.to_pylist(), strict=True):
+            found[place] = blob_range(fragment, field_id, description)
+    return found
+
+
+def blob_range(
+    fragment: FragmentReader, field_id: int, description: Mapping[str, int | None] | None
+) -> BlobRange | None:
+    """Return the byte range that a description of a blob field refers to, or None for a null."""
+    source = fragment.source_of(field_id)
+    if source is None or description is None:
+        return None
+    position, size = description["position"], description["size"]
+    # 2.0 files encode a null as an empty value at a position other than 0
+    if position is None or size is None or (size == 0 and position):
+        return None
+    return BlobRange(source, position, size)
+
+
+def read_blob_values(blobs: Sequence[BlobRange | None]) -> list[bytes | None]:
+    """Read the bytes of each range. Ranges of one file are read together."""
+    values: list[bytes | None] = [None if blob is None else b"" for blob in blobs]
+    files: dict[int, list[int]] = {}
+    for place, blob in enumerate(blobs):
+        if blob is not None and blob.size:
+            files.setdefault(id(blob.source), []).append(place)
+    for places in files.values():
+        for group in _groups(places, [blob.size if blob else 0 for blob in (blobs[place] for place in places)]):
+            wanted = [blob for blob in (blobs[place] for place in group) if blob is not None]
+            data = wanted[0].source.read_ranges([(blob.position, blob.size) for blob in wanted])
+            for place, content in zip(group, data, strict=True):
+                values[place] = content.to_pybytes()
+    return values
+
+
+def _groups(places: Sequence[int], sizes: Sequence[int]) -> list[list[int]]:
+    """Group places so that the sizes of each group add up to about one large read."""
+    cuts = np.cumsum(sizes, dtype=np.int64) // _READ_BYTES
+    return [list(part) for part in np.split(np.array(places), np.flatnonzero(np.diff(cuts)) + 1)]

@@ -1,0 +1,399 @@
+"""Reader of one fragment: columns of its data files, deleted rows, and system columns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from functools import lru_cache, partial
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from lance_dataset.errors import CorruptFileError, UnsupportedError
+from lance_dataset.file.cache import lazy
+from lance_dataset.file.column import ColumnReader
+from lance_dataset.file.container import MAX_ROWS
+from lance_dataset.file.reader import DataFile as OpenFile
+from lance_dataset.file.reader import open_fragment_column, open_metadata
+from lance_dataset.file.versions import READABLE_VERSIONS
+from lance_dataset.io.base import InputFile
+from lance_dataset.read.live_column import LiveColumn
+from lance_dataset.table.deletions import read_deletions
+from lance_dataset.table.fragment import LEGACY_VERSION, DataFile, Fragment, Lineage, Spilled
+from lance_dataset.table.lineage.row_ids import RowIds
+from lance_dataset.table.lineage.row_versions import RowVersions
+from lance_dataset.table.paths import FileLocator
+from lance_dataset.table.row_addresses import addresses_in
+from lance_dataset.types.schema import Field
+
+__all__ = ["SYSTEM_COLUMNS", "FragmentReader"]
+
+_REMEMBERED = 1 << 14
+
+#: Columns that every dataset has in addition to its schema.
+SYSTEM_COLUMNS = {
+    "_rowid": pa.field("_rowid", pa.uint64()),
+    "_rowaddr": pa.field("_rowaddr", pa.uint64()),
+    "_rowoffset": pa.field("_rowoffset", pa.uint64()),
+    "_row_created_at_version": pa.field("_row_created_at_version", pa.uint64()),
+    "_row_last_updated_at_version": pa.field("_row_last_updated_at_version", pa.uint64()),
+}
+
+#: Ids of the hidden fields that hold row lineage.
+_HIDDEN = {"_rowid": -3, "_row_created_at_version": -4, "_row_last_updated_at_version": -5}
+
+
+@lru_cache(maxsize=64)
+def _owners(files: tuple[tuple[tuple[int, ...], tuple[int, ...], bool], ...]) -> Mapping[int, tuple[int, int]]:
+    """Return a mapping from field id to data file and column index.
+
+    Fragments whose files hold the same columns share the mapping.
+
+    Parameters
+    ----------
+    files
+        For every file: field ids, column indices, and True for a legacy file, whose columns are found by field id.
+    """
+    owners = {}
+    for number, (fields, indices, legacy) in enumerate(files):
+        for field_id, index in zip(fields, fields if legacy else indices, strict=True):
+            if field_id >= 0 and index >= 0:
+                owners[field_id] = (number, index)
+    return owners
+
+
+#: Field ids by identity of the field, which the entry keeps alive. A lookup is cheaper than walking the field.
+_keys: dict[int, tuple[Field, tuple[int, ...]]] = {}
+
+
+def _key(field: Field) -> tuple[int, ...]:
+    """Return the ids of a field and all its descendants; the same object for all fragments."""
+    known = _keys.get(id(field))
+    if known is not None and known[0] is field:
+        return known[1]
+    found = tuple([node.id for node in field.walk()])
+    if len(_keys) >= _REMEMBERED:
+        _keys.clear()
+    _keys[id(field)] = field, found
+    return found
+
+
+def _with_nulls(field: Field) -> Field:
+    """Return the field as nullable, with the same Arrow type, so that nulls in files are read as nulls.
+
+    A column can become required if all its nulls are in deleted rows, whose values stay in the files. This must not be
+    used for legacy files, where the nullability of the field distinguishes null from empty.
+    """
+    if all(node.nullable for node in field.walk()):
+        return field
+    made = replace(field, nullable=True, children=tuple(_with_nulls(child) for child in field.children))
+    vars(made)["storage_type"] = field.storage_type
+    return made
+
+
+class FragmentReader:
+    """Reader of one fragment. Files are opened when a column needs them, and stay open.
+
+    Parameters
+    ----------
+    locator
+        Locator of the files.
+    fragment
+        Metadata of the fragment.
+    before
+        Number of live rows in all earlier fragments of the scan order, or the reader of the previous fragment.
+    elsewhere
+        Function that opens a column which no file of the fragment holds, given the row ids. It returns None if the
+        column is null.
+    """
+
+    def __init__(
+        self,
+        locator: FileLocator,
+        fragment: Fragment,
+        before: int | FragmentReader = 0,
+        elsewhere: Callable[[Field, NDArray[np.uint64]], ColumnReader | None] | None = None,
+    ) -> None:
+        if fragment.physical_rows > MAX_ROWS:
+            raise CorruptFileError(f"the manifest claims {fragment.physical_rows} rows for fragment {fragment.id}")
+        if fragment.physical_rows and not fragment.files:
+            raise CorruptFileError(
+                f"the manifest claims {fragment.physical_rows} rows for fragment {fragment.id}, which has no data file"
+            )
+        self.fragment = fragment
+        self._before = before
+        self._locator = locator
+        self._elsewhere = elsewhere
+        self._files: dict[tuple[int | None, str], OpenFile] = {}
+        self._owners: Mapping[int, tuple[int, int]] | None = None
+        self._columns: dict[tuple[int, ...], ColumnReader] = {}
+        #: Takers of projections, used by `lance_dataset.read.row_taker`.
+        self.takers: dict[tuple[int, ...], Any] = {}
+
+    # -- files ---------------------------------------------------------------------------------------------------
+
+    def _open(self, file: DataFile) -> OpenFile:
+        key = file.base_id, file.path
+        known = self._files.get(key)
+        if known is None:
+            opened = self._locator.opened(file, partial(self._open_new, file))
+            # the first of several threads wins: all parts of a column must belong to the same open file
+            known = self._files.setdefault(key, opened)
+        return known
+
+    def _open_new(self, file: DataFile) -> OpenFile:
+        store, path = self._locator.data_file(file)
+        legacy = file.storage_version == LEGACY_VERSION
+        # releases around 1.0 recorded wrong sizes of legacy files
+        size = None if legacy else file.file_size_bytes or None
+        return open_metadata(store.open_input(path, size), file.fields, legacy=legacy)
+
+    def open_files(self) -> None:
+        """Open all data files, even those without a column of the schema, and check that their row counts agree."""
+        for file in self.fragment.files:
+            self._check_file(file)
+            self._open_checked(file)
+
+    def _owner(self, field_id: int) -> tuple[DataFile, int] | None:
+        """Return the data file that holds a field and its column index, or None. The last file wins."""
+        owners, files = self._owners, self.fragment.files
+        if owners is None:
+            for file in files:
+                self._check_file(file)
+            owners = self._owners = _owners(
+                tuple([(file.fields, file.column_indices, file.is_legacy) for file in files])
+            )
+        found = owners.get(field_id)
+        return None if found is None else (files[found[0]], found[1])
+
+    def _check_file(self, file: DataFile) -> None:
+        """Raise an error for a file whose columns cannot be read, so that they are not taken for missing and null."""
+        if file.storage_version not in READABLE_VERSIONS:
+            raise UnsupportedError(
+                f"data file {file.path!r} of fragment {self.fragment.id} has file version {file.storage_version}, "
+                f"which this release cannot read; it reads {', '.join(sorted(READABLE_VERSIONS))}"
+            )
+        if file.storage_version != LEGACY_VERSION and len(file.fields) != len(file.column_indices):
+            raise CorruptFileError(
+                f"data file {file.path!r} of fragment {self.fragment.id}: the manifest lists {len(file.fields)} fields "
+                f"and {len(file.column_indices)} column indices"
+            )
+
+    def source_of(self, field_id: int) -> InputFile | None:
+        """Return the data file that holds a field, or None if no file does."""
+        owner = self._owner(field_id)
+        return None if owner is None else self._open(owner[0]).source
+
+    def stored(self, field_id: int) -> tuple[OpenFile, int] | None:
+        """Return the data file that holds a field and its column index, or None if no file does."""
+        owner = self._owner(field_id)
+        return None if owner is None else (self._open(owner[0]), owner[1])
+
+    @lazy
+    def is_mapped(self) -> bool:
+        """True if all files are memory mapped, so that reads make no requests."""
+        return all(source.mapped is not None for source in self._one_per_base())
+
+    @lazy
+    def is_remote(self) -> bool:
+        """True if some file lies on another machine."""
+        return any(source.is_remote for source in self._one_per_base())
+
+    def _one_per_base(self) -> Iterator[InputFile]:
+        """Yield one data file of each base path, since all files of a base path lie in the same store."""
+        files = {file.base_id: file for file in reversed(self.fragment.files)}
+        return (self._open(file).source for file in files.values())
+
+    @lazy
+    def physical_rows(self) -> int:
+        """Number of rows in the files, deleted ones included."""
+        if self.fragment.physical_rows or not self.fragment.files:
+            return self.fragment.physical_rows
+        return self._open(self.fragment.files[0]).num_rows
+
+    @property
+    def known_physical_rows(self) -> int | None:
+        """Number of physical rows, or None if a file would have to be opened to find it."""
+        return self.__dict__.get("physical_rows")
+
+    @lazy
+    def num_rows(self) -> int:
+        """Number of live rows."""
+        known = self.fragment.num_rows
+        return self.physical_rows - len(self.deletions) if known is None else known
+
+    @lazy
+    def live_start(self) -> int:
+        """Number of live rows in all fragments before this one."""
+        total, before = 0, self._before
+        while isinstance(before, FragmentReader):
+            total += before.num_rows
+            before = before.live_start if "live_start" in vars(before) else before._before
+        return total + before
+
+    @property
+    def bytes_per_row(self) -> float:
+        """Estimated stored size of a row in bytes, used to choose the size of reads."""
+        return max(self.num_bytes / max(self.physical_rows, 1), 1.0)
+
+    @property
+    def num_bytes(self) -> int:
+        """Size of the data files in bytes. Files are opened if the manifest does not have their size."""
+        return sum(file.file_size_bytes or self._open(file).source.size for file in self.fragment.files)
+
+    def column(self, field: Field) -> ColumnReader:
+        """Return the reader of a top-level field, which may be pruned. The reader is cached."""
+        key = _key(field)
+        known = self._columns.get(key)
+        if known is None:
+            # the first of several threads wins, so that pages are opened once
+            known = self._columns.setdefault(key, self._open_column(field))
+        return known
+
+    def _open_column(self, field: Field) -> ColumnReader:
+        if self.fragment.overlays:
+            raise UnsupportedError(
+                f"fragment {self.fragment.id} has data overlay files, which this release does not read"
+            )
+        if self.fragment.deletion_file is not None and not self._is_legacy:
+            field = _with_nulls(field)
+        stored = {}
+        for node in field.walk():
+            owner = self._owner(node.id)
+            if owner is not None:
+                stored[node.id] = (self._open_checked(owner[0]), owner[1])
+        if not stored and self.fragment.files:
+            # the column is null, with as many values as the files have rows
+            self._open_checked(self.fragment.files[0])
+            if self._elsewhere is not None and self.row_ids is not None:
+                found = self._elsewhere(field, self.row_ids.to_numpy())
+                if found is not None:
+                    return found
+        column = open_fragment_column(field, stored, self.physical_rows)
+        if self.fragment.deletion_file is not None and len({id(file) for file, _ in stored.values()}) > 1:
+            return LiveColumn(column, self.is_live)
+        return column
+
+    @property
+    def _is_legacy(self) -> bool:
+        return any(file.storage_version == LEGACY_VERSION for file in self.fragment.files)
+
+    def _open_checked(self, file: DataFile) -> OpenFile:
+        metadata = self._open(file)
+        if metadata.num_rows != self.physical_rows:
+            raise CorruptFileError(
+                f"{metadata.source.path}: has {metadata.num_rows} rows, its fragment {self.physical_rows}"
+            )
+        return metadata
+
+    # -- rows ----------------------------------------------------------------------------------------------------
+
+    @lazy
+    def deletions(self) -> NDArray[np.int64]:
+        """Physical offsets of the deleted rows, ascending."""
+        if self.fragment.deletion_file is None:
+            return np.empty(0, np.int64)
+        return read_deletions(self._locator, self.fragment, self.physical_rows).astype(np.int64)
+
+    def live_rows(self, start: int, stop: int) -> NDArray[np.int64] | None:
+        """Return the physical offsets of the live rows in ``[start, stop)``, or None if all are live."""
+        if self.fragment.deletion_file is None:
+            return None
+        low, high = np.searchsorted(self.deletions, [start, stop])
+        if low == high:
+            return None
+        keep = np.ones(stop - start, bool)
+        keep[self.deletions[low:high] - start] = False
+        return np.flatnonzero(keep) + start
+
+    def is_live(self, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Return a mask of the offsets that belong to live rows."""
+        live = rows < self.physical_rows
+        if len(self.deletions):
+            at = np.searchsorted(self.deletions, rows)
+            live &= self.deletions[np.minimum(at, len(self.deletions) - 1)] != rows
+        return live
+
+    def physical(self, live: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the physical offsets of live row numbers of this fragment."""
+        if self.fragment.deletion_file is None:
+            return live
+        shifted = self.deletions - np.arange(len(self.deletions))
+        return live + np.searchsorted(shifted, live, side="right")
+
+    # -- system columns ------------------------------------------------------------------------------------------
+
+    def system_column(self, name: str, rows: NDArray[np.int64]) -> pa.Array:
+        """Return the values of a system column at physical offsets."""
+        if name == "_rowid" and self.row_ids is not None:
+            return pa.array(self.row_ids.take(rows))
+        if name in ("_rowid", "_rowaddr"):
+            return pa.array(self.addresses(rows))
+        if name == "_rowoffset":
+            return pa.array(self._live_offsets(rows))
+        versions = self.created_versions if name == "_row_created_at_version" else self.updated_versions
+        return pa.array(versions.take(rows))
+
+    def addresses(self, rows: NDArray[np.int64]) -> NDArray[np.uint64]:
+        """Return the row addresses of physical offsets."""
+        return addresses_in(self.fragment.id, rows)
+
+    def _live_offsets(self, rows: NDArray[np.int64]) -> NDArray[np.uint64]:
+        return (self.live_start + rows - np.searchsorted(self.deletions, rows)).astype(np.uint64)
+
+    # -- row lineage ---------------------------------------------------------------------------------------------
+
+    @lazy
+    def row_ids(self) -> RowIds | None:
+        """Stable ids of the physical rows, or None if the table does not use stable row ids.
+
+        Raises
+        ------
+        CorruptFileError
+            The ids are malformed, or their number differs from the number of rows.
+        """
+        data = self.fragment.row_ids
+        if data is None:
+            return None
+        if isinstance(data, Spilled):
+            return RowIds.from_values(self._hidden_column("_rowid"))
+        return RowIds.decode(data, self.physical_rows, self._where)
+
+    @lazy
+    def created_versions(self) -> RowVersions:
+        """Versions that created the physical rows. Errors are those of `row_ids`."""
+        return self._versions("_row_created_at_version", self.fragment.created_at_versions)
+
+    @lazy
+    def updated_versions(self) -> RowVersions:
+        """Versions that last updated the physical rows. Errors are those of `row_ids`."""
+        return self._versions("_row_last_updated_at_version", self.fragment.last_updated_at_versions)
+
+    def _versions(self, name: str, data: Lineage) -> RowVersions:
+        if isinstance(data, Spilled):
+            return RowVersions.from_values(self._hidden_column(name))
+        return RowVersions.decode(data, self.physical_rows, self._where)
+
+    @property
+    def _where(self) -> str:
+        return f"fragment {self.fragment.id}"
+
+    def _hidden_column(self, name: str) -> NDArray[np.uint64]:
+        """Read lineage that is stored as a column of a data file."""
+        field_id = _HIDDEN[name]
+        for file in self.fragment.files:
+            self._check_file(file)
+        held = [(file, index) for file in self.fragment.files for found, index in file.columns if found == field_id]
+        if len(held) != 1:
+            raise CorruptFileError(f"{self._where}: {name} should be a column of one data file, not of {len(held)}")
+        file, index = held[0]
+        if index < 0 or file.is_legacy:
+            raise CorruptFileError(f"{self._where}: data file {file.path!r} has no column for {name}")
+        field = Field(name, field_id, "uint64", nullable=False)
+        column = open_fragment_column(field, {field_id: (self._open_checked(file), index)}, self.physical_rows)
+        values = column.read(0, self.physical_rows)
+        if values.null_count:
+            raise CorruptFileError(f"{self._where}: {name} in data file {file.path!r} has nulls")
+        return values.to_numpy()

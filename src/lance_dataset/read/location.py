@@ -1,0 +1,86 @@
+"""Location of a table, and the means to reach it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from lance_dataset.io.base import ObjectStore
+from lance_dataset.io.guarded import CommitLock, with_commit_lock
+from lance_dataset.read.session import Session
+from lance_dataset.table.manifest import Manifest
+from lance_dataset.table.paths import FileLocator
+from lance_dataset.table.versions import read_newest, read_version
+
+__all__ = ["TableLocation"]
+
+
+@dataclass(frozen=True)
+class TableLocation:
+    """Location of a table, and the means to reach it.
+
+    Attributes
+    ----------
+    uri
+        Location as the user gave it.
+    store, root
+        Object store, and path of the table in it.
+    session
+        Metadata cache and ``memory://`` data, shared with other tables.
+    storage_options
+        Options of the store.
+    scan_options
+        Default keywords of every scan.
+    """
+
+    uri: str
+    store: ObjectStore
+    root: str
+    session: Session
+    storage_options: Mapping[str, str] = field(default_factory=dict)
+    scan_options: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def resolve(
+        cls,
+        uri: str | os.PathLike[str],
+        storage_options: Mapping[str, str] | None = None,
+        session: Session | None = None,
+        *,
+        scan_options: Mapping[str, object] | None = None,
+        commit_lock: CommitLock | None = None,
+    ) -> TableLocation:
+        """Find the store of a path or URI. Create a new session if `session` is None.
+
+        Raises
+        ------
+        UnsupportedError, InvalidInputError
+            As for `lance_dataset.io.resolve.resolve`.
+        TypeError
+            `commit_lock` is not callable.
+        """
+        text, options = os.fspath(uri), dict(storage_options or {})
+        owner = session or Session()
+        store, root = owner.resolve(text, options)
+        return cls(text, with_commit_lock(store, commit_lock), root, owner, options, dict(scan_options or {}))
+
+    def read_manifest(self, version: int | None = None) -> Manifest:
+        """Read the manifest of a version; None for the newest one.
+
+        Raises
+        ------
+        DatasetNotFoundError, VersionNotFoundError
+            The table does not exist, or does not have this version.
+        CorruptFileError, UnsupportedError
+            The manifest cannot be read.
+        """
+        decode = self.session.metadata.decode
+        if version is None:
+            return read_newest(self.store, self.root, decode)
+        return read_version(self.store, self.root, version, decode=decode)
+
+    def locator(self, manifest: Manifest) -> FileLocator:
+        """Return a new locator for the files of a version. It does not share open files with other locators."""
+        return FileLocator(self.store, self.root, manifest.base_paths, self.storage_options, self.session)

@@ -1,0 +1,253 @@
+"""Random access to a projection in one compiled call. Columns that it does not support are taken one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from lance_dataset.errors import CorruptFileError, UnsupportedError
+from lance_dataset.file.take_shape import TakeShape, take_shape
+from lance_dataset.read.fragment_reader import FragmentReader
+from lance_dataset.read.prefetch import Announcements, announce, announce_numbers
+from lance_dataset.read.projection import OutputColumn, Projection
+from lance_dataset.table.row_addresses import places_of, split_places
+from lance_dataset.threads.streams import map_parallel
+from lance_dataset.types.schema import Field
+from lancecodec import CodecError
+from lancecodec.take import ADDRESSES, ColumnTaker, FragmentTaker, RowTaker, TakenRows
+
+__all__ = ["ProjectionTaker", "TakeColumns", "known_taker", "take_field"]
+
+_Look = Callable[[NDArray[np.int64]], TakenRows]
+#: Function that takes the columns of a projection for all rows of a call.
+TakeColumns = Callable[[Projection], pa.RecordBatch]
+
+_ADDRESS_SHAPE = TakeShape(8)
+#: Shape of columns that compiled code does not take.
+_NO_SHAPE = TakeShape(0)
+#: Minimum number of values for taking columns in parallel.
+_PARALLEL = 1 << 14
+#: Minimum number of rows for importing each column separately, so that it does not keep the memory of the others.
+_MANY_ROWS = 1 << 12
+_REMEMBERED = 16
+#: Minimum number of rows to announce. For fewer rows, checking if they are in memory takes longer than taking them.
+_ANNOUNCED_ROWS = 64
+
+
+class ProjectionTaker:
+    """Taker of rows of a projection from the fragments of a table.
+
+    Parameters
+    ----------
+    fragments
+        Readers of the fragments.
+    starts
+        Number of rows before each fragment, then the total number.
+    outputs
+        Columns to take.
+    """
+
+    def __init__(
+        self, fragments: Sequence[FragmentReader], starts: NDArray[np.int64], outputs: Sequence[OutputColumn]
+    ) -> None:
+        self._fragments = fragments
+        self._starts = starts
+        self._outputs = outputs
+        self._fields = [output.field for output in outputs if output.field is not None]
+        self._announcements = Announcements()
+        self._shapes = [_shape(output) for output in outputs]
+        opened = partial(_open_fragment, fragments, outputs, self._shapes)
+        shapes = [shape or _NO_SHAPE for shape in self._shapes]
+        # if compiled code takes no column, it is not worth finding the rows there
+        self._taker = (
+            RowTaker(shapes, np.ascontiguousarray(starts, np.int64).data, opened) if any(self._shapes) else None
+        )
+        self._parts: dict[tuple[int, ...], Projection] = {}
+
+    def numbers(self, rows: NDArray[np.int64], projection: Projection, others: TakeColumns) -> pa.RecordBatch:
+        """Take live rows by number.
+
+        Parameters
+        ----------
+        rows
+            At least one row number, in any order; repeats are allowed.
+        projection
+            Projection of these columns.
+        others
+            Function that takes the columns which compiled code does not support, because of their type, because of the
+            encoding of a page, or because of damage, which that function reports in detail.
+
+        Raises
+        ------
+        IndexError
+            A row number is outside the table.
+        """
+        look = None if self._taker is None else self._taker.numbers
+        if len(rows) < _ANNOUNCED_ROWS:
+            return self._take(look, rows, projection, others)
+        known = partial(announce_numbers, self._fragments, self._starts, self._fields)
+        return self._take_many(known, look, rows, projection, others)
+
+    def places(self, rows: NDArray[np.int64], projection: Projection, others: TakeColumns) -> pa.RecordBatch:
+        """Take physical rows, given as by `row_addresses.places_of`. Other parameters are those of `numbers`."""
+        look = None if self._taker is None else self._taker.places
+        if len(rows) < _ANNOUNCED_ROWS:
+            return self._take(look, rows, projection, others)
+        return self._take_many(self._announce_places, look, rows, projection, others)
+
+    def _take_many(
+        self,
+        announce_rows: Callable[[NDArray[np.int64]], None],
+        look: _Look | None,
+        rows: NDArray[np.int64],
+        projection: Projection,
+        others: TakeColumns,
+    ) -> pa.RecordBatch:
+        """Announce rows, then take them."""
+        with self._announcements.taking(partial(announce_rows, rows)):
+            return self._take(look, rows, projection, others)
+
+    def _take(
+        self, look: _Look | None, rows: NDArray[np.int64], projection: Projection, others: TakeColumns
+    ) -> pa.RecordBatch:
+        if look is None:
+            return others(projection)
+        try:
+            taken = look(rows)
+        except (CodecError, CorruptFileError, UnsupportedError):
+            return others(projection)
+        return self._batch(taken, projection, others)
+
+    def _announce_places(self, rows: NDArray[np.int64]) -> None:
+        positions, offsets = split_places(np.sort(rows))
+        cuts = [0, *(np.flatnonzero(np.diff(positions)) + 1).tolist(), len(rows)]
+        for low, high in pairwise(cuts):
+            fragment = self._fragments[int(positions[low])]
+            mine = offsets[low:high]
+            if high - low >= _ANNOUNCED_ROWS and mine[-1] < fragment.physical_rows:
+                announce(fragment, self._fields, mine)
+
+    def _batch(self, taken: TakenRows, projection: Projection, others: TakeColumns) -> pa.RecordBatch:
+        schema, length = projection.schema, taken.num_rows
+        if length * len(self._shapes) < _PARALLEL:
+            taken.decode_all()
+        else:
+            widths = [4.0 if shape is None or shape.width < 0 else 1.0 + shape.width / 64 for shape in self._shapes]
+            map_parallel(taken.decode, range(len(widths)), parallel=True, costs=widths)
+        missing = taken.missing
+        if not missing and length < _MANY_ROWS:
+            return pa.RecordBatch._import_from_c(taken.batch(), schema)
+        if len(missing) == len(self._shapes):
+            return others(projection)
+        rest = others(self._part(tuple(missing))) if missing else None
+        arrays, number = [], 0
+        for column, field in enumerate(schema):
+            if rest is not None and number < len(missing) and missing[number] == column:
+                arrays.append(rest.column(number))
+                number += 1
+            else:
+                arrays.append(pa.Array._import_from_c(taken.column(column), field.type))
+        return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+    def _part(self, columns: tuple[int, ...]) -> Projection:
+        """Return the projection of some of the columns."""
+        known = self._parts.get(columns)
+        if known is None:
+            outputs = tuple(self._outputs[column] for column in columns)
+            known = Projection(outputs, pa.schema([output.arrow for output in outputs]))
+            self._parts[columns] = known
+        return known
+
+
+def _shape(output: OutputColumn) -> TakeShape | None:
+    if output.system in ("_rowaddr", "_rowid"):
+        return _ADDRESS_SHAPE
+    field = output.field
+    if field is None or output.path or output.arrow.type != field.storage_type:
+        return None
+    return take_shape(field.storage_type)
+
+
+def _open_fragment(
+    fragments: Sequence[FragmentReader],
+    outputs: Sequence[OutputColumn],
+    shapes: Sequence[TakeShape | None],
+    position: int,
+) -> FragmentTaker:
+    fragment = fragments[position]
+    columns = [_column(fragment, output, shape) for output, shape in zip(outputs, shapes, strict=True)]
+    deleted = None if fragment.fragment.deletion_file is None else fragment.deletions.data
+    return FragmentTaker(columns, fragment.physical_rows, fragment.fragment.id, deleted)
+
+
+def _column(fragment: FragmentReader, output: OutputColumn, shape: TakeShape | None) -> ColumnTaker | str | None:
+    if shape is None:
+        return None
+    if output.field is not None:
+        return fragment.column(output.field).taker()
+    return ADDRESSES if output.system == "_rowaddr" or fragment.fragment.row_ids is None else None
+
+
+def take_field(parts: Sequence[tuple[FragmentReader, NDArray[np.int64]]], field: Field) -> pa.Array | None:
+    """Take the values of a stored column from several fragments in one compiled call.
+
+    Parameters
+    ----------
+    parts
+        Fragments and physical rows of each, with at least one row in total.
+    field
+        Field of the column.
+
+    Returns
+    -------
+    pyarrow.Array or None
+        The values in the order of the parts. None if compiled code does not support them, because of their type,
+        because of the encoding of a page, or because of damage, which the general code reports in detail.
+    """
+    shape = take_shape(field.storage_type)
+    if shape is None:
+        return None
+
+    def opened(position: int) -> FragmentTaker:
+        fragment = parts[position][0]
+        return FragmentTaker([fragment.column(field).taker()], fragment.physical_rows, fragment.fragment.id)
+
+    starts = np.cumsum([0, *(fragment.physical_rows for fragment, _ in parts)], dtype=np.int64)
+    places = np.concatenate([places_of(number, rows) for number, (_, rows) in enumerate(parts)])
+    try:
+        taken = RowTaker([shape], starts.data, opened).places(places)
+        taken.decode(0)
+    except (CodecError, CorruptFileError, UnsupportedError):
+        return None
+    return None if taken.missing else pa.Array._import_from_c(taken.column(0), field.storage_type)
+
+
+def known_taker(
+    known: dict[tuple[int, ...], ProjectionTaker],
+    projection: Projection,
+    fragments: Callable[[], Sequence[FragmentReader]],
+    starts: Callable[[], NDArray[np.int64]],
+) -> ProjectionTaker:
+    """Return the cached taker of a projection, or make it.
+
+    Parameters
+    ----------
+    known
+        Cache of takers by the identities of the columns, which the takers keep alive.
+    projection
+        Projection of the columns to take.
+    fragments, starts
+        See `ProjectionTaker`.
+    """
+    key = tuple(map(id, projection.columns))
+    found = known.get(key)
+    if found is None:
+        if len(known) >= _REMEMBERED:
+            known.clear()
+        found = known[key] = ProjectionTaker(fragments(), starts(), projection.columns)
+    return found

@@ -1,0 +1,1 @@
+"""Records that users and JSON see: operations, transactions, fragments, indices, settings, results."""

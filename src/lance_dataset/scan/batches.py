@@ -1,0 +1,107 @@
+"""Record batches from columns whose chunks end at different rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise, repeat
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from lance_dataset.read.concatenate import UnjoinableError, join_arrays
+from lance_dataset.read.empty_batches import rows_only
+
+__all__ = ["aligned_batches", "exact_batches", "sized_batches"]
+
+
+def aligned_batches(
+    columns: Sequence[Sequence[pa.Array]], schema: pa.Schema, batch_size: int
+) -> Iterator[pa.RecordBatch]:
+    """Cut chunked columns into batches whose lengths, except the last, are multiples of `batch_size`.
+
+    Rows are copied only for batches that a chunk boundary falls into. If the chunks of such a batch cannot be joined
+    into one array, the rows come as several shorter batches.
+
+    Parameters
+    ----------
+    columns
+        Non-empty chunks of every column. There is at least one column, and all have the same number of rows.
+    """
+    starts = [np.cumsum([0, *(len(chunk) for chunk in chunks)]) for chunks in columns]
+    length = int(starts[0][-1])
+    inner = np.unique(np.concatenate([places[1:-1] for places in starts]))
+    crossed = np.unique(inner[inner % batch_size != 0] // batch_size) * batch_size
+    at_ends = inner[inner % batch_size == 0]
+    ends = np.unique(np.concatenate([[0, length], at_ends, crossed, np.minimum(crossed + batch_size, length)]))
+    for first, stop in pairwise(ends.tolist()):
+        try:
+            yield _batch(columns, starts, schema, first, stop)
+        except UnjoinableError:
+            cuts = [first, *inner[(inner > first) & (inner < stop)].tolist(), stop]
+            for low, high in pairwise(cuts):
+                yield _batch(columns, starts, schema, low, high)
+
+
+def _batch(
+    columns: Sequence[Sequence[pa.Array]],
+    starts: Sequence[NDArray[np.int64]],
+    schema: pa.Schema,
+    first: int,
+    stop: int,
+) -> pa.RecordBatch:
+    arrays = [
+        _range(chunks, places, first, stop, field)
+        for chunks, places, field in zip(columns, starts, schema, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _range(chunks: Sequence[pa.Array], starts: NDArray[np.int64], first: int, stop: int, field: pa.Field) -> pa.Array:
+    """Return rows ``[first, stop)``, without a copy if they lie in one chunk."""
+    low = int(np.searchsorted(starts, first, side="right")) - 1
+    pieces = []
+    while first < stop:
+        base, end = int(starts[low]), int(starts[low + 1])
+        pieces.append(chunks[low].slice(first - base, min(stop, end) - first))
+        first, low = end, low + 1
+    return join_arrays(pieces, field.type, field.name)
+
+
+def exact_batches(pieces: Iterator[pa.RecordBatch], batch_size: int) -> Iterator[pa.RecordBatch]:
+    """Re-cut a stream into batches of exactly `batch_size` rows, except for the last."""
+    return sized_batches(pieces, repeat(batch_size))
+
+
+def sized_batches(pieces: Iterable[pa.RecordBatch], sizes: Iterable[int]) -> Iterator[pa.RecordBatch]:
+    """Re-cut a stream into batches of the given sizes, each at least one; the last batch may be shorter.
+
+    Rows beyond the given sizes form one more batch.
+    """
+    left = iter(sizes)
+    size = next(left, None)
+    waiting: list[pa.RecordBatch] = []
+    rows = 0
+    for piece in pieces:
+        while piece.num_rows:
+            part = piece if size is None else piece.slice(0, size - rows)
+            piece = piece.slice(part.num_rows)
+            waiting.append(part)
+            rows += part.num_rows
+            if rows == size:
+                yield _joined(waiting)
+                waiting, rows, size = [], 0, next(left, None)
+    if waiting:
+        yield _joined(waiting)
+
+
+def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+    if len(batches) == 1:
+        return batches[0]
+    schema = batches[0].schema
+    if not len(schema):
+        return rows_only(sum(batch.num_rows for batch in batches), schema)
+    arrays = [
+        join_arrays([batch.column(i) for batch in batches], field_.type, field_.name) for i, field_ in enumerate(schema)
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)

@@ -1,0 +1,254 @@
+"""Estimated costs of reading the values of a column, from the pages of one fragment."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+from weakref import WeakKeyDictionary
+
+import numpy as np
+import pyarrow as pa
+
+from lance_dataset.errors import LanceError
+from lance_dataset.file.container import FileMetadata
+from lance_dataset.file.kinds import is_binary_like
+from lance_dataset.read.fragment_reader import FragmentReader
+from lance_dataset.read.projection import OutputColumn
+from lance_dataset.read.table_reader import TableReader
+from lance_dataset.scan.request import ScanRequest
+from lance_dataset.types.schema import Field
+
+__all__ = ["ColumnCost", "ColumnCosts"]
+
+#: Number of fragments examined to find one that represents the table.
+_CANDIDATES = 16
+#: Minimum number of bytes assumed for a value of unknown length.
+_UNKNOWN_BYTES = 12.0
+#: Bytes read around a value that is taken from a file that is not mapped, and nanoseconds per byte.
+_FETCHED_BYTES = 4096.0
+_FETCH_COST = 1.0
+#: Values that must be decoded to take one value from a compressed chunk.
+_CHUNK_VALUES = 20
+#: Limits of the sample that is decoded to measure the size of values: number of values, and bytes.
+_SAMPLE_ROWS = 256
+_SAMPLE_BYTES = 256 << 10
+#: Nanoseconds that a page costs, no matter how little of it is read.
+_PAGE_COST = 2e4
+#: Nanoseconds that decoding a short text costs, no matter how it is stored.
+_TEXT_COST = 3.5
+
+
+@dataclass(frozen=True)
+class ColumnCost:
+    """Costs of a column; times are nanoseconds of processor time.
+
+    Attributes
+    ----------
+    stored
+        Bytes of a value in its pages.
+    decoded
+        Bytes of a value in memory.
+    read
+        Time per value of a contiguous read.
+    keep
+        Time per value that is kept of those read.
+    chunk
+        Time per value of the compressed chunks that contain values taken by row.
+    take
+        Additional time per value taken by row.
+    dense
+        Extra time per taken value if all values are taken: taking rows one by one is slower than copying ranges.
+    """
+
+    stored: float
+    decoded: float
+    read: float
+    keep: float
+    chunk: float
+    take: float
+    dense: float
+
+    def prefers_take(self, kept: int, width: int) -> bool:
+        """Return True if taking `kept` rows is cheaper than reading a range of `width` rows and picking them out."""
+        share = kept / max(width, 1)
+        touched = 1.0 - (1.0 - min(share, 1.0)) ** _CHUNK_VALUES
+        taken = self.chunk * touched + share * (self.take + self.dense * share)
+        return taken < self.read + share * self.keep
+
+
+def _width(arrow_type: pa.DataType) -> float:
+    """Return the bytes of a value in memory, as far as the type tells."""
+    if isinstance(arrow_type, pa.BaseExtensionType):
+        return _width(arrow_type.storage_type)
+    if pa.types.is_fixed_size_list(arrow_type):
+        return arrow_type.list_size * _width(arrow_type.value_type)
+    if pa.types.is_struct(arrow_type):
+        return sum(_width(arrow_type.field(number).type) for number in range(arrow_type.num_fields))
+    if pa.types.is_dictionary(arrow_type):
+        return _width(arrow_type.index_type)
+    if pa.types.is_null(arrow_type):
+        return 0.0
+    try:
+        return max(arrow_type.bit_width / 8, 0.125)
+    except ValueError:
+        return _UNKNOWN_BYTES
+
+
+def _is_fixed(arrow_type: pa.DataType) -> bool:
+    if pa.types.is_fixed_size_list(arrow_type):
+        return _is_fixed(arrow_type.value_type)
+    tests = (pa.types.is_nested, pa.types.is_dictionary, is_binary_like)
+    return not any(test(arrow_type) for test in tests)
+
+
+def _pages(fragment: FragmentReader, field: Field) -> tuple[int, int]:
+    """Return the number of pages of a field and its children, and their bytes; 0 where the file does not say."""
+    columns = {}
+    for node in field.walk():
+        file, index = fragment.stored(node.id) or (None, 0)
+        if isinstance(file, FileMetadata):
+            columns[id(file), index] = file.column(index)
+    pages = [page for column in columns.values() for page in column.pages]
+    return len(pages), sum(size for page in pages for _, size in page.buffers)
+
+
+def _decoded_bytes(fragment: FragmentReader, field: Field, stored: float) -> float:
+    """Return the bytes of a value in memory, from a sample if the type does not tell and sampling costs no request."""
+    reader = fragment.column(field)
+    width = max(_width(reader.arrow_type), stored)
+    rows = min(int(_SAMPLE_BYTES / max(width, 1.0)), _SAMPLE_ROWS, reader.num_rows)
+    if _is_fixed(reader.arrow_type) or rows == 0 or not fragment.is_mapped:
+        return width
+    return max(reader.read(0, rows).nbytes / rows, stored)
+
+
+def column_cost(fragment: FragmentReader, field: Field) -> ColumnCost:
+    """Estimate the costs of a top-level field (or a pruning of one) from its pages in one fragment."""
+    reader = fragment.column(field)
+    rows, kind = max(reader.num_rows, 1), reader.arrow_type
+    pages, size = _pages(fragment, field)
+    stored = size / rows
+    read = sum(part.cost for part in reader.parts(0, reader.num_rows)) / rows
+    decoded = _decoded_bytes(fragment, field, stored)
+    if _is_fixed(kind):
+        times = _Times(0.7 + 0.12 * decoded, 0.0, 6.0 + 0.25 * decoded, 16.0)
+    elif is_binary_like(kind):
+        effort = max(read - _TEXT_COST, 0.0)
+        times = _Times(1.0 + 0.5 * decoded, 0.65 * effort, 6.0, 20.0 + 2.5 * effort)
+    else:
+        times = _Times(2.0 * read, 0.6 * read, 10.0 * read, 0.0)
+    fetch = 0.0 if fragment.is_mapped else _FETCH_COST * stored
+    around = 0.0 if fragment.is_mapped else _FETCH_COST * (stored + _FETCHED_BYTES)
+    read += _PAGE_COST * pages / rows + fetch
+    return ColumnCost(stored, decoded, read, times.keep, times.chunk, times.take + around, times.dense)
+
+
+class _Times(NamedTuple):
+    """Measured times of `ColumnCost` that depend on the kind of a column."""
+
+    keep: float
+    chunk: float
+    take: float
+    dense: float
+
+
+def _told(fragment: FragmentReader, question: str, *, unknown: bool) -> bool:
+    """Return a boolean property of a fragment's files, or `unknown` if they cannot be opened."""
+    try:
+        return bool(getattr(fragment, question))
+    except (LanceError, OSError):
+        return unknown
+
+
+def _guessed_cost(field: Field) -> ColumnCost:
+    width = _width(field.storage_type)
+    return ColumnCost(width, width, 1.0, 1.0 + 0.1 * width, 0.0, 20.0, 0.0)
+
+
+class ColumnCosts:
+    """Costs of the columns of a scan, each computed when first needed.
+
+    Parameters
+    ----------
+    fragment
+        The fragment that represents the table, or None without fragments.
+    known
+        Cache of costs, keyed by the ids of the field and its children.
+    elsewhere
+        Fragments with files under other base paths.
+    """
+
+    def __init__(
+        self,
+        fragment: FragmentReader | None,
+        known: dict[tuple[int, ...], ColumnCost],
+        elsewhere: Iterable[FragmentReader] = (),
+    ) -> None:
+        self._fragment = fragment
+        self._known = known
+        self._places = [] if fragment is None else [fragment, *elsewhere]
+        self._by_identity: dict[int, ColumnCost] = {}
+
+    @staticmethod
+    def of(reader: TableReader | FragmentReader, request: ScanRequest) -> ColumnCosts:
+        """Return the costs for a scan. The costs of a table are cached in its reader."""
+        if isinstance(reader, FragmentReader):
+            return ColumnCosts(reader, {})
+        per_fragment = _KNOWN.get(reader)
+        if per_fragment is None:
+            per_fragment = _KNOWN.setdefault(reader, {})
+        position = _typical(reader, request)
+        if position is None:
+            return ColumnCosts(None, {})
+        elsewhere = reader.one_per_base(request.fragments) if reader.manifest.base_paths else ()
+        return ColumnCosts(reader.fragments[position], per_fragment.setdefault(position, {}), elsewhere)
+
+    @cached_property
+    def is_mapped(self) -> bool:
+        """True if reading costs no request."""
+        return all(_told(fragment, "is_mapped", unknown=True) for fragment in self._places)
+
+    @cached_property
+    def is_remote(self) -> bool:
+        """True if reads of some fragment go to another machine."""
+        return any(_told(fragment, "is_remote", unknown=False) for fragment in self._places)
+
+    def cost(self, field: Field) -> ColumnCost:
+        """Return the costs of a top-level field, or of a pruning of one."""
+        found = self._by_identity.get(id(field))
+        if found is None:
+            found = self._by_identity[id(field)] = self._find(field)
+        return found
+
+    def _find(self, field: Field) -> ColumnCost:
+        key = tuple(node.id for node in field.walk())
+        found = self._known.get(key)
+        if found is None:
+            try:
+                found = _guessed_cost(field) if self._fragment is None else column_cost(self._fragment, field)
+            except (LanceError, OSError):
+                # reading the column reports what is wrong with it, if it is read at all
+                return _guessed_cost(field)
+            self._known[key] = found
+        return found
+
+    def output_bytes(self, output: OutputColumn) -> float:
+        """Return the bytes of a value of an output column in memory."""
+        if output.field is None:
+            return _width(output.arrow.type)
+        return self.cost(output.field).decoded
+
+
+_KNOWN: WeakKeyDictionary[TableReader, dict[int, dict[tuple[int, ...], ColumnCost]]] = WeakKeyDictionary()
+
+
+def _typical(reader: TableReader, request: ScanRequest) -> int | None:
+    """Return the position of a large fragment among the first ones of a scan."""
+    counts = reader.manifest.fragment_list.columns.num_rows
+    if request.fragments is None:
+        first = counts[:_CANDIDATES]
+        return int(np.argmax(first)) if len(first) else None
+    positions = request.fragments[:_CANDIDATES]
+    return max(positions, key=lambda position: int(counts[position]), default=None)

@@ -1,0 +1,305 @@
+"""Execution of a scan: filter windows, then read the columns of the selected rows ahead of the consumer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import chain, pairwise
+from typing import TypeVar
+
+import numpy as np
+import pyarrow as pa
+
+from lance_dataset.read.fragment_reader import FragmentReader
+from lance_dataset.read.table_reader import TableReader
+from lance_dataset.scan.filtering import select
+from lance_dataset.scan.page_release import Release
+from lance_dataset.scan.request import ScanRequest
+from lance_dataset.scan.selected_values import output_chunks
+from lance_dataset.scan.selection import Selection
+from lance_dataset.scan.strategy import ScanStrategy
+from lance_dataset.scan.windows import Pruning, Ranges, Window, fragments_of, windows
+from lance_dataset.threads.streams import stream
+from lance_dataset.threads.waiting import fetch_pool, fetching, together
+from lance_dataset.types.schema import Field
+
+__all__ = ["Rows", "Scan"]
+
+_Item = TypeVar("_Item")
+_Result = TypeVar("_Result")
+
+#: Rows examined before a scan that may end early starts to read ahead.
+_CAUTIOUS_ROWS = 1 << 17
+#: Factor by which the first window of a stream of batches is smaller than later ones.
+_FIRST_PART = 16
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Selected rows, at least one.
+
+    Attributes
+    ----------
+    num_rows
+        Number of rows.
+    columns
+        Non-empty chunks of every output column.
+    shared
+        The window whose bytes the columns may share, or None if they are copies.
+    """
+
+    num_rows: int
+    columns: list[list[pa.Array]]
+    shared: Window | None = None
+
+
+class Scan:
+    """A scan of one version of a table; it may run several times.
+
+    Parameters
+    ----------
+    reader
+        The version of the table, or one fragment of it.
+    request
+        The scan, narrowed to the rows that its filter names. Its `order_by` is handled elsewhere.
+    plan
+        The strategy of the scan.
+    """
+
+    def __init__(self, reader: TableReader | FragmentReader, request: ScanRequest, plan: ScanStrategy) -> None:
+        self._reader = reader
+        self._request = request
+        self._plan = plan
+        self._pruning = Pruning(request)
+        self._apart = False
+        self._release = Release(_stored_fields(request)) if plan.releases else None
+
+    # -- rows ----------------------------------------------------------------------------------------------------
+
+    def each(self, work: Callable[[Selection], _Result]) -> Iterator[_Result]:
+        """Apply `work` to the selected rows of each window, before offset and limit, and yield the results."""
+        return self._each(fragments_of(self._reader, self._request), work)
+
+    def count(self) -> int:
+        """Return the number of selected rows, before offset and limit."""
+        if _counts_known(self._request):
+            return sum(fragment.num_rows for fragment, _, _ in fragments_of(self._reader, self._request))
+
+        return sum(self.each(lambda selection: selection.num_rows))
+
+    def find(self, window: Window) -> Selection:
+        """Return the selected rows of a window."""
+        metrics = self._request.metrics
+        if metrics is None:
+            return select(self._pruning.prune(window), self._request, self._plan)
+        with metrics.timed("scan"):
+            window = self._pruning.prune(window)
+            found = select(window, self._request, self._plan)
+        metrics.node("scan").add(window.width, batches=1)
+        metrics.looked_at(part.fragment.fragment.id for part in window.slices)
+        if self._request.filter is not None:
+            metrics.node("filter").add(found.num_rows, batches=1)
+        return found
+
+    def _stream(
+        self,
+        work: Callable[[_Item], _Result],
+        items: Iterable[_Item],
+        *,
+        in_order: bool,
+        weight: Callable[[_Item], float],
+    ) -> Iterator[_Result]:
+        """Yield the results of `work`, computed ahead of the consumer if that pays; `weight` is an item's bytes."""
+        plan = self._plan
+        return stream(
+            fetching(work) if plan.waits else work,
+            items,
+            ahead=plan.ahead if plan.threads > 1 or plan.waits else 0,
+            in_order=in_order,
+            weight=weight,
+            budget=plan.buffer_bytes,
+            pool=fetch_pool if plan.waits else None,
+        )
+
+    def _let_go(self, window: Window) -> None:
+        if self._release is not None:
+            self._release.window(window)
+
+    def _each(self, ranges: Ranges, work: Callable[[Selection], _Result]) -> Iterator[_Result]:
+        found = windows(ranges, self._request, self._plan)
+
+        def worked(window: Window) -> _Result:
+            found = self.find(window)
+            result = work(found)
+            self._let_go(found.window)
+            return result
+
+        if self._plan.grows:
+            looked = 0
+            for window in found:
+                yield worked(window)
+                looked += window.width
+                if looked >= _CAUTIOUS_ROWS:
+                    break
+        yield from self._stream(
+            worked, found, in_order=self._plan.in_order, weight=lambda window: self._plan.look_bytes
+        )
+
+    def limited(self) -> Iterator[Selection]:
+        """Yield the selected rows after offset and limit; the search ends with the last row needed."""
+        request = self._request
+        skip, left = request.offset, request.limit
+        if left == 0:
+            return
+        ranges = fragments_of(self._reader, request)
+        if skip and _counts_known(request):
+            ranges, skip = self._skipped(ranges, skip)
+        for selection in self._each(ranges, lambda found: found):
+            dropped = min(skip, selection.num_rows)
+            skip -= dropped
+            stop = selection.num_rows if left is None else min(selection.num_rows, dropped + left)
+            if dropped < stop:
+                if request.metrics is not None:
+                    request.metrics.node("limit").add(stop - dropped, batches=1)
+                yield selection.cut(dropped, stop)
+            if left is not None:
+                left -= stop - dropped
+                if left == 0:
+                    return
+
+    def _skipped(self, ranges: Ranges, skip: int) -> tuple[Ranges, int]:
+        """Drop ranges that an offset skips entirely, without opening them; return the other ranges and the rest."""
+        request = self._request
+        if request.fragments is None and isinstance(self._reader, TableReader):
+            starts = self._reader.live_starts
+            position = int(np.searchsorted(starts, skip, side="right")) - 1
+            later = range(position, len(self._reader.fragments))
+            found = ((self._reader.fragments[at], 0, self._reader.fragments[at].physical_rows) for at in later)
+            return found, skip - int(starts[min(position, len(starts) - 1)])
+        for each in ranges:
+            if skip < each[0].num_rows:
+                return chain((each,), ranges), skip
+            skip -= each[0].num_rows
+        return iter(()), skip
+
+    # -- columns -------------------------------------------------------------------------------------------------
+
+    def rows(self, *, apart: bool = True) -> Iterator[Rows]:
+        """Yield the rows that the scan returns, after offset and limit, in pieces.
+
+        Without a filter, rows of two fragments come in separate pieces if `apart` is true.
+        """
+        self._apart = apart and self._request.filter is None
+        request, plan = self._request, self._plan
+        if request.limit is None and request.offset == 0:
+            found = windows(fragments_of(self._reader, request), request, self._soon if self._apart else plan)
+            done: Iterator[list[Rows] | Selection] = self._stream(
+                self._work, found, in_order=plan.in_order, weight=lambda window: plan.task_bytes
+            )
+        else:
+            done = self.limited()
+        for result in done:
+            for rows in self._pieces(result) if isinstance(result, Selection) else result:
+                yield rows
+                if rows.shared is not None:
+                    self._let_go(rows.shared)
+
+    @property
+    def _soon(self) -> ScanStrategy:
+        """Strategy with a small first window, so that the first batch does not wait for many rows."""
+        batch = self._request.batch_size
+        rows = max(self._plan.window_rows // _FIRST_PART // batch, 1) * batch
+        return replace(self._plan, first_rows=min(self._plan.first_rows, rows))
+
+    def _work(self, window: Window) -> list[Rows] | Selection:
+        """Return the rows of a window, or only the selection if they are too many to read together."""
+        found = self.find(window)
+        if found.num_rows > self._plan.piece_rows:
+            return found
+        parts = self._parts(found)
+        if not parts:
+            self._let_go(found.window)
+        return [self._piece(part) for part in parts]
+
+    def _parts(self, selection: Selection) -> list[Selection]:
+        """Split a selection into the parts that are returned together."""
+        if not self._apart or len(selection.window.slices) == 1:
+            return [selection] if selection.num_rows else []
+        starts = selection.window.starts.tolist()
+        apart = []
+        for low, high in pairwise(starts):
+            if selection.places is None:
+                part = selection.cut(low, high)
+            else:
+                first, stop = np.searchsorted(selection.places, (low, high)).tolist()
+                part = selection.cut(first, stop)
+            if part.num_rows:
+                apart.append(part)
+        return apart
+
+    def _pieces(self, selection: Selection) -> Iterator[Rows]:
+        pieces = [piece for part in self._parts(selection) for piece in part.pieces(self._plan.piece_rows)]
+        if len(pieces) < 2:
+            yield from map(self._piece, pieces)
+            return
+        plan = self._plan
+        yield from self._stream(self._piece, pieces, in_order=plan.in_order, weight=lambda piece: plan.piece_bytes)
+
+    def _piece(self, selection: Selection) -> Rows:
+        rows, window = self.read(selection), selection.window
+        if selection.places is None:
+            return replace(rows, shared=window)
+        self._let_go(window)
+        return rows
+
+    def read(self, selection: Selection) -> Rows:
+        """Read the output columns of selected rows."""
+        numbers = range(len(self._request.projection.columns))
+        columns = [partial(self._column, number, selection) for number in numbers]
+        return Rows(selection.num_rows, together(columns, waiting=self._plan.waits))
+
+    def columns(self, number: int, selections: Sequence[Selection]) -> Iterator[list[pa.Array]]:
+        """Yield the chunks of one output column for each selection."""
+        size = self._plan.costs.output_bytes(self._request.projection.columns[number])
+        return self._stream(
+            lambda selection: self._column(number, selection),
+            selections,
+            in_order=True,
+            weight=lambda selection: selection.num_rows * size,
+        )
+
+    def _column(self, number: int, selection: Selection) -> list[pa.Array]:
+        output, request = self._request.projection.columns[number], self._request
+        if request.metrics is None:
+            return output_chunks(output, selection, request, self._plan)
+        computed = output.field is None
+        with request.metrics.timed("project" if computed else "materialize") as node:
+            chunks = output_chunks(output, selection, request, self._plan)
+        first = all((other.field is None) != computed for other in request.projection.columns[:number])
+        size = sum(chunk.nbytes for chunk in chunks)
+        node.add(selection.num_rows if first else 0, batches=int(first), bytes=size)
+        return chunks
+
+
+def _stored_fields(request: ScanRequest) -> list[Field]:
+    """Return the stored columns that a scan may read."""
+    names = [] if request.filter is None else list(request.filter.columns)
+    found: dict[tuple[int, ...], Field] = {}
+    for output in request.projection.columns:
+        if output.field is not None:
+            found[tuple(node.id for node in output.field.walk())] = output.field
+        elif output.expression is not None:
+            names.extend(output.expression.columns)
+    for name in dict.fromkeys(names):
+        if name in request.schema.names:
+            field = request.schema.top_level(name)
+            found[tuple(node.id for node in field.walk())] = field
+    return list(found.values())
+
+
+def _counts_known(request: ScanRequest) -> bool:
+    """Return True if every fragment yields exactly its live rows."""
+    if request.filter is not None or request.rows is not None:
+        return False
+    return request.row_range is None and not request.include_deleted

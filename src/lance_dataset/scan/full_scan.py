@@ -1,0 +1,102 @@
+"""Full scans: all rows of a table, cut into parts of columns that threads decode."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+import pyarrow as pa
+
+from lance_dataset.file.column import Part
+from lance_dataset.read.concatenate import bisected, keep_rows, read_chunks
+from lance_dataset.read.empty_batches import empty_batch
+from lance_dataset.read.fragment_reader import FragmentReader
+from lance_dataset.read.projection import OutputColumn
+from lance_dataset.read.table_reader import TableReader
+from lance_dataset.scan.request import ScanRequest
+from lance_dataset.scan.selected_values import descend, output_chunks
+from lance_dataset.scan.selection import live_rows
+from lance_dataset.scan.strategy import ScanStrategy
+from lance_dataset.scan.windows import Slice, Window, fragments_of
+from lance_dataset.threads.streams import map_parallel
+from lance_dataset.threads.waiting import together
+
+__all__ = ["whole_table"]
+
+#: Columns of fewer bytes on average are decoded one after another: threads would only wait for the interpreter lock.
+_PARALLEL_BYTES = 256 << 10
+#: Nanoseconds of decoding, in total and per part of a column, above which threads gain more than they cost.
+_PARALLEL_COST = 1e6
+_PARALLEL_TASK_COST = 2e4
+#: Nanoseconds that a value of a computed column takes.
+_DERIVED_COST = 10.0
+
+
+def whole_table(reader: TableReader, request: ScanRequest, plan: ScanStrategy) -> pa.Table:
+    """Return all live rows, chunked as the files are, so that nothing is copied unnecessarily."""
+    schema = request.projection.schema
+    pieces = _decode(request, plan, list(fragments_of(reader, request)))
+    if not any(pieces):
+        return pa.Table.from_batches([empty_batch(schema)])
+    columns = [pa.chunked_array(found, field_.type) for found, field_ in zip(pieces, schema, strict=True)]
+    return pa.Table.from_arrays(columns, schema=schema)
+
+
+def _decode(
+    request: ScanRequest, plan: ScanStrategy, ranges: Sequence[tuple[FragmentReader, int, int]]
+) -> list[list[pa.Array]]:
+    """Decode the live rows of some ranges of fragments; return non-empty chunks of every output column."""
+    outputs = request.projection.columns
+    places = [(fragment, number, start, stop) for fragment, start, stop in ranges for number in range(len(outputs))]
+    unmapped = [fragment for fragment, start, stop in ranges if _is_read(fragment, request, stop - start)]
+
+    def parts(place: tuple[FragmentReader, int, int, int]) -> list[Part]:
+        fragment, number, start, stop = place
+        return _parts(fragment, outputs[number], start, stop)
+
+    if plan.waits:
+        cut = together([partial(parts, place) for place in places], waiting=True)
+    else:
+        cut = map_parallel(parts, places, parallel=bool(unmapped))
+    tasks = [(place[0], place[1], part) for place, found in zip(places, cut, strict=True) for part in found]
+    costs = [part.cost for _, _, part in tasks]
+
+    def decode(task: tuple[FragmentReader, int, Part]) -> list[pa.Array]:
+        fragment, number, part = task
+        return _read_part(fragment, outputs[number], request, plan, part.start, part.stop)
+
+    heavy = sum(costs) > max(_PARALLEL_COST, _PARALLEL_TASK_COST * len(tasks))
+    if plan.waits:
+        decoded = together([partial(decode, task) for task in tasks], waiting=True)
+    else:
+        decoded = map_parallel(decode, tasks, parallel=heavy or bool(unmapped), costs=costs)
+    pieces: list[list[pa.Array]] = [[] for _ in outputs]
+    for (_, number, _), read in zip(tasks, decoded, strict=True):
+        pieces[number].extend(piece for piece in read if len(piece))
+    return pieces
+
+
+def _is_read(fragment: FragmentReader, request: ScanRequest, rows: int) -> bool:
+    """Return True if files are not mapped and so much is read that threads pay off."""
+    return (
+        not fragment.is_mapped and rows * fragment.bytes_per_row / max(len(request.schema.fields), 1) > _PARALLEL_BYTES
+    )
+
+
+def _parts(fragment: FragmentReader, output: OutputColumn, start: int, stop: int) -> list[Part]:
+    if output.field is None:
+        return [Part(start, stop, _DERIVED_COST * (stop - start))] if start < stop else []
+    return fragment.column(output.field).parts(start, stop)
+
+
+def _read_part(
+    fragment: FragmentReader, output: OutputColumn, request: ScanRequest, plan: ScanStrategy, start: int, stop: int
+) -> list[pa.Array]:
+    """Read the live rows of a part of a column, in chunks."""
+    if output.field is None:
+        return output_chunks(output, live_rows(Window((Slice(fragment, ((start, stop),)),)), request), request, plan)
+    reader, name = fragment.column(output.field), output.field.name
+    read = [piece for part in bisected(partial(read_chunks, reader, name), start, stop) for piece in part]
+    pieces = [descend(piece, output.path) for piece in read]
+    rows = fragment.live_rows(start, stop)
+    return pieces if rows is None else keep_rows(pieces, rows - start)

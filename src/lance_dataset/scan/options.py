@@ -1,0 +1,242 @@
+"""Options of a scan: their names, and the checks of their values that do not depend on the dataset."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol, TypeAlias
+
+import numpy as np
+import pyarrow.compute as pc
+
+from lance_dataset.arguments import check_count
+from lance_dataset.errors import InvalidInputError, UnsupportedError, nearest_name_hint
+
+__all__ = [
+    "OPTIONS",
+    "BlobHandling",
+    "ColumnOrdering",
+    "Columns",
+    "FragmentHandle",
+    "check_arrow_options",
+    "checked_option",
+]
+
+BlobHandling: TypeAlias = Literal["all_binary", "all_descriptions", "blobs_descriptions"]
+Columns: TypeAlias = "Sequence[str] | Mapping[str, str] | None"
+
+#: Tuning options of pyarrow datasets, which other libraries pass.
+_ARROW_OPTIONS = frozenset({"use_threads", "memory_pool", "fragment_scan_options", "cache_metadata"})
+_BLOB_HANDLINGS = ("all_binary", "all_descriptions", "blobs_descriptions")
+_LARGEST = (1 << 63) - 1
+
+
+@dataclass
+class ColumnOrdering:
+    """A sort key of a scan.
+
+    Parameters
+    ----------
+    column_name
+        Column to sort by; a dotted name means a field inside structs.
+    ascending
+        Sort the smallest values first.
+    nulls_first
+        Sort nulls before all values instead of after them.
+    """
+
+    column_name: str
+    ascending: bool = True
+    nulls_first: bool = False
+
+
+class FragmentHandle(Protocol):
+    """Handle on a fragment, as scans take it."""
+
+    @property
+    def fragment_id(self) -> int:
+        """Id of the fragment."""
+        ...
+
+
+def checked_option(name: str, value: Any) -> Any:
+    """Check the value of an option and return it normalized.
+
+    Raises
+    ------
+    InvalidInputError
+        The option does not exist, or the value is never valid for it.
+    TypeError
+        Values of this type are never valid for the option.
+    UnsupportedError
+        The option needs a feature that this release does not have.
+    """
+    check = OPTIONS.get(name)
+    if check is None:
+        raise InvalidInputError(f"Unknown option {name}{nearest_name_hint(name, sorted(OPTIONS))}")
+    return None if value is None else check(name, value)
+
+
+def check_arrow_options(options: Mapping[str, Any]) -> None:
+    """Raise TypeError for options that are neither ours nor those of pyarrow datasets."""
+    for name in options:
+        if name not in _ARROW_OPTIONS:
+            raise TypeError(f"unknown scan option {name!r}{nearest_name_hint(name, [*OPTIONS, 'progress'])}")
+
+
+# -- checks ------------------------------------------------------------------------------------------------------
+
+
+def _switch(name: str, value: Any) -> bool:
+    if not isinstance(value, bool | np.bool_):
+        raise TypeError(f"{name} must be True or False, not {value!r}")
+    return bool(value)
+
+
+def _count(name: str, value: Any) -> int:
+    check_count(name, value)
+    if value > _LARGEST:
+        raise InvalidInputError(f"{name} must be less than 2**63, got {value}")
+    return int(value)
+
+
+def _positive_count(name: str, value: Any) -> int:
+    check_count(name, value)
+    if value < 1:
+        raise InvalidInputError(f"{name} must be greater than 0")
+    return _count(name, value)
+
+
+def _batch_size(name: str, value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int | np.integer):
+        raise TypeError(f"batch_size must be an integer, not {type(value).__name__}")
+    if not 1 <= value < 1 << 32:
+        raise InvalidInputError(f"batch_size must be between 1 and 4294967295, got {value}")
+    return int(value)
+
+
+def _columns(name: str, value: Any) -> Any:
+    if isinstance(value, Mapping):
+        for output, expression in value.items():
+            if not isinstance(output, str) or not isinstance(expression, str):
+                raise TypeError(f"columns maps names to SQL expressions, not {output!r} to {expression!r}")
+        return dict(value)
+    if isinstance(value, str | bytes | Set) or not isinstance(value, Iterable):
+        raise TypeError(f"columns must be a list of names or a mapping of names to expressions, not {value!r}")
+    return list(value)
+
+
+def _filter(name: str, value: Any) -> Any:
+    """Check a filter: text or an expression; like pylance, also accept a dictionary of both kinds of filter."""
+    if not isinstance(value, Mapping):
+        if not isinstance(value, str | pc.Expression):
+            raise TypeError(f"A filter is a string or a pyarrow expression, not {type(value).__name__}")
+        return value
+    known = ("expr_filter", "search_filter")
+    for key in value:
+        if key not in known:
+            raise InvalidInputError(f"A filter has no part {key!r}{nearest_name_hint(str(key), known)}")
+    if value.get("search_filter") is not None:
+        raise UnsupportedError("filter: a search_filter needs an index, which is not supported by this release")
+    inner = value.get("expr_filter")
+    return None if inner is None else _filter(name, inner)
+
+
+def _fragments(name: str, value: Any) -> list[Any]:
+    if isinstance(value, str) or not isinstance(value, Iterable):
+        raise TypeError(f"fragments must be a list of LanceFragment, not {type(value).__name__}")
+    fragments = list(value)
+    for fragment in fragments:
+        if not isinstance(getattr(fragment, "fragment_id", getattr(fragment, "id", None)), int):
+            raise TypeError(f"fragments must be a list of LanceFragment, got {fragment!r}")
+    return fragments
+
+
+def _orderings(name: str, value: Any) -> list[Any]:
+    if isinstance(value, str):
+        raise InvalidInputError(f"order_by takes a list, such as [{value!r}]")
+    if not isinstance(value, Iterable):
+        raise TypeError(f"order_by takes a list of names and ColumnOrdering, not {type(value).__name__}")
+    keys = list(value)
+    for key in keys:
+        if not isinstance(key if isinstance(key, str) else getattr(key, "column_name", None), str):
+            raise TypeError(f"order_by takes names and ColumnOrdering, not {key!r}")
+    return keys
+
+
+def _late(name: str, value: Any) -> bool | tuple[str, ...]:
+    if isinstance(value, bool | np.bool_):
+        return bool(value)
+    if isinstance(value, list | tuple) and all(isinstance(column, str) for column in value):
+        return tuple(value)
+    raise InvalidInputError(f"late_materialization must be a bool or a list of strings, not {value!r}")
+
+
+def _blob_handling(name: str, value: Any) -> str:
+    if value not in _BLOB_HANDLINGS:
+        raise InvalidInputError(f"Invalid blob_handling: {value}. Expected one of: {', '.join(_BLOB_HANDLINGS)}")
+    return str(value)
+
+
+def _addresses(name: str, value: Any) -> bytes:
+    if not isinstance(value, bytes | bytearray | memoryview):
+        raise TypeError(f"{name} must be bytes, as serialize_row_addrs makes them, not {type(value).__name__}")
+    return bytes(value)
+
+
+def _callback(name: str, value: Any) -> Any:
+    if not callable(value):
+        raise InvalidInputError(f"{name} must be callable, got {value!r}")
+    return value
+
+
+def _row_range(name: str, value: Any) -> tuple[int, int]:
+    if not isinstance(value, Sequence) or len(value) != 2:
+        raise InvalidInputError(f"row_range must be a pair of numbers, not {value!r}")
+    return _count("row_range start", value[0]), _count("row_range stop", value[1])
+
+
+def _missing(what: str) -> Callable[[str, Any], Any]:
+    """Return the check of an option that needs a feature this release does not have."""
+
+    def check(name: str, value: Any) -> Any:
+        raise UnsupportedError(f"{name}: {what} is not supported by this release")
+
+    return check
+
+
+#: Every option with its check. A check receives the name and a value other than None.
+OPTIONS: Mapping[str, Callable[[str, Any], Any]] = {
+    "batch_readahead": _positive_count,
+    "batch_size": _batch_size,
+    "batch_size_bytes": _count,
+    "blob_handling": _blob_handling,
+    "columns": _columns,
+    "disable_scoring_autoprojection": _switch,
+    "fast_search": _switch,
+    "filter": _filter,
+    "fragment_readahead": _count,
+    "fragments": _fragments,
+    "full_text_query": _missing("full-text search, which needs an index,"),
+    "include_deleted_rows": _switch,
+    "index_segments": _missing("vector search, which needs an index,"),
+    "io_buffer_size": _count,
+    "late_materialization": _late,
+    "limit": _count,
+    "minhash_search": _missing("similarity search, which needs an index,"),
+    "nearest": _missing("vector search, which needs an index,"),
+    "offset": _count,
+    "order_by": _orderings,
+    "prefilter": _switch,
+    "row_addr_allowlist": _addresses,
+    "row_addr_blocklist": _addresses,
+    "row_range": _row_range,
+    "scan_in_order": _switch,
+    "scan_stats_callback": _callback,
+    "strict_batch_size": _switch,
+    "substrait_aggregate": _missing("an aggregation given as a Substrait plan"),
+    "use_scalar_index": _switch,
+    "use_stats": _switch,
+    "with_row_address": _switch,
+    "with_row_id": _switch,
+}

@@ -1,0 +1,102 @@
+"""Options of a scan, resolved against a schema."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from lance_dataset.read.projection import Projection
+from lance_dataset.scan.metrics import ScanMetrics
+from lance_dataset.scan.row_ranges import RowRanges
+from lance_dataset.types.schema import Schema
+
+if TYPE_CHECKING:
+    from lance_dataset.expr.compiled import Filter
+
+__all__ = ["DEFAULT_BATCH_SIZE", "Ordering", "ScanRequest"]
+
+DEFAULT_BATCH_SIZE = 8192
+
+
+@dataclass(frozen=True)
+class Ordering:
+    """One sort key.
+
+    Attributes
+    ----------
+    column
+        A column, or a field inside structs as a dotted name.
+    ascending
+        Sort the smallest values first.
+    nulls_first
+        Sort nulls before all values instead of after them, in either direction.
+    """
+
+    column: str
+    ascending: bool = True
+    nulls_first: bool = False
+
+
+@dataclass(frozen=True)
+class ScanRequest:
+    """A scan, resolved against the schema.
+
+    Attributes
+    ----------
+    schema
+        Schema of the dataset.
+    projection
+        Output columns.
+    filter
+        Rows to keep; None for all.
+    limit, offset
+        Applied after filter and ordering.
+    batch_size
+        Maximum number of rows in a batch.
+    strict_batch_size
+        If true, every batch but the last has exactly `batch_size` rows.
+    fragments
+        Positions of the fragments to read, in order; None for all.
+    row_range
+        Physical row offsets ``[start, stop)`` inside each fragment; None for all.
+    order_by
+        Sort keys; empty for storage order.
+    include_deleted
+        If true, deleted rows are returned too, with a null `_rowid`.
+    rows
+        The only physical rows to examine, by fragment id; fragments that are missing have none. None for all.
+    use_statistics
+        If true, rows that statistics exclude may be left unread; the result is the same either way.
+    in_order
+        If true, rows come in storage order; otherwise windows come in the order in which they finish.
+    late
+        Columns besides those of the filter that are read only for rows that it keeps: all (True), none (False), those
+        of these names, or whatever is cheaper window by window (None). The result is the same.
+    io_buffer_size
+        Maximum number of bytes of decoded rows that wait to be consumed, None for the default.
+    batch_readahead, fragment_readahead
+        Maximum number of windows and of fragments read ahead of the consumer; None for as many as keep threads busy.
+    metrics
+        Counters of the steps of the scan; None to count nothing.
+    """
+
+    schema: Schema
+    projection: Projection
+    filter: Filter | None = None
+    limit: int | None = None
+    offset: int = 0
+    batch_size: int = DEFAULT_BATCH_SIZE
+    strict_batch_size: bool = False
+    fragments: tuple[int, ...] | None = None
+    row_range: tuple[int, int] | None = None
+    order_by: tuple[Ordering, ...] = field(default=())
+    include_deleted: bool = False
+    rows: Mapping[int, RowRanges] | None = None
+    use_statistics: bool = True
+    in_order: bool = True
+    late: bool | tuple[str, ...] | None = None
+    io_buffer_size: int | None = None
+    batch_readahead: int | None = None
+    fragment_readahead: int | None = None
+    metrics: ScanMetrics | None = field(default=None, compare=False)

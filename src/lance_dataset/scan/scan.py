@@ -1,0 +1,124 @@
+"""Scans: the result of a request as a table, as batches, or as a number of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from lance_dataset.read.empty_batches import empty_batch, rows_only, rows_only_table
+from lance_dataset.read.fragment_reader import FragmentReader
+from lance_dataset.read.table_reader import TableReader
+from lance_dataset.scan.batches import aligned_batches, exact_batches
+from lance_dataset.scan.engine import Rows, Scan
+from lance_dataset.scan.full_scan import whole_table
+from lance_dataset.scan.ordering import sorted_table
+from lance_dataset.scan.pruning.row_pruning import narrowed
+from lance_dataset.scan.request import DEFAULT_BATCH_SIZE, Ordering, ScanRequest
+from lance_dataset.scan.strategy import ScanStrategy, strategy
+
+__all__ = [
+    "DEFAULT_BATCH_SIZE",
+    "Ordering",
+    "ScanRequest",
+    "ScanStrategy",
+    "count",
+    "matching_by_fragment",
+    "matching_rows",
+    "scan_batches",
+    "scan_table",
+    "strategy",
+]
+
+
+#: More fragments than this, if they have few rows on average, are read together.
+_FEW_FRAGMENTS = 16
+_CRUMB_ROWS = 1 << 13
+
+
+def scan_table(reader: TableReader, request: ScanRequest) -> pa.Table:
+    """Run a scan and collect the result."""
+    request = narrowed(reader, request)
+    if not request.projection.columns:
+        return rows_only_table(count(reader, request), request.projection.schema)
+    plan = strategy(reader, request)
+    if request.order_by:
+        return sorted_table(reader, request, plan)
+    if _is_whole(request) and not _is_in_crumbs(reader, request):
+        return whole_table(reader, request, plan)
+    return _table(Scan(reader, request, plan).rows(apart=False), request.projection.schema)
+
+
+def _is_whole(request: ScanRequest) -> bool:
+    """Return True if a scan returns all rows of its fragments."""
+    if request.filter is not None or request.rows is not None or request.include_deleted:
+        return False
+    return request.limit is None and request.offset == 0 and request.metrics is None
+
+
+def _is_in_crumbs(reader: TableReader, request: ScanRequest) -> bool:
+    """Return True if fragments are so small that their rows are better read together."""
+    fragments = len(reader.fragments) if request.fragments is None else len(request.fragments)
+    return fragments > _FEW_FRAGMENTS and reader.num_rows < _CRUMB_ROWS * len(reader.fragments)
+
+
+def _table(found: Iterator[Rows], schema: pa.Schema) -> pa.Table:
+    columns: list[list[pa.Array]] = [[] for _ in schema]
+    for rows in found:
+        for chunks, more in zip(columns, rows.columns, strict=True):
+            chunks.extend(more)
+    if not columns[0]:
+        return pa.Table.from_batches([empty_batch(schema)])
+    arrays = [pa.chunked_array(chunks, field.type) for chunks, field in zip(columns, schema, strict=True)]
+    return pa.Table.from_arrays(arrays, schema=schema)
+
+
+def scan_batches(reader: TableReader, request: ScanRequest) -> Iterator[pa.RecordBatch]:
+    """Run a scan as a stream of non-empty batches of at most `batch_size` rows."""
+    request = narrowed(reader, request)
+    plan = strategy(reader, request)
+    schema = request.projection.schema
+    if request.order_by and request.projection.columns:
+        pieces: Iterator[pa.RecordBatch] = iter(sorted_table(reader, request, plan).to_batches())
+    else:
+        pieces = _batches(Scan(reader, request, plan).rows(), schema, request.batch_size)
+    if request.strict_batch_size:
+        pieces = exact_batches(pieces, request.batch_size)
+    for piece in pieces:
+        for start in range(0, piece.num_rows, request.batch_size):
+            yield piece.slice(start, request.batch_size)
+
+
+def _batches(found: Iterator[Rows], schema: pa.Schema, batch_size: int) -> Iterator[pa.RecordBatch]:
+    """Yield rows as batches that are still to be cut to size."""
+    for rows in found:
+        if rows.columns:
+            yield from aligned_batches(rows.columns, schema, batch_size)
+        else:
+            yield rows_only(rows.num_rows, schema)
+
+
+def count(reader: TableReader, request: ScanRequest) -> int:
+    """Return the number of rows a scan would return."""
+    request = narrowed(reader, request)
+    total = max(Scan(reader, request, strategy(reader, request)).count() - request.offset, 0)
+    return total if request.limit is None else min(total, request.limit)
+
+
+def matching_by_fragment(reader: TableReader, request: ScanRequest) -> list[tuple[FragmentReader, NDArray[np.int64]]]:
+    """Return the fragments with rows that a request selects, in scan order, and the physical offsets of these rows."""
+    request = narrowed(reader, request)
+    found: dict[int, tuple[FragmentReader, list[NDArray[np.int64]]]] = {}
+    for parts in Scan(reader, request, strategy(reader, request)).each(lambda selection: list(selection.rows())):
+        for part, rows in parts:
+            if len(rows):
+                found.setdefault(part.fragment.fragment.id, (part.fragment, []))[1].append(rows)
+    return [(fragment, np.concatenate(rows)) for fragment, rows in found.values()]
+
+
+def matching_rows(fragment: FragmentReader, request: ScanRequest) -> NDArray[np.int64]:
+    """Return the physical offsets of the rows of a fragment that a request selects, ascending."""
+    found = Scan(fragment, request, strategy(fragment, request)).each(lambda selection: list(selection.rows()))
+    return np.concatenate([np.empty(0, np.int64), *(rows for parts in found for _, rows in parts)])

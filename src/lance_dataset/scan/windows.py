@@ -1,0 +1,250 @@
+"""Windows: rows of one or several fragments that a scan processes together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lance_dataset.file.zones import Zones
+from lance_dataset.read.fragment_reader import FragmentReader
+from lance_dataset.read.table_reader import TableReader
+from lance_dataset.scan.pruning.prune import Pruner
+from lance_dataset.scan.request import ScanRequest
+from lance_dataset.scan.row_ranges import RowRanges
+from lance_dataset.scan.strategy import ScanStrategy
+
+__all__ = ["Pruning", "Ranges", "Slice", "Window", "fragments_of", "windows"]
+
+#: Fragments, with the physical rows ``[start, stop)`` of each.
+Ranges: TypeAlias = "Iterator[tuple[FragmentReader, int, int]]"
+
+#: Ranges that may have matches are read together with the gap between them if the gap is smaller than this.
+_GAP_BYTES = 256 << 10
+#: Up to this number of ranges are always read one by one.
+_FEW_RANGES = 8
+#: Many ranges that cover less than this share of the rows they span are read row by row.
+_SCATTERED = 0.25
+#: Factor by which windows grow if they start small.
+_GROWTH = 4
+#: Maximum number of fragments in a window.
+_MAX_SLICES = 512
+
+
+@dataclass(frozen=True, eq=False)
+class Slice:
+    """Rows of one fragment.
+
+    Attributes
+    ----------
+    fragment
+        The fragment.
+    ranges
+        Physical rows ``[start, stop)``, ascending and not empty.
+    """
+
+    fragment: FragmentReader
+    ranges: tuple[tuple[int, int], ...]
+
+    @cached_property
+    def width(self) -> int:
+        """Number of rows."""
+        return sum(stop - start for start, stop in self.ranges)
+
+    @property
+    def is_scattered(self) -> bool:
+        """True if the ranges are many and small, like those of rows that a filter names."""
+        if len(self.ranges) <= _FEW_RANGES:
+            return False
+        return self.width < _SCATTERED * (self.ranges[-1][1] - self.ranges[0][0])
+
+    @cached_property
+    def rows(self) -> NDArray[np.int64]:
+        """Physical rows of the slice."""
+        if len(self.ranges) == 1:
+            return np.arange(*self.ranges[0])
+        return np.concatenate([np.arange(start, stop) for start, stop in self.ranges] or [np.empty(0, np.int64)])
+
+    def rows_at(self, places: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the physical rows at some places of the slice."""
+        return places + self.ranges[0][0] if len(self.ranges) == 1 else self.rows[places]
+
+    def cut(self, first: int, stop: int) -> Slice:
+        """Return the rows at places ``[first, stop)``."""
+        if first <= 0 and stop >= self.width:
+            return self
+        found, base = [], 0
+        for low, high in self.ranges:
+            begin, end = max(low, low + first - base), min(high, low + stop - base)
+            if begin < end:
+                found.append((begin, end))
+            base += high - low
+        return Slice(self.fragment, tuple(found))
+
+    def live(self) -> NDArray[np.int64] | None:
+        """Return places of the rows that are not deleted, None for all."""
+        if self.fragment.fragment.deletion_file is None or not self.ranges:
+            return None
+        gone = self.deleted()
+        if len(gone) == 0:
+            return None
+        keep = np.ones(self.width, bool)
+        keep[gone] = False
+        return np.flatnonzero(keep)
+
+    def deleted(self) -> NDArray[np.int64]:
+        """Return the places of the rows that are deleted."""
+        deletions = self.fragment.deletions
+        if len(self.ranges) > _FEW_RANGES:
+            return np.flatnonzero(~self.fragment.is_live(self.rows))
+        found, base = [], 0
+        for start, stop in self.ranges:
+            low, high = (
+                (0, len(deletions))
+                if start == 0 and stop >= self.fragment.physical_rows
+                else (np.searchsorted(deletions, (start, stop)).tolist())
+            )
+            found.append(deletions[low:high] + (base - start))
+            base += stop - start
+        return found[0] if len(found) == 1 else np.concatenate(found)
+
+
+@dataclass(frozen=True, eq=False)
+class Window:
+    """Rows that are processed together; places are counted through all slices.
+
+    Attributes
+    ----------
+    slices
+        Rows by fragment, in the order of the scan.
+    """
+
+    slices: tuple[Slice, ...]
+
+    @cached_property
+    def starts(self) -> NDArray[np.int64]:
+        """Place of the first row of each slice, followed by the number of rows."""
+        return np.cumsum([0, *(part.width for part in self.slices)])
+
+    @cached_property
+    def width(self) -> int:
+        """Number of rows."""
+        return self.slices[0].width if len(self.slices) == 1 else int(self.starts[-1])
+
+    def cut(self, first: int, stop: int) -> Window:
+        """Return the rows at places ``[first, stop)``."""
+        if len(self.slices) == 1:
+            return Window((self.slices[0].cut(first, stop),))
+        starts = self.starts.tolist()
+        low = int(np.searchsorted(self.starts, first, side="right")) - 1
+        high = int(np.searchsorted(self.starts, stop, side="left"))
+        return Window(
+            tuple(self.slices[number].cut(first - starts[number], stop - starts[number]) for number in range(low, high))
+        )
+
+
+# -- making them -------------------------------------------------------------------------------------------------
+
+
+def fragments_of(reader: TableReader | FragmentReader, request: ScanRequest) -> Ranges:
+    """Yield the fragments of a scan (one, if the reader is a fragment), with the physical rows of each to examine."""
+    for fragment in _fragments(reader, request):
+        if request.rows is not None and fragment.fragment.id not in request.rows:
+            continue
+        rows = fragment.physical_rows
+        start, stop = request.row_range or (0, rows)
+        yield fragment, min(start, rows), min(stop, rows)
+
+
+def _fragments(reader: TableReader | FragmentReader, request: ScanRequest) -> Iterator[FragmentReader]:
+    if isinstance(reader, FragmentReader):
+        return iter((reader,))
+    positions = range(len(reader.fragments)) if request.fragments is None else request.fragments
+    return (reader.fragments[position] for position in positions)
+
+
+def windows(ranges: Ranges, request: ScanRequest, plan: ScanStrategy) -> Iterator[Window]:
+    """Cut the rows of fragments into windows: parts of a large fragment, or several small fragments.
+
+    Parameters
+    ----------
+    ranges
+        Fragments with the physical rows wanted of each.
+    request
+        The scan; rows that it does not name are in no window.
+    plan
+        The strategy, which sets the number of rows of a window.
+    """
+    size = room = plan.first_rows
+    slices: list[Slice] = []
+    for fragment, start, stop in ranges:
+        rest = _wanted(fragment, request, start, stop)
+        while rest.width:
+            if not slices or (rest.width <= room and len(slices) < _MAX_SLICES):
+                part, rest = rest.cut(0, room), rest.cut(room, rest.width)
+                slices.append(part)
+                room -= part.width
+                if room > 0:
+                    continue
+            yield Window(tuple(slices))
+            size = min(size * _GROWTH, plan.window_rows)
+            slices, room = [], size
+    if slices:
+        yield Window(tuple(slices))
+
+
+def _wanted(fragment: FragmentReader, request: ScanRequest, start: int, stop: int) -> Slice:
+    if request.rows is None:
+        return Slice(fragment, ((start, stop),) if start < stop else ())
+    return Slice(fragment, tuple(request.rows[fragment.fragment.id].within(start, stop)))
+
+
+class Pruning:
+    """Rows excluded by statistics, determined once per fragment.
+
+    Parameters
+    ----------
+    request
+        The scan.
+    """
+
+    def __init__(self, request: ScanRequest) -> None:
+        self._request = request
+        self._pruner = Pruner.of(request.filter) if request.use_statistics else None
+        self._known: dict[int, RowRanges | None] = {}
+
+    def prune(self, window: Window) -> Window:
+        """Return the window without the rows that statistics exclude."""
+        if self._pruner is None:
+            return window
+        kept, changed = [], False
+        for part in window.slices:
+            possible = self._possible(part.fragment, self._pruner)
+            if possible is None:
+                kept.append(part)
+                continue
+            changed = True
+            ranges = tuple(piece for start, stop in part.ranges for piece in possible.within(start, stop))
+            if ranges:
+                kept.append(Slice(part.fragment, ranges))
+        return Window(tuple(kept)) if changed else window
+
+    def _possible(self, fragment: FragmentReader, pruner: Pruner) -> RowRanges | None:
+        """Return the rows that the statistics of a fragment do not exclude, None for all."""
+        number = fragment.fragment.id
+        if number in self._known:
+            return self._known[number]
+        schema = self._request.schema
+
+        def zones(path: tuple[str, ...]) -> Zones | None:
+            if path[0] not in schema.names:
+                return None
+            return fragment.column(schema.top_level(path[0])).zones(path[1:])
+
+        found = pruner.ranges(zones, fragment.physical_rows, gap=int(_GAP_BYTES / fragment.bytes_per_row))
+        self._known[number] = found
+        return found

@@ -1,0 +1,1 @@
+"""Threads: the pools of the process, and everything that runs work on them."""

@@ -1,0 +1,192 @@
+"""Names of the reference are importable from its own module paths: ``lance.x.Y`` as ``lance_dataset.x.Y``."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import subprocess
+import sys
+
+import lance
+import pytest
+from support.api import public_names
+
+#: Public names by module of the reference, its own and those that it passes on, as far as they are here.
+NAMES: dict[str, tuple[str, ...]] = {
+    "lance": (
+        "BlobFile",
+        "CleanupCandidateFile",
+        "CleanupExplanation",
+        "CleanupReferencedBranch",
+        "CleanupStats",
+        "DataStatistics",
+        "DatasetBasePath",
+        "FFILanceTableProvider",
+        "FieldStatistics",
+        "FragmentMetadata",
+        "Index",
+        "IndexFile",
+        "LanceDataset",
+        "LanceFragment",
+        "LanceOperation",
+        "LanceScanner",
+        "MergeInsertBuilder",
+        "ScanStatistics",
+        "Session",
+        "Transaction",
+        "__version__",
+        "batch_udf",
+        "dataset",
+        "file",
+        "set_logger",
+        "write_dataset",
+    ),
+    "lance.blob": (
+        "BlobFile",
+        "DEFAULT_BLOB_BUFFER_SIZE",
+    ),
+    "lance.commit": (
+        "CommitConflictError",
+        "CommitLock",
+    ),
+    "lance.dataset": (
+        "AlterColumn",
+        "AutoCleanupConfig",
+        "BatchUDF",
+        "BatchUDFCheckpoint",
+        "BlobFile",
+        "Branch",
+        "Branches",
+        "BulkCommitResult",
+        "CleanupExplanation",
+        "CleanupStats",
+        "ColumnOrdering",
+        "Compaction",
+        "CompactionMetrics",
+        "DEFAULT_BLOB_BUFFER_SIZE",
+        "DataFile",
+        "DataStatistics",
+        "DatasetBasePath",
+        "DatasetDelta",
+        "DatasetOptimizer",
+        "DatasetStats",
+        "DeleteResult",
+        "ExecuteResult",
+        "FieldStatistics",
+        "FragmentMetadata",
+        "IOStats",
+        "Index",
+        "IndexFile",
+        "LANCE_COMMIT_MESSAGE_KEY",
+        "LOGGER",
+        "LanceDataset",
+        "LanceFragment",
+        "LanceOperation",
+        "LanceScanner",
+        "LanceSchema",
+        "LanceStats",
+        "MergeInsertBuilder",
+        "ScanStatistics",
+        "ScannerBuilder",
+        "Session",
+        "SqlQuery",
+        "SqlQueryBuilder",
+        "Tag",
+        "Tags",
+        "Transaction",
+        "UpdateResult",
+        "Version",
+        "VersionRef",
+        "__version__",
+        "batch_udf",
+        "normalize_transform",
+        "serialize_row_addrs",
+        "write_dataset",
+    ),
+    "lance.debug": (
+        "format_fragment",
+        "format_manifest",
+        "format_schema",
+        "list_transactions",
+    ),
+    "lance.file": (
+        "LanceBufferDescriptor",
+        "LanceColumnMetadata",
+        "LanceFileMetadata",
+        "LanceFileReader",
+        "LanceFileStatistics",
+        "LanceFileWriter",
+        "LancePageMetadata",
+        "ReaderResults",
+        "stable_version",
+    ),
+    "lance.fragment": (
+        "BatchUDF",
+        "DEFAULT_MAX_BYTES_PER_FILE",
+        "DataFile",
+        "DeletionFile",
+        "FragmentMetadata",
+        "FragmentSession",
+        "LanceFragment",
+        "RowDatasetVersionMeta",
+        "RowIdMeta",
+        "Session",
+        "normalize_transform",
+        "write_fragments",
+    ),
+    "lance.log": (
+        "LOGGER",
+        "set_logger",
+    ),
+    "lance.optimize": (
+        "Compaction",
+        "CompactionMetrics",
+        "CompactionOptions",
+        "CompactionPlan",
+        "CompactionTask",
+        "RewriteResult",
+    ),
+    "lance.sampler": (
+        "FragmentSampler",
+        "FullScanSampler",
+        "LOGGER",
+        "Sampler",
+        "ShardedBatchSampler",
+        "ShardedFixedBatchSampler",
+        "ShardedFragmentSampler",
+        "maybe_sample",
+        "reservoir_sampling",
+    ),
+    "lance.schema": ("LanceSchema",),
+    "lance.udf": (
+        "BatchUDF",
+        "BatchUDFCheckpoint",
+        "batch_udf",
+        "normalize_transform",
+    ),
+}
+
+#: Modules that are there after the import of the package.
+PRESENT = ("blob", "file", "fragment", "log", "schema", "udf", "util")
+
+
+@pytest.mark.parametrize("path", [f"{module}.{name}" for module, names in NAMES.items() for name in names])
+def test_the_name_is_there(path: str) -> None:
+    module, _, name = path.rpartition(".")
+    ours = importlib.import_module(f"lance_dataset{module.removeprefix('lance')}")
+    assert hasattr(importlib.import_module(module), name), "the reference does not have it"
+    assert getattr(ours, name) is not None
+    assert name in ours.__all__ or inspect.ismodule(getattr(ours, name))
+
+
+@pytest.mark.parametrize("module", NAMES)
+def test_the_list_is_complete(module: str) -> None:
+    """Whatever is public somewhere here, and has the same name in this module of the reference, is on the list."""
+    theirs = {name for name in vars(importlib.import_module(module)) if name[0] != "_" or name == "__version__"}
+    assert theirs & set(public_names.names()) <= set(NAMES[module])
+
+
+def test_modules_are_present() -> None:
+    assert all(inspect.ismodule(getattr(lance, name)) for name in PRESENT)
+    checks = "; ".join(f"lance_dataset.{name}.__all__" for name in PRESENT)
+    subprocess.run([sys.executable, "-c", f"import lance_dataset; {checks}"], check=True)

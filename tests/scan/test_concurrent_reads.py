@@ -1,0 +1,172 @@
+"""Files on other machines: independent requests are sent together, within bounds."""
+
+from __future__ import annotations
+
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import lance_dataset
+from lance_dataset import sampler
+from lance_dataset.api.dataset.settings import DatasetBasePath
+from lance_dataset.io import local
+from lance_dataset.io.local_input import PlainInput
+from lance_dataset.read.projection import project
+from lance_dataset.scan import strategy
+from lance_dataset.scan.request import ScanRequest
+
+
+class Reads:
+    """Reads that are under way at the same time, each of which takes a while."""
+
+    def __init__(self) -> None:
+        self.now = self.most = 0
+        self._lock = threading.Lock()
+
+    def __enter__(self) -> None:
+        with self._lock:
+            self.now += 1
+            self.most = max(self.most, self.now)
+        time.sleep(0.003)
+
+    def __exit__(self, *exception: object) -> None:
+        with self._lock:
+            self.now -= 1
+
+
+@pytest.fixture
+def reads(monkeypatch: pytest.MonkeyPatch) -> Reads:
+    """All files are on another machine; reads of a file wait, one processor decodes."""
+    found = Reads()
+    read, fetch = PlainInput.read, PlainInput._fetch_all
+
+    def slow_read(self: PlainInput, *given: Any) -> Any:
+        with found:
+            return read(self, *given)
+
+    def slow_fetch(self: PlainInput, *given: Any) -> Any:
+        with found:
+            return fetch(self, *given)
+
+    monkeypatch.setenv("LANCE_MMAP", "0")
+    monkeypatch.setenv("LANCE_CPU_THREADS", "1")
+    monkeypatch.setattr(PlainInput, "read", slow_read)
+    monkeypatch.setattr(PlainInput, "_fetch_all", slow_fetch)
+    monkeypatch.setattr(local, "is_network_device", lambda device: True)
+    return found
+
+
+def opened(path: Path) -> lance_dataset.LanceDataset:
+    return lance_dataset.LanceDataset(path, session=lance_dataset.Session())
+
+
+def table(rows: int) -> pa.Table:
+    numbers = np.random.default_rng(1).integers(0, 1 << 40, rows)
+    return pa.table({"id": np.arange(rows), "n": numbers, "s": [f"text {number}" for number in numbers]})
+
+
+@pytest.mark.parametrize("version", ["2.0", "2.2"])
+def test_small_fragments(tmp_path: Path, reads: Reads, version: str) -> None:
+    """Columns of a few bytes wait as long as others do; so do the fragments that one column of a window lies in."""
+    data = table(400)
+    lance_dataset.write_dataset(data, tmp_path / "d", max_rows_per_file=40, data_storage_version=version)
+    reads.most = 0
+    assert opened(tmp_path / "d").to_table() == data
+    assert reads.most > 3
+    dataset = opened(tmp_path / "d")
+    assert dataset.count_rows(filter="n >= 0") == 400
+    reads.most = 0
+    assert dataset.count_rows(filter="s >= 'text'") == 400  # one column of one window
+    assert reads.most > 3
+    reads.most = 0
+    assert opened(tmp_path / "d").to_table(filter="id % 40 < 2").num_rows == 20
+    assert reads.most > 3
+
+
+def test_counts_and_limited_scans_keep_to_the_buffer(
+    tmp_path: Path, reads: Reads, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = table(20_000)
+    lance_dataset.write_dataset(data, tmp_path / "d", data_storage_version="2.0")
+    monkeypatch.setattr(strategy, "PIECE_BYTES", 1 << 13)
+    for options, bound in (({}, 17), ({"io_buffer_size": 1}, 1)):
+        dataset = opened(tmp_path / "d")
+        dataset.to_table(columns=["id"], limit=1)
+        reads.most = 0
+        assert dataset.scanner(columns=[], filter="n % 2 >= 0", with_row_id=True, **options).count_rows() == 20_000
+        assert dataset.to_table(columns=["id"], filter="n >= 0", offset=19_000, limit=10, **options).num_rows == 10
+        assert (reads.most == 1) if bound == 1 else (2 < reads.most <= bound)
+
+
+def test_plan(tmp_path: Path, reads: Reads) -> None:
+    """As many windows as threads wait; the plan says so."""
+    lance_dataset.write_dataset(table(100), tmp_path / "d")
+    dataset = opened(tmp_path / "d")
+    request = ScanRequest(dataset.snapshot.scanned_schema, project(dataset.snapshot.scanned_schema, ["id"]))
+    chosen = strategy.strategy(dataset.snapshot.reader, request)
+    assert (chosen.waits, chosen.ahead) == (True, 16)
+    assert "up to 16 of them fetched at the same time" in dataset.scanner().explain_plan(verbose=True)
+
+
+def test_base_paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One far base path makes a scan wait, wherever the first fragment lies."""
+    bases = [DatasetBasePath(str(tmp_path / "far"), name="far", is_dataset_root=False)]
+    (tmp_path / "far").mkdir()
+    dataset = lance_dataset.write_dataset(table(20), tmp_path / "d", initial_bases=bases)
+    lance_dataset.write_dataset(table(10), dataset, mode="append", target_bases=["far"])
+    monkeypatch.setenv("LANCE_MMAP", "0")
+    monkeypatch.setattr(PlainInput, "is_remote", property(lambda self: "/far/" in self.path))
+    dataset = opened(tmp_path / "d")
+    schema = dataset.snapshot.scanned_schema
+    assert [fragment.is_remote for fragment in dataset.snapshot.reader.fragments] == [False, True]
+    for fragments, waits in ((None, True), ((0,), False), ((1,), True), ((0, 1), True)):
+        request = ScanRequest(schema, project(schema, None), fragments=fragments)
+        assert strategy.strategy(dataset.snapshot.reader, request).waits == waits
+    assert dataset.snapshot.reader.is_remote
+    assert dataset.take([0, 25])["id"].to_pylist() == [0, 5]
+    assert dataset.to_table()["id"].to_pylist() == [*range(20), *range(10)]
+
+
+def test_statistics(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Requests count before neighbours are joined, fragments only where rows are looked at."""
+    monkeypatch.setenv("LANCE_MMAP", "0")
+    lance_dataset.write_dataset(table(30), tmp_path / "d", max_rows_per_file=10)
+    found: list[Any] = []
+    dataset = opened(tmp_path / "d")
+    dataset.scanner(scan_stats_callback=found.append).to_table()
+    dataset.scanner(filter="_rowid < 3", scan_stats_callback=found.append).to_table()
+    dataset.scanner(filter="_rowid > 4294967296 and n >= 0", scan_stats_callback=found.append).to_table()
+    assert [each.all_counts["fragments_scanned"] for each in found] == [3, 1, 2]
+    assert found[0].requests > found[0].iops > 0
+
+
+@pytest.mark.parametrize("ahead", [1, 8])
+def test_samplers(tmp_path: Path, reads: Reads, ahead: int) -> None:
+    """As many batches are fetched at the same time as are to be read ahead."""
+    data = table(200)
+    lance_dataset.write_dataset(data, tmp_path / "d", data_storage_version="2.0")
+    dataset = opened(tmp_path / "d")
+    dataset.take([0], columns=["id"])
+    reads.most = 0
+    batches = sampler.ShardedBatchSampler(0, 1)(dataset, batch_size=10, columns=["id"], batch_readahead=ahead)
+    assert [row for batch in batches for row in batch["id"].to_pylist()] == list(range(200))
+    assert (reads.most == 1) if ahead == 1 else (reads.most > 3)
+
+
+def test_query_options(tmp_path: Path) -> None:
+    """Queries take the values that scans take."""
+    builder = lance_dataset.write_dataset(table(3), tmp_path / "d").sql("select * from dataset")
+    for error, call in (
+        (TypeError, lambda: builder.batch_size(None)),  # type: ignore[arg-type]
+        (TypeError, lambda: builder.with_row_id(1)),  # type: ignore[arg-type]
+        (ValueError, lambda: builder.batch_size(1 << 32)),
+        (ValueError, lambda: builder.batch_size(0)),
+        (ValueError, lambda: builder.blob_handling("zzz")),
+    ):
+        with pytest.raises(error):
+            call()

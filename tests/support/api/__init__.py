@@ -1,0 +1,1 @@
+"""What the package offers to its users, for tests that go through all of it."""

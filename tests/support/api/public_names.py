@@ -1,0 +1,98 @@
+"""The public face of the package, as it is at run time: modules, names, classes and their methods."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from collections.abc import Callable, Iterator
+from functools import cached_property
+from types import ModuleType
+from typing import Any, NamedTuple
+
+MODULES = (
+    "",
+    "blob",
+    "commit",
+    "dataset",
+    "debug",
+    "errors",
+    "file",
+    "fragment",
+    "log",
+    "optimize",
+    "sampler",
+    "schema",
+    "udf",
+    "util",
+)
+#: Special methods that users call by what they stand for.
+SPECIAL = frozenset({"__call__", "__enter__", "__exit__", "__getitem__", "__init__", "__iter__", "__len__"})
+
+
+class Method(NamedTuple):
+    """A function of a public class, ``owner.name`` for people; `owner` is the class that defines it."""
+
+    owner: str
+    name: str
+    function: Callable[..., Any]
+    is_property: bool
+
+    @property
+    def label(self) -> str:
+        return f"{self.owner}.{self.name}"
+
+
+def modules() -> dict[str, ModuleType]:
+    """Public modules by their name below the package (`dataset` is a function there, so they are imported)."""
+    return {name: importlib.import_module(f"lance_dataset.{name}".rstrip(".")) for name in MODULES}
+
+
+def names() -> dict[str, Any]:
+    """Public names with what they stand for; modules are left out."""
+    found = {name: getattr(module, name) for module in modules().values() for name in module.__all__}
+    return {name: value for name, value in found.items() if not inspect.ismodule(value)}
+
+
+def classes() -> dict[str, type]:
+    """Public classes by their qualified names, those inside of others too."""
+    found: dict[str, type] = {}
+
+    def add(kind: type) -> None:
+        found[kind.__qualname__] = kind
+        for value in vars(kind).values():
+            if inspect.isclass(value) and value.__qualname__.startswith(f"{kind.__qualname__}."):
+                add(value)
+
+    for value in names().values():
+        if inspect.isclass(value):
+            add(value)
+    return found
+
+
+def functions() -> dict[str, Callable[..., Any]]:
+    return {name: value for name, value in names().items() if inspect.isroutine(value)}
+
+
+def methods() -> list[Method]:
+    """Methods and properties of the public classes, inherited ones of the package once, each with its function."""
+    found: dict[Any, Method] = {}
+    for kind in classes().values():
+        for owner in kind.__mro__:
+            if owner.__module__.split(".")[0] == "lance_dataset":
+                found.update((method.function, method) for method in _own_methods(owner))
+    return list(found.values())
+
+
+def _own_methods(owner: type) -> Iterator[Method]:
+    for name, value in vars(owner).items():
+        if name.startswith("_") and name not in SPECIAL:
+            continue
+        function = value
+        if isinstance(value, property):
+            function = value.fget
+        elif isinstance(value, cached_property):
+            function = value.func
+        elif isinstance(value, classmethod | staticmethod):
+            function = value.__func__
+        if inspect.isfunction(function):
+            yield Method(owner.__qualname__, name, function, isinstance(value, property | cached_property))

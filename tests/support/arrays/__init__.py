@@ -1,0 +1,1 @@
+"""Random Arrow data, as functions of a seed and as hypothesis strategies."""

@@ -1,0 +1,1 @@
+"""Pairs of operations that are committed against each other, and the expected verdicts."""

@@ -1,0 +1,1 @@
+"""Data files, built or taken apart by hand to be damaged."""

@@ -1,0 +1,1 @@
+"""Random filters, expressions and changes of tables."""

@@ -1,0 +1,236 @@
+"""Index of stable row ids, compared with a dictionary."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from lance_dataset.errors import CorruptFileError
+from lance_dataset.table.fragment import Fragment
+from lance_dataset.table.fragment_list import FragmentList
+from lance_dataset.table.lineage.plain_ids import plain_ids
+from lance_dataset.table.lineage.rank import RankedBits
+from lance_dataset.table.lineage.row_ids import RowIds
+from lance_dataset.table.lineage.row_index import IndexedFragment, RowIdIndex
+
+Model = dict[int, int]
+
+
+def _fragment(fragment_id: int, ids: RowIds, deleted: object = ()) -> IndexedFragment:
+    dead = np.array(sorted(deleted), np.int64)  # type: ignore[call-overload]
+    decoded = RowIds.decode(ids.encode(), len(ids), "x")
+    return IndexedFragment(fragment_id, decoded, lambda: dead)
+
+
+def _model(fragments: list[IndexedFragment]) -> Model:
+    """Address of each live id."""
+    found = {}
+    for fragment in fragments:
+        dead = set(fragment.deletions().tolist())
+        for offset, row_id in enumerate(fragment.row_ids.to_numpy().tolist()):
+            if offset not in dead:
+                found[row_id] = (fragment.id << 32) + offset
+    return found
+
+
+def _live(model: Model) -> Callable[[NDArray[np.uint64]], NDArray[np.bool_]]:
+    alive = np.array(sorted(model.values()), np.uint64)
+    return lambda addresses: np.isin(addresses, alive)
+
+
+def _check(index: RowIdIndex, fragments: list[IndexedFragment], extra: object = ()) -> None:
+    model = _model(fragments)
+    listed = {row_id for fragment in fragments for row_id in fragment.row_ids.to_numpy().tolist()}
+    near = {row_id + step for row_id in listed for step in (-1, 0, 1)} | {0, 2**64 - 1} | set(extra)  # type: ignore[call-overload]
+    ids = [row_id for row_id in near if 0 <= row_id < 2**64]
+    ids += ids[: len(ids) // 2]
+    np.random.default_rng(len(ids)).shuffle(ids)
+    addresses, found = index.find(np.array(ids, np.uint64), _live(model))
+    got = {row_id: int(at) for row_id, at, hit in zip(ids, addresses, found, strict=True) if hit}
+    assert got == {row_id: model[row_id] for row_id in ids if row_id in model}
+
+
+class _Table:
+    """A table in memory, to which things happen as to a real one."""
+
+    def __init__(self, draw: st.DrawFn) -> None:
+        self.rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+        self.rows: dict[int, list[int]] = {}
+        self.dead: dict[int, set[int]] = {}
+        self.next_id, self.next_fragment = draw(st.sampled_from([0, 2**63 - 20])), draw(st.sampled_from([0, 2**31 - 2]))
+
+    def live(self) -> list[tuple[int, int]]:
+        return [
+            (fragment, offset)
+            for fragment, ids in self.rows.items()
+            for offset in range(len(ids))
+            if offset not in self.dead[fragment]
+        ]
+
+    def add(self, ids: list[int]) -> None:
+        if ids:
+            self.rows[self.next_fragment], self.dead[self.next_fragment] = ids, set()
+            self.next_fragment += 1
+
+    def append(self) -> None:
+        count = int(self.rng.integers(1, 400))
+        self.add(list(range(self.next_id, self.next_id + count)))
+        self.next_id += count
+
+    def chosen(self) -> list[tuple[int, int]]:
+        live = self.live()
+        if self.rng.random() < 0.5 and live:
+            start = int(self.rng.integers(0, len(live)))
+            return live[start : start + int(self.rng.integers(0, 200))]
+        share = self.rng.choice([0.01, 0.2, 0.7])
+        return [place for place in live if self.rng.random() < share]
+
+    def delete(self) -> list[int]:
+        gone = []
+        for fragment, offset in self.chosen():
+            self.dead[fragment].add(offset)
+            gone.append(self.rows[fragment][offset])
+        return gone
+
+    def update(self) -> None:
+        moved = self.delete()
+        if self.rng.random() < 0.5:
+            self.rng.shuffle(moved)
+        self.add(moved)
+
+    def compact(self) -> None:
+        picked = [fragment for fragment in self.rows if self.rng.random() < 0.6]
+        ids = [self.rows[fragment][offset] for fragment, offset in self.live() if fragment in picked]
+        for fragment in picked:
+            del self.rows[fragment], self.dead[fragment]
+        self.add(ids)
+
+    def fragments(self) -> list[IndexedFragment]:
+        return [_fragment(number, RowIds.from_values(ids), self.dead[number]) for number, ids in self.rows.items()]
+
+
+@settings(deadline=None)
+@given(st.data())
+def test_histories(data: st.DataObject) -> None:
+    table = _Table(data.draw)
+    table.append()
+    index: RowIdIndex | None = None
+    for step in data.draw(st.lists(st.sampled_from(["append", "append", "delete", "update", "compact"]), max_size=12)):
+        known = set(table.rows)
+        getattr(table, step)()
+        fragments = table.fragments()
+        if index is not None and step == "delete":
+            _check(index, fragments)  # deletions leave an index as it is
+        if index is not None and step == "append":
+            extended = index.extended([each for each in fragments if each.id not in known])
+            assert extended is not None
+            _check(extended, fragments)
+        index = RowIdIndex.build(fragments)
+        _check(index, fragments)
+
+
+def test_many_overlapping_fragments() -> None:
+    """More fragments hold the same range of ids than there are layers."""
+    ids = np.random.default_rng(0).permutation(5000)
+    fragments = [_fragment(number, RowIds.from_values(ids[number::20])) for number in range(20)]
+    index = RowIdIndex.build(fragments)
+    assert len(index.layers) > 2
+    _check(index, fragments)
+
+
+def test_rows_moved_again_and_again() -> None:
+    """Every fragment lists the same ids, and only the last one's live."""
+    everything = range(100)
+    fragments = [_fragment(number, RowIds.from_values(everything), everything) for number in range(9)]
+    fragments.append(_fragment(9, RowIds.from_values(list(everything)[::-1])))
+    _check(RowIdIndex.build(fragments), fragments)
+
+
+def test_memory() -> None:
+    ranges = [_fragment(number, RowIds.from_range(number * 10**6, 10**6)) for number in range(100)]
+    assert RowIdIndex.build(ranges).nbytes <= 2000
+    kept = RowIds.from_range(0, 10**6).without(np.flatnonzero(np.random.default_rng(0).random(10**6) < 0.1))
+    assert RowIdIndex.build([_fragment(0, kept)]).nbytes < 200_000
+
+
+def test_nothing() -> None:
+    index = RowIdIndex.build([])
+    _check(index, [], [1, 5])
+    more = [_fragment(3, RowIds.from_range(5, 10))]
+    extended = index.extended(more)
+    assert extended is not None
+    _check(extended, more)
+    assert extended.extended([]) is extended
+    assert extended.extended([_fragment(4, RowIds.from_range(3, 1))]) is None
+    assert extended.extended([_fragment(4, RowIds.from_range(14, 1))]) is None
+    # a row that moved once more since is listed by two of the new fragments
+    twice = [_fragment(4, RowIds.from_values([95, 90]), {1}), _fragment(5, RowIds.from_values([92, 90]))]
+    assert extended.extended(twice) is None
+
+
+def test_extension_keeps_bitmaps_apart() -> None:
+    bitmaps = [RowIds.from_values(start + np.flatnonzero(np.arange(300) % 7)) for start in (0, 1000, 2000)]
+    fragments = [_fragment(number, ids) for number, ids in enumerate(bitmaps)]
+    fragments.append(_fragment(7, RowIds.from_range(5000, 3)))
+    index = RowIdIndex.build(fragments[:1])
+    for number, fragment in enumerate(fragments[1:], start=2):
+        extended = index.extended([fragment])
+        assert extended is not None
+        index = extended
+        _check(index, fragments[:number])
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from([0, 3, 50, 2**63 - 5, 2**64 - 40]), st.integers(0, 9), st.integers(1, 20)),
+        max_size=12,
+    ),
+    st.data(),
+)
+def test_plain_fragments(ranges: list[tuple[int, int, int]], data: st.DataObject) -> None:
+    """Those of one range are known without looking at each, and chosen so that no two overlap."""
+    fragments, held = [], {}
+    for number, (base, shift, count) in enumerate(ranges):
+        ids = RowIds.from_range(base + shift, count)
+        kind = data.draw(st.sampled_from(["plain", "plain", "plain", "two", "long", "none"]))
+        if kind == "two":
+            ids = RowIds((*ids.segments, *RowIds.from_values([1]).segments))
+        encoded = None if kind == "none" else ids.encode()
+        rows = count + (kind == "long") + (kind == "two")
+        fragments.append(Fragment(2 * number, (), physical_rows=rows, row_ids=encoded))
+        if kind == "plain":
+            held[2 * number] = range(base + shift, base + shift + count)
+    found = plain_ids(FragmentList.of(fragments[::-1]))
+    spans = zip(found.fragment_ids.tolist(), found.first.tolist(), found.last.tolist(), strict=True)
+    assert {number: range(first, last + 1) for number, first, last in spans} == held
+    assert found.holds(found.where(np.arange(len(found)) % 2 == 0))
+    chosen = found.where(found.apart)
+    listed = [row_id for number in chosen.fragment_ids.tolist() for row_id in held[number]]
+    assert len(listed) == len(set(listed))
+    parts = {number: _fragment(number, RowIds.from_range(ids.start, len(ids))) for number, ids in held.items()}
+    alone = [parts[number] for number in chosen.fragment_ids.tolist()]
+    _check(RowIdIndex.build([], chosen), alone)
+
+
+def test_an_id_twice() -> None:
+    with pytest.raises(CorruptFileError, match=r"fragment 3.* 7 occurs twice"):
+        RowIdIndex.build([_fragment(3, RowIds.from_values([7, 3, 7, 1]))])
+    twins = [_fragment(number, RowIds.from_values([9, 5, 2, number + 20])) for number in range(8)]
+    with pytest.raises(CorruptFileError, match="row id"):
+        RowIdIndex.build(twins)
+
+
+@given(st.lists(st.booleans(), min_size=1, max_size=400))
+def test_rank(bits: list[bool]) -> None:
+    packed = np.packbits(bits, bitorder="little")
+    ranked = RankedBits.joined([RankedBits.of(packed), RankedBits.of(packed)])
+    half = len(ranked) // 2
+    places = np.concatenate([np.arange(len(bits)), half + np.arange(len(bits))])
+    assert ranked.test(places).tolist() == bits + bits
+    before = np.cumsum([0, *bits, *[False] * (half - len(bits)), *bits])
+    assert ranked.rank(places).tolist() == before[places].tolist()
