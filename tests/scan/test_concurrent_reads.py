@@ -147,7 +147,7 @@ def test_statistics(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("ahead", [1, 8])
 def test_samplers(tmp_path: Path, reads: Reads, ahead: int) -> None:
-    """As many batches are fetched at the same time as are to be read ahead."""
+    """Besides the batch that is asked for, as many are fetched at the same time as are to be read ahead."""
     data = table(200)
     lance_dataset.write_dataset(data, tmp_path / "d", data_storage_version="2.0")
     dataset = opened(tmp_path / "d")
@@ -155,7 +155,7 @@ def test_samplers(tmp_path: Path, reads: Reads, ahead: int) -> None:
     reads.most = 0
     batches = sampler.ShardedBatchSampler(0, 1)(dataset, batch_size=10, columns=["id"], batch_readahead=ahead)
     assert [row for batch in batches for row in batch["id"].to_pylist()] == list(range(200))
-    assert (reads.most == 1) if ahead == 1 else (reads.most > 3)
+    assert (reads.most <= 2) if ahead == 1 else (reads.most > 3)
 
 
 def test_query_options(tmp_path: Path) -> None:

@@ -30,7 +30,7 @@ class _Span:
         try:
             yield from self.encoder.encode(self.arrays)
         except CodecError as error:
-            raise SchemaError(f"column {self.name!r}: the data is no valid Arrow array: {error}") from error
+            raise SchemaError(f"column {self.name!r}: the data is not a valid Arrow array: {error}") from error
 
 
 @dataclass(frozen=True)

@@ -419,7 +419,7 @@ def test_results_without_addresses(tmp_path: Path) -> None:
     with pytest.raises(InvalidInputError, match="which rows were written"):
         Compaction.commit(dataset, [RewriteResult.from_json(json.dumps(value))], {"defer_index_remap": True})
     value["row_addrs"] = list(encode_treemap({0: encode_bitmap([1, 2])}))
-    with pytest.raises(InvalidInputError, match="notes 2 rows"):
+    with pytest.raises(InvalidInputError, match="a result lists 2 rows of the fragments"):
         Compaction.commit(dataset, [RewriteResult.from_json(json.dumps(value))], {"defer_index_remap": True})
     assert {each for each in files(table) - before if each.startswith(("data", "_indices"))} == set()
     Compaction.commit(dataset, [result], {"defer_index_remap": True})

@@ -162,14 +162,16 @@ def test_a_new_dataset_is_replaced_meanwhile(tmp_path: Path, monkeypatch: pytest
             lance.write_dataset(others, path, mode="overwrite")
         return newest
 
-    write_files = importlib.import_module("lance_dataset.api.write").write_fragment_files
+    write_files = importlib.import_module("lance_dataset.changes.write.writing").write_fragment_files
 
     def created_before(*args: object, **options: object) -> object:
         lance.write_dataset(pa.table({"id": pa.array([1000], pa.int64())}), path)
         return write_files(*args, **options)
 
     monkeypatch.setattr(target, "read_newest", replaced_after)
-    monkeypatch.setattr(importlib.import_module("lance_dataset.api.write"), "write_fragment_files", created_before)
+    monkeypatch.setattr(
+        importlib.import_module("lance_dataset.changes.write.writing"), "write_fragment_files", created_before
+    )
     made = lance_dataset.write_dataset(pa.table({"id": pa.array(rows_of(0), pa.int64())}), path, mode="append")
     assert looks == [1, 2, 3]
     assert made.version == 4
@@ -180,13 +182,13 @@ def test_a_new_dataset_is_replaced_meanwhile(tmp_path: Path, monkeypatch: pytest
 def test_another_table_appears(tmp_path: Path, mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The dataset comes into being between the look for it and the commit, with other columns."""
     path = tmp_path / "t"
-    write_files = importlib.import_module("lance_dataset.api.write").write_fragment_files
+    write_files = importlib.import_module("lance_dataset.changes.write.writing").write_fragment_files
 
     def slow(*args: object, **options: object) -> object:
         lance.write_dataset(pa.table({"other": ["x"]}), path)
         return write_files(*args, **options)
 
-    monkeypatch.setattr(importlib.import_module("lance_dataset.api.write"), "write_fragment_files", slow)
+    monkeypatch.setattr(importlib.import_module("lance_dataset.changes.write.writing"), "write_fragment_files", slow)
     data = pa.table({"id": pa.array(range(10), pa.int64())})
     if mode == "overwrite":
         assert lance_dataset.write_dataset(data, path, mode=mode).version == 2
