@@ -6,7 +6,6 @@ fragments are available as arrays (`FragmentColumns`). Unchanged fragments are c
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
@@ -155,114 +154,39 @@ class FragmentColumns:
         return sized & (self.num_rows >= 0)
 
 
-class FragmentList(Sequence[Fragment]):
-    """Fragments in scan order.
+class _Messages:
+    """Serialized messages of fragments, the place of each, and what was decoded of all of them.
 
     Parameters
     ----------
-    data
-        Serialized messages, each as a field of the manifest message.
-    where
-        Name of the manifest, for error messages.
-    check
-        Called with each fragment when it is first accessed.
-
-    Raises
-    ------
-    CorruptFileError
-        The bytes are not a list of fragments.
+    data, where
+        See `FragmentList`.
     """
 
-    def __init__(self, data: bytes, where: str, check: Callable[[Fragment], None] | None = None) -> None:
-        self._data = data
-        self._where = where
-        self._check = check
-        self._known: dict[int, Fragment] = {}
-        self._columns: FragmentColumns | None = None
+    def __init__(self, data: bytes, where: str) -> None:
+        self.data = data
+        self.where = where
         _, self._heads, self._starts, self._ends = locate_records(data, whole_range(data), _MANIFEST_FRAGMENTS, where)
-
-    @classmethod
-    def of(cls, fragments: Iterable[Fragment], where: str = "new version") -> FragmentList:
-        """Build a list from fragments."""
-        if isinstance(fragments, FragmentList):
-            return fragments
-        values = tuple(fragments)
-        made = cls(b"".join(map(_encoded, values)), where)
-        made._known.update(enumerate(values))
-        return made
-
-    def checked_by(self, check: Callable[[Fragment], None]) -> FragmentList:
-        """Return the same list with a check of each fragment on access."""
-        known = self._known.copy()  # other threads may add to it meanwhile
-        for fragment in known.values():
-            check(fragment)
-        made = copy.copy(self)  # with its columns, if they are known
-        made._check, made._known = check, known
-        return made
-
-    @property
-    def data(self) -> bytes:
-        """The serialized messages, each as a field of the manifest message."""
-        return self._data
 
     def __len__(self) -> int:
         return len(self._starts)
 
-    @overload
-    def __getitem__(self, position: int) -> Fragment: ...
-    @overload
-    def __getitem__(self, position: slice) -> tuple[Fragment, ...]: ...
-    def __getitem__(self, position: int | slice) -> Fragment | tuple[Fragment, ...]:
-        if isinstance(position, slice):
-            return tuple(self[index] for index in range(*position.indices(len(self))))
-        index = range(len(self))[position]
-        known = self._known.get(index)
-        if known is None:
-            data = self._data[int(self._starts[index]) : int(self._ends[index])]
-            known = Fragment.from_proto(parse_message(table_pb2.DataFragment, data, self._where), self._where)
-            if self._check is not None:
-                self._check(known)
-            self._known[index] = known
-        return known
-
-    def __iter__(self) -> Iterator[Fragment]:
-        return (self[index] for index in range(len(self)))
-
-    def __eq__(self, other: object) -> bool:
-        if isinstance(other, FragmentList) and other._data == self._data:
-            return True
-        if not isinstance(other, FragmentList | tuple | list):
-            return NotImplemented
-        return len(self) == len(other) and all(mine == theirs for mine, theirs in zip(self, other, strict=True))
-
-    __hash__ = None  # type: ignore[assignment]
-
-    def __repr__(self) -> str:
-        return f"FragmentList({list(self)!r})"
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Support pickling, without cached values."""
-        return FragmentList, (self._data, self._where, self._check)
-
-    # -- all fragments together --------------------------------------------------------------------------------------
+    def __getitem__(self, position: int) -> bytes:
+        """Return one message, without its tag and length."""
+        return self.data[int(self._starts[position]) : int(self._ends[position])]
 
     @cached_property
     def _files(self) -> tuple[Numbers, Numbers, Numbers]:
         """Position of the fragment of each data file, and the byte range of the file's message."""
-        owners, _, starts, ends = locate_records(self._data, (self._starts, self._ends), _FRAGMENT_FILES, self._where)
+        owners, _, starts, ends = locate_records(self.data, (self._starts, self._ends), _FRAGMENT_FILES, self.where)
         return owners, starts, ends
 
-    @property
+    @cached_property
     def columns(self) -> FragmentColumns:
         """Values of all fragments as arrays."""
-        if self._columns is None:
-            self._columns = self._decoded_columns()
-        return self._columns
-
-    def _decoded_columns(self) -> FragmentColumns:
         owners, starts, ends = self._files
-        own = _numbers(self._data, self._starts, self._ends, _FRAGMENT_COLUMNS, self._where)
-        files = _numbers(self._data, starts, ends, _FILE_COLUMNS, self._where)
+        own = _numbers(self.data, self._starts, self._ends, _FRAGMENT_COLUMNS, self.where)
+        files = _numbers(self.data, starts, ends, _FILE_COLUMNS, self.where)
         return FragmentColumns(
             ids=own[0],
             physical_rows=own[1],
@@ -285,29 +209,16 @@ class FragmentList(Sequence[Fragment]):
             has_plain_path=files[7] == 0,
         )
 
-    @property
-    def ids(self) -> Numbers:
-        """Ids of the fragments."""
-        return self.columns.ids
-
     @cached_property
-    def _positions(self) -> dict[int, int]:
-        return {fragment_id: position for position, fragment_id in enumerate(self.ids.tolist())}
-
-    def position(self, fragment_id: int) -> int | None:
-        """Return the position of the fragment with an id, None if it does not exist."""
-        return self._positions.get(fragment_id)
-
-    def find(self, fragment_id: int) -> Fragment | None:
-        """Return the fragment with an id, None if it does not exist."""
-        position = self.position(fragment_id)
-        return None if position is None else self[position]
+    def positions(self) -> dict[int, int]:
+        """Position of each fragment id."""
+        return {fragment_id: position for position, fragment_id in enumerate(self.columns.ids.tolist())}
 
     def file_paths(self) -> list[bytes]:
         """Return the path of each data file, as stored."""
         _, starts, ends = self._files
-        owners, _, firsts, lasts = locate_records(self._data, (starts, ends), _FILE_PATH, self._where)
-        paths = [self._data[first:last] for first, last in zip(firsts.tolist(), lasts.tolist(), strict=True)]
+        owners, _, firsts, lasts = locate_records(self.data, (starts, ends), _FILE_PATH, self.where)
+        paths = [self.data[first:last] for first, last in zip(firsts.tolist(), lasts.tolist(), strict=True)]
         if len(owners) == len(starts) and (owners[1:] > owners[:-1]).all():
             return paths
         last_ones = dict(zip(owners.tolist(), paths, strict=True))
@@ -320,9 +231,9 @@ class FragmentList(Sequence[Fragment]):
         """
         several = np.flatnonzero(self.columns.num_files > 1)
         ranges = (self._starts[several], self._ends[several])
-        owners, _, starts, ends = locate_records(self._data, ranges, _FRAGMENT_FILES, self._where)
-        files, fields = locate_numbers(self._data, (starts, ends), _FILE_FIELDS, self._where)
-        in_files, columns = locate_numbers(self._data, (starts, ends), _FILE_COLUMN_INDICES, self._where)
+        owners, _, starts, ends = locate_records(self.data, ranges, _FRAGMENT_FILES, self.where)
+        files, fields = locate_numbers(self.data, (starts, ends), _FILE_FIELDS, self.where)
+        in_files, columns = locate_numbers(self.data, (starts, ends), _FILE_COLUMN_INDICES, self.where)
         held = fields >= 0
         if np.array_equal(files, in_files):  # not so in legacy files, which have no column indices
             held &= columns >= 0
@@ -332,18 +243,154 @@ class FragmentList(Sequence[Fragment]):
         shared = keys[1:][keys[1:] == keys[:-1]] >> 32
         return several[shared[np.diff(shared, prepend=-1) > 0]]
 
+    def picked(self, positions: Numbers) -> _Messages:
+        """Return the messages at some positions, in that order."""
+        return _Messages(joined_ranges(self.data, self._heads[positions], self._ends[positions]), self.where)
+
+    def edited(self, changed: Mapping[int, bytes], added: Sequence[Fragment]) -> _Messages:
+        """Return the messages with those at some positions replaced, and others appended."""
+        cuts = [0, *(int(self._heads[position]) for position in sorted(changed)), len(self.data)]
+        pieces = [self.data[start:stop] for start, stop in pairwise(cuts)]
+        for index, position in enumerate(sorted(changed)):
+            old = int(self._ends[position]) - int(self._heads[position])
+            pieces[index + 1] = changed[position] + pieces[index + 1][old:]
+        made = _Messages(b"".join([*pieces, *map(_encoded, added)]), self.where)
+        if not changed and "columns" in vars(self):  # decoded already: only those of the new fragments are missing
+            made.columns = self.columns.followed_by(FragmentList.of(added).columns)
+        return made
+
+
+class FragmentList(Sequence[Fragment]):
+    """Fragments in scan order.
+
+    Parameters
+    ----------
+    data
+        Serialized messages, each as a field of the manifest message.
+    where
+        Name of the manifest, for error messages.
+    check
+        Called with each fragment when it is first accessed.
+
+    Raises
+    ------
+    CorruptFileError
+        The bytes are not a list of fragments.
+    """
+
+    def __init__(self, data: bytes, where: str, check: Callable[[Fragment], None] | None = None) -> None:
+        self._messages = _Messages(data, where)
+        self._check = check
+        self._known: dict[int, Fragment] = {}
+
+    @classmethod
+    def _over(
+        cls, messages: _Messages, check: Callable[[Fragment], None] | None, known: dict[int, Fragment]
+    ) -> FragmentList:
+        made = cls.__new__(cls)
+        made._messages, made._check, made._known = messages, check, known
+        return made
+
+    @classmethod
+    def of(cls, fragments: Iterable[Fragment], where: str = "new version") -> FragmentList:
+        """Build a list from fragments."""
+        if isinstance(fragments, FragmentList):
+            return fragments
+        values = tuple(fragments)
+        return cls._over(_Messages(b"".join(map(_encoded, values)), where), None, dict(enumerate(values)))
+
+    def checked_by(self, check: Callable[[Fragment], None]) -> FragmentList:
+        """Return the same list with a check of each fragment on access."""
+        known = self._known.copy()  # other threads may add to it meanwhile
+        for fragment in known.values():
+            check(fragment)
+        return self._over(self._messages, check, known)
+
+    @property
+    def data(self) -> bytes:
+        """The serialized messages, each as a field of the manifest message."""
+        return self._messages.data
+
+    def __len__(self) -> int:
+        return len(self._messages)
+
+    @overload
+    def __getitem__(self, position: int) -> Fragment: ...
+    @overload
+    def __getitem__(self, position: slice) -> tuple[Fragment, ...]: ...
+    def __getitem__(self, position: int | slice) -> Fragment | tuple[Fragment, ...]:
+        if isinstance(position, slice):
+            return tuple(self[index] for index in range(*position.indices(len(self))))
+        index = range(len(self))[position]
+        known = self._known.get(index)
+        if known is None:
+            where = self._messages.where
+            known = Fragment.from_proto(parse_message(table_pb2.DataFragment, self._messages[index], where), where)
+            if self._check is not None:
+                self._check(known)
+            self._known[index] = known
+        return known
+
+    def __iter__(self) -> Iterator[Fragment]:
+        return (self[index] for index in range(len(self)))
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, FragmentList) and other.data == self.data:
+            return True
+        if not isinstance(other, FragmentList | tuple | list):
+            return NotImplemented
+        return len(self) == len(other) and all(mine == theirs for mine, theirs in zip(self, other, strict=True))
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"FragmentList({list(self)!r})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Support pickling, without cached values."""
+        return FragmentList, (self.data, self._messages.where, self._check)
+
+    # -- all fragments together --------------------------------------------------------------------------------------
+
+    @property
+    def columns(self) -> FragmentColumns:
+        """Values of all fragments as arrays."""
+        return self._messages.columns
+
+    @property
+    def ids(self) -> Numbers:
+        """Ids of the fragments."""
+        return self.columns.ids
+
+    def position(self, fragment_id: int) -> int | None:
+        """Return the position of the fragment with an id, None if it does not exist."""
+        return self._messages.positions.get(fragment_id)
+
+    def find(self, fragment_id: int) -> Fragment | None:
+        """Return the fragment with an id, None if it does not exist."""
+        position = self.position(fragment_id)
+        return None if position is None else self[position]
+
+    def file_paths(self) -> list[bytes]:
+        """Return the path of each data file, as stored."""
+        return self._messages.file_paths()
+
+    def with_shared_fields(self) -> Numbers:
+        """Return the positions of fragments in which several data files have the same field.
+
+        In legacy files, all listed fields count.
+        """
+        return self._messages.with_shared_fields()
+
     # -- other lists -----------------------------------------------------------------------------------------------
 
     def picked(self, positions: Numbers) -> FragmentList:
         """Return a list of the fragments at some positions, in that order."""
         if len(positions) == len(self) and (positions == np.arange(len(self))).all():
             return self
-        made = FragmentList(joined_ranges(self._data, self._heads[positions], self._ends[positions]), self._where)
-        made._check = self._check
-        if self._known:
-            known = self._known.copy()
-            made._known = {place: known[old] for place, old in enumerate(positions.tolist()) if old in known}
-        return made
+        known = self._known.copy()
+        kept = {place: known[old] for place, old in enumerate(positions.tolist()) if old in known} if known else {}
+        return self._over(self._messages.picked(positions), self._check, kept)
 
     def edited(self, removed: Set[int], updated: Mapping[int, Fragment], added: Sequence[Fragment]) -> FragmentList:
         """Return the list with some fragments removed, some replaced, and some added. See the function `edited`."""
@@ -354,16 +401,8 @@ class FragmentList(Sequence[Fragment]):
         changed = {place: fragment for place, fragment in places.items() if place is not None}
         if not changed and not added:
             return kept
-        cuts = [0, *(int(kept._heads[place]) for place in sorted(changed)), len(kept._data)]
-        pieces = [kept._data[start:stop] for start, stop in pairwise(cuts)]
-        for index, place in enumerate(sorted(changed)):
-            old = int(kept._ends[place]) - int(kept._heads[place])
-            pieces[index + 1] = _encoded(changed[place]) + pieces[index + 1][old:]
-        made = FragmentList(b"".join([*pieces, *map(_encoded, added)]), self._where, self._check)
-        if not changed and kept._columns is not None:
-            made._columns = kept._columns.followed_by(FragmentList.of(added).columns)
-        made._known = {**kept._known, **changed, **dict(enumerate(added, start=len(kept)))}
-        return made
+        messages = kept._messages.edited({place: _encoded(fragment) for place, fragment in changed.items()}, added)
+        return self._over(messages, self._check, {**kept._known, **changed, **dict(enumerate(added, start=len(kept)))})
 
     def ordered(self) -> FragmentList:
         """Return the list ordered by id."""
