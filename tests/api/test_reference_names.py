@@ -2,14 +2,32 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import inspect
 import subprocess
 import sys
+from pathlib import Path
 
 import lance
 import pytest
 from support.api import public_names
+
+import lance_dataset
+
+#: Modules at the root that have the names of modules of the reference.
+ROOT_MODULES = (
+    "blob",
+    "commit",
+    "dataset",
+    "debug",
+    "fragment",
+    "optimize",
+    "sampler",
+    "schema",
+    "udf",
+    "util",
+)
 
 #: Public names by module of the reference, its own and those that it passes on, as far as they are here.
 NAMES: dict[str, tuple[str, ...]] = {
@@ -190,3 +208,13 @@ def test_modules_are_present() -> None:
     assert all(inspect.ismodule(getattr(lance, name)) for name in PRESENT)
     checks = "; ".join(f"lance_dataset.{name}.__all__" for name in PRESENT)
     subprocess.run([sys.executable, "-c", f"import lance_dataset; {checks}"], check=True)
+
+
+@pytest.mark.parametrize("name", ROOT_MODULES)
+def test_modules_at_the_root_only_pass_on_names(name: str) -> None:
+    source = Path(lance_dataset.__path__[0], f"{name}.py").read_text(encoding="utf-8")
+    docstring, *statements, names = ast.parse(source).body
+    assert isinstance(docstring, ast.Expr)
+    assert all(isinstance(each, ast.ImportFrom) for each in statements)
+    assert isinstance(names, ast.Assign)
+    assert ast.unparse(names.targets[0]) == "__all__"

@@ -217,7 +217,7 @@ def test_fragments_must_be_a_list_of_them(value: object) -> None:
     ids=lambda operation: type(operation).__name__,
 )
 def test_what_cannot_be_committed_says_so(operation: LanceOperation.BaseOperation) -> None:
-    with pytest.raises(UnsupportedError, match=f"cannot commit the operation {type(operation).__name__}$"):
+    with pytest.raises(UnsupportedError, match=rf"cannot commit the operation {type(operation).__name__}$"):
         to_table_operation(operation)
 
 
@@ -226,7 +226,7 @@ def test_other_errors() -> None:
         to_table_operation("x")  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="new_schema"):
         LanceOperation.Overwrite(3, [])  # type: ignore[arg-type]
-    with pytest.raises(UnsupportedError, match="cannot commit the operation ReserveFragments$"):
+    with pytest.raises(UnsupportedError, match=r"cannot commit the operation ReserveFragments$"):
         to_table_operation(LanceOperation.Other("ReserveFragments"))
     with pytest.raises(InvalidInputError, match="update_mode"):
         to_table_operation(LanceOperation.Update(update_mode="x"))
