@@ -81,10 +81,13 @@ def check_complete(dataset: lance.LanceDataset) -> None:
 def main(uri: str, kills: int) -> None:
     """Kill so many writers; print how many versions there are and how many kills came after a commit."""
     chance = random.Random(11)
+    started = time.monotonic()
     lance.write_dataset(batch_of(0), uri)
+    # long enough for some commits, on a busy machine too
+    longest = min(max(0.12, 2 * (time.monotonic() - started)), 0.6)
     committed, first, reported = 1, 1, 0
     for kill in range(kills):
-        last = run_and_kill(uri, first, chance.uniform(0.0, 0.12))
+        last = run_and_kill(uri, first, chance.uniform(0.0, longest))
         dataset = lance.dataset(uri)
         assert dataset.version >= max(committed, last), f"kill {kill}: a committed version is gone"
         check_complete(dataset)

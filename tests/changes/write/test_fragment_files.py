@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from pathlib import Path
 
@@ -16,12 +17,16 @@ from lance_dataset.types.schema import Schema
 
 
 class SlowDisk(LocalStore):
-    """A store whose files take long to close, and which knows how many are open."""
+    """A store whose files take long to close, and which counts the open ones.
+
+    Files are closed by several threads. Of the calls of `close`, counted from 0, number `failing` raises.
+    """
 
     def __init__(self, failing: int | None = None) -> None:
         super().__init__()
         self.opened = self.closed = self.most_open = 0
         self.failing = failing
+        self.closing = itertools.count()
 
     def open_output(self, path: str) -> OutputFile:
         self.opened += 1
@@ -36,8 +41,9 @@ class _SlowFile:
         self.write, self.write_many, self.tell, self.abort = file.write, file.write_many, file.tell, file.abort
 
     def close(self) -> None:
+        number = next(self._disk.closing)
         time.sleep(0.003)
-        if self._disk.closed == self._disk.failing:
+        if number == self._disk.failing:
             raise OSError("disk full")
         self._file.close()
         self._disk.closed += 1
