@@ -253,7 +253,7 @@ def _zip_struct(values: pa.StructArray, validity: pa.Buffer | None, field: Field
     if version == "2.1":
         raise UnsupportedError(
             f"column {field.name!r}: file version 2.1 packs only fields of a fixed width into a struct; "
-            "2.2 is the first that packs others"
+            "use file version 2.2 or later"
         )
 
     def encode_child(child: pa.Array, valid: pa.Buffer | None, own: Field) -> EncodedItems:
