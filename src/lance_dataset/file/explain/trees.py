@@ -46,7 +46,7 @@ def describe_tree(page: PageMetadata, field: Field, where: str) -> Facts:
         The page contradicts its encoding.
     """
     if page.type_name != PAGE_ENCODING:
-        raise CorruptFileError(f"{where}: encoding {page.type_name!r} does not belong into a 2.0 file")
+        raise CorruptFileError(f"{where}: encoding {page.type_name!r} does not belong in a 2.0 file")
     try:
         node = parse_page_encoding(page.encoding)
     except UnsupportedError as error:

@@ -25,7 +25,7 @@ from lancecodec import CodecError, fsst
 
 __all__ = ["Fsst", "code_items", "forced_fsst"]
 
-#: The reference compresses texts with a value of at least this length, and at least so many bytes with offsets.
+#: The reference compresses texts if a value has at least this length, and values and offsets at least these bytes.
 _FSST_LEAST_LENGTH = 5
 _FSST_LEAST_BYTES = 32768
 #: Maximum share of the plain size that is worth the decoding of FSST: for texts that the reference would compress,
