@@ -64,7 +64,7 @@ test: $(VENV)/.stamp-ext ## Run the tests (installs what they need, Java for Spa
 	$(BIN)/python -m pytest --numprocesses $(TEST_PROCESSES) $(ARGS)
 
 .PHONY: lint
-lint: $(VENV)/.stamp-ext ## Style, types, import directions
+lint: $(VENV)/.stamp-ext ## Style, types, import directions, words of docstrings
 	$(BIN)/ruff check $(LINTED)
 	$(BIN)/ruff format --check $(LINTED)
 	$(BIN)/mypy
@@ -72,6 +72,7 @@ lint: $(VENV)/.stamp-ext ## Style, types, import directions
 	$(BIN)/basedpyright --pythonpath $(BIN)/python
 	$(BIN)/lint-imports
 	$(BIN)/python scripts/lint_private.py
+	$(BIN)/python scripts/lint_prose.py
 	$(BIN)/python scripts/lint_codec.py
 
 .PHONY: format

@@ -219,7 +219,7 @@ def pack(values, int64_t bits, int64_t width, out):
 
 
 cdef int64_t held(ByteView source, int64_t width) except -1:
-    """Number of values in whole blocks; unlimited if they have 0 bits."""
+    """Return the number of values in whole blocks, which is unlimited for 0 bits."""
     if width == 0:
         if source.size:
             raise CodecError(f"values of 0 bits have {source.size} bytes")

@@ -1,4 +1,4 @@
-"""The exceptions of the codec core."""
+"""Exceptions of the codec core."""
 
 __all__ = ["CodecError", "OffsetOverflowError"]
 

@@ -248,7 +248,7 @@ cdef class SymbolTable:
 
     @property
     def compressed(self):
-        """Whether the strings are compressed. If false, they are stored verbatim."""
+        """True if the strings are compressed; otherwise they are stored verbatim."""
         return bool(self.table.compressed)
 
     @property

@@ -351,7 +351,7 @@ def row_starts(repetition, definition, int64_t length, int64_t max_repetition, i
 
 
 cdef class RepetitionIndex:
-    """The chunks in which rows start and end: the last page buffer of pages with lists.
+    """Index of the chunks in which rows start and end: the last page buffer of pages with lists.
 
     Parameters
     ----------

@@ -148,8 +148,8 @@ cdef class FixedStatistics:
 
 
 cdef class VariableStatistics:
-    """Statistics of strings; the result of `variable`. Lengths are in bytes and of values that are not null, 0 if there
-    are none.
+    """Statistics of strings; the result of `variable`. Lengths are in bytes, of values that are not null, and 0 if all
+    values are null.
 
     Attributes
     ----------

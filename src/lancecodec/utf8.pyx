@@ -18,7 +18,7 @@ lc_utf8_fill(automaton)
 
 cdef int64_t find_split(const uint8_t *data, int64_t n, const uint8_t *offsets, int64_t count,
                         bint wide) noexcept nogil:
-    """An offset that lies inside a character, or -1."""
+    """Return an offset that lies inside a character, or -1."""
     cdef int64_t i, position
     for i in range(count):
         position = lc_load_offset(offsets, wide, i)

@@ -1,4 +1,4 @@
-"""Sizes for people."""
+"""Sizes as text for reports."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _LEAST_IN_UNITS = 10_000
 
 
 def size_text(size: float) -> str:
-    """Bytes with a unit: ``8,122 B``, ``18.3 kB``, ``5.12 MB``."""
+    """Return bytes with a unit: ``8,122 B``, ``18.3 kB``, ``5.12 MB``."""
     if size < _LEAST_IN_UNITS:
         return f"{int(size):,} B"
     unit = -1

@@ -111,8 +111,8 @@ def _check(array: pa.Array, field: pa.Field, path: str, null_structs: bool) -> N
     if pa.types.is_struct(field.type):
         if array.null_count and not null_structs:
             raise UnsupportedError(
-                f"Column {path!r} has null structs, which files of version 2.0 and older cannot store (2.1 is the "
-                "first that can); fill the nulls first"
+                f"Column {path!r} has null structs, which files of version 2.0 and older cannot store; fill the "
+                "nulls first, or use file version 2.1 or later"
             )
         valid = array.filter(pc.is_valid(array)) if array.null_count else array
         for child, values in zip(field.type, valid.flatten(), strict=True):

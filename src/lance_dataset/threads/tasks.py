@@ -124,7 +124,7 @@ class Background:
 
 
 def drop(futures: Iterable[Future[_Result]]) -> None:
-    """Cancel what has not started, then wait for the rest, which may hold what the caller is about to close."""
+    """Cancel calls that have not started and wait for the others, which may hold what the caller is about to close."""
     for future in [future for future in futures if not future.cancel()]:
         future.exception()
 

@@ -65,7 +65,9 @@ LC_INLINE int64_t lc_fsl_max_rows(const lc_fsl *shape) {
     return (INT64_MAX >> 1) / most;
 }
 
-/* Rows per chunk by the rule of the reference for flat values (codecs.md 4, 10): 0 if a row is too wide. */
+/* Rows per chunk, by the rule of the reference for flat values. A word is one row, or eight rows if a row is not whole
+ * bytes. Start with two rows (or eight) and the size of two words. Double both while the size stays below
+ * LC_FSL_CHUNK_BYTES and the rows do not exceed LC_FSL_CHUNK_ROWS. Returns 0 if two words are too large. */
 static inline int64_t lc_fsl_chunk_rows(const lc_fsl *shape) {
     int64_t value_bits = shape->items[shape->levels - 1] * shape->bits, word = value_bits & 7 ? 8 : 1;
     int64_t bytes = word * (value_bits & 7 ? 0 : value_bits >> 3) + (value_bits & 7 ? value_bits : 0);

@@ -166,8 +166,10 @@ static inline int lc_variable_store_offsets(const lc_arrow_values *source, int64
                             out + lc_offset_size(out_wide), first, last);
 }
 
-/* Number of values in the next chunk, of `left` values, by the doubling rule of the reference (codecs.md 5.1).
- * offsets[i] of Arrow are the prefix sums, so that a trial is one subtraction. */
+/* Number of values in the next chunk, of `left` values, by the rule of the reference: take 2 values, then try 4, 8 and so
+ * on. A number is taken if its values and their offsets fit `target` bytes, and twice the number is at most
+ * `max_values`. If a number exceeds `left`, all `left` values are taken if they fit. offsets[i] of Arrow are the prefix
+ * sums, so that a trial is one subtraction. */
 LC_INLINE int64_t lc_variable_chunk_values(const uint8_t *offsets, int wide, int64_t left, int64_t entry,
                                            int64_t target, int64_t max_values) {
     if (left <= 1) return left;

@@ -1,1 +1,1 @@
-"""Contents of data files, page by page: layouts, encodings, sizes, and the reasons for them."""
+"""Contents of data files, page by page: layouts, encodings and sizes, with the reason for each choice."""

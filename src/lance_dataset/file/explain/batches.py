@@ -1,4 +1,4 @@
-"""Pages of legacy (0.1) files: what the page table says."""
+"""Description of the pages of legacy (0.1) files, taken from the page table."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["describe_batches"]
 
 
 def describe_batches(file: LegacyFile, field: Field, where: str) -> Iterator[Facts]:
-    """Facts of the page of a field in each batch; reads no more than the first and last offset of strings.
+    """Yield the facts about the page of a field in each batch; read at most the first and last offset of strings.
 
     Raises
     ------

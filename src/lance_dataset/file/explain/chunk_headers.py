@@ -1,4 +1,4 @@
-"""The headers of all chunks of a mini-block page: sizes of levels and values."""
+"""Headers of all chunks of a mini-block page, which hold the sizes of levels and values."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from lancecodec.miniblock import ChunkTable
 __all__ = ["ChunkSizes", "read_chunk_sizes"]
 
 _MOST_BUFFERS = 1000
-#: Of chunks from before 2.1 was stable.
+#: Header of chunks from before 2.1 was stable.
 _EARLY_HEADER = np.dtype([("repetition", "<u2"), ("definition", "<u2"), ("values", "<u2", (1,))])
 
 
 @dataclass(frozen=True)
 class ChunkSizes:
-    """What is in the chunks of a page.
+    """Contents of the chunks of a page.
 
     Attributes
     ----------
@@ -41,12 +41,12 @@ class ChunkSizes:
 
 
 def read_chunk_sizes(page: Page, layout: MiniBlockLayout, num_items: int) -> ChunkSizes:
-    """Read chunk words and chunk headers, nothing else.
+    """Read the chunk words and chunk headers only.
 
     Raises
     ------
     CorruptFileError
-        They contradict each other.
+        The chunk words and headers contradict each other.
     """
     page_buffers = len(page.buffers)
     if page_buffers < 2:
@@ -78,7 +78,7 @@ def _header_type(layout: MiniBlockLayout) -> np.dtype:
 
 def _read_headers(page: Page, starts: NDArray[np.int64], header: np.dtype) -> NDArray:
     size = header.itemsize
-    if page.is_mapped:  # costs only the pages of memory that the headers are in
+    if page.is_mapped:  # only the memory pages with the headers are touched
         data = np.frombuffer(page.read(1), np.uint8)
         return data[starts[:, None] + np.arange(size)].reshape(-1).view(header)
     position = page.buffers[1][0]

@@ -1,4 +1,4 @@
-"""From the columns of files to a report of their pages."""
+"""Building of a report about pages from the columns of files."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class StoredColumn:
     branch
         The field and, from 2.1 on, those above it.
     metadata, index
-        Which column of which file.
+        Number of the column and the file it belongs to.
     fragment_id
         Fragment of the dataset, None for a single file.
     """
@@ -71,14 +71,14 @@ class StoredColumn:
 
 
 def select_columns(schema: Schema, columns: Sequence[str] | None) -> Schema:
-    """The schema with the named columns alone; all for None.
+    """Return the schema with only the named columns, or with all columns if `columns` is None.
 
     Raises
     ------
     FieldNotFoundError
         Unknown column.
     InvalidInputError
-        A text instead of a list.
+        `columns` is a string instead of a list.
     """
     if isinstance(columns, str):
         raise InvalidInputError(f"columns must be a list of names, not the text {columns!r}")
@@ -90,7 +90,7 @@ def stored_columns(
     locate: Callable[[int], tuple[FileMetadata | LegacyFile, int] | None],
     fragment_id: int | None = None,
 ) -> Iterator[StoredColumn]:
-    """The columns that hold the fields of a schema; `locate` gives file and column of a field id."""
+    """Yield the columns that hold the fields of a schema; `locate` gives the file and column of a field id."""
     for top in schema.fields:
         leaves = {branch.leaf.id: branch for branch in branches(top)}
         for path, field in _walk(top, ""):
@@ -112,7 +112,7 @@ def _walk(field: Field, above: str) -> Iterator[tuple[str, Field]]:
 
 
 def columns_of_file(metadata: FileMetadata | LegacyFile, schema: Schema) -> list[StoredColumn]:
-    """The columns of one file that hold a schema, which is the file's own or a projection of it."""
+    """Return the columns of one file for a schema, which is the schema of the file or a projection of it."""
     owned = dict(stored_indices(metadata))
     return list(stored_columns(schema, lambda field_id: (metadata, owned[field_id]) if field_id in owned else None))
 
@@ -123,15 +123,15 @@ def explain_columns(columns: Iterable[StoredColumn], deep: bool = False) -> Enco
     Parameters
     ----------
     deep
-        Decode the values too, a page at a time: the report then has nulls, the plain size of all values, and what
-        other encodings would need. Otherwise only chunk words and chunk headers are read.
+        Also decode the values, one page at a time. The report then has nulls, the plain size of all values, and the
+        size that other encodings would need. Otherwise only chunk words and chunk headers are read.
 
     Raises
     ------
     CorruptFileError
         A page contradicts its description.
     UnsupportedError
-        A page from 2.1 on has an encoding this release does not know.
+        A page of version 2.1 or later has an encoding that this release does not know.
     """
     pages: list[PageEncoding] = []
     for column in columns:
@@ -151,7 +151,7 @@ def _pages(column: StoredColumn, deep: bool) -> Iterator[PageEncoding]:
 
 
 def _grammar(metadata: FileMetadata | LegacyFile) -> PageGrammar | None:
-    """How the pages of a file are described; None where they are trees, or batches."""
+    """Return the grammar of the pages of a file, None if they are 2.0 encoding trees or legacy batches."""
     if isinstance(metadata, LegacyFile) or file_has_array_pages(metadata):
         return None
     return _GRAMMARS.get(metadata.version)
@@ -173,7 +173,7 @@ def _batches(column: StoredColumn, file: LegacyFile, deep: bool) -> Iterator[Pag
 
 
 def _has_values(field: Field) -> bool:
-    """Whether a node of a legacy file has values, rather than the structure of those below it."""
+    """Return whether a node of a legacy file has values of its own, not only the structure of its children."""
     return field.logical_type.removesuffix(".struct") not in ("list", "large_list", "struct")
 
 
@@ -197,7 +197,7 @@ def _structural(
 
 
 def _blob_sizes(descriptions: Sequence[pa.Array]) -> Measured:
-    """Of blobs, the bytes of the values, which lie outside of the page."""
+    """Measure the values of blobs, which lie outside the page."""
     nulls = sum(array.null_count for array in descriptions)
     size = sum(pc.sum(array.field("size")).as_py() or 0 for array in descriptions)
     return Measured(nulls, None, (), f"the values have {size_text(size)}")
@@ -216,17 +216,17 @@ def _trees(column: StoredColumn, metadata: FileMetadata, deep: bool) -> Iterator
 
 
 def _measure_tree(column: StoredColumn, metadata: FileMetadata, start: int, length: int) -> Measured | None:
-    """None of columns without values of their own: they are the structure of those below."""
+    """Decode and measure a page, None if its column has no values of its own but only the structure of its children."""
     field = column.branch.leaf
     blob = metadata.column(column.index).kind == "blob"
     try:
         reader = open_values(described(field) if blob else field, metadata, column.index)
-    except UnsupportedError:  # describe_tree has said so
+    except UnsupportedError:  # describe_tree already reports it
         return None
     if reader is None:
         return None
     array = reader.read(start, start + length)
-    # a field that does not say that it is a blob reads as its values
+    # a field that is not marked as a blob reads as its values
     return _blob_sizes([array]) if blob and pa.types.is_struct(array.type) else measure([array])
 
 
@@ -274,7 +274,7 @@ def _alternatives(facts: Facts, plain: int | None, measured: Measured | None) ->
 
 
 def _chosen_name(facts: Facts) -> str:
-    """The name under which `measure` has the way that was chosen."""
+    """Return the name that `measure` uses for the chosen encoding."""
     if facts.is_plain:
         return "plain"
     return "dictionary" if facts.dictionary_entries is not None else facts.encoding.split("(")[0].rstrip(" 0123456789")

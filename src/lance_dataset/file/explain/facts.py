@@ -1,4 +1,4 @@
-"""What a page says of itself without being decoded."""
+"""Facts about a page that are known without decoding it."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ __all__ = ["Facts", "plain_size"]
 
 @dataclass(frozen=True)
 class Facts:
-    """Findings about one page; those not told here are as in `PageEncoding`.
+    """Findings about one page; attributes that are not listed here are as in `PageEncoding`.
 
     Attributes
     ----------
     why
-        Why it is stored so, as far as the page tells without being decoded.
+        Reason for the way it is stored, as far as the page tells without decoding.
     is_plain
-        Whether the values are stored as they are.
+        True if the values are stored without compression.
     """
 
     layout: str
@@ -41,12 +41,12 @@ class Facts:
 
 
 def plain_size(arrow_type: pa.DataType, values: int, data: int | None = None) -> int | None:
-    """Bytes of values as they are; None if that is unknown.
+    """Return the bytes of the values without compression, None if that is unknown.
 
     Parameters
     ----------
     data
-        Bytes of all strings or binaries together, if they are known.
+        Total bytes of all strings or binaries, if known.
     """
     if pa.types.is_dictionary(arrow_type):
         return plain_size(arrow_type.value_type, values, data)

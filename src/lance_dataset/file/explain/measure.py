@@ -1,4 +1,4 @@
-"""What only the decoded values of a page tell: nulls, plain size, and what other encodings would need."""
+"""Facts about a page that need its decoded values: nulls, plain size, and the size other encodings would need."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ class Measured:
     nulls
         Null values.
     plain_bytes
-        Bytes of the values as they are.
+        Bytes of the values without compression.
     alternatives
-        Bytes that the values would take in other ways, the smallest first. Estimates: levels and chunks are not
+        Bytes that other encodings would take, the smallest first. Estimates: levels and chunks are not
         counted, and FSST is tried on a sample.
     note
-        Something else to say.
+        An additional remark.
     """
 
     nulls: int
@@ -44,14 +44,14 @@ class Measured:
 
 
 def leaf_array(array: pa.Array, branch: Branch) -> pa.Array:
-    """The values of a nested array with one leaf."""
+    """Return the values of the leaf of a nested array with one leaf."""
     for nest in branch.above:
         array = array.field(0) if nest.kind == "struct" else array.values
     return array
 
 
 def measure(pieces: Sequence[pa.Array]) -> Measured:
-    """Measure the values of a page; of several arrays, only sizes and nulls."""
+    """Measure the values of a page. If they are in several arrays, measure only sizes and nulls."""
     if len(pieces) != 1:
         found = [measure([piece]) for piece in pieces]
         plains = [one.plain_bytes for one in found]
@@ -76,12 +76,12 @@ def measure(pieces: Sequence[pa.Array]) -> Measured:
 
 
 def _has_strings(arrow_type: pa.DataType) -> bool:
-    """Whether a packed struct has fields of any length."""
+    """Return whether a packed struct has fields of variable length."""
     return pa.types.is_struct(arrow_type) and plain_size(arrow_type, 1) is None
 
 
 def _as_bytes(array: pa.Array, bits: int) -> pa.Array:
-    """The values with the type of their bits, so that NaNs and zeros of either sign are values like others."""
+    """Return the bits of the values as integers, so that NaNs and zeros of either sign compare like other values."""
     kind = _WORDS.get(bits, pa.binary(bits // 8))
     return pa.Array.from_buffers(kind, len(array), array.buffers()[:2], -1, array.offset)
 
@@ -121,5 +121,5 @@ def _strings(array: pa.Array) -> tuple[int, dict[str, int]]:
 
 
 def _index_bytes(entries: int, values: int) -> int:
-    """Bytes of bit-packed indices."""
+    """Return the bytes of bit-packed indices."""
     return (max(entries - 1, 0).bit_length() * values + 7) // 8

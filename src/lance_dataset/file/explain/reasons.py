@@ -1,4 +1,4 @@
-"""Why a page is stored as it is, in words and numbers that the page itself gives."""
+"""Reasons for the encoding of a page, in words and in numbers that the page itself gives."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from lance_dataset.file.structural.encodings.base import Encoding, StoredValues,
 
 __all__ = ["DictionarySize", "why_chunks", "why_constant", "why_zipped"]
 
-#: Values of so many bytes are stored one by one unless the field metadata asks for something else.
+#: Values of at least this many bytes are stored one by one unless the field metadata asks for something else.
 _WIDE_VALUE = 256
 
 
@@ -24,7 +24,7 @@ class DictionarySize:
 
 
 def why_chunks(encoding: Encoding, stored: StoredValues, dictionary: DictionarySize | None) -> str:
-    """The reason of a mini-block page; with a dictionary, encoding and size are those of the indices."""
+    """Return the reason for a mini-block page; with a dictionary, encoding and size are those of the indices."""
     if dictionary is None:
         return encoding.reason(stored)
     entries = dictionary.entries
@@ -36,7 +36,7 @@ def why_chunks(encoding: Encoding, stored: StoredValues, dictionary: DictionaryS
 
 
 def why_zipped(encoding: Encoding, stored: StoredValues, width: int | None, control_words: bool) -> str:
-    """The reason of a full-zip page; `width` is that of fixed-width values in bytes."""
+    """Return the reason for a full-zip page; `width` is that of fixed-width values in bytes."""
     why = encoding.reason(stored)
     if width is not None and width < _WIDE_VALUE:
         levels = "each behind its levels" if control_words else "side by side in one buffer without chunks"
@@ -50,7 +50,7 @@ def why_zipped(encoding: Encoding, stored: StoredValues, width: int | None, cont
 def why_constant(
     value_type: pa.DataType, count: int, value_bytes: int | None, level_bytes: int, plain: int | None
 ) -> str:
-    """The reason of a constant page; `value_bytes` is None if there is no value."""
+    """Return the reason for a constant page; `value_bytes` is None if the page has no value."""
     if value_bytes is not None:
         return f"all {count:,} values that are not null are equal: {StoredValues(count, value_bytes, plain).sizes()}"
     if pa.types.is_struct(value_type) and value_type.num_fields == 0:

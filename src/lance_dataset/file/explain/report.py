@@ -1,4 +1,4 @@
-"""What is said about pages, columns and files, as values that print as tables."""
+"""Facts about pages, columns and files, as values that print as tables."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
 __all__ = ["Alternative", "ColumnEncoding", "ColumnReport", "EncodingReport", "PageEncoding", "StoredBuffer"]
 
 T = TypeVar("T")
-#: Names, lines of cells, and which columns are aligned to the right.
+#: Column names, rows of cells, and a flag per column that is true if it is aligned to the right.
 _Cells: TypeAlias = "tuple[Sequence[str], list[list[str]], Sequence[bool]]"
-#: A report of more pages prints one line per column.
+#: A report with more pages than this prints one line per column.
 _MOST_LINES = 200
 
 
 @dataclass(frozen=True)
 class StoredBuffer:
-    """A buffer of a page: what it holds, and its size in bytes."""
+    """A buffer of a page: a name for its content, and its size in bytes."""
 
     name: str
     size: int
@@ -43,7 +43,7 @@ class Alternative:
 
 @dataclass(frozen=True)
 class PageEncoding:
-    """How one page is stored.
+    """Encoding of one page.
 
     Attributes
     ----------
@@ -56,35 +56,35 @@ class PageEncoding:
     type
         Arrow type of the values.
     first_row, rows
-        Rows of the page. In 2.0 files, values of the column: below a list, its items.
+        Rows of the page. In 2.0 files these are values of the column: below a list, its items.
     layout
         ``mini-block``, ``full-zip``, ``constant``, ``all null``, ``blob`` (positions and sizes of values that lie
-        elsewhere in the file), or ``array`` in 2.0 files; in 2.3 ``sparse`` before it if there are no levels.
+        elsewhere in the file), or ``array`` in 2.0 files; in 2.3 with ``sparse`` in front if there are no levels.
     encoding
-        Of the values, from the outside in: ``fsst(variable 32)``.
+        Encoding of the values, from the outside in: ``fsst(variable 32)``.
     levels
-        How nulls and lists are stored; empty if there are none.
+        Encoding of nulls and lists; empty if there are none.
     values
         Values stored, null ones included.
     dictionary_entries
-        Entries of the page's dictionary, None without one.
+        Entries of the page's dictionary, None if it has none.
     chunks
-        Number of chunks, None for other layouts than mini-block.
+        Number of chunks, None for layouts other than mini-block.
     buffers
         The buffers of the page.
     value_bytes, level_bytes
-        Bytes in them of values and of levels, as far as they can be told apart.
+        Bytes of values and of levels in the buffers, as far as they can be told apart.
     plain_bytes
-        Bytes that the values have as they are: flat, or strings with offsets; None where only decoding would tell,
-        and for blobs, which lie outside of the page.
+        Bytes of the values without compression: flat, or strings with offsets. None if only decoding would tell,
+        and for blobs, which lie outside the page.
     bit_widths
         Least and largest width of bit-packed chunks, in bits.
     nulls
         Null values; None unless the page was decoded (``deep``).
     alternatives
-        Other ways to store the values, the smallest first; only plain ones unless ``deep``.
+        Other ways to store the values, the smallest first; only the plain one unless ``deep``.
     reason
-        Why it is stored so, in a sentence, derived from the page.
+        Reason for this encoding in one sentence, derived from the page.
     fragment_id
         Fragment of the dataset, None for a single file.
     file
@@ -116,31 +116,31 @@ class PageEncoding:
 
     @property
     def stored_bytes(self) -> int:
-        """Bytes of all buffers of the page."""
+        """Total bytes of all buffers of the page."""
         return sum(buffer.size for buffer in self.buffers)
 
     @property
     def bytes_per_value(self) -> float:
-        """Stored bytes per value; 0 without values."""
+        """Stored bytes per value; 0 if there are no values."""
         return self.stored_bytes / self.values if self.values else 0.0
 
 
 @dataclass(frozen=True)
 class ColumnEncoding:
-    """The pages of a column together.
+    """Summary of the pages of a column.
 
     Attributes
     ----------
     column, type
         As in `PageEncoding`.
     pages, rows, values
-        How many.
+        Number of pages, rows and values.
     encodings
-        Layout and encoding of the pages, each with the number of pages that have it, the most frequent first.
+        Layouts and encodings of the pages, each with its number of pages, the most frequent first.
     stored_bytes
         Bytes of all buffers.
     plain_bytes
-        Bytes of the values as they are, None if that of a page is unknown.
+        Bytes of the values without compression, None if that is unknown for a page.
     """
 
     column: str
@@ -187,11 +187,11 @@ class _Printed(Generic[T], Sequence[T], abc.ABC):
 
     @abc.abstractmethod
     def _table(self) -> _Cells:
-        """What to print."""
+        """Return the table to print."""
 
     @abc.abstractmethod
     def _total_line(self) -> str:
-        """The line below it."""
+        """Return the line below the table."""
 
     def __str__(self) -> str:
         return f"{text_table(*self._table())}\n{self._total_line()}"
@@ -204,7 +204,7 @@ class _Printed(Generic[T], Sequence[T], abc.ABC):
 
 
 class ColumnReport(_Printed[ColumnEncoding]):
-    """The columns of a report, in the order of the schema. Prints as a table."""
+    """Columns of a report, in the order of the schema. Prints as a table."""
 
     def _table(self) -> _Cells:
         return _COLUMN_NAMES, [_column_line(column) for column in self], _COLUMN_RIGHT
@@ -215,18 +215,18 @@ class ColumnReport(_Printed[ColumnEncoding]):
 
 
 class EncodingReport(_Printed[PageEncoding]):
-    """The pages of a file, a fragment or a dataset, column by column. Prints as a table, a long one by columns."""
+    """Pages of a file, a fragment or a dataset, column by column. Prints as a table; many pages are summed up."""
 
     @cached_property
     def columns(self) -> ColumnReport:
-        """The pages summed up by column."""
+        """Summary of the pages by column."""
         grouped: dict[str, list[PageEncoding]] = {}
         for page in self:
             grouped.setdefault(page.column, []).append(page)
         return ColumnReport([_summary(pages) for pages in grouped.values()])
 
     def column(self, name: str) -> EncodingReport:
-        """The pages of a column, and of those below it."""
+        """Return the pages of a column and of the columns below it."""
         return EncodingReport([page for page in self if page.column == name or page.column.startswith(f"{name}.")])
 
     @property
@@ -236,18 +236,18 @@ class EncodingReport(_Printed[PageEncoding]):
 
     @property
     def plain_bytes(self) -> int | None:
-        """Bytes of all values as they are; None if that of a page is unknown."""
+        """Bytes of all values without compression; None if that is unknown for a page."""
         return _total([page.plain_bytes for page in self])
 
     # -- for other programs --------------------------------------------------------------------------------------
 
     def to_arrow(self) -> pa.Table:
-        """One row per page, the attributes of `PageEncoding` as columns."""
+        """Return a table with one row per page and the attributes of `PageEncoding` as columns."""
         rows = [_record(page) for page in self]
         return pa.Table.from_pylist(rows, schema=_SCHEMA)
 
     def to_pandas(self) -> pd.DataFrame:
-        """The same as a pandas DataFrame."""
+        """Return a pandas DataFrame with one row per page and the attributes of `PageEncoding` as columns."""
         return self.to_arrow().to_pandas()
 
     # -- for people ----------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Sparse pages of 2.3 files: positions and counts instead of levels."""
+"""Description of sparse pages of 2.3 files, which have positions and counts instead of levels."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = ["describe_sparse"]
 
 
 def describe_sparse(page: Page, layout: SparseLayout, branch: Branch) -> Facts:
-    """Facts of a sparse page; raises as `describe_page`."""
+    """Return the facts about a sparse page; raises as `describe_page`."""
     used = plane_buffers(layout.values)
     plane = replace(page, buffers=page.buffers[:used])
     facts = _plane(plane, layout, branch, _slots(layout, page.length))
@@ -40,7 +40,7 @@ def describe_sparse(page: Page, layout: SparseLayout, branch: Branch) -> Facts:
 
 
 def _slots(layout: SparseLayout, rows: int) -> int:
-    """Values of the leaf, null ones included."""
+    """Return the number of values of the leaf, including nulls."""
     slots = rows
     for layer in layout.layers:
         if isinstance(layer, SparseList):

@@ -1,4 +1,4 @@
-"""Pages of 2.1 to 2.3 files: what their layout, chunk headers and buffer sizes say."""
+"""Description of pages of 2.1 to 2.3 files, taken from their layout, chunk headers and buffer sizes."""
 
 from __future__ import annotations
 
@@ -35,19 +35,19 @@ from lancecodec import levels as level_codec
 
 __all__ = ["describe_page", "describe_values", "named_buffers"]
 
-#: Far more than a page has, and little enough to be decoded.
+#: Limit of decoded levels: far more than a page has, and small enough to decode.
 _MOST_LEVELS = 1 << 28
 
 
 def describe_page(page: Page, branch: Branch) -> Facts:
-    """Facts of a page; reads chunk words and chunk headers at most.
+    """Return the facts about a page; read at most chunk words and chunk headers.
 
     Raises
     ------
     CorruptFileError
         The page contradicts its layout.
     UnsupportedError
-        A sparse page of old releases.
+        The page is a sparse page of old releases.
     """
     layout = page.layout
     if isinstance(layout, BlobLayout):
@@ -61,7 +61,7 @@ def describe_page(page: Page, branch: Branch) -> Facts:
 
 
 def _as_stable(page: Page, stored: PreLayout, values: int) -> MiniBlockLayout | FullZipLayout | ConstantLayout:
-    """The layout of 2.1 for a page from before that was stable."""
+    """Return the 2.1 layout of a page that was written before 2.1 was stable."""
     layout = stored.with_items(values)
     if not isinstance(layout, MiniBlockLayout) or layout.dictionary is None or not stored.early_chunks:
         return layout
@@ -73,7 +73,7 @@ def _as_stable(page: Page, stored: PreLayout, values: int) -> MiniBlockLayout | 
 def describe_values(
     page: Page, layout: MiniBlockLayout | FullZipLayout | ConstantLayout, value_type: pa.DataType, values: int
 ) -> Facts:
-    """Facts of a page of 2.2; `values` is their number where the layout does not tell it. Raises as `describe_page`."""
+    """Return the facts about a page of 2.2; `values` is used if the layout has no number. Raises as `describe_page`."""
     if isinstance(layout, MiniBlockLayout):
         return _mini_block(page, layout, value_type)
     if isinstance(layout, FullZipLayout):
@@ -82,7 +82,7 @@ def describe_values(
 
 
 def named_buffers(page: Page, names: Sequence[str]) -> tuple[StoredBuffer, ...]:
-    """The buffers of the page with what they hold; those without a name are numbered."""
+    """Return the buffers of the page with names for their content; buffers without a name are numbered."""
     padded = [*names, *(f"buffer {number}" for number in range(len(names), len(page.buffers)))]
     return tuple(StoredBuffer(name, size) for name, (_, size) in zip(padded, page.buffers, strict=False))
 
@@ -128,7 +128,7 @@ def _mini_block(page: Page, layout: MiniBlockLayout, value_type: pa.DataType) ->
 
 
 def _string_bytes(layout: MiniBlockLayout, sizes: ChunkSizes) -> int | None:
-    """Bytes of strings stored as they are, without their offsets (but with up to 7 bytes of padding per chunk)."""
+    """Return the bytes of plain strings, without offsets but with up to 7 bytes of padding per chunk."""
     if layout.dictionary is not None or layout.num_buffers != 1 or not _is_plain_text(layout.values):
         return None
     width = int(sum(layout.values.least_bits)) // 8
@@ -183,7 +183,7 @@ def _constant(page: Page, layout: ConstantLayout, value_type: pa.DataType, value
     value_bytes = len(layout.inline_value) if layout.inline_value is not None else stored
     level_bytes = sum(size for _, size in page.buffers[-2:]) if buffers >= 2 else 0
     items = _visible(page, layout) if level_bytes else values
-    # A scalar buffer of a string has 12 bytes of lengths and two offsets in front of it.
+    # The buffer of a string scalar starts with 12 bytes of lengths and two offsets.
     length = 0 if value_bytes is None else max(value_bytes - (28 if pa.types.is_large_string(value_type) else 20), 0)
     plain = plain_size(value_type, items, items * length)
     has_value = value_bytes is not None
@@ -201,7 +201,7 @@ def _constant(page: Page, layout: ConstantLayout, value_type: pa.DataType, value
 
 
 def _visible(page: Page, layout: ConstantLayout) -> int:
-    """Items that are neither an empty list nor below a null one."""
+    """Return the number of items that are neither an empty list nor below a null list."""
     streams = [(len(page.buffers) - 2, layout.rep, layout.num_rep_values)]
     streams.append((len(page.buffers) - 1, layout.definition, layout.num_def_values))
     counts = [0 if page.size_of(b) == 0 else page.size_of(b) // 2 if e is None else count for b, e, count in streams]

@@ -9,7 +9,7 @@ __all__ = ["html_table", "text_table"]
 
 
 def text_table(names: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[bool]) -> str:
-    """Lines of aligned cells below a line of names; `right` says which columns are aligned to the right."""
+    """Return lines of aligned cells below a line of names; `right` is true for columns aligned to the right."""
     widths = [max(len(line[i]) for line in [names, *rows]) for i in range(len(names))]
 
     def line(cells: Sequence[str]) -> str:
@@ -20,7 +20,7 @@ def text_table(names: Sequence[str], rows: Sequence[Sequence[str]], right: Seque
 
 
 def html_table(names: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[bool]) -> str:
-    """The same as an HTML table."""
+    """Return the rows as an HTML table; `right` is true for columns aligned to the right."""
 
     def line(tag: str, cells: Sequence[str]) -> str:
         sides = ("right" if r else "left" for r in right)

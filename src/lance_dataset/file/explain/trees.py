@@ -1,4 +1,4 @@
-"""Pages of 2.0 files: what their encoding tree and buffer sizes say."""
+"""Description of pages of 2.0 files, taken from their encoding tree and buffer sizes."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ __all__ = ["describe_tree"]
 
 
 def describe_tree(page: PageMetadata, field: Field, where: str) -> Facts:
-    """Facts of a page of a 2.0 file; reads nothing.
+    """Return the facts about a page of a 2.0 file without reading anything.
 
     Raises
     ------
@@ -46,7 +46,7 @@ def describe_tree(page: PageMetadata, field: Field, where: str) -> Facts:
         The page contradicts its encoding.
     """
     if page.type_name != PAGE_ENCODING:
-        raise CorruptFileError(f"{where}: encoding {page.type_name!r} does not belong into a 2.0 file")
+        raise CorruptFileError(f"{where}: encoding {page.type_name!r} does not belong in a 2.0 file")
     try:
         node = parse_page_encoding(page.encoding)
     except UnsupportedError as error:
@@ -78,10 +78,10 @@ def describe_tree(page: PageMetadata, field: Field, where: str) -> Facts:
 
 
 def _unread(page: PageMetadata, error: str) -> Facts:
-    """A page with an encoding that is known by name only."""
+    """Return the facts about a page whose encoding is known only by name."""
     try:
         message = encodings_pb2.ArrayEncoding.FromString(page.encoding)
-    except DecodeError:  # pragma: no cover - it was parsed before
+    except DecodeError:  # pragma: no cover - the message was parsed before
         message = encodings_pb2.ArrayEncoding()
     buffers = tuple(StoredBuffer(f"buffer {number}", size) for number, (_, size) in enumerate(page.buffers))
     return Facts("array", message.WhichOneof("array_encoding") or "unknown", page.length, buffers, error)
@@ -131,7 +131,7 @@ def _plain(node: Node, field: Field, page: PageMetadata) -> int | None:
 
 
 def _size(data: Fixed | None, page: PageMetadata) -> int | None:
-    """Bytes of values that are stored as they are, as far as the page tells."""
+    """Return the bytes of values that are stored without compression, None if the page does not tell."""
     if data is None:
         return 0
     if not isinstance(data, Flat) or data.scheme or data.buffer.owner != "page":
@@ -171,7 +171,7 @@ def _why(node: Node, length: int, stored: int, plain: int | None) -> str:
 
 
 def _node_text(node: Node) -> str:
-    """An encoding tree of 2.0 as text, such as ``nullable(flat 64)``."""
+    """Return an encoding tree of 2.0 as text, such as ``nullable(flat 64)``."""
     if isinstance(node, Flat):
         return f"{node.scheme}(flat {node.bits})" if node.scheme else f"flat {node.bits}"
     if isinstance(node, Nullable):

@@ -1,1 +1,1 @@
-"""Pages of file version 2.1 and later: layouts, levels, encodings, reading and writing columns of them."""
+"""Pages of file version 2.1 and later: layouts, levels, encodings, and readers and writers of columns."""

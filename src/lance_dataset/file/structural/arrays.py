@@ -1,4 +1,4 @@
-"""Arrow arrays (without nulls of their own) over decoded buffers."""
+"""Arrow arrays, without nulls of their own, built over decoded buffers."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ __all__ = [
 ]
 
 _GATHER_SLACK = 64
-#: Room for the longest entry, however often, is taken if it is at most so many times the average.
+#: Entries count as short if the longest is at most this many times the average: room is then taken for the longest.
 _MAX_EXCESS = 4.0
 
 
 @lru_cache(maxsize=256)
 def value_bits(value_type: pa.DataType) -> int:
-    """Bits of a value of a fixed-width type that is not a list; 0 for every other type."""
+    """Return the bits of a value of a fixed-width type that is not a list, 0 for every other type."""
     if pa.types.is_dictionary(value_type) or pa.types.is_nested(value_type) or is_binary_like(value_type):
         return 0
     try:
@@ -41,24 +41,24 @@ def value_bits(value_type: pa.DataType) -> int:
 
 
 def fixed_array(value_type: pa.DataType, length: int, values: pa.Buffer) -> pa.Array:
-    """Values of one width."""
+    """Return an array of fixed-width values."""
     return pa.Array.from_buffers(value_type, length, [None, values], 0)
 
 
 def binary_array(value_type: pa.DataType, length: int, offsets: pa.Buffer, data: pa.Buffer) -> pa.Array:
-    """Strings, which must be UTF-8, or binaries."""
+    """Return an array of binaries, or of strings, which must be UTF-8."""
     if is_text(value_type):
         utf8.validate(data, offsets, is_wide(value_type))
     return pa.Array.from_buffers(value_type, length, [None, offsets, data], 0)
 
 
 def dictionary_array(value_type: pa.DictionaryType, indices: pa.Buffer, length: int, items: pa.Array) -> pa.Array:
-    """Indices into a dictionary; they were checked."""
+    """Return a dictionary array with indices that were checked before."""
     return pa.DictionaryArray.from_buffers(value_type, length, [None, indices], items, 0)
 
 
 def empty_array(value_type: pa.DataType) -> pa.Array:
-    """No values."""
+    """Return an array without values."""
     if isinstance(value_type, pa.DictionaryType):
         return pa.DictionaryArray.from_arrays(
             pa.array([], value_type.index_type), pa.array([], value_type.value_type), ordered=value_type.ordered
@@ -67,12 +67,12 @@ def empty_array(value_type: pa.DataType) -> pa.Array:
 
 
 class BinaryDictionary:
-    """Strings or binaries that indices point to.
+    """Strings or binaries to which indices point.
 
     Parameters
     ----------
     items
-        The entries, none of them null.
+        The entries, without nulls.
     """
 
     def __init__(self, items: pa.Array) -> None:
@@ -85,7 +85,7 @@ class BinaryDictionary:
 
     @cached_property
     def _lengths(self) -> tuple[int, int, float]:
-        """Bytes of the shortest entry, of the longest, and on average; 0 without entries."""
+        """Bytes of the shortest entry, of the longest, and on average; all 0 if there are no entries."""
         if self._count == 0:
             return 0, 0, 0.0
         ends = np.frombuffer(self._offsets, np.int64 if self._wide else np.int32)
@@ -94,7 +94,7 @@ class BinaryDictionary:
 
     @cached_property
     def _equal(self) -> tuple[pa.Buffer, int] | None:
-        """Bytes and width of the entries, if they all have the same length."""
+        """Bytes and width of the entries, None unless all have the same length."""
         shortest, width, _ = self._lengths
         if width == 0 or shortest != width:
             return None
@@ -103,24 +103,24 @@ class BinaryDictionary:
 
     @cached_property
     def _short(self) -> gather.ShortEntries | None:
-        """The entries, if they are all short."""
+        """The entries, None unless all are short."""
         _, longest, mean = self._lengths
         if longest == 0 or longest > min(gather.SHORT_ENTRY, _MAX_EXCESS * max(mean, 1.0)):
             return None
         return gather.ShortEntries(self._data, self._offsets, self._wide)
 
     def resolve(self, indices: pa.Buffer, index_bits: int, length: int, validity: pa.Buffer | None) -> pa.Array:
-        """The values behind indices; with `validity`, the indices of nulls may be anything.
+        """Return the values that indices point to; with `validity`, the indices of nulls may be anything.
 
         Raises
         ------
         CodecError
-            An index has no entry.
+            An index does not have an entry.
         OffsetOverflowError
             The values do not fit the offsets of their type.
         """
         codes = indices.slice(0, length * index_bits // 8)
-        if validity is None and length >= self._count:  # what prepares the fast ways looks at every entry
+        if validity is None and length >= self._count:  # preparing a fast path visits every entry
             if self._equal is not None and self._fits(length, self._equal[1]):
                 return self._resolve_equal(*self._equal, codes, index_bits // 8, length)
             if self._short is not None and self._fits(length, self._short.longest):
@@ -155,7 +155,7 @@ class BinaryDictionary:
 
 
 def packed_array(value_type: pa.StructType, widths: Sequence[int], rows: pa.Buffer, length: int) -> pa.Array:
-    """Rows of fixed-width children as a struct."""
+    """Return rows of fixed-width children as a struct array."""
     columns = [allocate(width * length) for width in widths]
     packed.unpack(rows, widths, length, columns)
     children = [fixed_array(field.type, length, column) for field, column in zip(value_type, columns, strict=True)]
@@ -163,23 +163,23 @@ def packed_array(value_type: pa.StructType, widths: Sequence[int], rows: pa.Buff
 
 
 class FixedSizeListShape:
-    """The dimensions of a (nested) fixed-size list and how its encoding stores them.
+    """Dimensions of a (nested) fixed-size list, and their storage in its encoding.
 
     Parameters
     ----------
     value_type
         The Arrow type.
     dimensions, has_validity
-        The size and whether items may be null, of each dimension in the encoding, outermost first.
+        The list size of each dimension in the encoding, and whether its items may be null, outermost first.
     where
         File, column and page, for error messages.
 
     Attributes
     ----------
     counts
-        Items per value at each dimension: the products of the dimensions so far.
+        Items per value at each dimension: the cumulative products of the dimensions.
     item_type
-        Type of the innermost items.
+        Arrow type of the innermost items.
     """
 
     def __init__(
@@ -201,7 +201,7 @@ class FixedSizeListShape:
         self.item_type = item_type
 
     def assemble(self, length: int, bitmaps: Sequence[pa.Buffer | None], values: pa.Array) -> pa.Array:
-        """Lists over `values`, with the bitmap (if any) of the items of each dimension."""
+        """Return lists over `values`, with the bitmap (if any) of the items of each dimension."""
         array = values
         types = [self.value_type]
         for _ in self.dimensions[1:]:
@@ -214,7 +214,7 @@ class FixedSizeListShape:
 
 
 def _under(array: pa.Array, bitmap: pa.Buffer) -> pa.Array:
-    """The items with a bitmap of their validity."""
+    """Return the items with a validity bitmap."""
     if pa.types.is_fixed_size_list(array.type):
         return pa.Array.from_buffers(array.type, len(array), [bitmap], -1, 0, [array.values])
     return pa.Array.from_buffers(array.type, len(array), [bitmap, *array.buffers()[1:]], -1)

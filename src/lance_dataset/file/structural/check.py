@@ -14,14 +14,14 @@ __all__ = ["check_schema"]
 
 
 def check_schema(schema: Schema, version: str) -> None:
-    """Refuse what files of a version cannot hold.
+    """Raise an error if files of a version cannot hold a schema.
 
     Raises
     ------
     UnsupportedError
-        Naming the column and what can hold it.
+        The version cannot hold a column. The message names the column and what to do instead.
     InvalidInputError
-        Encoding options that do not exist.
+        The encoding options of a field do not exist.
     """
     for top in schema.fields:
         for branch in branches(top):
@@ -29,7 +29,7 @@ def check_schema(schema: Schema, version: str) -> None:
 
 
 class _Check:
-    """Rules for one leaf."""
+    """Check of one leaf and the fields above it."""
 
     def __init__(self, branch: Branch, version: str) -> None:
         self._leaf = branch.leaf
@@ -63,11 +63,11 @@ class _Check:
 
     def _check_nest(self, nest: Nest) -> None:
         if nest.field.logical_type == "map" and self._version == "2.1":
-            raise self._refuse("maps", "2.2 is the first that has")
+            raise self._refuse("maps", "use file version 2.2 or later")
         if nest.kind != "fixed_size_list":
             return
         if self._version == "2.1":
-            raise self._refuse("fixed-size lists of structs", "2.2 is the first that has")
+            raise self._refuse("fixed-size lists of structs", "use file version 2.2 or later")
         if self._in_list:
             raise self._refuse("fixed-size lists of structs together with lists or maps", "use lists only")
         if nest.dimension == 0:
@@ -85,7 +85,7 @@ class _Check:
         if pa.types.is_fixed_size_list(kind):
             self._check_fixed_list(kind)
         elif pa.types.is_fixed_size_binary(kind) and kind.byte_width == 0 and self._version == "2.1":
-            raise self._refuse("binary values of width 0", "2.2 is the first that has")
+            raise self._refuse("binary values of width 0", "use file version 2.2 or later")
 
     def _check_fixed_list(self, kind: pa.FixedSizeListType) -> None:
         item = kind.value_type
@@ -116,7 +116,7 @@ class _Check:
         if pa.types.is_dictionary(kind) or pa.types.is_null(kind):
             raise self._refuse(named, "cast the child to the type of its values")
         if self._version == "2.1" and (is_binary_like(kind) or pa.types.is_fixed_size_list(kind)):
-            raise self._refuse(named, "2.2 is the first that has")
+            raise self._refuse(named, "use file version 2.2 or later")
         if pa.types.is_fixed_size_binary(kind) and kind.byte_width == 0:
             raise self._refuse(named, "use a wider child")
         if pa.types.is_fixed_size_list(kind):

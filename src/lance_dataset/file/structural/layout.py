@@ -1,4 +1,4 @@
-"""Page layouts as frozen values; file versions differ in the messages that describe them."""
+"""Page layouts as frozen values; file versions differ in the messages that describe the layouts."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = [
 
 
 class Layer(IntEnum):
-    """The nulls and empty lists that a level of the type can hold in one page."""
+    """Nulls and empty lists that one nesting level of the type can have in one page."""
 
     ALL_VALID_ITEM = 1
     ALL_VALID_LIST = 2
@@ -38,15 +38,15 @@ class Layer(IntEnum):
 
     @property
     def levels(self) -> int:
-        """Definition levels it uses."""
+        """Number of definition levels that the layer uses."""
         return 2 if self is Layer.NULL_AND_EMPTY_LIST else int(self > Layer.ALL_VALID_LIST)
 
 
 @dataclass(frozen=True)
 class MiniBlockLayout:
-    """Chunks of a few KiB; `num_items` counts visible items, `large` chunks have 32-bit sizes.
+    """Layout of chunks of a few KiB; `num_items` counts visible items, `large` chunks have 32-bit sizes.
 
-    Layers are inner-most first, here and below.
+    Layers are inner-most first, here and in the other layouts.
     """
 
     values: Encoding
@@ -63,7 +63,7 @@ class MiniBlockLayout:
 
 @dataclass(frozen=True)
 class FullZipLayout:
-    """Items one after another, each with its control word; `bits` per value, or `length_bits` in front of each."""
+    """Layout of consecutive items with their control words, and `bits` per value or `length_bits` in front of each."""
 
     values: Encoding
     layers: tuple[Layer, ...]
@@ -77,7 +77,7 @@ class FullZipLayout:
 
 @dataclass(frozen=True)
 class ConstantLayout:
-    """One value, or null, in every visible item."""
+    """Layout with one value, or null, in every visible item."""
 
     layers: tuple[Layer, ...]
     inline_value: bytes | None = None
@@ -89,7 +89,7 @@ class ConstantLayout:
 
 @dataclass(frozen=True)
 class BlobLayout:
-    """Positions and sizes of values elsewhere in the file, in a page of their own layout."""
+    """Layout of positions and sizes of values elsewhere in the file; the inner page has a layout of its own."""
 
     inner: MiniBlockLayout | FullZipLayout | ConstantLayout
     layers: tuple[Layer, ...]
@@ -99,17 +99,17 @@ Layout: TypeAlias = MiniBlockLayout | FullZipLayout | ConstantLayout | BlobLayou
 
 
 def list_depth(layers: tuple[Layer, ...]) -> int:
-    """Number of list layers: the largest repetition level."""
+    """Return the number of list layers, which is the largest repetition level."""
     return sum(layer.is_list for layer in layers)
 
 
 def max_definition(layers: tuple[Layer, ...]) -> int:
-    """The largest definition level."""
+    """Return the largest definition level."""
     return sum(layer.levels for layer in layers)
 
 
 def max_visible_definition(layers: tuple[Layer, ...]) -> int:
-    """The largest definition level of an item that owns a value: those of the layers inside the first list."""
+    """Return the largest definition level of an item that owns a value: levels of the layers inside the first list."""
     total = 0
     for layer in layers:
         if layer.is_list:

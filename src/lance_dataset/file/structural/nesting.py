@@ -1,8 +1,8 @@
-"""The way from a top-level field down to a leaf, and nested arrays out of one array per leaf.
+"""Paths from a top-level field down to its leaves, and nested arrays built from one array per leaf.
 
-Only leaves own a column, which knows everything above its leaf. Each leaf is read as a nested array with that leaf
-alone (a *branch*). Branches of one field are then merged, the structure being that of the first; structs may be
-spread over files.
+Only leaves own a column, and that column knows everything above its leaf. Each leaf is read as a nested array with
+that leaf alone (a *branch*). The branches of a field are then merged with the structure of the first one. The
+fields of a struct may be in several files.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ class Nest:
     field
         The field.
     kind
-        "struct", "list" (maps too) or "fixed_size_list" (of structs).
+        "struct", "list" (also for maps) or "fixed_size_list" (of structs).
     dimension
-        Items per value of a fixed-size list, else 1.
+        Items per value of a fixed-size list, otherwise 1.
     """
 
     field: Field
@@ -43,7 +43,7 @@ class Nest:
 
 @dataclass(frozen=True)
 class Branch:
-    """A leaf and what is above it, outermost first.
+    """A leaf and the fields above it, outermost first.
 
     Attributes
     ----------
@@ -68,7 +68,7 @@ class Branch:
 
     @cached_property
     def types(self) -> tuple[pa.DataType, ...]:
-        """Types of the nested arrays, the leaf's first, the outermost last."""
+        """Types of the nested arrays, from the leaf to the outermost."""
         chain = [self.arrow_type]
         for nest in self.above:
             inner = chain[-1].field(0).type if nest.kind == "struct" else chain[-1].value_type
@@ -77,7 +77,7 @@ class Branch:
 
     @cached_property
     def rows_per_value(self) -> int:
-        """Product of the dimensions of the fixed-size lists above the leaf: what page lengths are counted in."""
+        """Product of the dimensions of fixed-size lists above the leaf, by which page lengths are multiplied."""
         return int(np.prod([nest.dimension for nest in self.above], dtype=object)) if self.above else 1
 
 
@@ -90,12 +90,12 @@ def _nest_type(nest: Nest, child: pa.Field) -> pa.DataType:
 
 
 def owns_column(field: Field) -> bool:
-    """True for a field that is stored as one column, whatever is below it."""
+    """Return whether a field is stored as one column, including everything below it."""
     return not field.children or is_packed(field) or is_blob(field) or is_blob_v2(field)
 
 
 def leaf_fields(field: Field) -> Iterator[Field]:
-    """The fields at or below `field` that own a column, in column order."""
+    """Yield the fields at or below `field` that own a column, in column order."""
     if owns_column(field):
         yield field
         return
@@ -104,13 +104,13 @@ def leaf_fields(field: Field) -> Iterator[Field]:
 
 
 def column_indices(schema: Schema) -> list[tuple[int, int]]:
-    """(field id, column index) of every field that owns a column."""
+    """Return (field id, column index) of every field that owns a column."""
     leaves = (leaf for top in schema.fields for leaf in leaf_fields(top))
     return [(leaf.id, index) for index, leaf in enumerate(leaves)]
 
 
 def branches(field: Field, above: tuple[Nest, ...] = ()) -> Iterator[Branch]:
-    """Every leaf at or below a field, in column order."""
+    """Yield every leaf at or below a field, in column order."""
     if owns_column(field):
         yield Branch(field, above)
         return
@@ -128,15 +128,15 @@ def _nest(field: Field) -> Nest:
 
 
 def merge_branches(field: Field, arrays: Sequence[pa.Array | None], length: int, where: str) -> pa.Array:
-    """One array of a field out of a nested array per leaf.
+    """Merge a nested array per leaf into one array of a field.
 
     Parameters
     ----------
     field
         The field.
     arrays
-        An array of ``branch.arrow_type`` for each of ``branches(field)``, without offsets; None for a leaf that no
-        file holds, which becomes null.
+        An array of ``branch.arrow_type`` for each of ``branches(field)``, without offset; None for a leaf that is in no
+        file, which becomes null.
     length
         Number of values.
     where
@@ -171,7 +171,7 @@ def merge_branches(field: Field, arrays: Sequence[pa.Array | None], length: int,
 
 
 def _differ(first: pa.Array, arrays: Sequence[pa.Array | None]) -> bool:
-    """True where lists have other lengths in some branch, as they may have in another file for deleted rows."""
+    """Return whether list lengths differ between branches, which another file may cause for deleted rows."""
     if not _has_offsets(first.type) or not len(first):
         return False
     size = (len(first) + 1) * (8 if pa.types.is_large_list(first.type) else 4)
@@ -183,10 +183,10 @@ def _differ(first: pa.Array, arrays: Sequence[pa.Array | None]) -> bool:
 
 
 def _struct_validity(arrays: Sequence[pa.Array]) -> tuple[pa.Buffer | None, int]:
-    """Validity and number of nulls of a struct.
+    """Return the validity and the number of nulls of a struct.
 
-    The branches of one file agree. Fields that were added later are in other files, and the struct is null only where
-    all say so.
+    The branches of one file agree. Fields that were added later are in other files. The struct is null only if it is
+    null in all of them.
     """
     first, *others = arrays
     if any(not array.null_count for array in arrays):

@@ -28,14 +28,14 @@ def check_schema(schema: Schema) -> None:
 
 def _check_field(node: Field, path: str) -> None:
     if node.logical_type == "map":
-        raise UnsupportedError(f"column {path!r}: file version 2.0 has no maps; 2.2 is the first that has")
+        raise UnsupportedError(f"column {path!r}: file version 2.0 has no maps; use file version 2.2 or later")
     if node.logical_type.startswith("fixed_size_list:struct:"):
         raise UnsupportedError(
-            f"column {path!r}: file version 2.0 has no fixed-size lists of structs; 2.2 is the first that has"
+            f"column {path!r}: file version 2.0 has no fixed-size lists of structs; use file version 2.2 or later"
         )
     if is_blob_v2(node):
         raise UnsupportedError(
-            f"column {path!r}: file version 2.0 has no blobs of version 2; 2.2 is the first that has"
+            f"column {path!r}: file version 2.0 has no blobs of version 2; 2.2 is the first version with them"
         )
     if is_blob(node) and not pa.types.is_large_binary(node.storage_type):
         raise UnsupportedError(

@@ -104,7 +104,7 @@ class StructuredEncoder(ColumnEncoder):
         if nulls:
             raise UnsupportedError(
                 f"column {path!r}: holds {nulls} null structs, which file version 2.0 cannot store; "
-                "2.1 is the first version that can"
+                "use file version 2.1 or later"
             )
         if is_packed(node):
             yield encode_packed(column, node, path, arrays)

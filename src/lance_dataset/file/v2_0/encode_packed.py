@@ -42,7 +42,7 @@ def _flattened(array: pa.Array, path: str) -> pa.Buffer:
     if array.null_count:
         raise UnsupportedError(
             f"column {path!r}: holds {array.null_count} nulls, which packed structs of file version 2.0 cannot store; "
-            "2.1 is the first that can, or remove the lance-encoding:packed metadata"
+            "use file version 2.1 or later, or remove the lance-encoding:packed metadata"
         )
     if pa.types.is_fixed_size_list(array.type):
         size = array.type.list_size

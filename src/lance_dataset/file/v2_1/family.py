@@ -16,7 +16,7 @@ from lance_dataset.types.schema import Field, Schema
 
 __all__ = ["check_schema", "column_indices", "open_column", "open_encoder", "stored_indices"]
 
-#: What a file of 2.1 may have, and one of 2.2.
+#: Pages of 2.1 files, which may be from before 2.1 was stable. Pages of 2.2 files are always stable ones.
 _PAGES_2_1 = with_older_pages(LEVEL_PAGES, PRE_PAGES)
 _PAGES_2_2 = LEVEL_PAGES
 
@@ -36,7 +36,7 @@ def open_column(field: Field, locate: Locate, num_rows: int) -> ColumnReader:
 
 
 def stored_indices(schema: Schema, metadata: FileMetadata) -> list[tuple[int, int]]:
-    """(field id, column index) of the fields of a file by itself."""
+    """Return (field id, column index) of the fields of a standalone file."""
     if not file_has_array_pages(metadata):
         return column_indices(schema)
     from lance_dataset.file.v2_0 import family as v2_0
@@ -45,7 +45,7 @@ def stored_indices(schema: Schema, metadata: FileMetadata) -> list[tuple[int, in
 
 
 def open_encoder(field: Field, first_column: int, version: str, write_buffer: WriteBuffer) -> ColumnEncoder:
-    """Encoder of a top-level field whose columns start at `first_column`."""
+    """Return the encoder of a top-level field whose columns start at `first_column`."""
     from lance_dataset.file.structural.write.encoder import StructuralEncoder
     from lance_dataset.file.v2_1.messages import to_page_layout
 

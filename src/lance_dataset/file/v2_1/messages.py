@@ -1,4 +1,4 @@
-"""Page layouts of 2.1 and 2.2 files: from messages, checked once, and to messages."""
+"""Page layouts of 2.1 and 2.2 files: parsing of messages, with one check, and conversion back to messages."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ def parse_page_layout(encoding: bytes) -> Layout:
     Raises
     ------
     CorruptFileError
-        The message is broken or describes something impossible. The caller adds where.
+        The message is broken or describes something impossible. The caller adds the place.
     UnsupportedError
-        An encoding this release does not read.
+        The page has an encoding that this release does not read.
     """
     try:
         message = pb.PageLayout.FromString(encoding)
@@ -144,7 +144,7 @@ def _parse_blob(message: pb.BlobLayout) -> BlobLayout:
 
 
 def to_page_layout(layout: Layout) -> pb.PageLayout:
-    """The layout as a message of 2.1 and 2.2."""
+    """Return the message of files of version 2.1 and 2.2 for a layout."""
     if isinstance(layout, MiniBlockLayout):
         return pb.PageLayout(mini_block_layout=_mini_block_message(layout))
     if isinstance(layout, FullZipLayout):

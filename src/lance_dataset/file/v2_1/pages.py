@@ -1,4 +1,4 @@
-"""Pages of 2.1 and 2.2 files as nested arrays of their branch."""
+"""Pages of 2.1 and 2.2 files, read as nested arrays of their branch."""
 
 from __future__ import annotations
 

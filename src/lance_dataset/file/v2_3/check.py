@@ -18,7 +18,7 @@ _STRUCTURE = "lance-encoding:structural-encoding"
 
 
 def check_schema(schema: Schema, version: str) -> None:
-    """Refuse what files of the version cannot hold; see `structural.check.check_schema`."""
+    """Raise an error if files of the version cannot hold a schema; see `structural.check.check_schema`."""
     for top in schema.fields:
         for branch in branches(top):
             _check_leaf(branch, version)
@@ -30,7 +30,7 @@ def _check_leaf(branch: Branch, version: str) -> None:
     if is_blob(leaf):
         what, instead = "blobs of version 1", "use file version 2.2, or remove the lance-encoding:blob metadata"
     elif pa.types.is_fixed_size_binary(kind) and kind.byte_width == 0:
-        # the reference refuses to open even its own files with them
+        # the reference refuses to open even files with them that it wrote itself
         what, instead = "binary values of width 0", "use file version 2.2"
     else:
         return
@@ -39,7 +39,7 @@ def _check_leaf(branch: Branch, version: str) -> None:
 
 
 def _without_sparse(field: Field) -> Field:
-    """The field without a wish for sparse pages, which 2.2 does not have."""
+    """Return the field without the option for sparse pages, which 2.2 does not have."""
     children = tuple(_without_sparse(child) for child in field.children)
     metadata = field.metadata
     if metadata.get(_STRUCTURE, b"").lower() == b"sparse":

@@ -1,4 +1,4 @@
-"""From Arrow arrays to the pages of 2.3 files: those of 2.2 in another description, and sparse ones."""
+"""Encoding of Arrow arrays as pages of 2.3 files: the pages of 2.2 with another descriptor, and sparse pages."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ _MAX_INLINE_BYTES = 32
 
 
 class PlanarLeafEncoder(LeafEncoder):
-    """Pages of one column; see `LeafEncoder`."""
+    """Encoder of the pages of one column; see `LeafEncoder`."""
 
     def encode(self, array: pa.Array) -> Iterator[EncodedPage]:
-        """The page of some rows of the top-level field."""
+        """Yield the page of some rows of the top-level field."""
         page = self._planar_page(leaf_span(self._branch, array, self._path))
         yield EncodedPage(
             self._column,
@@ -45,7 +45,7 @@ class PlanarLeafEncoder(LeafEncoder):
 
     def _planar_page(self, span: Span) -> PlanarPage:
         if self._is_empty_struct:
-            self._empty_structs(span)  # refuses null ones
+            self._empty_structs(span)  # raises if one is null
             return none_page(sparse_layers(span.levels, self._branch))
         if span.num_valid == 0:
             return none_page(sparse_layers(span.levels, self._branch))
@@ -56,7 +56,7 @@ class PlanarLeafEncoder(LeafEncoder):
         return page if constant is None or page.size < constant.size else constant
 
     def _constant(self, span: Span) -> PlanarPage | None:
-        """The page of one value for all items that are not null; None if they differ, or are texts or wide."""
+        """Return a page with one value for all non-null items, None if they differ, are strings or are too wide."""
         value = constant_value(span.values, span.validity)
         if not isinstance(value, bytes) or len(value) > _MAX_INLINE_BYTES:
             return None
@@ -68,7 +68,7 @@ class PlanarLeafEncoder(LeafEncoder):
         try:
             return dense_page(self._values_page(span))
         except ChunkLimitError:
-            return self._sparse(span)  # more levels between two values than a chunk holds
+            return self._sparse(span)  # more levels between two values than fit into a chunk
 
     def _sparse(self, span: Span) -> PlanarPage:
         field, options, version = self._branch.leaf, replace(self._options, structure=None), self._version
@@ -90,7 +90,7 @@ def _valid(span: Span) -> NDArray[np.bool_] | None:
 
 
 class PlanarEncoder(StructuralEncoder):
-    """Pages of the leaves at and below a top-level field; see `StructuralEncoder`."""
+    """Encoder of the pages of the leaves at and below a top-level field; see `StructuralEncoder`."""
 
     def __init__(self, field: Field, first_column: int, version: str, write_buffer: WriteBuffer) -> None:
         super().__init__(field, first_column, version, write_buffer, to_planar_layout, PlanarLeafEncoder)
@@ -101,14 +101,14 @@ class PlanarEncoder(StructuralEncoder):
 
 @dataclass(frozen=True)
 class PlanarPage:
-    """A page as the writer of 2.3 hands it on; see `WrittenPage`.
+    """A page as the writer of 2.3 passes it on; see `WrittenPage`.
 
     Attributes
     ----------
     layout
-        Its descriptor.
+        Descriptor of the page.
     buffers
-        The page buffers in order, each as the parts whose concatenation it is.
+        The page buffers in order, each as a list of parts to be concatenated.
     """
 
     layout: PlanarLayout
@@ -116,12 +116,12 @@ class PlanarPage:
 
     @property
     def size(self) -> int:
-        """Bytes of all buffers."""
+        """Total bytes of all buffers."""
         return sum(memoryview(part).nbytes for parts in self.buffers for part in parts)
 
 
 def dense_page(page: WrittenPage) -> PlanarPage:
-    """A page of 2.2 with the same buffers."""
+    """Return a page of 2.2 with the layout of 2.3 and the same buffers."""
     layout = page.layout
     if not isinstance(layout, PlanarLayout):
         raise TypeError(f"2.3 has no pages of layout {type(layout).__name__}")
@@ -129,31 +129,31 @@ def dense_page(page: WrittenPage) -> PlanarPage:
 
 
 def none_page(structure: SparseLayers) -> PlanarPage:
-    """A page no slot of which has a value: they are null, or structs without a child."""
+    """Return a page in which no slot has a value: all are null, or structs without children."""
     return _sparse(structure, WrittenPage(ConstantLayout((Layer.NULLABLE_ITEM,)), [], ""))
 
 
 def constant_page(structure: SparseLayers, value: bytes) -> PlanarPage:
-    """A page of one value in every slot that is not null."""
+    """Return a page with one value for every slot that is not null."""
     return _sparse(structure, WrittenPage(ConstantLayout((Layer.ALL_VALID_ITEM,), inline_value=value), [], ""))
 
 
 def chunked_page(structure: SparseLayers, chunks: EncodedChunks) -> PlanarPage:
-    """A page with a value for every slot of the leaf, null ones included."""
+    """Return a page with a value for every slot of the leaf, including nulls."""
     return _sparse(structure, mini_block_page(_plain(int(chunks.counts.sum())), chunks, large=True))
 
 
 def zipped_page(structure: SparseLayers, items: EncodedItems, valid: NDArray[np.bool_] | None) -> PlanarPage:
-    """A page with a value for every valid slot of the leaf.
+    """Return a page with a value for every valid slot of the leaf.
 
     Parameters
     ----------
     structure
         The layers.
     items
-        A value for every slot, at least one of them valid.
+        A value for every slot. At least one slot is valid.
     valid
-        Mask of the valid slots; None for all.
+        Mask of the valid slots; None if all are valid.
     """
     if items.width is not None:
         count = memoryview(items.values).nbytes // items.width
@@ -165,12 +165,12 @@ def zipped_page(structure: SparseLayers, items: EncodedItems, valid: NDArray[np.
 
 
 def _plain(count: int) -> PageLevels:
-    """Levels of so many values without structure."""
+    """Return the levels of `count` values without structure."""
     return PageLevels((Layer.ALL_VALID_ITEM,), None, None, count, count, 0, 0, 0)
 
 
 def _only(items: EncodedItems, valid: NDArray[np.bool_]) -> EncodedItems:
-    """The values of valid slots."""
+    """Return the items of the valid slots only."""
     if items.width is not None:
         rows = np.frombuffer(items.values, np.uint8).reshape(len(valid), items.width)
         return replace(items, values=rows[valid].tobytes())

@@ -21,7 +21,7 @@ _PAGES = with_older_pages(PLANAR_PAGES, PRE_PAGES)
 
 
 def stored_indices(schema: Schema, metadata: FileMetadata) -> Sequence[tuple[int, int]]:
-    """Return (field id, column index) of the fields of a file by itself."""
+    """Return (field id, column index) of the fields of a standalone file."""
     return column_indices(schema)
 
 
@@ -31,7 +31,7 @@ def open_column(field: Field, locate: Locate, num_rows: int) -> ColumnReader:
 
 
 def open_encoder(field: Field, first_column: int, version: str, write_buffer: WriteBuffer) -> ColumnEncoder:
-    """Encoder of a top-level field; see `EncodingFamily`."""
+    """Return the encoder of a top-level field; see `EncodingFamily`."""
     from lance_dataset.file.v2_3.encode import PlanarEncoder
 
     return PlanarEncoder(field, first_column, version, write_buffer)

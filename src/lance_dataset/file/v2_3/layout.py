@@ -1,6 +1,6 @@
-"""Page layouts of 2.3 files as frozen values: structure and values in planes of their own.
+"""Page layouts of 2.3 files as frozen values: structure and values in separate planes.
 
-A page with levels is translated to the layout of 2.2 whose bytes it has; a sparse page has a layout of its own.
+A page with levels is translated to the layout of 2.2 with the same bytes. A sparse page has its own layout.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class StoredSequence:
-    """`length` unsigned integers of 64 bits."""
+    """Stored sequence of `length` unsigned 64-bit integers."""
 
     encoding: Encoding
     length: int
@@ -35,7 +35,7 @@ class StoredSequence:
 
 @dataclass(frozen=True)
 class ValiditySet:
-    """The null slots of a layer: those at `positions`, or (`lists_valid`) all others."""
+    """Null slots of a layer: those at `positions`, or all others if `lists_valid`."""
 
     positions: StoredSequence
     lists_valid: bool
@@ -43,14 +43,14 @@ class ValiditySet:
 
 @dataclass(frozen=True)
 class SparseValidity:
-    """A struct, or the leaf."""
+    """Layer of a struct, or of the leaf."""
 
     validity: ValiditySet
 
 
 @dataclass(frozen=True)
 class SparseList:
-    """A list or map: which slots have items, and how many each; the others are empty or null."""
+    """Layer of a list or map: the slots that have items, with the number of items. Other slots are empty or null."""
 
     positions: StoredSequence
     counts: StoredSequence
@@ -60,7 +60,7 @@ class SparseList:
 
 @dataclass(frozen=True)
 class SparseFixedSizeList:
-    """A fixed-size list of structs."""
+    """Layer of a fixed-size list of structs."""
 
     dimension: int
     validity: ValiditySet
@@ -71,7 +71,7 @@ SparseLayer: TypeAlias = SparseValidity | SparseList | SparseFixedSizeList
 
 @dataclass(frozen=True)
 class DictionaryLayout:
-    """Distinct values, and an index into them for each slot, null ones included."""
+    """Distinct values, with an index into them for each slot, including nulls."""
 
     indices: Encoding
     items: FullZipLayout
@@ -89,9 +89,9 @@ class SparseLayout:
     layers
         Outermost first; the last is the leaf.
     values
-        The layout that a page of 2.2 without lists and nulls would have for the values of the leaf's slots: a value
-        per slot in chunks (`num_items` is 0 here, as the layers tell it) or behind a dictionary, per valid slot if
-        zipped; a `ConstantLayout` without value stands for no values at all.
+        The layout of the values of the leaf slots, as in a page of 2.2 without lists and nulls. Chunks and dictionaries
+        have a value for every slot, full-zip values only for valid slots. `num_items` is 0 here for chunks, as the
+        layers tell it. A `ConstantLayout` without a value means that no values are stored.
     """
 
     layers: tuple[SparseLayer, ...]

@@ -1,4 +1,4 @@
-"""Page layouts of 2.3 files: from messages, checked once, and to messages."""
+"""Page layouts of 2.3 files: parsing of messages, with one check, and conversion back to messages."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ def parse_planar_layout(encoding: bytes) -> PlanarLayout:
     Raises
     ------
     CorruptFileError
-        The message is broken or describes something impossible. The caller adds where.
+        The message is broken or describes something impossible. The caller adds the place.
     UnsupportedError
-        An encoding this release does not read.
+        The page has an encoding that this release does not read.
     """
     try:
         message = pb.PlanarLayout.FromString(encoding)
@@ -123,7 +123,7 @@ def _parse_sequence(message: Any, name: str, length: int) -> StoredSequence:
 
 
 def _parse_values(message: Any, layers: tuple[Layer, ...] | None) -> Any:
-    """The layout of the value plane; `layers` is None on a sparse page."""
+    """Parse the layout of the value plane; `layers` is None on a sparse page."""
     kind = message.WhichOneof("codec")
     if kind == "chunked":
         return _parse_chunked(message.chunked, layers)
@@ -201,12 +201,12 @@ def _parse_zipped(message: Any, layers: tuple[Layer, ...] | None) -> FullZipLayo
 
 
 def to_planar_layout(layout: PlanarLayout) -> pb.PlanarLayout:
-    """The layout as a message of 2.3.
+    """Return the message of files of version 2.3 for a layout.
 
     Raises
     ------
     UnsupportedError
-        A layout that this release reads only.
+        This release only reads pages with the layout.
     """
     if isinstance(layout, SparseLayout):
         sparse = pb.SparseStructure(layers=[_layer_message(layer) for layer in layout.layers])

@@ -1,6 +1,6 @@
-"""Mini-block pages of 2.3: chunks as in 2.2, whose parts may be in encodings that only block context had before.
+"""Mini-block pages of 2.3: chunks as in 2.2, but parts may have encodings that 2.2 allows only in block context.
 
-Such chunks are rewritten on reading, one by one, into chunks as 2.2 has them, which the kernels then decode.
+Such chunks are rewritten one by one into chunks of 2.2 when they are read. The kernels then decode those.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ _Part: TypeAlias = "pa.Buffer | bytes"
 
 _UNIT = 8
 _COUNT_BITS = 4
-#: Most that a value buffer can hold decompressed.
+#: Maximum decompressed size of a value buffer, in bytes.
 _MAX_CHUNK = 1 << 31
 _LEVEL_BITS = 16
-#: Levels of the widest rewritten stream that a chunk of 65,535 levels has room for.
+#: Maximum bit width of rewritten levels, so that a chunk has room for 65,535 of them.
 _MAX_LEVEL_WIDTH = 7
 
 
@@ -44,7 +44,7 @@ class PlanarMiniBlockPage(MiniBlockPage):
         plain = layout if self._rewriter is None else self._rewriter.plain
         super().__init__(page, plain, value_type, items_per_row)
         if self._rewriter is not None:
-            self._least_bits = ()  # those of the chunks as they will be, not as they are stored
+            self._least_bits = ()  # they describe stored chunks, not rewritten ones
 
     @property
     def _at_hand(self) -> bool:
@@ -75,7 +75,7 @@ class PlanarMiniBlockPage(MiniBlockPage):
         return self._open(opened)
 
     def _rewritten(self, chunk: int) -> bytes:
-        """A chunk as 2.2 has it."""
+        """Return a chunk in the form of 2.2."""
         assert self._rewriter is not None
         rewriter, table = self._rewriter, self._table
 
@@ -90,12 +90,12 @@ class PlanarMiniBlockPage(MiniBlockPage):
 
 
 def open_rewriter(layout: MiniBlockLayout, where: str) -> ChunkRewriter | None:
-    """Open the rewriter of the chunks of a page; None if they are as 2.2 has them.
+    """Return the rewriter of the chunks of a page, None if the chunks already have the form of 2.2.
 
     Raises
     ------
     UnsupportedError
-        The page combines encodings that no release writes together.
+        The page combines encodings in a way that no release writes.
     """
     plain = replace(
         layout,
@@ -124,14 +124,14 @@ def _plain_levels(encoding: Encoding | None, highest: int, where: str) -> Encodi
 
 
 class ChunkRewriter:
-    """Rewrites the chunks of a page.
+    """Rewriter of the chunks of a page.
 
     Parameters
     ----------
     stored
         The layout of the page.
     plain
-        The layout its chunks get.
+        The layout of the rewritten chunks.
     where
         File, column and page, for error messages.
     """
@@ -149,7 +149,7 @@ class ChunkRewriter:
             raise CorruptFileError(f"{where}: {stored.num_buffers} value buffers per chunk")
 
     def rewrite(self, chunk: pa.Buffer, count: int) -> bytes:
-        """A chunk of `count` values.
+        """Return a stored chunk of `count` values, rewritten to the plain layout.
 
         Raises
         ------
@@ -168,7 +168,7 @@ class ChunkRewriter:
         return _join(num_levels, streams, values)
 
     def _split(self, chunk: pa.Buffer) -> tuple[int, tuple[pa.Buffer | None, pa.Buffer | None], list[pa.Buffer]]:
-        """Number of levels, the level streams, the value buffers."""
+        """Return the number of levels, the level streams and the value buffers."""
         stored = self._stored
         widths = [2 for encoding in (stored.rep, stored.definition) if encoding is not None] + [4] * stored.num_buffers
         data = memoryview(chunk)
@@ -204,7 +204,7 @@ def _repack(encoding: Encoding | None, plain: Encoding | None, part: pa.Buffer, 
 
 
 def _join(num_levels: int, streams: list[_Part], values: list[_Part]) -> bytes:
-    """A chunk."""
+    """Build a chunk from its parts."""
     sizes = [memoryview(part).nbytes for part in (*streams, *values)]
     header = num_levels.to_bytes(2, "little") + b"".join(
         size.to_bytes(2 if number < len(streams) else 4, "little") for number, size in enumerate(sizes)

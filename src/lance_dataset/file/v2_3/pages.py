@@ -1,4 +1,4 @@
-"""Pages of 2.3 files as nested arrays of their branch."""
+"""Pages of 2.3 files, read as nested arrays of their branch."""
 
 from __future__ import annotations
 

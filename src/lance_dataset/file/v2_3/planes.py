@@ -1,4 +1,4 @@
-"""Value planes of sparse pages: a value for each slot of the leaf, or for each valid one."""
+"""Value planes of sparse pages, with a value for each slot of the leaf or for each valid slot."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ __all__ = ["ValuePlane", "is_packed_plane", "open_plane", "plane_buffers"]
 
 
 class ValuePlane(Protocol):
-    """Values without nulls, counted as `is_packed_plane` says."""
+    """Values without nulls, one per slot or per valid slot; see `is_packed_plane`."""
 
     def read(self, start: int, stop: int) -> pa.Array:
-        """Values ``[start, stop)``."""
+        """Return values ``[start, stop)``."""
 
     def take(self, index: NDArray[np.int64]) -> pa.Array:
-        """Values at `index`, in any order."""
+        """Return the values at `index`, in any order."""
 
 
 def is_packed_plane(layout: SparseValues) -> bool:
-    """True if there are values for the valid slots alone."""
+    """Return whether only valid slots have values."""
     return isinstance(layout, FullZipLayout)
 
 
 def plane_buffers(layout: SparseValues) -> int:
-    """Page buffers of the plane; they come first."""
+    """Return the number of page buffers of the plane; they come first."""
     if isinstance(layout, MiniBlockLayout):
         return 2 + (layout.dictionary is not None)
     if isinstance(layout, FullZipLayout):
@@ -57,18 +57,18 @@ def open_plane(page: Page, layout: SparseValues, count: int, value_type: pa.Data
     layout
         Layout of the plane.
     count
-        Number of values it must have.
+        Number of values the plane must have.
     value_type
         Arrow type of the leaf.
 
     Raises
     ------
     CorruptFileError
-        The plane does not fit the number or the type.
+        The plane does not fit the number of values or the type.
     """
     if isinstance(layout, DictionaryLayout):
         return _DictionaryPlane(page, layout, count, value_type)
-    # A page of its own, with a row for each value.
+    # Read as a page of its own that has a row for each value.
     page = replace(page, length=count, layout=layout, buffers=page.buffers[: plane_buffers(layout)])
     if isinstance(layout, MiniBlockLayout):
         return _PagePlane(PlanarMiniBlockPage(page, replace(layout, num_items=count), value_type, 1))
@@ -78,7 +78,7 @@ def open_plane(page: Page, layout: SparseValues, count: int, value_type: pa.Data
 
 
 class _PagePlane:
-    """Values stored as a page of 2.2 without lists and nulls stores them."""
+    """Values stored as in a page of 2.2 without lists and nulls."""
 
     def __init__(self, page: LeafPage) -> None:
         self._page = page
@@ -91,7 +91,7 @@ class _PagePlane:
 
 
 class _DictionaryPlane:
-    """Wide values that repeat: distinct ones, zipped, and indices into them."""
+    """Wide values that repeat: distinct values stored as full-zip, and indices into them."""
 
     def __init__(self, page: Page, layout: DictionaryLayout, count: int, value_type: pa.DataType) -> None:
         self._page = page

@@ -1,4 +1,4 @@
-"""Positions and counts of sparse layers, decoded as far as that takes no more room than they have bytes."""
+"""Positions and counts of sparse layers, decoded only if that takes no more room than they have bytes."""
 
 from __future__ import annotations
 
@@ -15,36 +15,36 @@ from lance_dataset.file.v2_3.layout import StoredSequence
 __all__ = ["Counts", "ListedPositions", "Positions", "open_counts", "open_positions"]
 
 _BITS = 64
-#: Sums of that many are exact in 64 bits as long as no addend passes 2**40.
+#: Sums of this many addends are exact in 64 bits as long as no addend exceeds 2**40.
 _EXACT = 2**22
 
 
 class Positions(abc.ABC):
-    """Ascending positions of some of a layer's slots.
+    """Ascending positions of some slots of a layer.
 
     Attributes
     ----------
     length
-        Number of the positions.
+        Number of positions.
     """
 
     length: int
 
     @abc.abstractmethod
     def find(self, slots: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Number of positions before each of the slots."""
+        """Return the number of positions before each of the slots."""
 
     @abc.abstractmethod
     def at(self, index: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Positions number ``index[i]``, each below `length`."""
+        """Return the positions with numbers ``index[i]``, each below `length`."""
 
     def span(self, start: int, stop: int) -> tuple[int, int]:
-        """Numbers of the positions in slots ``[start, stop)``."""
+        """Return the range of position numbers within slots ``[start, stop)``."""
         first, last = self.find(np.array([start, stop])).tolist()
         return first, last
 
     def holds(self, slots: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-        """For each slot how many positions are before it, and whether it is one."""
+        """Return, for each slot, the number of positions before it, and whether it is a position itself."""
         index = self.find(slots)
         if self.length == 0:
             return index, np.zeros(len(slots), np.bool_)
@@ -52,7 +52,7 @@ class Positions(abc.ABC):
 
 
 class _Arithmetic(Positions):
-    """``start + i * step``; step is positive."""
+    """Positions ``start + i * step``; step is positive."""
 
     def __init__(self, start: int, step: int, length: int) -> None:
         self.length = length
@@ -67,7 +67,7 @@ class _Arithmetic(Positions):
 
 
 class ListedPositions(Positions):
-    """Any ascending positions."""
+    """Explicit ascending positions."""
 
     def __init__(self, positions: NDArray[np.int64]) -> None:
         self.length = len(positions)
@@ -83,14 +83,14 @@ class ListedPositions(Positions):
 
 
 def open_positions(stored: StoredSequence, payload: pa.Buffer | None, slots: int) -> Positions:
-    """Positions below `slots`, checked.
+    """Decode and check positions below `slots`.
 
     Raises
     ------
     CodecError, CorruptFileError
-        They do not ascend, leave the layer, or contradict their encoding.
+        The positions do not ascend, leave the layer, or contradict their encoding.
     UnsupportedError
-        An encoding that sequences do not have.
+        Sequences do not have this encoding.
     """
     length, encoding = stored.length, stored.encoding.simplified(stored.length)
     if length > slots:
@@ -102,7 +102,7 @@ def open_positions(stored: StoredSequence, payload: pa.Buffer | None, slots: int
             return ListedPositions(np.empty(0, np.int64))
         if step == 0 or start + step * (length - 1) >= slots:
             raise CorruptFileError(f"{length} positions from {start} on in steps of {step} in {slots} slots")
-        # A step that is never taken may be as large as the file likes.
+        # A step that is never taken may have any value in the file.
         return _Arithmetic(start, step if length > 1 else 1, length)
     positions = _integers(encoding, payload, length)
     if length and not (positions.view(np.uint64).max() < slots and (np.diff(positions) > 0).all()):
@@ -115,19 +115,19 @@ def _integers(encoding: Encoding, payload: pa.Buffer | None, length: int) -> NDA
 
 
 class Counts(abc.ABC):
-    """Numbers of items of the lists that have any."""
+    """Numbers of items of the non-empty lists."""
 
     @abc.abstractmethod
     def at(self, index: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Items of lists number ``index[i]``."""
+        """Return the number of items of lists ``index[i]``."""
 
     @abc.abstractmethod
     def before(self, index: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Items of the first ``index[i]`` lists together."""
+        """Return the total number of items of the first ``index[i]`` lists."""
 
 
 class _Runs(Counts):
-    """Runs of equal counts."""
+    """Counts stored as runs of equal values."""
 
     def __init__(self, counts: NDArray[np.int64], lengths: NDArray[np.int64]) -> None:
         self._counts = counts
@@ -147,7 +147,7 @@ class _Runs(Counts):
 
 
 class _ListedCounts(Counts):
-    """Any counts."""
+    """Explicit counts."""
 
     def __init__(self, counts: NDArray[np.int64]) -> None:
         self._ends = np.concatenate([[0], np.cumsum(counts)])
@@ -160,14 +160,14 @@ class _ListedCounts(Counts):
 
 
 def open_counts(stored: StoredSequence, payload: pa.Buffer | None, total: int) -> Counts:
-    """Counts whose sum is `total`, checked.
+    """Decode and check counts whose sum is `total`.
 
     Raises
     ------
     CodecError, CorruptFileError
-        One is 0, they have another sum, or contradict their encoding.
+        A count is 0, the sum is not `total`, or the counts contradict their encoding.
     UnsupportedError
-        An encoding that sequences do not have.
+        Sequences do not have this encoding.
     """
     length, encoding = stored.length, stored.encoding.simplified(stored.length)
     runs = encoding.runs(payload, length) if length else None
@@ -182,7 +182,7 @@ def open_counts(stored: StoredSequence, payload: pa.Buffer | None, total: int) -
 
 
 def _sum(counts: NDArray[np.uint64], lengths: NDArray[np.uint64] | None) -> int:
-    """The exact sum of counts up to 2**40 (times lengths up to 2**40)."""
+    """Return the exact sum of counts up to 2**40 (times lengths up to 2**40)."""
     if lengths is not None:
         return sum(count * length for count, length in zip(counts.tolist(), lengths.tolist(), strict=True))
     return sum(int(counts[at : at + _EXACT].sum()) for at in range(0, len(counts), _EXACT))

@@ -1,4 +1,4 @@
-"""Sparse pages: positions and counts instead of levels, and values by slot of the leaf."""
+"""Sparse pages: positions and counts instead of levels, and values by leaf slot."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ _NO_VALUES = ConstantLayout((Layer.NULLABLE_ITEM,))
 
 
 class SparsePage:
-    """A page without levels, as nested arrays; see `NestedPage`.
+    """A page without levels, read as nested arrays; see `NestedPage`.
 
     Parameters
     ----------
     page
-        A page of that layout.
+        A page with a sparse layout.
     layout
-        Its layout.
+        The layout of the page.
     branch
-        The leaf and what is above it.
+        The leaf and the fields above it.
     """
 
     def __init__(self, page: Page, layout: SparseLayout, branch: Branch) -> None:
@@ -55,7 +55,7 @@ class SparsePage:
             self._value_buffers + sum(stored.encoding.has_payload for stored in stored_sequences(layout.layers))
         )
 
-    # -- what is read once per open file -------------------------------------------------------------------------
+    # -- parts that are read once per open file -----------------------------------------------------------------
 
     @lazy
     def _structure(self) -> Structure:
@@ -104,7 +104,7 @@ class SparsePage:
         return with_validity_bitmap(values, bitmap, int(np.count_nonzero(~valid)))
 
     def _packed_values(self, slots: Slots) -> pa.Array:
-        """Values of a plane that leaves out null ones, and nulls between them."""
+        """Return values of a plane that leaves out nulls, with the nulls restored."""
         where, leaf = self._structure.values, self._branch.leaf
         held = where.of(slots)
         if slots.chosen is None:
@@ -116,7 +116,7 @@ class SparsePage:
 
 
 def _valid(field: Field, layer: LayerSlots) -> NDArray[np.bool_] | None:
-    """Mask of the valid slots of a field; below a null parent those of a field that is never null are not told."""
+    """Return the mask of valid slots of a field. Nulls of a required field below a null parent do not matter."""
     if layer.valid is None or field.nullable:
         return layer.valid
     nulls = ~layer.valid if layer.visible is None else ~layer.valid & layer.visible
@@ -128,7 +128,7 @@ def _valid(field: Field, layer: LayerSlots) -> NDArray[np.bool_] | None:
 
 
 def _spread(values: pa.Array, held: NDArray[np.bool_], nullable: bool) -> pa.Array:
-    """The values at the slots that hold one, nulls at the others (any value where the field is never null)."""
+    """Return the values at the slots that hold one; other slots get null, or any value if the field is required."""
     if len(values) == 0:
         return pa.nulls(len(held), values.type)
     index = np.cumsum(held, dtype=np.int64) - 1
@@ -136,7 +136,7 @@ def _spread(values: pa.Array, held: NDArray[np.bool_], nullable: bool) -> pa.Arr
 
 
 def _nested(nest: Nest, kind: pa.DataType, layer: LayerSlots, items: pa.Array) -> pa.Array:
-    """A layer above the leaf over its items."""
+    """Return the array of a layer above the leaf, built over its items."""
     nulls, buffers = 0, [None]
     valid = _valid(nest.field, layer)
     if valid is not None:

@@ -1,4 +1,4 @@
-"""Levels of a page -> the layers of a sparse page: positions and counts, in the smallest simple encoding."""
+"""Conversion of the levels of a page to sparse layers: positions and counts, in the smallest simple encoding."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ _WIDTH = _BITS // 8
 
 @dataclass(frozen=True)
 class SparseLayers:
-    """The structure of a page.
+    """Structure of a page.
 
     Attributes
     ----------
     layers
         Outermost first; the last is the leaf.
     payloads
-        The buffers of their sequences, in the order of the page.
+        The buffers of their sequences, in page order.
     """
 
     layers: tuple[SparseLayer, ...]
@@ -51,7 +51,7 @@ class SparseLayers:
 
 
 def encode_sequence(values: NDArray[np.int64]) -> tuple[StoredSequence, pa.Buffer | None]:
-    """Store non-negative numbers: without bytes if they are equal or equidistant, else packed."""
+    """Encode non-negative numbers: without bytes if they are equal or equidistant, otherwise packed."""
     encoding, payload = _encode(values)
     return StoredSequence(encoding, len(values)), payload
 
@@ -65,7 +65,7 @@ def _encode(values: NDArray[np.int64]) -> tuple[Encoding, pa.Buffer | None]:
         return (Range(_BITS, start, step) if step else Constant(start.to_bytes(_WIDTH, "little"))), None
     deltas = np.diff(values)
     if deltas.min() >= 0:
-        # unlike the numbers themselves, their differences do not grow with the page
+        # differences do not grow with the page, unlike the numbers
         encoding, payload = _pack(deltas)
         if encoding != Flat(_BITS):
             return Delta(_BITS, start, encoding), payload
@@ -84,16 +84,16 @@ def _pack(values: NDArray[np.int64]) -> tuple[Encoding, pa.Buffer]:
 
 
 def sparse_layers(levels: PageLevels, branch: Branch) -> SparseLayers:
-    """The layers of a page as positions and counts instead of levels.
+    """Return the layers of a page as positions and counts instead of levels.
 
     Everything below a null struct or a null fixed-size list is null as well.
 
     Parameters
     ----------
     levels
-        Of the page.
+        Levels of the page.
     branch
-        The leaf and what is above it; lists and fixed-size lists of structs do not occur together.
+        The leaf and the fields above it; lists and fixed-size lists of structs do not occur together.
     """
     walk = _Walk(levels, branch.rows_per_value)
     layers: list[SparseLayer] = []
@@ -110,9 +110,9 @@ def sparse_layers(levels: PageLevels, branch: Branch) -> SparseLayers:
 
 @dataclass
 class _Walk:
-    """The way from the rows of a page down to its leaf.
+    """Walk from the rows of a page down to its leaf.
 
-    `_slots` are the items (entries of the streams) at which the slots of the layer that is next begin.
+    `_slots` are the items (entries of the level streams) at which the slots of the next layer start.
     """
 
     levels: PageLevels
@@ -131,11 +131,11 @@ class _Walk:
             self._slots = np.arange(0, levels.num_items, self.items_per_row)
 
     def items(self, layer: Layer) -> SparseValidity:
-        """A struct, or the leaf."""
+        """Return the layer of a struct or of the leaf."""
         return SparseValidity(self._validity(self._descend(layer)))
 
     def fixed_size_lists(self, layer: Layer, dimension: int) -> SparseFixedSizeList:
-        """Fixed-size lists of structs, of which every item of the leaf has an entry."""
+        """Return the layer of fixed-size lists of structs, in which every item of the leaf has an entry."""
         validity = self._validity(self._descend(layer))
         self.items_per_row //= dimension
         begins = np.arange(0, dimension * self.items_per_row, self.items_per_row)
@@ -143,7 +143,7 @@ class _Walk:
         return SparseFixedSizeList(dimension, validity)
 
     def lists(self, layer: Layer) -> SparseList:
-        """Lists or maps."""
+        """Return the layer of lists or maps."""
         absent = self._descend(layer)
         null = absent
         if layer in (Layer.EMPTYABLE_LIST, Layer.NULL_AND_EMPTY_LIST):
@@ -158,7 +158,7 @@ class _Walk:
         return SparseList(positions, counts, len(items), validity)
 
     def _descend(self, layer: Layer) -> NDArray[np.bool_]:
-        """Mask of the slots with nothing below: they are null, or empty lists, or inside something that is null."""
+        """Return a mask of the slots with nothing below: nulls, empty lists, or slots inside a null."""
         self._base -= layer.levels
         absent: NDArray[np.bool_] = self._definition[self._slots] > self._base
         return absent

@@ -1,4 +1,4 @@
-"""The structure of a sparse page: from rows to slots of every layer, down to the leaf."""
+"""Structure of a sparse page: maps rows to the slots of every layer, down to the leaf."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from lancecodec import OffsetOverflowError
 __all__ = ["LayerSlots", "Slots", "Structure", "check_sparse_layers", "open_structure", "stored_sequences"]
 
 _MAX_SLOTS = 2**40
-#: Slots of a layer that one read may ask for, unless the page has the bytes for more.
+#: Number of slots of a layer that a read may always ask for. Pages with enough bytes allow more.
 _FREE_SLOTS = 1 << 24
 
 
 @dataclass(frozen=True)
 class Slots:
-    """Some slots of a layer: a range, or (`chosen`) any of them in any order."""
+    """Some slots of a layer: a range, or, with `chosen`, any slots in any order."""
 
     start: int
     stop: int
@@ -39,24 +39,24 @@ class Slots:
 
     @property
     def count(self) -> int:
-        """Number of the slots."""
+        """Number of slots."""
         return self.stop - self.start if self.chosen is None else len(self.chosen)
 
 
 @dataclass(frozen=True)
 class LayerSlots:
-    """The validity and lengths of some slots of a layer.
+    """Validity and lengths of some slots of a layer.
 
     Attributes
     ----------
     slots
         The slots.
     valid
-        Mask of the valid ones; None if all are.
+        Mask of the valid slots; None if all are valid.
     visible
-        Mask of those that are not below a null struct or fixed-size list; None if none is.
+        Mask of the slots that are not below a null struct or fixed-size list; None if there is no such null.
     lengths
-        Items of each list; None on other layers.
+        Number of items of each list; None on other layers.
     """
 
     slots: Slots
@@ -66,7 +66,7 @@ class LayerSlots:
 
 
 class Validity:
-    """The validity of the slots of a layer."""
+    """Validity of the slots of a layer."""
 
     def __init__(self, positions: Positions, lists_valid: bool) -> None:
         self._positions = positions
@@ -74,11 +74,11 @@ class Validity:
 
     @property
     def all_valid(self) -> bool:
-        """True if no slot is null, as far as the numbers tell."""
+        """True if the stored positions alone tell that no slot is null."""
         return self._positions.length == 0 and not self._lists_valid
 
     def of(self, slots: Slots) -> NDArray[np.bool_] | None:
-        """Mask of the slots that are valid; None if all are."""
+        """Return a mask of the valid slots, None if all are valid."""
         if self.all_valid:
             return None
         if slots.chosen is not None:
@@ -90,20 +90,20 @@ class Validity:
         return None if valid.all() else valid
 
     def before(self, slots: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Number of valid slots before each of some."""
+        """Return the number of valid slots before each of `slots`."""
         found = self._positions.find(slots)
         return found if self._lists_valid else slots - found
 
 
 class _Lists:
-    """The places of the items of the lists of a layer."""
+    """Places of the items of the lists of a layer."""
 
     def __init__(self, positions: Positions, counts: Counts) -> None:
         self._positions = positions
         self._counts = counts
 
     def items(self, slots: Slots) -> tuple[NDArray[np.int64], Slots]:
-        """Items of each list, and the slots of all of them together."""
+        """Return the number of items of each list, and the slots of all items."""
         if slots.chosen is not None:
             return self._chosen_items(slots.chosen)
         first, last = self._positions.span(slots.start, slots.stop)
@@ -125,7 +125,7 @@ class _Lists:
 
 @dataclass(frozen=True)
 class _Layer:
-    """A layer, decoded."""
+    """A decoded layer."""
 
     validity: Validity
     lists: _Lists | None = None
@@ -133,16 +133,16 @@ class _Layer:
 
 
 class Structure:
-    """The layers of a page.
+    """Decoded layers of a page.
 
     Attributes
     ----------
     leaf_slots
-        Slots of the leaf.
+        Number of slots of the leaf.
     values
-        Validity of slots that hold a value: those that are valid and not below a null fixed-size list.
+        Validity of the leaf slots that hold a value: valid and not below a null fixed-size list.
     num_values
-        Number of these.
+        Number of slots that hold a value.
     """
 
     def __init__(self, layers: Sequence[_Layer], leaf_slots: int, stored_bytes: int) -> None:
@@ -153,7 +153,9 @@ class Structure:
         self.num_values = int(self.values.before(np.array([leaf_slots]))[0])
 
     def _value_slots(self) -> Validity:
-        """Leaf slots below a null struct are null themselves, those below a null fixed-size list need not be."""
+        """Return the leaf slots with a value. Slots below a null struct are null, those below a null fixed-size list
+        need not be.
+        """
         last_list = max((number for number, layer in enumerate(self._layers) if layer.lists is not None), default=-1)
         inner = self._layers[last_list + 1 :]
         leaf = inner[-1].validity
@@ -171,12 +173,12 @@ class Structure:
         return Validity(ListedPositions(np.flatnonzero(valid)), lists_valid=True)
 
     def descend(self, rows: Slots) -> list[LayerSlots]:
-        """Find the slots of each layer that belong to some rows, outermost first.
+        """Find the slots of each layer that belong to some rows, outermost layer first.
 
         Raises
         ------
         OffsetOverflowError
-            There is too much below the rows.
+            The rows contain too many values.
         CorruptFileError
             A null list has items.
         """
@@ -207,7 +209,7 @@ def _visible_below(
 
 
 def _multiplied(slots: Slots, dimension: int) -> Slots:
-    """The items of fixed-size lists."""
+    """Return the slots of the items of fixed-size lists."""
     if slots.chosen is None:
         return Slots(slots.start * dimension, slots.stop * dimension)
     if len(slots.chosen) * dimension > _FREE_SLOTS:
@@ -219,7 +221,7 @@ def _multiplied(slots: Slots, dimension: int) -> Slots:
 
 
 def check_sparse_layers(layers: Sequence[SparseLayer], branch: Branch, where: str) -> None:
-    """Refuse a page whose layers are not those of the type."""
+    """Raise CorruptFileError unless the layers of a page fit the type."""
     expected = [(nest.kind, nest.dimension) for nest in branch.above] + [("struct", 1)]
     found = [_kind(layer) for layer in layers]
     if found != expected:
@@ -235,7 +237,7 @@ def _kind(layer: SparseLayer) -> tuple[str, int]:
 
 
 def stored_sequences(layers: Sequence[SparseLayer]) -> Iterator[StoredSequence]:
-    """The sequences of the layers in the order of their buffers."""
+    """Yield the sequences of the layers in the order of their buffers."""
     for layer in layers:
         if isinstance(layer, SparseList):
             yield layer.positions
@@ -251,20 +253,20 @@ def open_structure(
     Parameters
     ----------
     layers
-        Outermost first.
+        The layers, outermost first.
     rows
-        Slots of the outermost layer.
+        Number of slots of the outermost layer.
     payloads
-        A buffer for each of `stored_sequences` that has one.
+        A buffer for each of `stored_sequences` that has a payload.
     stored_bytes
-        Bytes of the page, values included.
+        Bytes of the page, including values.
 
     Raises
     ------
     CodecError, CorruptFileError
         The layers contradict themselves or each other.
     UnsupportedError
-        An encoding that sequences do not have.
+        Sequences do not have this encoding.
     """
     stored, slots, opened = iter(payloads), rows, []
     for layer in layers:

@@ -1,1 +1,1 @@
-"""The encodings of values: a module for each, with all that is known of it, and the registry of all of them."""
+"""Encodings of values, each in a module with everything about it, and the registry of all encodings."""

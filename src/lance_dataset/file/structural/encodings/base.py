@@ -1,7 +1,7 @@
-"""The face of an encoding: its message, its values in each kind of page, and its words in a report.
+"""Interface of an encoding: its message, its values in each kind of page, and its text in a report.
 
-An encoding overrides what it has; what is left as it is here says that the format does not have it there. The writer's
-side of the face is in `request`.
+An encoding overrides the methods it supports. A method that is not overridden says that the format does not have the
+encoding there. The interface for the writer is in `request`.
 """
 
 from __future__ import annotations
@@ -40,44 +40,44 @@ __all__ = [
     "word_bits",
 ]
 
-#: Most bits of a value of one width.
+#: Maximum bits of a fixed-width value.
 MAX_BITS = 2**40
-#: Bytes that a dictionary or a level stream may have decompressed, beside what its stored size allows.
+#: Decompressed bytes that a dictionary or a level stream may have beyond what its stored size allows.
 MAX_BLOCK_BYTES = 1 << 31
-#: What packing to 0 bits may yield out of nothing, and bytes that a stored byte can become otherwise (runs of 255).
+#: Bytes that packing to 0 bits may yield from an empty buffer, and the most bytes per stored byte (runs of 255).
 _FREE_BYTES = 16 << 20
 _MAX_EXPANSION = 256
-#: The same of integers in 2.3: beyond the free bytes as many as the narrowest bit packing yields.
+#: Most bytes per stored byte of integers in 2.3, beyond the free bytes: what the narrowest bit packing yields.
 _MAX_INTEGER_EXPANSION = 64
 _WORD_BITS = (8, 16, 32, 64)
 
-#: Parses the encoding in a field of a message, which must be there.
+#: Parses the encoding in a required field of a message.
 ParsePart: TypeAlias = "Callable[[Any, str], Encoding]"
-#: Codec of the definition levels, as the kernels number it, and how rows are lists.
+#: Codec of the definition levels, in the numbering of the kernels, and a description of the lists that rows are.
 TakenLevels: TypeAlias = "tuple[tuple[int, int] | None, take_pages.Lists | None]"
 
 
 class ChunkValues(abc.ABC):
-    """Values of a page, of which the chunks asked for must be at hand."""
+    """Values of a page; the requested chunks must be loaded."""
 
     @abc.abstractmethod
     def scan(self, start: int, stop: int, validity: pa.Buffer | None = None) -> pa.Array:
-        """Values ``[start, stop)`` without nulls.
+        """Return values ``[start, stop)`` without nulls.
 
-        `validity` says which of them are null, where that matters: a null may have a dictionary index that none has.
+        `validity` marks nulls where that matters: a null may have a dictionary index that does not exist.
         """
 
     def scan_encoded(self, start: int, stop: int, validity: pa.Buffer | None = None) -> pa.Array:
-        """The same, as a dictionary array where there is a dictionary of plain values."""
+        """Return the same values as `scan`, as a dictionary array if there is a dictionary of plain values."""
         return self.scan(start, stop, validity)
 
     @abc.abstractmethod
     def take(self, items: NDArray[np.int64], validity: pa.Buffer | None = None) -> pa.Array:
-        """Values at `items`, in that order; `validity` as for `scan`."""
+        """Return the values at `items`, in that order; `validity` as for `scan`."""
 
 
 class FixedChunkValues(ChunkValues):
-    """Numbers, booleans, and all else of one width."""
+    """Numbers, booleans and other fixed-width values."""
 
     def __init__(self, values: FixedValues, bits: int, value_type: pa.DataType) -> None:
         self._values = values
@@ -99,7 +99,7 @@ class FixedChunkValues(ChunkValues):
 
 @dataclass(frozen=True)
 class StoredValues:
-    """The values of a page as stored.
+    """Stored values of a page.
 
     Attributes
     ----------
@@ -108,11 +108,11 @@ class StoredValues:
     size
         Bytes of the values, or of the indices.
     plain
-        Bytes of the values as they are, None if unknown.
+        Bytes of the values without compression, None if unknown.
     widths
         Least and largest width of bit-packed chunks.
     runs
-        Stored runs of run-length encoding.
+        Number of stored runs of run-length encoding.
     """
 
     count: int
@@ -122,28 +122,28 @@ class StoredValues:
     runs: int | None = None
 
     def sizes(self, name: str = "plain") -> str:
-        """The size, and that of the values as they are, which `name` names."""
+        """Return a text with the stored size and the plain size, which is called `name`."""
         if self.plain is None:
             return size_text(self.size)
         return f"{size_text(self.size)} instead of {size_text(self.plain)} {name}"
 
 
 def range_text(widths: tuple[int, int]) -> str:
-    """Two numbers, or one if they are equal."""
+    """Return a text with two numbers, or with one if they are equal."""
     return str(widths[0]) if widths[0] == widths[1] else f"{widths[0]} to {widths[1]}"
 
 
 class Encoding:
-    """A way to store values; a subclass is a frozen dataclass of what its message says.
+    """An encoding of values; subclasses are frozen dataclasses with the content of its message.
 
-    Methods raise CorruptFileError where the encoding does not fit the type or contradicts the bytes, CodecError if a
-    kernel finds it, and UnsupportedError for what the format does not have, or this release does not read. `where` is
-    file, column and page for their messages.
+    Methods raise CorruptFileError if the encoding does not fit the type or contradicts the bytes, or CodecError if a
+    kernel finds that. They raise UnsupportedError for combinations that the format does not have or that this release
+    does not read. `where` is the file, column and page for their messages.
 
     Attributes
     ----------
     message_field
-        Its field in the message `CompressiveEncoding`.
+        Name of its field in the message `CompressiveEncoding`.
     is_text
         True if values in chunks and items are strings or binaries.
     is_simple_part
@@ -158,44 +158,44 @@ class Encoding:
 
     @classmethod
     def parse(cls, message: Any, part: ParsePart) -> Encoding:
-        """Check the encoding's own message, of the package of either version, and return it as a value."""
+        """Check the message of the encoding, of the package of either version, and return it as a value."""
         raise NotImplementedError
 
     def to_message(self, pb: Any) -> Any:
         """Build the `CompressiveEncoding`; `pb` has the messages of a file version."""
         raise UnsupportedError(f"encoding {type(self).__name__} exists in file version 2.3 only")
 
-    # -- what it wraps -------------------------------------------------------------------------------------------
+    # -- wrapped encodings ---------------------------------------------------------------------------------------
 
     @property
     def inner(self) -> Encoding:
-        """The encoding below general compression, else itself."""
+        """The encoding below general compression, otherwise the encoding itself."""
         return self
 
     def decompress(self, data: pa.Buffer, max_size: int) -> pa.Buffer:
-        """Undo the general compression of a buffer, if there is any."""
+        """Return a buffer without general compression."""
         return data
 
     @property
     def flat_bits(self) -> int | None:
-        """Bits of a value where it is stored as it is."""
+        """Bits of a value if values are stored without compression, otherwise None."""
         return None
 
     @property
     def plain_item_bits(self) -> int | None:
-        """Bits of a value where values are whole bytes side by side, so that one buffer without chunks will do."""
+        """Bits of a value if values are whole bytes side by side, so that one buffer without chunks is enough."""
         return None
 
     # -- chunks of a mini-block page -----------------------------------------------------------------------------
 
     @property
     def num_buffers(self) -> int:
-        """Value buffers of a chunk."""
+        """Number of value buffers of a chunk."""
         return 1
 
     @property
     def least_bits(self) -> Sequence[float]:
-        """Bits that a value has at least in each value buffer of a chunk, as far as the encoding tells."""
+        """Minimum bits of a value in each value buffer of a chunk, as far as the encoding tells."""
         return ()
 
     def open_chunks(self, chunks: Chunks, value_type: pa.DataType, where: str) -> ChunkValues:
@@ -206,11 +206,11 @@ class Encoding:
         return FixedChunkValues(FixedValues(chunks, kind, bits), bits, value_type)
 
     def chunk_codec(self, where: str) -> tuple[int, int]:
-        """Codec of fixed-width values as the kernels number it, and their width."""
+        """Return the codec of fixed-width values, in the numbering of the kernels, and their width."""
         raise UnsupportedError(f"{where}: encoding {type(self).__name__} cannot be read in chunks")
 
     def text_codec(self, where: str) -> tuple[bool, bytes | None]:
-        """True if the stored offsets of strings have 64 bits, and the symbol table of FSST codes."""
+        """Return whether the stored offsets of strings have 64 bits, and the symbol table of FSST codes."""
         raise UnsupportedError(f"{where}: encoding {type(self).__name__} has no strings in chunks")
 
     def take_chunks(
@@ -222,16 +222,16 @@ class Encoding:
         required: bool,
         where: str,
     ) -> PageTaker | None:
-        """Open random access to all chunks of a page; None where only `LeafPage.take` has it.
+        """Open random access to all chunks of a page, None if only `LeafPage.take` supports it.
 
         Parameters
         ----------
         shape
-            That of `value_type`.
+            Shape of values of `value_type`.
         levels
-            The codec of the definition levels, and how rows are lists, if they are.
+            Codec of the definition levels, and a description of the lists that rows are, if any.
         required
-            True if nulls are damage.
+            True if a null is corruption.
         """
         items = self.flattened(value_type, where)
         if items is None:
@@ -242,28 +242,28 @@ class Encoding:
         )
 
     def flattened(self, value_type: pa.DataType, where: str) -> Encoding | None:
-        """The values as one encoding: lists of flat items are wide flat values. None for others."""
+        """Return the encoding of lists of flat items as wide flat values, None if values are not such lists."""
         return None if pa.types.is_fixed_size_list(value_type) else self
 
     @property
     def level_codec(self) -> tuple[int, int] | None:
-        """Codec of 16-bit levels in chunks as the kernels number it, and the packed width; None if it has none."""
+        """Codec of 16-bit levels in chunks, in the numbering of the kernels, and packed width; None if it has none."""
         return None
 
     # -- items of a full-zip page --------------------------------------------------------------------------------
 
     @property
     def item_width(self) -> int | None:
-        """Bytes of an item; None for items of any length."""
+        """Bytes of an item; None for items of variable length."""
         return None
 
     @property
     def item_symbols(self) -> bytes | None:
-        """The FSST table that unzipping decodes with, if there is one."""
+        """FSST symbol table for unzipping, None if there is none."""
         return None
 
     def fixed_items(self, value_type: pa.DataType, values: pa.Buffer, length: int, where: str) -> pa.Array:
-        """Values of one width, packed, as an array."""
+        """Return packed fixed-width values as an array."""
         raise UnsupportedError(f"{where}: encoding {type(self).__name__} cannot be read in full-zip pages")
 
     def variable_items(
@@ -276,28 +276,28 @@ class Encoding:
         validity: pa.Buffer | None,
         where: str,
     ) -> pa.Array:
-        """Values of any length as an array, codes of `item_symbols` decoded already.
+        """Return values of variable length as an array; codes of `item_symbols` are already decoded.
 
         Parameters
         ----------
         offsets, wide, data
-            The values as stored, nulls empty; for strings and binaries `wide` is that of the type.
+            Values as stored, with empty nulls; for strings and binaries `wide` is that of the type.
         validity
-            Bitmap of the valid ones; None if all are.
+            Bitmap of the valid values; None if all are valid.
         """
         if not is_binary_like(value_type):
             raise CorruptFileError(f"{where}: values of any length do not fit the type {value_type}")
         raise UnsupportedError(f"{where}: encoding {type(self).__name__} cannot be read in full-zip pages")
 
     def decode_codes(self, offsets: pa.Buffer, wide: bool, data: pa.Buffer, length: int) -> tuple[pa.Buffer, pa.Buffer]:
-        """Offsets and bytes of strings in rows of a packed struct, which unzipping does not decode."""
+        """Decode strings in packed struct rows, which unzipping does not decode; return their offsets and bytes."""
         return offsets, data
 
     # -- blocks: dictionaries, and levels of constant pages ------------------------------------------------------
 
     @property
     def block_bits(self) -> int | None:
-        """Width of the values of a block, if it is told."""
+        """Width of the values of a block in bits, None if the encoding does not tell it."""
         return getattr(self, "bits", None)
 
     def decode_block(self, buffer: pa.Buffer, count: int, bits: int, out: pa.Buffer, where: str) -> None:
@@ -305,7 +305,7 @@ class Encoding:
         raise UnsupportedError(f"{where}: a block with encoding {self} cannot be read by this release")
 
     def block(self, buffer: pa.Buffer, count: int, bits: int, where: str) -> pa.Buffer:
-        """Values of `bits` bits out of a whole buffer."""
+        """Return the values of `bits` bits that a whole buffer holds."""
         if self.block_bits != bits:
             raise CorruptFileError(f"{where}: a block of {self} does not hold values of {bits} bits")
         bytes_needed = (count * bits + 7) // 8
@@ -316,7 +316,7 @@ class Encoding:
         return out
 
     def entries(self, buffer: pa.Buffer, size: int, value_type: pa.DataType, where: str) -> pa.Array:
-        """The entries of a page dictionary."""
+        """Return the entries of a page dictionary."""
         if size == 0:
             return empty_array(value_type)
         bits = value_bits(value_type)
@@ -327,39 +327,39 @@ class Encoding:
         return fixed_array(value_type, size, self.block(buffer, size, bits, where))
 
     def planar_entries(self, buffer: pa.Buffer, size: int, value_type: pa.DataType, where: str) -> pa.Array:
-        """The entries of a page dictionary of 2.3, which may be integers in any encoding, or fixed-size lists."""
+        """Return the entries of a page dictionary of 2.3, which may be integers in any encoding or fixed-size lists."""
         return fixed_array(value_type, size, self.integers(buffer, size, value_bits(value_type)))
 
     # -- chunks of 2.3, rewritten into those of 2.2 --------------------------------------------------------------
 
     @property
     def plain_chunks(self) -> Encoding:
-        """The encoding of the values in chunks as 2.2 has them; itself where they are so already."""
+        """Encoding of the values in rewritten chunks of 2.2; the encoding itself if chunks need no rewriting."""
         return self
 
     @property
     def stored_buffers(self) -> int:
-        """Value buffers that a chunk to be rewritten has."""
+        """Number of value buffers in a chunk before it is rewritten."""
         return self.num_buffers
 
     def plain_chunk(self, buffers: list[pa.Buffer], count: int) -> pa.Buffer | bytes:
-        """The values of a chunk in `plain_chunks`."""
+        """Return the values of a chunk, encoded as in `plain_chunks`."""
         raise UnsupportedError(f"chunks with encoding {type(self).__name__} cannot be rewritten")
 
     # -- integers of 2.3: offsets, positions, counts and the parts of runs ---------------------------------------
 
     @property
     def has_payload(self) -> bool:
-        """True if integers have a buffer; otherwise the descriptor says it all."""
+        """True if integers have a buffer; otherwise the descriptor defines them completely."""
         return True
 
     @property
     def integer_bits(self) -> int:
-        """Width of the integers that it yields; something else than 8, 16, 32 or 64 if it yields none."""
+        """Width of the decoded integers in bits; not 8, 16, 32 or 64 if the encoding does not yield integers."""
         return getattr(self, "bits", 0)
 
     def checked_integer_bits(self) -> int:
-        """Width of the integers that it yields; CorruptFileError if it yields none."""
+        """Return the width of the decoded integers, raise CorruptFileError if the encoding does not yield integers."""
         bits = self.integer_bits
         if bits not in _WORD_BITS:
             raise CorruptFileError(f"{type(self).__name__} encoding of integers of {bits} bits")
@@ -371,9 +371,9 @@ class Encoding:
         Parameters
         ----------
         payload
-            Their buffer; None exactly if the encoding has none.
+            Buffer of the integers; None if and only if the encoding has none.
         count, bits
-            Number of integers, and their width: 8, 16, 32 or 64.
+            Number of integers, and their width in bits: 8, 16, 32 or 64.
         """
         self.check_integers(payload, bits)
         self.check_size(count * bits // 8, 0 if payload is None else payload.size)
@@ -382,7 +382,7 @@ class Encoding:
         return out
 
     def check_integers(self, payload: pa.Buffer | None, bits: int) -> None:
-        """Refuse a payload where the encoding has none, the lack of one, and integers of another width."""
+        """Raise CorruptFileError unless a payload exists exactly if the encoding has one, and the width is right."""
         if (payload is not None) != self.has_payload:
             raise CorruptFileError(f"{type(self).__name__} encoding with too many or too few buffers")
         if self.checked_integer_bits() != bits:
@@ -390,21 +390,21 @@ class Encoding:
 
     @staticmethod
     def check_size(size: int, stored: int) -> None:
-        """Refuse more integers than so many bytes can hold: encodings without bytes are not bounded by the file."""
+        """Raise CorruptFileError if `stored` bytes cannot hold so many integers, as some encodings have no bytes."""
         if size > _FREE_BYTES + _MAX_INTEGER_EXPANSION * stored:
             raise CorruptFileError(f"{stored} bytes claim to hold {size} bytes of integers")
 
     def decode_integers(self, payload: pa.Buffer | None, count: int, bits: int, out: pa.Buffer) -> None:
-        """Decode integers, checked by `check_integers`, into a buffer of their size."""
+        """Decode integers that `check_integers` has checked into a buffer of their size."""
         raise UnsupportedError(f"encoding {type(self).__name__} of integers cannot be read by this release")
 
     def check_part(self) -> None:
-        """Refuse an encoding with parts as a part of other integers, whatever decoding it would cost."""
+        """Raise UnsupportedError if the encoding has parts itself and so cannot be a part of other integers."""
         if not self.inner.is_simple_part:
             raise UnsupportedError(f"{type(self).__name__} encoding as a part of other integers")
 
     def part(self, payload: pa.Buffer) -> pa.Buffer | None:
-        """The payload in a part of a frame, which is empty if the encoding has none."""
+        """Return the payload of a part of a frame, None if the encoding has no payload; it must then be empty."""
         if self.has_payload:
             return payload
         if payload.size:
@@ -412,58 +412,58 @@ class Encoding:
         return None
 
     def stored_count(self, payload: pa.Buffer | None) -> int | None:
-        """Number of integers, if the payload alone tells it."""
+        """Return the number of integers if the payload alone tells it, otherwise None."""
         return None
 
     def count_summing_to(self, payload: pa.Buffer | None, total: int) -> int | None:
-        """Number of leading integers with a sum, for run lengths; None if it does not tell."""
+        """Return the number of leading integers with a sum, for run lengths; None if the encoding does not tell it."""
         return None
 
     def simplified(self, length: int) -> Encoding:
-        """The constant or range that so many 64-bit integers amount to, as these need not be decoded; else itself."""
+        """Return the constant or range equal to `length` 64-bit integers, without decoding, otherwise the encoding."""
         return self
 
     def progression(self, length: int) -> tuple[int, int] | None:
-        """Start and step of 64-bit integers at equal distances, so far as the description says so; else None."""
+        """Return start and step of equidistant 64-bit integers, None unless the description alone tells them."""
         return None
 
     def runs(self, payload: pa.Buffer | None, length: int) -> tuple[NDArray[np.uint64], NDArray[np.uint64]] | None:
-        """Values and lengths of runs of 64-bit integers; None where runs are not stored."""
+        """Return values and lengths of runs of 64-bit integers, None if runs are not stored."""
         return None
 
-    # -- words in a report ---------------------------------------------------------------------------------------
+    # -- text in a report ----------------------------------------------------------------------------------------
 
     @property
     def text(self) -> str:
-        """The encoding as text, from the outside in, such as ``fsst(variable 32)``."""
+        """Text of the encoding, from the outside in, such as ``fsst(variable 32)``."""
         raise NotImplementedError
 
     @property
     def is_plain(self) -> bool:
-        """True if values are stored as they are."""
+        """True if values are stored without compression."""
         return False
 
     def reason(self, stored: StoredValues) -> str:
-        """The sentence that says why values are stored so."""
+        """Return a sentence with the reason for the encoding."""
         return stored.sizes()
 
     def bit_widths(self, sizes: NDArray[np.int64]) -> tuple[int, int] | None:
-        """Least and largest packed width, given the bytes of the value buffers by chunk and buffer."""
+        """Return the minimum and maximum packed width, given the bytes of the value buffers by chunk and buffer."""
         return None
 
     def run_count(self, sizes: NDArray[np.int64]) -> int | None:
-        """Number of stored runs, given the bytes of the value buffers by chunk and buffer."""
+        """Return the number of stored runs, given the bytes of the value buffers by chunk and buffer."""
         return None
 
 
 def check_no_compression(message: Any, name: str) -> None:
-    """Refuse a message with general compression of its own."""
+    """Raise UnsupportedError if a message has general compression of its own."""
     if message.HasField(name):
         raise UnsupportedError(f"encoding {message.DESCRIPTOR.name} with compressed {name}; no release writes it")
 
 
 def word_bits(message: Any, known: Sequence[int] = _WORD_BITS) -> int:
-    """The uncompressed width that a message tells, which must be one of those known."""
+    """Return the uncompressed width in a message, which must be one of `known`."""
     bits: int = message.uncompressed_bits_per_value
     if bits not in known:
         raise CorruptFileError(f"encoding {message.DESCRIPTOR.name} of values of {bits} bits")

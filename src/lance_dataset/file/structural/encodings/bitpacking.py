@@ -1,4 +1,4 @@
-"""Bit packing: blocks of 1,024 words of as few bits as the largest needs, the width in each block or in the message."""
+"""Bit packing of blocks of 1,024 words to the bits of the largest word, with the width in each block or the message."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class InlineBitpacking(WordEncoding):
 
     @property
     def least_bits(self) -> tuple[float, ...]:
-        """See `Encoding.least_bits`; a block has a header at least."""
+        """See `Encoding.least_bits`; a block consists of at least a header."""
         return (self.bits / _BLOCK,)
 
     def chunk_codec(self, where: str) -> tuple[int, int]:
@@ -74,7 +74,7 @@ class InlineBitpacking(WordEncoding):
         bitpacking.inline_block_decode(payload or b"", bits, count, out)
 
     def count_summing_to(self, payload: pa.Buffer | None, total: int) -> int | None:
-        """See `Encoding.count_summing_to`; there is one block."""
+        """See `Encoding.count_summing_to`; there is only one block."""
         if payload is None:
             return None
         out = allocate(_BLOCK * self.bits // 8)
@@ -95,7 +95,7 @@ class InlineBitpacking(WordEncoding):
         levels = (chunks - 1) * request.level_bytes(_BLOCK) + request.level_bytes(last)
         return Candidate(chunks * (request.header(1) + 8) + packed + levels, lambda: _pack(words), exact=True)
 
-    # -- words ---------------------------------------------------------------------------------------------------
+    # -- report --------------------------------------------------------------------------------------------------
 
     @property
     def text(self) -> str:
@@ -108,7 +108,7 @@ class InlineBitpacking(WordEncoding):
         return f"{widths}{self.bits} bits: {stored.sizes('flat')}"
 
     def bit_widths(self, sizes: NDArray[np.int64]) -> tuple[int, int] | None:
-        """See `Encoding.bit_widths`; a chunk is one word that tells it, and 1,024 values of that width."""
+        """See `Encoding.bit_widths`; a chunk is one word with the width, and 1,024 values of that width."""
         if not sizes.size:
             return None
         widths = (sizes - self.bits // 8) // 128
@@ -129,7 +129,7 @@ class OutOfLineBitpacking(Encoding):
     def parse(cls, message: Any, part: ParsePart) -> OutOfLineBitpacking:
         """See `Encoding.parse`."""
         bits, flat = word_bits(message), message.values.flat
-        width = flat.bits_per_value  # 0 is a width here, which flat values cannot have
+        width = flat.bits_per_value  # 0 is allowed here, unlike for flat values
         if message.values.WhichOneof("compression") != "flat" or width > bits:
             raise CorruptFileError(f"bit packing of {bits}-bit values with width {width}")
         return cls(bits, width)
@@ -154,7 +154,7 @@ class OutOfLineBitpacking(Encoding):
         bitpacking.out_of_line_decode(payload or b"", bits, self.width, count, out)
 
     def count_summing_to(self, payload: pa.Buffer | None, total: int) -> int | None:
-        """See `Encoding.count_summing_to`: as many as fit if the last block is plain, else up to the sum."""
+        """See `Encoding.count_summing_to`: all that fit if the last block is plain, otherwise up to the sum."""
         if payload is None:
             return None
         block = _BLOCK * self.width // 8
@@ -167,7 +167,7 @@ class OutOfLineBitpacking(Encoding):
             try:
                 return _count_summing_to(out, self.bits, total)
             except CodecError:
-                pass  # a plain tail as long as a packed block
+                pass  # a plain tail has the size of a packed block
         full = (payload.size - 1) // block
         return full * _BLOCK + (payload.size - full * block) * 8 // self.bits
 
@@ -193,7 +193,7 @@ def _pack(words: Words) -> EncodedChunks:
 
 
 def packed_entries(values: Bytes, bits: int, count: int) -> tuple[Encoding, Bytes]:
-    """Pack the entries of a dictionary."""
+    """Return the packed entries of a dictionary with their encoding."""
     if count <= _BLOCK:
         out = allocate(bitpacking.inline_bound(count, bits))
         size = bitpacking.inline_encode(values, bits, out, np.empty(1, np.int64))

@@ -1,4 +1,4 @@
-"""Byte-stream split: byte j of every value together, which general compression likes."""
+"""Byte-stream split: byte j of all values together, which general compression compresses better."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from lancecodec import byte_stream_split, miniblock_values, statistics
 
 __all__ = ["ByteStreamSplit"]
 
-#: Below this many bits of entropy per byte position splitting pays: the reference's threshold.
+#: Splitting pays below this many bits of entropy per byte position. The reference uses the same threshold.
 _SPLIT_ENTROPY = 4.0
 _SPLIT_BYTES = 4096
 
 
 @dataclass(frozen=True)
 class ByteStreamSplit(WordEncoding):
-    """Byte j of every value together."""
+    """Values stored with byte j of all values together."""
 
     bits: int
 
@@ -51,7 +51,7 @@ class ByteStreamSplit(WordEncoding):
 
     @classmethod
     def compressible(cls, words: Words, per_chunk: int, request: Request) -> list[EncodedChunks]:
-        """See `WordEncoding.compressible`; which size of chunk compresses better differs from page to page."""
+        """See `WordEncoding.compressible`; the better size of a chunk differs from page to page."""
         mode = request.options.byte_stream_split
         if words.bits not in (32, 64) or mode == "off":
             return []

@@ -1,4 +1,4 @@
-"""Constant: the same value throughout, in the message alone."""
+"""Constant: one value for all, stored in the message only."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SEQUENCE_BITS = 64
 
 @dataclass(frozen=True)
 class Constant(Encoding):
-    """The same value throughout; None stands for null."""
+    """One value for all; None means null."""
 
     value: bytes | None
 
@@ -55,7 +55,7 @@ class Constant(Encoding):
         return 8 * len(self.value or b"")
 
     def integers(self, payload: pa.Buffer | None, count: int, bits: int) -> pa.Buffer:
-        """See `Encoding.integers`; null stands for none of them."""
+        """See `Encoding.integers`; null means that there are no integers."""
         if payload is None and count == 0 and self.value is None:
             return allocate(0)
         return super().integers(payload, count, bits)
@@ -83,7 +83,7 @@ class Constant(Encoding):
         return np.array([self.sequence_value()], np.uint64), np.array([length], np.uint64)
 
     def sequence_value(self) -> int:
-        """The value as an integer of 64 bits; CorruptFileError if it is not one."""
+        """Return the value as a 64-bit integer, raise CorruptFileError if it is not one."""
         if self.value is None or len(self.value) * 8 != _SEQUENCE_BITS:
             raise CorruptFileError(f"{self} in a sequence of 64-bit integers")
         return int.from_bytes(self.value, "little")

@@ -1,4 +1,4 @@
-"""Dictionary (2.3) of integers: indices into some items; dictionaries of values belong to their page."""
+"""Dictionary (2.3) of integers: indices into some items. Dictionaries of values belong to their page."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _INDEX_BITS = 32
 
 @dataclass(frozen=True)
 class Dictionary(Encoding):
-    """2.3: indices into `size` items."""
+    """Integers stored as indices into `size` items (2.3)."""
 
     indices: Encoding
     items: Encoding

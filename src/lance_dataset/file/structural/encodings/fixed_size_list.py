@@ -1,4 +1,4 @@
-"""Fixed-size lists of fixed-width items, a message per dimension, with a bitmap where items are null."""
+"""Fixed-size lists of fixed-width items: one message per dimension, with a bitmap if items are null."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _NULL = Constant(None)
 
 @dataclass(frozen=True)
 class FixedSizeList(Encoding):
-    """One dimension of a fixed-size list of primitives; `has_validity` speaks of its items."""
+    """One dimension of a fixed-size list of primitives; `has_validity` refers to its items."""
 
     dimension: int
     has_validity: bool
@@ -56,7 +56,7 @@ class FixedSizeList(Encoding):
 
     @property
     def _nested(self) -> tuple[list[int], list[bool], Encoding]:
-        """Dimensions and whether their items have validity, outermost first, and the encoding of the items."""
+        """Return the dimensions, the validity flags of their items (both outermost first), and the item encoding."""
         dimensions, has_validity = [], []
         inner: Encoding = self
         while isinstance(inner, FixedSizeList):
@@ -145,7 +145,7 @@ class FixedSizeList(Encoding):
             raise CorruptFileError(f"{where}: a dictionary of {size} lists of {width} bytes in {buffer.size} bytes")
         return self.fixed_items(value_type, buffer, size, where)
 
-    # -- words ---------------------------------------------------------------------------------------------------
+    # -- report --------------------------------------------------------------------------------------------------
 
     @property
     def text(self) -> str:
@@ -197,7 +197,7 @@ class _ListValues(ChunkValues):
         return self._assemble(len(items), outputs)
 
     def _allocate(self, length: int) -> list[pa.Buffer | None]:
-        """A bitmap per dimension that has one, and the values."""
+        """Allocate a bitmap for each dimension that has one, and a buffer for the values."""
         counts = self._shape.counts
         bitmaps = [
             None if values is None else allocate((length * count + 7) // 8)
@@ -215,20 +215,20 @@ class _ListValues(ChunkValues):
 
 @dataclass(frozen=True)
 class Lists:
-    """Fixed-size lists, nested or not, taken apart.
+    """Components of fixed-size lists, nested or not.
 
     Attributes
     ----------
     rows
-        Number of (outermost) lists.
+        Number of outermost lists.
     dimensions
         List sizes, outermost first.
     bitmaps
-        For each dimension the validity of its items as (bitmap, bit of the first item); None if all are valid.
+        For each dimension, the validity of its items as (bitmap, bit of the first item); None if all are valid.
     values, first, bits
-        Innermost items of `bits` bits each, of which number `first` is the first one.
+        Innermost items of `bits` bits each; the first one has the number `first`.
     all_null
-        No innermost item is valid.
+        True if all innermost items are null.
     """
 
     rows: int
@@ -241,32 +241,32 @@ class Lists:
 
     @cached_property
     def shape(self) -> Shape:
-        """Geometry for the kernels; without values where every item is null."""
+        """Geometry for the kernels; without values if every item is null."""
         return Shape(self.dimensions, self.has_validity, 0 if self.all_null else self.bits)
 
     @property
     def has_validity(self) -> tuple[bool, ...]:
-        """True for each dimension that has null items."""
+        """Flag of each dimension that is true if it has null items."""
         return tuple(one is not None for one in self.bitmaps)
 
     @property
     def items(self) -> int:
-        """Innermost items of a list."""
+        """Number of innermost items of a list."""
         return int(np.prod(self.dimensions, dtype=np.int64))
 
     @property
     def zippable(self) -> bool:
-        """True if the values of a list are whole bytes, so that it can stand alone."""
+        """True if the values of a list are whole bytes, so that a list can be stored alone."""
         return self.items * self.bits % 8 == 0
 
     @property
     def row_bytes(self) -> int:
-        """Bytes of the values of a list."""
+        """Number of bytes of the values of a list."""
         return (self.items * self.bits + 7) // 8
 
     @property
     def encoding(self) -> Encoding:
-        """Description, a message per dimension."""
+        """Description with one message per dimension."""
         inner: Encoding = Constant(None) if self.all_null else Flat(self.bits)
         for dimension, has_validity in zip(reversed(self.dimensions), reversed(self.has_validity), strict=True):
             inner = FixedSizeList(dimension, has_validity, inner)
@@ -274,12 +274,12 @@ class Lists:
 
 
 def lists_of(values: pa.Array, validity: pa.Buffer | None) -> Lists:
-    """Take fixed-size lists apart; items below null lists count as valid.
+    """Return the components of fixed-size lists; items below null lists count as valid.
 
     Raises
     ------
     UnsupportedError
-        Items that are not of a fixed width.
+        The items do not have a fixed width.
     """
     rows, first, count = len(values), values.offset, len(values)
     dimensions: list[int] = []
@@ -303,7 +303,7 @@ def lists_of(values: pa.Array, validity: pa.Buffer | None) -> Lists:
 def _items_validity(
     own: pa.Buffer | None, first: int, count: int, above: tuple[pa.Buffer, int] | None, size: int
 ) -> tuple[pa.Buffer, int] | None:
-    """Bitmap of the valid items, those of null lists reckoned valid; None if all are."""
+    """Return a bitmap of the valid items, None if all are valid; items of null lists count as valid."""
     if own is None or bitmap.count(own, first, count) == count:
         return None
     if above is None:
@@ -320,7 +320,7 @@ def _items_validity(
 
 
 def _plain_bytes(lists: Lists) -> Bytes | None:
-    """The bytes of all lists where they are simply those of their items."""
+    """Return the bytes of all lists if they are just those of their items, otherwise None."""
     if any(lists.has_validity) or lists.bits % 8:
         return None
     width = lists.bits // 8
@@ -330,7 +330,7 @@ def _plain_bytes(lists: Lists) -> Bytes | None:
 
 
 def encode_lists(lists: Lists, request: Request) -> EncodedChunks | None:
-    """Lists in chunks; None if two of them are too large for one, or if they have no values to store."""
+    """Encode lists in chunks; return None if two lists are too large for a chunk, or if no values are stored."""
     shape = lists.shape
     validity_bits = sum(
         int(np.prod(lists.dimensions[: level + 1])) for level, has in enumerate(lists.has_validity) if has
@@ -355,12 +355,12 @@ def encode_lists(lists: Lists, request: Request) -> EncodedChunks | None:
 
 
 def zip_lists(lists: Lists) -> EncodedItems:
-    """Lists one by one.
+    """Encode lists one by one.
 
     Raises
     ------
     UnsupportedError
-        Lists of booleans that are not whole bytes.
+        The lists are booleans that do not fill whole bytes.
     """
     if not lists.zippable and not lists.all_null:
         raise UnsupportedError(

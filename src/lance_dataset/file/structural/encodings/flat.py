@@ -1,4 +1,4 @@
-"""Flat: values of one width side by side."""
+"""Flat: fixed-width values side by side."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _LEVEL_BITS = 16
 
 @dataclass(frozen=True)
 class Flat(WordEncoding):
-    """Values of `bits` bits side by side."""
+    """Values of `bits` bits, stored side by side."""
 
     bits: int
 
@@ -109,7 +109,7 @@ class Flat(WordEncoding):
         """See `WordEncoding.compressible`."""
         return [flat_chunks(words.buffer, words.bits, words.count, per_chunk)]
 
-    # -- words ---------------------------------------------------------------------------------------------------
+    # -- report --------------------------------------------------------------------------------------------------
 
     @property
     def text(self) -> str:
@@ -128,7 +128,7 @@ class Flat(WordEncoding):
 
 @lru_cache(maxsize=256)
 def _shared(bits: int) -> Flat:
-    """The same object for all pages: thousands are open at a time."""
+    """Return a shared object for all pages, as thousands of pages are open at a time."""
     return Flat(bits)
 
 
@@ -141,12 +141,12 @@ def parse_flat_part(message: Any, name: str, part: ParsePart) -> Flat:
 
 
 def flat_message(pb: Any, bits: int) -> Any:
-    """The message of flat values; see `Encoding.to_message`."""
+    """Return the message of flat values; see `Encoding.to_message`."""
     return pb.CompressiveEncoding(flat=pb.Flat(bits_per_value=bits))
 
 
 def flat_ends(count: int, per_chunk: int, width: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Values of each chunk, and the byte where it ends, of values of `width` bytes."""
+    """Return the number of values of each chunk and the byte where it ends, for values of `width` bytes."""
     chunks = -(-count // per_chunk)
     ends = np.arange(width * per_chunk, width * per_chunk * (chunks + 1), width * per_chunk, dtype=np.int64)
     counts = np.full(chunks, per_chunk, np.int64)
@@ -156,13 +156,13 @@ def flat_ends(count: int, per_chunk: int, width: int) -> tuple[NDArray[np.int64]
 
 
 def flat_chunks(buffer: Bytes, bits: int, count: int, per_chunk: int) -> EncodedChunks:
-    """Values of whole bytes in chunks as they are."""
+    """Encode values of whole bytes in chunks without compression."""
     counts, ends = flat_ends(count, per_chunk, bits // 8)
     return EncodedChunks(Flat(bits), counts, [(buffer, ends)], per_chunk, None, "flat")
 
 
 def flat_candidate(words: Words, request: Request) -> Candidate | None:
-    """Words in chunks as they are, with which all other ways are compared; None if two are too wide for a chunk."""
+    """Return the candidate without compression, the baseline for others; None if two words are too wide for a chunk."""
     per_chunk = request.flat_values(words.bits)
     if per_chunk == 0:
         return None
@@ -174,7 +174,7 @@ def flat_candidate(words: Words, request: Request) -> Candidate | None:
 
 
 def encode_bits(values: pa.Buffer, bit: int, count: int, request: Request) -> EncodedChunks:
-    """Booleans in chunks, from bit `bit` of a buffer on."""
+    """Encode booleans in chunks, starting at bit `bit` of a buffer."""
     per_chunk = request.flat_values(1)
     counts, ends = flat_ends(count, per_chunk, 1)
     out = allocate(sum((size + 7) // 8 for size in counts.tolist()))

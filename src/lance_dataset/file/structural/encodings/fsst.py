@@ -1,4 +1,4 @@
-"""FSST: strings as codes of a symbol table, which is in the message."""
+"""FSST: strings as codes of a symbol table that is in the message."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from lancecodec import CodecError, fsst
 
 __all__ = ["Fsst", "code_items", "forced_fsst"]
 
-#: The reference compresses texts with a value of so many bytes, and with so many bytes of values and offsets.
+#: The reference compresses texts if a value has at least this length, and values and offsets at least these bytes.
 _FSST_LEAST_LENGTH = 5
 _FSST_LEAST_BYTES = 32768
-#: Largest share of the plain size that makes FSST worth its decoding: texts the reference would compress, other texts
-#: and binaries.
+#: Maximum share of the plain size that is worth the decoding of FSST: for texts that the reference would compress,
+#: for other texts, and for binaries.
 _SHARE_LARGE_TEXT = 0.995
 _SHARE_TEXT = 0.9
 _SHARE_BINARY = 0.75
@@ -38,7 +38,7 @@ _LONGEST_SYMBOL = 8
 
 @dataclass(frozen=True)
 class Fsst(StringEncoding):
-    """Strings as codes of a symbol table."""
+    """Strings stored as codes of a symbol table."""
 
     symbol_table: bytes
     values: Variable
@@ -87,7 +87,7 @@ class Fsst(StringEncoding):
 
     @classmethod
     def candidate(cls, strings: Strings, text: bool, plain: int, rival: int, request: Request) -> Candidate | None:
-        """See `TextEncoding.candidate`; a table is made only where the codes can be smaller than the rival."""
+        """See `TextEncoding.candidate`; a table is built only if the codes can be smaller than the rival."""
         least = plain - strings.total + strings.total // _LONGEST_SYMBOL
         if strings.total < 2 * fsst.TABLE_SIZE or rival <= least + fsst.TABLE_SIZE:
             return None
@@ -96,7 +96,7 @@ class Fsst(StringEncoding):
             return None
         return Candidate(_expected_size(strings, ratio, plain), lambda: _encode(strings, table, request))
 
-    # -- words ---------------------------------------------------------------------------------------------------
+    # -- report --------------------------------------------------------------------------------------------------
 
     @property
     def text(self) -> str:
@@ -117,14 +117,14 @@ class Fsst(StringEncoding):
 
 
 def _verbatim_table() -> bytes:
-    """The table of strings that are not compressed."""
+    """Return the table for strings that are not compressed."""
     table = bytearray(fsst.TABLE_SIZE)
     fsst.write_verbatim_table(table)
     return bytes(table)
 
 
 def _worthwhile(strings: Strings, text: bool, ratio: float) -> bool:
-    """True if FSST saves enough, the table counted, for what its decoding costs."""
+    """Return whether FSST saves enough, after adding its table, to be worth its decoding."""
     raw = strings.total + (strings.count + 1) * strings.offset_width
     expected = raw - strings.total * (1 - ratio) + fsst.TABLE_SIZE
     if not text:
@@ -134,14 +134,14 @@ def _worthwhile(strings: Strings, text: bool, ratio: float) -> bool:
 
 
 def forced_fsst(strings: Strings, plain: int, request: Request) -> Candidate:
-    """FSST because it was asked for, with strings as they are if compressing them would not pay."""
+    """Return the candidate for requested FSST, with uncompressed strings if compressing them would not pay."""
     table, ratio = request.tables.table_for(strings)
     chosen = table if ratio < 1 else _verbatim_table()
     return Candidate(_expected_size(strings, min(ratio, 1.0), plain), lambda: _encode(strings, chosen, request))
 
 
 def _expected_size(strings: Strings, ratio: float, plain: int) -> int:
-    """The size to expect, given the size without compression."""
+    """Return the expected size, given the size without compression."""
     return int(plain - strings.total * (1 - ratio)) + fsst.TABLE_SIZE
 
 
@@ -155,7 +155,7 @@ def _encode(strings: Strings, table: bytes, request: Request) -> EncodedChunks:
 
 
 def code_items(plain: EncodedItems, strings: Strings, text: bool, asked: bool, tables: FsstTables) -> EncodedItems:
-    """FSST codes where they pay, or where they were asked for."""
+    """Return items with FSST codes if they pay or were requested, otherwise the plain items."""
     if not asked and strings.total < 2 * fsst.TABLE_SIZE:
         return plain
     table, ratio = tables.table_for(strings)

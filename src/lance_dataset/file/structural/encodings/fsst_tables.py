@@ -1,4 +1,4 @@
-"""The FSST table of a column: the best of several, each made from another stretch of its strings, while it is good."""
+"""FSST tables of a column: the best of several, each built from another part of its strings, kept while it fits."""
 
 from __future__ import annotations
 
@@ -13,28 +13,28 @@ from lancecodec import fsst
 
 __all__ = ["FsstCodes", "FsstTables", "fsst_codes"]
 
-#: A table is made from 16 KiB of strings and depends on which: tables from different places differ by several percent.
-#: One more for so many bytes of strings costs about half of what encoding them does.
+#: A table is built from 16 KiB of strings. Tables from different places differ by several percent. One more table for
+#: this many bytes of strings costs about half as much as encoding them.
 _BYTES_PER_TABLE = 1 << 20
 _MOST_TABLES = 4
-#: How much larger than those it was made for strings may become before a column gets another table.
+#: Ratio by which codes may be larger than for the first page before a column gets another table.
 _WORSE = 1.005
 _TRIAL_STRETCHES = 8
 _TRIAL_BYTES = 1 << 14
-#: Strings longer than this on average would make the trials long.
+#: Strings that are longer than this on average would make trials slow.
 _LONG_STRING = 1 << 15
 
 
 @dataclass(frozen=True)
 class FsstCodes:
-    """FSST codes between offsets of the width of the strings'."""
+    """FSST codes and their offsets, which are as wide as those of the strings."""
 
     offsets: pa.Buffer
     data: pa.Buffer
 
 
 def fsst_codes(strings: Strings, table: bytes) -> FsstCodes:
-    """The strings as codes of a symbol table."""
+    """Encode strings as codes of a symbol table."""
     encoder = fsst.Encoder(fsst.SymbolTable(table))
     offsets = allocate((strings.count + 1) * strings.offset_width)
     out = allocate(fsst.encode_bound(strings.total))
@@ -43,14 +43,14 @@ def fsst_codes(strings: Strings, table: bytes) -> FsstCodes:
 
 
 class FsstTables:
-    """The symbol tables of a column: pages share one as long as it does for them what it did for the first."""
+    """Symbol tables of a column; pages share a table while it compresses as well as for the page it was built for."""
 
     def __init__(self) -> None:
         self._table = b""
         self._ratio = 0.0
 
     def table_for(self, strings: Strings) -> tuple[bytes, float]:
-        """A symbol table, and what share of their bytes the strings are expected to have with it."""
+        """Return a symbol table and the expected ratio of the sizes of codes and strings."""
         if not _tried(strings):
             return _build(strings, 0, strings.count)
         trials = _trial_stretches(strings)
@@ -67,7 +67,7 @@ class FsstTables:
 
 
 def _tried(strings: Strings) -> bool:
-    """True if a table can be tried with less than the strings take altogether."""
+    """Return whether a trial of a table needs fewer bytes than all strings together."""
     return 2 * _TRIAL_STRETCHES * _TRIAL_BYTES < strings.total < _LONG_STRING * strings.count
 
 
@@ -77,7 +77,7 @@ def _trial_stretches(strings: Strings) -> list[tuple[int, int]]:
 
 
 def _stretches(count: int, parts: int, size: int, shift: int) -> Iterator[tuple[int, int]]:
-    """(first, number) of the strings of `parts` stretches at equal distances."""
+    """Yield (first, number) of the strings of `parts` equidistant stretches."""
     for part in range(parts):
         first = min(count * part // parts + shift, count - 1)
         yield first, min(size, count - first)
@@ -94,7 +94,7 @@ def _build(strings: Strings, first: int, number: int) -> tuple[bytes, float]:
 
 
 def _trial(strings: Strings, table: bytes, stretches: list[tuple[int, int]]) -> float:
-    """Share of their bytes that some of the strings have with a table."""
+    """Return the ratio of the sizes of codes and strings for some strings and a table."""
     encoder = fsst.Encoder(fsst.SymbolTable(table))
     width, plain, coded = strings.offset_width, 0, 0
     for first, number in stretches:

@@ -1,4 +1,4 @@
-"""General compression (LZ4, Zstandard) of what another encoding stores: chunks, dictionary entries, single values."""
+"""General compression (LZ4, Zstandard) of the output of another encoding: chunks, dictionary entries, single values."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ __all__ = ["General", "compress_items", "compressed", "compressed_entries", "sma
 
 _SCHEMES: dict[int, Scheme] = {1: "lz4", 2: "zstd"}
 _SCHEME_NUMBERS = {name: number for number, name in _SCHEMES.items()}
-#: Most that the values of one read may hold decompressed: 64-bit offsets would allow anything.
+#: Maximum decompressed bytes of the values of one read, as 64-bit offsets would allow anything.
 _MAX_ITEM_BYTES = 1 << 34
-#: Below so many bytes a page is not compressed: as the reference.
+#: Pages with fewer bytes are not compressed, as in the reference.
 _LEAST_BYTES = 4096
 _SAMPLE_BYTES = 1 << 20
-#: Items that were compressed must have at most this share of their bytes.
+#: Maximum size of compressed items as a share of their plain size.
 _GENERAL_SHARE = 0.97
 
 
 @dataclass(frozen=True)
 class General(Encoding):
-    """`values`, with a buffer compressed by `scheme` ("lz4" or "zstd")."""
+    """`values` with a buffer compressed by `scheme` ("lz4" or "zstd")."""
 
     scheme: Scheme
     values: Encoding
@@ -108,11 +108,11 @@ class General(Encoding):
         inner = self.values
         if not (isinstance(inner, Rle) or (inner.is_simple_part and inner.has_payload)):
             raise UnsupportedError(f"compressed {type(inner).__name__} encoding of integers")
-        # No inner encoding is larger than the integers themselves, but for padding to a block and run lengths.
+        # Inner encodings are never larger than the integers themselves, except for block padding and run lengths.
         limit = 2 * count * bits // 8 + bitpacking.BLOCK_VALUES * bits // 8 + 16
         return inner.integers(self.decompress(payload, limit), count, bits)
 
-    # -- words ---------------------------------------------------------------------------------------------------
+    # -- report --------------------------------------------------------------------------------------------------
 
     @property
     def text(self) -> str:
@@ -148,7 +148,7 @@ def _decompress_items(
 
 
 def compressed(encoded: EncodedChunks, request: Request) -> EncodedChunks:
-    """The same chunks with their first buffer compressed, if that was asked for and pays."""
+    """Return the chunks with their first buffer compressed if that was requested and pays, otherwise unchanged."""
     options = request.options
     if options.compression not in ("lz4", "zstd"):
         return encoded
@@ -170,14 +170,14 @@ def compressed(encoded: EncodedChunks, request: Request) -> EncodedChunks:
 
 
 def smallest_compressed(choices: list[EncodedChunks], request: Request) -> EncodedChunks:
-    """The choice that is smallest when compressed, if that was asked for."""
+    """Return the choice that is smallest when compressed if that was requested."""
     return min((compressed(one, request) for one in choices), key=request.size)
 
 
 def compress_items(plain: EncodedItems, strings: Strings, options: EncodingOptions) -> EncodedItems:
-    """Compress strings as items of a full-zip page one by one with Zstandard, if a sample says that it pays.
+    """Compress the strings of a full-zip page one by one with Zstandard if a sample shows that it pays.
 
-    As in the reference, also where LZ4 is asked for, which finds little in a single value.
+    The reference does the same, even if LZ4 is requested, which finds little in a single value.
     """
     scheme: Scheme = "zstd"
     level = options.compression_level or 0
@@ -202,7 +202,7 @@ def compress_items(plain: EncodedItems, strings: Strings, options: EncodingOptio
 
 
 def compressed_entries(encoding: Encoding, block: Bytes, request: Request) -> list[tuple[Encoding, Bytes]]:
-    """Compress the entries of a dictionary as the metadata says, else in both ways: they are decompressed once."""
+    """Compress dictionary entries as the metadata says, else in both ways: they are decompressed only once."""
     options = request.options
     if not request.large or options.dictionary_compression == "none":
         return []

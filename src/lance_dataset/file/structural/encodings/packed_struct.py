@@ -1,4 +1,4 @@
-"""Packed structs: rows of children side by side, all of fixed width, or some of any."""
+"""Packed structs: rows of children side by side, all of fixed width, or some of variable width."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ __all__ = [
     "zip_packed",
 ]
 
-#: A child to be packed: values and width, or bytes, width of the length, offsets and whether these have 64 bits.
+#: A child to pack: (values, width), or (bytes, width of lengths, offsets, True if the offsets have 64 bits).
 _Child: TypeAlias = "tuple[Bytes, int] | tuple[Bytes, int, Bytes, bool]"
 
 
 @dataclass(frozen=True)
 class PackedStruct(Encoding):
-    """Rows of children of fixed widths, in bits."""
+    """Rows of children with fixed widths, in bits."""
 
     bits: tuple[int, ...]
 
@@ -80,7 +80,7 @@ class PackedStruct(Encoding):
         return packed_array(value_type, self._widths(value_type, where), values, length)
 
     def _widths(self, value_type: pa.DataType, where: str) -> list[int]:
-        """Bytes of the children, checked."""
+        """Return the checked widths of the children in bytes."""
         widths = [bits // 8 for bits in self.bits]
         if not pa.types.is_struct(value_type) or [value_bits(child.type) // 8 for child in value_type] != widths:
             raise CorruptFileError(f"{where}: rows of {self.bits} bits do not fit the type {value_type}")
@@ -103,7 +103,7 @@ class PackedStruct(Encoding):
 
 @dataclass(frozen=True)
 class PackedField:
-    """A child of a `VariablePackedStruct`: `bits` wide, or behind a length of `length_bits` bits."""
+    """Field of a `VariablePackedStruct`: `bits` wide, or preceded by a length of `length_bits` bits."""
 
     value: Encoding
     bits: int | None = None
@@ -124,7 +124,7 @@ class PackedField:
 
 @dataclass(frozen=True)
 class VariablePackedStruct(Encoding):
-    """Rows of children of any width."""
+    """Rows of children with fixed or variable widths."""
 
     fields: tuple[PackedField, ...]
 
@@ -166,7 +166,7 @@ class VariablePackedStruct(Encoding):
             if stored.bits is not None:
                 if stored.value.item_width != stored.bits // 8:
                     raise CorruptFileError(f"{where}: field {child.name!r} of {stored.bits} bits is {stored.value}")
-                # Refuses a width that is not the type's before there is memory for it.
+                # Raises before memory is allocated for a width that is not that of the type.
                 stored.value.fixed_items(child.type, pa.py_buffer(b""), 0, f"{where}, field {child.name!r}")
                 shapes.append((False, stored.bits // 8))
                 outputs.append(allocate(length * stored.bits // 8))
@@ -195,7 +195,7 @@ class VariablePackedStruct(Encoding):
 
 
 def _child_wide(child_type: pa.DataType) -> bool:
-    """Offsets of a child are split with the width of its type; nested rows have 64 bits."""
+    """Return whether offsets of a child are split with 64 bits: the width of its type, or a nested row."""
     return is_wide(child_type) or not is_binary_like(child_type)
 
 
@@ -216,7 +216,7 @@ def _struct_child(
 
 
 class _PackedValues(ChunkValues):
-    """Structs stored row by row."""
+    """Structs stored by row."""
 
     def __init__(self, widths: list[int], chunks: Chunks, value_type: pa.DataType) -> None:
         self._rows = FixedValues(chunks, miniblock_values.FLAT, 8 * sum(widths))
@@ -238,7 +238,7 @@ class _PackedValues(ChunkValues):
 
 
 def is_variable_packed(kind: pa.StructType) -> bool:
-    """True if the rows of a packed struct are described child by child: a child has any length or is a list."""
+    """Return whether rows are described child by child because a child has variable length or is a list."""
     return any(
         is_binary_like(child.type) or pa.types.is_fixed_size_list(child.type) or pa.types.is_struct(child.type)
         for child in kind
@@ -246,14 +246,14 @@ def is_variable_packed(kind: pa.StructType) -> bool:
 
 
 def check_children(values: pa.StructArray, validity: pa.Buffer | None, field: Field) -> None:
-    """Refuse what rows cannot hold.
+    """Raise an error if a child cannot be stored in rows.
 
     Raises
     ------
     SchemaError
-        A null child of a row that is not null.
+        A child is null in a row that is not null.
     UnsupportedError
-        A child of a type that is not stored in rows.
+        A child has a type that is not stored in rows.
     """
     for number, child in enumerate(values.type):
         kind = child.type
@@ -286,7 +286,7 @@ def _has_nulls(child: pa.Array, validity: pa.Buffer | None, count: int) -> bool:
 def encode_packed(
     values: pa.StructArray, validity: pa.Buffer | None, field: Field, request: Request
 ) -> EncodedChunks | None:
-    """Rows of fixed width in chunks; None if their width varies or two are too wide for a chunk."""
+    """Encode fixed-width rows in chunks; return None if their width varies or two are too wide for a chunk."""
     check_children(values, validity, field)
     if is_variable_packed(values.type):
         return None
@@ -313,12 +313,12 @@ def encode_packed(
 def zip_packed(
     values: pa.StructArray, validity: pa.Buffer | None, field: Field, encode_child: Callable[..., EncodedItems]
 ) -> EncodedItems:
-    """Rows of children of any width one by one; `encode_child` encodes the values of a field as items.
+    """Encode rows of variable-width children one by one; `encode_child` encodes the values of a field as items.
 
     Raises
     ------
     SchemaError, UnsupportedError
-        As `check_children`; a child that rows cannot hold.
+        As `check_children`, or a child cannot be stored in rows.
     """
     check_children(values, validity, field)
     fields: list[PackedField] = []
@@ -349,7 +349,7 @@ def _pack_rows(
     total = int(np.frombuffer(offsets, np.int64)[-1])
     out = allocate(total)
     packed.pack_rows(children, rows, out, validity)
-    # Lengths have 32 bits unless the rows together need more, as in the reference.
+    # Lengths have 32 bits unless all rows together need more, as in the reference.
     bits = 32 if total < 2**32 else 64
     reason = f"rows of {len(children)} fields, {in_units(total)}"
     return EncodedItems(encoding, None, bits, out, offsets, True, reason)

@@ -1,4 +1,4 @@
-"""The encodings of 2.1 and later; a new one is a module of its own and a line here."""
+"""Encodings of 2.1 and later. A new encoding is a module and a line here."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ __all__ = [
     "word_candidates",
 ]
 
-#: All encodings, those cheaper to decode first: of candidates of one size the writer takes the first.
+#: All encodings, cheapest to decode first: of candidates of equal size the writer takes the first.
 ENCODINGS: tuple[type[Encoding], ...] = (
     Flat,
     InlineBitpacking,
@@ -57,7 +57,7 @@ ENCODINGS: tuple[type[Encoding], ...] = (
 )
 _WORD_ENCODINGS = tuple(encoding for encoding in ENCODINGS if issubclass(encoding, WordEncoding))
 _TEXT_ENCODINGS = tuple(encoding for encoding in ENCODINGS if issubclass(encoding, TextEncoding))
-#: The offers of those that have one.
+#: Candidate methods of the encodings that define one.
 _WORD_OFFERS = tuple(encoding.candidate for encoding in _WORD_ENCODINGS if "candidate" in vars(encoding))
 _TEXT_OFFERS = tuple(encoding.candidate for encoding in _TEXT_ENCODINGS if "candidate" in vars(encoding))
 
@@ -67,19 +67,19 @@ _PARSERS = {encoding.message_field: encoding.parse for encoding in ENCODINGS}
 
 
 def parse_optional(parent: Any, name: str) -> Encoding | None:
-    """Parse the encoding in a field of a message; None where it is absent."""
+    """Parse the encoding in a field of a message, return None if it is missing."""
     return parse_encoding(getattr(parent, name)) if parent.HasField(name) else None
 
 
 def parse_encoding(message: Any, depth: int = 0) -> Encoding:
-    """Check a `CompressiveEncoding` of either package and return it as a value.
+    """Check a `CompressiveEncoding` of either package and return the encoding.
 
     Raises
     ------
     CorruptFileError
-        It describes something impossible. The caller adds where.
+        The encoding is impossible. The caller adds the place.
     UnsupportedError
-        An encoding or scheme this release does not know.
+        This release does not know the encoding or scheme.
     """
     if depth > _MAX_DEPTH:
         raise CorruptFileError(f"an encoding is nested more than {_MAX_DEPTH} levels deep")
@@ -95,13 +95,13 @@ def _parse_part(depth: int, message: Any, name: str) -> Encoding:
     return parse_encoding(getattr(message, name), depth)
 
 
-# -- the writer's choice --------------------------------------------------------------------------------------
+# -- choice by the writer -------------------------------------------------------------------------------------
 
 
 def word_candidates(words: Words, request: Request) -> tuple[list[Candidate], int]:
-    """Candidates for words: flat, and what is smaller of 8 to 64 bits; cheapest to decode first.
+    """Return candidates for words: flat, and smaller ones for 8 to 64 bits, cheapest to decode first.
 
-    Also the least number of entries that run-length encoding can have; 0 where it is not known.
+    The second result is the minimum number of entries of run-length encoding, 0 if unknown.
     """
     plain = flat_candidate(words, request)
     if plain is None:
@@ -118,7 +118,7 @@ def word_candidates(words: Words, request: Request) -> tuple[list[Candidate], in
 
 
 def compressible_chunks(words: Words, request: Request) -> list[EncodedChunks]:
-    """Words in large chunks as general compression likes them."""
+    """Encode words in large chunks in the ways that suit general compression."""
     per_chunk = request.flat_values(words.bits, roomy=True)
     if per_chunk == 0:
         return []
@@ -126,6 +126,6 @@ def compressible_chunks(words: Words, request: Request) -> list[EncodedChunks]:
 
 
 def text_candidates(strings: Strings, text: bool, plain: int, rival: int, request: Request) -> list[Candidate]:
-    """Candidates for strings that may be smaller than all found so far; see `TextEncoding.candidate`."""
+    """Return candidates for strings that may be smaller than all found so far; see `TextEncoding.candidate`."""
     offered = [offer(strings, text, plain, rival, request) for offer in _TEXT_OFFERS]
     return [candidate for candidate in offered if candidate is not None]

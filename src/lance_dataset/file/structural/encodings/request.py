@@ -1,4 +1,4 @@
-"""The writer's side of an encoding: what is asked for, what chunks cost, what an encoding offers and what comes out."""
+"""Encodings for the writer: the request, the cost of chunks, the offers of encodings and their results."""
 
 from __future__ import annotations
 
@@ -31,27 +31,27 @@ __all__ = [
     "steps",
 ]
 
-#: Bytes of values in a chunk, unless more give fewer level blocks: large enough that headers do not count, small
-#: enough that one read of a random row is one disk access.
+#: Bytes of values in a chunk, unless more bytes give fewer level blocks. Large enough to make headers negligible, and
+#: small enough that a read of a random row is one disk access.
 CHUNK_BYTES = 8192
 _LARGEST_CHUNK_BYTES = 16384
 _MOST_VALUES = 16384
 _LEVEL_BLOCK = 1024
 _BLOCK_BYTES = 128
-#: 2.1: a chunk has at most 32 KiB.
+#: Maximum bytes of a chunk in 2.1.
 _SMALL_CHUNK_LIMIT = 32768
-#: The bytes of all chunks back to back, and the end of each chunk in them (int64).
+#: Bytes of all chunks, concatenated, and the end of each chunk in them (int64).
 ChunkBuffer: TypeAlias = "tuple[Bytes, NDArray[np.int64]]"
 
 
 @dataclass(frozen=True)
 class EncodedDictionary:
-    """The entries of a page dictionary.
+    """Entries of a page dictionary.
 
     Attributes
     ----------
     encoding
-        Of the entries, in block context.
+        Encoding of the entries, in block context.
     size
         Number of entries.
     buffer
@@ -70,17 +70,17 @@ class EncodedChunks:
     Attributes
     ----------
     encoding
-        Of the values; with a dictionary, of the indices.
+        Encoding of the values; with a dictionary, of the indices.
     counts
-        Values of each chunk.
+        Number of values of each chunk.
     buffers
         The value buffers.
     full
-        Values of a full chunk for codecs whose chunks all have one size, else 0 (see `Assembly`).
+        Values of a full chunk for codecs with chunks of equal size, else 0 (see `Assembly`).
     dictionary
-        The entries, if the values are indices.
+        Entries of the dictionary if the values are indices.
     reason
-        The reason for this encoding, in a short sentence.
+        Reason for this encoding, in a short sentence.
     """
 
     encoding: Encoding
@@ -98,17 +98,17 @@ class EncodedItems:
     Attributes
     ----------
     encoding
-        Of each value.
+        Encoding of each value.
     width
-        Bytes of every value; None if they vary.
+        Bytes of every value; None if widths vary.
     offset_bits
-        Bits of the length in front of each value; None if all have one width.
+        Bits of the length in front of each value; None for fixed-width values.
     values
-        Packed values, or the bytes that `offsets` point into.
+        Packed values, or the bytes to which `offsets` point.
     offsets, wide
-        Offsets (64 bits if `wide`, else 32), one more than values; None for one width.
+        Offsets (64 bits if `wide`, else 32), one more than values; None for fixed-width values.
     reason
-        The reason for this encoding, in a short sentence.
+        Reason for this encoding, in a short sentence.
     """
 
     encoding: Encoding
@@ -121,19 +121,19 @@ class EncodedItems:
 
 
 def round_up(size: int) -> int:
-    """The next multiple of 8."""
+    """Return a size rounded up to a multiple of 8."""
     return (size + 7) & ~7
 
 
 def in_units(size: int) -> str:
-    """A size for a reader of a report."""
+    """Return a size with its unit as text for reports."""
     if size < 10_000:
         return f"{size:,} B"
     return f"{size / 1000:,.0f} KB" if size < 10_000_000 else f"{size / 1e6:,.1f} MB"
 
 
 def steps(ends: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Sizes of parts that lie back to back, given where each ends."""
+    """Return the sizes of adjacent parts, given the end of each."""
     sizes = ends.copy()
     sizes[1:] -= ends[:-1]
     return sizes
@@ -141,20 +141,20 @@ def steps(ends: NDArray[np.int64]) -> NDArray[np.int64]:
 
 @dataclass(frozen=True)
 class Request:
-    """The circumstances under which the values of a page are encoded.
+    """Conditions under which the values of a page are encoded.
 
     Attributes
     ----------
     options
-        Metadata of the field.
+        Encoding options from the metadata of the field.
     large
-        2.2: chunk words and sizes of value buffers have 32 bits.
+        True if chunk words and sizes of value buffers have 32 bits (2.2).
     nullable
-        There are nulls, so chunks have definition levels.
+        True if there are nulls, so chunks have definition levels.
     max_values
-        Most values of a chunk, a power of two.
+        Maximum values of a chunk, a power of two.
     alone
-        Plain values of whole bytes need no chunks.
+        True if plain values of whole bytes need no chunks.
     tables
         FSST tables of the column.
     """
@@ -167,19 +167,19 @@ class Request:
     tables: FsstTables = field(default_factory=FsstTables)
 
     def header(self, buffers: int) -> int:
-        """Bytes of a chunk's header, with its word."""
+        """Return the bytes of a chunk's header and its chunk word."""
         word = 4 if self.large else 2
         return round_up(2 + 2 * self.nullable + word * buffers) + word
 
     def level_bytes(self, values: int) -> int:
-        """Bytes of the definition levels of a chunk, bit packed."""
+        """Return the bytes of the bit-packed definition levels of a chunk."""
         if not self.nullable:
             return 0
         blocks, rest = divmod(values, _LEVEL_BLOCK)
         return blocks * _BLOCK_BYTES + round_up(min(2 * rest, _BLOCK_BYTES))
 
     def even_size(self, count: int, per_chunk: int, bits: Sequence[int]) -> int:
-        """Bytes of `count` plain values in chunks of `per_chunk`, whose buffers have so many bits per value."""
+        """Return the bytes of `count` plain values in chunks of `per_chunk`, with the bits per value of each buffer."""
         if self.alone and len(bits) == 1 and bits[0] % 8 == 0:
             return count * bits[0] // 8
         chunks, rest = divmod(count, per_chunk)
@@ -190,7 +190,7 @@ class Request:
         return self.header(len(bits)) + self.level_bytes(values) + sizes
 
     def size(self, encoded: EncodedChunks) -> int:
-        """Bytes of encoded chunks, their words, their dictionary and their FSST table."""
+        """Return the bytes of encoded chunks, their words, their dictionary and their FSST table."""
         flat_bits = encoded.encoding.flat_bits
         if self.alone and encoded.dictionary is None and flat_bits is not None:
             return self.even_size(int(encoded.counts.sum()), encoded.full, [flat_bits])
@@ -200,7 +200,7 @@ class Request:
         return total + len(encoded.encoding.item_symbols or b"")
 
     def layout_size(self, counts: NDArray[np.int64], ends: Sequence[NDArray[np.int64]]) -> int:
-        """Bytes of chunks of so many values whose buffers end there, and of their words."""
+        """Return the bytes of chunks and their words, given the values of each chunk and the ends of its buffers."""
         total = len(counts) * self.header(len(ends))
         for places in ends:
             total += int(_rounded(steps(places)).sum())
@@ -210,14 +210,14 @@ class Request:
         return total
 
     def fits(self, encoded: EncodedChunks) -> bool:
-        """True if no chunk is too large for the file version, levels not counted."""
+        """Return whether all chunks, without levels, are small enough for the file version."""
         if self.large or not len(encoded.counts):
             return True
         sizes = sum(_rounded(steps(ends)) for _, ends in encoded.buffers)
         return int(np.max(sizes)) + self.header(len(encoded.buffers)) <= _SMALL_CHUNK_LIMIT
 
     def flat_values(self, bits: int, roomy: bool = False) -> int:
-        """Values per chunk of `bits` bits each; 0 if two are too many. With `roomy` chunks may be large."""
+        """Return the number of `bits`-bit values per chunk, 0 if two do not fit. With `roomy`, chunks may be large."""
         room = 8 * (_LARGEST_CHUNK_BYTES if roomy else CHUNK_BYTES) // bits
         if room < _LEVEL_BLOCK and (self.nullable or bits <= 128):
             room = min(_LEVEL_BLOCK, 8 * _LARGEST_CHUNK_BYTES // bits)
@@ -232,16 +232,16 @@ def _rounded(sizes: NDArray[np.int64]) -> NDArray[np.int64]:
 
 @dataclass(frozen=True)
 class Candidate:
-    """A way to encode a page, and what it comes to.
+    """A possible encoding of a page, with its size.
 
     Attributes
     ----------
     size
-        Bytes with chunk headers and level blocks, exact or nearly so.
+        Bytes including chunk headers and level blocks, exact or nearly so.
     encode
-        Does it; the reason is left to say how, without the sizes.
+        Function that encodes the values; it leaves the sizes out of the reason.
     exact
-        True if `size` is exactly what comes out.
+        True if `size` is exactly the size of the result.
     """
 
     size: int
@@ -250,9 +250,9 @@ class Candidate:
 
 
 def cheapest(candidates: list[Candidate], request: Request) -> EncodedChunks:
-    """The smallest of the candidates, the first of equal ones; estimates are checked against what comes out.
+    """Encode with the smallest candidate, the first of equal ones; estimated sizes are checked after encoding.
 
-    The candidates are in the order of their cost of decoding.
+    Candidates are ordered by their cost of decoding.
     """
     best: EncodedChunks | None = None
     best_size = 0
@@ -269,7 +269,7 @@ def cheapest(candidates: list[Candidate], request: Request) -> EncodedChunks:
 
 
 class WordEncoding(Encoding):
-    """An encoding that the writer may choose for values of one width."""
+    """An encoding that the writer may choose for fixed-width values."""
 
     @classmethod
     def candidate(cls, measured: MeasuredWords, plain: int, request: Request) -> Candidate | None:
@@ -280,15 +280,15 @@ class WordEncoding(Encoding):
         measured
             The words.
         plain
-            Bytes of flat chunks of them, which it must be smaller than.
+            Bytes of the words in flat chunks. The candidate must be smaller.
         request
-            The circumstances.
+            Conditions of the page.
         """
         return None
 
     @classmethod
     def compressible(cls, words: Words, per_chunk: int, request: Request) -> list[EncodedChunks]:
-        """Encode words as general compression likes it, with up to `per_chunk` values in a chunk."""
+        """Encode words with up to `per_chunk` values per chunk, in the ways that suit general compression."""
         return []
 
 
@@ -306,10 +306,10 @@ class TextEncoding(Encoding):
         text
             True if they are UTF-8.
         plain
-            Bytes of the strings as they are.
+            Bytes of the strings without compression.
         rival
-            The smallest size otherwise possible.
+            Smallest size of the other candidates.
         request
-            The circumstances.
+            Conditions of the page.
         """
         return None

@@ -1,4 +1,4 @@
-"""Run-length encoding: values and how often each repeats."""
+"""Run-length encoding: values and the number of times that each repeats."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ __all__ = ["Rle"]
 _LONGEST_RUN = 255
 _CHUNK_BYTES = 8186
 _LEVELS = Flat(16)
-#: Run lengths before 2.3.
+#: Encoding of run lengths before 2.3.
 _LENGTHS = Flat(8)
 
 
 @dataclass(frozen=True)
 class Rle(WordEncoding):
-    """Runs: values and how often each repeats."""
+    """Runs: values and the number of times that each repeats."""
 
     values: Encoding
     lengths: Encoding
@@ -132,7 +132,7 @@ class Rle(WordEncoding):
         return values, self.lengths.part(payload.slice(middle, end - middle))
 
     def expand_runs(self, values: pa.Buffer | None, lengths: pa.Buffer | None, count: int) -> pa.Buffer:
-        """Decode integers out of the payloads of run values and run lengths."""
+        """Decode integers from the payloads of run values and run lengths."""
         bits = self.checked_integer_bits()
         self.check_size(count * bits // 8, 0)
         run_values, run_lengths, length_bits = self.split_runs(values, lengths, count)
@@ -143,10 +143,11 @@ class Rle(WordEncoding):
     def split_runs(
         self, values: pa.Buffer | None, lengths: pa.Buffer | None, count: int
     ) -> tuple[pa.Buffer, pa.Buffer, int]:
-        """Decode run values, run lengths and the width of the latter out of their payloads.
+        """Decode run values and run lengths from their payloads; return them with the width of the lengths in bits.
 
-        The number of runs that make up `count` integers is not stored: it follows from a part that tells its own
-        number, or from the lengths.
+        The number of runs that make up `count` integers is not stored. It follows from a part that tells its own
+        number,
+        or from the lengths.
         """
         self.values.check_part()
         self.lengths.check_part()
@@ -194,7 +195,7 @@ class Rle(WordEncoding):
         size += request.level_bytes(words.count) if chunks == 1 else words.count // 8 * request.nullable
         return Candidate(size, lambda: _encode(words, found, request))
 
-    # -- words ---------------------------------------------------------------------------------------------------
+    # -- report --------------------------------------------------------------------------------------------------
 
     @property
     def text(self) -> str:
@@ -209,7 +210,7 @@ class Rle(WordEncoding):
         return f"{stored.runs:,} runs of {stored.count / stored.runs:,.1f} equal values on average: {sizes}"
 
     def run_count(self, sizes: NDArray[np.int64]) -> int | None:
-        """See `Encoding.run_count`: one length of 8 bits each, in the second buffer."""
+        """See `Encoding.run_count`: every run has a length of 8 bits in the second buffer."""
         if self.lengths != _LENGTHS or sizes.shape[1] != 2:
             return None
         return int(sizes[:, 1].sum())

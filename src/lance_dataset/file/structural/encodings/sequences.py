@@ -1,4 +1,4 @@
-"""Ranges and deltas (2.3): integers that follow from the ones before them."""
+"""Ranges and deltas (2.3): integers that follow from the preceding ones."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SEQUENCE_BITS = 64
 
 @dataclass(frozen=True)
 class Range(Encoding):
-    """2.3: ``start + i * step``."""
+    """Integers ``start + i * step`` (2.3)."""
 
     bits: int
     start: int
@@ -66,7 +66,7 @@ class Range(Encoding):
 
 @dataclass(frozen=True)
 class Delta(Encoding):
-    """2.3: `base`, then sums of the deltas."""
+    """Integers that start with `base` and continue with cumulative sums of deltas (2.3)."""
 
     bits: int
     base: int

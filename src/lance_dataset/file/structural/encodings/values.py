@@ -1,4 +1,4 @@
-"""The values of a leaf as the kernels take them: words of some bits, or bytes between offsets."""
+"""Values of a leaf in the form that kernels use: words of some bits, or bytes with offsets."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from lancecodec.statistics import FixedStatistics
 
 __all__ = ["RUN_CUT", "Bytes", "MeasuredWords", "Strings", "Words", "fixed_bytes", "measure", "strings_of", "words_of"]
 
-#: Bytes as the kernels give and take them.
+#: Bytes as the kernels accept and return them.
 Bytes: TypeAlias = "pa.Buffer | bytes | memoryview"
-#: Most values of a chunk of runs, where runs are cut.
+#: Maximum values of a chunk of runs, at which runs are cut.
 RUN_CUT = 16384
 
 _EMPTY = pa.py_buffer(b"")
@@ -28,16 +28,16 @@ _EMPTY = pa.py_buffer(b"")
 
 @dataclass(frozen=True)
 class Words:
-    """Values of one width, whole bytes each.
+    """Fixed-width values of whole bytes.
 
     Attributes
     ----------
     buffer
-        Exactly the values.
+        Buffer with exactly the values.
     bits, count
-        Width and number of the values.
+        Width of a value in bits, and number of values.
     validity
-        Bitmap from bit 0 on; None if all are valid.
+        Bitmap that starts at bit 0; None if all are valid.
     """
 
     buffer: pa.Buffer
@@ -52,18 +52,18 @@ class Words:
 
     @property
     def mean_bytes(self) -> int:
-        """Bytes of a value on average, at least 1."""
+        """Average bytes of a value, at least 1."""
         return max(1, self.width)
 
     def filled_forward(self) -> Words:
-        """Nulls replaced by the value before them, the first ones by the value behind them."""
+        """Return the words with nulls replaced by the preceding value, the first ones by the next value."""
         array = pc.fill_null_forward(self._as_integers())
         if array.null_count:
             array = pc.fill_null_backward(array)
         return self._replaced(array)
 
     def filled_with_zeros(self) -> Words:
-        """Nulls replaced by zeros."""
+        """Return the words with nulls replaced by zeros."""
         return self._replaced(pc.fill_null(self._as_integers(), 0))
 
     def _as_integers(self) -> pa.Array:
@@ -76,14 +76,14 @@ class Words:
 
 
 class MeasuredWords(NamedTuple):
-    """Words and what is known of them, with nulls filled in the ways that may pay.
+    """Words and statistics about them, with nulls filled in the ways that may pay.
 
     Attributes
     ----------
     packed, packed_size
-        The words that are smallest bit packed, and their bytes.
+        The words that are smallest when bit packed, and their packed bytes.
     runs, found
-        The words that have fewest runs, and their statistics.
+        The words that have the fewest runs, and their statistics.
     """
 
     packed: Words
@@ -99,7 +99,7 @@ def measure(words: Words) -> MeasuredWords:
         return MeasuredWords(words, found.inline_size or 0, words, found)
     filled = words.filled_forward()
     other = statistics.fixed(filled.buffer, filled.width, run_cut=RUN_CUT)
-    if found.bit_width > other.bit_width:  # nulls hide wide values
+    if found.bit_width > other.bit_width:  # there are wide values under nulls
         words = words.filled_with_zeros()
         found = statistics.fixed(words.buffer, words.width, run_cut=RUN_CUT)
     variants = ((words, found), (filled, other))
@@ -109,18 +109,18 @@ def measure(words: Words) -> MeasuredWords:
 
 @dataclass(frozen=True)
 class Strings:
-    """Values of any length, null ones empty.
+    """Values of variable length, with empty nulls.
 
     Attributes
     ----------
     offsets
-        Exactly ``count + 1`` offsets, the first of which may be any; 64 bits if `wide`, else 32.
+        Exactly ``count + 1`` offsets; the first may be any number. 64 bits if `wide`, else 32.
     data
-        The bytes that they point into.
+        The bytes to which the offsets point.
     count, validity
         As in `Words`.
     total, longest
-        Bytes of all values together and of the longest.
+        Total bytes of all values, and bytes of the longest value.
     """
 
     offsets: pa.Buffer
@@ -138,12 +138,12 @@ class Strings:
 
     @property
     def mean_bytes(self) -> int:
-        """Bytes of a value on average, at least 1."""
+        """Average bytes of a value, at least 1."""
         return self.total // self.count + 1
 
 
 def fixed_bytes(values: pa.Array, bits: int) -> pa.Buffer:
-    """The bytes of an array of fixed-width values, whole bytes each."""
+    """Return the bytes of an array of fixed-width values of whole bytes."""
     buffer = values.buffers()[1]
     if buffer is None:
         return _EMPTY
@@ -151,13 +151,13 @@ def fixed_bytes(values: pa.Array, bits: int) -> pa.Buffer:
 
 
 def words_of(values: pa.Array, validity: pa.Buffer | None) -> Words:
-    """Fixed-width values; not those of bits."""
+    """Return the words of fixed-width values, which must not be bits."""
     bits = value_bits(values.type)
     return Words(fixed_bytes(values, bits), bits, len(values), validity)
 
 
 def strings_of(values: pa.Array, validity: pa.Buffer | None) -> Strings:
-    """Strings or binaries; what lies under nulls is left out."""
+    """Return the strings or binaries of an array, without the bytes under nulls."""
     wide, count = is_wide(values.type), len(values)
     width = 8 if wide else 4
     _, offsets, data = values.buffers()
@@ -177,7 +177,7 @@ def strings_of(values: pa.Array, validity: pa.Buffer | None) -> Strings:
 def _without_nulls(
     offsets: pa.Buffer, data: pa.Buffer, wide: bool, count: int, validity: pa.Buffer
 ) -> tuple[pa.Buffer, pa.Buffer]:
-    """The same values, nulls without bytes."""
+    """Return the offsets and bytes of the values, with empty nulls."""
     mask = np.empty(count, np.uint8)
     bitmap.unpack(validity, 0, count, mask.data)
     kind = np.int64 if wide else np.int32

@@ -1,4 +1,4 @@
-"""Variable: values of any length between offsets."""
+"""Variable: values of variable length with offsets."""
 
 from __future__ import annotations
 
@@ -51,18 +51,18 @@ __all__ = [
     "text_chunks",
 ]
 
-#: Values of each chunk, and the byte where it ends.
+#: Number of values of each chunk, and the byte where it ends.
 ChunkPlan: TypeAlias = "tuple[NDArray[np.int64], NDArray[np.int64]]"
 
-#: Most bytes behind 32-bit offsets.
+#: Maximum bytes with 32-bit offsets.
 _MAX_NARROW = 2**31 - 1
-#: Up to so many strings a pass for their size costs less than room for the longest that codes may stand for.
+#: Up to this many strings, computing their size costs less than room for the longest strings codes may stand for.
 _FEW_VALUES = 1 << 15
 _MOST_VALUES = 8192
 
 
 class StringEncoding(TextEncoding):
-    """Strings and binaries between offsets, as they are or as codes."""
+    """Strings and binaries with offsets, plain or as codes."""
 
     is_text = True
 
@@ -107,7 +107,7 @@ class StringEncoding(TextEncoding):
 
 @dataclass(frozen=True)
 class Variable(StringEncoding):
-    """Values of any length; `offsets` says how their ends are stored (flat 32 or 64 before 2.3)."""
+    """Values of variable length; `offsets` is the encoding of their ends (flat 32 or 64 before 2.3)."""
 
     offsets: Encoding
 
@@ -189,7 +189,7 @@ class Variable(StringEncoding):
         variable.decode_generic(offsets, bits == 64, count, data.size, bits == 64, header, header.size)
         return b"".join([header, data, bytes(-(header.size + data.size) % (bits // 8))])
 
-    # -- words ---------------------------------------------------------------------------------------------------
+    # -- report --------------------------------------------------------------------------------------------------
 
     @property
     def text(self) -> str:
@@ -209,7 +209,7 @@ class Variable(StringEncoding):
 
 @lru_cache(maxsize=2)
 def offsets_of(wide: bool) -> Variable:
-    """Strings between offsets of 64 or 32 bits: the same object for all pages."""
+    """Return the encoding of strings with offsets of 64 or 32 bits; all pages share the object."""
     return Variable(Flat(64 if wide else 32))
 
 
@@ -231,7 +231,7 @@ class _TextValues(ChunkValues):
         return binary_array(self._type, stop - start, offsets, data)
 
     def _scan_once(self, start: int, stop: int, offsets: pa.Buffer) -> pa.Buffer:
-        """Offsets and bytes without a pass for the size: what is too much in the end is memory hardly ever touched."""
+        """Decode offsets and bytes without computing the size first; excess room is memory that is hardly touched."""
         room = self._values.estimate(start, stop)
         data = pa.allocate_buffer(room if self._wide else min(room, _MAX_NARROW), resizable=True)
         done, size = self._values.scan(start, stop, self._wide, offsets, data)
@@ -256,7 +256,7 @@ class _TextValues(ChunkValues):
 
 
 def plain_candidate(strings: Strings, request: Request) -> Candidate:
-    """Strings in chunks as they are, with which all other ways are compared."""
+    """Return the candidate with strings without compression, the baseline for all others."""
     plan = plan_chunks(strings.offsets, strings.wide, strings.count, request)
     size = request.layout_size(plan[0], [plan[1]])
     encoding = offsets_of(strings.wide)
@@ -264,10 +264,10 @@ def plain_candidate(strings: Strings, request: Request) -> Candidate:
 
 
 def plan_chunks(offsets: Bytes, wide: bool, count: int, request: Request) -> ChunkPlan:
-    """Cut strings into chunks: their numbers of values and end bytes."""
+    """Cut strings into chunks; return their numbers of values and end bytes."""
     target = request.options.chunk_bytes
     if target is None:
-        # Definition levels come in blocks of 1,024: fuller chunks have fewer of them. And they compress better.
+        # Definition levels come in blocks of 1,024, so fuller chunks have fewer. Larger chunks also compress better.
         roomy = request.nullable or request.options.compression in ("lz4", "zstd")
         target = 2 * CHUNK_BYTES if roomy else CHUNK_BYTES
     elif not request.large:
@@ -295,7 +295,7 @@ def text_chunks(
 
 
 def plain_items(strings: Strings) -> EncodedItems:
-    """Strings as items of a full-zip page, as they are."""
+    """Return strings as items of a full-zip page without compression."""
     return EncodedItems(
         offsets_of(strings.wide),
         None,
@@ -308,7 +308,7 @@ def plain_items(strings: Strings) -> EncodedItems:
 
 
 def encode_entries(offsets: Bytes, data: Bytes, wide: bool, count: int) -> tuple[Encoding, Bytes]:
-    """Strings as the entries of a dictionary."""
+    """Encode strings as the entries of a dictionary."""
     total, _ = variable.measure(offsets, wide, count)
     block = allocate(variable.block_bound(count, total, wide))
     return offsets_of(wide), block.slice(0, variable.encode_block(offsets, wide, data, count, wide, block))

@@ -1,1 +1,1 @@
-"""Pages to Arrow arrays."""
+"""Conversion of pages to Arrow arrays."""

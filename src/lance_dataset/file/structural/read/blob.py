@@ -1,4 +1,4 @@
-"""Pages of blob columns: descriptions in a page of their own layout, values elsewhere in the file."""
+"""Pages of blob columns: descriptions in a page with a layout of its own, values elsewhere in the file."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ from lance_dataset.types.schema import Field
 
 __all__ = ["DESCRIPTION_BRANCH", "BlobPage"]
 
-#: What the inner page holds: a description for every value, null ones included.
+#: Branch of the inner page: a description for every value, including nulls.
 DESCRIPTION_BRANCH = Branch(Field("description", -1, "struct", nullable=False, children=DESCRIPTION))
 #: In the description of a null, the definition level is above the 16 bits of the repetition level.
 _LEVEL_BITS = 16
 
 
 class BlobPage(LeafPage):
-    """A page of values that lie outside of it.
+    """A page of values that are stored outside the page.
 
     Parameters
     ----------
     page
-        A page of that layout.
+        A page with a blob layout.
     layout
-        Its layout; without list layers.
+        The layout of the page, without list layers.
     inner
-        The same page as one of descriptions.
+        The same page, read as a page of descriptions.
     value_type
-        Large binary for the values, a struct of position or size or both for the descriptions.
+        Large binary for the values; a struct of position, size or both for the descriptions.
     """
 
     def __init__(self, page: Page, layout: BlobLayout, inner: LeafPage, value_type: pa.DataType) -> None:
@@ -46,7 +46,7 @@ class BlobPage(LeafPage):
         self._described = pa.types.is_struct(value_type)
         self._levels = max_definition(layout.layers)
         if isinstance(layout.inner, ConstantLayout) or list_depth(layout.inner.layers):
-            raise CorruptFileError(f"{page.where}: descriptions of blobs that are no page of positions and sizes")
+            raise CorruptFileError(f"{page.where}: descriptions of blobs that are not a page of positions and sizes")
         if max_definition(layout.inner.layers):
             raise CorruptFileError(f"{page.where}: descriptions of blobs that may be null themselves")
         if not self._described and not pa.types.is_large_binary(value_type):
@@ -66,7 +66,7 @@ class BlobPage(LeafPage):
     def _leaf(
         self, positions: NDArray[np.uint64], sizes: NDArray[np.uint64], distinct: NDArray[np.uint64]
     ) -> LeafValues:
-        """Rows of these descriptions; `distinct` are the sizes of those that were not asked for repeatedly."""
+        """Return the rows of descriptions; `distinct` has the sizes without repeated rows."""
         null = (sizes == 0) & (positions != 0)
         definition = self._definition(positions, null)
         positions = np.where(sizes == 0, np.uint64(0), positions)
@@ -80,7 +80,7 @@ class BlobPage(LeafPage):
         return LeafValues(array, len(sizes), None, definition)
 
     def _definition(self, positions: NDArray[np.uint64], null: NDArray[np.bool_]) -> pa.Buffer | None:
-        """Definition levels, which only nulls carry."""
+        """Return the definition levels, which only nulls have."""
         levels = np.where(null, positions, np.uint64(0)) >> np.uint64(_LEVEL_BITS)
         if null.any():
             low, high = int(levels[null].min()), int(levels.max())

@@ -1,4 +1,4 @@
-"""From a schema field and the columns of a 2.1 (or 2.2) file to a column reader."""
+"""Opening of column readers for a schema field from the columns of a 2.1 (or 2.2) file."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from lancecodec.take import ColumnTaker
 
 __all__ = ["Locate", "open_column"]
 
-#: Finds the file and the column index that hold a field; None if no file does.
+#: Returns the file and the column index that hold a field, None if it is in no file.
 Locate = Callable[[Field], "tuple[FileMetadata, int] | None"]
 
 _REMEMBERED = 1 << 13
-#: With the fields themselves, so that no other field has their identity.
+#: The fields are kept with their branches, so that no other field gets the same id.
 _known_branches: dict[int, tuple[Field, tuple[Branch, ...]]] = {}
 
 
@@ -49,7 +49,7 @@ def open_column(field: Field, locate: Locate, num_rows: int, grammar: PageGramma
     CorruptFileError
         A column does not fit its field, or has another number of rows.
     UnsupportedError
-        A feature this release does not read.
+        The file uses a feature that this release does not read.
     """
     stored = field
     if field.children or field.metadata:
@@ -61,7 +61,7 @@ def open_column(field: Field, locate: Locate, num_rows: int, grammar: PageGramma
 
 
 def _branches(field: Field) -> tuple[Branch, ...]:
-    """The branches of a field, the same objects for every file; by identity, as comparing fields takes longer."""
+    """Return the branches of a field, the same for every file; looked up by id, as comparing fields is slower."""
     known = _known_branches.get(id(field))
     if known is not None and known[0] is field:
         return known[1]
@@ -102,14 +102,14 @@ def _open_leaf(branch: Branch, locate: Locate, num_rows: int, grammar: PageGramm
 
 
 class StructuralColumn(ColumnReader):
-    """A field whose leaves know all of its structure.
+    """A field whose leaves contain all of its structure.
 
     Parameters
     ----------
     field
         The field.
     leaves
-        The column of each of its leaves, None for one that no file holds.
+        The column of each leaf, None for a leaf that is in no file.
     num_rows
         Number of values.
     """
@@ -127,7 +127,7 @@ class StructuralColumn(ColumnReader):
         return self._merge(arrays, stop - start)
 
     def read_chunks(self, start: int, stop: int) -> list[pa.Array]:
-        """One array per page, of the first leaf where there are several."""
+        """Return one array per page, of the first leaf if there are several."""
         if len(self._leaves) == 1:
             return [self._merge([piece], len(piece)) for piece in self._first.read_chunks(start, stop)]
         if start == stop:
@@ -137,7 +137,7 @@ class StructuralColumn(ColumnReader):
         return [self.read(low, high) for low, high in zip([start, *cuts], [*cuts, stop], strict=True)]
 
     def parts(self, start: int, stop: int) -> list[Part]:
-        """Those of the leaf that has most; pages of the others that lie across are read in pieces."""
+        """Return the parts of the leaf with the most parts; crossing pages of other leaves are read in pieces."""
         leaves = [leaf.parts(start, stop) for leaf in self._leaves if leaf is not None]
         cost = sum(part.cost for parts in leaves for part in parts) / max(stop - start, 1)
         return [Part(part.start, part.stop, cost * (part.stop - part.start)) for part in max(leaves, key=len)]
@@ -153,23 +153,23 @@ class StructuralColumn(ColumnReader):
         return self._merge([None if leaf is None else leaf.take(rows) for leaf in self._leaves], len(rows))
 
     def taker(self) -> ColumnTaker | None:
-        """That of the only leaf, if lists of it are all there is."""
+        """Return the taker of the only leaf, None if the field has several leaves or more than one level of nesting."""
         return self._first.taker() if len(self._leaves) == 1 and not self._field.children[0].children else None
 
     def _merge(self, arrays: list[pa.Array | None], length: int) -> pa.Array:
         return merge_branches(self._field, arrays, length, self._first.where)
 
 
-# -- some children of packed structs: rows are read whole, whatever is wanted of them -----------------------------
+# -- some children of packed structs: rows are read whole, even for one child -----------------------------------
 
 
 def with_packed_children(field: Field, file: FileMetadata | None) -> Field:
-    """The field, every packed struct at or below it with all children that the file says it has.
+    """Return the field with all stored children of every packed struct at or below it.
 
     Returns
     -------
     Field
-        The field itself where nothing was missing.
+        The field itself if no child was missing.
     """
     if file is None or not any(is_packed(node) for node in field.walk()):
         return field
@@ -187,16 +187,16 @@ def with_packed_children(field: Field, file: FileMetadata | None) -> Field:
 
 
 class PrunedColumn(ColumnReader):
-    """A column of which some children of structs are left out.
+    """A column without some children of its structs.
 
     Parameters
     ----------
     inner
         The whole column.
     stored
-        Its field.
+        The field of the whole column.
     field
-        The field wanted: the same, structs having fewer children.
+        The field to return, whose structs have fewer children.
     """
 
     def __init__(self, inner: ColumnReader, stored: Field, field: Field) -> None:
@@ -224,7 +224,7 @@ class PrunedColumn(ColumnReader):
 
 
 def _pruned(array: pa.Array, stored: Field, field: Field) -> pa.Array:
-    """The array with the children that `field` has; all other buffers are shared."""
+    """Return the array with only the children that `field` has; all other buffers are shared."""
     if stored is field or not field.children:
         return array
     kind, kinds = field.storage_type, pa.types

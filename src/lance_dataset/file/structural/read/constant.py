@@ -29,26 +29,26 @@ from lancecodec.take_pages import PageTaker
 
 __all__ = ["ConstantPage"]
 
-#: Nothing in a constant page grows with what it stands for; writers cut pages far below this.
+#: Byte limits. Constant pages do not grow with their number of values; writers cut pages far below these limits.
 _MAX_BYTES = 1 << 30
 _MAX_PAGE_BYTES = 1 << 34
 _MAX_NULL_BYTES = 1 << 34
-#: What one array of strings can hold; longer ranges are read in pieces.
+#: Maximum bytes of one array of strings; longer ranges are read in pieces.
 _MAX_PIECE_BYTES = (1 << 31) - 1
 _LENGTH = struct.Struct("<I")
-#: Wider values of no bytes in the file are not worth a second way to make them.
+#: Wider values, which take no bytes in the file, are not worth a second code path.
 _MAX_TAKEN_WIDTH = 1 << 16
 
 
 class ConstantPage(LeafPage):
-    """A page that stores at most one value beside its levels.
+    """A page that stores at most one value in addition to its levels.
 
     Parameters
     ----------
     page
-        A page of that layout.
+        A page with a constant layout.
     layout
-        Its layout.
+        The layout of the page.
     value_type
         Arrow type of the leaf.
     items_per_row
@@ -75,7 +75,7 @@ class ConstantPage(LeafPage):
 
     @lazy
     def _levels(self) -> tuple[pa.Buffer | None, pa.Buffer | None, int]:
-        """Repetition and definition levels and the number of items."""
+        """Repetition and definition levels, and the number of items."""
         layout, page = self._layout, self.page
         items = page.length * self._items_per_row
         if len(page.buffers) < 2:
@@ -106,7 +106,7 @@ class ConstantPage(LeafPage):
 
     @lazy
     def _rows(self) -> NDArray[np.int64]:
-        """First item of each row, then the number of items."""
+        """First item of each row, followed by the number of items."""
         repetition, _, items = self._levels
         if repetition is None:
             return np.arange(self.page.length + 1, dtype=np.int64) * self._items_per_row
@@ -122,7 +122,7 @@ class ConstantPage(LeafPage):
         return self._read(start, stop, self._values)
 
     def read_encoded(self, start: int, stop: int) -> LeafValues:
-        """See `LeafPage.read_encoded`: the value is the one entry of the dictionary."""
+        """See `LeafPage.read_encoded`: the value is the only entry of the dictionary."""
         return self._read(start, stop, self._values_encoded)
 
     def _read(self, start: int, stop: int, values: Callable[[int], pa.Array]) -> LeafValues:
@@ -183,7 +183,7 @@ class ConstantPage(LeafPage):
         return LeafValues(values(visible), items, repetition, definition)
 
     def _nulls(self, count: int) -> LeafValues:
-        """Every row is null; of structs without a child none is, though the page is the same."""
+        """Return rows that are all null, or, with the same page, structs without children that are all valid."""
         values = _placeholders(self._value_type, count, self.page.where)
         if pa.types.is_null(self._value_type) or is_empty_struct(self._value_type):
             return LeafValues(values, count)
@@ -208,7 +208,7 @@ class ConstantPage(LeafPage):
         return fixed_array(value_type, count, out)
 
     def _values_encoded(self, count: int) -> pa.Array:
-        """The values as a dictionary array of one entry."""
+        """Return the values as a dictionary array with one entry."""
         value_type = self._value_type
         if self._scalar is None or pa.types.is_nested(value_type) or pa.types.is_dictionary(value_type):
             return self._values(count)
@@ -235,7 +235,7 @@ class ConstantPage(LeafPage):
 
     @lazy
     def _scalar(self) -> bytes | tuple[int, bytes] | None:
-        """The value: its bytes, or for strings (length, bytes); None for null."""
+        """The value: its bytes, or (length, bytes) for strings; None for null."""
         if self._inline:
             return self._check_scalar(self._layout.inline_value or b"")
         if len(self.page.buffers) in (0, 2):
@@ -247,7 +247,7 @@ class ConstantPage(LeafPage):
             return self._check_scalar(buffers[0])
         width = 8 if is_wide(self._value_type) else 4
         if len(buffers) != 2 or len(buffers[0]) not in (8, 16):
-            raise CorruptFileError(f"{self.page.where}: a scalar of {len(buffers)} buffers is no string")
+            raise CorruptFileError(f"{self.page.where}: a scalar of {len(buffers)} buffers is not a string")
         width = len(buffers[0]) // 2
         first, last = (int.from_bytes(buffers[0][i * width : (i + 1) * width], "little") for i in range(2))
         if not 0 <= first <= last <= len(buffers[1]):
@@ -279,7 +279,7 @@ def _pick(levels: pa.Buffer | None, items: NDArray[np.int64]) -> pa.Buffer | Non
 
 
 def _scalar_buffers(data: bytes, where: str) -> list[bytes]:
-    """The buffers of a one-element array: a count, their lengths, their bytes."""
+    """Return the buffers of a one-element array, stored as a count, their lengths and their bytes."""
     try:
         (count,) = _LENGTH.unpack_from(data)
         if count > 3:
@@ -297,14 +297,14 @@ def _scalar_buffers(data: bytes, where: str) -> list[bytes]:
 
 
 def _placeholders(value_type: pa.DataType, count: int, where: str) -> pa.Array:
-    """Values under nulls: zeros, and nothing of variable width."""
+    """Return values to be placed under nulls: zeros, or empty values of variable width."""
     if pa.types.is_null(value_type):
         return pa.nulls(count)
     size = 8 if is_binary_like(value_type) else _placeholder_bytes(value_type)
     if count * size > _MAX_NULL_BYTES:
         raise CorruptFileError(f"{where}: claims {count} nulls of type {value_type}, more than a page can hold")
     if count * size > _MAX_BYTES and count > 1:
-        raise OffsetOverflowError(f"{count} nulls of type {value_type}")  # so that they are read in pieces
+        raise OffsetOverflowError(f"{count} nulls of type {value_type}")  # makes the caller read in pieces
     nulls = pa.nulls(count, value_type)
     return _unmasked(nulls)
 
@@ -320,10 +320,10 @@ def _placeholder_bytes(value_type: pa.DataType) -> float:
 
 
 def _unmasked(nulls: pa.Array) -> pa.Array:
-    """An array of nulls without its own validity bitmap; what is below may stay null."""
+    """Return an array of nulls without its own validity bitmap; its children may stay null."""
     kind, length, buffers = nulls.type, len(nulls), nulls.buffers()
     if pa.types.is_dictionary(kind):
-        return nulls  # the dictionary has no entry that an index could name
+        return nulls  # the dictionary has no entry for an index to point to
     if pa.types.is_struct(kind):
         children = [nulls.field(i) for i in range(kind.num_fields)]
         return pa.Array.from_buffers(kind, length, [None], 0, 0, children)

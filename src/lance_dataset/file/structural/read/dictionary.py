@@ -1,4 +1,4 @@
-"""Mini-block pages with a dictionary: their values are indices of its entries."""
+"""Mini-block pages with a dictionary, whose values are indices of its entries."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["DictionaryValues", "indices_taker"]
 
 
 class DictionaryValues(ChunkValues):
-    """Indices into a dictionary, as such or resolved."""
+    """Indices into a dictionary, returned as such or resolved."""
 
     def __init__(
         self, encoding: Encoding, chunks: Chunks, value_type: pa.DataType, dictionary: pa.Array, where: str
@@ -66,7 +66,7 @@ class DictionaryValues(ChunkValues):
     def _resolve(self, indices: pa.Buffer, length: int, validity: pa.Buffer | None) -> pa.Array:
         dictionary = self._dictionary
         if isinstance(self._type, pa.DictionaryType):
-            # Stored indices have no sign, those of Arrow may have one.
+            # Stored indices are unsigned, those of Arrow may be signed.
             most = 1 << (self._bits - pa.types.is_signed_integer(self._type.index_type))
             miniblock_values.check_indices(indices, self._bits, length, min(len(dictionary), most), validity)
             return dictionary_array(self._type, indices, length, dictionary)
@@ -100,7 +100,7 @@ def indices_taker(
     required: bool,
     where: str,
 ) -> PageTaker | None:
-    """Open what takes the entries that indices name; see `Encoding.take_chunks`."""
+    """Open random access that returns the entries to which indices point; see `Encoding.take_chunks`."""
     kind, bits = encoding.chunk_codec(where)
     if bits not in (8, 16, 32, 64) or shape.dimensions or shape.width == 0:
         return None

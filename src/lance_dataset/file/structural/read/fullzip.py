@@ -1,4 +1,4 @@
-"""Full-zip pages: rows to byte ranges, byte ranges to levels and values."""
+"""Full-zip pages: conversion of rows to byte ranges, and of byte ranges to levels and values."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ __all__ = ["FullZipPage"]
 
 
 class FullZipPage(LeafPage):
-    """A page of items one after another, each with its levels.
+    """A page of consecutive items, each with its levels.
 
     Parameters
     ----------
     page
-        A page of that layout.
+        A page with a full-zip layout.
     layout
-        Its layout.
+        The layout of the page.
     value_type
         Arrow type of the leaf.
     items_per_row
@@ -79,7 +79,7 @@ class FullZipPage(LeafPage):
 
     @property
     def _entries_per_row(self) -> int:
-        """Entries of the repetition index for a row: without lists it has one per value."""
+        """Entries of the repetition index per row: in pages without lists it has one per value."""
         return 1 if self._lists else self._items_per_row
 
     # -- rows ----------------------------------------------------------------------------------------------------
@@ -139,7 +139,7 @@ class FullZipPage(LeafPage):
         )
 
     def _row_ranges(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Begins and ends of rows in the data; of an index that is not mapped, only their entries are read."""
+        """Return the starts and ends of rows in the data; of an unmapped index, only their entries are read."""
         width, count = self._index_width, len(rows)
         if self.page.is_mapped:
             index, numbers = self.page.view(1), rows
@@ -155,7 +155,7 @@ class FullZipPage(LeafPage):
     def _fetch(
         self, begins: NDArray[np.int64], ends: NDArray[np.int64]
     ) -> tuple[pa.Buffer, NDArray[np.int64], NDArray[np.int64]]:
-        """The bytes of some ranges one after the other, and where each is in them."""
+        """Return the concatenated bytes of some ranges, and the position of each range in them."""
         parts = self.page.read_parts(0, list(zip(begins.tolist(), ends.tolist(), strict=True)))
         places = np.concatenate([[0], np.cumsum(ends - begins)])
         return pa.py_buffer(b"".join(parts)), places[:-1].copy(), places[1:].copy()
@@ -214,7 +214,7 @@ class FullZipPage(LeafPage):
         return LeafValues(array, items, repetition, definition)
 
     def _validity(self, definition: pa.Buffer | None) -> pa.Buffer | None:
-        """Bitmap of the visible items that are valid; None for all."""
+        """Return a bitmap of the valid ones among visible items, None if all are valid."""
         if definition is None:
             return None
         levels = np.frombuffer(definition, np.uint16)
@@ -223,7 +223,7 @@ class FullZipPage(LeafPage):
 
 
 def _taken_width(layout: FullZipLayout, value_type: pa.DataType) -> int | None:
-    """The width (see `TakeShape`) of values of one width, None for what is left to `LeafPage.take`."""
+    """Return the width (see `TakeShape`) of fixed-width values, None if only `LeafPage.take` can read them."""
     shape, bits = take_shape(value_type), layout.bits
     if shape is None or shape.width < 0:
         return None

@@ -32,22 +32,22 @@ from lancecodec.take_pages import PageTaker
 
 __all__ = ["LeafColumn", "LevelPage"]
 
-#: Nanoseconds below which rows are not worth a task of their own, and above which a page is cut.
+#: Cost in nanoseconds below which rows are not worth a task of their own, and above which a page is cut.
 _PART_COST = 5e5
-#: So many rows of a take are looked at to find out whether the others are in memory.
+#: Number of rows of a take that are checked to find out whether the others are in memory.
 _SAMPLED_ROWS = 6
 _MAX_PART_COST = 4e6
 
 
 class LeafColumn(ColumnReader):
-    """One column of a file as nested arrays with this leaf alone.
+    """One column of a file, read as nested arrays with this leaf alone.
 
     Parameters
     ----------
     pages
         Non-empty pages in row order.
     branch
-        The leaf and what is above it.
+        The leaf and the fields above it.
     where
         File and column, for error messages.
     open_page
@@ -61,12 +61,12 @@ class LeafColumn(ColumnReader):
         self.arrow_type = branch.arrow_type
         self.num_rows = pages[-1].start + pages[-1].length if pages else 0
         self._pages = pages
-        # not a list: of an integer tuple the garbage collector lets go, and there are thousands of columns
+        # a tuple: the garbage collector does not track tuples of integers, and there are thousands of columns
         self._starts = tuple([page.start for page in pages])
         self.where = where
         self._open_page = open_page
         self._opened: dict[int, NestedPage] = {}
-        # no `lazy`, which needs a dictionary of attributes, and there are thousands of columns
+        # not `lazy`, which needs an attribute dictionary, as there are thousands of columns
         self._taker: ColumnTaker | None = None
         self._has_taker = True
 
@@ -85,11 +85,11 @@ class LeafColumn(ColumnReader):
         return self._join(self.read_chunks(start, stop))
 
     def read_chunks(self, start: int, stop: int) -> list[pa.Array]:
-        """An array per page (more where 32-bit offsets do not suffice)."""
+        """Return an array per page, or several if a page does not fit 32-bit offsets."""
         return self._read_pages(start, stop, encoded=False)
 
     def read_encoded(self, start: int, stop: int) -> list[pa.Array]:
-        """See `ColumnReader.read_encoded`; what is nested is not left encoded."""
+        """See `ColumnReader.read_encoded`; nested values are not left encoded."""
         return self._read_pages(start, stop, encoded=not self.branch.above)
 
     def _read_pages(self, start: int, stop: int, *, encoded: bool) -> list[pa.Array]:
@@ -103,7 +103,7 @@ class LeafColumn(ColumnReader):
         return pieces
 
     def parts(self, start: int, stop: int) -> list[Part]:
-        """Whole pages, as many together as make a task, or pieces of a page that make several."""
+        """Return groups of whole pages that are each worth a task, or pieces of a page that is worth several."""
         parts: list[Part] = []
         number, first, cost = max(bisect_right(self._starts, start) - 1, 0), start, 0.0
         while start < stop:
@@ -117,7 +117,7 @@ class LeafColumn(ColumnReader):
         return parts
 
     def _cost(self, page: Page) -> float:
-        """About how many nanoseconds a page takes to decode."""
+        """Return the approximate cost of decoding a page in nanoseconds."""
         layout = page.layout
         if (
             page.is_mapped
@@ -125,7 +125,7 @@ class LeafColumn(ColumnReader):
             and layout.bits
             and not layout.rep_bits + layout.def_bits
         ):
-            return 0.0  # the values are used where they are
+            return 0.0  # the values are used in place
         rows = page.length * self.branch.rows_per_value
         if self.branch.above or is_binary_like(self.branch.leaf.storage_type):
             return 3.0 * rows + sum(size for _, size in page.buffers)
@@ -153,7 +153,7 @@ class LeafColumn(ColumnReader):
             raise _placed(error, where) from error
 
     def _plain_page(self, number: int, *, encoded: bool) -> pa.Array | None:
-        """A whole page that is small and plain; None for others, and for a broken one, of which `_open` tells more."""
+        """Return a whole page that is small and plain, None for others and for a broken one, which `_open` reports."""
         page = self._pages[number]
         if number in self._opened or not _may_be_plain(page):
             return None
@@ -185,7 +185,7 @@ class LeafColumn(ColumnReader):
             self._announce(rows)
 
     def _announce(self, rows: NDArray[np.int64]) -> bool:
-        """Have ascending rows loaded; true if any were not in memory."""
+        """Request the loading of ascending rows; return whether any were not in memory."""
         missing = False
         numbers = np.searchsorted(self.page_starts, rows, side="right") - 1
         for number in np.unique(numbers).tolist():
@@ -215,7 +215,7 @@ class LeafColumn(ColumnReader):
         return self._take_ascending(numbers[order], rows[order]).take(pa.array(back))
 
     def _take_ascending(self, numbers: NDArray[np.int64], rows: NDArray[np.int64]) -> pa.Array:
-        """Rows whose page numbers ascend."""
+        """Return rows whose page numbers ascend."""
         cuts = [0, *(np.flatnonzero(np.diff(numbers)) + 1).tolist(), len(rows)]
         pieces = []
         for low, high in pairwise(cuts):
@@ -239,14 +239,14 @@ class LeafColumn(ColumnReader):
         if self._taker is None and self._has_taker:
             made = self._make_taker()
             self._has_taker = made is not None
-            self._taker = self._taker or made  # of two threads, the first one
+            self._taker = self._taker or made  # if two threads make one, the first wins
         return self._taker
 
     def _make_taker(self) -> ColumnTaker | None:
         shape = take_shape(self.arrow_type)
         if shape is None or not self._pages or len(self.branch.above) != (shape.listed > 0):
             return None
-        # a function that does not hold this column, which holds the taker: files are closed without a collector
+        # a function that does not refer to this column, which owns the taker: files then close without a collector
         open_page = partial(_open_taker, self._pages, self._opened, self._open_page, self.branch)
         return ColumnTaker([*self._starts, self.num_rows], shape.width, open_page)
 
@@ -258,7 +258,7 @@ def _opened(
     branch: Branch,
     number: int,
 ) -> NestedPage:
-    """A page, opened if it is not known."""
+    """Return a page, opened on first use."""
     opened = known.get(number)
     if opened is None:
         opened = known.setdefault(number, open_page(pages[number], branch))
@@ -272,7 +272,7 @@ def _open_taker(
     branch: Branch,
     number: int,
 ) -> PageTaker | None:
-    """Open random access to a page; None as well for a broken one, of which `take` says what is wrong with it."""
+    """Open random access to a page, None if it has none or is broken; `take` then tells what is wrong."""
     try:
         if number not in known and _may_be_plain(pages[number]):
             plain = plain_taker(pages[number], branch)
@@ -291,25 +291,25 @@ def _even_parts(start: int, stop: int, cost: float) -> list[Part]:
 
 
 def _placed(error: CorruptFileError, where: str) -> CorruptFileError:
-    """The error with its place, if it does not say it yet."""
+    """Return the error with its place, if the message does not have it yet."""
     return error if where in str(error) else CorruptFileError(f"{where}: {error}")
 
 
 class LevelPage:
-    """A page whose structure is in levels, as nested arrays; see `NestedPage`.
+    """A page with its structure in levels, read as nested arrays; see `NestedPage`.
 
     Parameters
     ----------
     page
-        Its values and levels.
+        Page with the values and levels.
     branch
-        The leaf and what is above it.
+        The leaf and the fields above it.
     """
 
     def __init__(self, page: LeafPage, branch: Branch) -> None:
         layers = page.layers
         if is_empty_struct(branch.leaf.storage_type) and layers == (Layer.NULLABLE_ITEM,):
-            # One layer stands for all, none of which has nulls.
+            # One layer stands for all layers, none of which has nulls.
             layers = (Layer.ALL_VALID_ITEM,) * (1 + len(branch.above))
         check_layers(layers, branch, page.page.where)
         self._page = page
@@ -321,7 +321,7 @@ class LevelPage:
         return assemble(self._page.read(start, stop), self._layers, self._branch)
 
     def read_encoded(self, start: int, stop: int) -> pa.Array:
-        """The same as a dictionary array where the page stores the values of a leaf once."""
+        """Return rows as a dictionary array if the page stores the values of a leaf once, otherwise like `read`."""
         return assemble(self._page.read_encoded(start, stop), self._layers, self._branch)
 
     def take(self, rows: NDArray[np.int64]) -> pa.Array:
@@ -333,7 +333,7 @@ class LevelPage:
         return self._page.will_need(rows)
 
     def taker(self) -> PageTaker | None:
-        """Open random access to rows without making objects; None where only `take` has it. Raises as `take`."""
+        """Open random access to rows without making objects, None if only `take` supports it. Raises as `take`."""
         above = self._branch.above
         if not above:
             return self._page.taker(not self._branch.leaf.nullable)
@@ -343,5 +343,5 @@ class LevelPage:
 
 
 def _may_be_plain(page: Page) -> bool:
-    """True if the page may be read by `plain_pages`, as far as its descriptor tells."""
+    """Return whether `plain_pages` may be able to read the page, as far as its descriptor tells."""
     return page.grammar is not None and page.grammar.is_plain

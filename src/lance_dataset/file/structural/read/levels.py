@@ -1,4 +1,4 @@
-"""Levels as pages store them, and the nested Arrow array of a branch out of leaf values and levels."""
+"""Stored levels of pages, and nested Arrow arrays of branches built from leaf values and levels."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ class LeafValues:
     Attributes
     ----------
     values
-        A value for every visible item, none of them null.
+        A value for every visible item, without nulls.
     num_items
-        Items of the rows.
+        Number of items of the rows.
     repetition, definition
-        16-bit levels, one per item; None where the page has none.
+        16-bit levels, one per item; None if the page has none.
     """
 
     values: pa.Array
@@ -51,7 +51,7 @@ class LeafValues:
 
 
 def check_layers(layers: tuple[Layer, ...], branch: Branch, where: str) -> None:
-    """Refuse a page whose layers are not those of the type."""
+    """Raise CorruptFileError unless the layers of a page fit the type."""
     kinds = [False, *(nest.kind == "list" for nest in reversed(branch.above))]
     if [layer.is_list for layer in layers] != kinds:
         names = [layer.name for layer in layers]
@@ -59,14 +59,14 @@ def check_layers(layers: tuple[Layer, ...], branch: Branch, where: str) -> None:
 
 
 def assemble(leaf: LeafValues, layers: tuple[Layer, ...], branch: Branch) -> pa.Array:
-    """The rows as an array of ``branch.arrow_type``, without an offset.
+    """Return the rows as an array of ``branch.arrow_type``, without an offset.
 
     Raises
     ------
     CodecError
         The levels contradict the layers.
     CorruptFileError
-        Levels and values do not fit each other, or there are nulls where none may be.
+        Levels and values do not fit each other, or a required field has nulls.
     """
     if leaf.repetition is None and leaf.definition is None:
         return _without_levels(leaf.values, branch)
@@ -97,7 +97,7 @@ def assemble(leaf: LeafValues, layers: tuple[Layer, ...], branch: Branch) -> pa.
 def _check_required(
     nulls: Sequence[int], definition: pa.Buffer | None, layers: tuple[Layer, ...], branch: Branch
 ) -> None:
-    """Refuse nulls of fields that are declared to have none; those that null ancestors cause are not theirs."""
+    """Raise CorruptFileError if a required field has nulls, except those that null ancestors cause."""
     fields = [branch.leaf, *(nest.field for nest in reversed(branch.above))]
     if definition is None or all(field.nullable or not count for field, count in zip(fields, nulls, strict=True)):
         return
@@ -136,7 +136,7 @@ def _without_levels(array: pa.Array, branch: Branch) -> pa.Array:
 
 
 def with_validity_bitmap(array: pa.Array, validity: pa.Buffer, nulls: int) -> pa.Array:
-    """An array without nulls (and without an offset) under a validity bitmap."""
+    """Return an array without nulls and offset under a validity bitmap."""
     kind, length = array.type, len(array)
     if pa.types.is_dictionary(kind):
         data = array.indices.buffers()[1]
@@ -153,7 +153,7 @@ def with_validity_bitmap(array: pa.Array, validity: pa.Buffer, nulls: int) -> pa
 
 
 def level_codec(encoding: Encoding | None, where: str) -> tuple[int, int] | None:
-    """Codec of the levels in chunks as the kernels number it, and their packed width; None without levels."""
+    """Return the codec of the levels in chunks, in kernel numbering, and their packed width; None without levels."""
     if encoding is None:
         return None
     codec = encoding.level_codec
@@ -163,32 +163,34 @@ def level_codec(encoding: Encoding | None, where: str) -> tuple[int, int] | None
 
 
 def decode_levels(buffer: pa.Buffer, encoding: Encoding | None, count: int, where: str) -> pa.Buffer:
-    """Decode 16-bit levels; without an encoding they are stored as such."""
+    """Decode 16-bit levels; levels without an encoding are stored plainly."""
     if encoding is not None:
         return encoding.block(buffer, count, _LEVEL_BITS, where)
     if buffer.size != 2 * count:
-        raise CorruptFileError(f"{where}: {buffer.size} bytes are no {count} levels")
+        raise CorruptFileError(f"{where}: {buffer.size} bytes are not {count} levels")
     return buffer
 
 
 def list_levels(
     layers: tuple[Layer, ...], repetition: tuple[int, int] | None, started: memoryview, required: bool
 ) -> take_pages.Lists:
-    """Describe the lists of a page with an item and a list layer to the kernels; CodecError without such layers.
+    """Describe the lists of a page with an item layer and a list layer to the kernels.
+
+    Raises CodecError if the page does not have these layers.
 
     Parameters
     ----------
     layers
         The layers, inner-most first.
     repetition
-        The codec of the repetition levels as the kernels number it.
+        The codec of the repetition levels, in the numbering of the kernels.
     started
         See `RepetitionIndex`.
     required
-        True if a null list is damage.
+        True if a null list is corruption.
     """
     if len(layers) != 2 or repetition is None:
-        raise CodecError(f"layers {list(layers)} are no lists of values")
+        raise CodecError(f"layers {list(layers)} are not lists of values")
     items, lists = layers
     return take_pages.Lists(
         started,

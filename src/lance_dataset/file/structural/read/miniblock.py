@@ -1,4 +1,4 @@
-"""Mini-block pages: rows to chunks, chunks to levels and values."""
+"""Mini-block pages: conversion of rows to chunks, and of chunks to levels and values."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from lancecodec.take_pages import PageTaker
 
 __all__ = ["MiniBlockPage", "OpenedChunks"]
 
-#: Most that a chunk can hold decompressed: far above what any writer puts there, two values of any length apart.
+#: Maximum decompressed bytes of a chunk, far above what writers store: two values may be of any length.
 _MAX_CHUNK = 1 << 31
 
 
 @dataclass(frozen=True)
 class OpenedChunks:
-    """Chunks whose bytes are at hand, and what decodes them."""
+    """Loaded chunks with the decoders of their levels and values."""
 
     values: ChunkValues
     levels: Levels
@@ -44,9 +44,9 @@ class MiniBlockPage(LeafPage):
     Parameters
     ----------
     page
-        A page of that layout.
+        A page with a mini-block layout.
     layout
-        Its layout.
+        The layout of the page.
     value_type
         Arrow type of the leaf.
     items_per_row
@@ -73,12 +73,12 @@ class MiniBlockPage(LeafPage):
                 f"{page.where}: {layout.num_items} values in {page.length} rows of {items_per_row} values"
             )
 
-    # -- what is read once per open file -------------------------------------------------------------------------
+    # -- parts that are read once per open file -----------------------------------------------------------------
 
     @lazy
     def _table(self) -> ChunkTable:
         layout, size = self._layout, self.page.size_of(1)
-        # What is compressed can be checked once it is not.
+        # Compressed buffers can be checked only after decompression.
         least = sum(self._least_bits[int(self._wrapped) :])
         if layout.num_items * least > 8 * size:
             raise CorruptFileError(f"{layout.num_items} values of at least {least:g} bits in chunks of {size} bytes")
@@ -113,7 +113,7 @@ class MiniBlockPage(LeafPage):
 
     @lazy
     def _at_hand(self) -> bool:
-        """True if chunks need not be loaded before they are decoded."""
+        """True if chunks can be decoded without loading them first."""
         return self.page.is_mapped and not self._wrapped
 
     def _chunks(self, data: pa.Buffer | None, table: ChunkTable | None = None) -> Chunks:
@@ -143,7 +143,7 @@ class MiniBlockPage(LeafPage):
         return OpenedChunks(DictionaryValues(self._encoding, chunks, self._value_type, dictionary, where), levels)
 
     def _load(self, spans: Sequence[tuple[int, int]]) -> OpenedChunks:
-        """The chunks of some ascending ranges, read and decompressed where they have to be."""
+        """Return the chunks of some ascending ranges, read and decompressed if necessary."""
         if self._at_hand:
             self._will_need(spans)
             return self._whole
@@ -187,7 +187,7 @@ class MiniBlockPage(LeafPage):
         return self._read(start, stop, encoded=False)
 
     def read_encoded(self, start: int, stop: int) -> LeafValues:
-        """See `LeafPage.read_encoded`; runs are not left as such, they are shorter than what comparing them costs."""
+        """See `LeafPage.read_encoded`; runs are expanded, as comparing runs costs more than they save."""
         return self._read(start, stop, encoded=self._dictionary is not None)
 
     def _read(self, start: int, stop: int, *, encoded: bool) -> LeafValues:
@@ -207,7 +207,7 @@ class MiniBlockPage(LeafPage):
         return LeafValues(values, high - low, None, definition)
 
     def _discard(self, first: int, last: int) -> None:
-        """Let go of chunks that a scan is done with."""
+        """Release the memory of chunks that a scan has decoded."""
         if self._at_hand:
             starts = self._table.starts
             self.page.discard_range(1, starts[first], starts[last])
@@ -269,7 +269,7 @@ class MiniBlockPage(LeafPage):
             return opened.values.take(items, validity)
 
     def _tolerated(self, definition: pa.Buffer | None) -> pa.Buffer | None:
-        """Bitmap of the valid items, on pages whose dictionary indices under nulls need not have an entry."""
+        """Return a bitmap of the valid items if dictionary indices of nulls need not have an entry, otherwise None."""
         if self._dictionary is None or definition is None:
             return None
         levels = np.frombuffer(definition, np.uint16)
@@ -297,7 +297,7 @@ class MiniBlockPage(LeafPage):
         return LeafValues(values, end - begin, repetition, definition)
 
     def _visible(self, definition: pa.Buffer | None, start: int, stop: int) -> int:
-        """Number of the items that own a value."""
+        """Return the number of items that own a value."""
         if definition is None:
             return stop - start
         return level_codecs.count_visible(definition, start, stop, self._max_visible)
@@ -318,7 +318,7 @@ class MiniBlockPage(LeafPage):
         spans = []
         for row in np.unique(rows).tolist():
             first, last, _ = index.chunk_range(row, row + 1)
-            # Whether a row ends with its chunk, the kernel sees in the next one.
+            # A row may end with its chunk, which the kernel only sees in the next chunk.
             spans.append((first, last + (last < count and index.started[last] == index.ended[last] == row + 1)))
         merged: list[tuple[int, int]] = []
         for first, last in spans:

@@ -1,4 +1,4 @@
-"""A page of a 2.1 (or later) column: where its buffers are, its layout, and what every layout offers."""
+"""A page of a 2.1 (or later) column: the places of its buffers, its layout, and the interface of all layouts."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ __all__ = [
     "with_older_pages",
 ]
 
-#: Far more than any writer puts into a column, and small enough that sums and products stay 64 bits wide.
+#: Maximum rows of a column: far more than writers store, and small enough that sums and products fit 64 bits.
 _MAX_ROWS = 2**40
 _DISCARD_BYTES = 1 << 20
-#: Buffers of a page up to this size are fetched together where reads are requests, and kept for a while.
+#: Buffers of a page up to this size are fetched together if reads are requests, and are kept for a while.
 _SMALL = 64 << 10
 _fetched = PageCache(16 << 20)
 _MEMORY_PAGE = 4096
@@ -51,17 +51,17 @@ class Page:
     source
         The file.
     place
-        File and column, or with the page if `number` does not say it.
+        File and column; with the page if `number` is None.
     start
         Rows of the column before this page.
     length
         Number of rows.
     layout
-        Its descriptor, as the grammar of the file version parses it.
+        Layout of the page, parsed by the grammar of the file version.
     buffers
-        (position, size) of its buffers.
+        (position, size) of the buffers.
     grammar
-        That grammar.
+        The grammar of the page.
     number
         Number of the page in its column.
     kept
@@ -80,7 +80,7 @@ class Page:
 
     @property
     def cache(self) -> PageCache:
-        """Decoded parts of the page; made when it is asked for, as few pages have a use for it."""
+        """Decoded parts of the page; created on first use, as few pages need it."""
         if self.kept is None:
             self.kept = PageCache()
         return self.kept
@@ -91,16 +91,16 @@ class Page:
         return self.place if self.number is None else f"{self.place}, page {self.number}"
 
     def require_buffers(self, count: int) -> None:
-        """Refuse a page with another number of buffers."""
+        """Raise CorruptFileError unless the page has `count` buffers."""
         if len(self.buffers) != count:
             raise CorruptFileError(f"{self.where}: has {len(self.buffers)} buffers, its layout needs {count}")
 
     def size_of(self, buffer: int) -> int:
-        """Size of a buffer in bytes."""
+        """Return the size of a buffer in bytes."""
         return self.buffers[buffer][1]
 
     def read(self, buffer: int) -> pa.Buffer:
-        """A whole buffer, all of which is going to be looked at."""
+        """Return a whole buffer that is going to be read completely."""
         if self.source.mapped is None:
             return self.read_parts(buffer, [(0, self.buffers[buffer][1])])[0]
         position, size = self.buffers[buffer]
@@ -109,11 +109,11 @@ class Page:
         return self.source.read(position, size)
 
     def view(self, buffer: int) -> pa.Buffer:
-        """A whole buffer of a mapped page, of which only some places are going to be looked at."""
+        """Return a whole buffer of a mapped page of which only some places are going to be read."""
         return self.source.read(*self.buffers[buffer])
 
     def read_range(self, buffer: int, start: int, stop: int) -> pa.Buffer:
-        """Bytes ``[start, stop)`` of a buffer, which must lie inside it."""
+        """Return bytes ``[start, stop)`` of a buffer; the range must lie inside it."""
         position, size = self.buffers[buffer]
         if size <= _SMALL or not 0 <= start <= stop <= size:
             return self.read_parts(buffer, [(start, stop)])[0]
@@ -127,7 +127,7 @@ class Page:
         return self.source.will_need([(position + start, stop - start) for start, stop in parts])
 
     def read_parts(self, buffer: int, parts: Sequence[tuple[int, int]]) -> list[pa.Buffer]:
-        """Bytes ``[start, stop)`` of a buffer for each part, which must lie inside it."""
+        """Return bytes ``[start, stop)`` of a buffer for each part; the ranges must lie inside it."""
         position, size = self.buffers[buffer]
         for start, stop in parts:
             if not 0 <= start <= stop <= size:
@@ -138,7 +138,7 @@ class Page:
         return self.source.read_ranges([(position + start, stop - start) for start, stop in parts])
 
     def _small_buffers(self) -> dict[int, pa.Buffer]:
-        """All small buffers: most are needed when one is, and each would be a request."""
+        """Return all small buffers. If one is needed most are, and each would be a request."""
 
         def fetch() -> dict[int, pa.Buffer]:
             numbers = [number for number, (_, size) in enumerate(self.buffers) if size <= _SMALL]
@@ -149,7 +149,7 @@ class Page:
         return _fetched.get(key, fetch, lambda found: sum(data.size for data in found.values()))
 
     def discard_range(self, buffer: int, start: int, stop: int) -> None:
-        """Let go of bytes that were decoded into something else, where they are enough to matter."""
+        """Release the memory of bytes that were decoded into a copy, if they are large enough to matter."""
         if stop - start >= _DISCARD_BYTES:
             self.source.discard(self.buffers[buffer][0] + start, stop - start)
 
@@ -160,14 +160,14 @@ class Page:
 
 
 class LeafPage(abc.ABC):
-    """Rows of one page as values of the leaf and their levels.
+    """Reader of the rows of a page as values of the leaf and their levels.
 
     Attributes
     ----------
     page
         The page.
     layers
-        Its layers, inner-most first.
+        Layers of the page, inner-most first.
     """
 
     page: Page
@@ -175,22 +175,22 @@ class LeafPage(abc.ABC):
 
     @abc.abstractmethod
     def read(self, start: int, stop: int) -> LeafValues:
-        """Rows ``[start, stop)`` of the page.
+        """Return rows ``[start, stop)`` of the page.
 
         Raises
         ------
         CodecError, CorruptFileError
-            The content contradicts the layout (a CodecError without saying where).
+            The content contradicts the layout (a CodecError does not name the place).
         """
 
     def read_encoded(self, start: int, stop: int) -> LeafValues:
-        """The same, the values as a dictionary array where the page stores each of them once."""
+        """Return rows like `read`, but as a dictionary array if the page stores each distinct value once."""
         return self.read(start, stop)
 
     def will_need(self, rows: NDArray[np.int64]) -> bool:
         """Announce that some rows (in range, ascending) are going to be taken; see `InputFile.will_need`.
 
-        By default the bytes are those about where the rows are if all rows have as many.
+        By default these are the bytes around the places that the rows have if all rows have the same size.
         """
         missing = False
         for buffer, (_, size) in enumerate(self.page.buffers):
@@ -202,33 +202,33 @@ class LeafPage(abc.ABC):
 
     @abc.abstractmethod
     def take(self, rows: NDArray[np.int64]) -> LeafValues:
-        """Rows at `rows` (in range, any order, repeats allowed), in that order."""
+        """Return the rows at `rows` (in range, any order, repeats allowed), in that order."""
 
     def taker(self, required: bool, lists: bool | None = None) -> PageTaker | None:
-        """Open random access to rows without making objects; None where only `take` has it. Raises as `read`.
+        """Open random access to rows without making objects, None if only `take` supports it. Raises as `read`.
 
         Parameters
         ----------
         required
             True if the field is declared to have no nulls.
         lists
-            The same of the lists around it; None without lists.
+            True if the lists around it are declared to have no nulls; None without lists.
         """
         return None
 
 
 class NestedPage(Protocol):
-    """Rows of one page as nested arrays of their branch.
+    """Reader of the rows of a page as nested arrays of their branch.
 
-    Both methods raise CodecError or CorruptFileError (perhaps without saying where) if the content contradicts the
+    Both methods raise CodecError or CorruptFileError, perhaps without the place, if the content contradicts the
     layout.
     """
 
     def read(self, start: int, stop: int) -> pa.Array:
-        """Rows ``[start, stop)`` of the page."""
+        """Return rows ``[start, stop)`` of the page."""
 
     def take(self, rows: NDArray[np.int64]) -> pa.Array:
-        """Rows at `rows` (in range, any order, repeats allowed), in that order."""
+        """Return the rows at `rows` (in range, any order, repeats allowed), in that order."""
 
 
 @dataclass(frozen=True)
@@ -238,18 +238,17 @@ class PageGrammar:
     Attributes
     ----------
     versions
-        Those versions, for error messages.
+        The file versions, for error messages.
     type_name
         Protobuf name of the descriptor.
     parse
-        Serialized descriptor -> layout; raises CorruptFileError or UnsupportedError without saying where.
+        Parses a serialized descriptor; raises CorruptFileError or UnsupportedError without the place.
     open_page
-        Opens a page as a branch.
+        Opens a page, read as a branch.
     is_plain
-        True if mini-block pages are as their layout says, so that small ones can be read by `plain_pages`.
+        True if mini-block pages are exactly as their layout says, so that `plain_pages` can read small ones.
     older
-        Grammars of pages that files of these versions have if releases wrote them that had the version before it was
-        stable.
+        Grammars of pages in files of these versions that were written before the version was stable.
     """
 
     versions: str
@@ -260,14 +259,14 @@ class PageGrammar:
     older: tuple[PageGrammar, ...] = ()
 
     def of(self, type_name: str) -> PageGrammar | None:
-        """The grammar of a descriptor, this one or an older one."""
+        """Return the grammar of a descriptor, which may be an older one; None if it is unknown."""
         if type_name == self.type_name:
             return self
         return next((grammar for grammar in self.older if grammar.type_name == type_name), None)
 
 
 def with_older_pages(grammar: PageGrammar, *older: PageGrammar) -> PageGrammar:
-    """The grammar for files whose pages may also be described as in `older`, each page by itself."""
+    """Return a grammar for files in which each page may also be described by one of the `older` grammars."""
 
     def open_page(page: Page, branch: Branch) -> NestedPage:
         own = next((other for other in older if other is page.grammar), grammar)
@@ -277,14 +276,14 @@ def with_older_pages(grammar: PageGrammar, *older: PageGrammar) -> PageGrammar:
 
 
 def expand_rows(rows: NDArray[np.int64], count: int) -> NDArray[np.int64]:
-    """Positions of `count` values for each row."""
+    """Return the positions of `count` values for each row."""
     if count == 1:
         return rows
     return (rows[:, None] * count + np.arange(count)).reshape(-1)
 
 
 def expand_ranges(begins: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArray[np.int64]:
-    """``begins[i], begins[i] + 1, ...``, `counts[i]` of them, for each i."""
+    """Return ``begins[i], begins[i] + 1, ...``, with `counts[i]` numbers, for each i."""
     offsets = np.zeros(len(begins) + 1, np.int64)
     np.cumsum(counts, out=offsets[1:])
     out = np.empty(int(offsets[-1]), np.int64)
@@ -295,29 +294,29 @@ def expand_ranges(begins: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArr
 def open_pages(
     source: InputFile, metadata: ColumnMetadata, name: str, rows_per_value: int, grammar: PageGrammar
 ) -> list[Page]:
-    """Bind the pages of a column to their file; pages without rows are left out.
+    """Bind the pages of a column to their file, without pages that have no rows.
 
     Parameters
     ----------
     rows_per_value
-        Divisor of the lengths of pages: the product of the dimensions of fixed-size lists above the leaf.
+        Divisor of page lengths: the product of the dimensions of fixed-size lists above the leaf.
 
     Raises
     ------
     CorruptFileError, UnsupportedError
-        With file, column and page in the message.
+        A page is broken or cannot be read. The message has the file, column and page.
     """
     column = f"{source.path}, column {metadata.index} ({name!r})"
     if rows_per_value < 1:
         raise CorruptFileError(f"{column}: fixed-size lists of 0 structs")
     pages: list[Page] = []
-    cache = PageCache() if len(metadata.pages) > 1 else None  # the only page makes its own, if ever
+    cache = PageCache() if len(metadata.pages) > 1 else None  # a single page creates its own on demand
     start = 0
     for number, (buffers, stored_length, type_name, encoding) in enumerate(metadata.pages):
         own = grammar.of(type_name)
         if own is None:
             raise CorruptFileError(
-                f"{column}, page {number}: layout {type_name!r} does not belong into a {grammar.versions} file"
+                f"{column}, page {number}: layout {type_name!r} does not belong in a {grammar.versions} file"
             )
         try:
             layout = own.parse(encoding)

@@ -1,8 +1,8 @@
-"""Reading the plainest mini-block pages with next to nothing done per page.
+"""Reading of the simplest mini-block pages with minimal work per page.
 
-A take from thousands of small fragments, or a scan of them, opens thousands of pages, whose descriptions are all the
-same: what follows from the description is found out once. A page that is not what its description says is left to
-`MiniBlockPage`, which tells.
+A take or scan of thousands of small fragments opens thousands of pages with equal descriptions. The consequences of
+a description are computed once. If a page does not fit its description, `MiniBlockPage` reads it and reports the
+error.
 """
 
 from __future__ import annotations
@@ -32,34 +32,34 @@ from lancecodec.take_pages import PageTaker
 __all__ = ["plain_array", "plain_taker"]
 
 _REMEMBERED = 1 << 10
-#: Pages of more values or bytes are worth an object that stays, and lets go of what it has read.
+#: Pages with more values or bytes are worth a page object that stays, and that releases what it has read.
 _SMALL_ROWS = 1 << 15
 _SMALL_BYTES = 1 << 20
-#: Dictionaries of more bytes are worth being kept, decoded.
+#: Larger dictionaries, in bytes, are worth keeping in decoded form.
 _SMALL_DICTIONARY = 16 << 10
 _MEMORY_PAGE = 4096
 
 
 @dataclass(frozen=True, eq=False)
 class _Plan:
-    """The facts that follow from a description.
+    """Facts that follow from a description.
 
     Attributes
     ----------
     layout, branch
         The description, and the branch of the page.
     codec
-        Kind and width of the values as the kernels number them; None for strings and binaries.
+        Kind and width of the values in the numbering of the kernels; None for strings and binaries.
     shape
-        Shape of the values.
+        Shape of the values for random access.
     wide, symbol_table
-        Those of strings and binaries as stored.
+        True if stored offsets of strings and binaries have 64 bits, and their FSST symbol table.
     definition
         Codec of the definition levels.
     least_bits
-        Bits that a value has at least in a chunk.
+        Minimum bits of a value in a chunk.
     is_scanned, is_taken
-        True if it is for `plain_array`, and for `plain_taker`.
+        True if `plain_array`, and `plain_taker`, can use the plan.
     """
 
     layout: MiniBlockLayout
@@ -74,12 +74,12 @@ class _Plan:
     is_taken: bool = True
 
 
-#: By the identities of layout and branch, which the plan keeps alive; None for pages that are not plain.
+#: Plans by the ids of layout and branch, which the entry keeps alive; None for pages that are not plain.
 _plans: dict[tuple[int, int], tuple[Any, Any, _Plan | None]] = {}
 
 
 def plain_taker(page: Page, branch: Branch) -> PageTaker | None:
-    """Open random access to a mapped page of values without lists, dictionary and compression; None for all others.
+    """Open random access to a mapped page of values without lists, dictionary and compression; None for other pages.
 
     Raises
     ------
@@ -99,12 +99,12 @@ def plain_taker(page: Page, branch: Branch) -> PageTaker | None:
 
 
 def plain_array(page: Page, branch: Branch) -> pa.Array | None:
-    """All rows of a small mapped page of values without lists and compression, or of texts with a small dictionary.
+    """Return all rows of a small mapped page of uncompressed values without lists, or of texts with a small dictionary.
 
     Returns
     -------
     pyarrow.Array or None
-        None for all other pages, and where indices of nulls have no entry.
+        None for all other pages.
 
     Raises
     ------
@@ -148,7 +148,7 @@ def _scan(data: Chunks, plan: _Plan, rows: int) -> pa.Array:
 
 
 def _resolved(page: Page, data: Chunks, plan: _Plan) -> pa.Array:
-    """The texts that the values are indices of."""
+    """Return the texts to which the indices of a page point."""
     rows, kind, layout = page.length, plan.branch.leaf.storage_type, plan.layout
     if layout.dictionary is None or plan.codec is None:
         raise CodecError("a page without a dictionary")
@@ -160,7 +160,7 @@ def _resolved(page: Page, data: Chunks, plan: _Plan) -> pa.Array:
 
 
 def _chunks(page: Page, plan: _Plan, most_bytes: int | None = None) -> Chunks | None:
-    """All chunks of a page, None where they are not mapped, too large or not what the description says."""
+    """Return all chunks of a page, None if they are not mapped, are too large, or do not fit the description."""
     layout, source = plan.layout, page.source
     count = 2 if layout.dictionary is None else 3
     if len(page.buffers) != count or layout.num_items != page.length or source.mapped is None:

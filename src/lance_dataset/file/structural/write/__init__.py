@@ -1,1 +1,1 @@
-"""Arrow arrays to pages."""
+"""Conversion of Arrow arrays to pages."""

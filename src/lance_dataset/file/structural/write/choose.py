@@ -1,4 +1,4 @@
-"""The encoding of the values of a page: the smallest that the format has for them, in chunks or item by item."""
+"""Choice of the encoding of the values of a page: the smallest in the format, in chunks or item by item."""
 
 from __future__ import annotations
 
@@ -30,13 +30,14 @@ from lancecodec import bitmap
 
 __all__ = ["WIDE_VALUE", "choose_chunks", "encode_items", "prefers_full_zip"]
 
-#: Values of so many bytes are zipped with their levels instead of being put into chunks.
+#: Values of at least this many bytes are zipped with their levels instead of being put into chunks.
 WIDE_VALUE = 256
-#: What a dictionary must come to where the reference writes none: looking up costs time.
+#: Maximum share of the plain size for a dictionary where the reference writes none, as lookups cost time.
 _UNUSUAL_SHARE = 0.95
-#: What a dictionary must come to so that it is preferred to zipping, compared with the values as they are.
+#: Maximum share of the plain size for a dictionary to be preferred to full-zip.
 _DICTIONARY_SHARE = 0.8
-#: As the reference: strings are compressed one by one from so many bytes on, unasked if one is longer than that.
+#: Minimum bytes to compress strings one by one. Without a request, one string must be longer than this. The reference
+#: uses the same limit.
 _GENERAL_LEAST_BYTES = 32768
 
 
@@ -53,24 +54,24 @@ def choose_chunks(
     """Encode the values of a mini-block page.
 
     Every way that the format offers for the type is measured or estimated, with chunk headers, level blocks and
-    dictionary, and the smallest is taken; of equal ones that which is cheapest to decode.
+    dictionary. The smallest is taken, and of equal ones the one that is cheapest to decode.
 
     Parameters
     ----------
     values
-        One value per visible item, at least one, of the leaf's storage type; its own validity does not count.
+        One value per visible item, at least one, of the leaf's storage type; its own validity is ignored.
     validity
-        Bitmap from bit 0 on of the items that are valid; None for all. What lies under nulls is not kept.
+        Bitmap of the valid items that starts at bit 0; None if all are valid. Values under nulls are not kept.
     options
-        Wishes in the metadata of the field.
+        Options in the metadata of the field.
     version
         "2.1" or "2.2".
     max_values
-        Most values of a chunk, a power of two.
+        Maximum values of a chunk, a power of two.
     alone
-        The page has no levels, so that plain values need no chunks and their headers do not count.
+        True if the page has no levels, so that plain values need no chunks and their headers do not count.
     tables
-        FSST tables of the column's pages before; None for a column of one page.
+        FSST tables of the preceding pages of the column; None for a column of one page.
 
     Returns
     -------
@@ -80,7 +81,7 @@ def choose_chunks(
     Raises
     ------
     UnsupportedError
-        A type, or nulls in a packed struct, that pages of chunks do not have.
+        Chunks cannot hold the type, or a packed struct has nulls.
     """
     request = Request(options, version != "2.1", validity is not None, max_values, alone, tables or FsstTables())
     kind = values.type
@@ -97,14 +98,15 @@ def choose_chunks(
     elif value_bits(kind) == 0:
         raise UnsupportedError(f"column {field.name!r}: values of type {kind} cannot be stored in chunks")
     else:
-        return _choose_words(words_of(values, validity), request)  # no chunk of words is too large
+        return _choose_words(words_of(values, validity), request)  # words never exceed a chunk
     return encoded if encoded is not None and request.fits(encoded) else None
 
 
 def prefers_full_zip(values: pa.Array, field: Field, options: EncodingOptions, version: str) -> bool:
-    """True for a page that is better item by item: as the metadata says, else for wide values without a dictionary.
+    """Return whether item by item suits a page better: if the metadata says so, else for wide values without
+    dictionary.
 
-    Parameters are those of `choose_chunks`.
+    The parameters are those of `choose_chunks`.
     """
     kind = values.type
     if pa.types.is_dictionary(kind) or pa.types.is_null(kind):
@@ -124,7 +126,7 @@ def prefers_full_zip(values: pa.Array, field: Field, options: EncodingOptions, v
 
 
 def _words_prefer_dictionary(values: pa.Array, options: EncodingOptions, version: str) -> bool:
-    """As in the reference, a dictionary comes before a structure that is asked for."""
+    """Return whether a dictionary takes precedence over a requested structure, as in the reference."""
     if value_bits(values.type) % 8:
         return False
     request, words = Request(options, version != "2.1", False), words_of(values, None)
@@ -208,12 +210,12 @@ def encode_items(
 ) -> EncodedItems:
     """Encode the values of a full-zip page.
 
-    Parameters are those of `choose_chunks`.
+    The parameters are those of `choose_chunks`.
 
     Raises
     ------
     UnsupportedError
-        A type that full-zip pages of the version do not hold.
+        Full-zip pages of the version do not hold the type.
     """
     kind = values.type
     if is_binary_like(kind):
@@ -251,7 +253,7 @@ def _zip_struct(values: pa.StructArray, validity: pa.Buffer | None, field: Field
     if version == "2.1":
         raise UnsupportedError(
             f"column {field.name!r}: file version 2.1 packs only fields of a fixed width into a struct; "
-            "2.2 is the first that packs others"
+            "use file version 2.2 or later"
         )
 
     def encode_child(child: pa.Array, valid: pa.Buffer | None, own: Field) -> EncodedItems:

@@ -1,4 +1,4 @@
-"""Pages without a value, or with the same one throughout."""
+"""Pages without values, or with one value for all items."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ _MAX_INLINE_BYTES = 32
 
 
 def empty_struct_page() -> WrittenPage:
-    """Structs without a child: nothing is stored of them."""
+    """Return a page of structs without children, for which nothing is stored."""
     return WrittenPage(ConstantLayout((Layer.NULLABLE_ITEM,)), [], "structs without a child have no values")
 
 
 def null_page(levels: PageLevels, compressed: bool) -> WrittenPage:
-    """A page no item of which has a value.
+    """Return a page in which no item has a value.
 
     Parameters
     ----------
     levels
-        Of the page.
+        Levels of the page.
     compressed
-        True if levels may be encoded, as from 2.2 on.
+        True if levels may be encoded, which is allowed from 2.2 on.
     """
     reason = "all values are null" if levels.num_visible_items else "no list has an item"
     layers = levels.layers
@@ -67,15 +67,15 @@ def _raw_levels(levels: PageLevels) -> list[list[Bytes]]:
 
 
 def has_width(kind: pa.DataType) -> bool:
-    """False for binaries of width 0: they are all equal, and nothing but constant pages holds them."""
+    """Return False for binaries of width 0, which are all equal and can be stored only in constant pages."""
     return not pa.types.is_fixed_size_binary(kind) or kind.byte_width > 0
 
 
 def constant_page(span: Span) -> WrittenPage | None:
-    """The page of one value for all items that are not null (2.2 and later); None if they differ.
+    """Return a page with one value for all non-null items (2.2 and later), None if they differ.
 
-    Bits decide: the two zeros of a floating-point type differ. Types other than booleans, fixed-width values without
-    children, strings and binaries have no such pages.
+    Values are compared bit by bit: the two zeros of a floating-point type differ. Only booleans, fixed-width values
+    without children, strings and binaries have such pages.
     """
     value = constant_value(span.values, span.validity) if has_width(span.values.type) else b""
     if value is None:
@@ -91,7 +91,7 @@ def constant_page(span: Span) -> WrittenPage | None:
 
 
 def _scalar_buffer(*parts: bytes) -> bytes:
-    """The Arrow buffers of an array of one value, behind their number and lengths."""
+    """Return the serialized Arrow buffers of an array with one value: their number, their lengths and their bytes."""
     return struct.pack(f"<{1 + len(parts)}I", len(parts), *map(len, parts)) + b"".join(parts)
 
 
@@ -99,15 +99,15 @@ def _scalar_buffer(*parts: bytes) -> bytes:
 
 
 def constant_value(values: pa.Array, validity: pa.Buffer | None) -> bytes | tuple[bytes, bytes] | None:
-    """The one value that all valid values of a page equal bit by bit.
+    """Return the value that all valid values of a page equal bit by bit.
 
-    Parameters are those of `choose_chunks`.
+    The parameters are those of `choose_chunks`.
 
     Returns
     -------
     bytes, tuple or None
-        The value (a boolean as byte 0 or 1), for strings and binaries the Arrow offsets and data of an array of it;
-        None if values differ, none is valid, or the type has no constant pages (nested types, dictionaries).
+        The value (a boolean as byte 0 or 1). For strings and binaries the Arrow offsets and data of an array with it.
+        None if values differ, all are null, or the type has no constant pages (nested types, dictionaries).
     """
     if len(values) == 0:
         return None

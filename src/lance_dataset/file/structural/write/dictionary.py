@@ -1,4 +1,4 @@
-"""Pages of indices into a dictionary: built from the values, or given with an Arrow dictionary array."""
+"""Pages of indices into a dictionary that is built from the values or given by an Arrow dictionary array."""
 
 from __future__ import annotations
 
@@ -34,15 +34,15 @@ from lancecodec import bitmap, bitpacking, dictionary, gather
 
 __all__ = ["Rival", "dictionary_of_strings", "dictionary_of_words", "encode_dictionary_array"]
 
-#: As the reference: no dictionary for fewer values, or with more entries.
+#: Minimum values, and maximum entries, of a dictionary. The reference has the same limits.
 _LEAST_VALUES = 100
 _MOST_ENTRIES = 100_000
-#: Least bytes of header and bit width of a chunk.
+#: Minimum bytes of the header and bit width of a chunk.
 _CHUNK_OVERHEAD = 16
 _SAMPLE = 4096
 _SAMPLED_PART = 64
 _SAMPLE_BYTES = 1 << 20
-#: So many repeats, if no dictionary would pay, tell so well enough; large pages can afford more.
+#: Expected repeats in a sample if a dictionary would just not pay; enough to decide. Large pages sample more.
 _EXPECTED_REPEATS = 12
 _GATHER_SLACK = 64
 #: Numbers the distinct values: (codes, code width, positions of the first ones) -> (entries, their bytes) or None.
@@ -52,21 +52,21 @@ _Values = TypeVar("_Values", Words, Strings)
 
 @dataclass(frozen=True)
 class Rival:
-    """The size that a dictionary must be smaller than.
+    """Size of the best encoding so far, which a dictionary must beat.
 
     Attributes
     ----------
     size
-        Bytes.
+        Number of bytes.
     runs
-        Least number of entries that run-length encoding has; 0 if it is not known.
+        Minimum number of entries of run-length encoding; 0 if unknown.
     """
 
     size: int
     runs: int = 0
 
     def beats(self, count: int, entries: int) -> bool:
-        """True if a dictionary of so many entries or more can hardly be smaller, even if entries are stored well."""
+        """Return whether a dictionary of at least `entries` entries, even well encoded, can hardly be smaller."""
         bits = (entries - 1).bit_length()
         width = (bits + 7) // 8
         packed = count * bits // 8 + count // bitpacking.BLOCK_VALUES * _CHUNK_OVERHEAD
@@ -74,7 +74,7 @@ class Rival:
 
 
 def dictionary_of_words(words: Words, rival: Rival, request: Request) -> Candidate | None:
-    """A dictionary of fixed-width values, if it can be smaller than its rival."""
+    """Return a dictionary of fixed-width values if it can be smaller than its rival, otherwise None."""
     if words.count < _LEAST_VALUES or words.width > dictionary.MAX_WIDTH:
         return None
     most = _most_entries(words.count, words.width, rival.size, request)
@@ -94,7 +94,7 @@ def dictionary_of_words(words: Words, rival: Rival, request: Request) -> Candida
     raw = words.count * words.width
     return _candidate(
         Words(codes, 8 * codes.size // words.count, words.count, words.validity),
-        # releases that read 2.1 but not 2.2 do not read packed entries
+        # releases that read 2.1 but not 2.2 cannot read packed entries
         fixed_entries(entries, words.bits, len(positions), request, packed=request.large),
         raw,
         request,
@@ -102,7 +102,7 @@ def dictionary_of_words(words: Words, rival: Rival, request: Request) -> Candida
 
 
 def dictionary_of_strings(strings: Strings, rival: Rival, request: Request) -> Candidate | None:
-    """A dictionary of strings or binaries, if it can be smaller than its rival."""
+    """Return a dictionary of strings or binaries if it can be smaller than its rival, otherwise None."""
     if strings.count < _LEAST_VALUES:
         return None
     most = _most_entries(strings.count, strings.offset_width, rival.size, request)
@@ -133,7 +133,7 @@ def dictionary_of_strings(strings: Strings, rival: Rival, request: Request) -> C
 
 
 def encode_indices(indices: Words, entries: EncodedDictionary, request: Request) -> EncodedChunks:
-    """Indices of a dictionary in chunks, compressed if that was asked for."""
+    """Encode indices of a dictionary in chunks, compressed if that was requested."""
     request = replace(request, alone=False)
     encoded = cheapest(word_candidates(indices, request)[0], request)
     if request.options.compression in ("lz4", "zstd"):
@@ -151,21 +151,21 @@ def _candidate(indices: Words, entries: EncodedDictionary, raw: int, request: Re
 
 
 def _most_entries(count: int, entry_bytes: int, alternative: int, request: Request) -> int:
-    """More entries than these cannot pay, or are not wanted."""
+    """Return the number of entries above which a dictionary does not pay or is not wanted."""
     limit = min(count // (request.options.dictionary_divisor or 2), _MOST_ENTRIES)
     if request.large and request.options.dictionary_compression != "none":
-        return limit  # what compressed entries will take is unknown
+        return limit  # the size of compressed entries is unknown
     return max(0, min(limit, alternative // entry_bytes))
 
 
-# -- how many values are distinct --------------------------------------------------------------------------------
+# -- number of distinct values -----------------------------------------------------------------------------------
 
 
 def _least_distinct(values: _Values, most: int, sample: Callable[[_Values, NDArray[np.int64]], int]) -> int:
-    """Number of distinct valid values that there almost certainly are at least, judged by a random sample.
+    """Estimate a lower bound of the number of distinct valid values from a random sample; it holds almost certainly.
 
-    A sample of s out of d equally frequent values has about s**2 / 2d - s**3 / 6d**2 repeats (the birthday problem);
-    if some are more frequent than others it has more.
+    A sample of s out of d equally frequent values has about s**2 / 2d - s**3 / 6d**2 repeats (the birthday problem). It
+    has more repeats if some values are more frequent than others.
     """
     size = min(_SAMPLE, max(int((2 * _EXPECTED_REPEATS * most) ** 0.5), values.count // _SAMPLED_PART) + 1)
     rows, valid = _random_rows(values.count, min(size, 1 + _SAMPLE_BYTES // values.mean_bytes)), values.count
@@ -184,7 +184,7 @@ def _least_distinct(values: _Values, most: int, sample: Callable[[_Values, NDArr
 
 @lru_cache(maxsize=8)
 def _random_rows(count: int, size: int) -> NDArray[np.int64]:
-    """Some of `count` rows; always the same ones, so that a page always comes out the same."""
+    """Return random row numbers below `count`; always the same ones, so that encoding is deterministic."""
     if size >= count:
         return np.arange(count)
     rows: NDArray[np.int64] = np.random.default_rng(count).choice(count, size, replace=False, shuffle=False)
@@ -206,7 +206,7 @@ def _sample_strings(strings: Strings, rows: NDArray[np.int64]) -> int:
 
 
 def _number(build: _Build, count: int, most: int, distinct: int) -> tuple[pa.Buffer, NDArray[np.int64]] | None:
-    """Codes as narrow as possible, and where each entry is first found."""
+    """Return codes of the smallest width, and the position of the first value of each entry."""
     for code_width in (1, 2, 4):
         room = 256**code_width
         if code_width < 4 and distinct > room:
@@ -225,7 +225,7 @@ def _number(build: _Build, count: int, most: int, distinct: int) -> tuple[pa.Buf
 
 
 def fixed_entries(values: Bytes, bits: int, count: int, request: Request, packed: bool) -> EncodedDictionary:
-    """Entries of one width: the smallest of plain, `packed` where that is wanted, and (2.2) compressed."""
+    """Encode fixed-width entries in the smallest way: plain, packed if `packed`, or compressed (2.2)."""
     choices: list[tuple[Encoding, Bytes]] = [(Flat(bits), values)]
     if bits in (8, 16, 32, 64) and packed:
         choices.append(packed_entries(values, bits, count))
@@ -234,7 +234,7 @@ def fixed_entries(values: Bytes, bits: int, count: int, request: Request, packed
 
 
 def string_entries(offsets: Bytes, data: Bytes, wide: bool, count: int, request: Request) -> EncodedDictionary:
-    """Strings or binaries: plain or (2.2) compressed."""
+    """Encode strings or binaries in the smallest way: plain or compressed (2.2)."""
     plain = encode_entries(offsets, data, wide, count)
     return _smallest([plain, *compressed_entries(*plain, request)], count)
 
@@ -244,18 +244,18 @@ def _smallest(choices: list[tuple[Encoding, Bytes]], count: int) -> EncodedDicti
     return EncodedDictionary(encoding, count, buffer)
 
 
-# -- Arrow dictionary arrays, of which entries that are not used stay behind -------------------------------------
+# -- Arrow dictionary arrays, without entries that are not used --------------------------------------------------
 
 
 def encode_dictionary_array(
     values: pa.DictionaryArray, validity: pa.Buffer | None, field: Field, request: Request
 ) -> EncodedChunks:
-    """A page of a dictionary array without null entries.
+    """Encode a page of a dictionary array without null entries.
 
     Raises
     ------
     UnsupportedError
-        Entries of a type that page dictionaries do not hold.
+        Page dictionaries do not hold the type of the entries.
     """
     kind = values.type
     if not is_binary_like(kind.value_type) and value_bits(kind.value_type) == 0:
@@ -278,7 +278,7 @@ def _integers(indices: Words) -> NDArray[np.unsignedinteger]:
 
 
 def _used(indices: Words, entries: int) -> NDArray[np.int64]:
-    """Positions of the entries that a valid index points to, at least one."""
+    """Return the positions of the entries to which a valid index points, at least one."""
     found = np.zeros(entries, np.bool_)
     found[_integers(indices) if indices.validity is None else _integers(indices)[_mask(indices)]] = True
     used = np.flatnonzero(found)
@@ -292,7 +292,7 @@ def _mask(indices: Words) -> NDArray[np.bool_]:
 
 
 def _compact(indices: Words, entries: pa.Array, used: NDArray[np.int64]) -> tuple[Words, pa.Array]:
-    """Indices of the entries used, and only those."""
+    """Return the used entries only, and the indices into them."""
     renumber = np.zeros(len(entries), f"<u{indices.width}")
     renumber[used] = np.arange(len(used))
     known = np.frombuffer(_in_range(indices, len(entries)), f"<u{indices.width}", indices.count)
@@ -301,7 +301,7 @@ def _compact(indices: Words, entries: pa.Array, used: NDArray[np.int64]) -> tupl
 
 
 def _in_range(indices: Words, entries: int) -> pa.Buffer:
-    """The indices, those of nulls being any that exist."""
+    """Return the indices, with a valid index for nulls."""
     if indices.validity is None:
         return indices.buffer
     integers = _integers(indices)

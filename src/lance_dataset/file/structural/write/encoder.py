@@ -1,4 +1,4 @@
-"""From Arrow arrays to the pages of 2.1 and 2.2 files."""
+"""Encoding of Arrow arrays as pages of 2.1 and 2.2 files."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ from lance_dataset.types.schema import Field
 
 __all__ = ["LeafEncoder", "StructuralEncoder"]
 
-#: Values of a chunk whose levels are small, however many bits they take.
+#: Values of a chunk whose levels are always small, at any bit width.
 _FEW_VALUES = 1024
 
 
 class StructuralEncoder(ColumnEncoder):
-    """Pages of the leaves at and below a top-level field.
+    """Encoder of the pages of the leaves at and below a top-level field.
 
     Parameters
     ----------
@@ -46,11 +46,11 @@ class StructuralEncoder(ColumnEncoder):
     version
         "2.1" or "2.2".
     write_buffer
-        Appends what lies outside of pages.
+        Appends data that is stored outside pages.
     to_message
-        Describes a page in a message of the file version.
+        Returns the message of the file version that describes a page.
     leaf_encoder
-        Encoder of a leaf.
+        Class of the encoders of leaves.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class StructuralEncoder(ColumnEncoder):
 
 
 def _joined(arrays: Sequence[pa.Array], arrow_type: pa.DataType) -> Sequence[pa.Array]:
-    """One array, or all of them where one cannot hold their text or their dictionary entries."""
+    """Return one array, or all of them if one cannot hold their text or their dictionary entries."""
     try:
         return [concat_arrays(list(arrays), arrow_type)]
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
@@ -86,12 +86,12 @@ def _joined(arrays: Sequence[pa.Array], arrow_type: pa.DataType) -> Sequence[pa.
 
 
 class LeafEncoder:
-    """Pages of one column.
+    """Encoder of the pages of one column.
 
     Parameters
     ----------
     branch
-        The leaf and what is above it.
+        The leaf and the fields above it.
     top
         The top-level field.
     column
@@ -99,9 +99,9 @@ class LeafEncoder:
     version
         "2.1" or "2.2".
     write_buffer
-        Appends what lies outside of pages.
+        Appends data that is stored outside pages.
     to_message
-        Describes a page in a message of the file version.
+        Returns the message of the file version that describes a page.
     """
 
     def __init__(
@@ -127,7 +127,7 @@ class LeafEncoder:
         self._rows = 0
 
     def encode(self, array: pa.Array) -> Iterator[EncodedPage]:
-        """Pages of some rows of the top-level field, usually one."""
+        """Yield the pages of some rows of the top-level field, usually one."""
         span = leaf_span(self._branch, array, self._path)
         try:
             page = self._page(span)
@@ -159,7 +159,7 @@ class LeafEncoder:
         if constant is not None and not (levels.has_streams and has_width(span.values.type)):
             return constant
         page = self._values_page(span)
-        # levels of a constant page are stored plainly, which chunks may do better
+        # levels of a constant page are not encoded, so chunks may be smaller
         return page if constant is None or page.size < constant.size else constant
 
     def _empty_structs(self, span: Span) -> WrittenPage:
@@ -191,7 +191,7 @@ class LeafEncoder:
         except ChunkLimitError:
             if self._compact:
                 raise
-        # in 2.1 the levels of many values may be too large for a chunk
+        # in 2.1 the levels of many values may not fit into a chunk
         chunks = choose_chunks(span.values, span.validity, field, options, version, _FEW_VALUES, tables=self._tables)
         if chunks is None:
             raise ChunkLimitError
@@ -203,7 +203,7 @@ class LeafEncoder:
 
 
 def _options(leaf: Field, top: Field) -> EncodingOptions:
-    """Options of a leaf; like the reference, all leaves of a column follow its structural encoding."""
+    """Return the options of a leaf. As in the reference, all leaves of a column follow its structural encoding."""
     options = encoding_options(leaf)
     if options.structure is not None or leaf is top:
         return options

@@ -1,4 +1,4 @@
-"""Levels of a page: as they are written, and as the buffers that the page stores."""
+"""Levels of a page: their values, and the buffers in which the page stores them."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ _RLE_ENTRY_BYTES = 3
 
 @dataclass(frozen=True)
 class PageLevels:
-    """Levels of a page, as `level_builder.Levels` has them.
+    """Levels of a page, with the attributes of `level_builder.Levels`.
 
     Attributes
     ----------
     layers
-        Inner-most first.
+        Layers, inner-most first.
     repetition, definition
-        16-bit levels, one per item; None where the page has no such stream.
+        16-bit levels, one per item; None if the page has no such stream.
     num_items
-        Entries of the streams (with no stream: number of values).
+        Entries of the streams; number of values if there are no streams.
     num_visible_items
         Items that own a value of the leaf, valid or null.
     max_repetition
@@ -64,11 +64,11 @@ class PageLevels:
 
 
 def page_levels(levels: level_builder.Levels, branch: Branch) -> PageLevels:
-    """Levels as `level_builder.build` found them, with some layers declared nullable in every page.
+    """Return the levels that `level_builder.build` found, with some layers declared nullable in every page.
 
-    The reference (14.0.2 and before) reads wrong values, or stops with an error, where one batch comes from pages that
-    differ in whether a struct above a list, or a fixed-size list of structs, is nullable, or whose list below a
-    nullable struct uses no level.
+    The reference (14.0.2 and before) reads wrong values, or fails, if one batch comes from pages that differ in the
+    nullability of a struct above a list or of a fixed-size list of structs, or whose list below a nullable struct uses
+    no level.
     """
     page = PageLevels(
         tuple(Layer(kind) for kind in levels.kinds),
@@ -84,10 +84,10 @@ def page_levels(levels: level_builder.Levels, branch: Branch) -> PageLevels:
 
 
 def _uniform_layers(layers: tuple[Layer, ...], branch: Branch) -> tuple[Layer, ...]:
-    """The layers of a page as all pages can have them.
+    """Return the layers of a page in a form that all pages of the column can have.
 
-    Structs above lists and fixed-size lists of structs, with the structs inside them, are nullable wherever the schema
-    allows it, and lists below such structs use a level.
+    Structs above lists and fixed-size lists of structs, and the structs inside them, are nullable if the schema allows
+    it. Lists below such structs use a level.
     """
     nests = list(reversed(branch.above))
     first = next((depth for depth, nest in enumerate(nests) if nest.kind != "struct"), len(nests))
@@ -98,7 +98,7 @@ def _uniform_layers(layers: tuple[Layer, ...], branch: Branch) -> tuple[Layer, .
         return layers
     uniform = list(layers)
     for depth in range(items[-1] + 1):
-        position = depth + 1  # behind the leaf
+        position = depth + 1  # after the leaf
         if depth in items:
             uniform[position] = Layer.NULLABLE_ITEM
         elif layers[position] is Layer.ALL_VALID_LIST:
@@ -107,7 +107,7 @@ def _uniform_layers(layers: tuple[Layer, ...], branch: Branch) -> tuple[Layer, .
 
 
 def _declare(page: PageLevels, layers: tuple[Layer, ...]) -> PageLevels:
-    """The same items with levels for what layers now allow though it does not occur."""
+    """Return the same items with levels for everything that the layers now allow, even if it does not occur."""
     if layers == page.layers:
         return page
     numbers = [0]
@@ -135,11 +135,11 @@ class LevelStream:
     Attributes
     ----------
     encoding
-        Of each slice of the stream.
+        Encoding of each slice of the stream.
     data
-        The encoded slices, back to back.
+        The encoded slices, concatenated.
     ends
-        The byte where each slice ends.
+        End byte of each slice.
     """
 
     encoding: Encoding
@@ -148,18 +148,18 @@ class LevelStream:
 
 
 def encode_levels(stream: bytes, ends: NDArray[np.int64], runs: bool) -> LevelStream:
-    """Encode a stream slice by slice with whatever makes it smallest.
+    """Encode a stream slice by slice in the smallest way.
 
-    Packing with the width in each block (`InlineBitpacking`) is never smaller than packing with one width.
+    Packing with a width in each block (`InlineBitpacking`) is never smaller than packing with one width.
 
     Parameters
     ----------
     stream
         16-bit levels.
     ends
-        The level where each slice ends.
+        End level of each slice.
     runs
-        True if run-length encoding is allowed, as it is from 2.2 on.
+        True if run-length encoding is allowed, which is from 2.2 on.
     """
     counts = steps(ends)
     width = level_codec.max_level(stream).bit_length()
@@ -173,14 +173,14 @@ def encode_levels(stream: bytes, ends: NDArray[np.int64], runs: bool) -> LevelSt
 
 
 def _packed_sizes(counts: NDArray[np.int64], width: int) -> NDArray[np.int64]:
-    """Bytes of each slice packed out of line: whole blocks, and the shorter of a packed and a plain tail."""
+    """Return the bytes of each slice packed out of line: whole blocks, and the shorter of a packed and a plain tail."""
     block = _BLOCK * width // 8
     full, tail = np.divmod(counts, _BLOCK)
     return full * block + np.where(tail > 0, np.minimum(tail * _LEVEL_BYTES, block), 0)
 
 
 def _run_bound(stream: bytes, slices: int) -> int:
-    """No slice-wise run-length encoding is larger: a cut adds at most one entry."""
+    """Return an upper bound of the bytes of slice-wise run-length encoding; a cut adds at most one entry."""
     _, entries = rle.count(stream, _BITS, 0)
     return (entries + slices - 1) * _RLE_ENTRY_BYTES + slices * _RLE_HEADER_BYTES
 
@@ -188,7 +188,7 @@ def _run_bound(stream: bytes, slices: int) -> int:
 def _packed(stream: bytes, ends: NDArray[np.int64], sizes: NDArray[np.int64], width: int) -> LevelStream:
     out_ends = np.cumsum(sizes)
     out = memoryview(bytearray(int(out_ends[-1])))
-    if not np.any(ends[:-1] % _BLOCK):  # slices of whole blocks are packed as one
+    if not np.any(ends[:-1] % _BLOCK):  # slices of whole blocks can be packed together
         bitpacking.out_of_line_encode(stream, _BITS, width, out)
     else:
         source, first, begin = memoryview(stream), 0, 0

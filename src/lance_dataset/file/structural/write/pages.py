@@ -1,4 +1,4 @@
-"""Page layouts put together of values and levels: mini-block, full-zip and blob pages."""
+"""Assembly of pages from values and levels: mini-block, full-zip and blob pages."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ class WrittenPage:
     Attributes
     ----------
     layout
-        Its descriptor.
+        Descriptor of the page.
     buffers
-        The page buffers in order, each as the parts whose concatenation it is.
+        The page buffers in order, each as a list of parts to be concatenated.
     reason
-        The reason for the layout, in a short sentence.
+        Reason for the layout, in a short sentence.
     """
 
     layout: Layout
@@ -51,7 +51,7 @@ class WrittenPage:
 
     @property
     def size(self) -> int:
-        """Bytes of all buffers."""
+        """Total bytes of all buffers."""
         return sum(memoryview(part).nbytes for parts in self.buffers for part in parts)
 
 
@@ -59,25 +59,25 @@ class WrittenPage:
 
 
 class ChunkLimitError(Exception):
-    """Too many levels for a chunk: fewer rows have fewer of them."""
+    """Error for too many levels in a chunk; a page of fewer rows has fewer levels."""
 
 
 def mini_block_page(levels: PageLevels, chunks: EncodedChunks, large: bool) -> WrittenPage:
-    """Put a mini-block page together.
+    """Build a mini-block page.
 
     Parameters
     ----------
     levels
-        Of the page.
+        Levels of the page.
     chunks
-        Its values.
+        Values of the page.
     large
-        True if chunks are described with 32 bits, as from 2.2 on.
+        True if chunks are described with 32 bits, which is from 2.2 on.
 
     Raises
     ------
     ChunkLimitError
-        The levels between the values of a chunk are too many for it.
+        A chunk cannot hold the levels between its values.
     """
     ends = np.empty(len(chunks.counts), np.int64)
     largest = level_codec.cut(levels.definition, levels.num_items, levels.max_visible_definition, chunks.counts, ends)
@@ -104,7 +104,7 @@ def mini_block_page(levels: PageLevels, chunks: EncodedChunks, large: bool) -> W
 
 
 def _level_streams(levels: PageLevels, ends: NDArray[np.int64], largest: int, large: bool) -> list[LevelStream | None]:
-    """Repetition and definition levels, None for one the page does not have."""
+    """Return repetition and definition levels, None for a stream that the page does not have."""
     raw = (levels.repetition, levels.definition)
     if any(stream is not None for stream in raw) and largest > _MAX_LEVELS:
         raise ChunkLimitError
@@ -116,7 +116,7 @@ def _level_streams(levels: PageLevels, ends: NDArray[np.int64], largest: int, la
 
 
 def _check_small(chunks: EncodedChunks, streams: list[LevelStream]) -> None:
-    """Levels must not make a chunk larger than 16-bit words can say; values alone never do."""
+    """Raise ChunkLimitError if levels make a chunk too large for 16-bit words; values alone never do."""
     if not streams:
         return
     ends = [stream.ends for stream in streams] + [ends for _, ends in chunks.buffers]
@@ -160,9 +160,9 @@ def full_zip_page(levels: PageLevels, items: EncodedItems) -> WrittenPage:
     Parameters
     ----------
     levels
-        Of the page.
+        Levels of the page.
     items
-        Its visible values.
+        Visible values of the page.
     """
     rep_bits = 0 if levels.repetition is None else levels.max_repetition.bit_length()
     def_bits = _definition_bits(levels.definition)
@@ -177,12 +177,12 @@ def full_zip_page(levels: PageLevels, items: EncodedItems) -> WrittenPage:
         length_bits=items.offset_bits,
     )
     if rep_bits == 0 and def_bits == 0 and items.width is not None:
-        return WrittenPage(layout, [[items.values]], items.reason)  # nothing to zip them with
+        return WrittenPage(layout, [[items.values]], items.reason)  # there are no levels or lengths to zip
     return WrittenPage(layout, _zip(levels, items, rep_bits, def_bits), items.reason)
 
 
 def plain_page(levels: PageLevels, chunks: EncodedChunks) -> WrittenPage:
-    """A page without levels, all of whose chunks are values of whole bytes side by side."""
+    """Build a page without levels whose chunks are all values of whole bytes side by side."""
     bits = chunks.encoding.plain_item_bits
     if bits is None:
         raise ValueError(f"values encoded as {chunks.encoding} do not lie side by side")
@@ -200,7 +200,7 @@ def plain_page(levels: PageLevels, chunks: EncodedChunks) -> WrittenPage:
 
 
 def _definition_bits(definition: bytes | None) -> int:
-    """Bits of a definition level; at least 1 where the page has a stream, though its levels may all be 0."""
+    """Return the bits of a definition level, at least 1 if the page has a stream, even if all levels are 0."""
     return 0 if definition is None else max(1, level_codec.max_level(definition).bit_length())
 
 
@@ -242,7 +242,7 @@ def _zip(levels: PageLevels, items: EncodedItems, rep_bits: int, def_bits: int) 
 
 
 def _position_width(size: int) -> int:
-    """Bytes of a position of up to `size`: 1, 2, 4 or 8."""
+    """Return the bytes of a position of up to `size`: 1, 2, 4 or 8."""
     return next(width for width in (1, 2, 4, 8) if size < 1 << (8 * width))
 
 
@@ -250,21 +250,22 @@ def _position_width(size: int) -> int:
 
 
 def blob_page(span: Span, write_buffer: WriteBuffer, large: bool) -> WrittenPage:
-    """Write the values of a page to the file, and describe where they are.
+    """Write the values of a page to the file, and return a page with their positions and sizes.
 
     Parameters
     ----------
     span
-        Binaries that are in no list.
+        Binaries that are not in a list.
     write_buffer
-        Appends bytes to the file, aligned.
+        Appends bytes to the file with alignment.
     large
-        True if chunks are described with 32 bits, as from 2.2 on.
+        True if chunks are described with 32 bits, which is from 2.2 on.
     """
     count = span.levels.num_items
     descriptors = np.zeros((count, 2), np.uint64)
     if span.levels.definition is not None:
-        # that of a null tells which layer is null, above the bits of its repetition level (0)
+        # the position of a null holds the definition level of the null layer, above the bits of its repetition level
+        # (0)
         definition = np.frombuffer(span.levels.definition, np.uint16)
         descriptors[:, 0] = definition.astype(np.uint64) << np.uint64(_LEVEL_BITS)
     if span.num_valid:

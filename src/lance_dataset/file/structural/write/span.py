@@ -1,4 +1,4 @@
-"""Arrow data of a column as the writer needs it: levels, and the values of the items that own one."""
+"""Arrow data of a column in the form that the writer needs: levels, and the values of the items that own one."""
 
 from __future__ import annotations
 
@@ -31,14 +31,15 @@ class Span:
     Attributes
     ----------
     levels
-        Levels above and beside the values.
+        Levels of the rows.
     values
-        One value per visible item, whose own nulls are out of account. Strings have no bytes where `validity` is clear,
-        dictionary indices are inside their dictionary.
+        One value per visible item; its own nulls are ignored. Strings have no bytes where `validity` is clear, and
+        dictionary indices are within their dictionary.
     validity
-        From bit 0 on: visible items that are null neither themselves nor by what is above them; None if all are valid.
+        Bitmap, from bit 0 on, of visible items that are valid themselves and in all fields above; None if all are
+        valid.
     num_valid
-        Set bits of it.
+        Number of set bits of `validity`.
     """
 
     levels: PageLevels
@@ -48,21 +49,21 @@ class Span:
 
 
 def leaf_span(branch: Branch, array: pa.Array, path: str) -> Span:
-    """Levels and visible values of a leaf.
+    """Return the levels and visible values of a leaf.
 
     Parameters
     ----------
     branch
-        The leaf and what is above it.
+        The leaf and the fields above it.
     array
         Rows of the top-level field, of its storage type, sliced or not.
     path
-        Of the column, for error messages.
+        Path of the column, for error messages.
 
     Raises
     ------
     SchemaError
-        A null in a field that is not nullable, text that is not UTF-8, or an index outside its dictionary.
+        A required field is null, text is not UTF-8, or an index is outside its dictionary.
     """
     layers, leaf = _descend(branch, array)
     if isinstance(leaf.type, pa.DictionaryType):
@@ -81,11 +82,11 @@ def leaf_span(branch: Branch, array: pa.Array, path: str) -> Span:
     return Span(page, _normal(values, validity, path), validity, num_valid)
 
 
-# -- the way down ------------------------------------------------------------------------------------------------
+# -- walk down to the leaf ---------------------------------------------------------------------------------------
 
 
 def _descend(branch: Branch, array: pa.Array) -> tuple[list[Any], pa.Array]:
-    """Layers above the leaf as `level_builder.build` takes them, and the leaf."""
+    """Return the layers above the leaf in the form of `level_builder.build`, and the leaf."""
     layers: list[Any] = []
     below = [*(nest.field for nest in branch.above), branch.leaf][1:]
     for nest, child in zip(branch.above, below, strict=True):
@@ -98,7 +99,7 @@ def _descend(branch: Branch, array: pa.Array) -> tuple[list[Any], pa.Array]:
             array = array.values.slice(array.offset * nest.dimension, len(array) * nest.dimension)
         else:
             layers.append(_list(array))
-            array = array.values  # of a map too: its entries
+            array = array.values  # for a map, its entries
     return layers, array
 
 
@@ -120,7 +121,7 @@ def _list(array: pa.Array) -> tuple[Any, ...]:
 
 
 def _check_required(branch: Branch, levels: level_builder.Levels, path: str) -> None:
-    """Refuse nulls of fields that are declared to have none; nulls inherited from above are not theirs."""
+    """Raise SchemaError if a required field has nulls of its own, not inherited from above."""
     fields = [branch.leaf, *(nest.field for nest in reversed(branch.above))]
     base = 0
     for field, kind in zip(fields, levels.kinds, strict=True):
@@ -141,7 +142,7 @@ def _visible(leaf: pa.Array, levels: level_builder.Levels) -> pa.Array:
     slots = np.empty(levels.num_visible_items, np.int64)
     levels.slot_indices(slots)
     if pa.types.is_fixed_size_list(leaf.type) and leaf.offset:
-        # pyarrow takes wrong values from slices of fixed-size lists of one item
+        # pyarrow takes wrong values from slices of fixed-size lists with one item
         slots += leaf.offset
         leaf = pa.Array.from_buffers(
             leaf.type, leaf.offset + len(leaf), [leaf.buffers()[0]], -1, 0, children=[leaf.values]
@@ -162,7 +163,7 @@ def _validity(values: pa.Array, levels: level_builder.Levels) -> pa.Buffer:
 
 
 def _only_leaf_is_null(kinds: Sequence[int]) -> bool:
-    """True where nothing but the leaf makes a visible item null."""
+    """Return whether only the leaf makes a visible item null."""
     for kind in kinds[1:]:
         if kind not in (1, 3):
             return True
@@ -183,7 +184,7 @@ def _normal(values: pa.Array, validity: pa.Buffer | None, path: str) -> pa.Array
 
 
 def _without_hidden_bytes(values: pa.Array, validity: pa.Buffer | None) -> pa.Array:
-    """The same values, null ones without bytes under them, and without offset."""
+    """Return the values with empty nulls and without offset."""
     wide = is_wide(values.type)
     width = 8 if wide else 4
     offsets = values.buffers()[1].slice(values.offset * width, (len(values) + 1) * width)
@@ -194,12 +195,12 @@ def _without_hidden_bytes(values: pa.Array, validity: pa.Buffer | None) -> pa.Ar
     ends = np.frombuffer(offsets, np.int64 if wide else np.int32)
     if int(ends[-1]) - int(ends[0]) == statistics.variable(data, offsets, wide, validity).total_length:
         return plain
-    # Taking every value copies the visible bytes only.
+    # Taking every value copies only the visible bytes.
     return plain.take(pa.array(np.arange(len(plain), dtype=np.int64)))
 
 
 def _check_text(values: pa.Array, path: str) -> None:
-    """Refuse strings that are not UTF-8; those of packed structs too."""
+    """Raise an error if strings, also those in packed structs, are not UTF-8."""
     kind = values.type
     if pa.types.is_struct(kind):
         for number in range(kind.num_fields):
@@ -221,7 +222,7 @@ def _check_text(values: pa.Array, path: str) -> None:
 
 
 def _plain_dictionary(array: pa.DictionaryArray) -> pa.DictionaryArray:
-    """The same values with the nulls of the dictionary moved to the indices; indices outside it stay outside."""
+    """Return the values with nulls of the dictionary moved to the indices; indices outside it stay outside."""
     dictionary, indices = array.dictionary, array.indices
     if dictionary.null_count == 0:
         return array
@@ -234,7 +235,7 @@ def _plain_dictionary(array: pa.DictionaryArray) -> pa.DictionaryArray:
 
 
 def _with_valid_indices(values: pa.DictionaryArray, validity: pa.Buffer | None, path: str) -> pa.DictionaryArray:
-    """The same values with index 0 for nulls."""
+    """Return the values with index 0 for nulls."""
     width = values.type.index_type.bit_width // 8
     data = values.indices.buffers()[1].slice(values.indices.offset * width, len(values) * width)
     indices = pa.Array.from_buffers(values.type.index_type, len(values), [validity, data])

@@ -30,15 +30,15 @@ def check_schema(schema: Schema, version: str) -> None:
     if nodes and all(page_kind(node) is PageKind.NONE for node in nodes):
         raise UnsupportedError(
             f"file version {version} cannot hold structs without fields unless there are other columns; "
-            "2.0 is the first that does"
+            "use file version 2.0 or later"
         )
 
 
 def _check_field(node: Field, where: str) -> None:
     if node.logical_type == "map":
-        raise UnsupportedError(f"{where} has no maps; 2.2 is the first that has")
+        raise UnsupportedError(f"{where} has no maps; use file version 2.2 or later")
     if node.logical_type.startswith("fixed_size_list:struct:"):
-        raise UnsupportedError(f"{where} has no fixed-size lists of structs; 2.2 is the first that has")
+        raise UnsupportedError(f"{where} has no fixed-size lists of structs; use file version 2.2 or later")
     if "lance-encoding:blob" in node.metadata or node.logical_type == "blob":
         raise UnsupportedError(f"{where} has no blob columns; write it as large_binary, or in version 2.0 or later")
     kind = node.storage_type
@@ -46,7 +46,7 @@ def _check_field(node: Field, where: str) -> None:
         _check_fixed_list(kind, where)
     if pa.types.is_fixed_size_binary(kind) and kind.byte_width == 0:
         raise UnsupportedError(
-            f"{where}: no reader knows binaries of a fixed size of 0 in it; 2.0 is the first that has"
+            f"{where}: readers do not support binaries of a fixed size of 0 in it; use file version 2.0 or later"
         )
     if pa.types.is_dictionary(kind) and not is_dictionary_value(kind.value_type):
         raise UnsupportedError(

@@ -1,7 +1,7 @@
-"""Files that say 2.1 and were written before that version was stable (pylance 0.19 to 0.32).
+"""Files marked as version 2.1 that were written before that version was stable (pylance 0.19 to 0.32).
 
-Their page messages are translated into the layouts of today, where need be their chunks too, and then read by the
-reader of file version 2.1. There is no writer.
+Their page messages are translated into the stable layouts, and so are their chunks if necessary. The reader of file
+version 2.1 then reads them. There is no writer.
 """
 
 from __future__ import annotations

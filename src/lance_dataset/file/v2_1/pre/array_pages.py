@@ -1,6 +1,6 @@
-"""Files that say 2.1 with the columns and pages of 2.0: what pylance 0.16 to 0.18 understood by 2.1.
+"""Files marked as version 2.1 with the columns and pages of 2.0, as pylance 0.16 to 0.18 wrote them.
 
-They differ from files of 2.0 in what their writers chose: bit packing, and FSST for strings.
+They differ from 2.0 files only in the choices of their writers: bit packing, and FSST for strings.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ _VERSION = "2.1"
 
 
 def _has_array_pages(metadata: FileMetadata, index: int) -> bool | None:
-    """True if the pages of a column are those of 2.0; None for a column without pages."""
+    """Return True if the pages of a column are 2.0 pages, None if the column has no pages."""
     pages = metadata.column(index).pages
     return pages[0].type_name == PAGE_ENCODING if pages else None
 
 
 def field_has_array_pages(field: Field, locate: Callable[[Field], tuple[FileMetadata, int] | None]) -> bool:
-    """True if the first column found of those at or below a field has the pages of 2.0."""
+    """Return whether the first column with pages, among those of a field and its descendants, has 2.0 pages."""
     for node in field.walk():
         found = locate(node)
         known = _has_array_pages(*found) if found is not None and found[0].version == _VERSION else None
@@ -33,7 +33,7 @@ def field_has_array_pages(field: Field, locate: Callable[[Field], tuple[FileMeta
 
 
 def file_has_array_pages(metadata: FileMetadata) -> bool:
-    """True if the first column of a file that has pages has those of 2.0."""
+    """Return whether the first column of a file that has pages has 2.0 pages."""
     if metadata.version != _VERSION:
         return False
     found = (_has_array_pages(metadata, index) for index in range(metadata.num_columns))

@@ -1,7 +1,7 @@
-"""Encodings of pages from before 2.1 was stable, translated into messages of today.
+"""Encodings of pages from before 2.1 was stable, translated into stable messages.
 
-The numbers 15 to 18 of an encoding changed their meaning between releases; `early` says which of two sets holds:
-that of the releases up to 0.25, or that of 0.26 to 0.32.
+The numbers 15 to 18 of an encoding changed their meaning between releases. `early` is true for the meaning in releases
+up to 0.25, and false for that in 0.26 to 0.32.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from lance_dataset.errors import CorruptFileError, UnsupportedError
 
 __all__ = ["WRITERS", "parse_message", "to_stable"]
 
-#: Who wrote such pages, for error messages.
+#: Writers of such pages, for error messages.
 WRITERS = "pylance 0.19 to 0.32, before file version 2.1 was stable"
 
 _MAX_DEPTH = 32
@@ -28,12 +28,12 @@ _M = TypeVar("_M", bound=Message)
 
 
 def parse_message(kind: type[_M], data: bytes) -> _M:
-    """A message that was kept as bytes.
+    """Parse a message that was kept as bytes.
 
     Raises
     ------
     CorruptFileError
-        The bytes are not such a message. The caller adds where.
+        The bytes are not a message of this kind. The caller adds the place.
     """
     try:
         return kind.FromString(data)
@@ -42,33 +42,33 @@ def parse_message(kind: type[_M], data: bytes) -> _M:
 
 
 def to_stable(message: pre.ArrayEncoding, early: bool, depth: int = 0) -> pb.CompressiveEncoding:
-    """The encoding as 2.1 has it; what is impossible in it is found when that is parsed.
+    """Return the stable form of an encoding; impossible content is found when that is parsed.
 
     Raises
     ------
     CorruptFileError
-        The message is broken. The caller adds where.
+        The message is broken. The caller adds the place.
     UnsupportedError
-        An encoding whose bytes are not known.
+        The encoding has an unknown byte layout.
     """
     if depth > _MAX_DEPTH:
         raise CorruptFileError(f"an encoding is nested more than {_MAX_DEPTH} levels deep")
     kind = message.WhichOneof("array_encoding")
     if kind is None:
-        raise UnsupportedError(f"an encoding is missing, or one that is not known of what {WRITERS}, wrote")
+        raise UnsupportedError(f"an encoding is missing, or is not known from {WRITERS}")
     return _TRANSLATORS[kind](getattr(message, kind), early, depth + 1)
 
 
 def _flat(message: pre.Flat, early: bool, depth: int) -> pb.CompressiveEncoding:
     if message.compression.scheme:
-        raise UnsupportedError(f"flat values compressed with {message.compression.scheme!r}; {WRITERS}, wrote none")
+        raise UnsupportedError(f"flat values compressed with {message.compression.scheme!r}; not known from {WRITERS}")
     return pb.CompressiveEncoding(flat=pb.Flat(bits_per_value=message.bits_per_value))
 
 
 def _fixed_size_list(message: pre.FixedSizeList, early: bool, depth: int) -> pb.CompressiveEncoding:
     items = to_stable(message.items, early, depth)
     if early:
-        # Up to 0.21 lists were encoded as values as wide as all their items.
+        # Releases up to 0.21 encoded lists as values with the width of all their items.
         bits, dimension = items.flat.bits_per_value, message.dimension
         if items.WhichOneof("compression") != "flat" or not dimension or bits % dimension:
             raise CorruptFileError(f"fixed-size list of {dimension} items in {bits} bits")

@@ -1,4 +1,4 @@
-"""Page layouts from before 2.1 was stable, translated into those of 2.1."""
+"""Page layouts from before 2.1 was stable, translated into the layouts of 2.1."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ PRE_LAYOUT = "lance.encodings.PageLayout"
 
 @dataclass(frozen=True)
 class PreLayout:
-    """A layout of 2.1, and what its page has otherwise than 2.1.
+    """A layout of 2.1, with the ways in which its page differs from 2.1.
 
     Attributes
     ----------
     layout
-        The layout; its number of items is 0 where the page does not say it.
+        The layout; its number of items is 0 if the page does not store it.
     has_layers
-        True if the page says its layers: no release before 0.21 did. If not, those of `layout` are a stand-in.
+        True if the page stores its layers. Releases before 0.21 did not; the layers of `layout` are then placeholders.
     early_chunks
-        True if its chunks have the header of the releases up to 0.25.
+        True if its chunks have the header of releases up to 0.25.
     """
 
     layout: MiniBlockLayout | FullZipLayout | ConstantLayout
@@ -48,7 +48,7 @@ class PreLayout:
     early_chunks: bool = False
 
     def with_items(self, values: int) -> MiniBlockLayout | FullZipLayout | ConstantLayout:
-        """The layout of 2.1, with the number of values of a page without lists where the page does not say it."""
+        """Return the layout with a number of items, `values` if the page does not store one and has no lists."""
         layout = self.layout
         if isinstance(layout, MiniBlockLayout) and not self.has_layers:
             return replace(layout, num_items=values)
@@ -64,9 +64,9 @@ def parse_page_layout(encoding: bytes) -> PreLayout:
     Raises
     ------
     CorruptFileError
-        The message is broken or describes something impossible. The caller adds where.
+        The message is broken or describes something impossible. The caller adds the place.
     UnsupportedError
-        Something whose bytes are not known.
+        The page has an unknown byte layout.
     """
     try:
         message = pre.PageLayout.FromString(encoding)
@@ -81,7 +81,7 @@ def parse_page_layout(encoding: bytes) -> PreLayout:
         layers = list(message.all_null_layout.layers)
         stable = pb.ConstantLayout(layers=_layers(layers or [Layer.NULLABLE_ITEM]))
         return _translated(pb.PageLayout(constant_layout=stable), layers)
-    raise UnsupportedError(f"the page layout is empty, or of a kind that is not known of what {WRITERS}, wrote")
+    raise UnsupportedError(f"the page layout is empty, or of a kind that is not known from {WRITERS}")
 
 
 def _translated(message: pb.PageLayout, layers: list[int], early_chunks: bool = False) -> PreLayout:
@@ -91,7 +91,7 @@ def _translated(message: pb.PageLayout, layers: list[int], early_chunks: bool = 
 
 
 def _layers(numbers: Iterable[int]) -> Any:
-    """The numbers as the generated code wants its enumerations typed."""
+    """Return the numbers, typed as the enumerations that the generated code expects."""
     return list(numbers)
 
 
@@ -140,12 +140,12 @@ def _optional(
 def _levels(
     message: pre.EarlyMiniBlockLayout | pre.LateMiniBlockLayout, name: str, early: bool
 ) -> pb.CompressiveEncoding | None:
-    """The encoding of levels; None where they are all 0, which early pages say with a constant."""
+    """Return the encoding of levels, None if all are 0, which early pages mark with a constant."""
     encoding: pre.ArrayEncoding = getattr(message, name)
     if encoding.WhichOneof("array_encoding") != "constant":
         return _optional(message, name, early)
     if any(encoding.constant.value):
-        raise UnsupportedError(f"levels that are all {encoding.constant.value.hex()}; {WRITERS}, is not known to do so")
+        raise UnsupportedError(f"levels that are all {encoding.constant.value.hex()}; not known from {WRITERS}")
     return None
 
 
@@ -172,7 +172,7 @@ def _parse_full_zip(data: bytes) -> PreLayout:
 
 
 def _is_early(values: pre.ArrayEncoding) -> bool:
-    """True if values are those of 0.23 to 0.25: full-zip pages have no bit packing, so 15 is `Variable`."""
+    """Return whether values have the form of 0.23 to 0.25: full-zip pages have no bit packing, so 15 is `Variable`."""
     inner = values.fsst.binary if values.WhichOneof("array_encoding") == "fsst" else values
     return inner.WhichOneof("array_encoding") == "member15"
 
@@ -191,7 +191,7 @@ def _early_full_zip(message: pre.EarlyFullZipLayout) -> PreLayout:
 
 
 def _value_bits(values: pb.CompressiveEncoding) -> int:
-    """Bits of a value, which early pages do not say."""
+    """Return the bits of a value, which early pages do not store."""
     dimension = 1
     if values.WhichOneof("compression") == "fixed_size_list":
         dimension, values = values.fixed_size_list.items_per_value, values.fixed_size_list.values

@@ -29,7 +29,7 @@ _COUNT = struct.Struct("<I")
 
 
 class PreMiniBlockPage(MiniBlockPage):
-    """A page of 0.26 to 0.32: its chunks are those of 2.1, dictionaries of strings have headers of their own."""
+    """A page of 0.26 to 0.32: its chunks are those of 2.1, but dictionaries of strings have a different header."""
 
     @lazy
     def _dictionary(self) -> pa.Array | None:
@@ -47,9 +47,10 @@ class PreMiniBlockPage(MiniBlockPage):
 
 
 def _stable_strings(data: pa.Buffer, size: int, bits: int) -> pa.Buffer:
-    """A block of strings whose header is [number, begin of the bytes] with the header of 2.1.
+    """Replace the header of a block of strings, [number of strings, start of the bytes], by the header of 2.1.
 
-    Dictionaries of 0.32 begin with the width of the offsets in one byte, which the kernel knows.
+    Dictionaries of 0.32 start with the width of the offsets in one byte. The kernel reads those, so they stay
+    unchanged.
     """
     if data.size < 2 * _COUNT.size or bits != 32 or _COUNT.unpack_from(data)[0] != size:
         return data
@@ -59,12 +60,12 @@ def _stable_strings(data: pa.Buffer, size: int, bits: int) -> pa.Buffer:
 
 
 def early_dictionary_size(layout: MiniBlockLayout, data: pa.Buffer, where: str) -> int:
-    """Entries of the dictionary in a buffer: early layouts do not say it, strings do in front of them.
+    """Return the number of dictionary entries in a buffer, as early layouts do not store it but blocks of strings do.
 
     Raises
     ------
     CorruptFileError
-        The buffer is too short for it, or the dictionary of no known kind.
+        The buffer is too short, or the dictionary has an unknown encoding.
     """
     if isinstance(layout.dictionary, Variable) and data.size >= _COUNT.size:
         return int(_COUNT.unpack_from(data)[0])
@@ -74,10 +75,10 @@ def early_dictionary_size(layout: MiniBlockLayout, data: pa.Buffer, where: str) 
 
 
 class EarlyMiniBlockPage(PreMiniBlockPage):
-    """A page of 0.19 to 0.25, whose chunks are rewritten on reading, one by one, into chunks of 2.1.
+    """A page of 0.19 to 0.25, whose chunks are rewritten one by one into chunks of 2.1 when they are read.
 
-    Early chunks begin with the sizes of repetition levels, definition levels and values, 16 bits each, whether or not
-    the page has such levels; the levels follow right behind, the values at the next multiple of 8 bytes.
+    Early chunks start with the sizes of repetition levels, definition levels and values, 16 bits each, even if the page
+    has no such levels. The levels follow immediately, the values at the next multiple of 8 bytes.
     """
 
     def __init__(self, page: Page, layout: MiniBlockLayout, value_type: pa.DataType, items_per_row: int) -> None:
@@ -114,7 +115,7 @@ class EarlyMiniBlockPage(PreMiniBlockPage):
         return self.page.cache.get(("rewritten", self.page.start, chunk), lambda: self._rewrite(chunk), len)
 
     def _rewrite(self, chunk: int) -> bytes:
-        """A chunk as 2.2 has it: a number of levels, 32-bit sizes of values, every part at a multiple of 8 bytes."""
+        """Return a chunk as in 2.2: number of levels, 32-bit sizes of values, parts at multiples of 8 bytes."""
         levels, values = self._split(chunk)
         if self._encoding == _BITS:
             start, stop = self._table.firsts[chunk], self._table.firsts[chunk + 1]
@@ -124,7 +125,7 @@ class EarlyMiniBlockPage(PreMiniBlockPage):
         return b"".join(part + bytes(-len(part) % _UNIT) for part in (header, *levels, values))
 
     def _split(self, chunk: int) -> tuple[list[bytes], bytes]:
-        """The streams of levels that the page has, and the values."""
+        """Return the level streams that the page has, and the values."""
         starts, layout = self._table.starts, self._layout
         data = self.page.read_range(1, starts[chunk], starts[chunk + 1]).to_pybytes()
         repetition, definition, size = _SIZES.unpack_from(data)
@@ -143,7 +144,7 @@ class EarlyMiniBlockPage(PreMiniBlockPage):
 
     @lazy
     def _bits(self) -> bytes:
-        """Values of 1 bit: these releases (which cannot read them) put those of all chunks into the last one."""
+        """Values of 1 bit of all chunks. These releases, which cannot read them, put them into the last chunk."""
         bits = b"".join(self._split(chunk)[1] for chunk in range(self._table.num_chunks))
         if len(bits) != (self._layout.num_items + 7) // 8:
             raise CorruptFileError(f"{self._layout.num_items} values of 1 bit in {len(bits)} bytes")

@@ -1,4 +1,4 @@
-"""Pages from before 2.1 was stable as nested arrays of their branch."""
+"""Pages from before 2.1 was stable, read as nested arrays of their branch."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ __all__ = ["PRE_PAGES"]
 
 
 class ValidStructsPage:
-    """A page without layers: the releases that wrote such (0.19, 0.20) read the structs above its leaf as valid.
+    """A page without layers (written by 0.19 and 0.20), whose structs above the leaf are all read as valid.
 
-    Definition levels tell which struct is null, but those releases turn every null into one of the leaf, and so do
-    programs that were written with them. See `NestedPage`.
+    Definition levels tell which struct is null, but those releases read every null as a null leaf, and programs written
+    for them rely on it. See `NestedPage`.
 
     Parameters
     ----------
     page
-        The page below as many of the structs as it has levels for.
+        The page, read with as many of the structs as it has levels for.
     depth
         Number of these structs.
     branch
@@ -94,7 +94,7 @@ def _open_without_layers(page: Page, branch: Branch, stored: PreLayout) -> Neste
 
 
 def _expanded(branch: Branch, layers: int) -> Branch:
-    """The branch whose leaf is the item of a fixed-size list, if the page has a layer for each: 0.22 to 0.25."""
+    """Return the branch with the item of a fixed-size list as leaf if the page has a layer for it (0.22 to 0.25)."""
     kind = branch.leaf.storage_type
     while layers > 1 + len(branch.above) and pa.types.is_fixed_size_list(kind):
         item = kind.value_field
@@ -122,7 +122,7 @@ def _leaf_page(page: Page, branch: Branch, stored: PreLayout) -> LeafPage:
 
 
 def _counted(page: Page, layout: FullZipLayout) -> FullZipLayout:
-    """The layout of a page of lists of 0.22 with its number of items, which only the page itself tells."""
+    """Return the layout of a list page of 0.22 with its number of items, which is counted in the page itself."""
     if len(page.buffers) < 2:
         raise UnsupportedError(
             f"{page.where}: pylance 0.21 wrote lists of wide values without their last items, which cannot be restored"
@@ -139,5 +139,5 @@ def _counted(page: Page, layout: FullZipLayout) -> FullZipLayout:
     return replace(layout, num_items=items, num_visible_items=visible)
 
 
-#: Pages of files that say 2.1, written by 0.19 to 0.32.
+#: Pages of files marked as version 2.1, written by pylance 0.19 to 0.32.
 PRE_PAGES = PageGrammar(f"({WRITERS}) 2.1", PRE_LAYOUT, parse_page_layout, _open_page)

@@ -1,4 +1,4 @@
-"""Files that say 2.3 from before the planar layout: pages as in 2.2 (pylance 4 to 13), and sparse ones (10 to 13)."""
+"""Files marked as 2.3 from before the planar layout: pages as in 2.2 (pylance 4 to 13), and sparse ones (10 to 13)."""
 
 from __future__ import annotations
 

@@ -33,17 +33,17 @@ _MAX_COUNT = 2**40
 
 @dataclass(frozen=True)
 class EarlierSparseLayout:
-    """A sparse layout, and what earlier pages say besides.
+    """A sparse layout, with facts that only earlier pages store.
 
     Attributes
     ----------
     layout
-        The layout. Where positions are stored one by one, their encoding is a `Delta` from 0, of which, unlike in
-        2.3, the first position is stored too.
+        The layout. Positions that are stored one by one are encoded as a `Delta` from 0. Unlike in 2.3, the first
+        position is stored too.
     slots
-        Slots of each layer.
+        Number of slots of each layer.
     leaf_slots
-        Values of the page.
+        Number of values of the page.
     """
 
     layout: SparseLayout
@@ -58,9 +58,9 @@ def parse_page_layout(encoding: bytes) -> Layout | EarlierSparseLayout:
     Raises
     ------
     CorruptFileError
-        The message is broken or describes something impossible. The caller adds where.
+        The message is broken or describes something impossible. The caller adds the place.
     UnsupportedError
-        An encoding this release does not read.
+        The page has an encoding that this release does not read.
     """
     try:
         message = pb.PageLayout.FromString(encoding)
@@ -96,7 +96,7 @@ def _check_count(count: int) -> int:
 
 
 def _parse_layer(message: pb.StructuralLayer) -> tuple[SparseLayer, int]:
-    """A layer and its number of slots."""
+    """Return a layer and its number of slots."""
     kind = message.WhichOneof("layer")
     if kind == "validity":
         slots = _check_count(message.validity.num_slots)

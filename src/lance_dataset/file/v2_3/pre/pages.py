@@ -1,4 +1,4 @@
-"""Pages of 2.3 files from before the planar layout as nested arrays of their branch."""
+"""Pages of 2.3 files from before the planar layout, read as nested arrays of their branch."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _MAX_SIZE = 1 << 28
 
 
 class _EntryPage(Page):
-    """A page whose chunk words are pairs: the size in units of 8 bytes, less 1, and the number of values."""
+    """A page whose chunk words are pairs: the size in units of 8 bytes minus 1, and the number of values."""
 
     @lazy
     def _words(self) -> pa.Buffer:
@@ -84,7 +84,7 @@ class EarlierSparsePage(SparsePage):
 
 
 def _absolute_layer(layer: SparseLayer, payloads: Iterator[pa.Buffer], absolute: list[pa.Buffer]) -> SparseLayer:
-    """The layer with positions as 2.3 may have them, the payloads of which go to `absolute`."""
+    """Return the layer with positions in the form of 2.3, and append their payloads to `absolute`."""
     if isinstance(layer, SparseList):
         positions = _absolute(layer.positions, payloads, absolute)
         counts = _absolute(layer.counts, payloads, absolute)
