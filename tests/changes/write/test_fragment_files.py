@@ -1,4 +1,4 @@
-"""Writing the data files of a table one after the other."""
+"""Tests of writing the data files of a table one after the other."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from lance_dataset.types.schema import Schema
 
 
 class SlowDisk(LocalStore):
-    """A store whose files take long to close, and which knows how many are open."""
+    """A store whose files take long to close, and which counts open files."""
 
     def __init__(self, failing: int | None = None) -> None:
         super().__init__()
