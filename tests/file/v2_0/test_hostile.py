@@ -1,4 +1,4 @@
-"""Forged pages of 2.0 in the encodings that only old releases wrote: refused with an error, at no cost."""
+"""Tests of forged pages of 2.0 in encodings that only old releases wrote: refused without large allocations."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ HUGE = 2**31
 
 
 def outcomes(path: Path, rows: Sequence[int]) -> list[LanceError]:
-    """The errors of all ways to read, each of which must give valid arrays otherwise."""
+    """Return the errors of all ways to read; a way without an error must return valid arrays."""
     found: list[LanceError] = []
     for options in (None, {"mmap": "false"}):
         ways: list[Callable[[file.LanceFileReader], Any]] = [
@@ -198,7 +198,10 @@ def test_blobs_outside_the_file(tmp_path: Path, entry: tuple[int, int]) -> None:
 
 
 def test_pages_that_share_buffers_of_the_column(tmp_path: Path) -> None:
-    """Each page costs a few bytes, and would have as many values as the column buffer holds."""
+    """Pages that share buffers of the column are refused.
+
+    Each costs a few bytes and would have as many values as the buffer.
+    """
     content = bytes(400_000)
     page = TreePage(ap.flat(32, ("column", 0)), [], 100_000)
     schema = pa.schema([pa.field("a", pa.int32())])
@@ -286,7 +289,7 @@ def test_damage(tmp_path: Path, name: str) -> None:
 
 
 def flipped(rng: random.Random, content: bytes) -> bytes:
-    """Changed without a change of its length, so that buffers stay where they are."""
+    """Change bytes without a change of the length, so that buffers stay in place."""
     out = bytearray(content)
     for _ in range(rng.randrange(1, 4)):
         if out:
@@ -306,7 +309,7 @@ def test_lists_of_bytes_that_are_nulls(tmp_path: Path) -> None:
 
 
 def test_dictionary_of_nulls_in_a_column_of_numbers(tmp_path: Path) -> None:
-    """Only strings may lie behind a dictionary without the column being one."""
+    """A dictionary of nulls in a column of numbers is refused: only string columns may have one without the type."""
     path = tmp_path / "bad.lance"
     numbers = struct.pack("<3i", 1, 2, 3)
     encoding = ap.dictionary(ap.all_nulls(), ap.no_nulls(ap.flat(32)), 3)
