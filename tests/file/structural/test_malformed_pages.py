@@ -199,7 +199,7 @@ CASES: list[tuple[str, str, Edit]] = [
     ("zip", "huge control words", field(f"{_FULL}.bits_def", 33)),
     ("zip", "more items", field(f"{_FULL}.num_items", 4)),
     ("zip", "neither lengths nor a width", field(f"{_FULL}.bits_per_offset", None)),
-    ("zipped numbers", "bits that are no bytes", field(f"{_FULL}.bits_per_value", 31)),
+    ("zipped numbers", "bits that are not whole bytes", field(f"{_FULL}.bits_per_value", 31)),
     ("zipped numbers", "another width", field(f"{_FULL}.bits_per_value", 64)),
     ("zipped numbers", "values that are cut off", buffer(0, lambda old: old[:-1])),
     ("zipped lists", "a row that does not start", buffer(0, lambda old: b"\0" + old[1:])),
@@ -220,7 +220,7 @@ CASES: list[tuple[str, str, Edit]] = [
     ("constant text", "a scalar that is cut off", buffer(0, lambda old: old[:-1])),
     ("constant text", "huge number of scalar buffers", buffer(0, lambda old: u32(old, 0, 2**32 - 1))),
     ("constant text", "a scalar with decreasing offsets", buffer(0, lambda old: u32(old, 12, 9))),
-    ("constant text", "a scalar that is no text", buffer(0, lambda old: old[:-1] + b"\xff")),
+    ("constant text", "a scalar that is not text", buffer(0, lambda old: old[:-1] + b"\xff")),
     # blobs
     ("blob", "a value beyond the file", buffer(1, lambda old: u64(old, 8, 2**40))),
     ("blob", "a huge value", buffer(1, lambda old: u64(old, 16, 2**63))),

@@ -74,7 +74,7 @@ LIES: dict[str, tuple[pa.DataType, pb.ArrayEncoding, list[bytes], int, str]] = {
     "short blocks": (pa.uint16(), ap.bitpacked_blocks(3, 16), [bytes(383)], 5, "need 384"),
     "width above the type": (pa.int8(), ap.bitpacked(9, 8), [bytes(9)], 5, "packed into 9"),
     "width 0": (pa.int8(), ap.bitpacked(0, 8), [bytes(9)], 5, "packed into 0"),
-    "bits that are none": (pa.int8(), ap.bitpacked_blocks(3, 24), [bytes(999)], 5, "24 bits"),
+    "an invalid bit width": (pa.int8(), ap.bitpacked_blocks(3, 24), [bytes(999)], 5, "24 bits"),
     "another type": (pa.int64(), ap.bitpacked(5, 32), [bytes(9)], 5, "do not fit the type int64"),
     "blocks of a string": (pa.string(), ap.bitpacked_blocks(5, 32), [bytes(999)], 5, "does not fit"),
     "many packed": (pa.int64(), ap.bitpacked(5, 64), [bytes(9)], HUGE, "need"),
@@ -93,7 +93,7 @@ LIES: dict[str, tuple[pa.DataType, pb.ArrayEncoding, list[bytes], int, str]] = {
         2,
         "without nulls",
     ),
-    "no text": (pa.string(), ap.fixed_size_binary(ap.flat(8), 2), [b"\xc3\xa9\xc3a"], 2, "UTF-8"),
+    "not text": (pa.string(), ap.fixed_size_binary(ap.flat(8), 2), [b"\xc3\xa9\xc3a"], 2, "UTF-8"),
     "text in two": (pa.string(), ap.fixed_size_binary(ap.flat(8), 1), [b"\xc3\xa9"], 2, "UTF-8"),
     "equal numbers": (pa.int16(), ap.fixed_size_binary(ap.flat(8), 2), [b"aabb"], 2, "does not fit"),
     "no table": (pa.string(), ap.fsst(CODED, b""), CODES, 3, "symbol table"),
@@ -102,7 +102,7 @@ LIES: dict[str, tuple[pa.DataType, pb.ArrayEncoding, list[bytes], int, str]] = {
     "no symbol": (pa.string(), ap.fsst(CODED, WORDS), [CODES[0], b"\x00\x02\xff\x78"], 3, "symbol|code"),
     "open escape": (pa.string(), ap.fsst(CODED, WORDS), [CODES[0], b"\x00\x01\x00\xff"], 3, "escape|FSST|code"),
     "escape across values": (pa.string(), ap.fsst(FSST_ENDS, WORDS), [u64(1, 2), b"\xff\x41"], 2, "escape|FSST|code"),
-    "symbols that are no text": (
+    "symbols that are not text": (
         pa.string(),
         ap.fsst(FSST_ENDS, WORDS),
         [u64(2, 4), b"\xff\xc3\xff\xa9"],
