@@ -309,11 +309,11 @@ def test_the_guide_says_what_goes_together(tmp_path: Path) -> None:
             return "again" if error.retryable else "no"
         return "yes"
 
-    head = GUIDE.partition("What goes together")[2].partition("\n| |")[2].splitlines()[0].strip("|").split("|")
+    head = GUIDE.partition("Compatible changes (rows")[2].partition("\n| |")[2].splitlines()[0].strip("|").split("|")
     columns = [column.strip() for column in head]
     said = {
         (row[0], column): mark
-        for row in table_rows("What goes together")
+        for row in table_rows("Compatible changes (rows")
         for column, mark in zip(columns, row[1:], strict=True)
     }
     pairs = itertools.product(changes.items(), others.items())
