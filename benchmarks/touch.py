@@ -1,4 +1,4 @@
-"""Reading of every byte of a result, so that values of lazily mapped files count as read.
+"""Functions that read every byte of a result, so that values of lazily mapped files count as read.
 
 Only the visible part of a table is read. Batches are often slices of common buffers, and reading those whole for each
 batch would charge such a reader many times.

@@ -27,12 +27,12 @@ ALLOWED = {
 
 
 def room_of(path: Path) -> str:
-    """Name of the room of a module: the folder below the package, or the module itself at the root."""
+    """Return the room of a module: the folder below the package, or the module itself at the root."""
     return path.relative_to(PACKAGE).parts[0]
 
 
 def is_private(name: str) -> bool:
-    """Return whether a name begins with one underscore."""
+    """Return True if a name starts with one underscore."""
     return name.startswith("_") and not name.startswith("__") and name != "_"
 
 

@@ -1,4 +1,4 @@
-"""Dataset written by the reference, opened by both implementations."""
+"""Fixtures with a dataset that the reference wrote, opened by both implementations."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ import lance_dataset
 
 @pytest.fixture(scope="session")
 def reference_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Four fragments of 25, 20, 10 and 5 rows; rows deleted in the first and third, in two versions."""
+    """Return the path of a dataset with fragments of 25, 20, 10 and 5 rows.
+
+    Rows of the first and third fragment are deleted, in two versions.
+    """
     path = tmp_path_factory.mktemp("reference") / "data.lance"
     written = None
     for start, stop in ((0, 25), (25, 45), (45, 55), (55, 60)):
@@ -29,5 +32,5 @@ def reference_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def both(reference_path: Path) -> tuple[Any, Any]:
-    """The dataset as ours and as the reference's."""
+    """Return the dataset as opened by this package and by the reference."""
     return lance_dataset.dataset(reference_path), lance.dataset(reference_path)

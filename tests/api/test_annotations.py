@@ -1,4 +1,4 @@
-"""Everything public says in its signature what it takes and returns, and has a docstring."""
+"""Tests that every public callable has type annotations and a docstring."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ CALLABLES: dict[str, Callable[..., Any]] = {
     method.label: method.function for method in public_names.methods()
 } | public_names.functions()
 
-#: Where `Any` is the type, and why.
+#: Callables annotated with `Any`, and why.
 ANY: dict[str, str] = {
     "FragmentMetadata.to_json": "JSON",
     "RowDatasetVersionMeta.asdict": "JSON",
@@ -28,7 +28,7 @@ def signature(function: Callable[..., Any]) -> list[inspect.Parameter]:
 
 
 def texts(function: Callable[..., Any]) -> list[str]:
-    """Annotations as texts, but those of ``*args`` and ``**kwargs``, which are handed on."""
+    """Return the annotations as texts, without those of ``*args`` and ``**kwargs``, which are passed on."""
     handed_on = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
     found = [each.annotation for each in signature(function) if each.kind not in handed_on]
     return [str(each) for each in (*found, inspect.signature(function).return_annotation)]

@@ -1,4 +1,4 @@
-"""Data files that workers write into base paths, and names of the reference's module."""
+"""Tests of data files that workers write into base paths, and of names of the reference's module."""
 
 from __future__ import annotations
 

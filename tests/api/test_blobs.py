@@ -1,4 +1,4 @@
-"""Blob columns of datasets: scans, files, ranges, with the reference on the same datasets."""
+"""Tests of blob columns of datasets: scans, files, ranges, with the reference on the same datasets."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def build_table(rows: int = 24) -> pa.Table:
 
 @pytest.fixture(scope="module", params=["lance", "lance_dataset"])
 def both(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, Any]:
-    """Three fragments with deleted rows, written by either, opened as ours and as the reference's."""
+    """Return three fragments with deleted rows, written by either library, opened by both."""
     path = tmp_path_factory.mktemp("blobs") / "data.lance"
     module = lance if request.param == "lance" else lance_dataset
     written = module.write_dataset(build_table(), path, data_storage_version="2.1", max_rows_per_file=10)

@@ -1,4 +1,4 @@
-"""Branches: creating, opening, writing and removing them, compared with the reference."""
+"""Tests of branches: creating, opening, writing and removing them, compared with the reference."""
 
 from __future__ import annotations
 
@@ -23,7 +23,10 @@ from lance_dataset.io.local import LocalStore
 
 @pytest.fixture(scope="module")
 def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Versions 1 to 3 with a deletion; ``dev/x`` from 3 with 3 to 5, ``sub`` from that; a tag on version 1."""
+    """Return the path of a dataset with versions 1 to 3, a deletion, branches and a tag.
+
+    Branch ``dev/x`` starts from version 3 and has versions 3 to 5; ``sub`` starts from that. Version 1 has the tag.
+    """
     path = tmp_path_factory.mktemp("branches") / "t.lance"
     written = lance.write_dataset(pa.table({"a": range(10)}), path)
     written = lance.write_dataset(pa.table({"a": range(10, 20)}), path, mode="append")
@@ -39,14 +42,14 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def pair(template: Path, tmp_path: Path) -> tuple[Any, Any]:
-    """Each implementation on a copy of its own; the base paths of branches still mean the template."""
+    """Return one copy per implementation. The base paths of the branches still refer to the template."""
     for name in ("ours", "theirs"):
         shutil.copytree(template, tmp_path / name / "t.lance")
     return lance_dataset.dataset(tmp_path / "ours/t.lance"), lance.dataset(tmp_path / "theirs/t.lance")
 
 
 def facts(branches: Any) -> Any:
-    """What does not differ from run to run."""
+    """Return the facts about branches that do not differ from run to run."""
     items = branches if isinstance(branches, list) else sorted(branches.items())
     return [
         (name, sorted(each), each["parent_branch"], each["parent_version"], each["metadata"],
@@ -56,7 +59,7 @@ def facts(branches: Any) -> Any:
 
 
 def made(*arguments: Any, on: Any = None) -> Call:
-    """A new branch: its place, its rows, and all branches."""
+    """Return a call that creates a branch and returns its place, its rows and all branches."""
 
     def call(lib: Any, ds: Any) -> Any:
         source = ds if on is None else ds.checkout_version(on)
@@ -129,7 +132,7 @@ def test_like_the_reference(pair: tuple[Any, Any], name: str) -> None:
 
 @pytest.fixture
 def dataset(tmp_path: Path) -> Any:
-    """Ours: version 1 with ten rows, version 2 with twenty."""
+    """Return a dataset of this package: version 1 with ten rows, version 2 with twenty."""
     path = tmp_path / "t.lance"
     lance_dataset.write_dataset(pa.table({"a": range(10)}), path)
     return lance_dataset.write_dataset(pa.table({"a": range(10, 20)}), path, mode="append")
@@ -220,7 +223,7 @@ def test_a_removal_that_was_not_finished(dataset: Any) -> None:
 
 @pytest.mark.parametrize("kind", ["tag", "branch"])
 def test_reference_while_a_branch_is_removed(dataset: Any, kind: str) -> None:
-    """The one who removes it has looked for references already; each sees the other."""
+    """Removing a branch fails if a reference to it is created after the search for references."""
     dev = dataset.create_branch("dev", 1)
     dev.delete("a < 5")
 

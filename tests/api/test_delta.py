@@ -1,4 +1,4 @@
-"""Change data compared with the reference, on histories that it makes."""
+"""Tests of change data, compared with the reference on histories that it makes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def rows(start: int, stop: int, text: str = "s") -> pa.Table:
 
 
 def read(delta: Any, name: str) -> pa.Table | type[BaseException]:
-    """All rows of a reader of a delta, or the class of the error."""
+    """Return all rows of a reader of a delta, or the class of the error."""
     try:
         return getattr(delta, name)().read_all().combine_chunks()
     except Exception as error:
@@ -154,7 +154,7 @@ def test_streams_are_cut(tmp_path: Path) -> None:
 
 
 def test_only_changed_rows_are_read(tmp_path: Path) -> None:
-    """The file of the rows that did not change is gone, and nobody notices."""
+    """Inserted rows are read without opening files of unchanged rows."""
     uri = str(tmp_path / "t")
     lance_dataset.write_dataset(rows(0, 10), uri, enable_stable_row_ids=True)
     (first,) = (tmp_path / "t" / "data").iterdir()
@@ -180,7 +180,7 @@ def test_blobs_and_nested_columns(tmp_path: Path) -> None:
 
 
 def test_branches(tmp_path: Path) -> None:
-    """A branch has versions of its own; those before it began are not among them."""
+    """A delta of a branch covers the branch's own versions only, not those before its start."""
     uri = str(tmp_path / "t")
     dataset = lance.write_dataset(rows(0, 5), uri, enable_stable_row_ids=True)
     dataset.delete("id = 1")
@@ -225,7 +225,7 @@ def test_handles_that_move_on(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", READERS)
 def test_without_stable_row_ids(tmp_path: Path, name: str) -> None:
-    """The reference returns no rows, or all of them, as if nothing was known to have changed."""
+    """A delta without stable row ids raises an error; the reference returns no rows or all of them."""
     dataset = lance_dataset.write_dataset(rows(0, 5), str(tmp_path / "t"))
     dataset.delete("id = 1")
     delta = dataset.delta(compared_against=1)
@@ -268,7 +268,7 @@ def test_ranges_of_no_versions(tmp_path: Path) -> None:
 
 
 def test_row_lineage_in_files(tmp_path: Path) -> None:
-    """Long lineage may lie in hidden columns of data files."""
+    """Row lineage that the reference moved to hidden columns of data files gives the same change data."""
     uri = str(tmp_path / "t")
     dataset = lance.write_dataset(rows(0, 200), uri, enable_stable_row_ids=True)
     dataset.update_config({"lance.row_lineage.spill": "true", "lance.row_lineage.inline_max_bytes": "1"})
@@ -282,7 +282,7 @@ def test_row_lineage_in_files(tmp_path: Path) -> None:
 
 
 def test_counts(tmp_path: Path) -> None:
-    """Files of columns are not needed."""
+    """Counts are computed without the data files."""
     dataset = lance_dataset.write_dataset(rows(0, 10), tmp_path / "t", enable_stable_row_ids=True)
     dataset.insert(rows(10, 15))
     dataset.delete("id in (1, 12)")

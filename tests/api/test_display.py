@@ -1,4 +1,4 @@
-"""Text forms of datasets, fragments and sessions; `lance_dataset.debug` and `lance_dataset.log`."""
+"""Tests of text forms of datasets, fragments and sessions, and of `lance_dataset.debug` and `lance_dataset.log`."""
 
 from __future__ import annotations
 

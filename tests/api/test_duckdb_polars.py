@@ -1,4 +1,4 @@
-"""Other libraries reading a dataset through pyarrow's dataset interface."""
+"""Tests of other libraries that read a dataset through pyarrow's dataset interface."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def dataset(reference_path: Path) -> lance_dataset.LanceDataset:
 
 @pytest.mark.parametrize("query", QUERIES)
 def test_duckdb(dataset: lance_dataset.LanceDataset, query: str) -> None:
-    """The same answer from the dataset as from its rows in memory."""
+    """DuckDB answers the same from the dataset as from its rows in memory."""
     kept = [name for name in dataset.schema.names if name != "void"]
     with duckdb.connect() as connection:
         data = dataset
@@ -44,7 +44,7 @@ def test_duckdb(dataset: lance_dataset.LanceDataset, query: str) -> None:
 
 
 def test_polars_scan(dataset: lance_dataset.LanceDataset) -> None:
-    """Columns and filters are pushed down."""
+    """Polars pushes columns and filters down."""
     lazy = pl.scan_pyarrow_dataset(dataset)
     found = lazy.filter((pl.col("n") > 3) & pl.col("s").is_not_null()).select("id", "n").collect()
     expected = dataset.to_table(["id", "n"], "n > 3 and s is not null")
@@ -52,7 +52,7 @@ def test_polars_scan(dataset: lance_dataset.LanceDataset) -> None:
 
 
 def test_capsule(dataset: lance_dataset.LanceDataset) -> None:
-    """Anything that reads Arrow streams reads a dataset."""
+    """Libraries that read Arrow streams can read a dataset."""
     found = pa.RecordBatchReader.from_stream(dataset).read_all()
     assert found.select(["id", "st"]) == dataset.to_table(["id", "st"])
     assert pl.DataFrame(lance_dataset.dataset(dataset.uri).scanner(["id"])).height == dataset.count_rows()
@@ -63,7 +63,7 @@ def test_capsule(dataset: lance_dataset.LanceDataset) -> None:
 
 @pytest.fixture(scope="module")
 def wide_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Four fragments of a narrow and a wide column."""
+    """Return the path of four fragments with a narrow and a wide column."""
     path = tmp_path_factory.mktemp("wide") / "data.lance"
     rows, random = 8000, Random(0)
     table = pa.table(
@@ -94,7 +94,7 @@ def polars_rows(make: Callable[[pl.LazyFrame], pl.LazyFrame]) -> Query:
 
 
 def bytes_read(path: Path, query: Query, monkeypatch: pytest.MonkeyPatch, rows: int) -> int:
-    """Bytes that a query makes a new handle read from a store that shows files by reading them."""
+    """Return the number of bytes that a query reads on a new handle, over a store that does not map files."""
     monkeypatch.setenv("LANCE_MMAP", "0")
     data = lance_dataset.dataset(path)
     data.snapshot.store.statistics.incremental()
@@ -120,7 +120,7 @@ ENGINES: dict[str, tuple[Query, Query, Query, Query]] = {
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_pushdown_reads_less(wide_path: Path, monkeypatch: pytest.MonkeyPatch, engine: str) -> None:
-    """Columns that are not asked for are not read, and of the others hardly more than the rows that are kept."""
+    """Unused columns are not read, and of the other columns hardly more than the matching rows."""
     everything, projected, filtered, both = ENGINES[engine]
     whole = bytes_read(wide_path, everything, monkeypatch, 8000)
     assert whole > 8000 * 100

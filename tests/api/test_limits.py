@@ -1,4 +1,4 @@
-"""Negative and too large numbers and times: errors can be caught like those of the reference."""
+"""Tests of negative and too large numbers and times: errors can be caught like those of the reference."""
 
 from __future__ import annotations
 
@@ -53,20 +53,20 @@ def assert_alike(tmp_path: Path, call: Call, value: object) -> None:
 
 @pytest.mark.parametrize("name", BY_COUNT)
 def test_counts(tmp_path: Path, name: str) -> None:
-    """As the reference: what its integers cannot hold is refused."""
+    """Counts that the integers of the reference cannot hold raise errors like the reference's."""
     for value in COUNTS:
         assert_alike(tmp_path, BY_COUNT[name], value)
 
 
 @pytest.mark.parametrize("name", BY_TIME)
 def test_times(tmp_path: Path, name: str) -> None:
-    """As the reference: no time is negative."""
+    """Negative times raise errors like the reference's."""
     for value in TIMES:
         assert_alike(tmp_path, BY_TIME[name], value)
 
 
 def test_errors_are_of_the_package(tmp_path: Path) -> None:
-    """A negative number is a wrong argument, and out of range."""
+    """A negative number raises an `OutOfRangeError`, which is an `InvalidInputError`."""
     dataset = lance_dataset.write_dataset(TABLE, tmp_path)
     for call in (
         lambda: dataset.delete("a = 1", conflict_retries=-1),
@@ -79,7 +79,7 @@ def test_errors_are_of_the_package(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["max_rows_per_file", "max_rows_per_group", "max_bytes_per_file"])
 def test_sizes_of_files(tmp_path: Path, name: str) -> None:
-    """Refused before anything is written."""
+    """Invalid file sizes raise an error before anything is written."""
     for value, error in ((-1, OverflowError), (2**64, OverflowError), (0, InvalidInputError), (1.5, TypeError)):
         with pytest.raises(error, match=name):
             lance_dataset.write_dataset(TABLE, tmp_path, **{name: value})

@@ -1,4 +1,4 @@
-"""`merge_insert`: the same calls as with the reference, the location of files, and concurrent writers."""
+"""Tests of `merge_insert`: the same calls as with the reference, places of new files, and concurrent writers."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def update(dataset: Any, condition: Any = None) -> Any:
 
 
 def with_fields(table: pa.Table, **types: pa.DataType) -> pa.Table:
-    """The table with columns cast."""
+    """Return the table with columns cast to other types."""
     for name, kind in types.items():
         table = table.set_column(table.column_names.index(name), name, table[name].cast(kind))
     return table
@@ -145,12 +145,12 @@ MERGES: dict[str, Merge] = {
     "bad condition": lambda d: update(d, "source.w >").execute(SOURCE),
     "unknown in condition": lambda d: update(d, "source.nope > 1").execute(SOURCE),
     "unclear in condition": lambda d: update(d, "w > 1").execute(SOURCE),
-    "no boolean": lambda d: update(d, "source.w").execute(SOURCE),
-    "condition is no text": lambda d: update(d, pc.field("w") > 1),
+    "not a boolean": lambda d: update(d, "source.w").execute(SOURCE),
+    "condition is not text": lambda d: update(d, pc.field("w") > 1),
     "bad rest": lambda d: d.merge_insert("k").when_not_matched_by_source_delete("zz > 1"),
-    "no boolean rest": lambda d: d.merge_insert("k").when_not_matched_by_source_delete("k").execute(SOURCE),
+    "rest is not a boolean": lambda d: d.merge_insert("k").when_not_matched_by_source_delete("k").execute(SOURCE),
     "prefixed rest": lambda d: d.merge_insert("k").when_not_matched_by_source_delete("target.w > 1"),
-    "rest is no text": lambda d: d.merge_insert("k").when_not_matched_by_source_delete(5),
+    "rest is not text": lambda d: d.merge_insert("k").when_not_matched_by_source_delete(5),
     "two keys": lambda d: upsert(d, ["k", "v"]).execute(pa.table({"v": ["a", "x", None], "k": [1, 2, 4]})),
     "a key twice": lambda d: upsert(d, ("k", "k")).execute(SOURCE),
     "key in another case": lambda d: upsert(d, "K").execute(SOURCE),
@@ -160,9 +160,9 @@ MERGES: dict[str, Merge] = {
     "empty key": lambda d: d.merge_insert(""),
     "no keys": lambda d: d.merge_insert([]),
     "no primary key": lambda d: d.merge_insert(),
-    "key is no text": lambda d: d.merge_insert(5),
+    "key is not text": lambda d: d.merge_insert(5),
     "bad mode": lambda d: update(d).write_mode("zz"),
-    "mode is no text": lambda d: update(d).write_mode(5),
+    "mode is not text": lambda d: update(d).write_mode(5),
     "retries": lambda d: upsert(d).conflict_retries(0).retry_timeout(dt.timedelta(0)).execute(SOURCE),
     "negative retries": lambda d: upsert(d).conflict_retries(-1),
     "bad retries": lambda d: upsert(d).conflict_retries("a"),
@@ -174,7 +174,7 @@ MERGES: dict[str, Merge] = {
     "older version": lambda d: upsert(d).data_storage_version("2.1").execute(SOURCE),
     "legacy version": lambda d: upsert(d).data_storage_version("legacy").execute(SOURCE),
     "unknown base": lambda d: upsert(d).target_bases(["zz"]).execute(SOURCE),
-    "bases are no list": lambda d: upsert(d).target_bases("zz"),
+    "bases are not a list": lambda d: upsert(d).target_bases("zz"),
     "no bases": lambda d: upsert(d).target_bases([]).execute(SOURCE),
     "all bases": lambda d: upsert(d).target_all_bases().execute(SOURCE),
     "all of no bases": lambda d: upsert(d).target_all_bases(False).execute(SOURCE),
@@ -199,7 +199,7 @@ MERGES: dict[str, Merge] = {
 
 @pytest.mark.parametrize("name", MERGES)
 def test_like_the_reference(tmp_path: Path, name: str) -> None:
-    """Same result or kind of error, same rows and lineage; the other library reads what each wrote."""
+    """Results, errors, rows and lineage match the reference, and the other library reads what each wrote."""
     ends = []
     for library, other in ((lance_dataset, lance), (lance, lance_dataset)):
         path = tmp_path / library.__name__
@@ -217,7 +217,10 @@ def test_like_the_reference(tmp_path: Path, name: str) -> None:
 
 
 def test_order_of_rows(tmp_path: Path) -> None:
-    """Updated rows in the order of the source, or of the table where it has only some columns; then inserted ones."""
+    """Updated rows come in the order of the source, and inserted rows last.
+
+    If the source has only some columns, updated rows come in the order of the table.
+    """
     source = pa.table({"k": [8, 4, 9, 1, 2], "v": ["h", "d", "i", "a", "b"]})
     dataset = lance_dataset.write_dataset(TABLE.select(["k", "v"]), tmp_path / "whole", max_rows_per_file=2)
     upsert(dataset).execute(source)
@@ -228,7 +231,7 @@ def test_order_of_rows(tmp_path: Path) -> None:
 
 
 def test_one_source_row_for_several_rows(tmp_path: Path) -> None:
-    """As many rows as the source has are updated, but not by each of its rows."""
+    """One source row can update several rows of the table; others match none."""
     dataset = lance_dataset.write_dataset(pa.table({"k": [1, 3, 1], "v": [0, 0, 0]}), tmp_path / "d")
     source = pa.table({"k": [1, 2, 3], "v": [10, 20, 30]})
     assert update(dataset).execute(source)["num_updated_rows"] == 3
@@ -236,7 +239,7 @@ def test_one_source_row_for_several_rows(tmp_path: Path) -> None:
 
 
 def test_columns_called_source_and_target(tmp_path: Path) -> None:
-    """Conditions tell them from the two sides."""
+    """Conditions distinguish columns named `source` and `target` from the two sides."""
     table = pa.table({"k": [1, 2, 3], "source": [5, 6, 7], "target": ["q", "r", "s"]})
     newer = pa.table({"k": [1, 2, 3], "source": [5, 9, 1], "target": ["a", "b", "c"]})
     for names in (newer.column_names, ["k", "source"], ["k", "target"]):
@@ -252,7 +255,7 @@ def test_columns_called_source_and_target(tmp_path: Path) -> None:
 
 
 def test_many_rows_of_one_key(tmp_path: Path) -> None:
-    """That several source rows fit a row is told by the first pairs, of which there may be any number."""
+    """Several source rows for one key raise an error even when there are a huge number of matching pairs."""
     rows = pa.table({"k": pa.repeat(0, 20_000), "v": range(20_000)})
     dataset = lance_dataset.write_dataset(rows, tmp_path)
     with pytest.raises(InvalidInputError, match="multiple source rows"):
@@ -260,7 +263,7 @@ def test_many_rows_of_one_key(tmp_path: Path) -> None:
 
 
 def test_operation_like_the_reference(tmp_path: Path) -> None:
-    """What is committed: fields, mode, offsets, fragments."""
+    """The committed operation matches the reference: fields, mode, offsets, fragments."""
     for build, source in (
         (upsert, SOURCE),
         (upsert, partial("k", "v")),
@@ -291,7 +294,7 @@ def test_operation_like_the_reference(tmp_path: Path) -> None:
 
 
 def test_uncommitted_then_committed(tmp_path: Path) -> None:
-    """By either library, on top of an append of others."""
+    """A merge that either library made can be committed on top of a later append."""
     for number, library in enumerate((lance_dataset, lance)):
         path = tmp_path / str(number)
         dataset = lance_dataset.write_dataset(TABLE, path, enable_stable_row_ids=True)
@@ -313,7 +316,7 @@ def test_uncommitted_then_committed(tmp_path: Path) -> None:
 
 
 def keyed(path: Path) -> Any:
-    """A table whose primary key is (j, k)."""
+    """Return a table whose primary key is (j, k)."""
     flag, position = b"lance-schema:unenforced-primary-key", b"lance-schema:unenforced-primary-key:position"
     fields = [
         pa.field("k", pa.int64(), False, {flag: b"true", position: b"2"}),
@@ -333,7 +336,7 @@ def key_filter(path: Path) -> Any:
 
 
 def test_primary_key(tmp_path: Path) -> None:
-    """Keys of the merge where none are given; the filter of inserted keys is that of the reference."""
+    """A merge without keys uses the primary key, and its filter of inserted keys matches the reference."""
     source = pa.table({"w": [3, 4], "k": [2, 5], "j": ["b", "x"]})
     filters = []
     for library in (lance_dataset, lance):
@@ -353,7 +356,7 @@ def test_primary_key(tmp_path: Path) -> None:
 
 
 def test_two_inserts_of_the_same_key(tmp_path: Path) -> None:
-    """The slower one finds the row of the faster one there, whichever library that is."""
+    """The second of two concurrent inserts of a key updates the row of the first, whichever library wrote it."""
     rows = [pa.table({"k": [7], "j": ["x"], "w": [w]}) for w in (1, 2)]
     for first in (lance_dataset, lance):
         path = tmp_path / first.__name__
@@ -387,7 +390,7 @@ def referenced(path: Path) -> set[str]:
 
 @pytest.mark.parametrize("mode", ["rewrite_rows", "rewrite_columns"])
 def test_other_writers(tmp_path: Path, mode: str) -> None:
-    """Rows that others appended are matched on the second attempt, those they deleted are not; no file is left over."""
+    """A repeated merge matches rows that others appended, skips rows they deleted, and leaves no unused file."""
     path = tmp_path / "d"
     lance_dataset.write_dataset(TABLE, path, max_rows_per_file=2)
     early = [lance_dataset.dataset(path) for _ in range(3)]
@@ -399,7 +402,7 @@ def test_other_writers(tmp_path: Path, mode: str) -> None:
     assert data_files(path) == referenced(path)
     assert update(early[1]).write_mode(mode).execute(source)["num_updated_rows"] == 2
     assert early[1].version == 4
-    # and a second merge from the same old version
+    # A second merge from the same old version works too.
     assert update(early[2]).write_mode(mode).execute(source)["num_updated_rows"] == 2
     values = {row["k"]: row["v"] for row in lance.dataset(path).to_table().to_pylist()}
     assert values == {1: "x", 3: "c", 4: None, 5: "e", 6: "z"}
@@ -427,7 +430,7 @@ def test_nothing_is_left_over_after_errors(tmp_path: Path) -> None:
 
 
 def test_wide_rows_stay_in_place(tmp_path: Path) -> None:
-    """Without being told to, where whole rows would take much more."""
+    """Columns are rewritten in place without an option if whole rows would take much more."""
     wide = pa.table({"k": range(600), "n": range(600), "wide": [random.randbytes(10_000) for _ in range(600)]})
     path = tmp_path / "d"
     dataset = lance_dataset.write_dataset(wide, path, max_rows_per_file=400)
@@ -438,7 +441,7 @@ def test_wide_rows_stay_in_place(tmp_path: Path) -> None:
     found = lance.dataset(path).to_table()
     assert found["n"].to_pylist() == [row if row % 2 else row // 2 for row in range(600)]
     assert found["wide"].equals(wide["wide"])
-    # rows that are few are moved
+    # A few rows are moved.
     assert update(dataset).execute(source[:1])["num_updated_rows"] == 1
     assert dataset.get_fragments()[0].num_deletions == 1
 
@@ -446,7 +449,7 @@ def test_wide_rows_stay_in_place(tmp_path: Path) -> None:
 @pytest.mark.parametrize("version", ["legacy", "2.0", "2.1", "2.2", "2.3"])
 @pytest.mark.parametrize("mode", ["rewrite_rows", "rewrite_columns"])
 def test_file_versions(tmp_path: Path, version: str, mode: str) -> None:
-    """In tables of every version, with rows deleted before."""
+    """Merges work in tables of every file version, with rows deleted before."""
     table = pa.table({"k": range(10), "v": [f"v{row}" for row in range(10)], "w": range(10)})
     path = tmp_path / "d"
     dataset = lance_dataset.write_dataset(table, path, max_rows_per_file=4, data_storage_version=version)
@@ -466,7 +469,7 @@ def test_file_versions(tmp_path: Path, version: str, mode: str) -> None:
 
 
 def test_blobs(tmp_path: Path) -> None:
-    """Blobs of the source are written; those of updated rows are kept where the source has none."""
+    """Blobs of the source are written, and updated rows keep their blobs if the source has no such column."""
     blob = pa.field("b", pa.large_binary(), True, {"lance-encoding:blob": "true"})
     schema = pa.schema([("k", pa.int64()), blob, ("w", pa.int64())])
     path = tmp_path / "d"
@@ -486,7 +489,7 @@ def test_blobs(tmp_path: Path) -> None:
 
 
 def test_base_paths(tmp_path: Path) -> None:
-    """New rows go to the folders that are asked for, in turn."""
+    """New rows go to the requested base paths in turn."""
     bases = [lance_dataset.DatasetBasePath(str(tmp_path / name), name=name) for name in ("one", "two")]
     dataset = lance_dataset.write_dataset(TABLE, tmp_path / "d", initial_bases=bases, target_bases=["one"])
     upsert(dataset).target_bases(["two"]).execute(SOURCE)
@@ -496,7 +499,7 @@ def test_base_paths(tmp_path: Path) -> None:
 
 
 def test_lists_of_structs_are_whole(tmp_path: Path) -> None:
-    """Items have no keys, so a source cannot leave out fields of them."""
+    """A source must have all fields of structs in lists, because items have no keys."""
     table = pa.table({"k": [1], "l": pa.array([[{"x": 1, "y": "p"}]], pa.list_(POINT))})
     dataset = lance_dataset.write_dataset(table, tmp_path / "d")
     with pytest.raises(SchemaError, match=r"no field 'l\.item\.y'"):
@@ -524,7 +527,10 @@ def test_plans(tmp_path: Path) -> None:
 
 
 def test_some_fields_of_structs_in_lists(tmp_path: Path) -> None:
-    """Inserted rows have nulls for the others; updates cannot know which item they would keep them of."""
+    """Inserted rows get nulls for missing fields of structs in lists.
+
+    Updates without these fields raise `SchemaError`, as items have no keys that tell which values to keep.
+    """
     item = pa.struct([("x", pa.int64()), ("y", pa.string())])
     table = pa.table({"k": [1, 2], "v": pa.array([[{"x": 1, "y": "a"}], None], pa.list_(item))})
     source = pa.table({"k": [2, 3], "v": pa.array([[], [{"x": 3}, None]], pa.list_(HALF_POINT))})
@@ -541,7 +547,7 @@ def test_some_fields_of_structs_in_lists(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["dictionary", "json", "blob", "fixed-size list", "map"])
 def test_empty_source_of_any_type(tmp_path: Path, name: str) -> None:
-    """A frame without rows goes with columns of every type, and lacks those that may not be null."""
+    """A source without rows works with columns of every type, and may lack required columns."""
     columns = {
         "dictionary": pa.array(["a", "b"]).dictionary_encode(),
         "json": pa.ExtensionArray.from_storage(pa.json_(), pa.array(['{"a": 1}', None])),

@@ -1,4 +1,4 @@
-"""Names of the reference are importable from its own module paths: ``lance.x.Y`` as ``lance_dataset.x.Y``."""
+"""Tests that names of the reference can be imported from the same modules: ``lance.x.Y`` as ``lance_dataset.x.Y``."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ ROOT_MODULES = (
     "util",
 )
 
-#: Public names by module of the reference, its own and those that it passes on, as far as they are here.
+#: Public names of this package by module of the reference, including names that a module re-exports.
 NAMES: dict[str, tuple[str, ...]] = {
     "lance": (
         "BlobFile",
@@ -184,7 +184,7 @@ NAMES: dict[str, tuple[str, ...]] = {
     ),
 }
 
-#: Modules that are there after the import of the package.
+#: Modules that `import lance_dataset` loads.
 PRESENT = ("blob", "file", "fragment", "log", "schema", "udf", "util")
 
 
@@ -199,7 +199,7 @@ def test_the_name_is_there(path: str) -> None:
 
 @pytest.mark.parametrize("module", NAMES)
 def test_the_list_is_complete(module: str) -> None:
-    """Whatever is public somewhere here, and has the same name in this module of the reference, is on the list."""
+    """The list has every name that is public in this package and in the same module of the reference."""
     theirs = {name for name in vars(importlib.import_module(module)) if name[0] != "_" or name == "__version__"}
     assert theirs & set(public_names.names()) <= set(NAMES[module])
 

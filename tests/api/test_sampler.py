@@ -1,4 +1,4 @@
-"""Samplers: the rows they return, compared with the reference where it promises an order."""
+"""Tests of samplers: the rows they return, compared with the reference where it promises an order."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MODULES = [sampler, lance.sampler]
 
 @pytest.fixture(scope="module")
 def pair(tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, Any]:
-    """103 rows in eleven fragments, three of them deleted."""
+    """Return a dataset of 103 rows in eleven fragments, three of them deleted, in both libraries."""
     path = tmp_path_factory.mktemp("sampler") / "t.lance"
     table = pa.table({"id": pa.array(range(103), pa.int32()), "name": [f"n{n}" for n in range(103)]})
     lance.write_dataset(table, path, max_rows_per_file=10).delete("id IN (5, 17, 18)")
@@ -82,7 +82,10 @@ def test_sharded_batches_with_columns(pair: tuple[Any, Any], columns: Any) -> No
 
 @pytest.mark.parametrize("randomize", [False, True])
 def test_sharded_batches_with_a_filter(pair: tuple[Any, Any], randomize: bool) -> None:
-    """The reference fails where a batch of its scan has no row for the process."""
+    """Sharded batches with a filter hold the right rows, also if a batch of the scan has no row for a rank.
+
+    The reference fails in that case.
+    """
     kept = [value for value in everything(pair[0]) if value % 2 == 0]
     for rank in range(3):
         mine = kept[rank::3]
@@ -131,7 +134,7 @@ def test_fixed_batches(total: int, randomize: bool, world_size: int) -> None:
 @pytest.mark.filterwarnings("ignore:ShardedBatchIterator is deprecated")
 def test_the_older_iterator(pair: tuple[Any, Any], granularity: str) -> None:
     options: dict[str, Any] = {"columns": ["id"], "batch_size": 9, "granularity": granularity}
-    options["with_row_id"] = granularity == "fragment"  # which the reference does not have for batches
+    options["with_row_id"] = granularity == "fragment"  # the reference does not support it for batches
     for rank in range(3):
         ours, theirs = (
             sampler.ShardedBatchIterator(pair[0], rank, 3, **options),

@@ -1,4 +1,4 @@
-"""SQL queries, compared with those of the reference."""
+"""Tests of SQL queries, compared with those of the reference."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from lance_dataset.errors import CorruptFileError, InvalidInputError, Unsupporte
 
 @pytest.fixture(scope="module")
 def pair(tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, Any]:
-    """A dataset of two fragments, a row deleted, as ours and as the reference's."""
+    """Return a dataset of two fragments with a deleted row, in both libraries."""
     path = tmp_path_factory.mktemp("sql") / "t.lance"
     nan = float("nan")
     table = pa.table(
@@ -107,7 +107,7 @@ def test_queries(pair: tuple[Any, Any], sql: str) -> None:
 
 
 def test_a_union_of_different_types(pair: tuple[Any, Any]) -> None:
-    """DataFusion plans int32 here and returns int64."""
+    """The type of a union is that of the returned rows: DataFusion plans int32 here and returns int64."""
     types, rows = answer(pair[0], "SELECT id FROM dataset UNION ALL SELECT 3")
     assert types == [("id", pa.int64())]
     assert sorted(rows) == sorted(repr({"id": value}) for value in (1, 3, 4, 5, 6, 3))
@@ -259,7 +259,7 @@ def test_functions_that_datafusion_does_not_have(tmp_path: Path, expression: str
     pair = [module.dataset(tmp_path / "t.lance") for module in (lance_dataset, lance)]
     try:
         theirs = answer(pair[1], f"SELECT id, {expression} AS found FROM dataset")
-    except ValueError:  # the reference fails where a document has no such value
+    except ValueError:  # the reference fails if a document lacks the value
         theirs = answer(pair[1], f"SELECT id, {expression} AS found FROM dataset WHERE id = 1 OR id = 3")
         ours = answer(pair[0], f"SELECT id, {expression} AS found FROM dataset WHERE id = 1 OR id = 3")
     else:

@@ -1,4 +1,4 @@
-"""Statistics compared with the reference."""
+"""Tests of statistics, compared with the reference."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_same_as_reference(tmp_path: Path, version: str) -> None:
 
 
 def test_legacy_files_have_sizes(tmp_path: Path) -> None:
-    """The reference reports 0 for them."""
+    """Sizes of legacy files are reported; the reference reports 0."""
     table = pa.table({"a": pa.array(range(1000), pa.int64()), "t": ["x" * 10] * 1000})
     dataset = lance.write_dataset(table, str(tmp_path / "a"), data_storage_version="legacy")
     found = dict(sizes(lance_dataset.dataset(tmp_path / "a")))
@@ -66,7 +66,7 @@ def test_empty(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("release", ["0.4.21-default", "0.5.10-default", "0.7.5-default", "0.20.0-2.0", "1.0.0-2.1"])
 def test_old_releases(release: str) -> None:
-    """Those that did not count rows are counted."""
+    """Rows are counted in datasets of releases that did not record the counts."""
     path = str(DATASETS / f"pylance-{release}" / "ds.lance")
     ours, theirs = lance_dataset.dataset(path), lance.dataset(path)
     found = ours.stats.dataset_stats()

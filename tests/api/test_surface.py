@@ -1,4 +1,4 @@
-"""Public surface: every name of the reference's classes exists here, or is listed as missing with the reason."""
+"""Tests that every name of the reference's classes exists here, or is listed as missing with the reason."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _LOG = "MemWAL comes with a later release"
 _FILES = "file sessions come with a later release"
 _MODELS = "pydantic models come with a later release"
 
-#: What is missing, and why. A name that is there, or that the reference does not have, must not be on the list.
+#: Missing names, and why. A name that exists here, or that the reference lacks, must not be on the list.
 MISSING: dict[str, dict[str, str]] = {
     "LanceDataset": {
         "centroids": _INDICES,
@@ -55,7 +55,7 @@ MISSING: dict[str, dict[str, str]] = {
         "new_file_session": _FILES,
     },
     "DataFile": {
-        "path": "",  # a field of the dataclass, which only instances have
+        "path": "",  # a dataclass field, which only instances have
     },
     "sampler": {},
 }
@@ -96,7 +96,7 @@ def parameters(function: Callable[..., Any]) -> list[inspect.Parameter]:
     return [each for each in found if each.name not in ("self", "cls")]
 
 
-#: Calls with other parameters than those of the reference, and why; more parameters are no difference.
+#: Calls with other parameters than the reference's, and why. Additional parameters do not count.
 DIFFERENT: dict[str, str] = {
     "LanceScanner.__init__": "made by the package only",
     "FragmentSession.__init__": "made by the package only",
@@ -123,13 +123,13 @@ def comparable(kind: str) -> list[str]:
 
 @pytest.mark.parametrize("kind", PAIRS)
 def test_calls_of_the_reference_are_accepted(kind: str) -> None:
-    """Every parameter of the reference is there under its name, at its place unless it is given by name only."""
+    """Every parameter of the reference exists with its name, and at its position unless it is keyword-only."""
     theirs, ours = PAIRS[kind]
     wrong = []
     for name in comparable(kind):
         try:
             asked = parameters(getattr(theirs, name) if name else theirs)
-        except ValueError:  # a compiled one without a signature
+        except ValueError:  # a compiled callable without a signature
             continue
         offered = parameters(getattr(ours, name) if name else ours)
         positional = [each.name for each in offered if each.kind is not each.KEYWORD_ONLY]

@@ -1,4 +1,4 @@
-"""Tags: the same calls on two copies of a dataset give the same result in both implementations."""
+"""Tests of tags: the same calls on two copies of a dataset give the same result in both implementations."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from lance_dataset.errors import InvalidInputError
 
 @pytest.fixture(scope="module")
 def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Versions 1 to 3; a branch ``dev`` from version 2 with versions 2 and 3; tags on both."""
+    """Return versions 1 to 3, a branch ``dev`` from version 2 with versions 2 and 3, and tags on both."""
     path = tmp_path_factory.mktemp("tags") / "t.lance"
     written = lance.write_dataset(pa.table({"a": range(10)}), path)
     written = lance.write_dataset(pa.table({"a": range(10, 20)}), path, mode="append")
@@ -33,7 +33,7 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def pair(template: Path, tmp_path: Path) -> tuple[Any, Any]:
-    """Each implementation on a copy of its own."""
+    """Return one copy per implementation."""
     for name in ("ours", "theirs"):
         shutil.copytree(template, tmp_path / name / "t.lance")
     return lance_dataset.dataset(tmp_path / "ours/t.lance"), lance.dataset(tmp_path / "theirs/t.lance")
@@ -45,7 +45,7 @@ def without_times(tags: Any) -> Any:
 
 
 def after(*steps: str) -> Call:
-    """All tags after some calls of the manager."""
+    """Return a call that runs steps on the tag manager and returns all tags."""
 
     def call(lib: Any, ds: Any) -> Any:
         for step in steps:

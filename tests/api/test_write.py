@@ -1,4 +1,4 @@
-"""Writing: modes, kinds of input, locations, file sizes, commits made by hand."""
+"""Tests of writing: modes, kinds of input, locations, file sizes, commits made by hand."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ INPUTS: dict[str, Callable[[], Any]] = {
 
 @pytest.mark.parametrize("kind", INPUTS)
 def test_inputs(tmp_path: Path, kind: str) -> None:
-    """All kinds of data hold the same rows afterwards, and the reference agrees."""
+    """All kinds of input give the same rows, and the reference agrees."""
     dataset = lance_dataset.write_dataset(INPUTS[kind](), tmp_path / "d")
     assert dataset.to_table().to_pydict() == TABLE.to_pydict()
     theirs = lance.write_dataset(INPUTS[kind](), tmp_path / "t", data_storage_version="2.0")
@@ -78,7 +78,7 @@ WRITES = {
 
 @pytest.mark.parametrize("name", WRITES)
 def test_writes_like_the_reference(tmp_path: Path, name: str) -> None:
-    """Same outcome of the last write, same rows, schema and number of versions."""
+    """The outcome of the last write, rows, schema and number of versions match the reference."""
     results = []
     for library in (lance_dataset, lance):
         path = tmp_path / library.__name__
@@ -93,7 +93,7 @@ def test_writes_like_the_reference(tmp_path: Path, name: str) -> None:
 
 
 def test_schema_kept(tmp_path: Path) -> None:
-    """Metadata of schema and fields, nullability and dictionary types, also for the reference."""
+    """Metadata of schema and fields, nullability and dictionary types are kept, also when the reference reads them."""
     table = build_table(20)
     dataset = lance_dataset.write_dataset(table, tmp_path / "d")
     assert dataset.schema.equals(table.schema, check_metadata=True)
@@ -102,7 +102,7 @@ def test_schema_kept(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["plain", "with space", "grün €", "a%20b", "x#y?z", "dot.lance"])
 def test_places(tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Paths as text, as Path, relative, with a slash at the end; and as a file URI."""
+    """Locations may be text, a Path, a relative path, a path with a trailing slash, or a file URI."""
     lance_dataset.write_dataset(TABLE, tmp_path / name)
     monkeypatch.chdir(tmp_path)
     for uri in (str(tmp_path / name), tmp_path / name, name, f"{name}/", f"./{name}"):
@@ -145,7 +145,7 @@ sys.stdout.buffer.write(pickle.dumps(fragments))
 
 
 def test_commits(tmp_path: Path) -> None:
-    """Fragments of other processes, deletes and restores, all committed by hand; the reference reads the result."""
+    """Fragments of other processes, deletes and restores can be committed by hand; the reference reads the result."""
     import pickle
 
     path = tmp_path / "d"
@@ -177,7 +177,10 @@ def test_commits(tmp_path: Path) -> None:
     ],
 )
 def test_append_while_another_writer_creates(tmp_path: Path, made: dict[str, Any], given: dict[str, Any]) -> None:
-    """Files written for a new dataset go into the one made meanwhile only where their columns mean the same."""
+    """An append that races with the creation of the dataset is committed only if the columns match.
+
+    Otherwise it raises a retryable `CommitConflictError` and leaves no file.
+    """
     path = tmp_path / "d"
 
     def race(data: pa.Table) -> lance_dataset.LanceDataset:
@@ -237,7 +240,7 @@ MEANWHILE: dict[str, Callable[[Any, str], object]] = {
 @pytest.mark.parametrize("mode", ["append", "overwrite"])
 @pytest.mark.parametrize("meanwhile", MEANWHILE)
 def test_writes_through_a_handle_start_from_its_version(tmp_path: Path, meanwhile: str, mode: str) -> None:
-    """What others did since counts as done at the same time, as in the reference."""
+    """Commits since the version of the handle count as concurrent with the write, as in the reference."""
     outcomes = []
     for lib in (lance, lance_dataset):
         uri = f"{tmp_path}/{lib.__name__}"

@@ -1,4 +1,4 @@
-"""Every change of tables that old releases wrote: the rows match the reference, and both libraries read the result."""
+"""Tests of every change on tables of old releases: rows match the reference, and both libraries read the result."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Change = Callable[[Any], object]
 
 
 def _new_rows(dataset: Any) -> pa.Table:
-    """Some rows of the table with other values, and the same again with keys of their own."""
+    """Return some rows of the table with changed values, followed by the same rows with new keys."""
     known = dataset.to_table(filter="id % 50 = 3")
     column = known.schema.get_field_index("int32")
     changed = known.set_column(column, "int32", pc.add(known["int32"], 1))
@@ -56,7 +56,7 @@ CHANGES: dict[str, Change] = {
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
-    """Where tables are made; in memory if possible, as there are many."""
+    """Yield a folder for the tables, in memory if possible, as there are many."""
     memory = Path("/dev/shm")
     with tempfile.TemporaryDirectory(dir=memory if os.access(memory, os.W_OK) else None) as path:
         yield Path(path)
@@ -71,7 +71,7 @@ def attempt(change: Change, dataset: Any) -> Exception | None:
 
 
 def content(path: str) -> pa.Table:
-    """The rows, which both read, in no order."""
+    """Return the rows in any order, after checking that both libraries read the same."""
     table = lance.dataset(path).to_table()
     dataset = lance_dataset.dataset(path)
     assert_same(dataset.to_table(), table)

@@ -1,4 +1,4 @@
-"""Writers of both libraries change one table at the same time: no update is lost, and no key is duplicated."""
+"""Tests of writers of both libraries on one table at the same time: no update is lost, and no key is duplicated."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ OURS, REFERENCE = lance_dataset, lance
 KEY = "lance-schema:unenforced-primary-key"
 SCHEMA = pa.schema([pa.field("id", pa.int64(), False, metadata={KEY: "true"}), pa.field("n", pa.int64())])
 KEYS, TURNS = 24, 5
-#: What errors say that mean: try again, on the newest version.
+#: Words of errors that ask to try again on the newest version.
 LOST = ("conflict", "preempted", "Too many concurrent writers", "ncompatible transaction")
 
 
@@ -37,7 +37,7 @@ def path(request: pytest.FixtureRequest) -> Iterator[str]:
 
 
 class Race:
-    """Writers that begin together; each repeats what others were faster with."""
+    """Writers that start together. Each repeats a change that lost against another writer."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -66,7 +66,7 @@ class Race:
         raise AssertionError(f"{module.__name__} was not let through")
 
     def run(self, *writers: Callable[[], None]) -> pa.Table:
-        """The rows in the end, in both readers, in the order of keys."""
+        """Run the writers and return the final rows by key, after checking that both libraries read the same."""
         self._start = threading.Barrier(len(writers))
         with ThreadPoolExecutor(len(writers)) as pool:
             for future in [pool.submit(writer) for writer in writers]:
@@ -99,7 +99,7 @@ def test_updates_of_the_same_rows(path: str, other: Any) -> None:
 
 @PAIRS
 def test_updates_of_other_rows_and_compactions(path: str, other: Any) -> None:
-    """Also where both are in one fragment; each row counts how often it was changed."""
+    """Updates of different rows and compactions at the same time lose no update, even in one fragment."""
     race = Race(path)
     table = race.run(
         race.writer(OURS, "even", increments(of="id % 2 = 0")),
@@ -112,7 +112,7 @@ def test_updates_of_other_rows_and_compactions(path: str, other: Any) -> None:
 
 @PAIRS
 def test_merges_of_the_same_keys(path: str, other: Any) -> None:
-    """Both insert the same new keys; the row is that of one of them."""
+    """If two merges insert the same new keys, each key exists once, with the values of one merge."""
     race = Race(path)
     turns = [list(range(KEYS + 3 * turn, KEYS + 3 * turn + 6)) for turn in range(TURNS)]
     table = race.run(

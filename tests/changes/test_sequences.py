@@ -1,4 +1,4 @@
-"""Random sequences of changes, made by this package, by the reference, and by both in turn on one table.
+"""Tests of random sequences of changes by this package, by the reference, and by both in turn on one table.
 
 After every change the three tables are equal in both readers: rows, row ids, lineage of rows, schema with field ids,
 fragments, and the rest of the manifest.
@@ -38,7 +38,7 @@ from support.reference.table_copies import OURS, REFERENCE, Change, Copies, Orde
 THOROUGH = os.environ.get("LANCE_STRESS", "") not in ("", "0")
 SEQUENCES = 1000 if THOROUGH else 60
 STEPS = 12
-#: Which change comes next, by the names of methods, and how often.
+#: Weights of the changes, by the names of methods.
 WEIGHTS = {
     "append": 1,
     "overwrite": 1,
@@ -61,12 +61,12 @@ NEXT = st.sampled_from([name for name, weight in WEIGHTS.items() for _ in range(
 SEEDS = st.integers(0, 2**16)
 BEHIND = st.sampled_from([False, False, False, True])
 AUTHORS = st.sampled_from([OURS, REFERENCE])
-#: Where tables are made: in memory if possible, as thousands of files are made and removed.
+#: Folder of the tables: in memory if possible, as thousands of files are made and removed.
 MEMORY = Path("/dev/shm")
 
 
 def ignored(_: object) -> None:
-    """The handle that a library returns cannot be compared with that of another."""
+    """Drop the handle that a library returns: it cannot be compared with that of the other library."""
 
 
 class Sequence(RuleBasedStateMachine):
@@ -106,14 +106,14 @@ class Sequence(RuleBasedStateMachine):
         return self.copies.make(change, data.draw(AUTHORS, "shared by"), **options)
 
     def names(self) -> list[str]:
-        """Columns but the key; adds one if there is no other."""
+        """Return the names of the columns except the key, and add a column if there is no other."""
         if len(self.schema.names) == 1:
             added = pa.schema([(self.new_name(), pa.string())])
             self.copies.make(lambda module, path: module.dataset(path).add_columns(added), OURS)
         return self.schema.names[1:]
 
     def opened(self, module: Any, path: str, behind: bool) -> Any:
-        """The newest version, or a handle that has not seen it; not if that has another schema."""
+        """Return a handle on the newest version, or on the one before if `behind` and both have the same schema."""
         dataset = module.dataset(path)
         return module.dataset(path, version=max(1, dataset.version - 1)) if behind and self.copies.settled else dataset
 
@@ -161,7 +161,7 @@ class Sequence(RuleBasedStateMachine):
         where = data.draw(st.none() | predicates(self.schema, self.last_id), "where")
         behind = data.draw(BEHIND, "behind")
         names = data.draw(st.lists(st.sampled_from(self.names()), min_size=1, max_size=2, unique=True), "set")
-        # The reference sets columns one after the other, in any order: a value may not use what another sets.
+        # The reference sets columns one after the other, in any order: an expression may not read another set column.
         usable = {
             name: pa.schema([each for each in self.schema if each.name not in {*names} - {name}]) for name in names
         }
@@ -245,7 +245,7 @@ class Sequence(RuleBasedStateMachine):
 
     def compact(self, data: st.DataObject) -> None:
         if self.copies.order is not Order.EXACT:
-            return  # fragments are cut by number of rows
+            return  # fragments are divided by number of rows
         options = {
             "target_rows_per_fragment": data.draw(st.sampled_from([1000, 10, 4]), "rows"),
             "materialize_deletions": data.draw(st.booleans(), "materialize"),
@@ -279,7 +279,7 @@ CASES = [(version, stable) for version in VERSIONS for stable in (False, True)]
 )
 def test_sequences(number: int, version: str, stable: bool) -> None:
     machine = type("Sequence", (Sequence,), {"version": version, "stable": stable})
-    if not THOROUGH:  # the same sequences at every run, others in every case
+    if not THOROUGH:  # the same sequences in every run, different ones in every case
         machine = seed(number)(machine)
     run_state_machine_as_test(
         machine,

@@ -1,4 +1,4 @@
-"""Changes computed before another commit: verdict and rows match the reference."""
+"""Tests of changes computed before another commit: verdict and rows match the reference."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ KEY = "lance-schema:unenforced-primary-key"
 SCHEMA = pa.schema(
     [pa.field("id", pa.int64(), False, metadata={KEY: "true"}), pa.field("a", pa.int32()), pa.field("b", pa.string())]
 )
-#: What says that a change has to be computed anew, and what that it cannot be made.
+#: Verdicts: the change must be computed again, it cannot be made, it was made.
 RETRY, NEVER, DONE = "retry", "never", "done"
 
 
@@ -41,7 +41,7 @@ def retried(retries: int | None) -> dict[str, int]:
     return {} if retries is None else {"conflict_retries": retries}
 
 
-#: Changes by name; each is given a handle and how often to compute it anew (None is the default).
+#: Changes by name. Each takes a handle and the number of retries (None is the default).
 WORK: dict[str, Work] = {
     "update of some rows": lambda handle, n: handle.update({"a": "a + 1000"}, "id in (2, 3, 12)", **retried(n)),
     "update of all rows": lambda handle, n: handle.update({"a": "a + 1000"}, **retried(n)),
@@ -56,9 +56,9 @@ WORK: dict[str, Work] = {
     "drop": lambda handle, _: handle.drop_columns(["b"]),
     "compaction": lambda handle, _: handle.optimize.compact_files(target_rows_per_fragment=25),
 }
-#: Those that are told how often to repeat them.
+#: Changes that take a number of retries.
 COUNTED = ["update of some rows", "update of all rows", "merge", "merge of new keys", "delete"]
-#: What others commit before: those, and some of other rows.
+#: Changes that others commit first: the changes above, and changes of other rows.
 BEFORE: dict[str, Work] = {
     **WORK,
     "append": lambda handle, _: handle.insert(rows(500, 600)),
@@ -93,7 +93,10 @@ def attempt(work: Work, handle: Any, retries: int | None) -> str:
 
 
 def content(path: Path) -> list[str]:
-    """The rows, which both read, in no order; of rows with an id of their own also when they were made and changed."""
+    """Return the rows in any order, with created and updated versions of rows that have stable ids.
+
+    Check that both libraries read the same.
+    """
     dataset = lance.dataset(path)
     names = [*dataset.schema.names, "_rowid", *(LINEAGE if dataset.has_stable_row_ids else ())]
     table = lance_dataset.dataset(path).to_table(columns=names)
@@ -103,7 +106,7 @@ def content(path: Path) -> list[str]:
 
 
 def result(original: Path, path: Path, author: Any, before: Work, module: Any, work: Work | None, retries: int | None):
-    """Verdict and rows, when a library's work begins before an author's change and ends after it."""
+    """Return verdict and rows of a change by `module` that starts before a change by `author` and ends after it."""
     shutil.copytree(original, path)
     handle = module.dataset(path)
     before(author.dataset(path), None)
@@ -112,7 +115,7 @@ def result(original: Path, path: Path, author: Any, before: Work, module: Any, w
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
-    """Where tables are made; in memory if possible, as there are many."""
+    """Yield a folder for the tables, in memory if possible, as there are many."""
     memory = Path("/dev/shm")
     with tempfile.TemporaryDirectory(dir=memory if os.access(memory, os.W_OK) else None) as path:
         yield Path(path)
@@ -124,7 +127,10 @@ def folder() -> Iterator[Path]:
     ids=[*WORK, *(f"{name}, once" for name in COUNTED)],
 )
 def test_verdicts(folder: Path, original: Path, name: str, retries: int | None) -> None:
-    """What the reference leaves to its user to repeat, we may have repeated: then rows are as after a second try."""
+    """Verdicts and rows match the reference.
+
+    If the reference leaves the retry to the user and this package retries, rows match those of a second attempt.
+    """
     work, wrong = WORK[name], []
     for number, (other, before) in enumerate(BEFORE.items()):
         place = folder / str(number)

@@ -1,4 +1,4 @@
-"""Commands that change rows, files and references, and that compare versions."""
+"""Tests of commands that change rows, files and references, and that compare versions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def stock(**columns: list[Any]) -> pa.Table:
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    """Four rows in two fragments."""
+    """Return the path of a dataset of four rows in two fragments."""
     table = stock(id=[1, 2, 3, 4], name=["nut", "bolt", None, "gear"], price=[1.0, 2.0, 3.0, 4.0])
     lance.write_dataset(table, tmp_path / "stock.lance", max_rows_per_file=2, enable_stable_row_ids=True)
     return tmp_path / "stock.lance"
@@ -37,7 +37,7 @@ def files(path: Path) -> set[tuple[Path, int]]:
 
 @pytest.fixture
 def source(tmp_path: Path) -> Path:
-    """One row that is there and one that is new."""
+    """Return a file with one existing and one new row."""
     pa.csv.write_csv(stock(id=[2, 9], name=["BOLT", "nail"], price=[2.5, 0.1]), tmp_path / "new.csv")
     return tmp_path / "new.csv"
 
@@ -91,7 +91,7 @@ def test_merge_of_files(path: Path, source: Path) -> None:
 
 
 def test_types_of_text(path: Path, tmp_path: Path) -> None:
-    """A CSV file has the types of the dataset, whatever its values look like."""
+    """A CSV file is read with the column types of the dataset, whatever its values look like."""
     (tmp_path / "whole.csv").write_text("id,name,price\n1,17,5\n2,,\n")
     assert run_json("merge", tmp_path / "whole.csv", path, "--on", "id")["updated"] == 2
     assert content(path) | {2: None} == {1: ("17", 5.0), 2: None, 3: (None, 3.0), 4: ("gear", 4.0)}

@@ -1,4 +1,4 @@
-"""Commands that inspect a dataset."""
+"""Tests of commands that inspect a dataset."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def people() -> pa.Table:
 
 @pytest.fixture
 def dataset(tmp_path: Path, people: pa.Table) -> Path:
-    """Two versions: three rows, then six."""
+    """Return a dataset of two versions: three rows, then six."""
     path = tmp_path / "people.lance"
     lance.write_dataset(people, str(path))
     lance.write_dataset(people, str(path), mode="append")
@@ -204,7 +204,10 @@ def test_help_loads_no_heavy_module() -> None:
 
 @pytest.mark.skipif(os.name != "posix", reason="sends a POSIX signal")
 def test_interrupt_is_status_130_and_leaves_no_dataset(tmp_path: Path) -> None:
-    """The source never ends, so the import is certain to be under way when the signal comes."""
+    """An interrupted import exits with status 130 and leaves no dataset.
+
+    The source never ends, so the import is certain to be running when the signal comes.
+    """
     source, target = tmp_path / "source.csv", tmp_path / "target.lance"
     script = (
         "import pyarrow as pa, sys, time\n"

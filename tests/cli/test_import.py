@@ -1,4 +1,4 @@
-"""`lance-dataset import`, with files that pyarrow wrote."""
+"""Tests of `lance-dataset import`, with files that pyarrow wrote."""
 
 from __future__ import annotations
 
@@ -71,9 +71,7 @@ WRITERS: list[tuple[str, Callable[[pa.Table, Path], None]]] = [
 
 @pytest.mark.parametrize(("name", "write"), WRITERS, ids=[name for name, _ in WRITERS])
 def test_every_format(tmp_path: Path, table: pa.Table, name: str, write: Callable[[pa.Table, Path], None]) -> None:
-    table = (
-        table.set_column(1, "name", table["name"].fill_null("")) if "sv" in name else table
-    )  # CSV knows no null text
+    table = table.set_column(1, "name", table["name"].fill_null("")) if "sv" in name else table  # CSV has no null text
     write(table, tmp_path / name)
     target = tmp_path / "out.lance"
     result = run(tmp_path / name, target, "--json")

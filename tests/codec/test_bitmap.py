@@ -1,4 +1,4 @@
-"""Bitmaps against NumPy's packbits and unpackbits."""
+"""Tests of bitmaps against NumPy's packbits and unpackbits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every module of the codec core has a stub, docstrings, tests, a benchmark and a fuzz target; kernels fit a screen."""
+"""Tests that every codec module has a stub, docstrings, tests, a benchmark and a fuzz target, and short kernels."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 CODEC = ROOT / "src" / "lancecodec"
-#: Shared by the modules and tested through them: the caller's memory, the exception, the words for problem numbers.
+#: Modules shared by the others and tested through them: buffers of the caller, the exception, texts of problems.
 SHARED = {"__init__", "buffers", "errors", "problems"}
 MODULES = sorted({path.stem for path in [*CODEC.glob("*.pyx"), *CODEC.glob("*.py")]} - SHARED)
 HEADERS = sorted((CODEC / "kernels").glob("*.h"))
@@ -20,7 +20,7 @@ LONGEST_FUNCTION = 60
 
 
 def users(module: str, folder: str, name: str) -> list[str]:
-    """Files that import the module."""
+    """Return the files that import the module."""
     listed = rf"from lancecodec import (\([^)]*|[^\n(]*)\b{module}\b"
     pattern = re.compile(rf"^\s*({listed}|(from|import) lancecodec\.{module}\b)", re.MULTILINE)
     paths = sorted((ROOT / folder).rglob(name))
@@ -46,7 +46,7 @@ def test_every_kernel_header_is_in_the_readme(header: Path) -> None:
 
 
 def included(path: Path) -> set[str]:
-    """Headers that a C file includes, directly or through others."""
+    """Return the headers that a C file includes, directly or through others."""
     found: set[str] = set()
     for name in re.findall(r'#include "(\w+\.h)"', path.read_text(encoding="utf-8")):
         for folder in (path.parent, CODEC / "kernels"):
@@ -63,7 +63,7 @@ def test_every_kernel_header_is_fuzzed(header: Path) -> None:
 
 
 def test_every_name_stands_for_one_thing() -> None:
-    """Headers must be usable together."""
+    """Names in the headers are unique, so that all headers can be used together."""
     kinds = (r"^(?:LC_CLONES |LC_INLINE |static |inline )+[\w *]*?(\w+)\(", r"^} (\w+);", r"^#define (\w+)")
     homes: dict[str, set[str]] = {}
     for header in HEADERS:
@@ -75,8 +75,9 @@ def test_every_name_stands_for_one_thing() -> None:
 
 
 def functions(text: str) -> list[tuple[str, int]]:
-    """First line and number of lines of each function body of a header: from a `{` at the end of a declaration that
-    begins in the first column to the `}` in the first column.
+    """Return the first line and the number of lines of each function body of a header.
+
+    A body goes from a `{` at the end of a declaration that starts in the first column to the `}` in the first column.
     """
     found = []
     lines = text.splitlines()
@@ -104,7 +105,7 @@ def test_functions_are_found() -> None:
 
 
 def public_members() -> list[tuple[str, object, type | None]]:
-    """Name, object and class, if any, of every public function, class, method and attribute at run time."""
+    """Return name, object and class, if any, of every public function, class, method and attribute at run time."""
     found: list[tuple[str, object, type | None]] = []
     for path in sorted([*CODEC.glob("*.pyx"), *CODEC.glob("*.py")]):
         module = importlib.import_module("lancecodec" if path.stem == "__init__" else f"lancecodec.{path.stem}")
@@ -120,7 +121,7 @@ def public_members() -> list[tuple[str, object, type | None]]:
 
 
 def documentation(value: object) -> str:
-    """The docstring of an object without the signature that Cython puts in front."""
+    """Return the docstring of an object without the signature that Cython puts in front."""
     first, _, rest = (inspect.getdoc(value) or "").partition("\n")
     return rest.strip() if re.fullmatch(r"[\w.]+\(.*\)", first) else f"{first}\n{rest}".strip()
 
@@ -130,7 +131,10 @@ PUBLIC = public_members()
 
 @pytest.mark.parametrize(("name", "value", "owner"), PUBLIC, ids=[name for name, _, _ in PUBLIC])
 def test_help_shows_a_docstring(name: str, value: object, owner: type | None) -> None:
-    """With a section that describes each parameter. C attributes cannot have one, so their class describes them."""
+    """Every public member has a docstring with a section on its parameters.
+
+    C attributes cannot have a docstring, so their class describes them.
+    """
     text = documentation(value)
     if owner is not None and not text:
         text = documentation(owner).partition("\nAttributes\n")[2]
@@ -154,7 +158,7 @@ def test_every_public_member_is_found() -> None:
 
 @pytest.mark.parametrize("stub", sorted(CODEC.glob("*.pyi")), ids=lambda path: path.name)
 def test_stubs_have_no_docstrings(stub: Path) -> None:
-    """The docstrings are in the compiled modules, where help() shows them."""
+    """Stubs have no docstrings: those are in the compiled modules, where help() shows them."""
     tree = ast.parse(stub.read_text(encoding="utf-8"))
     strings = [
         node.lineno

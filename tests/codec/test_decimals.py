@@ -1,4 +1,4 @@
-"""Products of 128-bit numbers, compared with Python's."""
+"""Tests of products of 128-bit numbers, compared with Python's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kernels that release the GIL.
+"""Tests that kernels release the GIL.
 
 Every kernel call of a module is in a block without the GIL, except for the trivial ones listed here. The benchmarks of
 every module run while another thread counts.
@@ -28,7 +28,7 @@ sys.path.append(str(ROOT / "benchmarks"))
 
 EXTERN = re.compile(r'cdef extern from "kernels/[^"]*" nogil:\n((?:[ \t]+.*\n|\n)*)')
 CALL = re.compile(r"\b(lc_\w+)\(")
-#: Arithmetic on numbers, one value, a table of a fixed size; or called only to describe an error.
+#: Brief kernels: arithmetic on numbers, one value, a table of a fixed size; or called only to describe an error.
 BRIEF = {
     *("lc_bits_to_bytes", "lc_flat_size", "lc_ool_size", "lc_sequence_top", "lc_fl_bits_known"),
     *("lc_variable_block_size", "lc_variable_chunks_bound", "lc_control_width", "lc_zip_control"),
@@ -37,22 +37,22 @@ BRIEF = {
     *("lc_load_offset", "lc_store_offset", "lc_zip_position", "lc_variable_chunk_value", "lc_code_at"),
     *("lc_fsst_lookup_fill", "lc_fsst_table_parse", "lc_fsst_table_write", "lc_utf8_fill", "lc_byte_entropy"),
     "lc_codes_find_bad",
-    # a take of few rows keeps the GIL, which other threads would hold on to for longer than the take lasts
+    # a take of few rows keeps the GIL, because other threads would keep it for longer than the take lasts
     *("lc_rows_find", "lc_rows_skip_deleted", "lc_take_expected"),
     *("lc_segments_add", "lc_column_take", "lc_array_make"),
     *("lc_key_rows_open", "lc_key_table_open", "lc_key_table_close"),
-    # a field of a message that is made Python objects of as it is read
+    # a field of a message from which Python objects are made as it is read
     *("lc_record_next", "lc_record_varint"),
 }
-#: Sizes of benchmarks by the names they have there, such that most calls take a millisecond or more, and few much more.
+#: Sizes for benchmarks, by their names there, so that most calls take a millisecond or more, and few much more.
 SIZES = {"SIZE": 8 << 20, "LARGE": 1 << 21, "ROWS": 1 << 14, "POOL": 2_000}
 PATIENCE = 20.0
-#: What makes an object of each thing it reads, for which it needs the GIL.
+#: Functions that make an object of each thing they read, for which they need the GIL.
 MAKES_OBJECTS = {"metadata.scan_column"}
 
 
 def calls_with_the_gil(text: str) -> set[str]:
-    """Kernels called outside of blocks without the GIL."""
+    """Return the kernels called outside of blocks without the GIL."""
     kernels = {name for block in EXTERN.findall(text) for name in CALL.findall(block)}
     found: set[str] = set()
     released: int | None = None
@@ -79,7 +79,7 @@ def test_calls_with_the_gil_are_found() -> None:
 
 
 def benchmarks() -> dict[str, tuple[ModuleType, Callable[[], Any]]]:
-    """The first benchmark of each function."""
+    """Return the first benchmark of each function."""
     found: dict[str, tuple[ModuleType, Callable[[], Any]]] = {}
     for path in sorted((ROOT / "benchmarks" / "kernel_cases").glob("[a-z]*.py")):
         module = importlib.import_module(f"kernel_cases.{path.stem}")
@@ -92,7 +92,7 @@ BENCHMARKS = benchmarks()
 
 
 def lets_others_run(call: Callable[[], object], seconds: float) -> bool:
-    """Whether another thread ticks during one of the calls that fill the time.
+    """Return True if another thread ticks during one of the calls that fill the time.
 
     The counter sleeps between ticks, so it asks for the GIL anew each time. With a switch interval longer than the
     test, it gets the GIL during a call only if the call gives it up.
@@ -136,7 +136,7 @@ def test_another_thread_makes_progress(name: str, monkeypatch: pytest.MonkeyPatc
 @pytest.mark.parametrize(("rows", "size"), [(1 << 18, 8), (4, 4 << 20)], ids=["many rows", "large rows"])
 @pytest.mark.parametrize("text", [False, True])
 def test_another_thread_makes_progress_during_large_takes(rows: int, size: int, text: bool) -> None:
-    """Takes of few rows keep the GIL; what is large, in rows or in bytes, must not."""
+    """Takes that are large, in rows or in bytes, let another thread run; takes of few rows keep the GIL."""
     width, count = (-1 if text else size), min(rows, 1 << 12)
     if text:
         item = size.to_bytes(4, "little") + bytes(size)

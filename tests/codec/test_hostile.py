@@ -1,4 +1,4 @@
-"""Random hostile calls, in a separate process because a failure may be a crash."""
+"""Tests of random hostile calls, in a separate process because a failure may be a crash."""
 
 from __future__ import annotations
 

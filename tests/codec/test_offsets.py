@@ -1,4 +1,4 @@
-"""End offsets with null adjustment against a plain NumPy model."""
+"""Tests of end offsets with null adjustment against a plain NumPy model."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ seeds = st.integers(0, 2**32 - 1)
 
 @dataclass(frozen=True)
 class Column:
-    """Values as their lengths and validity; a null may have a length, as in files of other writers."""
+    """Lengths and validity of values. A null may have a length, as in files of other writers."""
 
     lengths: np.ndarray
     valid: np.ndarray
@@ -102,7 +102,7 @@ def ends(*values: int) -> bytes:
 
 
 def test_golden_list() -> None:
-    """[[1, 2], null, []] as the reference writes it: null adjustment 3, two items."""
+    """[[1, 2], null, []] is encoded as the reference does: null adjustment 3, two items."""
     got, validity, result = decode(ends(2, 5, 2), 0, 3, 3, 2, wide=False)
     assert (got.tolist(), validity, result) == ([0, 2, 2, 2], b"\x05", (0, 2, 1))
     out = bytearray(24)
@@ -112,7 +112,7 @@ def test_golden_list() -> None:
 
 @pytest.mark.parametrize("adjustment", [4, 100, 2**64 - 4])
 def test_golden_binary(adjustment: int) -> None:
-    """["x", null, "yz"]: the reference writes 4, and reads any larger adjustment too."""
+    """["x", null, "yz"] has adjustment 4 in files of the reference; any larger adjustment is read too."""
     raw = ends(1, 1 + adjustment, 3)
     got, validity, result = decode(raw, 0, 3, adjustment, 3, wide=True)
     assert (got.tolist(), validity, result) == ([0, 1, 1, 3], b"\x05", (0, 3, 1))

@@ -1,4 +1,4 @@
-"""Statistics against NumPy and straightforward models."""
+"""Tests of statistics against NumPy and straightforward models."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def packed(valid: np.ndarray, bit: int) -> bytes:
 
 
 def column(rng: np.random.Generator, kind: str, count: int) -> np.ndarray:
-    """Noise, few values, long runs, or mostly one value; sometimes in few bits."""
+    """Return noise, few values, long runs, or mostly one value; sometimes of few bits."""
     dtype = np.dtype(f"<{kind}")
     unsigned = np.dtype(f"<u{dtype.itemsize}")
     bits = rng.integers(0, 256, (count, dtype.itemsize), np.uint8).view(unsigned).reshape(-1)
@@ -190,7 +190,7 @@ def test_byte_entropy(count: int, width: int, seed: int) -> None:
 @pytest.mark.parametrize("count", [0, 1, 10, 1000, 5000, 20_000, 300_000])
 @pytest.mark.parametrize("kind", ["ascending", "multiples", "random", "wide", "strings"])
 def test_sketch(count: int, kind: str) -> None:
-    """Five standard errors: the hash is fixed, so a pass stays a pass."""
+    """Estimates are within five standard errors. The hash is fixed, so the test is deterministic."""
     values = np.arange(count, dtype=np.uint64)
     if kind == "multiples":
         values <<= np.uint64(40)

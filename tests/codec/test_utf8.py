@@ -1,4 +1,4 @@
-"""UTF-8 validation against Python's own decoder."""
+"""Tests of UTF-8 validation against Python's decoder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Path of the scripts that generate the documentation pages."""
+"""Import path of the scripts that generate the documentation pages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""docs/compatibility.md shows every release, file version and type that its script knows."""
+"""Tests that docs/compatibility.md shows every release, file version and type that its script knows."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TABLES = [(version, direction) for version in VERSIONS for direction in DIRECTIO
 
 
 def section(heading: str) -> list[str]:
-    """The lines below a heading."""
+    """Return the lines below a heading."""
     assert f"\n## {heading}\n" in PAGE, f"no {heading!r}; run `make compatibility`"
     return PAGE.split(f"\n## {heading}\n")[1].split("\n## ")[0].strip().splitlines()
 

@@ -1,8 +1,8 @@
-"""Python blocks of README.md and docs/guide.md: they run in order and give the values that they state.
+"""Tests of the Python blocks of README.md and docs/guide.md: they run in order and give the stated values.
 
 In a block, ``expression  # -> text`` states the repr of a value, and ``statement  # raises Name`` the class of the
 error it raises. In the guide the ``lance-dataset`` commands of ``sh`` blocks run too. A block with Spark is
-independent and gets a process of its own.
+independent and runs in a separate process.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ BLOCKS = [block for document in DOCUMENTS for block in blocks_of(document)]
 
 @dataclass
 class Reading:
-    """One reader working through a document from its top, in a folder of their own."""
+    """A run of a document's blocks from its top, in a separate folder."""
 
     folder: Path
     blocks: list[Block]
@@ -71,7 +71,7 @@ class Reading:
     stuck: bool = False
 
     def run(self, block: Block) -> None:
-        """Run the block, and before it all earlier ones that have not run yet."""
+        """Run the block, after all earlier ones that have not run yet."""
         if self.stuck:
             pytest.fail(f"an earlier block failed: {self.blocks[self.done].name}")
         self.stuck = True
@@ -114,7 +114,10 @@ def _execute(statement: ast.stmt, block: Block, names: dict[str, object]) -> Non
 
 
 def run_in_own_process(block: Block) -> None:
-    """Blocks with Spark: its processes resolve paths against the folder in which the first of them was started."""
+    """Run a block with Spark in a separate process.
+
+    Processes of Spark resolve paths against the folder in which the first of them was started.
+    """
     settings = "--master local[2] --driver-memory 1g --conf spark.ui.enabled=false"
     variables = {
         **os.environ,
@@ -184,7 +187,7 @@ def names_in(cell: str) -> set[str]:
 
 
 def table_rows(heading: str) -> list[list[str]]:
-    """The cells of the first table behind some words of the guide, without its head."""
+    """Return the cells of the first table after some words of the guide, without its header."""
     lines = GUIDE.partition(heading)[2].splitlines()
     start = next(number for number, line in enumerate(lines) if line.startswith("|"))
     rows = itertools.takewhile(lambda line: line.startswith("|"), lines[start + 2 :])
@@ -241,7 +244,7 @@ def test_the_guide_lists_refused_parameters(tmp_path: Path) -> None:
             except lance.errors.UnsupportedError as error:
                 if re.search(r"is not supported( by this release)?$", str(error)):
                     yield name
-            except Exception:  # no object is a value that they take
+            except Exception:  # none of them accepts an object as the value
                 continue
 
     uri = str(tmp_path / "x.lance")
@@ -262,7 +265,7 @@ def test_the_guide_lists_refused_parameters(tmp_path: Path) -> None:
 
 
 def test_the_guide_says_what_goes_together(tmp_path: Path) -> None:
-    """Every pair of its table, on handles that were opened before the other change was committed."""
+    """Every pair in the guide's table of conflicts behaves as stated, on handles opened before the other commit."""
     import lance_dataset as lance
 
     table = pa.table({"a": [1, 2, 3, 4]})
@@ -306,11 +309,11 @@ def test_the_guide_says_what_goes_together(tmp_path: Path) -> None:
             return "again" if error.retryable else "no"
         return "yes"
 
-    head = GUIDE.partition("What goes together")[2].partition("\n| |")[2].splitlines()[0].strip("|").split("|")
+    head = GUIDE.partition("Compatible changes (rows")[2].partition("\n| |")[2].splitlines()[0].strip("|").split("|")
     columns = [column.strip() for column in head]
     said = {
         (row[0], column): mark
-        for row in table_rows("What goes together")
+        for row in table_rows("Compatible changes (rows")
         for column, mark in zip(columns, row[1:], strict=True)
     }
     pairs = itertools.product(changes.items(), others.items())

@@ -1,4 +1,4 @@
-"""The table of every type that filters meet, and the reference over the same rows."""
+"""Fixtures: a table of every type that filters meet, and the reference over the same rows."""
 
 from __future__ import annotations
 

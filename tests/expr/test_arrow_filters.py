@@ -1,4 +1,4 @@
-"""Filters given as pyarrow expressions: same results as filters given as text, and as the reference."""
+"""Tests of filters given as pyarrow expressions: same results as filters given as text, and as the reference."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ TABLE = pa.table(
     }
 )
 
-#: With the text that means the same.
+#: Expressions with the equivalent text.
 SAME: list[tuple[pc.Expression, str]] = [
     (f("n") > 3, "n > 3"),
     (3 > f("n"), "n < 3"),  # noqa: SIM300
@@ -84,7 +84,7 @@ SAME: list[tuple[pc.Expression, str]] = [
     (pc.scalar(True), "true"),
 ]
 
-#: pyarrow computes these.
+#: Expressions that pyarrow computes.
 WITHOUT_TREE = [
     (f("n") + 1 > 3, "n + 1 > 3"),
     (pc.utf8_length(f("s")) == 7, "char_length(s) = 7"),
@@ -102,7 +102,7 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> lance_dataset.LanceData
 
 @pytest.mark.parametrize(("expression", "text"), SAME, ids=[text for _, text in SAME])
 def test_like_text(dataset: lance_dataset.LanceDataset, expression: pc.Expression, text: str) -> None:
-    """The same rows, and a tree that can be pruned by."""
+    """An expression keeps the same rows as its text, and becomes a tree that pruning can use."""
     assert dataset.to_table(["id"], expression) == dataset.to_table(["id"], text)
     schema = pa.schema([*TABLE.schema, pa.field("_rowid", pa.uint64()), pa.field("_rowaddr", pa.uint64())])
     assert arrow_tree(expression, schema) is not None
@@ -115,10 +115,10 @@ def test_what_has_no_tree(dataset: lance_dataset.LanceDataset, expression: pc.Ex
 
 
 def test_like_the_reference(dataset: lance_dataset.LanceDataset) -> None:
-    """Wherever the reference takes the expression, at least for one in three."""
+    """Results match the reference wherever it accepts the expression."""
     theirs, compared = lance.dataset(dataset.uri), 0
     for expression, _ in [*SAME, *WITHOUT_TREE]:
-        if "ignore_case=true" in str(expression):  # which the reference loses
+        if "ignore_case=true" in str(expression):  # the reference loses the option
             continue
         try:
             expected = theirs.to_table(["id"], expression)
@@ -130,7 +130,7 @@ def test_like_the_reference(dataset: lance_dataset.LanceDataset) -> None:
 
 
 def test_rows_named_by_an_expression(dataset: lance_dataset.LanceDataset) -> None:
-    """As with text, no other row is looked at."""
+    """An expression that names rows reads no other row, as with text."""
     plan = dataset.scanner(columns=["id"], filter=f("_rowid").isin([3, 4])).explain_plan()
     assert "rows=2 of 90" in plan
 
@@ -164,7 +164,7 @@ TREES = st.recursive(
 
 @given(TREES)
 def test_any_combination(expression: pc.Expression) -> None:
-    """Nulls and NaN apart, what pyarrow itself keeps."""
+    """Any combination keeps the rows that pyarrow keeps, apart from rows with nulls and NaN."""
     rows = TABLE.filter(pc.field("n").is_valid() & pc.field("s").is_valid() & pc.field("flag").is_valid())
     rows = rows.filter(pc.is_finite(rows["f"]).fill_null(False)).filter(f("st", "in", "y").is_valid())
     rows = rows.set_column(rows.schema.get_field_index("cat"), "cat", rows["cat"].cast(pa.string()))

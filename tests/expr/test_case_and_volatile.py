@@ -1,4 +1,4 @@
-"""CASE evaluates only the rows of a branch; `now()` is constant in a query, `random()` differs in each row."""
+"""Tests of CASE, which evaluates only the rows of a branch, of `now()`, constant in a query, and of `random()`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Properties of a compiled filter: columns, paths, tree."""
+"""Tests of properties of a compiled filter: columns, paths, tree."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_wrapped_columns_compare_by_value():
         assert compile_filter("view LIKE 'a%'", batch.schema).mask(batch).to_pylist() == [True, False, False, True]
 
 
-#: With the columns they read, and whether they become a tree, as text does.
+#: Expressions with the columns they read, and True if they become a tree, as text does.
 ARROW_EXPRESSIONS = [
     (pc.field("i") > 1, ("i",), True),
     ((pc.field("i") > 1) & (pc.field("s") == "a"), ("i", "s"), True),

@@ -1,4 +1,4 @@
-"""Products of decimals and casts to more places, compared with Python: slices, values below nulls, scalars."""
+"""Tests of decimal products and casts to more places, compared with Python: slices, values below nulls, scalars."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ digits = st.integers(-(10**9), 10**9) | st.sampled_from([0, 1, -1, 10**15 - 1, 1
 
 
 def decimals(values: list[int | None], kind: pa.DataType, hidden: int = 2**126) -> pa.Array:
-    """Decimals of some digits, in a slice of a larger array; nulls hide others."""
+    """Return decimals of some digits, in a slice of a larger array; nulls hide other values."""
     framed = [3, None, 5, *values, 7]
     content = b"".join((hidden if value is None else value).to_bytes(16, "little", signed=True) for value in framed)
     bits = np.packbits([value is not None for value in framed], bitorder="little").tobytes()

@@ -1,4 +1,4 @@
-"""Expressions that would take all memory or never end: they are refused or computed another way."""
+"""Tests of expressions that would take all memory or never end: they are refused or computed another way."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Computed columns have the values and types that the reference computes."""
+"""Tests that computed columns have the values and types that the reference computes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from lance_dataset.expr.compiled import compile_expression
 
 EXPRESSIONS = Path(__file__).with_name("expressions.txt")
-# The reference answers with views, with nanoseconds for dates, and with wider decimals; the values are the same.
+# The reference returns views, nanoseconds for dates, and wider decimals; the values are the same.
 OTHER_TYPE = [
     "left(s, 2)",
     "left(s, -1)",
@@ -71,7 +71,7 @@ def test_number_literals_are_exact_beside_decimals(batch):
 
 
 def test_plain_sql_spellings_beyond_the_reference(batch):
-    """`substr`, `trim`, `ceil` and `floor` are keywords that the reference refuses."""
+    """`substr`, `trim`, `ceil` and `floor` work; the reference refuses these keywords."""
     evaluate = lambda text: compile_expression(text, batch.schema).evaluate(batch).to_pylist()  # noqa: E731
     assert evaluate("substr(s, 2, 3)") == [v and v[1:4] for v in batch["s"].to_pylist()]
     assert evaluate("trim(s)") == [v and v.strip(" ") for v in batch["s"].to_pylist()]

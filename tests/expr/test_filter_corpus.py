@@ -1,16 +1,17 @@
-"""Thousands of generated expressions have the values that the reference, or DuckDB, computes.
+"""Tests that thousands of generated expressions have the values that the reference, or DuckDB, computes.
 
-Every pair of an expression and a table counts once. The tables have nulls, none, and no rows; several fragments with
-deletions; and each of the stable file versions. What differs on purpose is kept out of the grammar:
+Every pair of an expression and a table counts once. The tables have nulls, no nulls, and no rows; several fragments
+with deletions; and each of the stable file versions. The grammar leaves out intended differences:
 
-* ``log(x, x)``, ``regexp_instr`` with a group and an occurrence: the reference folds the one to 1 whatever x is, and
+* ``log(x, x)``, ``regexp_instr`` with a group and an occurrence: the reference folds the one to 1 for every x, and
   takes the first occurrence in the other.
-* ``coalesce`` and its like of decimals beside floats, ``power`` of decimals: rounded to a decimal by the reference.
+* ``coalesce`` and similar functions of decimals beside floats, ``power`` of decimals: the reference rounds to a
+decimal.
 * The precision of decimals: smaller beside number literals here; products of 128 and 256 bits have fewer places.
-* Zeros of both signs: equal here, as SQL has it; different in the reference, but for comparisons with literals.
+* Zeros of both signs: equal here, as in SQL; different in the reference, except in comparisons with literals.
 * ``nvl2``: the reference converts the results to the type of the test.
 * Timestamps of two time zones, dates beside timestamps, views and dictionaries: other types, the same values.
-* Number literals with a point beside integers and decimals, ``CAST('1e2' AS DECIMAL)``: refused by the reference.
+* Number literals with a point beside integers and decimals, ``CAST('1e2' AS DECIMAL)``: the reference refuses them.
 * Float16 columns: computed as float32 here, and as float64 in most of the reference.
 """
 
@@ -32,10 +33,10 @@ import lance_dataset
 from lance_dataset.expr.compiled import compile_expression
 
 SEED = int(os.environ.get("CORPUS_SEED", "1"))
-#: Different expressions for each of the four tables; a few of them fail in the reference, and do not count.
+#: Number of expressions for each of the four tables. A few of them fail in the reference and do not count.
 EXPRESSIONS = int(os.environ.get("CORPUS_EXPRESSIONS", "800"))
 AT_ONCE = 50
-#: Types that stand for each other: the reference has views in places, also of what were large strings.
+#: Types treated as equal: the reference returns views in places, also of large strings.
 PLAIN = {pa.string_view(): pa.string(), pa.large_string(): pa.string(), pa.binary_view(): pa.binary()}
 
 
@@ -51,7 +52,7 @@ def _without_nulls(table: pa.Table) -> pa.Table:
     columns = []
     for column in table.columns:
         known = column.combine_chunks().drop_null()
-        if pa.types.is_struct(known.type):  # 2.0 has no structs that are null
+        if pa.types.is_struct(known.type):  # 2.0 has no null structs
             known = known.filter(pc.is_valid(known.field("in")))
         columns.append(known.take(pa.array([row % len(known) for row in range(table.num_rows)])))
     return pa.Table.from_arrays(columns, schema=table.schema)
@@ -84,7 +85,7 @@ def _distinct(generate: Callable[[], str], count: int) -> list[str]:
 
 
 def _columns(dataset, texts: Iterable[str]) -> list[pa.ChunkedArray]:
-    """The values of expressions: of many in one scan, unless one of them fails."""
+    """Return the values of expressions, of many in one scan unless one of them fails."""
     named = {f"c{place}": text for place, text in enumerate(texts)}
     data = dataset.to_table(columns={"id": "id", **named})
     return [data[name] for name in named]
@@ -113,7 +114,7 @@ def same_value(left, right) -> bool:
 
 
 def _rows(values: pa.ChunkedArray) -> list[object]:
-    """Python values; those Python has no type for as numbers."""
+    """Return Python values, or numbers for values without a Python type."""
     arrow = values.type
     if pa.types.is_timestamp(arrow) or pa.types.is_duration(arrow) or pa.types.is_time64(arrow):
         return values.cast(pa.int64()).to_pylist()
@@ -123,7 +124,7 @@ def _rows(values: pa.ChunkedArray) -> list[object]:
 
 
 def _difference(expected: pa.ChunkedArray | Exception, found: pa.ChunkedArray | Exception) -> object | None:
-    """What is different; None when nothing is, or when the reference refuses what this library computes."""
+    """Return the difference, or None if there is none or the reference refuses what this library computes."""
     if isinstance(expected, Exception):
         data_error = "ArrowInvalid" in type(expected).__name__
         other_class = isinstance(found, Exception) and data_error and not isinstance(found, pa.ArrowInvalid)
@@ -188,7 +189,7 @@ def test_against_duckdb(table):
 
 
 def _comparable(values: pa.ChunkedArray) -> list[object]:
-    """Python values in which the widths of numbers and the units of time do not show."""
+    """Return Python values without the widths of numbers and the units of time."""
     if pa.types.is_timestamp(values.type):
         return values.cast(pa.timestamp("us")).to_pylist()
     return values.to_pylist()

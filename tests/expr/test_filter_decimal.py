@@ -1,4 +1,4 @@
-"""Decimal columns compare exactly with every spelling of a number."""
+"""Tests that decimal columns compare exactly with every spelling of a number."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ DIGITS = st.one_of(
 
 @given(values=st.lists(DIGITS, min_size=1, max_size=6), divisor=DIGITS.filter(bool), scale=st.integers(0, 6))
 def test_quotients_are_exact(values, divisor, scale):
-    """Also those that Arrow's own division gets wrong."""
+    """Quotients are exact, including those that Arrow's division gets wrong."""
     with localcontext() as context:
         context.prec = 100
         numbers = [Decimal(value).scaleb(-scale) for value in values]
@@ -147,7 +147,7 @@ def test_product_of_wide_decimals():
 @pytest.mark.parametrize("operator", ["*", "/"])
 @pytest.mark.parametrize("other", [(12, 2), (26, 4), (38, 0), (38, 10)])
 def test_products_and_quotients_have_the_type_of_the_reference(tmp_path, operator, other):
-    """Of 128 bits, with as many digits as those can have, be the values small or large."""
+    """Products and quotients have the reference's type: 128 bits with the maximum number of digits, for all values."""
     columns = [
         pa.array([Decimal("7.25"), None, Decimal("-3"), Decimal(10**17)], pa.decimal128(26, 4)),
         pa.array([Decimal("7"), Decimal("3"), Decimal("-2"), Decimal(10**6)], pa.decimal128(*other)),

@@ -1,4 +1,4 @@
-"""Errors of filters that cannot run: they name the problem and its position."""
+"""Tests of errors of filters that cannot run: they name the problem and its position."""
 
 from __future__ import annotations
 

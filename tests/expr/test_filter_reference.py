@@ -1,4 +1,4 @@
-"""Filters keep the rows that the reference implementation keeps."""
+"""Tests that filters keep the rows that the reference keeps."""
 
 from __future__ import annotations
 

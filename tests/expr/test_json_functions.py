@@ -1,4 +1,4 @@
-"""The JSON functions have the values that the reference computes over JSON columns."""
+"""Tests that the JSON functions have the values that the reference computes over JSON columns."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_what_both_refuse(text, pair):
 
 @pytest.mark.parametrize("function", ["json_get_string", "json_get_int", "json_get_float", "json_get_bool"])
 def test_conversions(function, tmp_path):
-    """Each value on its own, because one that does not convert fails the query."""
+    """Conversions match the reference value by value, because one that does not convert fails the query."""
     documents = [f'{{"a":{value}}}' for value in CONVERSIONS]
     reference = lance.write_dataset(_table(documents), str(tmp_path / "conversions.lance"), data_storage_version="2.2")
     ours = lance_dataset.dataset(reference.uri)
@@ -116,7 +116,7 @@ def test_filters(pair):
 
 
 def test_paths_beyond_the_reference(pair):
-    """Numbers with decimal places can be compared with."""
+    """Numbers with decimal places can be compared in JSON paths, unlike in the reference."""
     value = pair[1].to_table(columns={"value": "json_extract(j, '$ ? (@.d.e == 1.5).a')"})["value"]
     assert value[0].as_py() == "1"
 

@@ -1,4 +1,4 @@
-"""Filter kernels of the codec core, compared with Arrow, Python and exact numbers."""
+"""Tests of filter kernels of the codec core, compared with Arrow, Python and exact numbers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ OPERATORS = {"=": pc.equal, "!=": pc.not_equal, "<": pc.less, "<=": pc.less_equa
 
 
 def kept(text: str, **columns: pa.Array) -> list[bool]:
-    """The mask of a filter, which is that of every slice too."""
+    """Return the mask of a filter, after checking that slices of the batch give slices of the mask."""
     batch = pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
     compiled = compile_filter(text, batch.schema)
     assert compiled is not None
@@ -120,7 +120,7 @@ def test_decimals_of_a_negative_scale(text: str, expected: list[bool], make: typ
 
 
 def damaged(kind: pa.DataType) -> pa.Array:
-    """1.23, and a value that has more digits than the type."""
+    """Return 1.23, and a value that has more digits than the type."""
     numbers = b"".join(number.to_bytes(kind.byte_width, "little", signed=True) for number in (123, -(10**30)))
     return pa.Array.from_buffers(kind, 2, [None, pa.py_buffer(numbers)])
 

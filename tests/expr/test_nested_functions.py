@@ -1,4 +1,4 @@
-"""Functions of lists, maps, structs, vectors and hashes have the values and types that the reference computes."""
+"""Tests that functions of lists, maps, structs, vectors and hashes have the reference's values and types."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def reference(path: str) -> lance.LanceDataset:
 
 
 def plain(value: object) -> object:
-    """A value that compares equal when it is the same, NaN included."""
+    """Return a value that compares equal if it is the same, NaN included."""
     if isinstance(value, float):
         return "NaN" if math.isnan(value) else float(f"{value:.13g}")
     if isinstance(value, dict):
@@ -152,16 +152,16 @@ def test_what_both_refuse(text, batch, reference):
         compile_expression(text, batch.schema).evaluate(batch)
 
 
-# Where the reference shows what lies under a null fixed-size list, or is wrong, or has no value at all.
+# The reference shows the items under a null fixed-size list, is wrong, or has no value at all.
 OTHER_VALUES = {
-    # The items under a null fixed-size list are no items.
+    # Items under a null fixed-size list do not count.
     "array_append(v, 9)": [[1.0, 2.0, 9.0], [3.0, 4.0, 9.0], [9.0], [0.0, 0.0, 9.0]],
     "array_prepend(9, v)": [[9.0, 1.0, 2.0], [9.0, 3.0, 4.0], [9.0], [9.0, 0.0, 0.0]],
     "flatten(make_array(v, v))": [[1.0, 2.0, 1.0, 2.0], [3.0, 4.0, 3.0, 4.0], [], [0.0, 0.0, 0.0, 0.0]],
-    # Numbers and decimals meet, where the reference refuses.
+    # Numbers and decimals can be mixed; the reference refuses.
     "array_append(ldec, 1)": [[Decimal("1.50"), Decimal("2.00"), Decimal(1)], [Decimal(1)], [Decimal(1)],
                               [None, Decimal("1.50"), Decimal(1)]],
-    # The reference panics or cannot plan what is constant.
+    # The reference panics or cannot plan constants.
     "array_length(nested, 2)": [2, 0, None, 0],
     "map('k', i)": [[("k", 1)], [("k", 2)], [("k", None)], [("k", -4)]],
     "generate_series(1, 3)": [[1, 2, 3]] * 4,

@@ -1,4 +1,4 @@
-"""Regular expressions: same meaning as in the reference, and linear time."""
+"""Tests of regular expressions: same meaning as in the reference, and linear time."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_like_the_reference(expression: str, reference: lance.LanceDataset) -> N
     ],
 )
 def test_no_pattern_takes_exponential_time(expression: str) -> None:
-    """With a backtracking engine these would run for years."""
+    """Patterns that would run for years in a backtracking engine finish."""
     batch = pa.RecordBatch.from_pydict({"s": ["a" * 5000 + "!"], "t": [""]})
     assert len(compile_expression(expression, batch.schema).evaluate(batch)) == 1
 
@@ -101,7 +101,7 @@ def test_marks_are_none_of_the_characters_of_the_text() -> None:
 
 
 def test_a_pattern_for_each_row() -> None:
-    """Rows of one pattern are computed together and put back in their places."""
+    """If each row has a pattern, rows of one pattern are computed together, and results keep the row order."""
     chosen = random.Random(5)
     rows = [(chosen.choice(TEXTS), chosen.choice([*PATTERNS, None])) for _ in range(500)]
     batch = pa.RecordBatch.from_pydict({"s": [s for s, _ in rows], "p": [p for _, p in rows]})

@@ -1,4 +1,4 @@
-"""Kill writers at random moments and check the dataset after each; a separate program, run by test_kill.py.
+"""Program that kills writers at random moments and checks the dataset after each kill; run by test_kill.py.
 
 A fresh process forks the writers: forking one that has imported other libraries with threads is not safe.
 """
@@ -21,7 +21,7 @@ ROWS = 20_000
 
 
 def batch_of(round_number: int) -> pa.Table:
-    """Rows that carry the round that wrote them, and a checksum each."""
+    """Return rows that carry the round that wrote them, and a checksum each."""
     ids = np.arange(ROWS, dtype=np.int64) + round_number * ROWS
     return pa.table(
         {
@@ -69,7 +69,7 @@ def run_and_kill(uri: str, first: int, delay: float) -> int:
 
 
 def check_complete(dataset: lance.LanceDataset) -> None:
-    """Every row of the version is there, once, and holds what was written."""
+    """Check that every row of the version exists once and has the written values."""
     table = dataset.to_table()
     assert table.num_rows == dataset.count_rows()
     assert pc.all(pc.equal(table["check"], pc.add(pc.multiply(table["id"], 7), 1))).as_py() is not False
@@ -79,7 +79,7 @@ def check_complete(dataset: lance.LanceDataset) -> None:
 
 
 def main(uri: str, kills: int) -> None:
-    """Kill so many writers; print how many versions there are and how many kills came after a commit."""
+    """Kill the given number of writers; print the number of versions and of kills that came after a commit."""
     chance = random.Random(11)
     started = time.monotonic()
     lance.write_dataset(batch_of(0), uri)
@@ -94,7 +94,7 @@ def main(uri: str, kills: int) -> None:
         reported += last > committed
         committed = dataset.version
         first += committed
-    # what the killed writers left behind does not hinder later ones
+    # leftovers of the killed writers do not hinder later ones
     lance.write_dataset(batch_of(10**6), uri, mode="append")
     assert lance.dataset(uri).version == committed + 1
     print(committed, reported)

@@ -1,4 +1,4 @@
-"""Write or scan something large and print the peak memory; a separate program, run by test_memory.py."""
+"""Program that writes or scans a large table and prints the peak memory; run by test_memory.py."""
 
 from __future__ import annotations
 
@@ -14,34 +14,34 @@ import lance_dataset as lance
 
 
 def peak() -> int:
-    """Most memory this process ever had, in bytes."""
+    """Return the peak memory of this process in bytes."""
     status = Path("/proc/self/status")
-    if status.exists():  # on Linux ru_maxrss starts from what the parent held when it forked
+    if status.exists():  # on Linux ru_maxrss starts from the memory of the parent when it forked
         line = next(line for line in status.read_text().splitlines() if line.startswith("VmHWM:"))
         return int(line.split()[1]) * 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 
 def narrow(number: int) -> pa.RecordBatch:
-    """4 MB of numbers."""
+    """Return 4 MB of numbers."""
     values = np.random.default_rng(number).integers(0, 1 << 60, 250_000)
     return pa.record_batch({"a": values, "b": values})
 
 
 def wide(number: int) -> pa.RecordBatch:
-    """4 MB over 1,000 columns."""
+    """Return 4 MB over 1,000 columns."""
     values = np.random.default_rng(number).random((1000, 500))
     return pa.record_batch({f"c{i}": values[i] for i in range(1000)})
 
 
 def text(number: int) -> pa.RecordBatch:
-    """4 MB of strings of many lengths."""
+    """Return 4 MB of strings of many lengths."""
     noise = np.random.default_rng(number).bytes(2000).hex()
     return pa.record_batch({"t": [f"{number} {i} {noise[: i % 2000]}" for i in range(4000)]})
 
 
 def lists(number: int) -> pa.RecordBatch:
-    """4 MB of lists."""
+    """Return 4 MB of lists."""
     lengths = np.random.default_rng(number).integers(0, 100, 10_000)
     offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
     values = np.arange(offsets[-1], dtype=np.int64)
@@ -49,7 +49,7 @@ def lists(number: int) -> pa.RecordBatch:
 
 
 def nested(number: int) -> pa.RecordBatch:
-    """4 MB of lists of structs with strings."""
+    """Return 4 MB of lists of structs with strings."""
     items = pa.StructArray.from_arrays(
         [pa.array(np.arange(60_000) + number), pa.array([f"item {i % 5000} of {number}" for i in range(60_000)])],
         names=["x", "t"],
@@ -72,7 +72,7 @@ def write(uri: str, kind: str, batches: int) -> None:
 
 
 def giant(uri: str, size: int) -> None:
-    """One row of `size` bytes between small ones."""
+    """Yield a row of `size` bytes between small ones."""
     value = pa.array([b"x" * 10, bytes(size), b"y"], pa.large_binary())
     before = peak()
     lance.write_dataset(pa.table({"b": value}), uri)
@@ -95,7 +95,7 @@ def scan_batches(uri: str) -> None:
 
 
 def scan_filtered(uri: str, filter: str) -> None:
-    """Batches of the rows that a filter keeps, few of which may wait."""
+    """Scan batches of the rows that a filter keeps, with few batches read ahead."""
     dataset = lance.dataset(uri)
     dataset.take([0])
     before = peak()

@@ -1,4 +1,4 @@
-"""Bad input from users and disks: each raises an error of this package, and the dataset stays as it was."""
+"""Tests of bad input from users and disks: each raises an error of this package, and the dataset stays unchanged."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ TABLE = pa.table({"number": pa.array(range(100), pa.int64()), "text": [f"row {i}
 
 
 def snapshot(root: Path) -> dict[str, bytes]:
-    """Every file of a dataset with its content."""
+    """Return every file of a dataset with its content."""
     return {str(path.relative_to(root)): path.read_bytes() for path in sorted(root.rglob("*")) if path.is_file()}
 
 
@@ -48,7 +48,7 @@ def uri(tmp_path: Path) -> str:
 
 @pytest.fixture
 def unchanged(uri: str) -> Iterator[None]:
-    """Afterwards the dataset has the same files with the same content, and reads."""
+    """Check at exit that the dataset has the same files with the same content, and can be read."""
     before = snapshot(Path(uri))
     yield
     assert snapshot(Path(uri)) == before
@@ -224,7 +224,7 @@ def test_path_that_leaves_the_dataset(uri: str, tmp_path: Path, path: str) -> No
 @pytest.mark.parametrize("rows", [0, 99, 101, 2**32, 2**60, 2**64 - 1])
 def test_wrong_row_count_in_the_manifest(uri: str, rows: int) -> None:
     edit_manifest(uri, lambda manifest: setattr(manifest.fragments[0], "physical_rows", rows))
-    if rows == 0:  # unknown: the file says
+    if rows == 0:  # 0 means unknown: the file has the number of rows
         assert lance.dataset(uri).to_table().equals(TABLE)
         return
     for read in readers(uri):
@@ -396,7 +396,7 @@ def test_file_that_shrinks_while_open_with_plain_reads(long_uri: str) -> None:
 
 
 def test_file_that_shrinks_while_mapped(long_uri: str) -> None:
-    """Data files never change once written. Who cuts one under a mapping gets the signal of the system."""
+    """A process that reads a mapped data file while another program cuts it succeeds or ends with SIGBUS."""
     done = shrink(long_uri)
     assert done.returncode in (0, -signal.SIGBUS)
 

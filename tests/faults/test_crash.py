@@ -1,4 +1,4 @@
-"""Crashes after every system call of every change, on a disk that guarantees no more than POSIX.
+"""Tests of crashes after every system call of every change, on a disk that guarantees no more than POSIX.
 
 ``LANCE_STRESS=1`` tries more random states, ``LANCE_STRESS_SEED`` sets the seed.
 """
@@ -38,8 +38,8 @@ from lance_dataset.io.durable import forget_folders
 
 THOROUGH = os.environ.get("LANCE_STRESS", "") not in ("", "0")
 SEED = int(os.environ.get("LANCE_STRESS_SEED", "20240817"))
-#: Random states for each moment; how many of all states are tried; every how many-th is written to by us, and by the
-#: reference.
+#: Random states for each moment; the number of states tried; and n, if this package, or the reference, writes to every
+#: : n-th state.
 RANDOM = 20 if THOROUGH else 2
 STATES = 10**9 if THOROUGH else 30
 GOES_ON = 1 if THOROUGH else 6
@@ -50,7 +50,7 @@ QUICK = {"storage_options": {"local_fsync": "false"}}
 
 @pytest.fixture
 def root(tmp_path: Path) -> Iterator[Path]:
-    """Where the disk is acted; in memory if possible, as thousands of files are made and removed."""
+    """Yield the folder of the simulated disk, in memory if possible, as thousands of files are made and removed."""
     memory = Path("/dev/shm")
     above = memory if os.access(memory, os.W_OK) else tmp_path
     with tempfile.TemporaryDirectory(dir=above) as folder:
@@ -65,7 +65,7 @@ def operation(request: pytest.FixtureRequest) -> Operation:
 
 
 def states_of(initial: Tree, events: list[Event], chance: random.Random) -> Iterator[tuple[str, bool, Tree]]:
-    """Every different state that a crash in the middle or just after the last call can leave."""
+    """Yield every different state that a crash during or just after the last call can leave."""
     seen = set()
     disk = Disk(initial)
     for number in range(len(events) + 1):
@@ -81,7 +81,7 @@ def states_of(initial: Tree, events: list[Event], chance: random.Random) -> Iter
 
 
 def some_of(everything: Sequence[T], chance: random.Random) -> list[T]:
-    """As many as are tried, in their order."""
+    """Return a sample of `STATES` elements, in their order."""
     chosen = chance.sample(range(len(everything)), min(STATES, len(everything)))
     return [everything[number] for number in sorted(chosen)]
 
@@ -120,7 +120,7 @@ def test_every_crash_point(operation: Operation, root: Path) -> None:
                 check_cleaned(quick)
 
 
-#: Changes of which the second begins where the first was killed.
+#: Pairs of changes. The second starts in the state in which the first was killed.
 PAIRS = [
     ("create", "create"),
     ("first append", "first append"),
@@ -135,7 +135,10 @@ PAIRS = [
 
 @pytest.mark.parametrize(("first", "second"), PAIRS, ids=[" then ".join(pair) for pair in PAIRS])
 def test_power_loss_after_the_work_of_two(first: str, second: str, root: Path) -> None:
-    """What the first had not synced when it was killed (or is about to sync) may be what the second relies on."""
+    """After a killed change and a second one, a power failure leaves a valid dataset.
+
+    The second change may rely on files that the first had not synced when it was killed.
+    """
     chance = random.Random(SEED)
     quick = Place(str(root), QUICK)
     OPERATIONS[first].prepare(quick)
@@ -150,7 +153,7 @@ def test_power_loss_after_the_work_of_two(first: str, second: str, root: Path) -
             continue
         materialize(after_kill(disk), root)
         going_on = copy.deepcopy(disk)
-        forget_folders("")  # the second is another process, which has synced nothing so far
+        forget_folders("")  # the second is another process, which has not synced anything so far
         done = True
         with recorded(root, going_on):
             try:
@@ -168,7 +171,7 @@ def test_power_loss_after_the_work_of_two(first: str, second: str, root: Path) -
 
 @contextlib.contextmanager
 def explained(name: str) -> Iterator[None]:
-    """Says in which state of the disk something failed."""
+    """Add the state of the disk to a failure."""
     try:
         yield
     except Exception as error:
@@ -177,7 +180,7 @@ def explained(name: str) -> Iterator[None]:
 
 def _reference_goes_on(place: Place) -> None:
     before = place.open().to_table()
-    for number in before["id"].to_pylist()[:: 1 + len(before) // 3]:  # by the index, where there is one
+    for number in before["id"].to_pylist()[:: 1 + len(before) // 3]:  # by the index, if there is one
         assert lance.dataset(place.uri).count_rows(f"id = {number}") == 1
     new = fitting(rows(20_000, 3), before.schema)
     lance.write_dataset(new, place.uri, mode="append")

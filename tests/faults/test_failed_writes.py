@@ -1,4 +1,4 @@
-"""Writes that fail half way: nothing is committed, no file is left behind, and the dataset reads as before."""
+"""Tests of writes that fail half way: nothing is committed, no file is left, and the dataset reads as before."""
 
 from __future__ import annotations
 
@@ -51,14 +51,14 @@ def unchanged(uri: str) -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def interruptible() -> Iterator[None]:
-    """Interrupts raise an exception, also in a process that ignores them, as those of parallel test runs do."""
+    """Make interrupts raise an exception, also in processes that ignore them, such as those of parallel test runs."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
 
 
 class Oops(Exception):
-    """What user code raises."""
+    """An error of user code."""
 
 
 def stream(*items: pa.RecordBatch | Exception) -> Iterator[pa.RecordBatch]:
@@ -141,7 +141,7 @@ except OSError as error:
 @pytest.mark.usefixtures("unchanged")
 @pytest.mark.parametrize(("limit", "rows"), [(0, 10**6), (100_000, 10**6), (1 << 20, 10**6), (100_000, 20_000)])
 def test_no_room_on_the_disk(uri: str, limit: int, rows: int) -> None:
-    """Every file may have only so many bytes: the system call fails in the middle of a file."""
+    """A write fails cleanly if a limit on the size of files stops a system call in the middle of a file."""
     done = subprocess.run(
         [sys.executable, "-c", FULL, uri, str(limit), str(rows)], capture_output=True, text=True, check=False
     )
@@ -151,7 +151,7 @@ def test_no_room_on_the_disk(uri: str, limit: int, rows: int) -> None:
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of 4 MiB; where mounting is not allowed the test above has to do."""
+    """Yield a file system of 4 MiB. If mounting is not allowed, the test above has to suffice."""
     folder = tmp_path / "small"
     folder.mkdir()
     mounted = subprocess.run(
@@ -223,7 +223,7 @@ def test_folder_that_is_not_writable(uri: str, tmp_path: Path) -> None:
 
 
 def test_crash_between_data_and_manifest(uri: str) -> None:
-    """What a killed writer left is never seen, and in nobody's way."""
+    """Leftovers of a killed writer are never read, and do not hinder later writes."""
     Path(uri, "data", "orphan.lance").write_bytes(b"half a file")
     Path(uri, "_transactions", "0-orphan.txn").write_bytes(b"half")
     Path(uri, "_versions", ".tmp_orphan").write_bytes(b"half a manifest")
@@ -240,7 +240,7 @@ def test_crash_between_data_and_manifest(uri: str) -> None:
 def test_interrupted_just_after_the_commit(
     uri: str, tmp_path: Path, mode: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The version is there, so its files must stay, although the writer was told of a failure."""
+    """If a write is interrupted just after its commit, the new version exists and its files stay."""
 
     def interrupted(*_: object) -> None:
         signal.raise_signal(signal.SIGINT)
@@ -267,7 +267,10 @@ def test_interrupted_just_before_the_commit(uri: str, mode: str, monkeypatch: py
 
 
 def test_delete_interrupted_just_after_the_commit(uri: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also when it was put on top of another delete: the files of the new version stay, those given up go."""
+    """If a delete is interrupted just after its commit, the files of the new version stay, and unused ones are removed.
+
+    This includes a delete that was rebased on another one.
+    """
 
     def interrupted(*_: object) -> None:
         signal.raise_signal(signal.SIGINT)
@@ -298,7 +301,7 @@ def test_delete_interrupted_just_before_the_commit(uri: str, monkeypatch: pytest
 
 
 def test_delete_that_finds_a_damaged_fragment(tmp_path: Path) -> None:
-    """The deletion files of the fragments before it are taken away again."""
+    """A delete that finds a damaged fragment removes the deletion files of the fragments before it."""
     uri = str(tmp_path / "two.lance")
     lance.write_dataset(pa.Table.from_batches([batch(0)]), uri)
     first = set(Path(uri, "data").iterdir())

@@ -1,4 +1,4 @@
-"""Object stores whose calls stop the writer, fail, or report a wrong failure: each call of each change in turn."""
+"""Tests of object stores whose calls stop the writer, fail, or wrongly report a failure: each call of each change."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ THOROUGH = os.environ.get("LANCE_STRESS", "") not in ("", "0")
 SEED = int(os.environ.get("LANCE_STRESS_SEED", "20240817"))
 #: Calls of an operation that are tried in each way.
 CALLS = 10**9 if THOROUGH else 3
-#: Operations that are also tried where listings are not ordered, so that a hint tells the newest version.
+#: Operations also tried with unordered listings, where a hint names the newest version.
 UNORDERED = operation_names() if THOROUGH else ["create", "append", "delete behind others"]
 BASE = "memory://base"
 
 
 class Scene:
-    """An operation, and the states around it."""
+    """An operation, and the states before and after it."""
 
     def __init__(self, operation: Operation, in_order: bool) -> None:
         self.operation = operation
@@ -49,7 +49,7 @@ class Scene:
         self.after = observe(place_in(finished))
 
     def faults(self, *kinds: tuple[str, bool]) -> Iterator[Fault]:
-        """One for each call and kind, or a sample."""
+        """Return one fault for each call and kind, or a sample."""
         numbers = range(len(self.calls))
         for kind, after in kinds:
             some = self.chance.sample(numbers, CALLS) if len(numbers) > CALLS else numbers
@@ -66,7 +66,7 @@ class Scene:
         return inner, store, None
 
     def check(self, inner: MemoryStore, done: bool) -> Seen:
-        """Look at what is there, and go on from there."""
+        """Check the state that the operation left, and return what is seen."""
         place = place_in(inner)
         seen = observe(place)
         check_between(seen, self.before, self.after, done=done, removes=self.operation.removes)
@@ -101,7 +101,7 @@ def test_writer_stopped_at_any_call(scene: Scene) -> None:
 
 
 def test_any_call_fails(scene: Scene) -> None:
-    """The operation raises or succeeds, and what it says is so; then it works when it is repeated."""
+    """If any call fails, the operation raises or succeeds in accordance with the dataset, and can be repeated."""
     kinds = (("fail", False), ("fail", True), ("broken", False), ("broken", True), ("exists", False))
     for fault in scene.faults(*kinds):
         inner, _, error = scene.attempt(fault)
@@ -126,7 +126,7 @@ def test_any_call_fails(scene: Scene) -> None:
 
 
 def test_repeated_request_is_no_conflict() -> None:
-    """The manifest was put in place, the answer was lost, and the repeated request found it there."""
+    """A put that is repeated because its answer was lost finds its own manifest, which is not a conflict."""
     scene = Scene(OPERATIONS["append"], True)
     [number] = [number for number, call in enumerate(scene.calls) if call.endswith(".manifest") and "put" in call]
     inner, _, error = scene.attempt(Fault(number, "exists"))
@@ -143,7 +143,7 @@ def test_repeated_request_is_no_conflict() -> None:
     ],
 )
 def test_failures_leave_no_files(name: str) -> None:
-    """One failed call is cleaned up after."""
+    """Files are removed after one failed call."""
     scene = Scene(OPERATIONS[name], True)
     for fault in scene.faults(("fail", False)):
         inner, _, error = scene.attempt(fault)
@@ -155,7 +155,7 @@ def test_failures_leave_no_files(name: str) -> None:
 
 @pytest.mark.parametrize("after", [False, True])
 def test_transaction_of_a_manifest_that_failed(after: bool) -> None:
-    """Its file is removed, unless the manifest is there all the same."""
+    """The transaction file of a failed manifest is removed, unless the manifest was written all the same."""
     scene = Scene(OPERATIONS["append"], True)
     [number] = [number for number, call in enumerate(scene.calls) if call.endswith(".manifest") and "put" in call]
     inner, _, error = scene.attempt(Fault(number, "fail", after))

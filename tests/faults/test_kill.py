@@ -1,4 +1,4 @@
-"""kill -9 at random moments of writes and commits: the last committed version always opens and reads completely."""
+"""Tests of kill -9 at random moments of writes and commits: the last committed version can always be read."""
 
 from __future__ import annotations
 

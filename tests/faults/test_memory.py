@@ -1,4 +1,4 @@
-"""Peak memory in a separate process: writing is bounded for any size, a scan needs little more than the table."""
+"""Tests of peak memory in a separate process: bounded for writes of any size, little more than the table for scans."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ KINDS = ("narrow", "wide", "text", "lists", "nested")
 
 
 def measure(*given: object, **environment: str) -> tuple[int, int]:
-    """(peak, size of the result) in bytes."""
+    """Return (peak, size of the result) in bytes."""
     done = subprocess.run(
         [sys.executable, str(DRIVER), *map(str, given)],
         capture_output=True,
@@ -39,14 +39,14 @@ def test_write_and_scan(tmp_path: Path, kind: str) -> None:
         peak, size = measure("scan", uri, LANCE_MMAP=mmap)
         # levels of nested columns are decoded beside the values
         assert peak <= (1.6 if kind == "nested" else 1.3) * size + 20 * MB, f"mmap {mmap}"
-    # without a mapping only what is being worked on is in memory: a page of each column, and a few windows ahead
+    # without a mapping only data in use is in memory: a page of each column, and a few windows ahead
     peak, size = measure("batches", uri, LANCE_MMAP="0")
     assert peak <= {"wide": 2.1, "nested": 2.3, "lists": 1.5}.get(kind, 1.3) * size
 
 
 @pytest.mark.slow
 def test_filtered_scans_are_bounded(tmp_path: Path) -> None:
-    """Several windows are worked on at once, and none of them is kept; how many are at once is up to the scheduler."""
+    """A filtered scan keeps no window after its use; the scheduler decides how many are in use at once."""
     uri = tmp_path / "large.lance"
     measure("write", uri, "text", BATCHES)
     for threads in ("1", "4"):
@@ -60,11 +60,11 @@ def test_filtered_scans_are_bounded(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_one_giant_row(tmp_path: Path) -> None:
-    """Writing adds the compressed value, and the page that it is zipped into with its length."""
+    """Writing one giant row adds the compressed value, and the page into which it is zipped with its length."""
     uri = tmp_path / "giant.lance"
     peak, _ = measure("giant", uri, 200 * MB)
     assert peak <= 3.2 * 200 * MB
     peak, size = measure("scan", uri, LANCE_MMAP="0")
     assert size >= 200 * MB
-    # as stored, decompressed, and the array
+    # stored, decompressed, and the array
     assert peak <= 3.2 * size

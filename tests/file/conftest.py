@@ -11,7 +11,7 @@ import pytest
 
 @pytest.fixture
 def little_memory() -> Iterator[None]:
-    """A forged length becomes a MemoryError, which no test expects, instead of the end of the machine."""
+    """Limit the memory, so that a forged length causes a MemoryError, which no test expects, and does no harm."""
     before = resource.getrlimit(resource.RLIMIT_AS)
     used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (used + (1 << 29), before[1]))

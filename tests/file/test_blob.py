@@ -1,4 +1,4 @@
-"""Blob columns of 2.1 and 2.2 files, with the reference as the other reader and writer."""
+"""Tests of blob columns of 2.1 and 2.2 files, with the reference as the other reader and writer."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_written_and_read_by_either(tmp_path: Path, name: str, version: str) -> 
     theirs = write(lance.file, tmp_path / "theirs.lance", array, version)
     assert read(file, mine) == array.to_pylist()
     assert read(file, theirs) == array.to_pylist()
-    if len(array):  # the reference fails to read no rows
+    if len(array):  # the reference fails to read zero rows
         assert read(lance.file, mine) == array.to_pylist()
 
 
@@ -138,7 +138,7 @@ def test_descriptions(tmp_path: Path) -> None:
             position, size = description["position"], description["size"]
             assert content[position : position + size] == value
             assert position % 64 == 0
-    # position and size are null by themselves too, as in what the reference returns
+    # position and size can be null by themselves, as in the result of the reference
     assert found.field("size").null_count == VALUES.count(None)
 
 
@@ -232,7 +232,7 @@ def test_lists_of_blobs_are_refused(tmp_path: Path, version: str) -> None:
 
 
 def page_of(tmp_path: Path, rows: list[tuple[int, int]], layers: tuple[Layer, ...], kind: pa.DataType) -> BlobPage:
-    """A page whose descriptions are these rows; it follows 64 bytes of values."""
+    """Return a page with these rows of descriptions, which follows 64 bytes of values."""
     chunks = b"\0\0" + (len(rows) * 16).to_bytes(2, "little") + b"\xfe" * 4 + np.array(rows, np.uint64).tobytes()
     words = ((len(chunks) // 8 - 1) << 4).to_bytes(2, "little")
     (tmp_path / "page").write_bytes(b"v" * 64 + chunks + words)
@@ -289,7 +289,7 @@ def test_values_that_share_their_bytes(tmp_path: Path) -> None:
     many = page_of(tmp_path, [(0, 4000)] * 250, VALID, pa.large_binary())
     with pytest.raises(CorruptFileError, match="250 values claim 1000000 bytes of a file of"):
         many.read(0, 250)
-    assert len(many.take(np.zeros(250, np.int64)).values) == 250  # what was asked for repeatedly does not count
+    assert len(many.take(np.zeros(250, np.int64)).values) == 250  # repeated requests do not count
 
 
 def test_pages_of_blobs_in_other_columns(tmp_path: Path) -> None:
@@ -316,7 +316,7 @@ def test_damaged_files(tmp_path: Path, name: str, version: str) -> None:
     path = write(lance.file, tmp_path / "a.lance", array, version)
     content = path.read_bytes()
     rng = np.random.default_rng(7)
-    # half of the damage goes where the descriptions are, which is behind the last value
+    # half of the damage changes the descriptions, which follow the last value
     for round_ in range(300):
         damaged = bytearray(content)
         low = content.rindex(b"yy") if round_ % 2 else 0

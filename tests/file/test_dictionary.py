@@ -1,4 +1,4 @@
-"""Dictionary-typed columns: refused writes, pages that are split, and dictionaries decoded once."""
+"""Tests of dictionary-typed columns: refused writes, pages that are split, dictionaries decoded once."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_batches_whose_dictionaries_do_not_fit_together(
     rows = [0, 4 * size, 3, 2 * size + 3]
     assert decoded(dataset.take(rows)["d"]) == [expected[row] for row in rows]
     assert dataset.schema.field("d").type == pa.dictionary(index_type, pa.string())
-    # The reference reads batches only up to what the index type tells apart.
+    # The reference reads batches only up to the number of values of the index type.
     read = [batch.column(0) for batch in lance.dataset(str(tmp_path / "d")).to_batches(batch_size=size // 2)]
     assert decoded(pa.chunked_array(read)) == expected
 
@@ -79,7 +79,7 @@ def test_more_distinct_values_than_one_array_holds(tmp_path: Path) -> None:
 
 @pytest.fixture
 def counted(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Numbers of values of the binary encodings that are decoded."""
+    """Return a list that collects the number of values at each decoding of a binary encoding."""
     decodes: list[int] = []
     read_binary = arrays._read_binary
 
@@ -123,7 +123,7 @@ def test_the_cache_keeps_to_its_bound_and_the_newest() -> None:
 
     assert [get("a", 4), get("b", 4), get("a", 4), get("c", 4)] == ["a", "b", "a", "c"]
     get("a", 4)
-    assert made == ["a", "b", "c"]  # b, not asked for lately, went
+    assert made == ["a", "b", "c"]  # b, least recently used, was evicted
     get("huge", 100)
     get("huge", 100)
     get("a", 4)

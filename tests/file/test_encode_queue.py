@@ -1,4 +1,4 @@
-"""Columns encoded on several threads: the file equals that of one thread."""
+"""Tests of columns encoded on several threads: the file equals that of one thread."""
 
 from __future__ import annotations
 

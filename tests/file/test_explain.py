@@ -1,4 +1,4 @@
-"""`explain_encodings` and `metadata` of files, compared with the reference and with the data."""
+"""Tests of `explain_encodings` and `metadata` of files, compared with the reference and with the data."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ TEXTS = [f"{word} text number {i}" for i, word in enumerate(RNG.choice(["some", 
 
 
 def write(path: Path, table: pa.Table, version: str, **options: Any) -> Path:
-    """A file by the reference."""
+    """Write a file with the reference."""
     with lance.file.LanceFileWriter(str(path), table.schema, version=version, **options) as writer:
         writer.write_batch(table)
     return path
 
 
 def explain(path: Path, deep: bool = False) -> EncodingReport:
-    """The report, of files of any version that the container knows."""
+    """Return the report on a file of any supported version."""
     store, location = resolve(path, None)
     metadata = FileMetadata(store.open_input(location))
     return explain_columns(columns_of_file(metadata, metadata.schema), deep)
@@ -394,7 +394,7 @@ def test_damaged_files_raise_our_errors_only(tmp_path: Path, version: str) -> No
     for _ in range(60):
         damaged = bytearray(good)
         for _ in range(pick.randrange(1, 4)):
-            # metadata and the start of buffers are hit more often than values
+            # metadata and the start of buffers are damaged more often than values
             at = pick.randrange(len(good) - 6000, len(good)) if pick.random() < 0.5 else pick.randrange(len(good))
             damaged[at] = pick.randrange(256)
         bad.write_bytes(damaged)
@@ -407,7 +407,7 @@ def test_damaged_files_raise_our_errors_only(tmp_path: Path, version: str) -> No
 
 
 def test_legacy_files(tmp_path: Path) -> None:
-    """Each batch is told as a page; deep or not, nothing is compressed."""
+    """Each batch of a legacy file is reported as a page, nested or not, and nothing is compressed."""
     table = pa.table(
         {
             "i": pa.array(range(10), pa.int64()),

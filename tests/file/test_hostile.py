@@ -1,4 +1,4 @@
-"""Valid containers with forged content: each is refused at no cost, with an error that says where."""
+"""Tests of valid containers with forged content: each is refused without large allocations, with its place."""
 
 from __future__ import annotations
 
@@ -61,13 +61,16 @@ def test_unknown_version(tmp_path: Path, version: tuple[int, int]) -> None:
 
 @pytest.mark.parametrize("version", [(0, 0), (0, 1), (0, 2)])
 def test_container_of_another_version(tmp_path: Path, version: tuple[int, int]) -> None:
-    """The footer says that the file is a legacy one, whose footer has a position where this one has counts."""
+    """A file whose footer states another version is refused.
+
+    The footer of a legacy file has a position where this one has counts.
+    """
     parts = write(tmp_path, NUMBERS)
     parts.version = version
     refused(tmp_path, parts, "metadata")
 
 
-@pytest.mark.parametrize("version", [(2, 2), (2, 3)])  # those of 2.0 do occur in files that say 2.1
+@pytest.mark.parametrize("version", [(2, 2), (2, 3)])  # 2.0 encodings do occur in files that state 2.1
 def test_pages_of_another_version(tmp_path: Path, version: tuple[int, int]) -> None:
     parts = write(tmp_path, NUMBERS)
     parts.version = version
@@ -96,7 +99,7 @@ def test_table_entries_outside_the_file(tmp_path: Path, entry: tuple[int, int]) 
 
 
 def test_columns_that_share_metadata(tmp_path: Path) -> None:
-    """Otherwise a table of n columns over one metadata of n pages decodes to n * n pages."""
+    """Columns that share metadata are refused: n columns over metadata of n pages would decode to n * n pages."""
     parts = write(tmp_path, pa.table({name: pa.array([1, 2]) for name in "abc"}))
     size = sum(len(column.SerializeToString()) for column in parts.columns)
     start = len(parts.data) + len(parts.descriptor.SerializeToString())
@@ -214,7 +217,7 @@ def test_field_ids_and_parents(tmp_path: Path) -> None:
 
 
 def test_negative_field_id_is_no_field(tmp_path: Path) -> None:
-    """What blob descriptors look like: not part of the schema."""
+    """A field with a negative id, as of a blob descriptor, is not part of the schema."""
     parts = write(tmp_path, NUMBERS)
     _second_field(id=-1)(parts)
     path = tmp_path / "odd.lance"
@@ -283,7 +286,7 @@ def test_wrappers_around_everything(tmp_path: Path) -> None:
 
 
 def test_validity_around_values_with_validity(tmp_path: Path) -> None:
-    """Both count, whatever the values are."""
+    """If a validity wraps values that have a validity, both apply, for all kinds of values."""
     for table in (NULLABLE, TEXT, VECTORS, WORDS, DICTIONARY, pa.table({"n": pa.nulls(3)})):
         parts = write(tmp_path, table)
         position, size = parts.add_buffer(b"\xfe" + b"\xff" * 30)  # the first value is null

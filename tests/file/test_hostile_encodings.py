@@ -1,4 +1,4 @@
-"""Files with forged encodings or compressed buffers: a clear error, and no large allocations."""
+"""Tests of files with forged encodings or compressed buffers: a clear error, and no large allocations."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def _nested(depth: int) -> pb.ArrayEncoding:
 
 
 def _nested_bytes(depth: int) -> bytes:
-    """The same, without the limits of the protobuf library."""
+    """Return the bytes of an encoding nested `depth` times, beyond the limits of the protobuf library."""
     inner = _nested(0).SerializeToString()
     for _ in range(depth):
         for tag in (b"\x0a", b"\x0a", b"\x12"):
@@ -159,7 +159,10 @@ def test_forged_number_of_nulls(tmp_path: Path, length: int) -> None:
 
 
 def test_many_pages_of_nulls(tmp_path: Path) -> None:
-    """No page claims more than a page may, all together far more: read in pieces they share memory."""
+    """Many pages of nulls can be read in pieces, which share memory, but not at once.
+
+    Each page is within the limit of a page; all together are far larger.
+    """
     parts = write(tmp_path, NUMBERS)
     parts.set_encoding(0, pb.ArrayEncoding(nullable=pb.Nullable(all_nulls=pb.Nullable.AllNull())))
     page = parts.columns[0].pages[0]
@@ -337,7 +340,7 @@ def test_compressed_page_reads(tmp_path: Path) -> None:
 
 
 def test_unsized_frame_that_expands_a_lot(tmp_path: Path) -> None:
-    """What releases 0.18 to 0.25 wrote: no length anywhere, and repeated text shrinks a thousandfold."""
+    """A frame without a length, as of releases 0.18 to 0.25, may expand a thousandfold if its text repeats."""
     table = pa.table({"a": pa.array(np.zeros(2_000_000, np.int64))})
     parts = write(tmp_path, table)
     frame = zstandard.ZstdCompressor(write_content_size=False).compress(bytes(1 << 20))
@@ -379,7 +382,7 @@ def test_broken_compression(tmp_path: Path, scheme: str, content: bytes) -> None
 
 
 def _zeros(size: int, *, sized: bool) -> bytes:
-    """A frame of many zeros, which is a few thousand times smaller."""
+    """Return a frame of many zeros, which is a few thousand times smaller."""
     compressor = zstandard.ZstdCompressor(write_content_size=sized).compressobj(size=size if sized else -1)
     block = bytes(1 << 24)
     parts = [compressor.compress(block) for _ in range(size // len(block))]

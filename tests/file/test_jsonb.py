@@ -1,4 +1,4 @@
-"""JSON columns: text to binary form and back, with the reference as the other writer and reader."""
+"""Tests of JSON columns: text to binary form and back, with the reference as the other writer and reader."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ BINARY = pa.field(
     "j", pa.large_binary(), metadata={"ARROW:extension:name": "lance.json", "ARROW:extension:metadata": ""}
 )
 
-#: From the format chapter: text, binary form, and the text that comes back where it differs.
+#: From the format chapter: text, binary form, and the text that comes back if it differs.
 GOLDEN = [
     ("null", "2000000000000000", None),
     ("true", "2000000040000000", None),
@@ -107,7 +107,7 @@ def values() -> st.SearchStrategy[Any]:
 
 
 def as_stored(value: Any) -> Any:
-    """What a document is after a round trip: large integers are floating-point numbers."""
+    """Return a document after a round trip: large integers become floating-point numbers."""
     if isinstance(value, dict):
         return {name: as_stored(item) for name, item in value.items()}
     if isinstance(value, list):

@@ -1,4 +1,4 @@
-"""Opening files: the fast parser agrees with protobuf for files of all releases and broken ones, in few requests."""
+"""Tests of opening files: the fast parser agrees with protobuf for all releases and broken files, in few requests."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ VERSIONS = ["2.0", "2.1", "2.2", "2.3"]
 
 
 def column_of(file: FileMetadata, index: int, *, by_messages: bool) -> Any:
-    """Metadata of a column, or the error."""
+    """Return the metadata of a column, or the error."""
     try:
         position, size = container._TABLE_ENTRY.unpack_from(file._column_table, index * container._TABLE_ENTRY.size)
         return file._parse_column(index, file.source.read(position, size)) if by_messages else file.column(index)
@@ -37,7 +37,7 @@ def column_of(file: FileMetadata, index: int, *, by_messages: bool) -> Any:
 
 
 def check(file: FileMetadata) -> int:
-    """Compare both ways; how many columns were scanned."""
+    """Check that both parsers agree, and return the number of columns that the fast one parsed."""
     scanned = 0
     for index in range(file.num_columns):
         assert column_of(file, index, by_messages=False) == column_of(file, index, by_messages=True)
@@ -58,7 +58,7 @@ def test_files_of_all_releases() -> None:
         files, columns, scanned = files + 1, columns + file.num_columns, scanned + check(file)
         assert file.num_rows == file._descriptor.length
     assert files > 20
-    assert scanned == columns  # no release writes what only messages can judge
+    assert scanned == columns  # no release writes metadata that needs the messages
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -109,7 +109,7 @@ def test_messages_written_otherwise_are_read(tmp_path: Path, version: str) -> No
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_pages_are_read_the_same_without_mapping(tmp_path: Path, version: str) -> None:
-    """Where reads are requests, small buffers come together and the end of the file at once."""
+    """Reads without mapping give the same rows, with few requests for a row."""
     rng = np.random.default_rng(1)
     count = 30_000
     table = pa.table(
@@ -133,7 +133,7 @@ def test_pages_are_read_the_same_without_mapping(tmp_path: Path, version: str) -
 
 
 def test_open_files_hold_no_descriptors(tmp_path: Path) -> None:
-    """A table has more fragments than a process may have open files."""
+    """Open files hold no descriptors, as a table may have more fragments than a process may have open files."""
     limit, files = 50, 70
     assert resource.getrlimit(resource.RLIMIT_NOFILE)[0] > limit
     table = pa.table({"a": np.random.default_rng(1).random(files * 6000)})

@@ -1,4 +1,4 @@
-"""Columns read in encoded form: same values as decoded, each stored once where the file stores it once."""
+"""Tests of columns read in encoded form: same values as decoded, each stored once if the file stores it once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Single files, compared with the reference in both directions."""
+"""Tests of single files, compared with the reference in both directions."""
 
 from __future__ import annotations
 
@@ -104,12 +104,12 @@ def _write(writer: type, path: Path, table: pa.Table, **options: object) -> None
 
 
 def _cut(table: pa.Table) -> pa.Table:
-    """The same rows in several sliced batches."""
+    """Return the same rows in several sliced batches."""
     return pa.concat_tables([table.slice(0, 70), table.slice(70, 1), table.slice(71)])
 
 
 def _same(found: pa.Table, expected: pa.Table) -> bool:
-    """Equal types and values; how dictionaries are arranged does not count."""
+    """Return True if types and values are equal, whatever the arrangement of dictionaries."""
     return found.schema.equals(expected.schema) and _decoded(found).equals(_decoded(expected))
 
 

@@ -39,19 +39,19 @@ LOGICAL_TYPES = (
 
 
 def damage_bytes(content: bytes, chance: random.Random) -> bytes:
-    """Changed, missing or additional bytes."""
+    """Return the bytes with some changed, missing or added."""
     kinds: tuple[Callable[[bytes, random.Random], bytes], ...] = (flip, flip, truncate, insert, remove)
     return chance.choice(kinds)(content, chance)
 
 
 def number(old: int, bits: int, chance: random.Random) -> int:
-    """Another number of so many bits, unsigned."""
+    """Return another unsigned number of `bits` bits."""
     near = (old + 1, old - 1, old * 2, old + 16, max(old - 16, 0))
     return (chance.choice(near) if chance.random() < 0.5 else chance.choice(INTERESTING)) % 2**bits
 
 
 def _place(content: bytes, chance: random.Random) -> int:
-    """A position; half of them in the last KiB, where the metadata is."""
+    """Return a position; half of them in the last KiB, where the metadata is."""
     low = max(len(content) - 1024, 0) if chance.random() < 0.5 else 0
     return chance.randrange(low, len(content))
 
@@ -91,7 +91,7 @@ def _leaves(message: Message) -> Iterator[tuple[Message, FieldDescriptor]]:
 
 
 def mutate(message: Message, chance: random.Random, words: Sequence[str] = LOGICAL_TYPES) -> None:
-    """Another value, or none, in one of the fields of a message, at any depth; `words` for those of text."""
+    """Change or clear one of the fields of a message, at any depth; text fields get one of `words`."""
     leaves = list(_leaves(message))
     if not leaves:
         return

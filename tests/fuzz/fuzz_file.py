@@ -33,7 +33,7 @@ from lance_dataset.file.standalone import LanceFileReader
 
 
 def corpus_tables() -> dict[str, pa.Table]:
-    """One small table per encoding."""
+    """Return one small table per encoding."""
     rows = 150
     numbers = [None if i % 7 == 3 else i for i in range(rows)]
     words = [None if i % 11 == 5 else f"wörd-{i % 17}" for i in range(rows)]
@@ -65,7 +65,7 @@ def corpus_tables() -> dict[str, pa.Table]:
 
 
 def write_corpus(folder: Path, version: str = "2.0") -> None:
-    """Datasets written by the reference, one fragment each; and for 2.0 files of every encoding made by hand."""
+    """Write datasets with the reference, one fragment each; and for 2.0 files of every encoding made by hand."""
     import lance as reference
 
     for name, table in corpus_tables().items():
@@ -81,7 +81,7 @@ def write_corpus(folder: Path, version: str = "2.0") -> None:
 
 
 def damage(content: bytes, chance: random.Random) -> bytes:
-    """One damaged variant of a file."""
+    """Return one damaged variant of a file."""
     ways = (damage_bytes, damage_bytes, _footer, _message, _message, _message, _buffer, _buffer)
     return chance.choice(ways)(content, chance)
 
@@ -95,7 +95,7 @@ def _footer(content: bytes, chance: random.Random) -> bytes:
 
 
 def _message(content: bytes, chance: random.Random) -> bytes:
-    """Valid containers with one or two wrong numbers, names or branches in the metadata."""
+    """Change one or two numbers, names or branches in the metadata of a valid container."""
     parts = take_apart(content)
     for _ in range(chance.choice((1, 1, 2))):
         column = chance.randrange(len(parts.columns))
@@ -142,7 +142,7 @@ def _mutate_encoding(parts: FileParts, column: int, page: int, chance: random.Ra
 
 
 def _mutate_layout(parts: FileParts, column: int, page: int, chance: random.Random) -> None:
-    """A wrong number in the descriptor of a page of 2.1 or 2.2."""
+    """Set a wrong number in the descriptor of a page of 2.1 or 2.2."""
     try:
         wrapped = any_pb2.Any.FromString(parts.columns[column].pages[page].encoding.direct.encoding)
         layout = encodings21_pb2.PageLayout.FromString(wrapped.value)
@@ -153,7 +153,7 @@ def _mutate_layout(parts: FileParts, column: int, page: int, chance: random.Rand
 
 
 def _buffer(content: bytes, chance: random.Random) -> bytes:
-    """Another number in a buffer of a page, or a buffer that is cut short."""
+    """Change a number in a buffer of a page, or truncate the buffer."""
     parts = take_apart(content)
     stored = [
         (column, page, index)
@@ -193,7 +193,7 @@ def read_file(path: Path) -> None:
 
 
 def check(data: pa.Table | pa.RecordBatch) -> None:
-    """Refuse what is no valid Arrow data; values out of the range of their type are data all the same."""
+    """Raise `ArrowInvalid` unless the data is valid Arrow data; values out of the range of their type are allowed."""
     try:
         data.validate(full=True)
     except pa.ArrowInvalid as error:
@@ -209,7 +209,7 @@ def _some_rows(count: int) -> list[int]:
 
 
 def read_dataset(path: Path) -> None:
-    """The same through a dataset whose data file is damaged."""
+    """Read a dataset with the damaged data file in every way."""
     for read in (
         lambda dataset: check(dataset.to_table()),
         lambda dataset: [check(batch) for batch in dataset.to_batches(batch_size=40)],
@@ -235,7 +235,7 @@ def case(entry: Path, chance: random.Random, scratch: Path) -> None:
 
 
 def run(seed: int, first: int, last: int, corpus: Path) -> list[str]:
-    """Run cases in children; the failures."""
+    """Run cases in children and return the failures."""
     return fuzz_runner.run(__file__, corpus, seed, first, last)
 
 

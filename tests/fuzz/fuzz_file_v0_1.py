@@ -52,7 +52,7 @@ _PLAIN = {"mmap": "false"}
 
 
 def corpus_tables() -> dict[str, dict[str, pa.DataType]]:
-    """Columns of the tables: every type that legacy files hold."""
+    """Return the columns of the tables: every type that legacy files support."""
     text = [name for name in FLAT_TYPES if name.endswith(("string", "binary"))]
     fixed = [name for name in FLAT_TYPES if name not in (*text, "fixed_binary_0")]  # which none can read
     row = pa.struct([("a", pa.int8()), ("s", pa.string()), ("n", pa.null()), ("e", pa.struct([]))])
@@ -96,7 +96,7 @@ def _random_table(kinds: dict[str, pa.DataType]) -> pa.Table:
     return pa.table({name: random_array(kind, _ROWS, 0.2, rng) for name, kind in kinds.items()})
 
 
-#: Files of the encoder of the tests: liberties, sizes of batches, first field id.
+#: Files of the encoder of the tests: its options, sizes of batches, first field id.
 _LIBERTIES: dict[str, tuple[LegacyOptions, list[int], int]] = {
     "gaps": (LegacyOptions(gap=37, first_offset=2, excess=3, minor=1), [40, 40, 40, 10], 0),
     "bare": (LegacyOptions(with_manifest=False, align=64), [40, 40, 40, 10], 0),
@@ -107,7 +107,7 @@ _LIBERTIES: dict[str, tuple[LegacyOptions, list[int], int]] = {
 
 
 def write_corpus(folder: Path) -> None:
-    """Datasets of one fragment: of this package's writer, and of the encoder of the tests."""
+    """Write datasets of one fragment with this package's writer and with the encoder of the tests."""
     for name, kinds in corpus_tables().items():
         table = _random_table(kinds)
         with warnings.catch_warnings():
@@ -148,7 +148,7 @@ def _write_by_hand(folder: Path, table: pa.Table, options: LegacyOptions, sizes:
 
 @dataclass(frozen=True)
 class Harm:
-    """A damaged file, and what may be wrong with it.
+    """A damaged file, and the parts that may be wrong.
 
     Attributes
     ----------
@@ -159,11 +159,11 @@ class Harm:
     batches
         Batches in which they may be wrong; all if None.
     refused
-        Whether the other batches of these columns may be refused, too.
+        True if the other batches of these columns may be refused, too.
     statistics
-        Whether a filter may find other rows.
+        True if a filter may find other rows.
     alone
-        Whether the file alone, without a dataset, must read as far as that.
+        True if the file alone, without a dataset, must read as far as that.
     """
 
     content: bytes
@@ -185,17 +185,17 @@ class Original:
     expected: pa.Table
 
     def parts(self) -> LegacyParts:
-        """The pieces of the file."""
+        """The parts of the file."""
         return take_apart_legacy(self.content, self.base)
 
     def spared(self, batches: frozenset[int]) -> list[tuple[int, int]]:
-        """First row and end of the batches that are not among some and have rows."""
+        """Return first row and end of the non-empty batches that are not among the given ones."""
         ranges = enumerate(pairwise(self.parts().metadata.batch_offsets))
         return [(start, end) for number, (start, end) in ranges if number not in batches and start < end]
 
     @property
     def pages(self) -> list[tuple[str, Field]]:
-        """Fields that have pages, with the top-level columns they are part of."""
+        """Return the fields that have pages, with the top-level columns to which they belong."""
         return [(top.name, node) for top in self.schema.fields for node in _walk(top) if node.logical_type != "struct"]
 
 
@@ -214,7 +214,7 @@ def original(entry: Path) -> Original:
 
 
 def whole(given: Original, chance: random.Random) -> Harm:
-    """Bytes anywhere."""
+    """Damage bytes anywhere."""
     return Harm(damage_bytes(given.content, chance), alone=False)
 
 
@@ -267,7 +267,7 @@ def _some_page(
 
 
 def cell(given: Original, chance: random.Random) -> Harm | None:
-    """Position or length of a page."""
+    """Damage the position or length of a page."""
     found = _some_page(given, chance, lambda node: True)
     if found is None:
         return None
@@ -283,7 +283,7 @@ def cell(given: Original, chance: random.Random) -> Harm | None:
 
 
 def offsets(given: Original, chance: random.Random) -> Harm | None:
-    """An entry of the offsets of strings or lists."""
+    """Damage an entry of the offsets of strings or lists."""
     found = _some_page(given, chance, lambda node: offsets_width(node) > 0)
     if found is None:
         return None
@@ -301,7 +301,7 @@ def offsets(given: Original, chance: random.Random) -> Harm | None:
 
 
 def values(given: Original, chance: random.Random) -> Harm | None:
-    """Bytes of the values of a page of fixed width, dictionary indices among them."""
+    """Damage bytes of the values of a page of fixed width, including dictionary indices."""
     found = _some_page(given, chance, lambda node: not offsets_width(node) and node.logical_type != "null")
     if found is None:
         return None
@@ -317,7 +317,7 @@ def values(given: Original, chance: random.Random) -> Harm | None:
 
 
 def embedded_manifest(given: Original, chance: random.Random) -> Harm | None:
-    """The schema in the file, which its dataset needs only for files that start with a field other than 0."""
+    """Damage the schema in the file, which its dataset needs only if the first field id is not 0."""
     parts = given.parts()
     manifest = parts.manifest()
     if manifest is None:
@@ -334,7 +334,7 @@ def embedded_manifest(given: Original, chance: random.Random) -> Harm | None:
 
 
 def statistics(given: Original, chance: random.Random) -> Harm | None:
-    """Description, cells or values of the statistics, which scans without a filter have no use for."""
+    """Damage description, cells or values of the statistics, which scans without a filter do not use."""
     parts = given.parts()
     if not parts.metadata.HasField("statistics"):
         return None
@@ -364,9 +364,9 @@ DAMAGES: tuple[Callable[[Original, random.Random], Harm | None], ...] = (*_DAMAG
 
 
 def predicates(name: str, kind: pa.DataType) -> list[str]:
-    """Filters on a column, those that statistics can decide and those that they cannot."""
+    """Return filters on a column: some that statistics can decide and some that they cannot."""
     found = [f"`{name}` is null", f"`{name}` is not null"]
-    decimal = pa.types.is_decimal(kind) and kind.scale >= 0  # Arrow compares no others
+    decimal = pa.types.is_decimal(kind) and kind.scale >= 0  # Arrow cannot compare others
     if pa.types.is_integer(kind) or pa.types.is_floating(kind) or decimal:
         found += [f"`{name}` > 3", f"`{name}` = 0", f"`{name}` > 100 or `{name}` in (1, 2)"]
     elif pa.types.is_string(kind) or pa.types.is_large_string(kind):
@@ -384,7 +384,7 @@ Way: TypeAlias = Callable[[lance.LanceDataset], pa.Table]
 
 
 def outcome(read: Callable[[], pa.Table], expected: pa.Table | None, where: str, *, sound: bool) -> None:
-    """Read; what comes out must be valid, and as expected if that is known; only what is not `sound` may be refused."""
+    """Read, and check that the result is valid and, if known, as expected; only a damaged part may be refused."""
     tables: list[pa.Table] = []
     said = problem(lambda: tables.append(read()))
     if said is not None:
@@ -399,7 +399,7 @@ def outcome(read: Callable[[], pa.Table], expected: pa.Table | None, where: str,
 
 @dataclass(frozen=True)
 class Reading:
-    """Readings of a dataset whose file was damaged."""
+    """Reads of a dataset whose file was damaged."""
 
     folder: Path
     given: Original
@@ -408,11 +408,11 @@ class Reading:
     options: dict[str, str]
 
     def open(self) -> lance.LanceDataset:
-        """The dataset."""
+        """Open the dataset."""
         return lance.dataset(self.folder, storage_options=self.options)
 
     def read(self) -> None:
-        """All of it."""
+        """Read everything."""
         names, harmed = self.given.expected.column_names, self.harm.columns
         spared = [name for name in names if harmed is not None and name not in harmed]
         others = [name for name in names if name not in spared]
@@ -440,7 +440,7 @@ class Reading:
         problem(lambda: self.open().validate())
 
     def _filter(self, name: str, spared: bool) -> None:
-        """What a filter finds is right where a column is, and its statistics are or are not asked."""
+        """Check that a filter finds the right rows if the column is right, with and without its statistics."""
         predicate = self.chance.choice(predicates(name, self.given.expected.schema.field(name).type))
         right = lance.dataset(self.given.folder).to_table([name], filter=predicate)
         for asked in (True, False):
@@ -455,7 +455,7 @@ class Reading:
             assert not sound or (said is None and counts == [right.num_rows]), f"{said}, {counts} rows"
 
     def _other_batches(self, columns: list[str]) -> None:
-        """Rows of the batches that were spared."""
+        """Check the rows of the batches that were not damaged."""
         right, sound = self.given.expected.select(columns), not self.harm.refused
         for start, end in self.given.spared(self.harm.batches or frozenset()):
             for rows in ([start, end - 1, self.chance.randrange(start, end)], list(range(start, end))):
@@ -464,7 +464,7 @@ class Reading:
 
 
 def read_alone(path: Path, given: Original, harm: Harm, chance: random.Random) -> None:
-    """The file by the schema embedded in it."""
+    """Read the file by the schema embedded in it."""
     options = chance.choice((None, _PLAIN))
     sound = harm.alone and harm.columns == frozenset() and given.parts().manifest() is not None
     right, rows = given.expected, [0, _ROWS - 1, chance.randrange(_ROWS), 3, 3]

@@ -36,25 +36,25 @@ _WORDS = (*LOGICAL_TYPES, "../x.lance", "/", "0.1", "2.0", "2.1", "99.0", "next"
 
 
 def write_corpus(folder: Path) -> None:
-    """Links to the tables."""
+    """Link the tables into the corpus."""
     for path in sorted(_FIXTURES.glob("*/*.lance")):
         (folder / f"{path.parent.name} {path.stem}").symlink_to(path, target_is_directory=True)
 
 
 def _version(path: Path) -> int:
-    """The version of a manifest by its name, in either naming scheme."""
+    """Return the version of a manifest by its name, in either naming scheme."""
     given = int(path.stem)
     return 2**64 - 1 - given if given > 2**63 else given
 
 
 def manifests(folder: Path) -> list[Path]:
-    """The manifests of a table, newest last."""
+    """Return the manifests of a table, newest last."""
     return sorted((path for path in (folder / "_versions").glob("*.manifest") if path.stem.isdigit()), key=_version)
 
 
 @cache
 def newest(entry: Path) -> pa.Table:
-    """A table without damage."""
+    """Return a table without damage."""
     return lance.dataset(entry.resolve()).to_table()
 
 
@@ -62,14 +62,14 @@ def newest(entry: Path) -> pa.Table:
 
 
 def damage_manifest(content: bytes, chance: random.Random) -> bytes:
-    """Other bytes, another footer, or other values in the message of a manifest."""
+    """Damage a manifest: other bytes, another footer, or other values in its message."""
     kind = chance.randrange(10)
     if kind < 3:
         return damage_bytes(content, chance)
     position, major, minor, magic = _FOOTER.unpack(content[-_FOOTER.size :])
     if kind == 3:
         return content[: -_FOOTER.size] + _FOOTER.pack(number(position, 64, chance), major, minor, magic)
-    if kind == 4:  # what is in front of the message: dictionaries, indices
+    if kind == 4:  # the bytes in front of the message: dictionaries, indices
         return damage_bytes(content[: max(position, 1)], chance)[:position].ljust(position, b"\0") + content[position:]
     message = table_pb2.Manifest.FromString(content[position + 4 : -_FOOTER.size])
     for _ in range(chance.choice((1, 1, 2, 3))):
@@ -80,7 +80,7 @@ def damage_manifest(content: bytes, chance: random.Random) -> bytes:
 
 
 def _mutate_part(message: table_pb2.Manifest, chance: random.Random) -> None:
-    """Mostly a field or a fragment, of which there is more to say than of the rest; or one more or less of them."""
+    """Change, add or remove a part of the message, mostly a field or a fragment, which have the most content."""
     parts: list[Any] = [part for part in (message.fields, message.fragments) if part]
     if not parts or chance.random() < 0.3:
         mutate(message, chance, _WORDS)
@@ -96,7 +96,7 @@ def _mutate_part(message: table_pb2.Manifest, chance: random.Random) -> None:
 
 
 def harm(folder: Path, chance: random.Random) -> bool:
-    """Damage a file of a table; whether its newest version needs the file."""
+    """Damage a file of a table, and return True if its newest version needs the file."""
     paths = manifests(folder)
     others = [path for name in ("_transactions", "_deletions") for path in sorted((folder / name).glob("*"))]
     latest = folder / "_latest.manifest"
@@ -117,7 +117,7 @@ def harm(folder: Path, chance: random.Random) -> bool:
 
 
 def read(folder: Path, chance: random.Random) -> None:
-    """A table in every way."""
+    """Read a table in every way."""
     options = chance.choice(({}, {"mmap": "false"}))
     rows = [0, 3, 3, chance.randrange(120)]
 

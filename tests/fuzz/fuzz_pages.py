@@ -42,7 +42,7 @@ from lance_dataset._proto import encodings21_pb2 as pb
 from lance_dataset.errors import LanceError
 from lance_dataset.file import standalone
 
-#: Beyond what the process has already; the corpus files are a few KiB.
+#: Limit beyond the memory that the process already has; the corpus files are a few KiB.
 MEMORY = 512 << 20
 SECONDS = 10
 VERSIONS = ("2.1", "2.2")
@@ -59,7 +59,7 @@ def _column(values: Any, kind: pa.DataType, **options: str) -> tuple[pa.Field, p
 
 
 def corpus_columns(version: str) -> dict[str, tuple[pa.Field, pa.Array]]:
-    """One column per layout and encoding that a version has."""
+    """Return one column per layout and encoding that a version has."""
     rows = range(_ROWS)
     numbers = [None if i % 7 == 3 else i % 50 for i in rows]
     words = [None if i % 11 == 5 else f"wörd-{i % 7}" for i in rows]
@@ -122,7 +122,7 @@ def corpus_columns(version: str) -> dict[str, tuple[pa.Field, pa.Array]]:
 
 
 def write_corpus(folder: Path) -> None:
-    """Files of one column each, written by both."""
+    """Write files of one column each with both libraries."""
     from lance.file import LanceFileWriter
 
     for version in VERSIONS:
@@ -138,14 +138,14 @@ def write_corpus(folder: Path) -> None:
 
 @dataclass(frozen=True)
 class Damage:
-    """One change of a file: what it is, and what does it to the pieces of the file."""
+    """One change of a file: its name, and the function that makes it in the parts of the file."""
 
     name: str
     apply: Callable[[FileParts], None]
 
 
 def damages(parts: FileParts) -> Iterator[Damage]:
-    """Every damage of a file."""
+    """Yield every damage of a file."""
     for column, metadata in enumerate(parts.columns):
         for page in range(len(metadata.pages)):
             yield from _layout_damages(parts, column, page)
@@ -154,7 +154,7 @@ def damages(parts: FileParts) -> Iterator[Damage]:
 
 
 def layout_of(parts: FileParts, column: int, page: int) -> pb.PageLayout:
-    """A copy of the layout of a page."""
+    """Return a copy of the layout of a page."""
     wrapped = any_pb2.Any.FromString(parts.columns[column].pages[page].encoding.direct.encoding)
     return pb.PageLayout.FromString(wrapped.value)
 
@@ -182,7 +182,7 @@ def _at(message: Message, path: _Path) -> Message:
 
 
 def _encodings() -> dict[str, pb.CompressiveEncoding]:
-    """An encoding of every kind, to take the place of another."""
+    """Return an encoding of every kind, to replace another."""
     flat = {bits: pb.CompressiveEncoding(flat={"bits_per_value": bits}) for bits in (1, 8, 16, 32, 64, 128)}
     variable = pb.CompressiveEncoding(variable={"offsets": flat[32]})
     made: dict[str, dict[str, Any]] = {
@@ -249,7 +249,7 @@ def _only(layout: Message, kind: str) -> None:
 
 
 def _field_edits(descriptor: FieldDescriptor, value: Any) -> Iterator[tuple[str, Callable[[Any], None]]]:
-    """Other values of a field that holds no message."""
+    """Yield other values of a field that is not a message."""
     name = descriptor.name
     if descriptor.type == FieldDescriptor.TYPE_MESSAGE:
         return
@@ -282,7 +282,7 @@ def _set_items(message: Message, name: str, items: list[int]) -> None:
 
 
 def _page_damages(parts: FileParts, column: int, page: int) -> Iterator[Damage]:
-    """Lengths, places, sizes and number of buffers."""
+    """Yield changes of lengths, positions, sizes and number of buffers."""
     where = f"column {column} page {page}"
     stored = parts.columns[column].pages[page]
 
@@ -315,7 +315,7 @@ def _add_buffer(page: Any) -> None:
 
 
 def _buffer_damages(parts: FileParts, column: int, page: int) -> Iterator[Damage]:
-    """Other numbers in the buffers: all of short ones, the beginning, some of the middle, and the end of long ones."""
+    """Yield changed numbers in the buffers: all of short ones; the start, the end and some others of long ones."""
     where = f"column {column} page {page}"
     stored = parts.columns[column].pages[page]
     for index, (start, size) in enumerate(zip(stored.buffer_offsets, stored.buffer_sizes, strict=True)):
@@ -345,7 +345,7 @@ def _replace(column: int, page: int, index: int, content: bytes) -> Callable[[Fi
 
 
 def _check(data: pa.Table | pa.RecordBatch) -> None:
-    """Refuse what is no valid Arrow data; a decimal of more digits than declared is data all the same."""
+    """Raise `ArrowInvalid` unless the data is valid Arrow data; decimals of more digits than declared are allowed."""
     try:
         data.validate(full=True)
     except pa.ArrowInvalid as error:
@@ -354,7 +354,7 @@ def _check(data: pa.Table | pa.RecordBatch) -> None:
 
 
 def read_file(path: Path) -> None:
-    """Read a file in every way; results must be valid Arrow data, errors must say where."""
+    """Read a file in every way; results must be valid Arrow data, and errors must name the place."""
     rows = [0, _ROWS - 1, 3, 3, 77]
     for read in (
         lambda reader: _check(reader.read_all(batch_size=2000).to_table()),
@@ -368,7 +368,7 @@ def read_file(path: Path) -> None:
 
 
 def damaged(path: Path, number: int) -> tuple[str, bytes]:
-    """Name and content of a damaged variant of a file."""
+    """Return name and content of a damaged variant of a file."""
     content = path.read_bytes()
     damage = list(damages(take_apart(content)))[number]
     parts = take_apart(content)
@@ -377,7 +377,7 @@ def damaged(path: Path, number: int) -> tuple[str, bytes]:
 
 
 def run_child(corpus: Path, cases: list[tuple[str, list[int]]]) -> None:
-    """Cases by file; the number of each is printed before it runs."""
+    """Run cases by file, and print the number of each before it runs."""
     faulthandler.enable()
     used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (used + MEMORY, used + MEMORY))
@@ -414,7 +414,7 @@ def _report(case: str, name: str, error: BaseException) -> None:
 
 
 def choose(corpus: Path, cases: int | None, seed: int) -> list[tuple[str, list[int]]]:
-    """Numbers of damages by file: all, or a sample."""
+    """Return the numbers of damages by file: all, or a sample."""
     counts = {path.name: sum(1 for _ in damages(take_apart(path.read_bytes()))) for path in sorted(corpus.iterdir())}
     every = [(name, number) for name, count in counts.items() for number in range(count)]
     if cases is not None and cases < len(every):
@@ -423,7 +423,7 @@ def choose(corpus: Path, cases: int | None, seed: int) -> list[tuple[str, list[i
 
 
 def run(corpus: Path, cases: list[tuple[str, list[int]]]) -> list[str]:
-    """Run cases in children, a new one after each crash; the failures."""
+    """Run cases in children, a new one after each crash, and return the failures."""
     failures: list[str] = []
     left = cases
     while left:
@@ -444,7 +444,7 @@ def run(corpus: Path, cases: list[tuple[str, list[int]]]) -> list[str]:
 
 
 def _after(cases: list[tuple[str, list[int]]], last: str) -> list[tuple[str, list[int]]]:
-    """The cases after the one named."""
+    """Return the cases after the given one."""
     name, _, number = last.rpartition(":")
     at = next(index for index, (file, _) in enumerate(cases) if file == name)
     rest = cases[at][1][cases[at][1].index(int(number)) + 1 :]
@@ -452,7 +452,7 @@ def _after(cases: list[tuple[str, list[int]]], last: str) -> list[tuple[str, lis
 
 
 def show(corpus: Path, case: str) -> None:
-    """Run one case here."""
+    """Run one case in this process."""
     name, _, number = case.rpartition(":")
     label, content = damaged(corpus / name, int(number))
     print(label)
@@ -467,7 +467,7 @@ def show(corpus: Path, case: str) -> None:
 
 
 def main() -> int:
-    """Command line."""
+    """Run the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--cases", type=int)

@@ -28,17 +28,17 @@ __all__ = ["Case", "main", "run", "run_child"]
 
 Case: TypeAlias = Callable[[Path, random.Random, Path], None]
 
-#: Beyond what the process has already; the corpus files are a few KiB.
+#: Limit beyond the memory that the process already has; the corpus files are a few KiB.
 MEMORY = 1 << 30
 SECONDS = 10
-#: What differs between failures of one kind.
+#: Parts of a message that differ between failures of one kind.
 _PLACES = re.compile(r"/\S*/|\d+")
 
 
 def run_child(case: Case, corpus: Path, seed: int, first: int, last: int) -> None:
-    """Cases ``[first, last)``; the number of each is printed before it runs."""
+    """Run the cases ``[first, last)``, and print the number of each before it runs."""
     faulthandler.enable()
-    threading.stack_size(1 << 20)  # of what threads could use, 8 MiB each, the limit below is full soon
+    threading.stack_size(1 << 20)  # a reservation of 8 MiB per possible thread would soon reach the limit below
     used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (used + MEMORY, used + MEMORY))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -72,7 +72,7 @@ def _report(case: str, error: BaseException) -> None:
 
 
 def run(script: str, corpus: Path, seed: int, first: int, last: int) -> list[str]:
-    """Run cases in children, a new one after each crash; the failures.
+    """Run cases in children, a new one after each crash, and return the failures.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ def run(script: str, corpus: Path, seed: int, first: int, last: int) -> list[str
     while number < last:
         command = [sys.executable, script, "--child", str(corpus), "--seed", str(seed)]
         command += ["--first", str(number), "--cases", str(last - number)]
-        # what allocators set aside for each thread is no memory, but counts as such
+        # address space that allocators reserve for each thread is not used, but counts
         environment = {**os.environ, "MALLOC_ARENA_MAX": "2"}
         done = subprocess.run(command, capture_output=True, text=True, check=False, errors="replace", env=environment)
         lines = done.stdout.splitlines()
@@ -100,7 +100,7 @@ def run(script: str, corpus: Path, seed: int, first: int, last: int) -> list[str
 
 
 def main(script: str, doc: str, write_corpus: Callable[..., None], case: Case, versions: tuple[str, ...] = ()) -> int:
-    """Command line.
+    """Run the command line.
 
     Parameters
     ----------

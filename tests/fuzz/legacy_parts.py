@@ -16,18 +16,18 @@ CELL = struct.Struct("<qq")
 
 @dataclass
 class LegacyParts:
-    """A legacy file in pieces; change them, then `assemble`.
+    """A legacy file in parts; change them, then `assemble`.
 
     Attributes
     ----------
     body
         Everything before the metadata; positions in the file are positions in it.
     metadata
-        What the footer points at.
+        The message to which the footer points.
     minor
         Minor version of the footer.
     base
-        Field id that the page table starts with.
+        Field id with which the page table starts.
     """
 
     body: bytearray
@@ -37,24 +37,24 @@ class LegacyParts:
 
     @property
     def num_batches(self) -> int:
-        """Batches of the file."""
+        """Number of batches of the file."""
         return max(len(self.metadata.batch_offsets) - 1, 0)
 
     def cell_at(self, field_id: int, batch: int) -> int:
-        """Where the page table has the cell of a page."""
+        """Return the position of a page's cell in the page table."""
         return self.metadata.page_table_position + ((field_id - self.base) * self.num_batches + batch) * CELL.size
 
     def cell(self, field_id: int, batch: int) -> tuple[int, int]:
-        """Position and length of a page."""
+        """Return position and length of a page."""
         position, length = CELL.unpack_from(self.body, self.cell_at(field_id, batch))
         return position, length
 
     def statistics_cell_at(self, field_id: int) -> int:
-        """Where the page table of the statistics has the cell of a field."""
+        """Return the position of a field's cell in the page table of the statistics."""
         return self.metadata.statistics.page_table_position + field_id * CELL.size
 
     def manifest(self) -> table_pb2.Manifest | None:
-        """The embedded manifest."""
+        """Return the embedded manifest."""
         at = self.metadata.manifest_position
         if at == 0:
             return None
@@ -67,13 +67,13 @@ class LegacyParts:
         self.body += _framed(manifest.SerializeToString())
 
     def assemble(self) -> bytes:
-        """The bytes of the file."""
+        """Return the bytes of the file."""
         metadata = _framed(self.metadata.SerializeToString())
         return bytes(self.body) + metadata + _FOOTER.pack(len(self.body), 0, self.minor, b"LANC")
 
 
 def take_apart_legacy(content: bytes, base: int) -> LegacyParts:
-    """The pieces of a valid file whose page table starts with field `base`."""
+    """Return the parts of a valid file whose page table starts with field `base`."""
     position, _, minor, _ = _FOOTER.unpack(content[-_FOOTER.size :])
     (size,) = struct.unpack_from("<I", content, position)
     metadata = file_pb2.Metadata.FromString(content[position + 4 : position + 4 + size])
@@ -81,7 +81,7 @@ def take_apart_legacy(content: bytes, base: int) -> LegacyParts:
 
 
 def offsets_width(field: Field) -> int:
-    """Bytes of an offset in the page of a field; 0 for pages without offsets."""
+    """Return the number of bytes of an offset in the page of a field; 0 for pages without offsets."""
     if field.logical_type.removesuffix(".struct") in ("list", "large_list"):
         return 8 if field.logical_type.startswith("large") else 4
     return 8 if field.logical_type in ("string", "binary", "large_string", "large_binary", "json") else 0

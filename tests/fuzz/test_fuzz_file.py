@@ -1,4 +1,4 @@
-"""Damaged data files of every encoding: a short run of fuzz_file.py, and small damage found by hypothesis."""
+"""Tests with damaged data files of every encoding: a short run of fuzz_file.py, and small damage by hypothesis."""
 
 from __future__ import annotations
 

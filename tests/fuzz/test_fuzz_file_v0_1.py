@@ -1,4 +1,4 @@
-"""Short runs of fuzz_file_v0_1.py and fuzz_manifest.py, and the cases they found."""
+"""Tests with short runs of fuzz_file_v0_1.py and fuzz_manifest.py, and the cases they found."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_damaged_files_in_a_child_with_little_memory(tmp_path: Path, fuzzer: obj
 
 
 def test_every_damage_is_possible(tmp_path: Path) -> None:
-    """Files without damage are read rightly by the checks themselves."""
+    """Every kind of damage is possible, and the checks of the fuzzer pass on files without damage."""
     fuzz_file_v0_1.write_corpus(tmp_path)
     chance = fuzz_file_v0_1.random.Random(1)
     possible = set()
@@ -49,7 +49,10 @@ def test_every_damage_is_possible(tmp_path: Path) -> None:
 
 
 def test_a_wrong_cell_does_not_move_the_page_table(tmp_path: Path) -> None:
-    """Tables of old releases start at field 0: a short page of one column must not make others read their neighbour."""
+    """A wrong cell of one column does not make other columns read their neighbour's page.
+
+    Page tables of old releases start at field 0.
+    """
     table = pa.table({name: pa.array([number] * 3) for number, name in enumerate("abcd")})
     schema = Schema.from_arrow(table.schema, max_field_id=0)
     parts = take_apart_legacy(encode_legacy(schema, table.to_batches(), LegacyOptions(from_zero=True)), 0)

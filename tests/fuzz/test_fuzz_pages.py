@@ -1,4 +1,4 @@
-"""Short run of fuzz_pages.py, and a check that its corpus has every layout and encoding."""
+"""Tests with a short run of fuzz_pages.py, and that its corpus has every layout and encoding."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 import fuzz_pages
 
 CASES = 3000
-#: Never written, neither by us nor by the reference.
+#: Never written, neither by this package nor by the reference.
 _UNUSED = {"dictionary", "range", "delta"}
 
 

@@ -1,4 +1,4 @@
-"""Cleanup compared with the reference: on the same table both remove the same files and report the same counts."""
+"""Tests of cleanup, compared with the reference: both remove the same files and report the same counts."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def branches(path: str) -> None:
 
 
 def left_branches(path: str) -> None:
-    """Branches that need nothing of the main table any more."""
+    """Make branches that no longer need files of the main table."""
     branches(path)
     for name in ("dev/sub", "exp"):
         lance.dataset(path).checkout_version((name, None)).cleanup_old_versions(**ALL)
@@ -202,7 +202,7 @@ def opened(module: Any, path: str, place: Any) -> Any:
 
 
 def compare(path: str, policy: Policy, place: Any = None, reader: Any = lance) -> set[str]:
-    """Run both on the same table; returns what is gone."""
+    """Run both on the same table and return the removed files."""
     saved = f"{path}-saved"
     shutil.copytree(path, saved)
     before = names(path)
@@ -261,7 +261,7 @@ def test_tags(path: str) -> None:
     assert len([name for name in gone if name.endswith(".manifest")]) == 3
 
 
-#: Made with a file version before it was stable; the reference does not open it any more.
+#: Datasets of a file version that was not stable yet; the reference no longer opens them.
 REFUSED = "pylance-0.18.2-2.1"
 
 
@@ -291,7 +291,7 @@ def rows(reader: pa.RecordBatchReader) -> list[tuple[Any, ...]]:
 
 
 def same_files(ours: pa.RecordBatchReader, theirs: pa.RecordBatchReader) -> None:
-    """The same rows; times are a microsecond off where a float came between."""
+    """Check that both have the same rows, with times that may differ by a microsecond due to conversion by float."""
     for mine, other in zip(rows(ours), rows(theirs), strict=True):
         assert mine[:3] == other[:3]
         assert abs(mine[3] - other[3]) < dt.timedelta(microseconds=2)
@@ -358,7 +358,10 @@ def test_auto_cleanup_keeps_tags(path: str, caplog: pytest.LogCaptureFixture) ->
 
 
 def test_version_of_a_branch_stays_whole(path: str) -> None:
-    """A branch began from a version and needs only some of its files: the reference removes the others."""
+    """A version from which a branch started keeps all its files.
+
+    The reference removes the files that the branch does not need.
+    """
     write(path)
     branch = lance.write_dataset(pa.table({"x": [100], "t": ["b"]}), path, mode="append").create_branch("exp")
     write(path, "overwrite")
@@ -372,7 +375,7 @@ def test_version_of_a_branch_stays_whole(path: str) -> None:
 
 
 def test_detached_versions_stay_whole(path: str) -> None:
-    """The reference removes the files of detached versions."""
+    """The files of detached versions stay; the reference removes them."""
     write(path)
     fragments = lance.fragment.write_fragments(ROWS, path)
     detached = lance.LanceDataset.commit(path, lance.LanceOperation.Append(fragments), read_version=1, detached=True)
@@ -380,6 +383,6 @@ def test_detached_versions_stay_whole(path: str) -> None:
     removed = lance_dataset.dataset(path).cleanup_old_versions(**ALL, delete_unverified=True)
     assert removed.old_versions == 5
     assert lance.dataset(path, version=detached.version).to_table().num_rows == 40
-    # Started from a detached version it never removes the newest one.
+    # the reference never removes the newest one if it starts from a detached version
     assert lance_dataset.dataset(path, version=detached.version).cleanup_old_versions(**ALL).old_versions == 0
     assert lance.dataset(path).to_table().num_rows == 20

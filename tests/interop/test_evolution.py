@@ -1,4 +1,4 @@
-"""Datasets that the reference changed in ways this package does not write: reads, appends and deletes still work."""
+"""Tests of datasets that the reference changed in ways this package does not write: read, append and delete."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _upsert(dataset: lance.LanceDataset) -> None:
 
 
 def _update_partly(dataset: lance.LanceDataset) -> None:
-    """Rewrites one column of fragments: a second file that takes a field over from the first."""
+    """Rewrite one column of fragments: a second file takes over a field of the first."""
     new = pa.table({"id": pa.array(range(20, 60), pa.int64()), "s": [f"u{number}" for number in range(40)]})
     dataset.merge_insert("id").when_matched_update_all().execute(new)
 
@@ -70,7 +70,7 @@ CHANGES: dict[str, Callable[[lance.LanceDataset], object]] = {
 
 
 def _go_on(path: Path) -> None:
-    """Append to and delete from it, by both, checking each time."""
+    """Append to and delete from the dataset with both libraries, checking each time."""
     for who, other, start in ((lance_dataset, lance, 1_000), (lance, lance_dataset, 2_000)):
         dataset = who.dataset(path)
         schema = dataset.schema

@@ -1,4 +1,4 @@
-"""Every operation applied by the reference and by this package: the manifests must be equal.
+"""Tests of every operation applied by the reference and by this package: the manifests must be equal.
 
 The reference changes a table. This package then commits the same transaction to a copy of the earlier table: once as it
 is stored, and once through the public records that `read_transaction` returns.
@@ -97,9 +97,9 @@ def followed(there: Path, copies: list[Path], change: Change) -> None:
 
 
 def without_wrong_bases(there: Path, content: dict[str, Any]) -> dict[str, Any]:
-    """In a clone the reference keeps the base path of indices it makes anew, whose files are in the clone itself.
+    """Return the manifest without base paths of indices that the reference rewrote in a clone.
 
-    It cannot read them then: queries that use such an index fail.
+    It keeps the base path, although the files are in the clone itself, and so cannot read these indices.
     """
     own = {uuid.UUID(folder.name).bytes for folder in there.glob("_indices/*")}
     for index in content["index_section"]:
@@ -120,7 +120,7 @@ def check_reads(there: Path, copies: list[Path]) -> None:
         lance.dataset(copy).validate()
 
 
-#: What the reference itself cannot do, or its stored transaction does not say.
+#: Changes that the reference cannot make, or that its stored transaction does not describe.
 IMPOSSIBLE: dict[Callable[..., None], set[Change]] = {
     legacy: {
         append_some_columns,
@@ -197,7 +197,7 @@ def change_after_compaction(dataset: lance.LanceDataset) -> None:
 
 
 def compact_log(dataset: lance.LanceDataset) -> None:
-    """Generations of the log are taken over; the reference has no call for progress without rows."""
+    """Merge with generations of the log, which are recorded; the reference has no call for progress without rows."""
     for generation in (1, 3):
         merge = lance.dataset(dataset.uri).merge_insert("a").when_matched_update_all().when_not_matched_insert_all()
         merge = merge.mark_sstables_as_compacted([CompactedSsTable(SHARD, generation)])
@@ -235,7 +235,10 @@ KEYS: list[tuple[bool, list[tuple[dict[str, dict[str, str | None]], bool]]]] = [
 def test_keys_in_metadata(
     tmp_path: Path, possible: bool, steps: list[tuple[dict[str, dict[str, str | None]], bool]]
 ) -> None:
-    """Metadata of fields declares keys, which cannot be changed; the last step is possible on both sides or on none."""
+    """Keys declared in metadata of fields cannot be changed.
+
+    Both libraries accept the last step, or both refuse it.
+    """
     there, copies = tmp_path / "there", [tmp_path / "stored", tmp_path / "public"]
     fields = [pa.field("a", pa.int64(), False), pa.field("b", pa.int64(), False), pa.field("n", pa.int64())]
     lance.write_dataset(pa.table({name: [1, 2] for name in "abn"}, schema=pa.schema(fields)), there)
@@ -280,7 +283,7 @@ def test_log(tmp_path: Path, stable: bool) -> None:
 
 
 def test_indices_that_follow_later(tmp_path: Path) -> None:
-    """Compactions that leave indices as they are, with an index that tells where the rows are now."""
+    """Compactions with deferred indices write the index that maps old to new rows."""
     there, copy = tmp_path / "there", tmp_path / "copy"
     plain(there)
     dataset = lance.dataset(there)

@@ -1,4 +1,4 @@
-"""Random schemas and data through both implementations."""
+"""Tests of random schemas and data through both implementations."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_round_trip(way: str) -> None:
     @settings(max_examples=EXAMPLES)
     @given(tables(), st.sampled_from([7, 1000, 100_000]), st.sampled_from([None, 1000]), st.integers(0, 2**16))
     def run(table: pa.Table, rows_per_file: int, page_bytes: int | None, seed: int) -> None:
-        if reader is lance:  # it panics on values of no bytes, its own too
+        if reader is lance:  # it panics on values of zero bytes, also its own
             kept = [field.name for field in table.schema if not _holds(field.type, pa.binary(0))]
             table = table.select(kept)
         if not table.column_names:

@@ -1,4 +1,4 @@
-"""Tags, branches and clones that one implementation makes and the other uses."""
+"""Tests of tags, branches and clones that one implementation makes and the other uses."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def rows(start: int, count: int) -> pa.Table:
 
 
 def make(path: Path, *, index: bool = False, **options: Any) -> Any:
-    """Two fragments of 100 rows, some deleted; perhaps an index, which only the reference can make."""
+    """Make two fragments of 100 rows, some deleted; optionally an index, which only the reference can make."""
     dataset = lance.write_dataset(rows(0, 100), path, **options)
     dataset = lance.write_dataset(rows(100, 100), path, mode="append")
     dataset.delete("a % 10 = 3")
@@ -158,7 +158,7 @@ def test_indices_come_along(tmp_path: Path, options: str) -> None:
 
 
 def test_clone_of_a_table_opened_by_a_relative_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The reference notes the path as it is; it means what it means there."""
+    """A path that the reference noted as given is resolved like there."""
     source = make(tmp_path / "t")
     monkeypatch.chdir(tmp_path)
     lance.dataset("t").shallow_clone("c", 3)
@@ -167,7 +167,7 @@ def test_clone_of_a_table_opened_by_a_relative_path(tmp_path: Path, monkeypatch:
 
 
 def test_large_blobs_come_along(tmp_path: Path) -> None:
-    """Those that lie in files of their own, beside a data file."""
+    """Blobs in separate files beside a data file are part of clones."""
     values = [os.urandom(200_000), b"short", os.urandom(5_000_000)]
     schema = pa.schema([pa.field("id", pa.int64()), lance.blob_field("b")])
     table = pa.table({"id": pa.array(range(3)), "b": lance.blob_array(values)}, schema=schema)
@@ -181,7 +181,10 @@ def test_large_blobs_come_along(tmp_path: Path) -> None:
 
 
 def test_what_the_reference_leaves_of_a_branch(tmp_path: Path) -> None:
-    """It keeps the table of a branch that another one lies below, and then cannot make the branch again."""
+    """A branch that the reference deleted only in part can be deleted and created again.
+
+    The reference keeps the table of a branch if another branch is below it, and cannot create the branch again.
+    """
     source = make(tmp_path / "t")
     source.create_branch("dev")
     source.create_branch("dev/x")

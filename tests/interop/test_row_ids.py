@@ -1,4 +1,4 @@
-"""Stable row ids and row versions: the same histories by this package, by the reference, and by both in turn."""
+"""Tests of stable row ids and row versions: the same histories by this package, by the reference, and in turn."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def manifest_of(path: str) -> Manifest:
 
 
 def assert_sound(path: str) -> pa.Table:
-    """Both libraries see the same, and rows are found by id."""
+    """Check that both libraries read the same, and that rows are found by id."""
     expected = lineage(path, reference)
     assert_same(lineage(path, lance), expected)
     dataset = lance.dataset(path)
@@ -61,7 +61,7 @@ def assert_sound(path: str) -> pa.Table:
 
 
 class Copies:
-    """Two copies of a table, to which the same happens in steps; a step may take a library one version or two."""
+    """Two copies of a table with the same steps. A step may take a library one or two versions."""
 
     def __init__(self, path: str, twin: str) -> None:
         self.paths = (path, twin)
@@ -81,7 +81,7 @@ class Copies:
 
     @staticmethod
     def _by_step(table: pa.Table, versions: list[int]) -> pa.Table:
-        """The table with the numbers of steps in place of versions."""
+        """Return the table with the numbers of steps in place of versions."""
         for name in SYSTEM[3:]:
             steps = np.searchsorted(versions, table[name].to_numpy())
             table = table.set_column(table.column_names.index(name), name, pa.array(steps))
@@ -125,7 +125,7 @@ def test_everything_that_both_can(tmp_path: Path) -> None:
     "predicate", ["a % 10 = 3", "a % 2 = 1", "a >= 500 and a < 1500", "a > 100 and a < 2990", "a < 1000", "false"]
 )
 def test_compaction_writes_what_the_reference_does(tmp_path: Path, predicate: str) -> None:
-    """The same segments of the same kinds; the rows that updates moved last."""
+    """Row ids after a compaction have the segments that the reference writes, including rows that updates moved."""
     path, twin = str(tmp_path / "t.lance"), str(tmp_path / "twin.lance")
     dataset = reference.write_dataset(rows(0, 3000), path, enable_stable_row_ids=True, max_rows_per_file=1000)
     dataset.delete(predicate)
@@ -146,7 +146,7 @@ STEPS = ["append", "append", "delete", "delete", "compact", "update", "overwrite
 @settings(max_examples=12, deadline=None)
 @given(st.lists(st.tuples(st.sampled_from(STEPS), st.integers(0, 3), st.integers(0, 9)), min_size=2, max_size=7))
 def test_random_histories(tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[str, int, int]]) -> None:
-    """One copy is changed by both libraries in turn, the other one by the reference."""
+    """Random histories give the same on a copy changed by both in turn and on one changed by the reference."""
     folder = tmp_path_factory.mktemp("history")
     copies = Copies(str(folder / "t.lance"), str(folder / "twin.lance"))
     copies.step(
@@ -159,7 +159,7 @@ def test_random_histories(tmp_path_factory: pytest.TempPathFactory, steps: list[
         mine = partial(_take_step, lance if whose else reference, step, number, following)
         copies.step(mine, partial(_take_step, reference, step, number, following))
         following += number + 1
-        handle.checkout_latest()  # its index grows out of that of the version before
+        handle.checkout_latest()  # its index grows from that of the version before
         expected = lineage(handle.uri, reference)
         assert_same(handle._take_rows(expected["_rowid"].to_pylist(), ["a", *SYSTEM]), expected)
 
@@ -206,7 +206,7 @@ def test_appends_extend_the_index(tmp_path: Path) -> None:
 
 
 def test_rows_that_come_back(tmp_path: Path) -> None:
-    """An index that leaves out deleted rows does not serve versions in which they live."""
+    """An index without deleted rows is not used for versions in which these rows exist."""
     path = str(tmp_path / "t.lance")
     dataset = reference.write_dataset(rows(0, 100), path, enable_stable_row_ids=True)
     for number in range(2, 12):
@@ -226,7 +226,7 @@ def test_rows_that_come_back(tmp_path: Path) -> None:
 
 @pytest.fixture(params=["update", "compaction", "both"])
 def spilled(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """A table with lineage in a file of its own, beside user columns, or both."""
+    """Make a table with lineage in a separate file, beside user columns, or both."""
     path = str(tmp_path / "t.lance")
     dataset = reference.write_dataset(rows(0, 3000), path, enable_stable_row_ids=True, max_rows_per_file=1000)
     dataset.update_config({"lance.row_lineage.spill": "true", "lance.row_lineage.inline_max_bytes": "16"})
@@ -272,7 +272,7 @@ def test_spilled_lineage(spilled: str, tmp_path: Path) -> None:
 
 
 def _numbers(path: str, name: str, values: pa.Array) -> DataFile:
-    """A data file of one hidden column."""
+    """Return a data file of one hidden column."""
     schema = pa.schema([pa.field(name, pa.uint64())])
     with LanceFileWriter(f"{path}/data/{name}.lance", schema, version="2.2") as writer:
         writer.write_batch(pa.table([values], schema=schema))

@@ -1,4 +1,4 @@
-"""Random columns of 2.1 and 2.2 files, written and read by both implementations.
+"""Tests of random columns of 2.1 and 2.2 files, written and read by both implementations.
 
 ``HYPOTHESIS_PROFILE=long`` tries new cases, 30 times as many.
 """
@@ -23,7 +23,7 @@ from support.tables.equality import assert_same
 import lance_dataset
 import lance_dataset.file.standalone as ours
 
-#: Two versions, three ways: 2,400 cases at the least.
+#: Two versions, three ways: at least 2,400 cases.
 EXAMPLES = max(400, settings.default.max_examples * 10)
 _WAYS = {
     "ours_to_ours": (ours, ours),
@@ -36,7 +36,7 @@ _ROWS = st.one_of(st.integers(0, 20), st.sampled_from([1, 2, 100, 1023, 1024, 10
 
 
 def write_file(writer: Any, table: pa.Table, path: Path, version: str, **sizes: int | None) -> None:
-    """A file of the chunks of a table, each written as a batch."""
+    """Write a file of the chunks of a table, each written as a batch."""
     with writer.LanceFileWriter(str(path), table.schema, version=version, **sizes) as file:
         for batch in (table if writer is ours else for_reference(table)).to_batches():
             if batch.num_rows or writer is ours:
@@ -44,7 +44,7 @@ def write_file(writer: Any, table: pa.Table, path: Path, version: str, **sizes: 
 
 
 def write_pages(writer: Any, table: pa.Table, path: Path, version: str, pages: int) -> None:
-    """A file with so many pages in a column, about; the reference panics when it cuts some nested arrays."""
+    """Write a file with about this many pages in a column; the reference panics when it divides some nested arrays."""
     size = None if pages == 1 else max(table.nbytes // pages // table.num_columns, 1)
     try:
         write_file(writer, table, path, version, max_page_bytes=size, data_cache_bytes=size)
@@ -55,7 +55,7 @@ def write_pages(writer: Any, table: pa.Table, path: Path, version: str, pages: i
 
 
 def _walk(kind: pa.DataType, nullable: bool = True) -> Iterator[tuple[pa.DataType, bool]]:
-    """A type and all below it, each with whether it may be null."""
+    """Yield a type and all types below it, each with its nullability."""
     yield kind, nullable
     for number in range(kind.num_fields):
         child = kind.field(number)
@@ -78,11 +78,12 @@ def _is_structural(kind: pa.DataType) -> bool:
 
 
 def reference_reads(column: Column) -> bool:
-    """Whether the reference reads columns of this kind, its own files too; with nulls there are three it does not.
+    """Return True if the reference reads columns of this kind, including its own files.
 
-    Fixed-size lists of structs, if pages differ or the structs have fields that are not nullable; lists in a struct
-    that is not nullable inside one that is, if pages differ; and zipped fixed-size lists of booleans with null items,
-    which it panics on when it writes them, too.
+    It cannot read three kinds with nulls: fixed-size lists of structs, if pages differ or the structs have required
+    fields; lists in a required struct inside a nullable one, if pages differ; and zipped fixed-size lists of booleans
+    with
+    null items, which it cannot write either.
     """
     zipped = ("structural-encoding", "fullzip") in column.options
     for kind, nullable in _walk(column.type, column.nullable) if column.data.nulls else ():
@@ -94,13 +95,13 @@ def reference_reads(column: Column) -> bool:
 
 
 def reference_writes(column: Column) -> bool:
-    """Whether the reference writes it: it panics on chunks of fixed-size lists whose items are all null."""
+    """Return True if the reference writes the column: it panics on chunks of fixed-size lists of null items only."""
     is_list = any(pa.types.is_fixed_size_list(kind) for kind, _ in _walk(column.type))
     return not (is_list and column.data.nulls and ("structural-encoding", "miniblock") in column.options)
 
 
 def alone_for_reference(drawn: list[Column]) -> list[Column]:
-    """The columns, or the one that the reference does not read beside others: it takes the items for rows."""
+    """Return the columns, or only the one that the reference cannot read beside others: it takes items for rows."""
     for column in drawn:
         if any(_is_structural(kind) for kind, _ in _walk(column.type)):
             return [column]
@@ -108,7 +109,7 @@ def alone_for_reference(drawn: list[Column]) -> list[Column]:
 
 
 def check_file(reader: Any, path: Path, table: pa.Table, seed: int) -> None:
-    """Scan, batches, a range and a take give what is in a table."""
+    """Check that a scan, batches, a range and a take give the rows of a table."""
     file = reader.LanceFileReader(str(path))
     rng = np.random.default_rng(seed)
     assert file.num_rows() == table.num_rows
@@ -162,7 +163,7 @@ def test_round_trip(way: str, version: str) -> None:
 @pytest.mark.filterwarnings("ignore:file version 2.3 is unstable")
 @pytest.mark.parametrize("version", ["2.1", "2.2", "2.3"])
 def test_repeated_vectors(tmp_path: Path, version: str) -> None:
-    """The reference keeps few distinct vectors as a dictionary in 2.3."""
+    """Few distinct vectors are read from the dictionary as which the reference stores them in 2.3."""
     kind = pa.list_(pa.float32(), 4)
     table = pa.table({"v": pa.array([[float(row % 2000)] * 4 for row in range(4000)], kind)})
     lance.write_dataset(table, tmp_path / "t", data_storage_version=version)

@@ -1,4 +1,4 @@
-"""Every type of file version 2.0: each implementation reads what the other one writes."""
+"""Tests of every type of file version 2.0: each implementation reads what the other one writes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from support.tables.equality import assert_same
 
 import lance_dataset
 
-#: Types of 2.0. Values of no bytes are not among them: see test_values_of_no_bytes.
+#: Types of 2.0, without values of zero bytes: see test_values_of_no_bytes.
 GROUPS = groups("2.0")
 GROUPS["dictionary"] = {**GROUPS["dictionary"], "int32_int64": pa.dictionary(pa.int32(), pa.int64())}
 
@@ -26,7 +26,7 @@ _NO_FSYNC = {"local_fsync": "false"}
 
 @pytest.fixture(params=["ours_to_reference", "reference_to_ours", "ours_to_ours"])
 def ways(request: pytest.FixtureRequest) -> tuple[ModuleType, ModuleType]:
-    """Who writes and who reads."""
+    """Return the pairs of writer and reader."""
     ours, reference = lance_dataset, lance
     names = {"ours": ours, "reference": reference}
     writer, reader = request.param.split("_to_")
@@ -40,7 +40,7 @@ def write(writer: ModuleType, table: pa.Table, path: Path, **options: Any) -> No
 
 
 def check_reads(dataset: Any, table: pa.Table) -> None:
-    """Scans, batches, subsets, filters and takes give the rows of a table that has a column ``id``, 0, 1, 2 ..."""
+    """Check scans, batches, subsets, filters and takes against a table that has a column ``id``, 0, 1, 2 ..."""
     assert dataset.count_rows() == table.num_rows
     assert_same(dataset.to_table(), table)
     for size in (7, 1000):
@@ -80,7 +80,7 @@ def test_types(ways: tuple[ModuleType, ModuleType], tmp_path: Path, group: str, 
 
 @pytest.mark.parametrize("group", ["flat", "dictionary", "list", "fixed_list", "deep"])
 def test_pages_and_fragments(ways: tuple[ModuleType, ModuleType], tmp_path: Path, group: str) -> None:
-    """Pages cut small: lists span pages of items, items and offsets are cut differently."""
+    """Small pages are read: lists span pages of items, and items and offsets are divided differently."""
     table = with_id(random_table(GROUPS[group], 4_000, 0.2, seed=7))
     writer, reader = ways
     write(writer, table, tmp_path / "t", max_rows_per_file=1_700, max_page_bytes=2_000, data_cache_bytes=100_000)
@@ -101,7 +101,7 @@ def test_appends_of_small_batches(ways: tuple[ModuleType, ModuleType], tmp_path:
 
 
 def test_large_pages(ways: tuple[ModuleType, ModuleType], tmp_path: Path) -> None:
-    """More than one page of the default size in each column."""
+    """Columns with more than one page of the default size are read."""
     kinds = {
         "wide": pa.binary(100),
         "text": pa.string(),
@@ -131,7 +131,7 @@ def test_null_filters(tmp_path: Path, nulls: str) -> None:
 
 @pytest.mark.parametrize("nulls", NULLS)
 def test_values_of_no_bytes(tmp_path: Path, nulls: str) -> None:
-    """The reference writes them and fails to read them; here they read."""
+    """Values of zero bytes are read; the reference writes them and fails to read them."""
     kinds = {"b": pa.binary(0), "l": pa.list_(pa.binary(0)), "v": pa.list_(pa.binary(0), 2)}
     table = with_id(random_table(kinds, 40, NULLS[nulls]))
     for writer in (lance, lance_dataset):

@@ -1,4 +1,4 @@
-"""Bucket and store on the S3 server."""
+"""Fixtures: a bucket and a store on the S3 server."""
 
 from __future__ import annotations
 

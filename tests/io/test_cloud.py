@@ -1,4 +1,4 @@
-"""Cloud store on a real S3 server, with network faults where they matter."""
+"""Tests of the cloud store on a real S3 server, with network faults where they matter."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def test_locations(s3_server: S3Server) -> None:
     assert store.uri("a%20b#c") == "s3://some-bucket/a%2520b%23c"
     assert resolve("S3://some-bucket", options)[1] == ""
     same, other = (resolve("s3://some-bucket", given)[0] for given in (options, {**options, "timeout": "9s"}))
-    assert same._connection is store._connection is not other._connection  # but each counts what it reads by itself
+    assert same._connection is store._connection is not other._connection  # each store counts its own reads
     assert same.statistics is not store.statistics
     for uri in ("s3://", "s3:///x", "s3://b/a//b", "s3://b/../a", "s3://b//a", "s3://b/a?b=c", "s3://b/a#b"):
         with pytest.raises(InvalidInputError, match=re.escape(uri)):

@@ -1,4 +1,4 @@
-"""Options of cloud stores, handles that keep them, and error messages."""
+"""Tests of options of cloud stores, handles that keep them, and error messages."""
 
 from __future__ import annotations
 

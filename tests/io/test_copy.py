@@ -1,4 +1,4 @@
-"""Copies of objects within a store."""
+"""Tests of copies of objects within a store."""
 
 from __future__ import annotations
 

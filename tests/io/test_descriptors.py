@@ -1,4 +1,4 @@
-"""Plain reads of more files than the limit of open files, from threads, and files that change meanwhile."""
+"""Tests of plain reads beyond the limit of open files, from threads, and of files that change meanwhile."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[list[PlainIn
 
 
 def open_below(folder: Path) -> int:
-    """Descriptors of this process for files in a folder."""
+    """Return the descriptors of this process for files in a folder."""
     count = 0
     for name in os.listdir("/proc/self/fd"):
         try:

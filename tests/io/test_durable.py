@@ -1,4 +1,4 @@
-"""Synced files and folders, and a disk that fails to sync."""
+"""Tests of synced files and folders, and of a disk that fails to sync."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def failing_for_folders(monkeypatch: pytest.MonkeyPatch, code: int) -> None:
 
 
 def test_failure_to_sync_a_folder_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not to tell would be to promise what a power failure takes away."""
+    """A failed sync of a folder raises an error, since a power failure could lose the file."""
     store = LocalStore()
     failing_for_folders(monkeypatch, errno.EIO)
     with pytest.raises(OSError, match="Input/output"):
@@ -45,7 +45,7 @@ def test_file_systems_that_do_not_sync_folders(tmp_path: Path, monkeypatch: pyte
 
 
 def synced(folder: Path, monkeypatch: pytest.MonkeyPatch) -> set[str]:
-    """Folders that are synced for one to last."""
+    """Return the folders that are synced to make one durable."""
     found: set[str] = set()
     real = os.open
 

@@ -1,4 +1,4 @@
-"""Whole datasets whose manifests are listed in an SQL database."""
+"""Tests of whole datasets whose manifests are listed in an SQL database."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Contract of the two external manifest stores."""
+"""Tests of the contract of the two external manifest stores."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Opener = Callable[[], ExternalManifests]
 
 @pytest.fixture(params=["sqlite", "dynamodb"])
 def opener(request: pytest.FixtureRequest, tmp_path: Path) -> Opener:
-    """Makes clients of one and the same table."""
+    """Return a function that makes clients of one and the same table."""
     if request.param == "sqlite":
         return lambda: SqlManifests(f"sqlite:///{tmp_path}/manifests.db", DEFAULT_TABLE)
     server: DynamoServer = request.getfixturevalue("dynamodb_server")

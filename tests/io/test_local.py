@@ -1,4 +1,4 @@
-"""Local and in-memory stores: reads, listings, atomic writes, and plain or mapped input."""
+"""Tests of local and in-memory stores: reads, listings, atomic writes, and plain or mapped input."""
 
 from __future__ import annotations
 

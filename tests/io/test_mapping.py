@@ -1,4 +1,4 @@
-"""Mapped files: content, advice that changes nothing, memory released with the last buffer."""
+"""Tests of mapped files: content, advice that changes nothing, memory released with the last buffer."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_what_is_not_in_memory_is_loaded(content: tuple[str, bytes]) -> None:
     os.close(descriptor)
     source = opened(path)
     source.scatter(True)
-    source.will_need([(0, SIZE)])  # on a file system in memory it is there already
+    source.will_need([(0, SIZE)])  # on a file system in memory the file is already loaded
     assert source.read(0, SIZE).to_pybytes() == data
     assert not source.will_need([(0, SIZE)])
 
@@ -72,7 +72,7 @@ def test_long_ranges_are_loaded_to_their_end(tmp_path: Path) -> None:
     source.scatter(True)
     mapping = source._mapping
     assert mapping is not None
-    for _ in range(60):  # on a busy machine the system takes pages away again, and then has to be asked again
+    for _ in range(60):  # on a busy machine the system evicts pages, and then has to be asked again
         source.will_need([(1, size - 2)])
         deadline = time.monotonic() + 1
         while time.monotonic() < deadline:
@@ -85,7 +85,10 @@ def test_long_ranges_are_loaded_to_their_end(tmp_path: Path) -> None:
 def test_what_the_system_does_not_tell_is_left_to_it(
     content: tuple[str, bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of files of others Linux says that all is in memory: then nothing would be loaded, not even what lies around."""
+    """If the system does not tell which pages are loaded, loading is left to it.
+
+    For files of other users Linux reports all pages as loaded. Then nothing would be loaded, not even the pages around.
+    """
     path, data = content
     monkeypatch.setattr(os, "geteuid", lambda: os.stat(path).st_uid + 1)
     source = opened(path)
@@ -118,5 +121,5 @@ def test_small_files_are_loaded(tmp_path: Path, size: int) -> None:
     assert not source.will_need([(0, size)]) or size > local_input._SMALL_FILE
     source.discard(0, size)
     if source._mapping is None:
-        path.write_bytes(b"")  # what was loaded cannot be taken away
+        path.write_bytes(b"")  # the data is already loaded
         assert source.read(0, size).to_pybytes() == data

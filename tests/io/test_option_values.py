@@ -1,4 +1,4 @@
-"""Truth values in options and environment variables."""
+"""Tests of truth values in options and environment variables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Stores by URI, and safe paths below a root."""
+"""Tests of stores by URI, and of safe paths below a root."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_fsync_can_be_switched_off(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         return len(calls)
 
     assert write_all("off", {"local_fsync": "false"}) == 0
-    # Three files and the folder after each; the first time also the folders that hold the new one.
+    # Three files, each with a sync of its folder; the first time also the folders that contain the new one.
     assert write_all("on", {}) >= 7
     assert write_all("on", {"mmap": "false"}) == 6
 

@@ -1,4 +1,4 @@
-"""Counts of reads and writes, compared with the reference where both do the same."""
+"""Tests of counts of reads and writes, compared with the reference where both do the same."""
 
 from __future__ import annotations
 

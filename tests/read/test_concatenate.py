@@ -1,4 +1,4 @@
-"""Rows that are hard to join into one array: deleted rows, clashing dictionaries, huge values, missing columns."""
+"""Tests of rows that are hard to join into one array: deleted rows, clashing dictionaries, huge values."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ INT8_WORDS = pa.dictionary(pa.int8(), pa.string())
 
 
 def int8_words(prefix: str, count: int = 100) -> pa.Table:
-    """Distinct words in an int8 dictionary."""
+    """Return distinct words in an int8 dictionary."""
     words = pa.array([f"{prefix}{i}" for i in range(count)])
     column = pa.DictionaryArray.from_arrays(pa.array(range(count), pa.int8()), words)
     return pa.table({"word": column, "i": range(count)})
@@ -29,7 +29,7 @@ def int8_words(prefix: str, count: int = 100) -> pa.Table:
 
 @pytest.fixture
 def clashing(tmp_path: Path) -> Any:
-    """Three fragments of 100 words each, 300 in all."""
+    """Make three fragments of 100 words each, 300 in all."""
     path = tmp_path / "words"
     for prefix in "abc":
         lance_dataset.write_dataset(int8_words(prefix), path, mode="append")
@@ -38,7 +38,7 @@ def clashing(tmp_path: Path) -> Any:
 
 @pytest.fixture
 def huge_chunks() -> pa.ChunkedArray:
-    """3.6 GB of text in the address space only: pages nobody touches."""
+    """Return 3.6 GB of text that takes address space only, as its pages are never touched."""
     size = 1_200_000_000
     zeros = pa.py_buffer(np.zeros(size, np.uint8))
     offsets = pa.py_buffer(np.array([0, size // 2, size], np.int32))
@@ -51,7 +51,7 @@ def huge_chunks() -> pa.ChunkedArray:
 
 @pytest.fixture
 def poisoned(tmp_path: Path) -> Any:
-    """The deleted row can neither be cast nor divided by."""
+    """Make a table with a deleted row whose text cannot be cast and whose number is a zero divisor."""
     data = pa.table({"s": ["1", "x", "3"], "n": [1, 0, 2]})
     ds = lance_dataset.write_dataset(data, tmp_path / "poisoned")
     ds.delete("s = 'x'")

@@ -1,4 +1,4 @@
-"""Concurrent reads: results in order, the same errors as without, bounds kept."""
+"""Tests of concurrent reads: results in order, the same errors as without, bounds kept."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from lance_dataset.threads.waiting import fetch_pool, fetching, together
 
 
 class Meter:
-    """How many tasks run at the same time."""
+    """A counter of the tasks that run at the same time."""
 
     def __init__(self) -> None:
         self.now = self.most = 0
@@ -88,7 +88,7 @@ def test_several_callers_at_once() -> None:
 
 
 def test_streams_may_use_threads_that_wait() -> None:
-    """More of them than there are processors, and tasks of theirs that do not block each other."""
+    """Streams may use more waiting threads than there are processors, and their tasks do not block each other."""
     meter = Meter()
 
     def work(number: int) -> int:
@@ -101,7 +101,7 @@ def test_streams_may_use_threads_that_wait() -> None:
 
 @pytest.mark.parametrize("version", ["2.0", "2.2"])
 def test_scans_of_files_on_other_machines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str) -> None:
-    """Whatever is read at the same time, on however few processors, and however little may wait."""
+    """Scans of remote files are right whatever is read at the same time, with few processors and small limits."""
     count = 30_000
     rng = np.random.default_rng(8)
     table = pa.table(
@@ -138,7 +138,7 @@ def test_scans_of_files_on_other_machines(tmp_path: Path, monkeypatch: pytest.Mo
 
 @pytest.mark.parametrize("version", ["2.0", "2.1", "2.2", "2.3"])
 def test_announcing_changes_nothing(tmp_path: object, version: str) -> None:
-    """Of any column, rows in any order, deleted ones between them."""
+    """Announcing reads changes no result, for any column, rows in any order, and deleted rows between them."""
     count = 20_000
     table = pa.table(
         {

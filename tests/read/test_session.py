@@ -1,4 +1,4 @@
-"""Sessions: cached objects, their memory, and eviction."""
+"""Tests of sessions: cached objects, their memory, and eviction."""
 
 from __future__ import annotations
 
@@ -210,7 +210,7 @@ def test_memory_belongs_to_the_session() -> None:
 
 
 def test_io_statistics_as_of_the_reference(path: str) -> None:
-    """Handles of a session count together, `io_stats_incremental` starts again."""
+    """Handles of a session count together, and `io_stats_incremental` starts again, as in the reference."""
     for module in (lance, lance_dataset):
         session = module.Session()
         one, two, other = (module.dataset(path, session=each) for each in (session, session, None))
@@ -261,7 +261,7 @@ def test_wrong_arguments(path: str) -> None:
 
 
 def test_base_paths_are_kept_apart_by_their_options(path: str, tmp_path: Path) -> None:
-    """What `base_1.` options reach may be another file than the table reaches at the same location."""
+    """Base paths with `base_1.` options are cached apart from the table's files at the same location."""
     session = Session()
     plain = lance_dataset.dataset(path, session=session)
     plain.shallow_clone(str(tmp_path / "clone.lance"), 1)

@@ -1,4 +1,4 @@
-"""Random access in one compiled call, compared with a scan and with reads column by column."""
+"""Tests of random access in one compiled call, compared with a scan and with reads column by column."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ _CASES = [
     *((group, 0.0, "2.1") for group in ("large_list", "fixed_list_of_fixed_list")),
     ("list", 1.0, "2.2"),
 ]
-#: No column of these is to be taken by itself, but for a type without buffers, and bits that are no whole bytes.
+#: Groups of types and shares of nulls of which the compiled call takes all columns, except for those of
+#: : `_NOT_COMPILED`: a type without buffers, and bits that are not whole bytes.
 _COMPILED = {("flat", 0.0), ("flat", 0.3), ("fixed_list_of_fixed_list", 0.0)}
 _NOT_COMPILED = {"null", "bool"}
 
@@ -47,7 +48,7 @@ def write(table: pa.Table, path: Path, version: str = "2.2", **options: Any) -> 
 
 @pytest.fixture
 def one_by_one(monkeypatch: pytest.MonkeyPatch) -> set[str]:
-    """Names of the columns that were taken by themselves."""
+    """Return the names of the columns that were read separately."""
     names: set[str] = set()
     plain = take._take_columns
 
@@ -138,7 +139,7 @@ def test_row_ids(stable: bool, tmp_path: Path) -> None:
 
 
 def test_threads(tmp_path: Path) -> None:
-    """Many threads may take from a dataset of which nothing is open yet."""
+    """Many threads may take from a dataset from which nothing was opened yet."""
     table = table_of({"s": pa.string(), "d": pa.decimal128(9, 2), "l": pa.list_(pa.int32())}, 4_000, 0.2, 3)
     write(table, tmp_path / "t", max_rows_per_file=250)
     dataset = lance_dataset.dataset(tmp_path / "t")
@@ -162,7 +163,7 @@ def test_threads(tmp_path: Path) -> None:
 
 
 def test_damage_is_told_as_ever(tmp_path: Path) -> None:
-    """The compiled way leaves it to the other one to say what is wrong, and where."""
+    """Damage raises the errors of the general path, with what is wrong and where."""
     words = np.random.default_rng(1).permutation(2_000).tolist()
     write(pa.table({"a": pa.array([f"{word:x}".zfill(8) for word in words])}), tmp_path / "t")
     [file] = (tmp_path / "t" / "data").iterdir()
@@ -183,7 +184,7 @@ def test_kinds_of_numbers(rows: Any, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("first", [0, 1])
 def test_lists_with_and_without_nulls(first: int, tmp_path: Path) -> None:
-    """Pages of one column that have definition levels, and such that have none."""
+    """Pages of one column may have definition levels or none."""
     kind = pa.list_(pa.int32())
     full = pa.table({"l": pa.array([[i, i + 1] for i in range(100)], kind)})
     some = pa.table({"l": pa.array([[i, None] if i % 3 else None if i % 2 else [] for i in range(100)], kind)})
@@ -205,7 +206,7 @@ def test_files_that_are_not_mapped(mapped: str, tmp_path: Path, monkeypatch: pyt
 
 
 def test_rows_are_announced_as_long_as_the_device_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The first take of many rows announces them, and each after one for which the device was read."""
+    """The first take of many rows announces them, and so does a take after one for which the device was read."""
     reads = iter([0, 5, 5, 5, 5, 5, 5, 9, 9, 9])
     announced: list[int] = []
     for name in ("announce", "announce_numbers"):
@@ -228,7 +229,7 @@ def test_rows_are_announced_as_long_as_the_device_is_read(tmp_path: Path, monkey
 
 
 def test_announced_rows_of_addresses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Fragments of which few rows are taken are left out."""
+    """Fragments from which few rows are taken are not announced."""
     announced: list[list[int]] = []
     monkeypatch.setattr(row_taker, "announce", lambda _fragment, _fields, rows: announced.append(rows.tolist()))
     table = pa.table({"a": range(1_000)})
@@ -242,7 +243,7 @@ def test_announced_rows_of_addresses(tmp_path: Path, monkeypatch: pytest.MonkeyP
 @settings(max_examples=8, deadline=None, phases=(Phase.explicit, Phase.reuse, Phase.generate))
 @given(data=st.data())
 def test_any_columns(data: st.DataObject, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Columns of all kinds beside each other, whose pages have nulls in some fragments and none in others."""
+    """Columns of all kinds are taken together, with nulls in the pages of some fragments only."""
     kinds = {f"{group} {name}": kind for group in GROUPS for name, kind in GROUPS[group].items()}
     chosen = data.draw(st.lists(st.sampled_from(sorted(kinds)), min_size=1, max_size=5, unique=True))
     parts = [

@@ -1,4 +1,4 @@
-"""Damaged tables that `validate` must find."""
+"""Tests of damaged tables that `validate` must find."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def rows(start: int, stop: int) -> pa.Table:
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    """Two fragments of ten rows with stable row ids; a row of each is deleted."""
+    """Make two fragments of ten rows with stable row ids, with a deleted row each."""
     dataset = lance_dataset.write_dataset(rows(0, 20), tmp_path / "t", enable_stable_row_ids=True, max_rows_per_file=10)
     dataset.delete("id in (1, 12)")
     dataset.validate()
@@ -50,7 +50,7 @@ def is_broken(fragment: lance_dataset.LanceFragment) -> bool:
     ],
 )
 def test_damaged_files(path: Path, folder: str, damage: Callable[[Path], object], error: type[LanceError]) -> None:
-    """Also a handle that has the files open already sees it."""
+    """`validate` finds damaged files, also on a handle that has the files open already."""
     opened = lance_dataset.dataset(path)
     opened.to_table()
     file = min((path / folder).iterdir())
@@ -62,7 +62,7 @@ def test_damaged_files(path: Path, folder: str, damage: Callable[[Path], object]
 
 
 def test_a_file_in_the_place_of_another(path: Path) -> None:
-    """It is whole, but has another number of rows."""
+    """`validate` finds a valid file with another number of rows in place of the right one."""
     lance_dataset.write_dataset(rows(0, 5), path, mode="append")
     last = [each.data_files()[0] for each in lance_dataset.dataset(path).get_fragments()][-1]
 
@@ -74,7 +74,7 @@ def test_a_file_in_the_place_of_another(path: Path) -> None:
 
 
 def rewrite(path: Path, change: Callable[[Manifest], Manifest]) -> lance_dataset.LanceDataset:
-    """The dataset with another manifest of its newest version."""
+    """Return the dataset with another manifest of its newest version."""
     manifest = lance_dataset.dataset(path).snapshot.manifest
     Path(manifest.path).write_bytes(encode_manifest(change(manifest)))
     return lance_dataset.dataset(path)
@@ -127,7 +127,7 @@ def test_manifests_that_contradict_the_files(path: Path, change: Callable[[Fragm
 
 
 def test_ids_of_deleted_rows_may_be_taken(path: Path) -> None:
-    """A row that moved leaves its id behind."""
+    """`validate` accepts deleted rows whose ids belong to other rows, as after a row moved."""
     taken = RowIds.from_values([1, *range(11, 20)]).encode()
     rewrite(path, with_fragment(lambda fragment: replace(fragment, row_ids=taken))).validate()
 

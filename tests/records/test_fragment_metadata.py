@@ -1,4 +1,4 @@
-"""Public fragment records, exchanged with the reference as JSON."""
+"""Tests of public fragment records, exchanged with the reference as JSON."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from lance_dataset.table.fragment import Fragment, Spilled
 
 @pytest.fixture
 def reference(tmp_path: Path) -> lance.fragment.FragmentMetadata:
-    """A fragment with every kind of metadata."""
+    """Return a fragment of the reference with every kind of metadata."""
     table = pa.table({"a": range(10), "s": [{"x": 1}] * 10})
     dataset = lance.write_dataset(table, tmp_path / "d", enable_stable_row_ids=True, data_storage_version="2.0")
     dataset.delete("a < 3")

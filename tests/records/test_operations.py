@@ -1,4 +1,4 @@
-"""Public operations, transactions and schemas with field ids."""
+"""Tests of public operations, transactions and schemas with field ids."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def test_reads_what_the_reference_did(tmp_path: Path) -> None:
 
 
 def test_what_records_leave_out_survives() -> None:
-    """A filter of inserted keys decides about conflicts; it is no part of the reference's record."""
+    """A filter of inserted keys, which decides about conflicts, is kept although the reference's record lacks it."""
     operation = operations.Update(
         compacted_sstables=(operations.CompactedSsTable("11111111-2222-4333-8444-555555555555", 3),),
         inserted_rows=operations.KeyFilter((0,), frozenset({1, 2})),

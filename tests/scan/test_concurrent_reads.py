@@ -1,4 +1,4 @@
-"""Files on other machines: independent requests are sent together, within bounds."""
+"""Tests of files on other machines: independent requests are sent together, within bounds."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from lance_dataset.scan.request import ScanRequest
 
 
 class Reads:
-    """Reads that are under way at the same time, each of which takes a while."""
+    """A counter of reads that are in progress at the same time, each of which takes a while."""
 
     def __init__(self) -> None:
         self.now = self.most = 0
@@ -41,7 +41,7 @@ class Reads:
 
 @pytest.fixture
 def reads(monkeypatch: pytest.MonkeyPatch) -> Reads:
-    """All files are on another machine; reads of a file wait, one processor decodes."""
+    """Put all files on another machine: reads of a file wait, and one processor decodes."""
     found = Reads()
     read, fetch = PlainInput.read, PlainInput._fetch_all
 
@@ -72,7 +72,7 @@ def table(rows: int) -> pa.Table:
 
 @pytest.mark.parametrize("version", ["2.0", "2.2"])
 def test_small_fragments(tmp_path: Path, reads: Reads, version: str) -> None:
-    """Columns of a few bytes wait as long as others do; so do the fragments that one column of a window lies in."""
+    """Reads of small columns wait together, and so do reads of the fragments of one column of a window."""
     data = table(400)
     lance_dataset.write_dataset(data, tmp_path / "d", max_rows_per_file=40, data_storage_version=version)
     reads.most = 0
@@ -104,7 +104,7 @@ def test_counts_and_limited_scans_keep_to_the_buffer(
 
 
 def test_plan(tmp_path: Path, reads: Reads) -> None:
-    """As many windows as threads wait; the plan says so."""
+    """The plan states as many windows as threads wait."""
     lance_dataset.write_dataset(table(100), tmp_path / "d")
     dataset = opened(tmp_path / "d")
     request = ScanRequest(dataset.snapshot.scanned_schema, project(dataset.snapshot.scanned_schema, ["id"]))
@@ -114,7 +114,7 @@ def test_plan(tmp_path: Path, reads: Reads) -> None:
 
 
 def test_base_paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One far base path makes a scan wait, wherever the first fragment lies."""
+    """One remote base path makes a scan wait, wherever the first fragment is."""
     bases = [DatasetBasePath(str(tmp_path / "far"), name="far", is_dataset_root=False)]
     (tmp_path / "far").mkdir()
     dataset = lance_dataset.write_dataset(table(20), tmp_path / "d", initial_bases=bases)
@@ -133,7 +133,7 @@ def test_base_paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_statistics(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Requests count before neighbours are joined, fragments only where rows are looked at."""
+    """Requests count before neighbours are joined, and fragments only if rows of them are read."""
     monkeypatch.setenv("LANCE_MMAP", "0")
     lance_dataset.write_dataset(table(30), tmp_path / "d", max_rows_per_file=10)
     found: list[Any] = []
@@ -147,7 +147,7 @@ def test_statistics(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("ahead", [1, 8])
 def test_samplers(tmp_path: Path, reads: Reads, ahead: int) -> None:
-    """Besides the batch that is asked for, as many are fetched at the same time as are to be read ahead."""
+    """Besides the current batch, as many batches are fetched at the same time as are to be read ahead."""
     data = table(200)
     lance_dataset.write_dataset(data, tmp_path / "d", data_storage_version="2.0")
     dataset = opened(tmp_path / "d")
@@ -159,7 +159,7 @@ def test_samplers(tmp_path: Path, reads: Reads, ahead: int) -> None:
 
 
 def test_query_options(tmp_path: Path) -> None:
-    """Queries take the values that scans take."""
+    """SQL queries accept and check the read options of scans."""
     builder = lance_dataset.write_dataset(table(3), tmp_path / "d").sql("select * from dataset")
     for error, call in (
         (TypeError, lambda: builder.batch_size(None)),  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""Filters over encoded columns: same rows and same errors as over decoded ones."""
+"""Tests of filters over encoded columns: same rows and same errors as over decoded ones."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def encodable(kind: pa.DataType) -> bool:
 
 
 def encoded(values: pa.Array, rng: random.Random) -> list[pa.Array]:
-    """The values in chunks, some of them dictionary arrays, with entries that no row uses and repeated ones."""
+    """Return the values in chunks, some of them dictionary arrays with unused and repeated entries."""
     if not encodable(values.type) or rng.random() < 0.3:
         return [values]
     cuts = sorted(rng.choices(range(len(values) + 1), k=rng.choice([0, 0, 1, 3])))
@@ -73,7 +73,7 @@ def check(text: str, batch: pa.RecordBatch, seed: int) -> None:
     compiled = compile_filter(text, batch.schema)
     assert compiled is not None
     rng = random.Random(seed)
-    # many rows of few values, so that entries are fewer
+    # many rows of few values, so that there are fewer entries than rows
     rows = pa.array([row % batch.num_rows for row in range(batch.num_rows * rng.choice([1, 4]))])
     batch = batch.take(rows)
     columns = {name: encoded(batch.column(name), rng) for name in compiled.columns}
@@ -166,7 +166,7 @@ def test_expressions_of_pyarrow() -> None:
 
 
 class Counted(Mapping[str, Any]):
-    """Columns, and which of them were asked for."""
+    """Columns that record which of them were requested."""
 
     def __init__(self, columns: dict[str, Any]) -> None:
         self._columns, self.asked = columns, []
@@ -261,7 +261,7 @@ def stored(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
         max_rows_per_file=15_000,
         storage_options={"local_fsync": "false"},
     )
-    dataset.delete("id % 11 = 3 OR id = 17")  # and with it the one number that is none
+    dataset.delete("id % 11 = 3 OR id = 17")  # and with it the only text that does not parse as a number
     return dataset
 
 

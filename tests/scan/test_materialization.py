@@ -1,4 +1,4 @@
-"""Early and late reads of columns, in ranges or row by row: the results are always the same."""
+"""Tests of early and late reads of columns, in ranges or row by row: the results are always the same."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def stored(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 @st.composite
 def filters(draw: st.DrawFn) -> tuple[str, object]:
-    """Text, and the same as a function of a row."""
+    """Draw a filter as text, and the same filter as a function of a row."""
     simple = {
         "n": lambda low: (f"n >= {low}", lambda row: row["n"] is not None and row["n"] >= low),
         "id": lambda low: (f"id % 100 < {low}", lambda row: row["id"] % 100 < low),
@@ -100,7 +100,10 @@ def test_the_same_for_every_choice(stored, filter, late, names) -> None:
 @pytest.mark.parametrize("takes", [True, False])
 @pytest.mark.parametrize("most", [-1.0, 2.0])
 def test_however_rows_are_fetched(stored, monkeypatch: pytest.MonkeyPatch, takes: bool, most: float) -> None:
-    """Costs decide nothing but the way: rows are taken throughout, or ranges read; conditions see all rows, or few."""
+    """The cost model decides only how rows are fetched, never the result.
+
+    Rows are taken one by one or in ranges throughout, and conditions see all rows or few.
+    """
     dataset, table = stored
     monkeypatch.setattr(ColumnCost, "prefers_take", lambda self, kept, width: takes)
     monkeypatch.setattr(filtering, "_MOST", most)
@@ -138,7 +141,7 @@ def test_cheap_conditions_first(stored) -> None:
     plan = plan_of(dataset, filter="text LIKE '%a%' AND n > 3 AND (n < 90 AND list IS NOT NULL)")
     assert plan.steps[0].columns == ("n",)
     assert set(plan.early) == {"text", "n", "list"}
-    # what may raise an error is computed for all rows
+    # expressions that may raise an error are computed for all rows
     for text in ("text LIKE '%a%' AND 10 / n > 3", "n > 3 AND CAST(text AS INT) = 1", "n > 3 OR text = ''"):
         assert len(plan_of(dataset, filter=text).steps) == 1
 
@@ -191,7 +194,7 @@ def test_late_columns_have_to_exist(stored) -> None:
 def test_fragments_of_a_window_without_rows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, late: bool | None, takes: bool
 ) -> None:
-    """A window of several fragments only some of which have rows: the places count from the first that has."""
+    """If only some fragments of a window have rows, places count from the first that has."""
     monkeypatch.setattr(ColumnCost, "prefers_take", lambda self, kept, width: takes)
     table = pa.table({"a": [0, 0, 0, 1, 2, 1, 0, 0, 3, 1], "s": [f"row {row}" for row in range(10)]})
     dataset = lance_dataset.write_dataset(table, str(tmp_path / "d"), max_rows_per_file=3)
@@ -218,7 +221,7 @@ LISTS = (
 @pytest.mark.parametrize("kind", LISTS, ids=str)
 @pytest.mark.parametrize("share", [0.3, 0.9, 1.0])
 def test_lists_that_are_kept(kind: pa.DataType, share: float) -> None:
-    """Slices of lists, null and empty ones among them, with and without null items."""
+    """Slices of lists are kept, including null and empty ones, with and without null items."""
     for nulls, seed in ((0.0, 1), (0.3, 2)):
         array = random_column(kind, 200, Data(nulls=nulls), np.random.default_rng(seed)).slice(3, 180)
         rows = np.flatnonzero(np.random.default_rng(seed).random(180) < share)

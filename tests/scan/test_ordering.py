@@ -1,4 +1,4 @@
-"""Sorted scans: order of every type as in the reference, several keys, top rows, stable ties."""
+"""Tests of sorted scans: order of every type as in the reference, several keys, top rows, stable ties."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def stored(tmp_path_factory: pytest.TempPathFactory) -> tuple[lance_dataset.Lanc
 
 
 def as_stored(table: pa.Table, keys: list[ColumnOrdering]) -> list[int]:
-    """Rows in order, ties as they are stored: the model sorts by one key after another, the last one first."""
+    """Return the rows in order, with ties in stored order: sort by one key after another, the last one first."""
     order = list(range(table.num_rows))
     for key in reversed(keys):
         values = table[key.column_name].to_pylist()
@@ -124,7 +124,7 @@ def test_ties_stay_as_they_are_stored(stored, data: st.DataObject) -> None:
 @pytest.mark.parametrize("limit", [None, 3, 700, 4000])
 @pytest.mark.parametrize("shape", ["up", "down", "mixed", "same"])
 def test_many_windows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shape: str, limit: int | None) -> None:
-    """Whatever order the rows have: the best of each window are kept, and what others have found first is used."""
+    """The best rows of each window are kept, for rows in any order, and results of other windows prune early."""
     monkeypatch.setattr(ordering, "_SPARE_ROWS", 100)
     rows = 5000
     keys = {"up": np.arange(rows), "down": -np.arange(rows), "same": np.zeros(rows, np.int64)}.get(shape)

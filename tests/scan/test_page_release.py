@@ -1,4 +1,4 @@
-"""Large scans: they release the mapped bytes that they have copied, and nothing else."""
+"""Tests of large scans: they release the mapped bytes that they have copied, and nothing else."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_the_same_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version:
     for text, found in expected.items():
         dropped.clear()
         assert dataset.to_table(filter=text).equals(found)
-        # what all rows of have been read, no window leaves behind
+        # every window releases the columns of which all rows were read
         stored = sum(size for offset, size in dropped)
         assert version == "legacy" or stored >= 0.9 * ROWS * 8
         assert pa.Table.from_batches(dataset.to_batches(filter=text), table.schema).equals(found)

@@ -1,4 +1,4 @@
-"""Columns split into parts for several threads, and chunks of several columns joined into batches."""
+"""Tests of columns split into parts for several threads, and of chunks of several columns joined into batches."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_parts_cover_the_rows(stored: tuple[str, pa.Table]) -> None:
 
 
 def test_text_that_decodes_to_more_than_expected(tmp_path: Path) -> None:
-    """What is looked at to guess the size is short; the long strings lie between."""
+    """Text that decodes to more than estimated is read: the sample is short, and the long strings lie between."""
     rng = np.random.default_rng(1)
     text = [rng.bytes(12).hex() for _ in range(100_000)]
     for start in range(2000, 100_000, 12_500):

@@ -1,4 +1,4 @@
-"""Statistics: they never exclude a row that a filter keeps or an error that it raises, and exclude all they can."""
+"""Tests of statistics: they never exclude a matching row or an error, and exclude all rows they can."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def values_of(batch: pa.RecordBatch, path: Sequence[str]) -> pa.Array:
 
 
 def true_zones(array: pa.Array, starts: Sequence[int]) -> Zones:
-    """Zones with the extremes of the values themselves."""
+    """Return zones with the minimum and maximum of the values."""
     floating = pa.types.is_floating(array.type)
     is_nan = pc.is_nan(array).fill_null(False) if floating else pa.array(np.zeros(len(array), bool))
     valid = pc.is_valid(array)
@@ -56,7 +56,7 @@ def true_zones(array: pa.Array, starts: Sequence[int]) -> Zones:
 
 
 def loosened(zones: Zones, drop: Sequence[bool], cut: int) -> Zones:
-    """Zones that say less: some bounds unknown, texts cut to a few characters and the upper ones raised, more nulls."""
+    """Return weaker zones: some bounds unknown, texts truncated with raised upper bounds, more nulls."""
     hidden = pa.array([drop[place % len(drop)] for place in range(len(zones))])
     low, high = zones.minimum, zones.maximum
     if pa.types.is_string(low.type) or pa.types.is_large_string(low.type):
@@ -83,7 +83,7 @@ def wrongly_excluded(text: str, batch: pa.RecordBatch, zones: dict[tuple[str, ..
 
 
 def keeps(compiled: Filter, batch: pa.RecordBatch, start: int, stop: int) -> bool:
-    """Whether the filter keeps one of the rows or fails."""
+    """Return True if the filter keeps one of the rows or fails."""
     try:
         return bool(pc.any(compiled.mask(batch.slice(start, stop - start))).as_py())
     except DATA_ERRORS:
@@ -143,7 +143,7 @@ def test_generated_filters_lose_nothing(batch, seed, depth, starts, drop, cut):
     try:
         compile_filter(text, batch.schema)
     except ValueError:
-        return  # types that do not meet
+        return  # types that cannot be compared
     assert wrongly_excluded(text, batch, zones) == [], text
 
 
@@ -184,7 +184,7 @@ def matching(text: str, batch: pa.RecordBatch, starts: Sequence[int]) -> list[bo
     ],
 )
 def test_zones_of_one_row_say_all(text, batch):
-    # not of those with NaN, where there might be something else too
+    # not zones with NaN, where other values may be too
     nan = pc.or_(*(pc.is_nan(batch[name]).fill_null(False) for name in ("f", "f4")))
     rows = batch.filter(pc.invert(nan))
     assert matching(text, rows, range(rows.num_rows + 1)) == compile_filter(text, rows.schema).mask(rows).to_pylist()
@@ -375,7 +375,7 @@ def test_ranges(counts, gap, window):
 
 @pytest.fixture(scope="module")
 def legacy(table, tmp_path_factory) -> ours.LanceDataset:
-    """The table in legacy files with statistics for every 3 rows, some rows deleted."""
+    """Write the table in legacy files with statistics for every 3 rows, and delete some rows."""
     path = str(tmp_path_factory.mktemp("prune") / "legacy.lance")
     lance.write_dataset(table, path, data_storage_version="legacy", max_rows_per_group=3, max_rows_per_file=21)
     lance.dataset(path).delete("id IN (4, 5, 20, 21, 22, 40)")
@@ -402,7 +402,7 @@ def test_scans_are_the_same_with_and_without_statistics(legacy, monkeypatch, see
     try:
         compile_filter(text, legacy.schema)
     except ValueError:
-        return  # types that do not meet
+        return  # types that cannot be compared
     plain = {"filter": text, "batch_size": size, "with_row_id": True, "use_stats": False}
     for more in ({}, {"limit": 3, "offset": 2}, {"include_deleted_rows": True}):
         expected = scanned(legacy, **plain, **more)
@@ -424,7 +424,7 @@ def test_computed_and_nested_columns_of_pruned_scans(legacy, table, monkeypatch)
 
 
 def test_columns_that_no_file_has() -> None:
-    """A column added later is null in all fragments before, which a filter on it need not read."""
+    """A filter on a column that was added later does not read the fragments before, where it is null."""
     column = NullColumn(pa.struct([("a", pa.int32())]), 5)
     for path, kind in (((), column.arrow_type), (("a",), pa.int32())):
         zones = column.zones(path)

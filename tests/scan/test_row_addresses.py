@@ -1,4 +1,4 @@
-"""Row addresses: 32 bits of fragment id, 32 bits of row offset."""
+"""Tests of row addresses: 32 bits of fragment id, 32 bits of row offset."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from lance_dataset.table.versions import locate_version
 
 @pytest.mark.parametrize("fragment_id", [0, 2**31 - 1, 2**31, 2**32 - 1])
 def test_large_fragment_ids(tmp_path: Path, fragment_id: int) -> None:
-    """Addresses have no sign."""
+    """Addresses are unsigned, so large fragment ids work."""
     path = tmp_path / "t"
     lance.write_dataset(pa.table({"a": [1, 2, 3]}), path)
     store, root = resolve(str(path))

@@ -1,4 +1,4 @@
-"""Scans of many small fragments, which create no object for each page."""
+"""Tests of scans of many small fragments, which create no object for each page."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def table(seed: int, rows: int = ROWS * FRAGMENTS) -> pa.Table:
 
 
 def decoded(found: pa.Table) -> pa.Table:
-    """Values instead of dictionaries, which may list them in any order."""
+    """Return values instead of dictionaries, which may list them in any order."""
     number = found.schema.get_field_index("coded")
     return found.set_column(number, "coded", found["coded"].cast(pa.string()))
 
@@ -71,7 +71,7 @@ def path(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 def test_the_reference_finds_the_same(path: Path, condition: str | None) -> None:
     ours, theirs = lance_dataset.dataset(str(path)), lance.dataset(str(path))
     expected = decoded(theirs.to_table(filter=condition))
-    for _ in range(2):  # the second time from what is open
+    for _ in range(2):  # the second time from open files
         assert decoded(ours.to_table(filter=condition)).equals(expected)
 
 
@@ -125,7 +125,7 @@ def test_texts_with_small_dictionaries_are_read_without_an_object_for_each(
     fresh = lance_dataset.dataset(str(tmp_path), session=lance_dataset.Session())
     monkeypatch.setattr(leaf, "_opened", counted)
     found = fresh.to_table()
-    assert len(opened) <= 2 * content.num_columns  # of one fragment, some values of which tell how large they are
+    assert len(opened) <= 2 * content.num_columns  # pages of one fragment, from which sizes are estimated
     assert found.equals(expected)
     assert found.combine_chunks().equals(content.combine_chunks())
 

@@ -1,4 +1,4 @@
-"""System columns in scans, filters, takes and counts, compared with the reference; and reads that they save."""
+"""Tests of system columns in scans, filters, takes and counts, compared with the reference; and of saved reads."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SYSTEM = ["_rowid", "_rowaddr", "_rowoffset", "_row_created_at_version", "_row_l
 
 @pytest.fixture(scope="module", params=[False, True], ids=["addresses", "stable"])
 def table(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A table after deletes, updates and an append."""
+    """Return a table after deletes, updates and an append."""
     path = str(tmp_path_factory.mktemp("system") / "t.lance")
     rows = pa.table({"a": np.arange(50), "s": [{"x": number, "y": str(number)} for number in range(50)]})
     dataset = reference.write_dataset(rows, path, enable_stable_row_ids=request.param, max_rows_per_file=10)
@@ -78,7 +78,7 @@ def test_ids_of_deleted_rows_give_nothing(table: str) -> None:
     "ids", [[100], [0, 7 << 32], [2**64 - 1], [-1], [1.5], "x", None, [[1]], ["1"], [None]], ids=str
 )
 def test_ids_that_are_none(table: str, ids: object) -> None:
-    """The exception is one that programs written for the reference catch."""
+    """Invalid ids raise an exception that programs written for the reference catch."""
     ours, theirs = lance.dataset(table), reference.dataset(table)
     try:
         expected = theirs._take_rows(ids)
@@ -94,7 +94,10 @@ def test_take_without_columns(table: str) -> None:
 
 
 def test_ignored_deletions(table: str) -> None:
-    """Deleted rows may come back where an id is in one fragment only; those that moved are found where they went."""
+    """If deletions are ignored, deleted rows return, and rows that moved are found at their new place.
+
+    A deleted row can return only if a single fragment has its id.
+    """
     dataset = lance.dataset(table)
     found = dataset._take_rows([2, 3, 0], ["a"], ignore_deletions=True)["a"].to_pylist()
     assert found == [2, 103, 0] if dataset.has_stable_row_ids else [2, 3, 0]
@@ -155,7 +158,7 @@ def test_filters(table: str, text: str) -> None:
 
 
 def test_what_the_reference_refuses(table: str) -> None:
-    """System columns in any expression."""
+    """System columns can be used in any expression; the reference refuses some."""
     everything = reference.dataset(table).to_table(columns=SYSTEM).to_pylist()
     dataset = lance.dataset(table)
     found = dataset.to_table(columns=SYSTEM, filter="_rowoffset < 3 or _row_created_at_version + _rowoffset = 20")
@@ -180,7 +183,7 @@ def _loses_files(path: str, keep: Callable[[int], bool]) -> None:
 
 @pytest.mark.parametrize("stable", [False, True])
 def test_named_rows_are_all_that_is_read(tmp_path: Path, stable: bool) -> None:
-    """Nobody notices that the files of other fragments are gone."""
+    """Rows named by id are read without the files of other fragments."""
     path = str(tmp_path / "t.lance")
     reference.write_dataset(pa.table({"a": range(100)}), path, enable_stable_row_ids=stable, max_rows_per_file=10)
     _loses_files(path, lambda number: number == 4)
@@ -206,7 +209,7 @@ def test_named_rows_are_all_that_is_read(tmp_path: Path, stable: bool) -> None:
 
 @pytest.mark.parametrize("version", ["legacy", "2.0", "2.1", "2.2"])
 def test_many_named_rows(tmp_path: Path, version: str) -> None:
-    """Rows here and there are fetched one by one, of the columns of the filter as well."""
+    """Named rows in many places are fetched one by one, including the columns of the filter."""
     numbers = np.arange(20_000)
     rows = pa.table({"a": numbers, "t": [f"text {number}" for number in numbers]})
     dataset = lance.write_dataset(rows, tmp_path / "t.lance", data_storage_version=version, max_rows_per_file=15_000)
@@ -264,7 +267,7 @@ def test_large_fragment_ids(tmp_path: Path, fragment_id: int) -> None:
 
 
 def test_one_row_of_many_fragments(tmp_path: Path) -> None:
-    """Readers are made for the fragments that are read."""
+    """A take from a few of many fragments makes readers for these fragments only."""
     path = tmp_path / "t.lance"
     lance.write_dataset(pa.table({"a": range(300)}), path, max_rows_per_file=1)
     dataset = lance.dataset(path)
@@ -276,7 +279,7 @@ def test_one_row_of_many_fragments(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("order", ["forward", "backward"])
 def test_rows_that_the_manifest_does_not_count(tmp_path: Path, order: str) -> None:
-    """Old releases did not record how many rows are deleted."""
+    """Fragments of old releases, without the number of deleted rows, are counted."""
     path = tmp_path / "t.lance"
     lance.write_dataset(pa.table({"a": range(40)}), path, max_rows_per_file=10).delete("a in (1, 12, 13, 35)")
     store, root = resolve(str(path))

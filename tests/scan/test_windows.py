@@ -1,4 +1,4 @@
-"""Scans in windows on several threads: order, early ends, errors in place, nesting, forks, bounds."""
+"""Tests of scans in windows on several threads: order, early ends, errors in place, nesting, forks, bounds."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ROWS = 40_000
 
 @pytest.fixture(autouse=True)
 def threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Three threads, and windows small enough that there are many."""
+    """Use three threads, and windows small enough that there are many."""
     monkeypatch.setenv("LANCE_CPU_THREADS", "3")
     monkeypatch.setattr(streams, "cpu_pool", SharedPool("test", cpu_count))
     monkeypatch.setattr(strategy, "_PARALLEL_COST", 1.0)
@@ -169,7 +169,7 @@ def test_a_fork_while_a_scan_runs(stored) -> None:
 
 
 def test_scans_inside_of_scans(stored) -> None:
-    """All threads are busy with work that scans itself."""
+    """Scans inside of scans finish although all threads are busy with scans."""
     dataset, table = stored
 
     def work(number: int) -> int:
@@ -251,7 +251,7 @@ def test_what_is_done_first_comes_first() -> None:
 
 
 def test_costs_of_columns_that_cannot_be_opened(tmp_path: Path) -> None:
-    """A scan fails where it reads the column, not where it plans."""
+    """A scan of a column that cannot be opened fails when it reads the column, not in planning."""
     dataset = lance_dataset.write_dataset(pa.table({"a": [1, 2], "b": ["x", "y"]}), str(tmp_path / "d"))
     for file in (tmp_path / "d" / "data").iterdir():
         file.write_bytes(b"LANC")

@@ -1,4 +1,4 @@
-"""Spark session for all tests: two cores of this machine, and a session time zone other than UTC."""
+"""Fixtures: a Spark session with two cores of this machine and a session time zone other than UTC."""
 
 from __future__ import annotations
 
@@ -53,5 +53,5 @@ def uri(tmp_path: Path) -> str:
 
 @pytest.fixture
 def data_files(uri):
-    """A function that lists the data files of the dataset."""
+    """Return a function that lists the data files of the dataset."""
     return lambda: sorted(path.name for path in Path(uri, "data").glob("*"))

@@ -1,4 +1,4 @@
-"""Pushed-down filters: they select what Spark itself selects."""
+"""Tests of pushed-down filters: they select the rows that Spark selects."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def pushing(spark):
 
 
 def selected(conditions, load) -> dict[str, list[int]]:
-    """Rows for each condition; one Spark job for all of them."""
+    """Return the rows for each condition, with one Spark job for all of them."""
     union = None
     for number, condition in enumerate(conditions):
         part = load().filter(condition).selectExpr(f"{number} AS number", "row")

@@ -1,4 +1,4 @@
-"""Reading datasets in Spark."""
+"""Tests of reading datasets in Spark."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Taking rows in Spark."""
+"""Tests of taking rows in Spark."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every column type of a dataset in Spark, and every Spark type in a dataset: same values, or an error with a name."""
+"""Tests of every dataset type in Spark, and every Spark type in a dataset: same values, or an error with a name."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ READ = {
 
 
 def plain(value):
-    """Rows to dicts, and moments to UTC, so that values of Spark and of Arrow compare."""
+    """Convert rows to dicts and moments to UTC, so that values of Spark and of Arrow compare."""
     if isinstance(value, T.Row):
         return {name: plain(part) for name, part in value.asDict().items()}
     if isinstance(value, list):
@@ -104,7 +104,7 @@ def test_values(all_types):
 
 
 def test_values_through_the_jvm(all_types):
-    """Spark itself agrees: values as SQL prints them, moments in the time zone of the session."""
+    """Spark's SQL prints the same values, with moments in the time zone of the session."""
     row = all_types.selectExpr(
         "cast(uint64 as string) u", "cast(ntz_us as string) n", "cast(ts_utc as string) t", "cast(time64 as string) m",
         "cast(duration as string) d", "struct.a a", "hex(fixed_binary) f",
@@ -216,7 +216,7 @@ def test_spark_types_that_cannot_be_stored(spark, uri, sql, message):
 
 
 def test_maps_and_null_structs_are_converted():
-    """What files of version 2.0 cannot hold, but datasets of newer files can."""
+    """Maps and null structs, which files of 2.0 cannot store, are read from files of later versions."""
     struct = pa.struct([("a", pa.uint32())])
     table = pa.table(
         {

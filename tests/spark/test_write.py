@@ -1,4 +1,4 @@
-"""Writing datasets from Spark."""
+"""Tests of writing datasets from Spark."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ def save(frame, uri, mode, **options):
 
 
 def values(uri, column="id"):
-    """What the reference implementation reads, sorted."""
+    """Return the values that the reference reads, sorted."""
     return sorted(reference.dataset(uri).to_table()[column].to_pylist())
 
 
 def failing(spark, uri, rows=200):
-    """A frame of two partitions; the second fails when the first has been written for a while."""
+    """Return a frame of two partitions, of which the second fails after the first was written for a while."""
     folder = os.path.join(uri, "data")
     before = len(os.listdir(folder)) if os.path.isdir(folder) else 0
 
@@ -281,7 +281,7 @@ def batches(*numbers):
 
 def test_only_messages_that_arrive_are_committed(spark, uri):
     writer = writer_for(uri)
-    writer.write(batches(1, 2))  # an attempt whose message got lost, then its repetition
+    writer.write(batches(1, 2))  # an attempt whose message was lost, then its repetition
     message = writer.write(batches(1, 2))
     writer.commit([message, None, writer.write(batches(3))])
     assert values(uri) == [1, 2, 3]

@@ -1,1 +1,1 @@
-"""Helpers that several test modules share, in folders by subject. They import as `support`: `tests` is on the path."""
+"""Helpers that several test modules share, in folders by subject. Import them as `support`: `tests` is on the path."""

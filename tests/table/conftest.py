@@ -1,4 +1,4 @@
-"""Empty tables in memory and on disk."""
+"""Fixtures: empty tables in memory and on disk."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Deletion files: encoding, decoding, and damaged files."""
+"""Tests of deletion files: encoding, decoding, and damaged files."""
 
 from __future__ import annotations
 

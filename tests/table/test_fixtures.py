@@ -1,4 +1,4 @@
-"""Manifests, transactions and deletion files written by many releases of the reference."""
+"""Tests of manifests, transactions and deletion files written by many releases of the reference."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fragment lists kept as bytes, compared with lists of objects."""
+"""Tests of fragment lists kept as bytes, compared with lists of objects."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ lists = st.lists(fragments, max_size=8, unique_by=lambda each: each.id)
 
 
 def fresh(made: FragmentList) -> FragmentList:
-    """The same list from its bytes."""
+    """Return the same list, decoded from its bytes."""
     return FragmentList(made.data, "here")
 
 
@@ -95,7 +95,7 @@ def test_as_a_sequence(given_: list[Fragment], data: st.DataObject) -> None:
 
 @given(lists, st.data())
 def test_edited(given_: list[Fragment], data: st.DataObject) -> None:
-    """Changes in turn, of lists read and of lists made."""
+    """Successive edits of decoded and of constructed lists give the same as lists of objects."""
     made, model = FragmentList.of(given_), list(given_)
     for _ in range(3):
         if data.draw(st.booleans()):
@@ -168,7 +168,7 @@ def as_int64(value: int) -> int:
 
 @given(st.lists(odd_fragments, max_size=3))
 def test_columns_say_what_objects_say(rows: list[Record]) -> None:
-    """Repeated messages, numbers of too many bits, fields of kinds that they cannot have: as protobuf takes them."""
+    """Repeated messages, too long numbers and fields of wrong kinds are read like protobuf does."""
     made = FragmentList(encoded([(2, row) for row in rows]), "here")
     try:
         objects = list(made)
@@ -207,7 +207,7 @@ few_ids = st.lists(st.tuples(st.integers(-3, 4), st.integers(-1, 2)), max_size=4
 
 @given(st.lists(st.lists(few_ids, max_size=3), max_size=6), st.booleans())
 def test_shared_fields(rows: list[list[list[tuple[int, int]]]], with_columns: bool) -> None:
-    """Fragments in which several files hold one field."""
+    """Fragments in which several files have one field are found."""
     expected = []
     objects = []
     for position, row in enumerate(rows):

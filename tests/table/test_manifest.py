@@ -1,4 +1,4 @@
-"""Manifests: encoding, decoding, and feature flags."""
+"""Tests of manifests: encoding, decoding, and feature flags."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ GOLDEN = (
 
 
 def edited(**changes: object) -> bytes:
-    """The golden manifest with other top-level values."""
+    """Return the golden manifest with other top-level values."""
     message = table_pb2.Manifest.FromString(GOLDEN[4:-16])
     for name, value in changes.items():
         setattr(message, name, value)
@@ -60,7 +60,7 @@ def test_golden() -> None:
     assert len(GOLDEN) == 135
     manifest = decode_manifest(GOLDEN, "m")
     assert manifest.version == 1
-    assert manifest.num_rows is None  # nobody signed the manifest, so its row counts are not to be trusted
+    assert manifest.num_rows is None  # the manifest has no signature, so its row counts are not trusted
     assert manifest.storage_version == "2.2"
     assert manifest.schema.names == ["a"]
     (fragment,) = manifest.fragments
@@ -171,7 +171,7 @@ def test_contradictions(change, error) -> None:  # type: ignore[no-untyped-def]
     ("more", "error"),
     [
         (field(2, [(1, b"x"), (4, 2), (5, 2), (7, 2**64 - 1)]), CorruptFileError),  # a base path of -1
-        (field(5, 7), CorruptFileError),  # row ids that are none
+        (field(5, 7), CorruptFileError),  # invalid row ids
         (field(5, Fixed(b"12345678")), CorruptFileError),
         (field(3, [(1, 2**64 - 1)]), UnsupportedError),
     ],

@@ -1,4 +1,4 @@
-"""Finding versions by manifest name, the copy of the newest manifest, and the migration of names."""
+"""Tests of finding versions by manifest name, the copy of the newest manifest, and the migration of names."""
 
 from __future__ import annotations
 
@@ -70,11 +70,11 @@ class RootedStore(LocalStore):
 
 
 class Interrupted(Exception):
-    """The process ends here."""
+    """End of the process."""
 
 
 class SteppingStore(MemoryStore):
-    """Calls a function before every change of the store."""
+    """A store that calls a function before every change."""
 
     step: Callable[[], None] | None = None
 
@@ -100,7 +100,7 @@ def append(store: ObjectStore, version: int, *, minor: int = 2) -> Manifest:
 
 
 def v1_table(store: ObjectStore, versions: int = 3) -> dict[int, bytes]:
-    """A table with old names; the content of its manifests by version."""
+    """Return a table with old names, and the content of its manifests by version."""
     create(store, ROOT, 10, v2=False)
     for version in range(1, versions):
         append(store, version)
@@ -151,7 +151,10 @@ def test_reading_goes_on_between_the_schemes() -> None:
 
 
 def test_the_larger_number_is_newer_whatever_the_scheme() -> None:
-    """A writer that did not know of the migration went on with the old names, as the reference does."""
+    """The larger version is newer under either naming scheme.
+
+    A writer that does not know of the migration continues with the old names, as the reference does.
+    """
     store = MemoryStore()
     kept = v1_table(store)
     for version in (1, 2):
@@ -271,7 +274,7 @@ def test_interrupted_anywhere_and_run_again() -> None:
 
 
 def test_two_migrations_at_once() -> None:
-    """The second one starts and ends before any step of the first."""
+    """Two migrations work if the second starts and ends before any step of the first."""
     store = SteppingStore()
     kept = v1_table(store)
 
@@ -310,7 +313,7 @@ def test_copy_is_for_legacy_tables_with_old_names_only() -> None:
 
 
 def test_stale_copy_is_brought_up_to_date() -> None:
-    """Later releases of the reference leave it as it was."""
+    """A stale copy is updated; later releases of the reference do not update it."""
     store = MemoryStore()
     legacy_table(store)
     stale = store.read(f"{ROOT}/{LATEST_COPY}")
@@ -328,7 +331,7 @@ def test_copy_never_gets_older() -> None:
         append(store, version, minor=0)
     update_latest_copy(store, ROOT, 2, store.read(manifest_path(ROOT, 2, Naming.V1)))
     assert copy_version(store) == 3
-    # a writer that was slow: its own version is not the newest any more when it comes to write the copy
+    # a slow writer, whose version is no longer the newest when it writes the copy
     store.put(f"{ROOT}/{LATEST_COPY}", store.read(manifest_path(ROOT, 1, Naming.V1)))
     update_latest_copy(store, ROOT, 2, store.read(manifest_path(ROOT, 2, Naming.V1)))
     assert copy_version(store) == 3

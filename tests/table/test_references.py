@@ -1,4 +1,4 @@
-"""Names of tags and branches, and their files: round trips and hostile content."""
+"""Tests of names of tags and branches, and of their files: round trips and hostile content."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ def test_roots() -> None:
     manifest = Manifest(1, SCHEMA, branch="dev/x")
     assert branch_of(manifest, "/t/tree/dev/x") == "dev/x"
     assert main_root(manifest, "/t/tree/dev/x") == "/t"
-    assert branch_of(manifest, "/moved") is None  # somebody copied the folder of the branch away
+    assert branch_of(manifest, "/moved") is None  # another program copied the folder of the branch
     assert main_root(manifest, "/moved") == "/moved"
     assert branch_root("/t", None) == branch_root("/t", "main") == "/t"
 

@@ -1,4 +1,4 @@
-"""Arithmetic of row addresses."""
+"""Tests of arithmetic of row addresses."""
 
 from __future__ import annotations
 

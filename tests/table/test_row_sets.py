@@ -1,4 +1,4 @@
-"""Sets of row addresses, many in one buffer."""
+"""Tests of sets of row addresses, many in one buffer."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def _array(sets: list[bytes]) -> pa.Array:
 @pytest.mark.parametrize("form", FORMS)
 @given(sets=SETS)
 def test_round_trip(form: SetForm, sets: list[np.ndarray]) -> None:
-    """What is written is what CRoaring writes; what is read is the values, or the bitmaps of bits and runs."""
+    """Written sets equal those of CRoaring, and reading returns the values, or the bitmaps of bits and runs."""
     owners = np.repeat(np.arange(len(sets)), [len(values) for values in sets])
     values = np.concatenate([np.empty(0, np.uint64), *sets])
     written = encode_sets(owners, values, len(sets), form)
@@ -97,14 +97,14 @@ SIZED = struct.pack("<II", 5, len(BITMAP)) + BITMAP
     ],
 )
 def test_what_is_no_set_is_refused(data: bytes | None) -> None:
-    """The message names the file."""
+    """Bytes that are not a set raise an error that names the file."""
     with pytest.raises(CorruptFileError, match=r"^file: "):
         decode_sets(layout_of_sets(_array([bytes(4), data]), ROW_SETS, "file"), np.ones(2, bool), "file")
 
 
 @pytest.mark.parametrize("form", FORMS)
 def test_damaged_sets(form: SetForm) -> None:
-    """Sets with any bytes changed are read as something, or refused."""
+    """Sets with any changed bytes are read, or raise an error."""
     random = np.random.default_rng(3)
     whole = np.concatenate([np.arange(100), [70_000], np.arange(5000) * 2 + (1 << 32)]).astype(np.uint64)
     sets = [bytearray(_serialized(whole, form, runs=runs)) for runs in (False, True)]

@@ -1,4 +1,4 @@
-"""Calls for many items on several threads: results in order, the most expensive item first."""
+"""Tests of calls for many items on several threads: results in order, the most expensive item first."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Shared pools, calls for many items, background calls: few threads, errors, interrupts, forks."""
+"""Tests of shared pools, calls for many items, background calls: few threads, errors, interrupts, forks."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from lance_dataset.threads.waiting import map_waiting
 
 
 def allow_threads(monkeypatch: pytest.MonkeyPatch, count: int) -> None:
-    """Let so many threads start from now on."""
+    """Let `count` threads start from now on."""
     left, start = [count], threading.Thread.start
 
     def starting(thread: threading.Thread) -> None:
@@ -127,7 +127,7 @@ def test_calls_at_the_same_time_are_limited(workers: int) -> None:
 
 
 def test_items_do_not_wait_for_threads_that_others_have() -> None:
-    """Of a full pool, one thread is enough to do all calls."""
+    """One thread of a full pool suffices for all calls."""
     pool = SharedPool("full", lambda: 2)
     free = threading.Event()
     pool().submit(free.wait)

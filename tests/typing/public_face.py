@@ -1,4 +1,4 @@
-"""A program that uses the whole public face of the package, for type checkers to read.
+"""Program that uses the whole public API of the package, for type checkers to read.
 
 Every result goes to a variable whose type is written down, so an annotation that is missing or wrong is an error of
 ``mypy --strict`` or ``basedpyright`` (both part of ``make lint``). It also runs: ``python public_face.py FOLDER``.
@@ -111,7 +111,7 @@ def people() -> pa.Table:
 
 
 def no_lock(version: int) -> contextlib.AbstractContextManager[None]:
-    """A commit lock: the number of the version that is about to be committed in, a context out."""
+    """Take the version that is about to be committed, and return a context that locks nothing."""
     assert version > 0
     return contextlib.nullcontext()
 
@@ -690,7 +690,7 @@ def conflict(dataset: lance.LanceDataset) -> None:
 
 
 def operations(fragments: list[FragmentMetadata], new_file: DataFile, dataset: lance.LanceDataset) -> None:
-    """All operations, those included that are only records of what others did."""
+    """Make all operations, including those that are only records of other writers' changes."""
     schema: LanceSchema = dataset.lance_schema
     index: lance.Index = lance.Index("0" * 32, "i", [0], 1, {0}, 0, files=[lance.IndexFile("a.lance", 10)])
     known: tuple[str, str, list[int], int, set[int] | None, int] = (
@@ -896,7 +896,7 @@ def blobs(folder: Path) -> None:
 
 
 class Reversed(FragmentSampler):
-    """A sampler of one's own: the last fragment first."""
+    """A user's sampler: the last fragment first."""
 
     def iter_fragments(self, ds: lance.LanceDataset, *args: object, **kwargs: object) -> Iterator[LanceFragment]:
         yield from reversed(ds.get_fragments())
@@ -929,7 +929,7 @@ def sample(folder: Path) -> None:
 
 
 def from_torch(dataset: lance.LanceDataset) -> list[object]:
-    """Not run: these ask ``torch.distributed`` for the rank."""
+    """Use functions that ask ``torch.distributed`` for the rank; not run."""
     fragments: ShardedFragmentSampler = ShardedFragmentSampler.from_torch(randomize=True)
     rows: ShardedBatchSampler = ShardedBatchSampler.from_torch(seed=2)
     fixed: ShardedFixedBatchSampler = ShardedFixedBatchSampler.from_torch(batch_size=8, total_num_rows=100)
@@ -949,7 +949,7 @@ def helpers(folder: Path) -> None:
 
 
 def raised(folder: Path) -> None:
-    """Every class of errors, and what it is caught as in programs that were written for the reference."""
+    """Check the built-in base class of every error, by which programs written for the reference catch it."""
     value_errors: list[type[ValueError]] = [
         errors.InvalidInputError,
         errors.OutOfRangeError,

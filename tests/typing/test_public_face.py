@@ -1,4 +1,4 @@
-"""The program that type checkers read uses everything that is public, and it runs."""
+"""Tests that the program for type checkers uses everything that is public, and runs."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ NOT_RUN: dict[str, str] = {
 
 
 def words() -> set[str]:
-    """Names, attributes, keywords and texts of the program."""
+    """Return names, attributes, keywords and texts of the program."""
     found: set[str] = set()
     for node in ast.walk(ast.parse(PROGRAM.read_text())):
         if isinstance(node, ast.Name):

@@ -1,4 +1,4 @@
-"""Added columns: results of both implementations, and guarantees that only this one gives."""
+"""Tests of added columns, compared with the reference, and of guarantees that only this package gives."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
 
 
 class Made:
-    """Something to add that each implementation makes for itself, and anew each time."""
+    """Data for `add_columns` that is built anew for each implementation and each call."""
 
     def __init__(self, make: Callable[[ModuleType], Any]) -> None:
         self.make = make
@@ -109,7 +109,7 @@ EVERY_TYPE = pa.table(
 )
 CHILD = pa.field("st", pa.struct([pa.field("c", pa.int8())]))
 
-#: Changes of every table.
+#: Changes that work on tables of every file version.
 EVERYWHERE: dict[str, Any] = {
     "expression": adding({"x": "i + 1"}),
     "expressions": adding({"x": "i + 1", "y": "upper(s)", "z": "f * 2", "b": "i > 5", "n": "st.a"}),
@@ -121,7 +121,7 @@ EVERYWHERE: dict[str, Any] = {
     "nulls": adding(pa.field("n", pa.int32())),
     "child": adding(CHILD),
 }
-#: Changes of a table of version 2.2.
+#: Changes that need a table of file version 2.2.
 CASES: dict[str, Any] = {
     "constants": adding({"x": "1", "y": "'a'", "z": "null", "w": "cast(null as int)", "b": "true"}),
     "not null": adding({"x": "i is null", "y": "coalesce(i, 1)"}),
@@ -192,7 +192,7 @@ CASES: dict[str, Any] = {
     "a list with a text": adding([pa.field("z", pa.int8()), "x"]),
     "an empty list": adding([]),
     "an empty schema": adding(pa.schema([])),
-    "nulls that are none": adding(pa.field("n", pa.int8(), False)),
+    "nulls of a required field": adding(pa.field("n", pa.int8(), False)),
     "nulls of an extension type": adding(pa.field("u", pa.uuid())),
     "nulls of a struct that is there": adding(pa.field("st", pa.struct([("a", pa.int64())]))),
     "nulls of another type": adding(pa.field("i", pa.string())),
@@ -257,7 +257,10 @@ def test_structs_in_older_files_get_no_values(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("delete", [None, "i = 1"])
 def test_required_fields_of_null_structs(tmp_path: Path, delete: str | None) -> None:
-    """A struct that is null must not come to be without its required field: the reference cannot read that."""
+    """Adding fields to null structs with required fields raises an error.
+
+    The reference cannot read a null struct with a required field.
+    """
     inner = pa.struct([pa.field("x", pa.int64(), False)])
     kind = pa.struct([pa.field("x", pa.int64(), False), ("in", inner)])
     values = [{"x": 1, "in": {"x": 1}}, None, {"x": 3, "in": None}]
@@ -383,7 +386,7 @@ def test_functions_and_data_are_not_asked_again(tmp_path: Path) -> None:
 
 
 class Counting:
-    """A function that notes which rows it was called for."""
+    """A function that records the rows it was called for, and can fail at a given row."""
 
     def __init__(self, fail_at: int | None = None) -> None:
         self.rows: list[int] = []
@@ -448,7 +451,7 @@ def test_a_call_after_a_kill_goes_on(tmp_path: Path) -> None:
 
 
 def test_results_count_for_the_same_rows_only(tmp_path: Path) -> None:
-    """Other tables, other deletions, other columns and batches: what was kept for them is not used."""
+    """A checkpoint is ignored if it belongs to another table, other deletions, other columns or other batches."""
     path, checkpoint = example(tmp_path / "t", "2.2"), tmp_path / "checkpoint"
     other = example(tmp_path / "other", "2.2")
     with pytest.raises(InvalidInputError):
@@ -526,7 +529,7 @@ def test_damaged_checkpoints_are_named(tmp_path: Path) -> None:
 
 
 def test_checkpoints_in_use_are_not_damaged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Another process is at work with the file, the folder is not there, or the file is that of another program."""
+    """A checkpoint that is locked, was made by another program, or lies in a missing folder raises `StorageError`."""
     monkeypatch.setattr(udf_module, "_PATIENCE", 0.05)
     checkpoint = BatchUDFCheckpoint(tmp_path / "checkpoint")
     other = sqlite3.connect(tmp_path / "checkpoint", isolation_level=None)
@@ -580,7 +583,7 @@ def test_transforms_are_normalized_as_in_the_reference(tables: Callable[[str], P
 
 
 def test_streams_are_read_as_needed(tmp_path: Path) -> None:
-    """No more of a stream is held than what goes to one page."""
+    """A stream is read while files are written: most files exist before the stream ends."""
     path = tmp_path / "t"
     lance.write_dataset(pa.table({"i": range(2000)}), path, max_rows_per_file=100)
     asked: list[int] = []

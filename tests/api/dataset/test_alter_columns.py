@@ -1,4 +1,4 @@
-"""Changed names, types and nullability of columns: the same call on copies of one dataset as with the reference."""
+"""Tests of changed names, types and nullability of columns: the same call on copies of one dataset as the reference."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def at(path: str, **changes: Any) -> dict[str, Any]:
 
 
 def outcome(library: Any, path: Path, change: Callable[[Any], Any]) -> tuple[Any, ...]:
-    """What a change made of a table, as both libraries read it, or the error."""
+    """Return the table after a change as both libraries read it, or the error."""
     try:
         change(library.dataset(path))
     except (OSError, TypeError, ValueError) as error:
@@ -62,7 +62,7 @@ def outcome(library: Any, path: Path, change: Callable[[Any], Any]) -> tuple[Any
 def both(
     tmp_path: Path, table: pa.Table, *alterations: dict[str, Any], delete: str | None = None, **options: Any
 ) -> Any:
-    """Outcomes of ours and of the reference."""
+    """Return the outcomes of this package and of the reference."""
     start = tmp_path / "start"
     if not start.exists():
         written = lance.write_dataset(table, start, max_rows_per_file=3, **options)
@@ -78,7 +78,7 @@ def both(
 
 
 def assert_alike(ours: Any, theirs: Any) -> None:
-    """Same outcome, or an error that is of the class of the reference's."""
+    """Check that both have the same outcome, or that our error is of the class of the reference's error."""
     assert ours[1:] == theirs[1:]
     assert ours[0] == theirs[0] or isinstance(ours[0], type(theirs[0]))
 
@@ -130,7 +130,10 @@ def test_like_the_reference(tmp_path: Path, name: str) -> None:
 @pytest.mark.parametrize("version", ["0.1", "2.0", "2.1", "2.3"])
 @pytest.mark.parametrize("name", ["flat", "struct", "item"])
 def test_file_versions(tmp_path: Path, version: str, name: str) -> None:
-    """Rows are right in all of them; of columns in several files the reference misreads some in early versions."""
+    """Rows stay correct in every file version.
+
+    The reference misreads some columns that are spread over several files in early versions.
+    """
     alteration = {
         "flat": at("a", data_type=pa.int16(), name="aa"),
         "struct": at("s.x", data_type=pa.int16()),
@@ -149,7 +152,7 @@ def test_file_versions(tmp_path: Path, version: str, name: str) -> None:
 @pytest.mark.parametrize("stable", [False, True])
 @pytest.mark.parametrize("delete", ["a = 300", "a < 3", "a > 1", "true"])
 def test_values_of_deleted_rows_do_not_matter(tmp_path: Path, delete: str, stable: bool) -> None:
-    """Neither when they do not fit, nor when they are null; lineage is that of the reference."""
+    """Values of deleted rows may be null or out of range, and row lineage matches the reference."""
     alterations = (at("a", data_type=pa.int16()), at("l.item", data_type=pa.int8()), at("ls.item.j", name="jj"))
     ours, theirs = both(tmp_path, TABLE, *alterations, delete=delete, enable_stable_row_ids=stable)
     assert ours == theirs
@@ -159,7 +162,11 @@ def test_values_of_deleted_rows_do_not_matter(tmp_path: Path, delete: str, stabl
 @pytest.mark.parametrize("version", ["2.0", "2.1", "2.2"])
 @pytest.mark.parametrize("delete", ["false", "i % 3 = 0", "i < 5", "i >= 12", "i < 14"])
 def test_fields_of_list_items_with_deleted_rows(tmp_path: Path, version: str, delete: str) -> None:
-    """Parts of a list in several files need the same lengths in deleted rows too; the reference cannot read its own."""
+    """Fields of list items can be cast in several steps when rows are deleted.
+
+    The lists in all files must have the same lengths in deleted rows too. The reference cannot read what it writes
+    here.
+    """
     items = [[{"a": 10 * i + k, "b": f"{i} {k}", "c": {"d": k / 2}} for k in range(i % 4)] for i in range(30)]
     kind = pa.array(items).type
     nested = [[item, []] if i % 7 else None for i, item in enumerate(items)]
@@ -183,7 +190,10 @@ def test_fields_of_list_items_with_deleted_rows(tmp_path: Path, version: str, de
 
 @pytest.mark.parametrize("delete", ["i in (2, 5)", "i = 9", "i < 3"])
 def test_lists_that_the_reference_cast(tmp_path: Path, delete: str) -> None:
-    """It has null lists in deleted rows of the new file only; those of rows 2 and 5 have as many items together."""
+    """List items that the reference cast are read correctly beside deleted rows.
+
+    The reference writes null lists for deleted rows in the new file only. Rows 2 and 5 together have as many items.
+    """
     lengths = [1, 2, 3, 1, 2, 0, 4, 1, 1, 2]
     items = [[{"a": i, "b": 100 * i + k} for k in range(length)] for i, length in enumerate(lengths)]
     dataset = lance.write_dataset(pa.table({"i": range(10), "l": items}), tmp_path / "d")
@@ -213,7 +223,10 @@ NULLS = {
 
 @pytest.mark.parametrize("version", ["2.0", "2.1", "2.2", "2.3"])
 def test_nulls_in_deleted_rows_of_required_columns(tmp_path: Path, version: str) -> None:
-    """Tables that the reference made, and ours; it cannot cast such columns afterwards, but we can."""
+    """Required columns with nulls in deleted rows can be read and cast, whichever library made them required.
+
+    The reference cannot cast such columns.
+    """
     table = pa.table(NULLS)
     if version == "2.0":
         table = table.drop_columns(["r"])
@@ -273,7 +286,7 @@ TYPES = {
 
 @pytest.mark.parametrize("name", VALUES)
 def test_casts(tmp_path: Path, name: str) -> None:
-    """What is cast, what is refused, and the values: as the reference."""
+    """Casts accept, refuse and convert the same values as the reference."""
     start = tmp_path / "start"
     lance.write_dataset(pa.table({"c": VALUES[name]}), start)
     for wanted in sorted(TYPES, key=str):
@@ -312,7 +325,7 @@ def test_many_dictionary_values(tmp_path: Path) -> None:
 
 
 def test_more_than_the_reference(tmp_path: Path) -> None:
-    """Values of maps can be cast, and items required; two fields of a struct never get one name."""
+    """Values of maps can be cast and list items made required, and two fields of a struct cannot have the same name."""
     path = tmp_path / "d"
     dataset = lance_dataset.write_dataset(TABLE, path, max_rows_per_file=3)
     rows = dataset.to_table()
@@ -371,7 +384,7 @@ def test_refused(tmp_path: Path) -> None:
 def test_extension_types(
     tmp_path: Path, storage: pa.Array, extension: pa.DataType, wanted: pa.DataType | None, version: str
 ) -> None:
-    """What they are stored as is cast; the column is of a plain type afterwards."""
+    """A cast converts the storage type of an extension type, and the column has a plain type afterwards."""
     table = pa.table({"a": range(len(storage)), "x": pa.ExtensionArray.from_storage(extension, storage)})
     wanted = pa.list_(pa.float64(), 2) if wanted is None else wanted
     ours, theirs = both(tmp_path, table, at("x", data_type=wanted), data_storage_version=version, delete="a = 0")
@@ -389,7 +402,7 @@ def test_failed_casts_leave_nothing(tmp_path: Path) -> None:
 
 
 def test_beside_other_writers(tmp_path: Path) -> None:
-    """What can be done again on the newest version is; rows that came meanwhile are cast, too."""
+    """A change is repeated on the newest version if possible, and rows appended by other writers are cast too."""
     dataset = lance_dataset.write_dataset(pa.table({"a": [1], "b": [2]}), tmp_path / "d")
     lance.write_dataset(pa.table({"a": [3], "b": pa.nulls(1, pa.int64())}), tmp_path / "d", mode="append")
     dataset.alter_columns(at("a", data_type=pa.int16()))
@@ -435,7 +448,7 @@ STEPS = st.one_of(
 
 
 def step(library: Any, path: Path, kind: str, given: Any) -> bool:
-    """Take a step; whether that was possible."""
+    """Run a step and return True if it succeeded."""
     dataset = library.dataset(path)
     try:
         if kind == "drop":
@@ -452,7 +465,7 @@ def step(library: Any, path: Path, kind: str, given: Any) -> bool:
 
 
 def is_known_difference(path: Path, kind: str, given: Any) -> bool:
-    """Alterations that only one of the two makes, or makes well."""
+    """Return True for alterations that only one library supports, or that only one performs correctly."""
     if kind != "alter":
         return False
     paths = [each["path"] for each in given]
@@ -464,7 +477,7 @@ def is_known_difference(path: Path, kind: str, given: Any) -> bool:
 @settings(max_examples=25)
 @given(stable=st.booleans(), steps=st.lists(STEPS, min_size=1, max_size=5))
 def test_sequences(tmp_path_factory: pytest.TempPathFactory, stable: bool, steps: list[tuple[str, Any]]) -> None:
-    """Random changes of the schema on two copies, one by each library: same schemas, field ids and rows."""
+    """Random schema changes by each library on two copies give the same schemas, field ids and rows."""
     folder = tmp_path_factory.mktemp("sequence")
     table = pa.table(
         {

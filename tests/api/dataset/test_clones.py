@@ -1,4 +1,4 @@
-"""Shallow and deep clones: their content, the target of their changes, and the remains of a failed clone."""
+"""Tests of shallow and deep clones: content, where their changes are written, and clean-up after a failed clone."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ CREATE = {"plain": {}, "stable": {"enable_stable_row_ids": True}, "legacy": {"da
 
 
 def make(path: Any, **options: Any) -> Any:
-    """Versions 1 to 4: two fragments of ten rows, one deletion, a setting."""
+    """Write versions 1 to 4: two fragments of ten rows, one deletion, a setting."""
     lance_dataset.write_dataset(pa.table({"a": range(10), "s": list("abcdefghij")}), path, **options)
     part = pa.table({"a": range(10, 20), "s": list("abcdefghij")})
     dataset = lance_dataset.write_dataset(part, path, mode="append", session=options.get("session"))
@@ -41,7 +41,7 @@ def files(root: Any) -> set[str]:
 
 
 def state(root: Any) -> dict[str, tuple[bytes, int]]:
-    """Everything in a folder."""
+    """Return the contents and modification times of all files in a folder."""
     return {name: (Path(root, name).read_bytes(), Path(root, name).stat().st_mtime_ns) for name in files(root)}
 
 
@@ -90,7 +90,7 @@ def test_changes_go_to_the_clone(tmp_path: Path, options: str) -> None:
 
 
 def test_concurrent_deletes_on_a_clone(tmp_path: Path) -> None:
-    """The deletion files to go together lie in the source and in the clone."""
+    """Concurrent deletes on a clone merge deletion files that lie in the source and in the clone."""
     source = make(tmp_path / "t")
     before = state(tmp_path / "t")
     clone = source.shallow_clone(tmp_path / "c", 3)

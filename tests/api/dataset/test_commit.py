@@ -1,4 +1,4 @@
-"""Explicit commits compared with the reference: `commit`, `commit_batch`, transactions, base paths."""
+"""Tests of explicit commits, compared with the reference: `commit`, `commit_batch`, transactions, base paths."""
 
 from __future__ import annotations
 
@@ -209,7 +209,7 @@ def test_conflicts(path: str) -> None:
 
 @pytest.mark.parametrize("appends", [0, 1])
 def test_handles_on_a_dataset_that_was_replaced(path: str, appends: int) -> None:
-    """The files of the change went with the old one."""
+    """Committing a change to a dataset that was replaced raises `CommitConflictError`, as its files are gone."""
     handle = lance_dataset.dataset(path)
     change = append(path)
     lance_dataset.LanceDataset.drop(path)
@@ -243,7 +243,7 @@ def test_batch(path: str) -> None:
 
 
 def test_a_batch_is_committed_once(path: str) -> None:
-    """Who does not know whether a commit went through may repeat it."""
+    """Committing a batch again raises `CommitConflictError`, so a retry after an unclear outcome is safe."""
     changes = [append(path), append(path)]
     merged = LanceDataset.commit_batch(path, changes)["merged"]
     for again in (changes, changes[::-1]):
@@ -285,7 +285,7 @@ def test_transactions(path: str) -> None:
     with pytest.raises(InvalidInputError):
         ours.get_transactions(-1)
     (Path(path) / "_transactions" / f"0-{ours.read_transaction(1).uuid}.txn").unlink()
-    assert ours.read_transaction(1) is not None  # it is in the manifest, too
+    assert ours.read_transaction(1) is not None  # the transaction is in the manifest, too
 
 
 # -- versions of files -------------------------------------------------------------------------------------------------
@@ -293,7 +293,7 @@ def test_transactions(path: str) -> None:
 
 @pytest.mark.parametrize("ours", [True, False])
 def test_files_of_several_versions(path: str, ours: bool) -> None:
-    """Appends of another file version, by either side; both read the result and append to it."""
+    """Either library can append files of another file version, and both read the result and append to it."""
     write = lance_dataset.write_dataset if ours else lance.write_dataset
     expected = [DATA]
     for version in ("2.0", "2.1", "2.3"):

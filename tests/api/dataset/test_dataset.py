@@ -1,4 +1,4 @@
-"""Dataset objects: signatures, inherited methods, copies, threads, processes, unusual shapes."""
+"""Tests of dataset objects: signatures, inherited methods, copies, threads, processes, unusual shapes."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ for _ours, _theirs in (
     for _name in dir(_theirs):
         if not _name.startswith("_") and callable(getattr(_theirs, _name)) and hasattr(_ours, _name):
             PAIRS[f"{_ours.__name__}.{_name}"] = (getattr(_ours, _name), getattr(_theirs, _name))
-#: Constructors of columns by search, whose further keywords are taken as a whole.
+#: Constructors of columns by search, whose other keywords are accepted as a whole.
 OPEN_ENDED = {"ScannerBuilder.nearest"}
 
 
 @pytest.mark.parametrize("name", PAIRS)
 def test_signature(name: str) -> None:
-    """Every parameter of the reference is there, by the same name and with the same default."""
+    """Every parameter of the reference exists with the same name and the same default."""
     ours, theirs = (inspect.signature(function).parameters for function in PAIRS[name])
     for parameter in theirs.values():
         if parameter.kind in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL):
@@ -89,7 +89,7 @@ for thing in (dataset, dataset.get_fragments()[0], dataset.scanner()):
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="each attribute is tried in a forked process")
 def test_nothing_crashes(tmp_path: Path) -> None:
-    """No attribute, inherited ones included, ends the process."""
+    """Reading any attribute, including inherited ones, never ends the process."""
     lance_dataset.write_dataset(pa.table({"a": [1, 2]}), tmp_path / "d")
     command = [sys.executable, "-c", CRASH_TEST, str(tmp_path / "d")]
     done = subprocess.run(command, capture_output=True, text=True, timeout=200, check=True)
@@ -108,7 +108,7 @@ def test_copies(both: tuple[Any, Any]) -> None:
 
 
 def test_threads(reference_path: Path) -> None:
-    """Eight threads share one handle that nothing was read from yet."""
+    """Eight threads can share one handle from which nothing was read yet."""
     expected = lance_dataset.dataset(reference_path).to_table()
     dataset = lance_dataset.dataset(reference_path)
 
@@ -126,7 +126,7 @@ def test_threads(reference_path: Path) -> None:
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_fork_after_use(tmp_path: Path) -> None:
-    """A forked child reads on, even if the parent had decoding threads."""
+    """A forked child can read, even if the parent had started decoding threads."""
     dataset = lance_dataset.write_dataset(pa.table({f"c{i}": range(100_000) for i in range(4)}), tmp_path / "d")
     before = dataset.to_table()
     child = os.fork()
@@ -137,7 +137,7 @@ def test_fork_after_use(tmp_path: Path) -> None:
 
 
 def test_many_fragments(tmp_path: Path) -> None:
-    """Two thousand fragments of five rows."""
+    """A dataset of two thousand fragments of five rows is read correctly."""
     table = pa.table({"id": range(10_000)})
     dataset = lance_dataset.write_dataset(
         table, tmp_path / "d", max_rows_per_file=5, storage_options={"local_fsync": "false"}
@@ -151,7 +151,7 @@ def test_many_fragments(tmp_path: Path) -> None:
 
 
 def test_wide_table(tmp_path: Path) -> None:
-    """Three thousand columns."""
+    """A dataset of three thousand columns is read correctly."""
     table = pa.table({f"c{i}": [i, i + 1] for i in range(3_000)})
     dataset = lance_dataset.write_dataset(table, tmp_path / "d")
     assert dataset.to_table() == table
@@ -161,7 +161,7 @@ def test_wide_table(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("rows", [0, 1])
 def test_few_rows(tmp_path: Path, rows: int) -> None:
-    """No row, one row."""
+    """Datasets of no rows and of one row are read correctly."""
     table = build_table(rows)
     dataset = lance_dataset.write_dataset(table, tmp_path / "d")
     assert dataset.to_table().equals(table)
@@ -174,7 +174,7 @@ def test_few_rows(tmp_path: Path, rows: int) -> None:
 
 
 def test_only_nulls(tmp_path: Path) -> None:
-    """Columns in which every value is null."""
+    """Columns in which every value is null are read correctly."""
     fields = [("i", pa.int32()), ("s", pa.string()), ("l", pa.list_(pa.int8())), ("n", pa.null()), ("b", pa.bool_())]
     table = pa.table({name: pa.nulls(5, kind) for name, kind in fields})
     dataset = lance_dataset.write_dataset(table, tmp_path / "d")

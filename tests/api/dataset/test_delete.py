@@ -1,4 +1,4 @@
-"""Deletes: the same sequence on copies of one dataset, compared with the reference."""
+"""Tests of deletes: the same sequence on copies of one dataset, compared with the reference."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ SEQUENCES = {
 
 @pytest.mark.parametrize("name", SEQUENCES)
 def test_like_the_reference(tmp_path: Path, name: str) -> None:
-    """Same counts, rows and versions; the other library reads what each wrote."""
+    """Counts, rows and versions match the reference, and each library reads what the other wrote."""
     ends = []
     for library, other in ((lance_dataset, lance), (lance, lance_dataset)):
         path = tmp_path / library.__name__
@@ -54,7 +54,7 @@ def test_like_the_reference(tmp_path: Path, name: str) -> None:
 
 
 def test_append_after_deleting_everything(tmp_path: Path) -> None:
-    """The schema survives, fragment ids are not used again."""
+    """After deleting all rows the schema remains, and fragment ids are not used again."""
     dataset = lance_dataset.write_dataset(pa.table({"a": [1, 2]}), tmp_path / "d")
     dataset.truncate_table()
     assert dataset.to_table().num_rows == 0
@@ -69,7 +69,7 @@ def deletion_files(path: Path) -> set[str]:
 
 
 def referenced(path: Path) -> set[str]:
-    """Names of the deletion files that some version refers to, as the reference sees it."""
+    """Return the names of the deletion files that some version refers to, as the reference sees them."""
     found = set()
     for version in lance.dataset(path).versions():
         for fragment in lance.dataset(path, version=version["version"]).get_fragments():
@@ -80,7 +80,7 @@ def referenced(path: Path) -> set[str]:
 
 
 def test_no_deletion_file_is_left_over(tmp_path: Path) -> None:
-    """Not of a delete that was refused, computed anew, or put on top of another one."""
+    """A delete that is refused, repeated, or rebased on another delete leaves no unused deletion file."""
     path = tmp_path / "d"
     lance_dataset.write_dataset(pa.table({"a": range(100)}), path)
     refused, again, merged = (lance_dataset.dataset(path) for _ in range(3))
@@ -123,10 +123,10 @@ def test_predicate_is_text(tmp_path: Path, predicate: Any) -> None:
 
 
 def test_dataset_that_was_replaced(tmp_path: Path) -> None:
-    """A handle does not change a dataset that is not the one it shows."""
+    """A handle does not change a dataset that has replaced the one it shows."""
     path = tmp_path / "d"
     stale = lance_dataset.write_dataset(pa.table({"a": [1, 2, 3]}), path)
-    assert stale.to_table().num_rows == 3  # its files are open now
+    assert stale.to_table().num_rows == 3  # the files are open now
     lance_dataset.LanceDataset.drop(path)
     lance.write_dataset(pa.table({"a": [7, 8, 9, 10]}), path, data_storage_version="2.0")
     for change in (lambda: stale.delete("a = 1"), stale.restore):

@@ -1,4 +1,4 @@
-"""Dropped columns: the same call on copies of one dataset, compared with the reference."""
+"""Tests of dropped columns: the same call on copies of one dataset, compared with the reference."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ CASES: dict[str, Any] = {
 
 
 def dropped(library: Any, path: Path, columns: Any) -> Any:
-    """What dropping columns made of a table, as both libraries read it, or the error."""
+    """Return the table after dropping columns as both libraries read it, or the error."""
     try:
         library.dataset(path).drop_columns(columns)
     except (OSError, TypeError, ValueError) as error:
@@ -71,7 +71,7 @@ def dropped(library: Any, path: Path, columns: Any) -> Any:
 
 @pytest.fixture(scope="module")
 def start(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A table of two fragments with a deleted row; column `extra` has files of its own."""
+    """Write a table of two fragments with a deleted row, whose column `extra` has its own files."""
     path = tmp_path_factory.mktemp("drop") / "d"
     dataset = lance.write_dataset(TABLE, path, max_rows_per_file=2)
     dataset.delete("a = 2")
@@ -91,7 +91,7 @@ def test_like_the_reference(tmp_path: Path, start: Path, name: str) -> None:
 
 @pytest.mark.parametrize("version", ["0.1", "2.0", "2.1", "2.3"])
 def test_file_versions(tmp_path: Path, version: str) -> None:
-    """A field of a struct in a list is all that goes; the reference drops the list with it in early versions."""
+    """Dropping a field of a struct in a list keeps the list; the reference drops the list too in early versions."""
     table = TABLE.drop_columns(["m"]).slice(0, 1)
     path = tmp_path / "d"
     lance.write_dataset(table, path, data_storage_version=version)
@@ -102,7 +102,10 @@ def test_file_versions(tmp_path: Path, version: str) -> None:
 
 
 def test_files_and_ids(tmp_path: Path) -> None:
-    """Files go with their last column; ids come again only when no file has them, and never where a mark forbids."""
+    """Data files and field ids match the reference after columns are added and dropped.
+
+    A file goes with its last column. A field id is reused only if no file has it and no mark forbids it.
+    """
     ends = []
     for library in (lance_dataset, lance):
         path = tmp_path / library.__name__
@@ -137,7 +140,7 @@ def test_older_versions_stay(tmp_path: Path) -> None:
 
 
 def test_beside_other_writers(tmp_path: Path) -> None:
-    """Rows that came meanwhile stay; a column that went meanwhile is not there any more."""
+    """Rows appended by another writer stay, and dropping a column that another writer dropped raises an error."""
     dataset = lance_dataset.write_dataset(TABLE.select(["a", "b"]), tmp_path / "d")
     lance.write_dataset(TABLE.select(["a", "b"]), tmp_path / "d", mode="append")
     other = lance_dataset.dataset(tmp_path / "d")
@@ -153,7 +156,7 @@ def test_beside_other_writers(tmp_path: Path) -> None:
 
 
 def test_maps_stay_whole(tmp_path: Path) -> None:
-    """The reference makes a table that nobody can read."""
+    """Dropping part of a map raises an error; the reference makes a table that cannot be read."""
     dataset = lance_dataset.write_dataset(TABLE, tmp_path / "d")
     with pytest.raises(InvalidInputError, match="map"):
         dataset.drop_columns(["m.entries.value"])

@@ -1,4 +1,4 @@
-"""Inserts, updates and deletes through a handle: the same sequence as with the reference."""
+"""Tests of inserts, updates and deletes through a handle: the same sequence as with the reference."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def shown(library: Any, path: Path) -> str:
 @pytest.mark.parametrize("stable", [False, True])
 @pytest.mark.parametrize("name", STEPS)
 def test_like_the_reference(tmp_path: Path, name: str, stable: bool) -> None:
-    """On a copy each, and on one that both change in turn, the other one first every other time."""
+    """Outcomes match the reference on separate copies, and on copies that both libraries change in turn."""
     libraries = {"ours": (lance_dataset, lance_dataset), "theirs": (lance, lance)}
     libraries |= {"ours first": (lance_dataset, lance), "theirs first": (lance, lance_dataset)}
     ends = {}

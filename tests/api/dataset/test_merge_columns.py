@@ -1,4 +1,4 @@
-"""Columns joined from other tables, and columns that workers add fragment by fragment."""
+"""Tests of columns joined from other tables, and of columns that workers add fragment by fragment."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def merging(data: Any, *keys: Any, **options: Any) -> Callable[[ModuleType, Any]
 
 
 def merging_each(data: Any, *keys: Any, **options: Any) -> Callable[[ModuleType, Any], None]:
-    """The same by fragments."""
+    """Return a change that merges columns into each fragment and commits the parts."""
 
     def change(module: ModuleType, dataset: Any) -> None:
         parts = [
@@ -66,7 +66,7 @@ def required(keys: Any) -> pa.Table:
     return pa.table([values, values], schema=schema)
 
 
-#: Joins, given as the parameters of merge.
+#: Joins, given as parameters of `merge`.
 JOINS: dict[str, tuple[Any, ...]] = {
     "other name": (NAMES.rename_columns(["k", "r"]), "i", "k"),
     "repeated keys": (pa.table({"i": [1, 1, 2, 2], "r": ["a", "b", "c", "d"]}), "i"),

@@ -1,4 +1,4 @@
-"""Config, metadata and base paths: results and errors as with the reference, each reading what the other wrote."""
+"""Tests of config, metadata and base paths: results and errors match the reference; each reads what the other wrote."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_same_as_reference(tmp_path: Path) -> None:
 
 
 def test_transactions_are_the_same(tmp_path: Path) -> None:
-    """The reference shows the operation that we committed as its own."""
+    """The reference reads the operation that this package committed as equal to its own."""
     operations = []
     for module in MODULES:
         path = str(tmp_path / module.__name__)
@@ -132,7 +132,7 @@ def test_unknown_fields(tmp_path: Path, path: str) -> None:
 
 
 def test_field_named_twice(tmp_path: Path) -> None:
-    """The reference drops one of the updates."""
+    """Naming a field twice in one update raises an error; the reference drops one of the updates."""
     dataset = lance_dataset.write_dataset(DATA, str(tmp_path / "t"))
     name = dataset.schema.names[0]
     with pytest.raises(InvalidInputError, match="twice"):
@@ -277,7 +277,7 @@ def test_options_of_new_datasets(tmp_path: Path, options: Any) -> None:
         path = str(tmp_path / module.__name__)
         found.append(module.write_dataset(DATA, path, auto_cleanup_options=options).config())
         assert lance.dataset(path).config() == lance_dataset.dataset(path).config() == found[-1]
-        # They are for new datasets only.
+        # The options apply to new datasets only.
         for mode in ("overwrite", "append"):
             again = module.write_dataset(DATA, path, mode=mode, auto_cleanup_options={"interval": 77})
             assert again.config() == found[-1]

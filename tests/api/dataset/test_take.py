@@ -1,4 +1,7 @@
-"""Random access compared with the reference, which drops the schema metadata on some paths; this package keeps it."""
+"""Tests of random access, compared with the reference.
+
+The reference drops the schema metadata on some paths; this package keeps it.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ from support.reference.outcomes import Call, check_call
 
 
 def taken(*args: Any, **options: Any) -> Call:
-    """The rows without schema metadata."""
+    """Return the rows without schema metadata."""
 
     def call(lib: Any, ds: Any) -> Any:
         return ds.take(*args, **options).replace_schema_metadata(None)
@@ -80,7 +83,7 @@ CALLS: dict[str, Call] = {
     "rev": taken(list(range(53))[::-1]),
 }
 
-#: Known to differ: this package accepts more, checks more strictly, or the reference fails.
+#: Known differences: this package accepts more, checks more strictly, or the reference fails.
 DIFFERENT = [
     "bool",
     "c_dict_off",
@@ -92,5 +95,5 @@ DIFFERENT = [
 
 @pytest.mark.parametrize("name", CALLS)
 def test_like_the_reference(both: tuple[Any, Any], name: str) -> None:
-    """Same result, or an exception that handlers written for the reference catch."""
+    """Results match the reference, or the exception is one that handlers written for the reference catch."""
     check_call(CALLS[name], both, different=name in DIFFERENT)

@@ -1,4 +1,4 @@
-"""Updates: the same changes on copies of one dataset, compared with the reference."""
+"""Tests of updates: the same changes on copies of one dataset, compared with the reference."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from lance_dataset.errors import (
 
 LINEAGE = ["_rowid", "_row_created_at_version", "_row_last_updated_at_version"]
 
-#: What is set, and where.
+#: Assigned expressions and conditions.
 CASES: dict[str, tuple[Any, Any]] = {
     "literal": ({"n": "7"}, "id < 5"),
     "null": ({"n": "null", "s": "null", "st": "null", "vec": "null", "cat": "null"}, "id % 7 = 0"),
@@ -90,7 +90,7 @@ CASES: dict[str, tuple[Any, Any]] = {
 
 @pytest.fixture(scope="module")
 def templates(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, bool], Path]:
-    """Three fragments of twenty rows by file version and whether rows keep their ids."""
+    """Return tables of three fragments of twenty rows, by file version and use of stable row ids."""
     made = {}
     for version, stable in (("2.0", False), ("2.2", True)):
         path = made[version, stable] = tmp_path_factory.mktemp("update") / f"{version}-{stable}"
@@ -106,7 +106,7 @@ def templates(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, bool]
 
 
 def rows_of(dataset: Any, *, lineage: bool) -> str:
-    """All rows by their number, where the order is not the same; with their ids and versions."""
+    """Return all rows by their number, as the order differs, with row ids and versions."""
     names = dataset.schema.names
     rows = dataset.to_table(columns=[*names, *LINEAGE] if lineage else names).to_pylist()
     return repr(sorted(rows, key=lambda row: row["id"]))
@@ -117,7 +117,7 @@ def rows_of(dataset: Any, *, lineage: bool) -> str:
 def test_like_the_reference(
     tmp_path: Path, templates: dict[tuple[str, bool], Path], name: str, kind: tuple[str, bool]
 ) -> None:
-    """Same numbers, rows, ids and versions, or errors; the other library reads what each wrote."""
+    """Counts, rows, ids, versions and errors match the reference, and the other library reads what each wrote."""
     updates, where = CASES[name]
     ends = []
     for library, other in ((lance_dataset, lance), (lance, lance_dataset)):
@@ -135,7 +135,10 @@ def test_like_the_reference(
 
 
 def test_transaction(tmp_path: Path) -> None:
-    """Fragments that are removed, changed and new, and the changed fields with all below them, as the reference has."""
+    """The committed operation matches the reference.
+
+    Compared are removed, changed and new fragments, and the changed fields including all their children.
+    """
     found = []
     for library in (lance, lance_dataset):
         path = tmp_path / library.__name__
@@ -150,14 +153,14 @@ def test_transaction(tmp_path: Path) -> None:
 
 
 def test_columns_are_swapped(tmp_path: Path) -> None:
-    """All expressions read old values; the reference computes one after the other, in random order."""
+    """All expressions read old values; the reference assigns columns one after the other, in random order."""
     dataset = lance_dataset.write_dataset(pa.table({"a": [1, 2], "b": [3, 4], "c": [5, 6]}), tmp_path / "d")
     assert dataset.update({"a": "b", "b": "a", "c": "a + b"}) == {"num_rows_updated": 2}
     assert lance.dataset(tmp_path / "d").to_table().to_pydict() == {"a": [3, 4], "b": [1, 2], "c": [4, 6]}
 
 
 def test_order(tmp_path: Path) -> None:
-    """Updated rows come last, in the order they had."""
+    """Updated rows come last, in their original order."""
     dataset = lance_dataset.write_dataset(pa.table({"a": range(30)}), tmp_path / "d", max_rows_per_file=10)
     dataset.update({"a": "a + 100"}, "a % 10 < 2 or a >= 20")
     moved = [100, 101, 110, 111, *range(120, 130)]
@@ -173,7 +176,7 @@ def values_of(path: Path) -> list[Any]:
 
 @pytest.mark.parametrize("version", ["2.1", "2.2", "2.3"])
 def test_types_of_storage(tmp_path: Path, version: str) -> None:
-    """Documents, identifiers, maps and half floats are kept, and set."""
+    """Documents, UUIDs, maps and half floats are kept, and can be set where the reference can."""
     half = np.array([1, 2], np.float16)
     data = pa.table(
         {
@@ -206,7 +209,7 @@ def test_types_of_storage(tmp_path: Path, version: str) -> None:
 
 @pytest.mark.parametrize("version", ["2.0", "2.1"])
 def test_blobs(tmp_path: Path, version: str) -> None:
-    """They move with their rows, and can be set."""
+    """Blobs move with their rows, and can be set."""
     field = pa.field("blob", pa.large_binary(), metadata={"lance-encoding:blob": "true"})
     schema = pa.schema([pa.field("id", pa.int64()), field])
     data = pa.table({"id": [1, 2, 3, 4], "blob": [b"aaa", b"b" * 10000, None, b""]}, schema=schema)
@@ -233,7 +236,10 @@ def test_blobs_that_cannot_be_written(tmp_path: Path) -> None:
 
 
 def test_legacy_tables(tmp_path: Path) -> None:
-    """They stay legacy; categories keep to the values the table has, where the reference stores wrong ones."""
+    """A legacy table stays legacy, and a new value outside of a column's dictionary raises `SchemaError`.
+
+    The reference stores wrong values in the latter case.
+    """
     path = tmp_path / "d"
     data = pa.table({"id": [1, 2, 3], "s": ["a", "b", None], "d": pa.array(["x", "y", "x"]).dictionary_encode()})
     dataset = lance_dataset.write_dataset(data, path, data_storage_version="legacy")
@@ -253,7 +259,7 @@ def test_legacy_tables(tmp_path: Path) -> None:
 
 
 def test_file_versions(tmp_path: Path) -> None:
-    """New files of another version of 2.x than the table has."""
+    """An update can write files of another 2.x version than the table's, but not legacy ones."""
     path = tmp_path / "d"
     dataset = lance_dataset.write_dataset(pa.table({"a": range(10)}), path, data_storage_version="2.2")
     dataset.update({"a": "a + 100"}, "a < 3", data_storage_version="2.0")
@@ -266,7 +272,7 @@ def test_file_versions(tmp_path: Path) -> None:
 
 
 def test_missing_columns_and_deletions(tmp_path: Path) -> None:
-    """Rows of fragments that lack a column, and rows that were deleted."""
+    """Updates handle fragments that lack a column, and skip deleted rows."""
     path = tmp_path / "d"
     lance.write_dataset(pa.table({"a": range(5)}), path)
     lance.dataset(path).add_columns(pa.schema([pa.field("b", pa.string())]))
@@ -287,7 +293,7 @@ def test_empty_table(tmp_path: Path) -> None:
 
 
 def test_other_writers(tmp_path: Path) -> None:
-    """Rows that others deleted stay deleted; what they added stays as it is."""
+    """Rows deleted by other writers stay deleted, rows they added stay unchanged, and no unused file is left."""
     path = tmp_path / "d"
     lance_dataset.write_dataset(pa.table({"a": range(10)}), path)
     refused, again, beside = (lance_dataset.dataset(path) for _ in range(3))
@@ -302,7 +308,7 @@ def test_other_writers(tmp_path: Path) -> None:
     assert [row["a"] for row in values_of(path)] == [3, 4, 6, 7, 8, 9, 100, 102, 5, 105]
     names = {file.name for file in (path / "data").iterdir()}
     shown = {file.path for fragment in beside.get_fragments() for file in fragment.metadata.files}
-    assert names == shown  # nothing is left of what was refused
+    assert names == shown  # no file of the refused update is left
 
 
 def test_bad_options(tmp_path: Path) -> None:
@@ -350,7 +356,7 @@ _ROWS = st.lists(
 
 
 def _reads_changed(change: tuple[dict[str, str], str | None, bool]) -> bool:
-    """Whether an expression reads a column that another one sets: the reference takes the new value by chance."""
+    """Return True if an expression reads a column that another one sets; the reference may take the new value."""
     names = set(change[0])
     return any((names - {name}) & _words(text) for name, text in change[0].items())
 
@@ -364,7 +370,7 @@ def _words(text: str) -> set[str]:
 def test_random_updates(
     tmp_path_factory: pytest.TempPathFactory, rows: list[Any], changes: list[Any], stable: bool, size: int
 ) -> None:
-    """Two copies, one changed by each library, and one that both change in turn."""
+    """Random updates give the same result on copies changed by each library and by both in turn."""
     columns = list(zip(*[(number, *row, 0) for number, row in enumerate(rows)], strict=True))
     table = pa.Table.from_arrays([pa.array(each, kind) for each, kind in zip(columns, _TYPES, strict=True)], _NAMES)
     base = tmp_path_factory.mktemp("random")
@@ -390,7 +396,7 @@ def test_random_updates(
 
 
 def test_bounded_memory(tmp_path: Path) -> None:
-    """Rows are written as they are read: pieces of the table are in memory, never all of it."""
+    """An update holds only parts of the table in memory."""
 
     def batches() -> Iterator[pa.RecordBatch]:
         for start in range(40):

@@ -1,4 +1,4 @@
-"""Opening, versions, transactions and default scan options, compared with the reference."""
+"""Tests of opening, versions, transactions and default scan options, compared with the reference."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ CALLS: dict[str, Call] = {
     "trans_rv": lambda lib, ds: [ds.read_transaction(v).read_version for v in range(1, 7)],
 }
 
-#: Known to differ: this package accepts more, checks more strictly, or the reference fails.
+#: Known differences: this package accepts more, checks more strictly, or the reference fails.
 DIFFERENT = [
     "asof_aware",
     "co_neg",
@@ -100,18 +100,18 @@ DIFFERENT = [
 
 @pytest.mark.parametrize("name", CALLS)
 def test_like_the_reference(both: tuple[Any, Any], name: str) -> None:
-    """Same result, or an exception that handlers written for the reference catch."""
+    """Results match the reference, or the exception is one that handlers written for the reference catch."""
     check_call(CALLS[name], both, different=name in DIFFERENT)
 
 
 def test_timestamps(both: tuple[Any, Any]) -> None:
-    """Naive local times, to the microsecond, which the reference rounds."""
+    """Timestamps are naive local times to the microsecond; the reference rounds them."""
     for ours, theirs in zip(both[0].versions(), both[1].versions(), strict=True):
         assert abs(ours["timestamp"] - theirs["timestamp"]) <= dt.timedelta(microseconds=1)
 
 
 def test_asof_of_pandas(both: tuple[Any, Any]) -> None:
-    """Timestamps as datetimes; those with a time zone too, which the reference refuses."""
+    """Timestamps of pandas work like datetimes, also with a time zone, which the reference refuses."""
     for lib, ds in zip((lance_dataset, lance), both, strict=True):
         times = [info["timestamp"] for info in ds.versions()]
         for version, moment in enumerate(times[1:], 1):

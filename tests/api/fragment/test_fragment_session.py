@@ -1,4 +1,4 @@
-"""`LanceFragment.open_session`, and other ways to get a fragment."""
+"""Tests of `LanceFragment.open_session`, and of other ways to get a fragment."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from lance_dataset.errors import RowIndexError
 
 @pytest.fixture(scope="module")
 def pair(tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, Any]:
-    """A fragment of 20 rows, two of them deleted, behind another one."""
+    """Return the second fragment of a dataset, of 20 rows with two deleted, in both libraries."""
     path = tmp_path_factory.mktemp("session") / "t.lance"
     table = pa.table(
         {"id": range(30), "name": [f"n{n}" for n in range(30)], "s": [{"a": n, "b": None} for n in range(30)]}
@@ -39,7 +39,7 @@ def test_takes(pair: tuple[Any, Any], arguments: tuple[Any, ...], rows: Any) -> 
 
 
 def test_any_order(pair: tuple[Any, Any]) -> None:
-    """The reference refuses rows that are not in order."""
+    """Rows may be requested in any order; the reference refuses unsorted ones."""
     session = pair[0].open_session(["id"], with_row_address=True)
     for rows in ([9, 0, 9], [17, 4]):
         assert session.take(rows).to_pydict() == pair[0].take(rows, ["id", "_rowaddr"]).to_pydict()

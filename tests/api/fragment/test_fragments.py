@@ -1,4 +1,4 @@
-"""Fragments compared with the reference."""
+"""Tests of fragments, compared with the reference."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ CALLS.update(
 CALLS["frag_none"] = lambda lib, ds: lib.LanceFragment(ds, None)
 CALLS["frag_bad"] = lambda lib, ds: lib.LanceFragment(ds, 99)
 
-#: Known to differ: this package accepts more, checks more strictly, or the reference fails.
+#: Known differences: this package accepts more, checks more strictly, or the reference fails.
 DIFFERENT = [
     "frag_bad",
     "gf",
@@ -103,12 +103,12 @@ DIFFERENT = [
 
 @pytest.mark.parametrize("name", CALLS)
 def test_like_the_reference(both: tuple[Any, Any], name: str) -> None:
-    """Same result, or an exception that handlers written for the reference catch."""
+    """Results match the reference, or the exception is one that handlers written for the reference catch."""
     check_call(CALLS[name], both, different=name in DIFFERENT)
 
 
 def test_a_fragment_stays_at_its_version(tmp_path: Path) -> None:
-    """The handle it was asked from moves on with every change."""
+    """A fragment keeps its version when the handle that returned it moves on."""
 
     def seen(lib: Any, name: str) -> list[Any]:
         dataset = lib.write_dataset(pa.table({"i": range(10)}), tmp_path / name)

@@ -1,4 +1,4 @@
-"""New values for columns of single fragments, and existing data files, compared with the reference."""
+"""Tests of new column values for single fragments, and of existing data files, compared with the reference."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ NEW: dict[str, tuple[pa.Table, tuple[str, ...]]] = {
 
 
 def updated(library: Any, path: Path, data: pa.Table, keys: tuple[str, ...]) -> Any:
-    """What an update of the first fragment made of a table, as both libraries read it, or the error."""
+    """Return the table after an update of the first fragment as both libraries read it, or the error."""
     dataset = library.dataset(path)
     try:
         made, fields, offsets = dataset.get_fragments()[0].update_columns(data, *keys, with_offsets=True)
@@ -114,7 +114,7 @@ def test_file_versions(tmp_path: Path, version: str) -> None:
 
 
 def test_many_rows(tmp_path: Path) -> None:
-    """Many batches and pages, deleted rows among them; keys as other integers."""
+    """Updates of many batches and pages skip deleted rows and match keys of another integer type."""
     rows = 200_000
     table = pa.table(
         {"k": np.arange(rows), "v": np.arange(rows) * 1.5, "t": [f"t{number % 97}" for number in range(rows)]}
@@ -170,7 +170,7 @@ FILES = {
 @pytest.mark.parametrize("version", ["2.0", "2.1", "2.2"])
 @pytest.mark.parametrize("name", FILES)
 def test_replaced_data(tmp_path: Path, name: str, version: str) -> None:
-    """Files of either library take the place of columns, through either library."""
+    """Data files written by either library can replace columns through either library."""
     table, found = FILES[name], []
     for library, writer in ((lance_dataset, lance.file.LanceFileWriter), (lance, LanceFileWriter)):
         path = tmp_path / library.__name__
@@ -197,7 +197,10 @@ def test_replaced_data(tmp_path: Path, name: str, version: str) -> None:
 
 
 def test_unfit_files(tmp_path: Path) -> None:
-    """The reference takes files of other types and lengths, and reads wrong values, or none, then."""
+    """Data files of another type or length raise an error.
+
+    The reference accepts them and then returns wrong values or fails.
+    """
     path = tmp_path / "d"
     dataset = lance_dataset.write_dataset(TABLE, path)
     for name, table in {"type": pa.table({"a": ["x"] * 4}), "rows": pa.table({"a": [1, 2]})}.items():
@@ -224,7 +227,10 @@ def test_unfit_files(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("version", ["0.1", "2.0", "2.1", "2.2"])
 def test_fragments_from_files(tmp_path: Path, version: str) -> None:
-    """A file whose fragment was lost comes back; files of the file writer do, too."""
+    """A fragment can be made from a data file whose fragment was lost.
+
+    Files of the file writer with unknown columns raise `SchemaError`.
+    """
     table = TABLE.set_column(1, "b", pa.array(["x", "y", "z", "w"]))
     dataset = lance_dataset.write_dataset(table, tmp_path / "d", max_rows_per_file=2, data_storage_version=version)
     lost = dataset.get_fragments()[1].data_files()[0].path

@@ -1,4 +1,4 @@
-"""Random combinations of scan options: the same rows as the reference returns, in the same order."""
+"""Tests of random combinations of scan options: the same rows as the reference, in the same order."""
 
 from __future__ import annotations
 
@@ -69,13 +69,13 @@ def test_any_combination(
     def run(ds: Any, ordering: Any) -> Any:
         given = dict(chosen)
         if keys is not None:
-            if given["limit"] == 0:  # where the reference panics
+            if given["limit"] == 0:  # the reference panics for 0
                 given["limit"] = 1
-            # the reference sorts by what is not in the output only with row ids
+            # The reference sorts by columns outside the output only with row ids.
             given |= {"order_by": [ordering(*key) for key in keys], "with_row_id": True}
         if fragments is not None:
             given["fragments"] = [ds.get_fragment(number) for number in fragments]
-        # the reference does not read columns late beside deleted rows
+        # The reference does not materialize columns late when deleted rows are included.
         if deleted and keys is None and given["late_materialization"] in (None, False):
             given |= {"include_deleted_rows": True, "with_row_id": True}
         return ds.scanner(**given)

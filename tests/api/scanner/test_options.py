@@ -1,4 +1,4 @@
-"""Scan options: accepted values and results, compared with the reference."""
+"""Tests of scan options: accepted values and results, compared with the reference."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def test_combined(both: tuple[Any, Any], name: str) -> None:
 
 
 def test_stable_row_ids(tmp_path: Path) -> None:
-    """Sets are of addresses, not of ids, where these differ."""
+    """Allow lists and block lists hold row addresses, not row ids, where these differ."""
     written = lance.write_dataset(
         pa.table({"id": range(40), "n": [row % 7 for row in range(40)]}),
         tmp_path,
@@ -137,7 +137,7 @@ def test_row_address_bytes() -> None:
 
 
 def test_hostile_row_address_bytes(both: tuple[Any, Any]) -> None:
-    """Any prefix of a set, and sets whose counts are too large, are refused or read; nothing else happens."""
+    """Truncated sets and sets with too large counts raise `InvalidInputError`."""
     for size in range(len(ALLOWED)):
         with pytest.raises(lance_dataset.errors.InvalidInputError, match="row_addr_allowlist"):
             both[0].scanner(row_addr_allowlist=ALLOWED[:size])
@@ -180,7 +180,10 @@ def test_messages_say_what_was_meant(both: tuple[Any, Any]) -> None:
 
 
 def test_fast_search_of_a_dataset_with_indices(tmp_path: Path) -> None:
-    """Which rows are indexed matters there, and is not known here."""
+    """`fast_search` of a dataset with indices raises `UnsupportedError`.
+
+    Its result depends on which rows are indexed.
+    """
     lance.write_dataset(pa.table({"id": range(10)}), tmp_path).create_scalar_index("id", "BTREE")
     ds = lance_dataset.dataset(tmp_path)
     assert ds.scanner(filter="id > 3", fast_search=False).count_rows() == 6
@@ -197,7 +200,7 @@ def test_a_builder_forgets(both: tuple[Any, Any]) -> None:
 
 
 def test_any_order(both: tuple[Any, Any]) -> None:
-    """The same rows, in whatever order they come."""
+    """A scan returns the same rows in whatever order they come."""
     found = both[0].scanner(columns=["id"], filter=pc.field("n") > 3, scan_in_order=False).to_table()
     expected = both[1].scanner(columns=["id"], filter="n > 3").to_table()
     assert sorted(found["id"].to_pylist()) == expected["id"].to_pylist()

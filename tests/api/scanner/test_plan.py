@@ -1,4 +1,4 @@
-"""Readable plans of scans, and reports of a run: statistics and progress."""
+"""Tests of scan plans, and of reports of a run: statistics and progress."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ROWS = 3000
 
 @pytest.fixture(scope="module")
 def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Three fragments of 1,000 rows, the first with ten deleted."""
+    """Return the path of three fragments of 1,000 rows, ten deleted from the first."""
     path = tmp_path_factory.mktemp("plans") / "data.lance"
     table = pa.table(
         {
@@ -44,7 +44,10 @@ def ds(path: Path) -> lance_dataset.LanceDataset:
 
 
 def steps(plan: str) -> list[str]:
-    """The names of the steps of a plan, outermost first; it is one line per step, each further in, and totals."""
+    """Return the names of the steps of a plan, outermost first.
+
+    Check that the plan has one line per step, each indented further, and a line of totals.
+    """
     lines = [line for line in plan.splitlines() if not line.startswith("Total: ")]
     for depth, line in enumerate(lines):
         assert line.startswith("" if depth == 0 else "   " * (depth - 1) + "└─ "), plan
@@ -108,7 +111,7 @@ def test_statistics_that_exclude_rows(tmp_path: Path) -> None:
 
 
 def test_plans_of_many_fragments_are_quick(tmp_path: Path) -> None:
-    """Not all of their files are opened for one, unless it is to say everything."""
+    """A plan opens the files of the first fragments only, unless it is verbose."""
     table = pa.table({"id": range(400)})
     lance.write_dataset(table, tmp_path, data_storage_version="legacy", max_rows_per_file=10)
     scanner = lance_dataset.dataset(tmp_path).scanner(filter="id = 3")
@@ -143,7 +146,7 @@ def test_analysis_counts(ds: lance_dataset.LanceDataset) -> None:
 
 
 def test_analysis_of_what_is_read_at_once(ds: lance_dataset.LanceDataset) -> None:
-    """Without a filter the scan is what reads the columns: its size is that of the result."""
+    """Without a filter the scan step reads the columns, and its size is that of the result."""
     table = ds.to_table(columns=["id", "n"])
     scan = ds.scanner(columns=["id", "n"]).analyze_plan().splitlines()[1]
     assert "Scan: " in scan
@@ -152,7 +155,7 @@ def test_analysis_of_what_is_read_at_once(ds: lance_dataset.LanceDataset) -> Non
 
 
 def test_analysis_of_a_sort(ds: lance_dataset.LanceDataset) -> None:
-    """The keys are read to find the rows, the rest for these."""
+    """A sorted scan reads the sort keys to find the rows, and then the other columns of these rows."""
     plan = ds.scanner(columns=["s"], order_by=["n"], filter="id > 20", limit=5).analyze_plan().splitlines()
     assert [line.split(":")[0].strip(" └─") for line in plan[1:-1]] == [
         *("Project", "LateMaterialize", "TopK", "Filter", "Scan"),
@@ -164,7 +167,10 @@ def test_analysis_of_a_sort(ds: lance_dataset.LanceDataset) -> None:
 
 
 def test_a_second_analysis_says_why_nothing_is_read(tmp_path: Path) -> None:
-    """Whole small pages of plain values are read anew; what is kept open, such as pages of lists, is not."""
+    """A second analysis explains why nothing is read: pages of lists are kept open.
+
+    Small pages of plain values would be read again.
+    """
     table = pa.table({"items": [[n, n + 1] for n in range(1000)]})
     scanner = lance_dataset.write_dataset(table, tmp_path / "t").scanner()
     assert "not counted again" not in scanner.analyze_plan()
@@ -177,7 +183,7 @@ def test_verbose_is_a_switch(ds: lance_dataset.LanceDataset) -> None:
 
 
 def test_analysis_of_counting(ds: lance_dataset.LanceDataset) -> None:
-    """`count_rows` means: what `count_rows()` does, as in the reference."""
+    """`count_rows=True` analyzes `count_rows()`, as in the reference."""
     plan = ds.scanner(columns=["s"], filter="n > 3").analyze_plan(count_rows=True)
     assert steps(plan) == ["Count", "Filter", "Scan"]
     assert f"Total: {ds.count_rows('n > 3'):,} rows counted" in plan
@@ -247,7 +253,7 @@ def test_bytes_read_follow_the_columns(path: Path) -> None:
 
 
 def test_a_callback_that_fails(ds: lance_dataset.LanceDataset, caplog: pytest.LogCaptureFixture) -> None:
-    """The scan is as good as without; the error is logged."""
+    """A statistics callback that fails does not fail the scan; its error is logged."""
 
     def fail(statistics: ScanStatistics) -> None:
         raise RuntimeError("boom")
@@ -266,7 +272,7 @@ def test_a_callback_that_fails(ds: lance_dataset.LanceDataset, caplog: pytest.Lo
     ids=str,
 )
 def test_progress(ds: lance_dataset.LanceDataset, options: dict[str, Any]) -> None:
-    """It only grows, ends at the total, and changes nothing."""
+    """Reported progress only grows, ends at the total, and does not change the result."""
     told: list[tuple[int, int]] = []
 
     def report(done: int, total: int) -> None:

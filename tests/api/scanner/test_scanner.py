@@ -1,4 +1,4 @@
-"""Every way to read rows, run on the same dataset by both implementations."""
+"""Tests of all ways to read rows, run on the same dataset by both implementations."""
 
 from __future__ import annotations
 
@@ -252,7 +252,7 @@ for _filter in (None, "n > 3"):
             CALLS[f"limit-{_filter}-{_limit}-{_offset}"] = t(["id"], _filter, limit=_limit, offset=_offset)
 
 
-#: Known to differ: this package accepts more, checks more strictly, or the reference fails.
+#: Known differences: this package accepts more, checks more strictly, or the reference fails.
 DIFFERENT = [
     "bsneg",
     "c_stream",
@@ -283,5 +283,5 @@ DIFFERENT = [
 
 @pytest.mark.parametrize("name", CALLS)
 def test_like_the_reference(both: tuple[Any, Any], name: str) -> None:
-    """Same result, or an exception that handlers written for the reference catch."""
+    """Results match the reference, or the exception is one that handlers written for the reference catch."""
     check_call(CALLS[name], both, different=name in DIFFERENT)

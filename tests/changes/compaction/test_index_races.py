@@ -1,4 +1,4 @@
-"""Compaction of tables with indices while others change the table: no index is lost."""
+"""Tests of compaction of tables with indices while others change the table: no index is lost."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Change = Callable[[str, Sequence[RewriteResult]], None]
 
 @pytest.fixture
 def path(tmp_path: Path) -> str:
-    """Six fragments, two tasks of a plan."""
+    """Return the path of a table of six fragments, which a plan divides into two tasks."""
     data = pa.table({"id": pa.array(range(ROWS), pa.int64()), "word": [f"w{n % 5}" for n in range(ROWS)]})
     reference.write_dataset(data, tmp_path / "t", max_rows_per_file=10)
     dataset = reference.dataset(tmp_path / "t")
@@ -56,7 +56,7 @@ def updates_a_column(path: str, _: Sequence[RewriteResult]) -> None:
 
 
 def compacts_others(path: str, results: Sequence[RewriteResult]) -> None:
-    """Their change makes the same indices anew."""
+    """Commit the other task's result, which rewrites the same indices."""
     Compaction.commit(lance_dataset.dataset(path, version=results[1].read_version), [results[1]])
 
 
@@ -83,7 +83,7 @@ def listed(path: str) -> set[str]:
 
 
 def assert_covered(path: str, fragment_ids: set[int]) -> None:
-    """All indices cover these fragments, and say the truth."""
+    """Check that all indices cover these fragments and give right answers."""
     dataset = reference.dataset(path)
     present = {fragment.fragment_id for fragment in dataset.get_fragments()}
     for index in dataset.describe_indices():
@@ -98,12 +98,12 @@ def assert_covered(path: str, fragment_ids: set[int]) -> None:
 
 
 def new_fragment(path: str) -> set[int]:
-    """The fragment that the first task made."""
+    """Return the fragment that the first task made."""
     return {each.fragment_id for each in reference.dataset(path).get_fragments() if each.count_rows() == ROWS // 2}
 
 
 def disturb(monkeypatch: pytest.MonkeyPatch, change: Callable[[], None]) -> None:
-    """Have a change happen once, when indices have been made anew and their rewrite is not committed."""
+    """Run a change once, after the indices are rewritten and before that rewrite is committed."""
     real = committing.indices_made_anew
 
     def disturbed(*given: Any) -> Iterator[Any]:
@@ -116,7 +116,7 @@ def disturb(monkeypatch: pytest.MonkeyPatch, change: Callable[[], None]) -> None
 
 @pytest.mark.parametrize("change", [*HARMLESS, *REPLACING], ids=lambda each: each.__name__)
 def test_change_before_the_commit(path: str, change: Change) -> None:
-    """Whatever does not concern the rewritten fragments: indices follow as the newest version has them."""
+    """A change of other fragments does not disturb the commit: the indices of the newest version are rewritten."""
     dataset = lance_dataset.dataset(path)
     results = executed(dataset)
     change(path, results)
@@ -137,7 +137,7 @@ def test_change_while_indices_are_made(path: str, change: Change, monkeypatch: p
 
 @pytest.mark.parametrize("change", [*REPLACING, merges_segments], ids=lambda each: each.__name__)
 def test_replaced_while_indices_are_made(path: str, change: Change, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Those made anew would be lost: that is a conflict, and nothing is left of it."""
+    """Replacing indices while they are rewritten is a conflict, which leaves no files behind."""
     dataset = lance_dataset.dataset(path)
     results = executed(dataset)
     files = index_files(path)
@@ -152,7 +152,7 @@ def test_replaced_while_indices_are_made(path: str, change: Change, monkeypatch:
 
 @pytest.mark.parametrize("release", sorted(each.name for each in FIXTURES.iterdir() if each.is_dir()))
 def test_an_append_notes_more_of_old_files(release: str, tmp_path: Path) -> None:
-    """Sizes and counts that releases did not note before: the fragments are the same."""
+    """An append that adds sizes and counts missing in old manifests does not count as a change of the fragments."""
     shutil.copytree(FIXTURES / release, tmp_path / "t")
     path = str(tmp_path / "t")
     dataset = lance_dataset.dataset(path)

@@ -1,4 +1,4 @@
-"""Random changes of tables with indices, compacted by either library: the reference's answers stay right."""
+"""Tests of random changes of indexed tables, compacted by either library: the reference still finds the right rows."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import lance_dataset
 
 WORDS = ["ape", "bear", "cat", "dog", "eel", "fox", "gnu", "hen", "ibis", "jay"]
 DIMENSION = 8
-#: Column and kind of each index; all are made on one table.
+#: Column and kind of each index. All are created on one table.
 INDICES = {
     "number": "BTREE",
     "word": "BITMAP",
@@ -68,7 +68,7 @@ def rows(generator: random.Random, count: int, first: int) -> pa.Table:
 
 
 class Indexed:
-    """A table with indices of all kinds, and the rows that it should have."""
+    """A table with indices of all kinds, and random changes of it."""
 
     def __init__(self, path: Path, seed: int, *, stable: bool, version: str) -> None:
         self.path, self.random, self.stable = str(path), random.Random(seed), stable
@@ -122,7 +122,7 @@ class Indexed:
         return self.random.choices(kinds, [3, 3, 2, 2, 5, 1])[0]()
 
     def check(self) -> None:
-        """Answers with indices are those without."""
+        """Check that searches with indices find the same rows as searches without."""
         dataset = lance.dataset(self.path)
         for pattern in FILTERS:
             where = pattern.format(n=self.random.randrange(100), w=self.random.choice(WORDS))
@@ -145,9 +145,7 @@ class Indexed:
             dataset.scanner(columns=["id"], nearest={**near, "use_index": use}).to_table()["id"].to_pylist()
             for use in (True, False)
         )
-        if (
-            self.stable
-        ):  # ids of rows that are gone keep their place among the nearest in the reference, then are dropped
+        if self.stable:  # deleted rows take places among the nearest in the reference, and are dropped afterwards
             right = [each for each in right if each in found or len(found) == len(right)]
         assert sorted(found) == sorted(right)
         ours = lance_dataset.dataset(self.path).to_table(columns=["id", "number"])

@@ -1,4 +1,4 @@
-"""Indices that a compaction rewrites: their entries in the commit, apart from their content."""
+"""Tests of indices that a compaction rewrites: their entries in the commit, apart from their content."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ def files(path: str) -> set[str]:
 
 
 def lost(before: set[str], after: set[str]) -> set[str]:
-    """Files of data and indices that came."""
+    """Return the names of new data and index files."""
     return {name for name in after - before if name.startswith(("data/", "_indices/"))}
 
 
 def assert_answers(path: str, used: int = 2) -> None:
-    """The reference finds the right rows, with so many indices."""
+    """Check that the reference finds the right rows, and uses an index for at least `used` filters."""
     dataset = reference.dataset(path)
     filters = ["id = 17", "id >= 20 AND id < 44", "word = 'w3'", "word IN ('w1', 'w4') OR id = 3"]
     plans = []
@@ -58,8 +58,8 @@ def test_indices_are_used_afterwards(tmp_path: Path, stable: bool) -> None:
     assert dataset.optimize.compact_files().fragments_added == 1
     assert_answers(path, used=4)
     after = {each["name"]: each["uuid"] for each in reference.dataset(path).list_indices()}
-    assert (before["word_idx"] == after["word_idx"]) == stable  # of row ids, which stay
-    assert before["id_idx"] != after["id_idx"]  # of addresses
+    assert (before["word_idx"] == after["word_idx"]) == stable  # indices of row ids stay
+    assert before["id_idx"] != after["id_idx"]  # indices of addresses are rewritten
 
 
 def test_only_fragments_that_an_index_covers(tmp_path: Path) -> None:
@@ -73,7 +73,7 @@ def test_only_fragments_that_an_index_covers(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("order", ["wt", "tw", "ww"])
 def test_steps_by_either(tmp_path: Path, order: str) -> None:
-    """Tasks executed by one library and committed by the other (w: we, t: they)."""
+    """Tasks executed by one library can be committed by the other (w: this package, t: the reference)."""
     path = made(tmp_path / "t", "BTREE", "BITMAP")
     lance_dataset.dataset(path).delete("id % 7 = 3")
     steps: dict[str, Any] = {"w": (lance_dataset, lance_dataset.optimize), "t": (reference, lance.optimize)}
@@ -96,7 +96,7 @@ def test_results_that_do_not_say_where_rows_went(tmp_path: Path) -> None:
 
 
 def test_after_a_deferred_compaction(tmp_path: Path) -> None:
-    """Indices that were left as they were catch up first."""
+    """Indices left unchanged by a deferred compaction are updated first by the next one."""
     path = made(tmp_path / "t", "BTREE", "BITMAP")
     dataset = lance_dataset.dataset(path)
     dataset.delete("id % 7 = 3")
@@ -120,7 +120,7 @@ def test_all_rows_are_gone(tmp_path: Path) -> None:
 
 
 def test_a_shallow_clone(tmp_path: Path) -> None:
-    """Its indices are files of another table; those made anew are its own."""
+    """Compacting a shallow clone writes the clone's own indices; those it had are files of another table."""
     path, clone = made(tmp_path / "t", "BTREE", "BITMAP"), str(tmp_path / "clone")
     reference.dataset(path).shallow_clone(clone, 3)
     before = files(path)
@@ -174,7 +174,7 @@ def test_a_damaged_index_stops_it(tmp_path: Path) -> None:
 
 
 def test_old_indices_are_cleaned_up(tmp_path: Path) -> None:
-    """Those that were replaced go with the versions that listed them, and so do their folders."""
+    """Replaced indices are removed together with the versions that listed them, including their folders."""
     path = made(tmp_path / "t", "BTREE", "BITMAP")
     dataset = lance_dataset.dataset(path)
     for divisor in (7, 8, 9):

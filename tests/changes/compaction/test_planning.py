@@ -1,4 +1,4 @@
-"""Choice of the fragments that a compaction rewrites: fragments beside an indexed one, files of unknown size."""
+"""Tests of the fragments that a compaction chooses: fragments beside an indexed one, files of unknown size."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def rows(count: int) -> pa.Table:
 
 
 def test_fragments_beside_an_indexed_one(tmp_path: Path) -> None:
-    """As in the reference, they are joined with each other, and the index keeps its own."""
+    """Fragments beside an indexed one are joined with each other only, as in the reference."""
     table, twin = str(tmp_path / "t.lance"), str(tmp_path / "twin.lance")
     reference.write_dataset(rows(10), table)
     reference.dataset(table).create_scalar_index("id", "BTREE")
@@ -39,7 +39,7 @@ def test_fragments_beside_an_indexed_one(tmp_path: Path) -> None:
 
 
 def test_byte_limit_where_sizes_are_not_known(tmp_path: Path) -> None:
-    """Manifests of 0.20 do not say how large files are."""
+    """A byte limit works on manifests of release 0.20, which have no file sizes."""
     table = str(tmp_path / "t.lance")
     made = lance.write_dataset(rows(30), table, max_rows_per_file=10).snapshot.manifest
     bare = [replace(each, files=(replace(each.files[0], file_size_bytes=0),)) for each in made.fragments]

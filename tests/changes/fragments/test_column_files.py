@@ -1,4 +1,4 @@
-"""Data files that add columns to existing fragments."""
+"""Tests of data files that add columns to existing fragments."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def table(start: int, stop: int) -> pa.Table:
 
 
 def make(path: Path, version: str, **options: Any) -> lance_dataset.LanceDataset:
-    """Fragments of 400 and 300 rows, the first with deleted rows."""
+    """Write fragments of 400 and 300 rows, with deleted rows in the first."""
     lance.write_dataset(table(0, 400), path, data_storage_version=version, **options)
     made = lance.write_dataset(table(400, ROWS), path, mode="append", data_storage_version=version, **options)
     made.delete("i in (0, 17, 100, 399)")
@@ -87,7 +87,10 @@ def test_both_read_what_was_added(tmp_path: Path, version: str) -> None:
 
 
 def test_batches_of_legacy_files_are_those_of_the_fragment(tmp_path: Path) -> None:
-    """The reference reads no legacy fragment whose files are cut differently, even irregularly."""
+    """A column file of a legacy fragment has the batches of the fragment's other files, even irregular ones.
+
+    The reference cannot read a legacy fragment whose files have different batches.
+    """
     path = tmp_path / "t"
     dataset = make(path, "0.1", max_rows_per_group=50)
     dataset.optimize.compact_files(target_rows_per_fragment=10_000, max_rows_per_group=128)
@@ -187,7 +190,7 @@ def test_new_dictionaries_of_legacy_tables_are_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("version", ["0.1", "2.2"])
 def test_files_are_written_on_any_threads(tmp_path: Path, version: str) -> None:
-    """On all those that encode pages, too: they do not wait for each other."""
+    """Files can be written on all threads that encode pages without a deadlock."""
     path = tmp_path / "t"
     rows = 1 << 18
     lance.write_dataset(

@@ -1,4 +1,4 @@
-"""Moved rows: rows that stay, rows that are masked, and files left over after a failure."""
+"""Tests of moved rows: rows that stay, masked rows, and clean-up after a failure."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from lance_dataset.threads.tasks import Background
 
 
 def table(path: Path, *, rows: int = 30, **options: object) -> lance_dataset.LanceDataset:
-    """Three fragments of ten rows."""
+    """Write three fragments of ten rows."""
     data = pa.table({"a": pa.array(range(rows), pa.int64()), "s": [f"text {n}" for n in range(rows)]})
     return lance_dataset.write_dataset(data, path, max_rows_per_file=10, **options)  # type: ignore[arg-type]
 
@@ -55,7 +55,7 @@ def test_moved_and_added_rows(tmp_path: Path, version: str, stable: bool) -> Non
 
 
 def test_ids_are_cut_to_fragments(tmp_path: Path) -> None:
-    """A file per 1024 * 1024 rows: the second fragment carries the rest of the moved ids, the third none."""
+    """Moved row ids are divided over fragments of 1024 * 1024 rows; rows after the last moved id get new ids."""
     rows = (1 << 20) + 5
     path = tmp_path / "d"
     dataset = lance_dataset.write_dataset(
@@ -105,7 +105,7 @@ def test_masks_are_looked_at_last(tmp_path: Path) -> None:
 
 
 def test_nothing_is_left_over(tmp_path: Path) -> None:
-    """Not when the rows fail, masks fail, others were faster, or the moves are dropped."""
+    """No file is left if the rows fail, the masks fail, another writer was faster, or the moves are discarded."""
     path = tmp_path / "d"
     dataset = table(path)
     before = files(path)
@@ -138,7 +138,7 @@ def test_nothing_is_left_over(tmp_path: Path) -> None:
 
 
 def test_rebased_on_another_delete(tmp_path: Path) -> None:
-    """Other rows of the same fragment: both changes count, and the deletion file of ours that is not used goes."""
+    """Row moves are rebased on a delete of other rows of the same fragment, and the unused deletion file is removed."""
     path = tmp_path / "d"
     dataset = table(path)
     moves = prepare_row_moves(dataset.snapshot, {0: np.array([0, 1])}, None, new_rows(100, 101), None, fields=[])
@@ -149,7 +149,7 @@ def test_rebased_on_another_delete(tmp_path: Path) -> None:
 
 
 def test_commit_whose_fate_is_unknown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Files of a version that was made stay, though the commit raised."""
+    """Files of a committed version stay, even if the commit call was interrupted."""
     path = tmp_path / "d"
     dataset = table(path)
     moves = prepare_row_moves(dataset.snapshot, {0: np.array([0])}, None, new_rows(100), None, fields=[])
@@ -185,7 +185,7 @@ def test_interrupts_around_the_masks_leave_no_file(tmp_path: Path, monkeypatch: 
 
 
 def test_legacy_dictionaries(tmp_path: Path) -> None:
-    """Values of the table's dictionary can be written, others cannot."""
+    """A legacy dictionary column accepts the values of the table's dictionary only."""
     path = tmp_path / "d"
     data = pa.table({"d": pa.array(["x", "y", "x"]).dictionary_encode()})
     dataset = lance_dataset.write_dataset(data, path, data_storage_version="0.1")

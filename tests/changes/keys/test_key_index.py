@@ -1,4 +1,4 @@
-"""Keys of every type in a hash index, compared with pylance's merge_insert and plain Python."""
+"""Tests of keys of every type in a hash index, compared with pylance's merge_insert and plain Python."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ TYPES: dict[str, tuple[pa.DataType, list[Any]]] = {
     "fixed-size list": (pa.list_(pa.float32(), 2), [[1.0, 2.0], [1.0, -0.0], [1.0, 0.0]]),
     "map": (pa.map_(pa.string(), pa.int32()), [[("a", 1), ("b", 2)], [("b", 2), ("a", 1)], []]),
 }
-#: What pylance cannot write, or not in such a way.
+#: Types that pylance cannot write, or cannot write in this way.
 OURS_ONLY = {"large list of lists"}
 
 
@@ -98,7 +98,7 @@ def test_encodings_do_not_matter(kind: pa.DataType) -> None:
     is_text = pa.types.is_string(kind)
     plain = pa.array(["b", None, "", "a" * 20], kind)
     large, view = (pa.large_string(), pa.string_view()) if is_text else (pa.large_binary(), pa.binary_view())
-    # the dictionary has a null, and an entry twice
+    # the dictionary has a null, and one entry twice
     dictionary = pa.DictionaryArray.from_arrays(
         pa.array([4, 1, 2, 3], pa.int8()), pa.array(["b", None, "", "a" * 20, "b"], kind)
     )

@@ -1,4 +1,4 @@
-"""Keys in partitions, compared with one index of all keys."""
+"""Tests of keys in partitions, compared with one index of all keys."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Collected rows of a merge's source: they come back unchanged, from memory and from disk."""
+"""Tests of collected source rows of a merge: they come back unchanged, from memory and from disk."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ BUDGETS = pytest.mark.parametrize("budget", [1 << 30, 20_000, 0], ids=["in memor
 
 
 def rows(start: int, count: int) -> pa.RecordBatch:
-    """A batch with a dictionary of its own."""
+    """Return a batch with its own dictionary."""
     numbers = list(range(start, start + count))
     codes = pa.array([None if n % 7 == 0 else f"code {(n + start) % 5}" for n in numbers])
     arrays = [
@@ -196,7 +196,7 @@ def test_a_full_disk() -> None:
 
 
 def test_memory_is_bounded() -> None:
-    """Reading a spilled source leaves little of it in this process."""
+    """Reading a spilled source keeps little of it mapped in this process."""
     count, schema = 60, pa.schema([("number", pa.int64())])
     batch = pa.RecordBatch.from_arrays([pa.array(np.arange(1 << 18))], schema=schema)
 
@@ -227,7 +227,7 @@ def test_small_batches_are_put_together(budget: int) -> None:
 
 
 def test_dictionaries_that_do_not_fit_one() -> None:
-    """Batches stay apart; each has the index type for its own."""
+    """Batches whose dictionaries together exceed the index type keep their own dictionaries."""
     schema = pa.schema([("codes", pa.dictionary(pa.int8(), pa.int64()))])
 
     def batch(start: int) -> pa.RecordBatch:

@@ -1,4 +1,4 @@
-"""Random merges compared with the reference: same statistics, rows, lineage and kinds of errors."""
+"""Tests of random merges, compared with the reference: statistics, rows, lineage and kinds of errors."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import lance_dataset
 from lance_dataset.changes.merge import execution, matching
 
 LINEAGE = ["_rowid", "_row_created_at_version", "_row_last_updated_at_version"]
-#: What the reference says where it has planned wrongly, and of sources without rows: they seem to have all columns.
+#: Messages of wrong plans of the reference, and of its belief that an empty source has all columns.
 REFERENCE_BUGS = ("this indicates a logical plan pruning bug", "the source covers every dataset column")
 
 KEY_TYPES = [pa.int64(), pa.string(), pa.float64()]
@@ -25,7 +25,7 @@ small = st.integers(0, 6)
 
 @st.composite
 def columns(draw: st.DrawFn, key: pa.DataType, names: list[str], max_rows: int, *, unique: bool) -> pa.Table:
-    """Some of the columns ``k``, ``j``, ``v``, ``w`` and ``s`` with few different keys, some of them null."""
+    """Draw columns among ``k``, ``j``, ``v``, ``w`` and ``s`` with few different keys, some of them null."""
     keys: list[Any] = draw(st.lists(st.one_of(st.none(), small), max_size=max_rows))
     if unique:
         keys = list(dict.fromkeys(keys))
@@ -51,7 +51,7 @@ def columns(draw: st.DrawFn, key: pa.DataType, names: list[str], max_rows: int, 
 
 @st.composite
 def merges(draw: st.DrawFn) -> dict[str, Any]:
-    """A table in some fragments, deletions in it, a source, clauses; memory for a few rows only, or enough."""
+    """Draw a table in several fragments, deletions, a source, clauses, and a small or sufficient memory budget."""
     key = draw(st.sampled_from(KEY_TYPES))
     names = ["k", "j", "v", "w", "s"]
     on = draw(st.sampled_from([["k"], ["k"], ["k", "j"]]))
@@ -77,7 +77,7 @@ def merges(draw: st.DrawFn) -> dict[str, Any]:
 
 
 def build(builder: Any, case: dict[str, Any]) -> Any:
-    """The clauses of a case."""
+    """Add the clauses of a case to a builder."""
     matched = case["matched"]
     if matched.startswith("update"):
         builder.when_matched_update_all(case["condition"])
@@ -93,7 +93,7 @@ def build(builder: Any, case: dict[str, Any]) -> Any:
 
 
 def run(library: Any, path: Path, case: dict[str, Any]) -> Any:
-    """Statistics, and the rows in any order; or the error."""
+    """Return the statistics and the rows in any order, or the error."""
     dataset = library.dataset(path)
     try:
         with pytest.MonkeyPatch.context() as patched:
@@ -113,7 +113,7 @@ def run(library: Any, path: Path, case: dict[str, Any]) -> Any:
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(case=merges())
 def test_like_the_reference(case: dict[str, Any]) -> None:
-    """Whatever is merged however."""
+    """A random merge gives the same result or kind of error as the reference."""
     with tempfile.TemporaryDirectory() as folder:
         ends = []
         for library in (lance_dataset, lance):

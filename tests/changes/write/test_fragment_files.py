@@ -1,4 +1,4 @@
-"""Writing the data files of a table one after the other."""
+"""Tests of writing the data files of a table one after the other."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kinds of data that users may pass and their fit with a dataset, compared with the reference."""
+"""Tests of the kinds of data that users may pass and how they fit a dataset, compared with the reference."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _read(data: object, schema: pa.Schema | None = None) -> pa.Table:
 
 @dataclasses.dataclass
 class _Model:
-    """Has the one method of a pydantic object that matters."""
+    """A stand-in for a pydantic object, with the one method that is used."""
 
     a: int
     b: str | None
@@ -59,7 +59,7 @@ class _Features:
 
 
 class _HuggingFace:
-    """Speaks what Hugging Face datasets offer for reading in Arrow form."""
+    """A stand-in for a Hugging Face dataset, with the methods for reading Arrow data."""
 
     features = _Features()
 

@@ -1,4 +1,4 @@
-"""FastLanes bit packing against a NumPy model, golden vectors and the reference's own chunks."""
+"""Tests of FastLanes bit packing against a NumPy model, golden vectors and the reference's chunks."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def dtype(bits: int) -> np.dtype:
 
 
 def random_values(seed: int, n: int, bits: int, width: int) -> np.ndarray:
-    """Values below 2**width, some of them the extremes."""
+    """Return random values below 2**width, some of them the smallest and largest."""
     rng = np.random.default_rng(seed)
     values = np.frombuffer(rng.bytes(n * bits // 8), dtype(bits)) & dtype(bits).type((1 << width) - 1)
     return np.where(rng.random(n) < 0.1, dtype(bits).type((1 << width) - 1), values)
@@ -66,7 +66,7 @@ def ragged(data: bytes | np.ndarray, skew: int) -> memoryview:
 
 
 class Output:
-    """Memory at some address with a guard behind it."""
+    """An output buffer at a given address with guard bytes behind it."""
 
     def __init__(self, size: int, skew: int) -> None:
         self.whole = bytearray(b"\xa5" * (skew + size + 9))
@@ -78,7 +78,7 @@ class Output:
 
 
 def model_pack(values: np.ndarray, width: int) -> bytes:
-    """Blocks of 1024, padded with zeros: value of row r of a lane at bits r * width of the lane's stream."""
+    """Pack blocks of 1024 values, padded with zeros: the value of row r of a lane is at bits r * width of the lane."""
     bits = values.dtype.itemsize * 8
     lanes = 1024 // bits
     padded = np.concatenate([values, np.zeros(-len(values) % 1024, values.dtype)]).reshape(-1, 1024)
@@ -207,9 +207,9 @@ def test_out_of_line(bits: int, n: int, skew: int, seed: int, data: st.DataObjec
     expected = model_pack(full, width) + (model_pack(tail, width) if packs_tail else tail.tobytes())
     packed = out_of_line_encode(values, width, skew)
     assert packed == expected
-    for form in (packed, model_pack(values, width)):  # the tail may be packed even where that is longer
+    for form in (packed, model_pack(values, width)):  # the tail may be packed even if that is longer
         out = Output(n * bits // 8, skew)
-        same_size = len(tail) * bits // 8 == 128 * width  # read as plain, which only the first form is
+        same_size = len(tail) * bits // 8 == 128 * width  # read as plain values, which only the first form has
         if form is packed or not same_size:
             bitpacking.out_of_line_decode(ragged(form, skew), bits, width, n, out.view)
             assert out.bytes() == values.tobytes()
@@ -239,7 +239,7 @@ def test_out_of_line_golden() -> None:
 
 
 def test_free_choices_of_other_writers() -> None:
-    """Widths above the minimum, and anything in the padding."""
+    """Widths above the minimum and any padding are read, as other writers may produce them."""
     values = np.arange(100, dtype=np.uint32)
     noise = np.concatenate([values, np.full(924, 2**20 - 1, np.uint32)])
     chunk = struct.pack("<I", 20) + model_pack(noise, 20)
@@ -249,7 +249,10 @@ def test_free_choices_of_other_writers() -> None:
 
 
 def chunks_of(page: Page, version: str, buffers: int) -> list[list[bytes]]:
-    """Buffers of each chunk: sizes of the level buffers and the value buffer in front, each part padded to 8 bytes."""
+    """Return the buffers of each chunk of a page.
+
+    In front of them are the sizes of the level buffers and of the value buffer. Each part is padded to 8 bytes.
+    """
     words = np.frombuffer(page.buffers[0], "<u2" if version == "2.1" else "<u4")
     data, at, chunks = page.buffers[1], 0, []
     for word in words.tolist():

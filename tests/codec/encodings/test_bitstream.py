@@ -1,4 +1,4 @@
-"""The 2.0 bit stream against a model of single bits and golden vectors."""
+"""Tests of the 2.0 bit stream against a model of single bits and golden vectors."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ seeds = st.integers(0, 2**32 - 1)
 
 
 def random_values(seed: int, n: int, bits: int, width: int, signed: bool) -> np.ndarray:
-    """Values that fit `width` bits, some of them the extremes."""
+    """Return random values of `width` bits, some of them the smallest and largest."""
     rng = np.random.default_rng(seed)
     low, high = (-(2 ** (width - 1)), 2 ** (width - 1) - 1) if signed else (0, 2**width - 1)
     kind = np.dtype(f"<{'i' if signed else 'u'}{bits // 8}")

@@ -1,4 +1,4 @@
-"""Byte-stream split against NumPy's transpose, and against a page of pylance."""
+"""Tests of byte-stream split against NumPy's transpose, and against a page of pylance."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_golden_vector() -> None:
 
 @pytest.mark.parametrize("bits", [32, 64])
 def test_the_reference_writes_the_same_chunks(bits: int) -> None:
-    """Written bare only with this metadata."""
+    """Chunks equal those of the reference, which writes them without general compression only with this metadata."""
     values = np.random.default_rng(1).integers(0, 9, 2500).astype(f"<f{bits // 8}")
     metadata = {"lance-encoding:compression": "fsst", "lance-encoding:bss": "on"}
     [page] = lance_page.pages_of(pa.array(values), "2.1", metadata)

@@ -1,4 +1,4 @@
-"""Copies of one value against NumPy's tile."""
+"""Tests of copies of one value against NumPy's tile."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Dictionary building against a Python dict."""
+"""Tests of dictionary building against a Python dict."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def packed(valid: np.ndarray, bit: int) -> bytes:
 
 
 def model(values: list[bytes], valid: np.ndarray) -> tuple[list[int], list[int]]:
-    """Codes, and the position of each entry's first value."""
+    """Return the codes, and the position of the first value of each entry."""
     first: dict[bytes, int] = {}
     positions, codes = [], []
     for i, value in enumerate(values):
@@ -39,7 +39,7 @@ def model(values: list[bytes], valid: np.ndarray) -> tuple[list[int], list[int]]
 
 
 def few(rng: np.random.Generator, count: int) -> np.ndarray:
-    """Which of how many different values each value is; also sorted ones and all different ones."""
+    """Return random picks among a random number of distinct values, sometimes sorted."""
     distinct = int(rng.choice([1, 2, 10, 200, 256, 257, 3000]))
     picks = rng.integers(0, distinct, count)
     return np.sort(picks) if rng.random() < 0.3 else picks
@@ -135,7 +135,7 @@ def test_growth_to_many_entries(width: int) -> None:
 
 @pytest.mark.parametrize("stride", [1, 2**16, 2**32, 2**40, 2**52])
 def test_regular_values_are_no_trouble(stride: int) -> None:
-    """Values that differ in few bits would collide, and take quadratic time, under a weak hash."""
+    """Values that differ in few bits are handled in linear time; a weak hash would have collisions."""
     count = 100_000 if stride < 2**52 else 4096
     values = np.arange(count, dtype=np.uint64) * np.uint64(stride)
     codes, positions = np.empty(count, np.uint32), np.empty(count, np.int64)

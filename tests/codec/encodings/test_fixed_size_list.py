@@ -1,4 +1,4 @@
-"""Fixed-size lists against a NumPy model of their bit streams, golden vectors and the pages pylance writes."""
+"""Tests of fixed-size lists against a NumPy model of their bit streams, golden vectors and pages of pylance."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def unpacked(data: Any, bit: int, count: int) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Lists:
-    """Rows as one array of bits per stream: (rows, bits of a row)."""
+    """Rows as one array of bits per stream, of shape (rows, bits of a row)."""
 
     dimensions: list[int]
     flags: list[bool]
@@ -48,7 +48,10 @@ class Lists:
         return len(self.streams[0]) if self.streams else 0
 
     def sources(self, lead: Sequence[int], first: int) -> tuple[list[tuple[bytes, int] | None], bytes | None]:
-        """Arguments of an encoder: bitmaps that begin at bit `lead[j]`, and values, the first ones to be skipped."""
+        """Return arguments of an encoder.
+
+        Bitmap j starts at bit `lead[j]`, and `first` other values precede the values.
+        """
         streams, validity = iter(self.streams), []
         for flag, bit in zip(self.flags, lead, strict=False):
             validity.append(
@@ -60,7 +63,7 @@ class Lists:
         return validity, packed(np.concatenate([np.ones(first * self.bits, np.uint8), values.ravel()]))
 
     def targets(self, rows: int) -> tuple[list[bytearray | None], bytearray | None]:
-        """Targets of a decoder for so many rows, all bits set."""
+        """Return output buffers of a decoder for `rows` rows, with all bits set."""
         sizes = iter([stream.shape[1] for stream in self.streams])
         validity = [bytearray(b"\xff" * ((rows * next(sizes) + 7) // 8)) if flag else None for flag in self.flags]
         size = next(sizes, None)
@@ -69,7 +72,7 @@ class Lists:
     def check(
         self, validity: list[bytearray | None], values: bytearray | None, row: int, streams: list[np.ndarray]
     ) -> None:
-        """Rows from `row` on are the streams, and everything else is as it was."""
+        """Check that the rows from `row` on equal the streams, and that all other bits are still set."""
         outputs = [out for out in (*validity, values) if out is not None]
         assert len(outputs) == len(streams)
         for out, stream in zip(outputs, streams, strict=True):
@@ -156,7 +159,10 @@ def test_rows_and_back(seed: int, rows: int, described: list[tuple[int, bool]], 
 
 
 def test_golden_chunk() -> None:
-    """fixed_size_list<bool, 3> [true, null, false] x 4 in one chunk; spare bits and nulls are free, so ours are 0."""
+    """Encode and decode fixed_size_list<bool, 3> [true, null, false] x 4 in one chunk.
+
+    Writers may choose the spare bits and the bits of nulls; this package writes 0.
+    """
     shape = Shape([3], [True], 1)
     validity, values = bytearray(2), bytearray(2)
     shape.decode_chunk([bytes.fromhex("6d0b"), bytes.fromhex("4902")], 4, [validity], values)
@@ -167,7 +173,7 @@ def test_golden_chunk() -> None:
 
 
 def test_golden_rows() -> None:
-    """fixed_size_list<int16, 2> [1, null], [3, 4], whose bitmaps have garbage behind them."""
+    """Decode fixed_size_list<int16, 2> [1, null], [3, 4], with garbage behind the bitmaps."""
     shape = Shape([2], [True], 16)
     assert shape.row_bytes == 5
     validity, values = bytearray(1), bytearray(8)
@@ -284,7 +290,7 @@ def test_strides_that_do_not_fit(stride: int) -> None:
 
 
 def mini_chunks(page: lance_page.Page, buffers: int) -> tuple[list[list[bytes]], list[int]]:
-    """Value buffers and number of rows of the chunks of a page without levels."""
+    """Return the value buffers and the number of rows of the chunks of a page without levels."""
     wide = "has_large_chunk" in page.mini
     words = np.frombuffer(page.buffers[0], np.uint32 if wide else np.uint16).tolist()
     chunks, counts, begin, left = [], [], 0, page.mini["num_items"]

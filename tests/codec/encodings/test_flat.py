@@ -1,4 +1,4 @@
-"""Flat values of any number of bits against NumPy."""
+"""Tests of flat values of any number of bits against NumPy."""
 
 from __future__ import annotations
 

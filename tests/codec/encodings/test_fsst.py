@@ -1,4 +1,4 @@
-"""FSST against a pure-Python model, golden vectors and the reference's own pages."""
+"""Tests of FSST against a pure-Python model, golden vectors and the reference's pages."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ strings = st.lists(st.one_of(st.binary(max_size=40), st.lists(st.sampled_from(WO
 
 
 def greedy(symbols: Sequence[bytes], value: bytes) -> bytes:
-    """The longest symbol at each position, else an escape."""
+    """Encode with the longest symbol at each position, or an escape."""
     codes = {symbol: code for code, symbol in reversed(list(enumerate(symbols)))}
     out, at = bytearray(), 0
     while at < len(value):
@@ -157,7 +157,7 @@ def test_a_slice_of_the_offsets(table: SymbolTable) -> None:
 
 @given(st.integers(0, 2**32 - 1), st.sampled_from([1, 7, 8, 9, 30, 700, 5000, 300_000]))
 def test_lengths(seed: int, longest: int) -> None:
-    """Short strings are encoded in groups and decoded as one run, long ones each on its own."""
+    """Strings of all lengths are encoded: short ones in groups that are decoded as one run, long ones individually."""
     rng = np.random.default_rng(seed)
     text = rng.choice(np.frombuffer(b"etaoin shrdlu\xff", np.uint8), 2 * longest).tobytes()
     cuts = rng.integers(0, longest, (int(rng.integers(1, 40)), 2))
@@ -262,7 +262,7 @@ def street_names(count: int) -> list[str]:
 
 
 def chunks_of(page: Page, version: str) -> list[Strings]:
-    """Compressed strings of the mini-blocks of a page without nulls."""
+    """Return the compressed strings of the mini-blocks of a page without nulls."""
     large = version != "2.1"
     words = np.frombuffer(page.buffers[0], "<u4" if large else "<u2").tolist()
     counts = [1 << (word & 15) for word in words[:-1]]
@@ -278,7 +278,7 @@ def chunks_of(page: Page, version: str) -> list[Strings]:
 
 
 def meanings(table: SymbolTable, value: bytes) -> list[bytes]:
-    """Symbols and escaped bytes of a compressed string; the string itself if it is verbatim."""
+    """Return the symbols and escaped bytes of a compressed string, or the string itself if it is verbatim."""
     if not table.compressed:
         return [value]
     out, at, symbols = [], 0, table.symbols
@@ -290,7 +290,7 @@ def meanings(table: SymbolTable, value: bytes) -> list[bytes]:
 
 
 def page_from(table: bytes, chunks: Sequence[Strings], version: str) -> Page:
-    """The reverse, with chunks of powers of two strings but for the last."""
+    """Return a page of chunks of strings. All chunks but the last must have a power of two of strings."""
     large, words, data = version != "2.1", [], b""
     for i, chunk in enumerate(chunks):
         body = (chunk.offsets - chunk.first + 4 * (chunk.n + 1)).astype("<i4").tobytes() + chunk.data.tobytes()
@@ -307,7 +307,7 @@ def page_from(table: bytes, chunks: Sequence[Strings], version: str) -> Page:
 @pytest.mark.parametrize("version", ["2.1", "2.2"])
 @pytest.mark.parametrize("count", [20_000, 500])
 def test_reads_what_the_reference_compressed(version: str, count: int) -> None:
-    """A few strings it stores verbatim, behind a table that says so."""
+    """Pages of the reference are decoded, including short ones with verbatim strings and a table that marks them."""
     values = street_names(count)
     [page] = pages_of(pa.array(values), version, {"lance-encoding:compression": "fsst"})
     message = page.mini["value_compression"]["fsst"]
@@ -316,7 +316,7 @@ def test_reads_what_the_reference_compressed(version: str, count: int) -> None:
     chunks = chunks_of(page, version)
     decoded = [value.decode() for chunk in chunks for value in decode(table, chunk).values()]
     assert decoded == values
-    # its tables hold some symbols twice, so that codes may differ, but not what they stand for
+    # the reference's tables hold some symbols twice, so codes may differ, but not their meanings
     again = encode(table, Strings.of([value.encode() for value in values])).values()
     theirs = [value for chunk in chunks for value in chunk.values()]
     assert [meanings(table, value) for value in again] == [meanings(table, value) for value in theirs]

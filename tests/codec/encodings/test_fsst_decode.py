@@ -1,4 +1,4 @@
-"""Decoding of strings compressed with a symbol table: valid, invalid, and with too little room."""
+"""Tests of decoding strings compressed with a symbol table: valid, invalid, and with too small outputs."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from lancecodec.fsst import Encoder, SymbolTable
 
 
 def expand(symbols: Sequence[bytes], value: bytes) -> bytes | None:
-    """What a compressed string stands for; None if it is malformed."""
+    """Return the expansion of a compressed string, None if it is malformed."""
     out, at = bytearray(), 0
     while at < len(value):
         if value[at] == ESCAPE:
@@ -45,7 +45,7 @@ def expand(symbols: Sequence[bytes], value: bytes) -> bytes | None:
 
 @st.composite
 def code_strings(draw: st.DrawFn) -> tuple[list[bytes], list[bytes]]:
-    """Symbols and byte strings that are often, but not always, rows of their codes."""
+    """Draw symbols and byte strings that are often, but not always, sequences of their codes."""
     most = draw(st.sampled_from([3, 200, 255]))
     symbols = draw(st.lists(st.binary(min_size=1, max_size=8), min_size=1, max_size=most))
     code = st.integers(0, len(symbols) - 1).map(lambda c: bytes([c]))
@@ -76,7 +76,7 @@ def decode_anyway(table: SymbolTable, given: Strings) -> int:
 @pytest.mark.parametrize("length", [*range(1, 30), 2047, 2048, 2049, 5000])
 @pytest.mark.parametrize("count", [1, 40])
 def test_escapes_at_every_place(length: int, count: int) -> None:
-    """A row of bytes 255 is pairs of escape and literal, whose last one must not be an escape."""
+    """In a run of bytes 255, pairs of escape and literal, the last byte must not be an escape."""
     table = table_of(GOLDEN_SYMBOLS)
     values = [b"\0" * (length % 3) + b"\xff" * length] * count
     if length % 2:

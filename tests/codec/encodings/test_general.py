@@ -1,4 +1,4 @@
-"""General compression of buffers: LZ4 and Zstandard."""
+"""Tests of general compression of buffers: LZ4 and Zstandard."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_round_trip(scheme: Scheme, content: bytes, repeat: int, level: int | No
 
 @schemes
 def test_other_writers_and_readers(scheme: Scheme) -> None:
-    """Arrow has both libraries too: its LZ4 is the same block, its Zstandard the same frame."""
+    """Arrow's LZ4 reads and writes the same blocks, and its Zstandard the same frames."""
     codec = pa.Codec("lz4_raw" if scheme == "lz4" else "zstd")
     content = bytes(range(256)) * 300
     head = len(content).to_bytes(4 if scheme == "lz4" else 8, "little")
@@ -100,7 +100,10 @@ def test_zstd_forms(unit: bytes) -> None:
 
 
 def test_a_length_that_begins_like_a_frame_is_a_length() -> None:
-    """Its fifth byte has the bit that no frame header has, which a content of that length shows."""
+    """A length that starts like a Zstandard frame is taken for a length.
+
+    Its fifth byte has the bit that no frame header has, and the content has that length.
+    """
     length = int.from_bytes(b"\x28\xb5\x2f\xfd\x10\0\0\0", "little")
     with pytest.raises(CodecError, match="cannot hold"):
         decompressed_size("zstd", prefixed(bare(HELLO), length))
@@ -190,7 +193,7 @@ def test_a_forged_length_allocates_nothing() -> None:
 
 
 class Units:
-    """Random units, their ends, and what comes back."""
+    """Random units with their ends, and their round trip."""
 
     def __init__(self, seed: int, nulls: bool = False) -> None:
         pick = random.Random(seed)
@@ -272,7 +275,7 @@ def test_unknown_scheme() -> None:
 
 @schemes
 def test_threads(scheme: Scheme) -> None:
-    """Contexts must not be shared: each thread compresses something else at the same time."""
+    """Threads that compress different data at the same time do not share contexts."""
     failures: list[int] = []
 
     def work(seed: int) -> None:
@@ -290,7 +293,7 @@ def test_threads(scheme: Scheme) -> None:
 
 
 def test_lz4_blocks_of_literals_are_read() -> None:
-    """What a writer without LZ4 may produce."""
+    """LZ4 blocks of literals only are decompressed, as a writer without LZ4 may produce them."""
     content = bytes(range(14))
     assert decompress("lz4", (14).to_bytes(4, "little") + b"\xe0" + content, expected_size=14) == content
     assert lz4.block.decompress(compress("lz4", None, content)) == content

@@ -1,4 +1,4 @@
-"""Packed structs against NumPy's structured arrays, a plain model of variable rows, and pylance."""
+"""Tests of packed structs against NumPy's structured arrays, a plain model of variable rows, and pylance."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def test_columns_too_small() -> None:
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows of a struct: for each child its values as bytes, and (variable, width)."""
+    """Rows of a struct: the values of each child as bytes, and its (variable, width)."""
 
     fields: list[tuple[bool, int]]
     values: list[list[bytes]]
@@ -211,7 +211,7 @@ GOLDEN_FIELDS = [(False, 1), (False, 8), (False, 8), (False, 4), (True, 4)]
 
 
 def test_golden_blob_row() -> None:
-    """A blob v2 description: kind, position, size, blob_id, blob_uri; then a null."""
+    """Encode a blob v2 description (kind, position, size, blob_id, blob_uri) and a null."""
     row = bytes.fromhex("00 0000000000000000 0500000000000000 00000000 00000000")
     offsets = np.array([0, 25, 25], np.int32)
     outputs: list[Any] = [bytearray(2), bytearray(16), bytearray(16), bytearray(8), (bytearray(12), False)]

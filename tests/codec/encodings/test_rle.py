@@ -1,4 +1,4 @@
-"""Run-length encoding against a model of its rules, and against pages of pylance."""
+"""Tests of run-length encoding against a model of its rules, and against pages of pylance."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def entries_of(values: np.ndarray, longest: int) -> list[tuple[int, int]]:
 def model_chunks(
     values: np.ndarray, length_bits: int = 8, max_values: int = 4096, max_bytes: int = 8186
 ) -> list[tuple[int, list[tuple[int, int]]]]:
-    """Number of values and entries of each chunk, straight from the rule."""
+    """Return the number of values and the entries of each chunk, by the rule of the format."""
     unit, longest = values.itemsize + length_bits // 8, 2**length_bits - 1
     chunks, begin = [], 0
     while begin < len(values):
@@ -242,7 +242,7 @@ def test_small_outputs_and_odd_limits() -> None:
 
 
 def chunk_buffers(chunk: bytes, version: str) -> list[bytes]:
-    """Buffers of a chunk without levels: sizes in front, each part padded to eight bytes."""
+    """Return the buffers of a chunk without levels: sizes in front, each part padded to eight bytes."""
     size = 2 if version == "2.1" else 4
     sizes = [int.from_bytes(chunk[2 + k * size : 2 + (k + 1) * size], "little") for k in range(2)]
     at = (2 + 2 * size + 7) // 8 * 8
@@ -274,7 +274,7 @@ def test_the_reference_writes_the_same_chunks(version: str, bits: int) -> None:
 
 
 def test_the_reference_reads_equal_neighbours(tmp_path: Path) -> None:
-    """Any split of runs is allowed: the chunk here has two entries of the same value."""
+    """The reference reads two entries of the same value in a chunk, as any split of runs is allowed."""
     run, lengths = np.array([5, 5, 6], "<i4").tobytes(), bytes([3, 200, 97])
     sizes = struct.pack("<HHH", 0, len(run), len(lengths))
     chunk = sizes.ljust(8, b"\0") + run.ljust(16, b"\0") + lengths.ljust(8, b"\0")

@@ -1,4 +1,4 @@
-"""Sequences of 2.3 against NumPy and Python integers."""
+"""Tests of sequences of 2.3 against NumPy and Python integers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ seeds = st.integers(0, 2**32 - 1)
 
 
 def out_for(n: int, bits: int) -> np.ndarray:
-    """At an odd address, with a byte behind that must stay."""
+    """Return an output at an odd address, with one more byte behind that must not change."""
     return np.full(n * bits // 8 + 2, 0xA5, np.uint8)[1:]
 
 
@@ -121,7 +121,7 @@ def test_dictionary_sizes(items: int) -> None:
 
 
 def test_frames() -> None:
-    """The golden block of the run-length codec, and one of a dictionary."""
+    """Frames of runs and of dictionaries are parsed, and malformed ones raise `CodecError`."""
     block = bytes.fromhex("0c00000000000000070000000700000009000000ff2d02")
     values, lengths, end = sequences.rle_frame(block)
     out = np.empty(302, np.int32)

@@ -1,4 +1,4 @@
-"""Variable-width values against pyarrow, golden vectors and the chunks pylance writes."""
+"""Tests of variable-width values against pyarrow, golden vectors and the chunks pylance writes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ lengths = st.sampled_from([0, 1, 2, 3, 4, 5, 8, 63, 64, 65, 300, 1023, 1024, 102
 
 @dataclass(frozen=True)
 class Values:
-    """Arrow values whose offsets begin at `origin`, in buffers at odd addresses if `skew` is odd."""
+    """Arrow values whose offsets start at `origin`, in buffers at odd addresses if `skew` is odd."""
 
     items: list[bytes]
     origin: int
@@ -72,7 +72,7 @@ def encoded(values: Values, wide: bool, out_wide: bool, **rule: int) -> tuple[by
 
 
 def expected_counts(values: Values, wide: bool, target: int = 4096, max_values: int = 4096) -> list[int]:
-    """The rule as the chapter words it, with a sum for every trial."""
+    """Return the number of values of each chunk by the rule of the format chapter, with a new sum for every trial."""
     width, counts, at = 8 if wide else 4, [], 0
     sizes = [len(item) for item in values.items]
 
@@ -216,7 +216,7 @@ def test_golden_dictionary_block() -> None:
 
 @pytest.mark.parametrize("wide", [False, True])
 def test_legacy_block_header(wide: bool) -> None:
-    """A byte of width, then the number of values and the position of the bytes."""
+    """A legacy block starts with a byte of width, the number of values and the position of the bytes."""
     items = [b"%d" % i for i in range(300)]
     width, word = (8, "<u8") if wide else (4, "<u4")
     head = np.array([len(items), 1 + 2 * width + 301 * width], word).tobytes()
@@ -362,7 +362,7 @@ PLAIN = {"lance-encoding:compression": "none", "lance-encoding:structural-encodi
 
 
 def chunks_of(page: lance_page.Page) -> list[tuple[int, bytes]]:
-    """Number of values and bytes after the 8-byte header of each chunk of a page without levels."""
+    """Return the number of values and the bytes after the 8-byte header of each chunk of a page without levels."""
     words = np.frombuffer(page.buffers[0], np.uint32 if "has_large_chunk" in page.mini else np.uint16).tolist()
     found, begin, left = [], 0, page.mini["num_items"]
     for i, word in enumerate(words):

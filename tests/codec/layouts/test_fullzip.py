@@ -1,4 +1,4 @@
-"""Full-zip pages compared with those pylance writes, and pages zipped here and read by pylance."""
+"""Tests of full-zip pages: compared with those pylance writes, and zipped here and read by pylance."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def byte_ranges(page: Page, rows: list[int]) -> tuple[np.ndarray, np.ndarray]:
 
 
 def unzip(page: Page, begins: np.ndarray, ends: np.ndarray, **changed: Any) -> tuple[list[int], list[int], list[bytes]]:
-    """Levels, and the visible values as bytes; both counting and writing are checked against each other."""
+    """Return levels and visible values as bytes, after checking that counting and writing agree."""
     layout, data = layout_of(page, **changed), np.frombuffer(b"." + page.buffers[0], np.uint8)[1:]
     items, visible, rows, size = layout.count(data, begins, ends)
     rep, dfn, values = np.zeros(items, np.uint16), np.zeros(items, np.uint16), np.zeros(size, np.uint8)
@@ -169,7 +169,7 @@ def zipped(
 
 
 def test_golden_vectors() -> None:
-    """Vectors 6, 7 of the format notes."""
+    """Vectors 6 and 7 of the format notes are encoded and decoded."""
     layout = ZipLayout(bits_rep=1, bits_def=2, max_repetition=1, max_definition=3, max_visible=1, width=4)
     values = [(1).to_bytes(4, "little"), bytes(4), (2).to_bytes(4, "little")]
     out, index, counts = zipped(layout, [1, 1, 1, 1, 0], [0, 3, 2, 1, 0], values, False)
@@ -184,7 +184,7 @@ def test_golden_vectors() -> None:
 @pytest.mark.parametrize("bits", [(1, 2), (5, 6), (9, 12)])
 @pytest.mark.parametrize("version", VERSIONS)
 def test_pylance_reads_ours(version: str, bits: tuple[int, int], tmp_path: Path) -> None:
-    """Control words of one, two and four bytes."""
+    """Pylance reads pages with control words of one, two and four bytes."""
     rep, dfn, values = levels_of(LISTS)
     layout = ZipLayout(bits_rep=bits[0], bits_def=bits[1], max_repetition=1, max_definition=3, max_visible=1, width=8)
     streams = {"repetition": np.array(rep, np.uint16), "definition": np.array(dfn, np.uint16)}

@@ -1,4 +1,4 @@
-"""Rows, chunks, repetition index and control words against NumPy."""
+"""Tests of rows, chunks, repetition index and control words against NumPy."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_cut_and_repetition_index(count: int, visible_top: int, plain: bool, see
 
 
 def test_golden_repetition_index() -> None:
-    """list<list<int32>> [[1],[]], null, [null,[null]]: three rows end in the only chunk."""
+    """list<list<int32>> [[1],[]], null, [null,[null]] has three rows, which end in the only chunk."""
     ends, out = np.zeros(1, np.int64), np.zeros(2, np.uint64)
     assert levels.cut(u16([0, 3, 4, 2, 1]), 5, 1, np.array([2]), ends) == 5
     levels.repetition_index(u16([2, 1, 2, 2, 1]), 2, ends, out)
@@ -147,7 +147,7 @@ def test_control_words(count: int, bits_rep: int, bits_def: int, skew: int, seed
 
 
 def test_golden_control_words() -> None:
-    """list<int32> [1], [], null, [null, 2] as a full-zip page has it: 1 bit of repetition, 2 of definition."""
+    """list<int32> [1], [], null, [null, 2] in a full-zip page has 1 bit of repetition and 2 bits of definition."""
     words = bytearray(5)
     levels.pack_control_words(u16([1, 1, 1, 1, 0]), u16([0, 3, 2, 1, 0]), 5, 1, 2, words)
     assert words.hex() == "0407060500"

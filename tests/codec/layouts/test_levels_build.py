@@ -1,4 +1,4 @@
-"""Levels built from Arrow data, compared with the plain-Python model, and turned back."""
+"""Tests of levels built from Arrow data, compared with the plain-Python model, and turned back."""
 
 from __future__ import annotations
 
@@ -215,7 +215,7 @@ def test_null_type_below_null_structs() -> None:
 
 @pytest.mark.parametrize("masked", [[], [5], [None], None])
 def test_lists_below_null_structs_count_as_null(masked: list[int] | None) -> None:
-    """As in the files of the reference; what is in them, and that they are empty, does not count."""
+    """Lists below null structs are null, whether they have items or are empty, as in the files of the reference."""
     lists = pa.array([masked or [], [3], masked], pa.list_(INT))
     array = pa.Array.from_buffers(struct(pa.list_(INT)), 3, [pa.py_buffer(b"\x02")], children=[lists])
     levels = build(3, arrow_layers(array, next(leaf_paths(array.type)))[0])

@@ -1,4 +1,4 @@
-"""Levels, kinds, chunk cuts and repetition indices of files that pylance writes, compared with those built here."""
+"""Tests of levels, kinds, chunk cuts and repetition indices of pylance's files, compared with those built here."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ SHAPES: dict[str, pa.DataType] = {
 
 @dataclass(frozen=True)
 class Stored:
-    """What a page of pylance says about its layers."""
+    """The layers of a page as pylance stored them."""
 
     kinds: list[int]
     repetition: bytes | None
     definition: bytes | None
-    values: list[int]  # of each chunk
+    values: list[int]  # for each chunk
     items: list[int]
     index: bytes | None
 
@@ -135,7 +135,7 @@ def test_pages_of_pylance(shape: str, version: str) -> None:
     kind = SHAPES[shape]
     for seed, rows in enumerate([1, 7, 60, 700, 9000]):
         array = random_array(np.random.default_rng(seed), kind, rows)
-        plain = array.take(pa.array(range(rows)))  # pylance does not accept all that Arrow allows
+        plain = array.take(pa.array(range(rows)))  # pylance does not accept everything that Arrow allows
         for column, path in enumerate(leaf_paths(kind)):
             start = 0
             for page in pages_of(plain, version, column=column):
@@ -147,7 +147,7 @@ def test_pages_of_pylance(shape: str, version: str) -> None:
 
 @pytest.mark.parametrize("kind", [pa.list_(fields(INT), 2), fields(pa.list_(fields(INT, fields(INT)), 3))])
 def test_structural_fixed_size_lists_of_pylance(kind: pa.DataType) -> None:
-    """Rows of such pages are counted in items of the fixed-size lists."""
+    """Rows of pages of structural fixed-size lists are counted in items of the fixed-size lists."""
     for seed, rows in enumerate([1, 7, 60, 700, 700]):
         array = random_array(np.random.default_rng(seed), kind, rows).take(pa.array(range(rows)))
         for column, path in enumerate(leaf_paths(kind)):

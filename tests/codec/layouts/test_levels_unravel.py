@@ -1,4 +1,4 @@
-"""Unravelling compared with the plain-Python model, and streams that no writer makes."""
+"""Tests of unravelling, compared with the plain-Python model, and of streams that no writer makes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ seeds = st.integers(0, 2**32 - 1)
 
 
 def stream(levels: list[int] | np.ndarray | None, skew: int = 0) -> memoryview | None:
-    """Levels at a chosen address."""
+    """Return levels at a chosen address."""
     if levels is None:
         return None
     return memoryview(b"." * skew + np.asarray(levels, "<u2").tobytes())[skew:]
@@ -42,9 +42,9 @@ def undone(unraveler: LevelUnraveler, layer_kinds: list[int]) -> list[UndoneLaye
 
 
 def random_levels(rng: np.random.Generator, layer_kinds: list[int], count: int) -> tuple[list[int], list[int]]:
-    """Levels that contradict nothing: an item continues a list only of a layer that its level leaves in being."""
+    """Return random consistent levels: an item continues only a list of a layer that exists at its level."""
     lists = sum(kind in LISTS for kind in layer_kinds)
-    inside = [0]  # list depth from which on a level stands for something
+    inside = [0]  # list depth from which a level is meaningful
     for i, kind in enumerate(layer_kinds):
         depth = sum(inner in LISTS for inner in layer_kinds[: i + 1])
         inside += [depth] * USED[kind]
@@ -101,7 +101,7 @@ def consistent(repetition: list[int], definition: list[int], layer_kinds: list[i
 
 
 def test_spec_example_of_masked_layers() -> None:
-    """Layers item, list, struct, list = 3, 6, 3, 6: the streams of five rows."""
+    """Layers item, list, struct, list = 3, 6, 3, 6 give the streams of five rows."""
     unraveler = LevelUnraveler(stream([2, 0, 1, 1, 2, 2, 2, 1]), stream([0, 0, 4, 3, 6, 5, 2, 1]), 8, [3, 6, 3, 6])
     leaf, inner, middle, outer = undone(unraveler, [3, 6, 3, 6])
     assert leaf.valid == [True, True, False]
@@ -111,7 +111,7 @@ def test_spec_example_of_masked_layers() -> None:
 
 
 def test_fixed_size_lists_between_lists() -> None:
-    """list<fixed_size_list<struct<list<int>>, 2>>: [[[1, 2], []], null], []"""
+    """list<fixed_size_list<struct<list<int>>, 2>> [[[1, 2], []], null], [] is unravelled."""
     rep, definition = stream([2, 0, 1, 1, 1, 2]), stream([0, 0, 2, 4, 4, 5])
     unraveler = LevelUnraveler(rep, definition, 6, [1, 6, 3, 3, 5], [None, None, None, 2, None])
     assert unraveler.lengths == (2, 4, 4, 2, 2)
@@ -122,21 +122,21 @@ def test_fixed_size_lists_between_lists() -> None:
     ("rep", "definition", "layer_kinds", "dimensions"),
     [
         ([0], [0], [1, 2], None),  # does not start with a row
-        ([2], [0], [1, 2], None),  # more than there are lists
+        ([2], [0], [1, 2], None),  # more levels than there are lists
         (None, [0], [1, 2], None),  # no repetition stream
         ([1], [0], [1], None),  # repetition without lists
-        ([0], [1], [1], None),  # a null where none may be
+        ([0], [1], [1], None),  # a null in a layer without nulls
         ([1, 0], [0, 2], [3, 4], None),  # a null list continues a list
-        ([2, 1], [0, 1], [1, 2, 4], None),  # a null outer list begins within an outer list
+        ([2, 1], [0, 1], [1, 2, 4], None),  # a null outer list starts within an outer list
         ([1], [0], [0, 2], None),
         ([1], [0], [7, 2], None),
         ([], [], [], None),
         ([0, 0, 0], [0, 0, 0], [1, 1], [0, 2]),  # one and a half lists
         ([0], [0], [1, 1], [0, -1]),
-        ([0], [0], [1, 1], [1, 0]),  # a leaf is no fixed-size list
+        ([0], [0], [1, 1], [1, 0]),  # a leaf is not a fixed-size list
         ([0], [0], [1, 1], [0]),
         ([1], [0], [1, 2], [0, 1]),
-        ([1, 1], [0, 0], [1, 1, 2], [0, 2, 0]),  # a list begins within a fixed-size list
+        ([1, 1], [0, 0], [1, 1, 2], [0, 2, 0]),  # a list starts within a fixed-size list
         ([1, 1, 0], [0, 2, 0], [3, 1, 4], [0, 2, 0]),  # a null list within a fixed-size list
     ],
 )

@@ -1,4 +1,4 @@
-"""Metadata of 2.x files read without messages, compared with protobuf: the same result, or left to protobuf."""
+"""Tests of metadata of 2.x files read without messages: the same result as protobuf, or left to protobuf."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def direct(content: bytes) -> Record:
 
 
 def parsed(data: bytes) -> tuple[object, object, object]:
-    """What `scan_column` would say, by way of messages."""
+    """Return the result of `scan_column`, computed from protobuf messages."""
     column = file2_pb2.ColumnMetadata.FromString(data)
     pages = [
         (

@@ -1,4 +1,4 @@
-"""Mini-block pages compared with those pylance writes, and pages assembled here and read by pylance."""
+"""Tests of mini-block pages: compared with those pylance writes, and assembled here and read by pylance."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ def chunks_of(page: Page, data: Any = None, wrapped: bool = False) -> Chunks:
 
 
 def odd(data: bytes) -> np.ndarray:
-    """The same bytes at an odd address."""
+    """Return the same bytes at an odd address."""
     return np.frombuffer(b"." + data, np.uint8)[1:]
 
 
 def codec_of(page: Page) -> tuple[int, int]:
-    """Kind and width of the values, below any general compression."""
+    """Return kind and width of the values, below any general compression."""
     message = page.mini["value_compression"]
     message = message["general"]["values"] if "general" in message else message
     [(name, body)] = message.items()
@@ -139,7 +139,7 @@ def test_bits(version: str) -> None:
 
 
 def test_validity_of_list_items() -> None:
-    """The first buffer of each chunk is a bitmap of 4 bits per list, the second the items."""
+    """The first buffer of each chunk is a bitmap of 4 bits per list, the second has the items."""
     lists = pa.array([[i, None, i + 2, -i] for i in range(3000)], pa.list_(pa.int32(), 4))
     [page] = lance_page.pages_of(lists, "2.2")
     assert page.mini["num_buffers"] == 2
@@ -190,7 +190,7 @@ def test_variable(how: str, wide: bool, version: str) -> None:
 
 
 def once(column: VariableValues, start: int, stop: int, wide: bool) -> list[str]:
-    """Offsets and bytes in one pass, in as many calls as a growing output needs."""
+    """Return offsets and bytes of one pass, in as many calls as a growing output needs."""
     places, data, size, room = np.zeros(stop - start + 1, np.int64 if wide else np.int32), np.zeros(0, np.uint8), 0, 0
     done = start
     while True:
@@ -248,7 +248,7 @@ NESTED: dict[str, tuple[Any, Any, int, int, int]] = {
 
 
 def model(rows: list[Any], nested: bool) -> tuple[list[int], list[int]]:
-    """Levels as the format defines them, for a list of nullable items or nullable items."""
+    """Return the levels of a list of nullable items, or of nullable items, as the format defines them."""
     rep: list[int] = []
     dfn: list[int] = []
     for row in rows:
@@ -321,7 +321,7 @@ ASSEMBLED: list[tuple[pa.Array, dict[str, str] | None, int]] = [
 
 
 def assembled(page: Page, full: int) -> tuple[bytes, bytes]:
-    """The page's chunks taken apart and put together again."""
+    """Return the page's buffers, taken apart into streams and assembled again."""
     chunks, table = chunks_of(page), table_of(page)
     headers = [chunks.header(i) for i in range(table.num_chunks)]
     large = bool(page.mini.get("has_large_chunk"))
@@ -369,7 +369,7 @@ def test_pylance_reads_our_chunks(version: str, tmp_path: Path) -> None:
 
 
 def test_golden_list() -> None:
-    """Vector 4 of the format notes: list<list<int32>> [[1],[]], null, [null,[null]]."""
+    """Vector 4 of the format notes, list<list<int32>> [[1],[]], null, [null,[null]], is decoded and encoded."""
     chunk = bytes.fromhex(
         "05000a000a000800 02000100020002000100fefefefefefe 00000300040002000100fefefefefefe 0100000000000000"
     )

@@ -1,4 +1,4 @@
-"""Random access to levels: single values and whole rows, compared with a scan of the whole page."""
+"""Tests of random access to levels: values and whole rows, compared with a scan of the whole page."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ KINDS = [levels.FLAT, levels.RLE, levels.OUT_OF_LINE]
 
 @dataclass
 class Column:
-    """The levels of a page, and what a scan of all of it says."""
+    """The levels of a page, and the result of a scan of all of it."""
 
     levels: Levels
     index: RepetitionIndex | None
@@ -70,7 +70,7 @@ def scanned(column: Levels, num_chunks: int, tops: dict[str, int], rep: bool, df
 
 
 def encoded(kind: int, part: np.ndarray, width: int) -> bytes:
-    """One chunk of a level stream."""
+    """Return one chunk of a level stream."""
     if kind == levels.FLAT:
         return part.tobytes()
     if kind == levels.OUT_OF_LINE:
@@ -84,7 +84,7 @@ def encoded(kind: int, part: np.ndarray, width: int) -> bytes:
 
 
 def written(built: builder.Levels, counts: list[int], kinds: tuple[int, int], damage: Any = None) -> Column:
-    """A page of such levels in chunks of so many values."""
+    """Return a page of these levels, in chunks with the given numbers of values."""
     cuts = np.zeros(len(counts), np.int64)
     streams.cut(built.definition, built.num_items, built.max_visible_definition, np.array(counts), cuts)
     parts: list[tuple[bytes, list[int]]] = []
@@ -134,7 +134,7 @@ def bits(valid: list[bool]) -> np.ndarray:
 
 @st.composite
 def pages(draw: st.DrawFn) -> tuple[builder.Levels, list[int]]:
-    """Lists, or lists of lists, with nulls at every layer, and a cut into chunks."""
+    """Draw lists or lists of lists with nulls at every layer, and a division into chunks."""
     random = np.random.default_rng(draw(st.integers(0, 2**32)))
     rows, depth = draw(st.integers(1, 60)), draw(st.integers(1, 2))
     mean, holes = draw(st.sampled_from([1, 3, 40])), draw(st.sampled_from([0.0, 0.2, 0.9]))
@@ -168,7 +168,7 @@ def test_rows_of_any_page(page: tuple[builder.Levels, list[int]], kinds: tuple[i
 
 
 def list_column(rows: list[Any], kind: pa.DataType, tops: tuple[int, int, int]) -> Column:
-    """Levels as the reference writes them."""
+    """Return levels as the reference writes them."""
     [page] = lance_page.pages_of(pa.array(rows, kind), "2.1")
     names = {"rep_compression", "def_compression"} & set(page.mini)
     codecs = {name: codec_of(page.mini[name]) for name in names}
@@ -232,7 +232,10 @@ def test_single_values(kind: int) -> None:
 
 
 def index_of(started: list[int]) -> np.ndarray:
-    """Rows started up to the end of each chunk; all but the last chunk end within a row."""
+    """Return a repetition index from the rows started up to the end of each chunk.
+
+    All chunks but the last end within a row.
+    """
     ended = np.array(started) - (np.arange(len(started)) < len(started) - 1)
     return np.stack([np.diff(ended, prepend=0), np.array(started) != ended], 1).astype(np.uint64)
 

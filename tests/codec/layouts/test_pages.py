@@ -1,4 +1,4 @@
-"""Random access over pages against whole-column NumPy models."""
+"""Tests of random access over pages against NumPy models of whole columns."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def starts_of(sizes: list[int]) -> list[int]:
 
 
 def some_rows(rng: np.random.Generator, total: int, count: int) -> np.ndarray:
-    """Unsorted, sorted, or one after the other, with repetitions."""
+    """Return row numbers that are unsorted, sorted or consecutive, with repetitions."""
     rows = rng.integers(0, max(total, 1), count if total else 0)
     kind = rng.integers(0, 3)
     if kind == 1:
@@ -99,7 +99,7 @@ Value = tuple[int, bytes] | None
 
 
 def binary_page(rng: np.random.Generator, size: int, base: int, lists: bool, skew: int) -> tuple[object, list[Value]]:
-    """A page description and its values: where each begins in the item column, and its bytes."""
+    """Return a page description and its values: where each starts in the item column, and its bytes."""
     kind = rng.choice(["plain", "nulls", "dictionary", "all null"])
     if kind == "all null" and not lists:
         return None, [None] * size
@@ -157,7 +157,7 @@ def ends(*values: int) -> bytes:
 
 
 def test_golden_string_dictionary() -> None:
-    """["a", null, "bb", "bb", "a"] as the reference writes it: code 0 is null, code k is entry k - 1."""
+    """["a", null, "bb", "bb", "a"] is decoded as the reference writes it: code 0 is null, code k is entry k - 1."""
     pages = EndsPages([0, 5], [(ends(1, 3), 4, 3, 0, b"abb", b"\1\0\2\2\1", 2)])
     rows = np.array([4, 1, 2, 0])
     offsets, validity, out = np.empty(5, np.int32), np.empty(1, np.uint8), bytearray(4)
@@ -318,7 +318,7 @@ def test_totals_that_overflow() -> None:
 
 
 def test_values_forged_to_overlap() -> None:
-    """Each of these values is within its page; together they are hundreds of times what there is."""
+    """Forged values that overlap are refused: each is within its page, but together they are larger than the page."""
     count, size = 1000, 1 << 16
     forged = ends(*([0, size] * (count // 2)))
     pages = EndsPages([0, count, 2 * count], [(forged, size + 1, size, 0, bytes(size), None, 0)] * 2)
@@ -330,7 +330,7 @@ def test_values_forged_to_overlap() -> None:
 
 
 def test_one_value_repeated_beyond_the_size_of_its_page() -> None:
-    """The same total honestly: the page is looked at once and believed, a null's adjustment being no decrease."""
+    """One value may be taken many times, beyond the size of its page, and a null's adjustment is not a decrease."""
     pages = EndsPages([0, 3], [(ends(10, 10 + 11, 10), 11, 10, 0, b"0123456789", None, 0)])
     offsets, validity = bytearray(8 * 101), bytearray(13)
     for _ in range(2):

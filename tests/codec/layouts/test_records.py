@@ -1,4 +1,4 @@
-"""Tagged records as columns of numbers, against a model in Python and against protobuf."""
+"""Tests of tagged records as columns of numbers, against a model in Python and against protobuf."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def signed(value: int, bits: int) -> int:
 
 
 def expected(record: Record, number: int, inner: int, how: int, missing: int) -> int:
-    """What a column holds for a record."""
+    """Return the value that a column holds for a record."""
     found = [value for tag, value in record if tag == number]
     if inner:
         below = [value for value in found if isinstance(value, list)]
@@ -134,7 +134,7 @@ def test_as_protobuf_reads_them() -> None:
     wanted = [(1, 0, records.LAST, 0), (3, 4, records.LAST, -1), (2, 0, records.COUNT, 0), (2, 2, records.ITEMS, 0)]
     found = columns(data, starts, ends, wanted)
     assert found[0] == [fragment.id for fragment in fragments]
-    # of a number that is 0 nothing is stored
+    # Numbers that are 0 are not stored.
     assert found[1] == [each.deletion_file.num_deleted_rows or -1 for each in fragments]
     assert found[2] == [len(each.files) for each in fragments]
     assert found[3] == [3 * len(each.files) for each in fragments]
@@ -146,7 +146,7 @@ def test_as_protobuf_reads_them() -> None:
     "data",
     [
         b"\x08",  # no value
-        b"\x12\x05abc",  # fewer bytes than said
+        b"\x12\x05abc",  # fewer bytes than stated
         b"\x12" + varint(2**64 - 1),
         b"\x12" + varint(2**63),
         b"\x80" * 10 + b"\x01",  # a varint of eleven bytes
@@ -156,7 +156,7 @@ def test_as_protobuf_reads_them() -> None:
         b"\x0e",  # kind 6
         b"\x09abc",
         b"\x0dab",
-        varint(1 << 40) + b"\x01",  # a field number that none can have
+        varint(1 << 40) + b"\x01",  # an impossible field number
     ],
 )
 def test_damaged(data: bytes) -> None:

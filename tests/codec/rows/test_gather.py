@@ -1,4 +1,4 @@
-"""Gathers against NumPy indexing and plain slices."""
+"""Tests of gathers against NumPy indexing and plain slices."""
 
 from __future__ import annotations
 

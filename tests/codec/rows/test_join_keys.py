@@ -1,4 +1,4 @@
-"""Keys of joins in hash tables, against Python dictionaries of tuples."""
+"""Tests of join keys in hash tables, against Python dictionaries of tuples."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def bits(values: list[bool], skip: int) -> bytes:
 
 
 def column(values: Values, width: int, *, null_is_value: bool = False, skew: int = 0, wide: bool = False) -> Any:
-    """Values as a column that begins `skew` values into its buffers, at any address; nulls hide noise."""
+    """Return values as a column that starts `skew` values into its buffers, at any address, with noise under nulls."""
     validity = bits([value is not None for value in values], 3 * skew) if None in values else None
     if width == BITS:
         data, first = bits([value == b"\1" or value is None for value in values], 5 * skew), 5 * skew
@@ -64,7 +64,7 @@ def expected(numbers: dict[tuple, int], rows: list[tuple], null_is_value: list[b
 
 @st.composite
 def keys(draw: st.DrawFn) -> tuple[list[int], list[bool], list[list[tuple]]]:
-    """Widths, what nulls are, and rows in several batches."""
+    """Draw the widths of columns, whether null counts as a value, and rows in several batches."""
     widths = draw(st.lists(st.sampled_from([BITS, TEXTS, NOTHING, *WIDTHS]), min_size=1, max_size=4))
     counts = draw(st.lists(st.booleans(), min_size=len(widths), max_size=len(widths)))
     columns = [st.none() | st.sampled_from(some(width)) for width in widths]
@@ -73,7 +73,7 @@ def keys(draw: st.DrawFn) -> tuple[list[int], list[bool], list[list[tuple]]]:
 
 
 def some(width: int) -> list[bytes]:
-    """A few values of a width, nearly alike."""
+    """Return a few nearly equal values of a width."""
     if width == BITS:
         return [b"\0", b"\1"]
     if width == TEXTS:
@@ -105,7 +105,7 @@ def test_rows_are_numbered_by_value(
 @pytest.mark.parametrize("width", [4, 8, 16, TEXTS])
 @pytest.mark.parametrize("step", [1, 1 << 10, 1 << 20])
 def test_many_keys(width: int, step: int) -> None:
-    """Tables grow; keys in a regular order, too, are spread over them."""
+    """Hash tables grow, and spread keys in a regular order too."""
     count = 100_000
     numbers = np.arange(count, dtype=np.uint64) * step
     size = 8 if width == TEXTS else width
@@ -142,7 +142,7 @@ def test_few_of_many_rows_have_keys_of_a_table(width: int) -> None:
 
 
 def test_long_strings_and_few_rows_at_once() -> None:
-    """Packed blocks are cut where their rows are large."""
+    """Long strings are compared correctly: packed blocks hold fewer rows if the rows are large."""
     values: Values = [bytes([65 + number % 3]) * (300_000 + number // 40) for number in range(60)]
     table, numbers = KeyTable(), dict[tuple, int]()
     rows = [(value, value[:1]) for value in values if value]

@@ -1,4 +1,4 @@
-"""Predicates over buffers, against Arrow, NumPy and plain Python."""
+"""Tests of predicates over buffers, against Arrow, NumPy and plain Python."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def bits(out: bytearray, count: int) -> list[bool]:
 
 
 def strings(values: list[bytes], wide: bool = False, skew: int = 0) -> tuple[memoryview, memoryview, bool]:
-    """Bytes and offsets, at any address, the bytes beginning somewhere in the buffer."""
+    """Return bytes and offsets at any address, with the bytes starting somewhere in the buffer."""
     ends = np.cumsum([skew, *map(len, values)]).astype(np.int64 if wide else np.int32).tobytes()
     data = b"\xff" * skew + b"".join(values)
     return memoryview(data), memoryview(b"." * skew + ends)[skew:], wide

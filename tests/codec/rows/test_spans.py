@@ -1,4 +1,4 @@
-"""Runs of values at any positions of a buffer, compared with slices."""
+"""Tests of runs of values at any positions of a buffer, compared with slices."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from lancecodec import CodecError, OffsetOverflowError, spans
 
 seeds = st.integers(0, 2**32 - 1)
 span_counts = st.one_of(st.integers(0, 20), st.sampled_from([255, 256, 257, 513]))
-#: Values per span: what a take, a scan of small pages, and a mixture ask for.
+#: Values per span, as in a take, a scan of small pages, and a mixture.
 longest = st.sampled_from([0, 1, 2, 9, 70, 1500])
 widths = st.sampled_from([1, 2, 3, 4, 7, 8, 12, 16, 17, 31, 32, 33, 40, 100])
 
@@ -73,7 +73,7 @@ class Stored:
 
 
 def random_offsets(rng: np.random.Generator, n: int, most: int, wide: bool) -> Stored:
-    """Each span has a page of its own, of which it leaves out some values at both ends."""
+    """Return spans that each have their own page, and leave out some values at both ends."""
     source, positions, lists = bytearray(), [], []
     counts = random_counts(rng, n, most)
     stride = 8 if wide else 4
@@ -123,7 +123,7 @@ def test_empties(n: int, wide: bool, skew: int, seed: int) -> None:
 
 
 def test_empties_see_wide_differences() -> None:
-    """Equal low halves are no equal offsets."""
+    """Offsets whose low halves are equal are not taken for equal."""
     out = bytearray(1)
     assert spans.empties(integers(0, 2**32, 2**32, 2**33), True, 3, out) == 1
     assert out == b"\x05"
@@ -141,7 +141,7 @@ def strings(positions: np.ndarray, counts: np.ndarray) -> list[bytes]:
 
 
 def test_golden_strings() -> None:
-    """["a", "", "bcd", null, "zz"] at the start of a file: bytes, then offsets from byte 6 on."""
+    """["a", "", "bcd", null, "zz"] at the start of a file is decoded: bytes, then offsets from byte 6 on."""
     assert strings(integers(6), integers(5)) == [b"a", b"", b"bcd", b"", b"zz"]
     assert strings(integers(6 + 32, 6 + 16, 6), integers(1, 1, 2)) == [b"zz", b"bcd", b"a", b""]
     out = bytearray(1)
@@ -150,7 +150,7 @@ def test_golden_strings() -> None:
 
 
 def test_golden_lists_and_bits() -> None:
-    """[[1, 2], null, [3]] of int16, and the first rows of a page of booleans."""
+    """[[1, 2], null, [3]] of int16 and the first rows of a page of booleans are decoded."""
     page = bytes.fromhex("00000000 02000000 02000000 03000000 0100 0200 0300")
     ends, starts, sizes = np.empty(3, np.int32), np.empty(2, np.int64), np.empty(2, np.int64)
     assert spans.offsets(page, integers(8, 0), integers(1, 1), False, False, ends, starts, sizes) == 3
@@ -266,7 +266,7 @@ def test_offsets_that_are_none(at: int, wide: bool, out_wide: bool, damage: str)
     with pytest.raises(CodecError, match="decrease or are negative"):
         spans.offsets(stored, integers(0), integers(3000), wide, out_wide, out, *arrays)
     single = np.arange(3000) * stored.itemsize
-    with pytest.raises(CodecError, match=r"decrease or are negative|read fewer"):  # one value may only be too long
+    with pytest.raises(CodecError, match=r"decrease or are negative|read fewer"):  # a single value can only be too long
         spans.offsets(stored, single, np.ones(3000, np.int64), wide, out_wide, out, *arrays)
 
 
@@ -330,7 +330,7 @@ def test_empties_rejects_small_outputs() -> None:
 
 @pytest.mark.parametrize("out_wide", [False, True])
 def test_offsets_that_change_during_the_call(out_wide: bool) -> None:
-    """Whatever another thread writes to the source, offsets that come out without an error ascend to their sum."""
+    """If another thread changes the source during a call, offsets returned without an error ascend to their sum."""
     stored = np.arange(200_001, dtype=np.int64)
     done = threading.Event()
 
@@ -361,7 +361,10 @@ def test_offsets_that_change_during_the_call(out_wide: bool) -> None:
 
 
 def batch_pages(sizes: list[int], width: int, seed: int = 0) -> tuple[bytes, list[np.ndarray], np.ndarray]:
-    """A buffer with a page per batch at odd places; first rows, positions and lengths; all values in row order."""
+    """Return a buffer with a page per batch at odd places.
+
+    With it come first rows, positions and lengths of the pages, and all values in row order.
+    """
     rng = np.random.default_rng(seed)
     data, positions, values = bytearray(), [], []
     for size in sizes:

@@ -1,4 +1,4 @@
-"""Compiled random access against models: every kind of page, many pages and fragments, deletions, and damage."""
+"""Tests of compiled random access against models: every kind of page, many pages and fragments, deletions, damage."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from lancecodec.take_pages import PageTaker
 
 
 def nullable(valid: np.ndarray | None) -> tuple[list[list[bytes]], tuple[int, int] | None]:
-    """Level streams and their codec."""
+    """Return level streams and their codec."""
     if valid is None:
         return [], None
     return [[(~part).astype(np.uint16).tobytes() for part in cut(valid)]], (levels.FLAT, 0)
@@ -239,7 +239,7 @@ def test_null_lists_where_none_may_be() -> None:
 
 
 def zipped_rows(valid: np.ndarray, values_: np.ndarray, bits_def: int) -> bytes:
-    """Items of a control word, if there are levels, and a value."""
+    """Return full-zip rows: a control word, if there are levels, and a value."""
     controls = [bytes([int(not ok)]) if bits_def else b"" for ok in valid]
     return b"".join(control + value.tobytes() for control, value in zip(controls, values_, strict=True))
 

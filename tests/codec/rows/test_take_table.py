@@ -1,4 +1,4 @@
-"""Rows of tables of many fragments in compiled takes: threads, callbacks, damage."""
+"""Tests of compiled takes from tables of many fragments: threads, callbacks, damage."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from lancecodec.take_pages import Lists, PageTaker
 
 
 class Table:
-    """Fragments of pages of 32-bit numbers, some rows deleted; a value is its address."""
+    """Fragments of pages of 32-bit numbers, with some rows deleted. Each value is its row address."""
 
     def __init__(self, seed: int) -> None:
         rng = np.random.default_rng(seed)
@@ -125,7 +125,7 @@ def test_many_threads() -> None:
 
 @pytest.mark.parametrize("deleted", [[0, 1, 2, 3], [9, 9, 9], [-(2**62), 2**62], [5, 0, 5, 0]])
 def test_deleted_rows_that_cannot_be(deleted: list[int]) -> None:
-    """Whatever a deletion file says, no row outside the fragment is looked up."""
+    """Invalid deleted rows never make a take read rows outside the fragment."""
     page = take_pages.zipped(np.arange(4).tobytes(), 4, 8)
     fragment = FragmentTaker([ColumnTaker([0, 4], 8, lambda _: page)], 4, 0, np.array(deleted))
     taker = RowTaker([(8, False, False, (), 0)], np.array([0, 4]), lambda _: fragment)
@@ -212,7 +212,7 @@ def test_arguments_that_do_not_fit() -> None:
 @settings(max_examples=80, deadline=None)
 @given(st.integers(0, 2**32))
 def test_damage_never_crashes(seed: int) -> None:
-    """Changed bytes give other values or a missing column."""
+    """Damaged pages give other values or a missing column, and never crash."""
     rng = np.random.default_rng(seed)
     numbers = rng.integers(0, 9, ROWS).astype("u4")
     texts = [WORDS[i].encode() for i in rng.integers(0, len(WORDS), ROWS)]
@@ -254,7 +254,7 @@ def test_integers() -> None:
 
 
 def plain_list_page(lengths: list[int]) -> PageTaker:
-    """Lists of the numbers from 0 on, in one chunk without definition levels."""
+    """Return lists of the numbers from 0 on, in one chunk without definition levels."""
     stored = np.arange(sum(lengths), dtype=np.uint16)
     rep = np.isin(stored, np.cumsum([0, *lengths[:-1]])).astype(np.uint16).tobytes()
     streams = [(rep, [len(rep)])]
@@ -322,7 +322,7 @@ def decode_first(taken: TakenRows, wrong: list[BaseException]) -> None:
 
 
 def test_one_column_decoded_by_many_threads() -> None:
-    """One of them decodes it; the others are told, or find it done."""
+    """One of several threads decodes a column; the others get a `CodecError` or find it done."""
     taker, rows = numbers_taker(100_000), np.random.default_rng(1).integers(0, 100_000, 100_000)
     for _ in range(10):
         taken = taker.numbers(rows)
@@ -338,7 +338,7 @@ def test_one_column_decoded_by_many_threads() -> None:
 
 
 def test_takes_in_cycles_are_collected() -> None:
-    """The collector clears Python attributes before the memory is freed."""
+    """Takes in reference cycles are collected: the collector clears Python attributes before the memory is freed."""
 
     class Cycle:
         held: Any

@@ -1,4 +1,4 @@
-"""Choice of value encodings: files read back, and are never larger than what pylance writes."""
+"""Tests of the choice of value encodings: files can be read, and are never larger than those of pylance."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def _buffers(encoded: EncodedChunks, version: str) -> list[bytes]:
 
 
 def _decode(encoded: EncodedChunks, array: pa.Array, version: str) -> pa.Array:
-    """Values by this package's reader, nulls as in `array`."""
+    """Return the values that this package's reader decodes, with nulls as in `array`."""
     encoding = parse_encoding(encoded.encoding.to_message(encodings21_pb2))
     assert encoding == encoded.encoding
     words, chunks, *_ = _buffers(encoded, version)
@@ -335,7 +335,7 @@ def test_options_are_honoured() -> None:
 
 def test_plain_values_that_can_do_without_chunks_are_preferred_to_a_packing_that_hardly_saves() -> None:
     values = _numbers().integers(2**62, 2**63, 8192)
-    values[:1024] >>= 1  # 63 bits, and 62 in one chunk: less is saved than the headers take
+    values[:1024] >>= 1  # 63 bits, and 62 in one chunk: the headers take more than is saved
     array = pa.array(values.astype(np.uint64) * 2)
     field = _field(array)
     options = encoding_options(field)
@@ -465,7 +465,7 @@ def _items(array: pa.Array, version: str = "2.2", metadata: Metadata = None) -> 
 
 
 def _unpacked(items: EncodedItems, array: pa.Array) -> list[object]:
-    """What the reader makes of the items, had they gone through zipping."""
+    """Return the values that the reader decodes from the items, as after zipping and unzipping."""
     encoding = parse_encoding(items.encoding.to_message(encodings21_pb2))
     if items.offsets is None:
         got = encoding.fixed_items(array.type, pa.py_buffer(items.values), len(array), "test")

@@ -1,4 +1,4 @@
-"""Pages of 2.1 to 2.3 whose numbers contradict their buffers: each is refused at no cost."""
+"""Tests of pages of 2.1 to 2.3 whose numbers contradict their buffers: each is refused without large allocations."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def pieces(folder: Path, table: pa.Table, version: str = "2.2") -> tuple[FilePar
 
 
 def change(parts: FileParts, layout: pb.PageLayout, rows: int, buffers: Sequence[bytes] | None = None) -> None:
-    """Make the first page of the first column that of another layout, length and content."""
+    """Give the first page of the first column another layout, length and content."""
     parts.set_encoding(0, layout, name=LAYOUT)
     page = parts.columns[0].pages[0]
     page.length = parts.descriptor.length = rows
@@ -153,7 +153,7 @@ def test_page_of_too_many_nulls(tmp_path: Path, kind: pa.DataType) -> None:
 
 
 def dictionary_page(folder: Path, indices: bytes) -> FileParts:
-    """Indices of 8 bits into 200 words."""
+    """Return a page of 8-bit indices into 200 words."""
     table = pa.table({"x": pa.array(["a", "b"] * 60).cast(pa.dictionary(pa.int8(), pa.string()))})
     parts, _ = pieces(folder, table)
     words = [b"word%03d" % number for number in range(200)]

@@ -1,4 +1,4 @@
-"""Pages of 2.1 and 2.2 that contradict themselves: each is refused at no cost, with an error that says where."""
+"""Tests of contradictory pages of 2.1 and 2.2: each is refused without large allocations, with its place."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _PAIRS = pa.struct([("a", pa.int32()), ("b", pa.int16())])
 _VECTORS = pa.list_(pa.float32(), 2)
 _WIDE = [b"x" * 300, b"y" * 301]
 
-#: name -> (field, values); the first two with raw levels, as the cases below look into chunks.
+#: Fields and values by name. The first two have raw levels, as the cases below change bytes in chunks.
 _BASES: dict[str, tuple[pa.Field, list[object]]] = {
     "numbers": (pa.field("a", pa.int32(), metadata=_PLAIN), [1, 2, None]),
     "lists": (pa.field("a", pa.list_(pa.int32()), metadata=_PLAIN), [[1, 2], [], None, [None, 3]]),
@@ -50,7 +50,7 @@ _BASES: dict[str, tuple[pa.Field, list[object]]] = {
 
 
 def base_page(name: str) -> tuple[pa.Field, Page]:
-    """A valid page of the reference in 2.2."""
+    """Return a valid page of the reference in 2.2."""
     field, values = _BASES[name]
     array = pa.array(values, field.type)
     table = pa.table([array], schema=pa.schema([field]))
@@ -59,7 +59,7 @@ def base_page(name: str) -> tuple[pa.Field, Page]:
 
 
 def outcomes(path: Path, expected: pa.Table) -> list[LanceError]:
-    """The errors of all ways to read; one that does not need the damaged part must give the right rows."""
+    """Return the errors of all ways to read; a way that skips the damaged part must return the right rows."""
     found: list[LanceError] = []
     for read in (
         lambda: LanceFileReader(path).read_all(batch_size=1 << 20).to_table(),
@@ -86,7 +86,7 @@ def u64(content: bytes, at: int, value: int) -> bytes:
 
 
 def buffer(number: int, change: Callable[[bytes], bytes]) -> Edit:
-    """Change a buffer."""
+    """Return a damage that changes a buffer."""
 
     def edit(layout: Message, buffers: list[bytes]) -> None:
         buffers[number] = change(buffers[number])
@@ -95,7 +95,7 @@ def buffer(number: int, change: Callable[[bytes], bytes]) -> Edit:
 
 
 def field(path: str, value: object) -> Edit:
-    """Set a field of the layout, or drop it (None)."""
+    """Return a damage that sets a field of the layout, or drops it (None)."""
 
     def edit(layout: Message, buffers: list[bytes]) -> None:
         *way, last = path.split(".")
@@ -199,7 +199,7 @@ CASES: list[tuple[str, str, Edit]] = [
     ("zip", "huge control words", field(f"{_FULL}.bits_def", 33)),
     ("zip", "more items", field(f"{_FULL}.num_items", 4)),
     ("zip", "neither lengths nor a width", field(f"{_FULL}.bits_per_offset", None)),
-    ("zipped numbers", "bits that are no bytes", field(f"{_FULL}.bits_per_value", 31)),
+    ("zipped numbers", "bits that are not whole bytes", field(f"{_FULL}.bits_per_value", 31)),
     ("zipped numbers", "another width", field(f"{_FULL}.bits_per_value", 64)),
     ("zipped numbers", "values that are cut off", buffer(0, lambda old: old[:-1])),
     ("zipped lists", "a row that does not start", buffer(0, lambda old: b"\0" + old[1:])),
@@ -220,7 +220,7 @@ CASES: list[tuple[str, str, Edit]] = [
     ("constant text", "a scalar that is cut off", buffer(0, lambda old: old[:-1])),
     ("constant text", "huge number of scalar buffers", buffer(0, lambda old: u32(old, 0, 2**32 - 1))),
     ("constant text", "a scalar with decreasing offsets", buffer(0, lambda old: u32(old, 12, 9))),
-    ("constant text", "a scalar that is no text", buffer(0, lambda old: old[:-1] + b"\xff")),
+    ("constant text", "a scalar that is not text", buffer(0, lambda old: old[:-1] + b"\xff")),
     # blobs
     ("blob", "a value beyond the file", buffer(1, lambda old: u64(old, 8, 2**40))),
     ("blob", "a huge value", buffer(1, lambda old: u64(old, 16, 2**63))),
@@ -232,7 +232,7 @@ CASES: list[tuple[str, str, Edit]] = [
 
 @pytest.mark.parametrize("name", _BASES)
 def test_valid_pages(name: str, tmp_path: Path) -> None:
-    """What the cases start from reads."""
+    """The unchanged pages of the cases are valid."""
     given_field, page = base_page(name)
     if name == "blob":
         return  # its values lie outside of its page: tests/file/test_blob.py

@@ -1,4 +1,4 @@
-"""Reads of some children of packed structs (2.1 and later), whose rows are stored whole."""
+"""Tests of reads of some children of packed structs (2.1 and later), whose rows are stored whole."""
 
 from __future__ import annotations
 

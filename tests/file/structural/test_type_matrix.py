@@ -1,4 +1,4 @@
-"""Types x nulls x sizes x file versions 2.1 and 2.2, written and read by this package and by the reference."""
+"""Tests of types x nulls x sizes x file versions 2.1 and 2.2, written and read by this package and the reference."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from support.tables.equality import assert_same
 
 import lance_dataset
 
-#: Group and version, for every group that a version has.
+#: Every group with each version that supports it.
 _CASES = [(group, version) for version in ("2.1", "2.2") for group in groups(version)]
 _NULLS = {"none": 0.0, "some": 0.3, "all": 1.0}
 #: (rows, nulls): the edges of chunks and blocks, and few values.
@@ -31,14 +31,14 @@ _SIZES = [
 
 @pytest.fixture(params=["ours_to_reference", "reference_to_ours", "ours_to_ours"])
 def ways(request: pytest.FixtureRequest) -> tuple[ModuleType, ModuleType]:
-    """Who writes and who reads."""
+    """Return the pairs of writer and reader."""
     names = {"ours": lance_dataset, "reference": lance}
     writer, reader = request.param.split("_to_")
     return names[writer], names[reader]
 
 
 def matrix_table(kinds: Mapping[str, pa.DataType], rows: int, nulls: float, seed: int) -> pa.Table:
-    """A row number and one column per type, each with another kind of values."""
+    """Return a table of a row number and one column per type, each with another kind of values."""
     rng = np.random.default_rng(seed)
     columns: dict[str, Any] = {"id": pa.array(range(rows), pa.int64())}
     for number, (name, kind) in enumerate(kinds.items()):
@@ -55,7 +55,7 @@ def write(writer: ModuleType, table: pa.Table, path: Path, version: str, **optio
 
 
 def check_reads(dataset: Any, table: pa.Table) -> None:
-    """Scans, batches, ranges, subsets, filters and takes give the rows of a table with row numbers in ``id``."""
+    """Check scans, batches, ranges, subsets, filters and takes against a table with row numbers in ``id``."""
     assert dataset.count_rows() == table.num_rows
     assert dataset.schema.equals(table.schema)
     assert_same(dataset.to_table(), table)
@@ -73,7 +73,7 @@ def check_reads(dataset: Any, table: pa.Table) -> None:
     assert_same(dataset.to_table(filter="id % 128 < 2"), table.filter(kept))
     rows = rng.integers(0, table.num_rows, 30)
     for wanted in (rows, np.sort(rows)[:3], np.array([table.num_rows - 1])):
-        # row by row, as Arrow does not take from chunks whose dictionaries hold nulls
+        # row by row, as Arrow does not take from chunks whose dictionaries have nulls
         assert_same(dataset.take(wanted), pa.concat_tables([table.slice(row, 1) for row in wanted.tolist()]))
 
 
@@ -90,14 +90,14 @@ def test_matrix(
 
 @pytest.mark.parametrize(("group", "version"), _CASES)
 def test_pages_and_fragments(ways: tuple[ModuleType, ModuleType], tmp_path: Path, group: str, version: str) -> None:
-    """Pages of a few hundred rows whose layers and encodings differ, in three files."""
+    """Pages of a few hundred rows whose layers and encodings differ, in three files, are read correctly."""
     writer, reader = ways
     kinds = GROUPS[group]
     parts = [matrix_table(kinds, 700, nulls, 7 + number) for number, nulls in enumerate((0.0, 0.4, 1.0, 0.0, 0.1))]
     table = pa.concat_tables(parts).drop(["id"])
     table = table.add_column(0, "id", pa.array(range(table.num_rows), pa.int64()))
     size = max(table.nbytes // 20, 1)
-    # the reference cuts pages at batches, and panics when it has to cut a batch of some nested arrays
+    # the reference divides pages at batches, and panics if it has to divide a batch of some nested arrays
     batches = {"data_cache_bytes": 1 if writer is lance else size}
     for start, rows in ((0, 1700), (1700, 1700), (3400, 100)):
         for first in range(start, start + rows, 425):
@@ -109,7 +109,7 @@ def test_pages_and_fragments(ways: tuple[ModuleType, ModuleType], tmp_path: Path
     check_reads(reader.dataset(tmp_path / "t"), table)
 
 
-#: What fills several chunks, blocks and default pages.
+#: Values that fill several chunks, blocks and default pages.
 _LARGE = {
     **{name: FLAT_TYPES[name] for name in ("bool", "int8", "int64", "double", "decimal128", "string", "timestamp_us")},
     "lists": pa.list_(pa.int32()),
@@ -133,7 +133,7 @@ def test_large(ways: tuple[ModuleType, ModuleType], tmp_path: Path, version: str
 @pytest.mark.parametrize("values", VALUES)
 @pytest.mark.parametrize("version", ["2.1", "2.2"])
 def test_kinds_of_values(ways: tuple[ModuleType, ModuleType], tmp_path: Path, version: str, values: str) -> None:
-    """Every flat type with the values that make each encoding pay."""
+    """Every flat type is read correctly with the values for which each encoding is chosen."""
     writer, reader = ways
     rng = np.random.default_rng(len(values))
     kinds = {name: kind for name, kind in GROUPS["flat"].items() if not pa.types.is_null(kind)}

@@ -1,4 +1,4 @@
-"""Files written before their version was stable: "2.1" of pylance 0.16 to 0.32, and "2.3" of 4 to 13."""
+"""Tests of files written before their version was stable: "2.1" of pylance 0.16 to 0.32, and "2.3" of 4 to 13."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from lance_dataset.file.v2_1.pre.layout import parse_page_layout
 pytestmark = pytest.mark.usefixtures("little_memory")
 
 DATASETS = Path(__file__).parents[2] / "fixtures" / "datasets"
-#: Those whose "2.1" files have array encodings, and those whose pages have a layout of their own.
+#: Releases whose "2.1" files have array encodings, and releases whose pages have another layout.
 WITH_ARRAY_PAGES = [f"pylance-{release}-2.1" for release in ("0.16.0", "0.18.2")]
 WITH_PRE_PAGES = ["pylance-0.20.0-2.1-small"]
 WITH_PRE_PAGES += [f"pylance-{release}-2.1" for release in ("0.22.0", "0.25.2", "0.30.0", "0.32.1")]
-#: The sparse pages of pylance 10 to 13 are not those of 14.
+#: A fixture with the sparse pages of pylance 10 to 13, which differ from those of 14.
 SPARSE = "pylance-10.0.0-2.3"
 RELEASES = [*WITH_ARRAY_PAGES, *WITH_PRE_PAGES, "pylance-4.0.0-2.3", "pylance-6.0.0-2.3", SPARSE]
 
@@ -43,7 +43,7 @@ def data_file(release: str) -> Path:
 
 
 def first_version(release: str) -> pa.Table:
-    """The rows before any was deleted."""
+    """Return the rows before any was deleted."""
     return lance_dataset.dataset(DATASETS / release / "ds.lance", version=1).to_table()
 
 
@@ -76,7 +76,7 @@ def test_parts_of_structs_and_filters(release: str) -> None:
 
 @pytest.mark.parametrize("release", RELEASES)
 def test_appending_in_the_stable_version(release: str, tmp_path: Path) -> None:
-    """What is written today goes beside the old files."""
+    """Rows appended in the stable version are written beside the old files."""
     shutil.copytree(DATASETS / release / "ds.lance", tmp_path / "t")
     old = lance_dataset.dataset(tmp_path / "t").to_table()
     more = old.slice(3, 20)
@@ -95,7 +95,7 @@ def layouts(release: str) -> Iterator[Any]:
 
 @pytest.mark.parametrize("release", WITH_PRE_PAGES)
 def test_fixtures_hold_what_their_releases_have(release: str) -> None:
-    """That no dialect is covered by accident only."""
+    """Each fixture has the layouts of its release, so that the tests cover every dialect."""
     found = list(layouts(release))
     early = release < "pylance-0.26"
     assert {page.has_layers for page in found} == {release > "pylance-0.21"}
@@ -367,7 +367,7 @@ def test_earlier_sparse_pages_are_not_explained() -> None:
 
 
 def sparse(parts: FileParts, column: str) -> tuple[int, sparse_pb.PageLayout]:
-    """Column index and layout of a sparse column of the fixture."""
+    """Return column index and layout of a sparse column of the fixture."""
     fields = [field for field in parts.descriptor.schema.fields if field.name == column]
     index = sum(1 for field in parts.descriptor.schema.fields if field.id < fields[0].id and not _nested(parts, field))
     wrapped = any_pb2.Any.FromString(parts.columns[index].pages[0].encoding.direct.encoding)
@@ -375,7 +375,7 @@ def sparse(parts: FileParts, column: str) -> tuple[int, sparse_pb.PageLayout]:
 
 
 def _nested(parts: FileParts, field: Any) -> bool:
-    """Whether a field owns no column."""
+    """Return True if a field owns no column."""
     return any(child.parent_id == field.id for child in parts.descriptor.schema.fields)
 
 

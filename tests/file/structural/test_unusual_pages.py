@@ -1,4 +1,4 @@
-"""Valid but unusual pages of 2.1 and 2.2: structs without children, one row of many, more than one array holds."""
+"""Tests of valid but unusual pages of 2.1 and 2.2: empty structs, one row of many, more than one array holds."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_pages_that_do_not_fit_one_array() -> None:
 
 
 def test_page_of_many_wide_nulls(tmp_path: Path) -> None:
-    """The reference puts any batch into one page; as Arrow data this one has more than a GiB."""
+    """A page of more than a GiB as Arrow data is read, as the reference puts any batch into one page."""
     kind = pa.list_(pa.float32(), 1 << 20)
     path = write(tmp_path, pa.table({"x": pa.nulls(260, kind)}), writer=lance.file.LanceFileWriter)
     reader = DataFileReader(LocalStore().open_input(str(path)))

@@ -1,4 +1,4 @@
-"""Files of 2.1 and 2.2 as this package writes them, read by the reference and by this package."""
+"""Tests of files of 2.1 and 2.2 that this package writes, read by the reference and by this package."""
 
 from __future__ import annotations
 
@@ -252,7 +252,7 @@ def test_dictionaries_whose_union_is_too_large_are_pages_of_their_own(version: s
     path = write(tmp_path / "x.lance", table, version)
     assert len(read_pages(path, 0)) == 3
     for reader in (lance.file.LanceFileReader(str(path)), LanceFileReader(str(path))):
-        for part in range(3):  # all of them are more than one array can hold
+        for part in range(3):  # together more than one array can hold
             read = reader.read_range(100 * part, 100).to_table()["x"].to_pylist()
             assert read == [f"{'abc'[part]}{n}" for n in range(100)]
 

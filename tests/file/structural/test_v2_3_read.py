@@ -1,4 +1,4 @@
-"""Files of version 2.3 written by the reference, read whole, by range and by row; and hostile files."""
+"""Tests of files of 2.3 that the reference wrote, read whole, by range and by row; and of hostile files."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def option(**options: str) -> dict[str, str]:
 def write(
     path: Path, arrays: list[pa.Array], kind: pa.DataType | None = None, metadata: dict[str, str] | None = None
 ) -> Path:
-    """A file of one column; every array becomes a page of its own."""
+    """Write a file of one column in which every array becomes a page."""
     schema = pa.schema([pa.field("x", kind or arrays[0].type, metadata=metadata)])
     with LanceFileWriter(str(path), schema, version="2.3", data_cache_bytes=1) as writer:
         for array in arrays:
@@ -83,7 +83,7 @@ def same(actual: pa.Array, expected: list[Any]) -> None:
 
 
 def check(column: ColumnReader, expected: list[Any], seed: int = 0) -> None:
-    """Whole, chunks, ranges and rows in any order."""
+    """Check reads of everything, in chunks, by ranges and by rows in any order."""
     rows = column.num_rows
     assert rows == len(expected)
     same(column.read(0, rows), expected)
@@ -345,7 +345,7 @@ def test_encoded_runs(
 
 @pytest.mark.parametrize("stored", ["general", "runs"])
 def test_encoded_levels(tmp_path: Path, stored: str) -> None:
-    """No release was seen to write levels so, though the format has them."""
+    """Encoded levels are read: the format has them, although no release was seen to write them."""
     rows = 700
     values, nulls = np.arange(rows, dtype=np.int32), np.arange(rows) % 7 == 3
     parts = take_apart_file(write(tmp_path / "good.lance", [pa.array(values, mask=nulls)]))
@@ -381,7 +381,7 @@ def descriptor(parts: FileParts) -> pb.PlanarLayout:
 
 
 def read_every_way(path: Path) -> list[Any]:
-    """Lists of values, or errors of this package; nothing else may come out."""
+    """Return lists of values, or errors of this package, for every way to read."""
     outcomes: list[Any] = []
     for read in (
         lambda column: column.read(0, column.num_rows),
@@ -469,7 +469,7 @@ FUZZED = list(_fuzzed())
 
 @pytest.mark.parametrize("case", range(len(FUZZED)), ids=[name for name, _, _ in FUZZED])
 def test_damaged_files(tmp_path: Path, case: int, little_memory: None) -> None:
-    """Bytes of the descriptor or of a buffer are changed: an error of this package, or values."""
+    """Changed bytes of the descriptor or of a buffer give an error of this package, or values."""
     _, array, metadata = FUZZED[case]
     path = write(tmp_path / "good.lance", [array], metadata=metadata)
     good = path.read_bytes()

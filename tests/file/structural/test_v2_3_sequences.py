@@ -1,4 +1,4 @@
-"""Descriptors and sequences of files of version 2.3: valid and hostile ones."""
+"""Tests of descriptors and sequences of files of version 2.3: valid and hostile ones."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_dictionary_sequence() -> None:
 @pytest.mark.parametrize("tail", [0, 1, 7, 1023])
 @pytest.mark.parametrize("bits", [8, 16, 32])
 def test_runs_of_packed_lengths(bits: int, tail: int) -> None:
-    """The number of runs is not stored where values are a range and lengths are packed."""
+    """Runs are read if values are a range and lengths are packed, where the number of runs is not stored."""
     lengths = (np.arange(1024 + tail) % 7 + 1).astype(f"u{bits // 8}")
     total = int(lengths.sum(dtype=np.int64))
     encoding = Rle(Range(64, 9, 2), OutOfLineBitpacking(bits, 3))

@@ -1,4 +1,4 @@
-"""Files of 2.3 as this package writes them, read by the reference and by this package."""
+"""Tests of files of 2.3 that this package writes, read by the reference and by this package."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def test_sparse_as_asked(name: str, nulls: str, tmp_path: Path) -> None:
 
 
 def _asking(field: pa.Field) -> pa.Field:
-    """The field with sparse pages asked for by every leaf."""
+    """Return the field with sparse pages requested for every leaf."""
     kind = field.type
     if pa.types.is_struct(kind):
         return field.with_type(pa.struct([_asking(child) for child in kind]))
@@ -153,7 +153,7 @@ MIXED: dict[str, pa.DataType] = {
 
 @pytest.mark.parametrize("name", MIXED)
 def test_pages_that_differ(name: str, tmp_path: Path) -> None:
-    """Dense ones, and sparse ones between them that have no value or but one."""
+    """A column may have dense pages and, between them, sparse ones of no value or one value."""
     kind = MIXED[name]
     for seed in range(8):
         rng = np.random.default_rng(seed)
@@ -206,7 +206,7 @@ def test_no_visible_item(tmp_path: Path) -> None:
 
 
 def test_nulls_in_every_layer(tmp_path: Path) -> None:
-    """All items null, so that everything there is to read is structure."""
+    """If all items are null, only the structure is stored, and it is read correctly."""
     kind = pa.list_(pa.struct([pa.field("q", pa.list_(pa.struct([pa.field("n", INT)])))]))
     rng = np.random.default_rng(0)
 

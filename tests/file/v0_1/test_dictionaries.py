@@ -1,4 +1,4 @@
-"""Dictionaries, blocks of values and the layout of legacy (0.1) files as this package writes them."""
+"""Tests of dictionaries, blocks of values and the layout of legacy (0.1) files that this package writes."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ from lance_dataset.types.schema import Field, Schema
 
 
 def embedded(content: bytes) -> Schema:
-    """Schema inside a file, with its dictionaries."""
+    """Return the schema inside a file, with its dictionaries."""
     manifest = framed(content, metadata(content).manifest_position, table_pb2.Manifest)
     return with_dictionaries(Schema.from_proto(manifest.fields, manifest.schema_metadata), content, "file")
 
 
 def decoded(content: bytes, index_type: pa.DataType, rows: int) -> list[Any]:
-    """A file whose one column is a dictionary."""
+    """Return the values of a file whose one column is a dictionary."""
     values = embedded(content).fields[0].dictionary_values.to_pylist()
     return [values[index] for index in np.frombuffer(content, index_type.to_pandas_dtype(), rows)]
 

@@ -1,4 +1,4 @@
-"""Legacy (0.1) files whose offsets, sizes, positions or statistics lie."""
+"""Tests of legacy (0.1) files with wrong offsets, sizes, positions or statistics."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Legacy (0.1) files from an encoder of the tests, which uses every freedom that the format leaves to writers."""
+"""Tests of legacy (0.1) files from an encoder of the tests, which uses every freedom that the format allows."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def batches_of(table: pa.Table, sizes: list[int]) -> list[pa.RecordBatch]:
 def write_dataset(
     store: object, root: str, schema: Schema, files: list[tuple[tuple[int, ...], bytes]], rows: int
 ) -> None:
-    """A dataset of one fragment with these files, each of which holds fields by their ids."""
+    """Write a dataset of one fragment with these files, each of which has fields by their ids."""
     listed = []
     for number, (fields, content) in enumerate(files):
         output = store.open_output(f"{root}/data/{number}.lance")
@@ -120,7 +120,7 @@ def test_every_type(tmp_path: Path, liberty: str, mapped: str) -> None:
 
 @pytest.mark.parametrize("mapped", ["true", "false"])
 def test_single_file(tmp_path: Path, mapped: str) -> None:
-    """The schema embedded in a file suffices, whatever its first field id."""
+    """The schema embedded in a file suffices to read it, whatever its first field id."""
     rng = np.random.default_rng(2)
     table = pa.table({name: random_array(kind, 40, 0.2, rng) for name, kind in _TYPES.items()})
     for first in (0, 5):
@@ -137,7 +137,7 @@ def test_single_file(tmp_path: Path, mapped: str) -> None:
 @settings(max_examples=25, deadline=None)
 @given(st.data())
 def test_random_tables(data: st.DataObject) -> None:
-    """Columns over one or two files, in batches of any sizes, from the start of ids or behind others."""
+    """Random tables over one or two files, in batches of any sizes, with any first field id, are read."""
     table = data.draw(tables())
     kinds = [kind for kind in table.schema.types if not pa.types.is_dictionary(kind)]
     if len(kinds) < table.num_columns or "dictionary" in str(table.schema):
@@ -165,7 +165,7 @@ def test_random_tables(data: st.DataObject) -> None:
 
 
 def test_dictionary() -> None:
-    """Values of strings and integers, an empty value being null, in structs and lists too."""
+    """Dictionaries of strings and integers are read, also in structs and lists; an empty value is null."""
     words = pa.array(["b", "", "zebra", "a"])
     numbers = pa.array([7, 5, 1000], pa.int64())
     table = pa.table(
@@ -190,7 +190,7 @@ def test_dictionary() -> None:
 
 
 def test_golden_file(tmp_path: Path) -> None:
-    """A whole file of pylance 0.7.5, section 8.1 of the chapter."""
+    """A whole file of pylance 0.7.5 (section 8.1 of the chapter) is read."""
     content = bytes.fromhex(GOLDEN)
     (tmp_path / "golden.lance").write_bytes(content)
     reader = LanceFileReader(tmp_path / "golden.lance")
@@ -231,7 +231,7 @@ ffffffffffffff012a16646963743a737472696e673a696e74383a66616c7365
 
 
 def test_missing_column_and_partial_struct() -> None:
-    """A field that no file holds is null; a struct may be spread over files."""
+    """A field that no file has is null, and a struct may be spread over files."""
     table = pa.table({"s": pa.array([{"a": 1, "b": "x"}, {"a": 2, "b": "y"}]), "c": pa.array([1, 2])})
     schema = Schema.from_arrow(table.schema)
     struct_, other = schema.fields
@@ -354,7 +354,7 @@ def test_lies(tmp_path: Path, lie: str, mapped: str) -> None:
 
 
 def test_a_row_of_a_lying_page_is_refused_only_where_it_lies(tmp_path: Path) -> None:
-    """Random access checks what it reads."""
+    """Random access to a damaged page fails only for the rows that are damaged."""
     _, content = _small()
     path = tmp_path / "bad.lance"
     path.write_bytes(_set_cell(content, 0, 1, len(content) - 2, None))
@@ -382,7 +382,7 @@ def test_field_ids_must_ascend(ids: tuple[int, ...]) -> None:
 
 
 def test_random_damage(tmp_path: Path) -> None:
-    """Whatever bytes change, there is a table or an error of ours."""
+    """Any changed bytes give a table or an error of this package."""
     rng = random.Random(4)
     table = pa.table({name: random_array(kind, 30, 0.3, np.random.default_rng(3)) for name, kind in _NESTED.items()})
     schema = Schema.from_arrow(table.schema)
@@ -390,7 +390,7 @@ def test_random_damage(tmp_path: Path) -> None:
     path = tmp_path / "damaged.lance"
     for case in range(400):
         damaged = bytearray(content)
-        tail = case % 2 == 0  # half of the damage goes to tables and messages
+        tail = case % 2 == 0  # half of the damage changes tables and messages
         for _ in range(rng.choice([1, 1, 2, 8])):
             at = rng.randrange(len(damaged) // 2 if tail else 0, len(damaged))
             damaged[at] = rng.choice([0, 1, 0x7F, 0x80, 0xFF, rng.randrange(256)])
@@ -435,7 +435,7 @@ def test_large_pages_stay_where_they_are(tmp_path: Path, gap: int, mapped: str) 
 
 
 def test_threads_share_the_open_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Else the parts of a column could be of two files, although they are one."""
+    """Threads share one open file; otherwise parts of a column could come from two files."""
     write_dataset_file(tmp_path / "t", pa.table({"l": [[1], [2, 3]]}))
     meeting, opening = threading.Barrier(2), fragment_reader.open_metadata
 

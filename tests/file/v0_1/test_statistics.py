@@ -1,4 +1,4 @@
-"""Statistics of legacy (0.1) files: bytes below nulls, and batches of nulls only."""
+"""Tests of statistics of legacy (0.1) files: bytes below nulls, and batches of nulls only."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from lance_dataset.file.v0_1.read.statistics import read_zones
 
 
 def _hidden(valid: list[bool]) -> pa.Array:
-    """Strings with bytes under the nulls."""
+    """Return strings with bytes under the nulls."""
     shown = pa.array(["aa", "bb", "zz", "cc"])
     return pa.Array.from_buffers(pa.string(), 4, [pa.array(valid).buffers()[1], *shown.buffers()[1:]])
 

@@ -1,4 +1,4 @@
-"""Legacy (0.1) files that this package writes: equal to the reference, byte for byte, where there is no choice."""
+"""Tests of legacy (0.1) files that this package writes: equal to the reference byte for byte, if there is no choice."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ _NAN, _INF = float("nan"), float("inf")
 
 
 def reference(table: pa.Table, path: Path, **options: Any) -> bytes:
-    """Content of the one data file that the reference writes."""
+    """Return the content of the one data file that the reference writes."""
     lance.write_dataset(table, path, data_storage_version="legacy", **options)
     (file,) = (path / "data").iterdir()
     return file.read_bytes()
 
 
 def parts(content: bytes) -> tuple[bytes, Any, Any]:
-    """All up to the embedded manifest, that without its writer, and the metadata."""
+    """Return the bytes before the embedded manifest, the manifest without its writer, and the metadata."""
     described = metadata(content)
     manifest = framed(content, described.manifest_position, table_pb2.Manifest)
     assert manifest.HasField("writer_version")
@@ -62,7 +62,7 @@ def subfolder(folder: Path) -> Path:
 
 
 def with_zeros(array: pa.Array) -> pa.Array:
-    """The array with zeros below its nulls, as the reference leaves what lies there."""
+    """Return the array with zeros below its nulls, as the reference writes them."""
     if pa.types.is_null(array.type) or array.null_count == 0:
         return array
     return pa.array(array.to_pylist(), array.type) if array.type != pa.float16() else array.fill_null(0)
@@ -183,7 +183,7 @@ _TEXT_BOUNDS: list[tuple[list[str] | list[bytes], Any, Any]] = [
 
 
 def statistics_column(content: bytes, index: int, count: int) -> list[bytes]:
-    """Values of a string column of the statistics."""
+    """Return the values of a string column of the statistics."""
     table = metadata(content).statistics.page_table_position
     position, length = struct.unpack_from("<qq", content, table + 16 * index)
     assert length == count
@@ -202,7 +202,7 @@ def test_bounds_are_cut_at_64_bytes(case: int, tmp_path: Path) -> None:
 
 
 def test_a_file_with_statistics(tmp_path: Path) -> None:
-    """The whole file but for the name of the writer."""
+    """A file with statistics equals the reference's, except for the name of the writer."""
     values = [1, None, 3, 4, None, 6, 7, None, 9, 10]
     with pytest.warns(UserWarning, match=r"'c' holds nulls.*zeros"):
         content = write(pa.table({"c": pa.array(values, pa.int32())}), tmp_path / "file.lance")
@@ -218,7 +218,7 @@ def test_a_file_with_statistics(tmp_path: Path) -> None:
 
 
 def test_a_file_of_all_kinds(tmp_path: Path) -> None:
-    """A file that release 0.7.5 wrote, but for the statistics, which came later."""
+    """A file equals one that release 0.7.5 wrote, except for the statistics, which came later."""
     indices = pa.array([1, 0, 1], pa.int8())
     table = pa.table(
         {
@@ -298,7 +298,7 @@ def test_page_table_starts_at_the_smallest_id_and_ends_at_the_last_page(tmp_path
     statistics = metadata(content).statistics
     assert [field.name for field in statistics.schema if field.parent_id == -1] == ["6", "9"]
     first = struct.unpack_from("<qq", content, statistics.page_table_position + 16)[0]
-    assert first == table + 5 * 16  # nothing of z, which has no page
+    assert first == table + 5 * 16  # no value of z, which has no page
 
 
 def test_other_versions_have_no_batches(tmp_path: Path) -> None:
@@ -315,7 +315,7 @@ def test_other_versions_have_no_batches(tmp_path: Path) -> None:
 
 @pytest.mark.filterwarnings("ignore:column .* legacy")
 def test_nothing_shows_below_nulls(tmp_path: Path) -> None:
-    """Values under nulls, of every kind of page, are not written."""
+    """Values under nulls are not written, in any kind of page."""
     mask = pa.py_buffer(b"\x05")
     secret = {
         "int": pa.Array.from_buffers(pa.int32(), 3, [mask, pa.py_buffer(struct.pack("<3i", 1, 0x5EC7, 3))]),
@@ -516,7 +516,7 @@ def test_options_out_of_range(option: dict[str, int], tmp_path: Path) -> None:
 
 
 def test_many_arrays_wait_for_one_batch(tmp_path: Path) -> None:
-    """In time that grows with their number, not with its square."""
+    """The time to write many arrays to one batch grows with their number, not with its square."""
     table = pa.table({"i": np.arange(20_000), "s": np.arange(20_000).astype(str)})
     pieces = pa.RecordBatchReader.from_batches(table.schema, table.to_batches(max_chunksize=4))
     options = {"max_rows_per_group": 15_000, "data_cache_bytes": 1}

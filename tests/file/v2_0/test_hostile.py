@@ -1,4 +1,4 @@
-"""Forged pages of 2.0 in the encodings that only old releases wrote: refused with an error, at no cost."""
+"""Tests of forged pages of 2.0 in encodings that only old releases wrote: refused without large allocations."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ HUGE = 2**31
 
 
 def outcomes(path: Path, rows: Sequence[int]) -> list[LanceError]:
-    """The errors of all ways to read, each of which must give valid arrays otherwise."""
+    """Return the errors of all ways to read; a way without an error must return valid arrays."""
     found: list[LanceError] = []
     for options in (None, {"mmap": "false"}):
         ways: list[Callable[[file.LanceFileReader], Any]] = [
@@ -74,7 +74,7 @@ LIES: dict[str, tuple[pa.DataType, pb.ArrayEncoding, list[bytes], int, str]] = {
     "short blocks": (pa.uint16(), ap.bitpacked_blocks(3, 16), [bytes(383)], 5, "need 384"),
     "width above the type": (pa.int8(), ap.bitpacked(9, 8), [bytes(9)], 5, "packed into 9"),
     "width 0": (pa.int8(), ap.bitpacked(0, 8), [bytes(9)], 5, "packed into 0"),
-    "bits that are none": (pa.int8(), ap.bitpacked_blocks(3, 24), [bytes(999)], 5, "24 bits"),
+    "an invalid bit width": (pa.int8(), ap.bitpacked_blocks(3, 24), [bytes(999)], 5, "24 bits"),
     "another type": (pa.int64(), ap.bitpacked(5, 32), [bytes(9)], 5, "do not fit the type int64"),
     "blocks of a string": (pa.string(), ap.bitpacked_blocks(5, 32), [bytes(999)], 5, "does not fit"),
     "many packed": (pa.int64(), ap.bitpacked(5, 64), [bytes(9)], HUGE, "need"),
@@ -93,7 +93,7 @@ LIES: dict[str, tuple[pa.DataType, pb.ArrayEncoding, list[bytes], int, str]] = {
         2,
         "without nulls",
     ),
-    "no text": (pa.string(), ap.fixed_size_binary(ap.flat(8), 2), [b"\xc3\xa9\xc3a"], 2, "UTF-8"),
+    "not text": (pa.string(), ap.fixed_size_binary(ap.flat(8), 2), [b"\xc3\xa9\xc3a"], 2, "UTF-8"),
     "text in two": (pa.string(), ap.fixed_size_binary(ap.flat(8), 1), [b"\xc3\xa9"], 2, "UTF-8"),
     "equal numbers": (pa.int16(), ap.fixed_size_binary(ap.flat(8), 2), [b"aabb"], 2, "does not fit"),
     "no table": (pa.string(), ap.fsst(CODED, b""), CODES, 3, "symbol table"),
@@ -102,7 +102,7 @@ LIES: dict[str, tuple[pa.DataType, pb.ArrayEncoding, list[bytes], int, str]] = {
     "no symbol": (pa.string(), ap.fsst(CODED, WORDS), [CODES[0], b"\x00\x02\xff\x78"], 3, "symbol|code"),
     "open escape": (pa.string(), ap.fsst(CODED, WORDS), [CODES[0], b"\x00\x01\x00\xff"], 3, "escape|FSST|code"),
     "escape across values": (pa.string(), ap.fsst(FSST_ENDS, WORDS), [u64(1, 2), b"\xff\x41"], 2, "escape|FSST|code"),
-    "symbols that are no text": (
+    "symbols that are not text": (
         pa.string(),
         ap.fsst(FSST_ENDS, WORDS),
         [u64(2, 4), b"\xff\xc3\xff\xa9"],
@@ -198,7 +198,10 @@ def test_blobs_outside_the_file(tmp_path: Path, entry: tuple[int, int]) -> None:
 
 
 def test_pages_that_share_buffers_of_the_column(tmp_path: Path) -> None:
-    """Each page costs a few bytes, and would have as many values as the column buffer holds."""
+    """Pages that share buffers of the column are refused.
+
+    Each costs a few bytes and would have as many values as the buffer.
+    """
     content = bytes(400_000)
     page = TreePage(ap.flat(32, ("column", 0)), [], 100_000)
     schema = pa.schema([pa.field("a", pa.int32())])
@@ -286,7 +289,7 @@ def test_damage(tmp_path: Path, name: str) -> None:
 
 
 def flipped(rng: random.Random, content: bytes) -> bytes:
-    """Changed without a change of its length, so that buffers stay where they are."""
+    """Change bytes without a change of the length, so that buffers stay in place."""
     out = bytearray(content)
     for _ in range(rng.randrange(1, 4)):
         if out:
@@ -306,7 +309,7 @@ def test_lists_of_bytes_that_are_nulls(tmp_path: Path) -> None:
 
 
 def test_dictionary_of_nulls_in_a_column_of_numbers(tmp_path: Path) -> None:
-    """Only strings may lie behind a dictionary without the column being one."""
+    """A dictionary of nulls in a column of numbers is refused: only string columns may have one without the type."""
     path = tmp_path / "bad.lance"
     numbers = struct.pack("<3i", 1, 2, 3)
     encoding = ap.dictionary(ap.all_nulls(), ap.no_nulls(ap.flat(32)), 3)

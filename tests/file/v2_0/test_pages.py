@@ -1,4 +1,4 @@
-"""Pages of 2.0 made by hand: every encoding of the format, read in every way, by the reference too where it can."""
+"""Tests of pages of 2.0 made by hand: every encoding, read in every way, by the reference too if it can."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Columns of random pages of 2.0, each encoded by a model, read back in ranges and by row number."""
+"""Tests of random pages of 2.0, each encoded by a model, read back in ranges and by row number."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ examples = settings(max_examples=25, deadline=None, suppress_health_check=list(H
 
 
 class Model:
-    """Encodes the values of one page; buffers are collected in the order in which a reader wants them."""
+    """Encoder of the values of one page. It collects buffers in the order in which a reader needs them."""
 
     def __init__(self, rng: random.Random, reference: bool) -> None:
         self.rng = rng
@@ -56,7 +56,7 @@ class Model:
         return ap.flat(bits, self.add(content), scheme or None)
 
     def numbers(self, values: Sequence[int], bits: int, signed: bool) -> pb.ArrayEncoding:
-        """Without nulls."""
+        """Encode numbers without nulls."""
         content = b"".join(value.to_bytes(bits // 8, "little", signed=signed) for value in values)
         least, most = min(values, default=0), max(values, default=0)
         kind = self.rng.choice(["flat", "stream", "blocks"])
@@ -70,7 +70,7 @@ class Model:
         return self.flat(content, bits)
 
     def nullable(self, values: Sequence[object], encode: Callable[[list], pb.ArrayEncoding]) -> pb.ArrayEncoding:
-        """Nulls around what `encode` makes, which fills their slots as it likes."""
+        """Encode nulls around the values that `encode` encodes, which may put anything in their slots."""
         if all(value is None for value in values):
             return ap.all_nulls()
         if all(value is not None for value in values):

@@ -1,4 +1,4 @@
-"""Writing 2.0 with all its options: pages equal to or smaller than those of the reference, and both read the same."""
+"""Tests of writing 2.0 with all its options: pages are not larger than the reference's, and both read the same."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def read(module: Any, path: Path) -> list[Any]:
 
 
 def page_bytes(path: Path) -> int:
-    """Bytes of all page buffers and of what describes them, as the reference would describe them today."""
+    """Return the bytes of all page buffers and of their descriptions, as the reference would describe them today."""
     parts = take_apart_file(path)
     return sum(
         sum(page.buffer_sizes) + as_today(parts.encoding(column, number)).ByteSize()
@@ -60,7 +60,7 @@ def page_bytes(path: Path) -> int:
 
 
 def as_today(encoding: pb.ArrayEncoding) -> pb.ArrayEncoding:
-    """Strings without the mark that their bytes have no nulls: releases before 0.18 insist on it."""
+    """Return the encoding of strings without the no-nulls mark of their bytes, which releases before 0.18 require."""
     inner = encoding.dictionary.items if encoding.HasField("dictionary") else encoding
     if inner.HasField("binary") and inner.binary.bytes.HasField("nullable"):
         inner.binary.bytes.CopyFrom(inner.binary.bytes.nullable.no_nulls.values)
@@ -68,7 +68,7 @@ def as_today(encoding: pb.ArrayEncoding) -> pb.ArrayEncoding:
 
 
 def both(tmp_path: Path, field: pa.Field, *arrays: pa.Array) -> tuple[FileParts, FileParts]:
-    """Written by both, read by both; ours is not larger."""
+    """Return the file of each library, after checking that both read the same and that ours is not larger."""
     expected = [value for array in arrays for value in array.to_pylist()]
     mine = write(file, tmp_path / "mine.lance", field, *arrays)
     theirs = write(lance.file, tmp_path / "theirs.lance", field, *arrays)
@@ -283,7 +283,7 @@ def test_packed_inside_others(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("value", ["false", "0", "FALSE"])
 def test_not_packed(tmp_path: Path, value: str) -> None:
-    """The reference packs what `lance-encoding:packed` forbids, and cannot read it; we do neither."""
+    """A false value of `lance-encoding:packed` prevents packing; the reference packs, and cannot read the result."""
     array = packed_array("one", 5)
     field = pa.field("s", array.type, metadata={"lance-encoding:packed": value})
     mine = write(file, tmp_path / "mine.lance", field, array)
@@ -370,7 +370,7 @@ def test_blobs_inside_others(tmp_path: Path) -> None:
 
 
 def test_pages_of_blobs_do_not_depend_on_their_size(tmp_path: Path) -> None:
-    """Values go to the file at once, descriptions wait for a page."""
+    """The pages of blobs do not depend on the size of the blobs: values are written at once, descriptions by page."""
     batches = [blobs([bytes([row]) * 200_000]) for row in range(10)]
     path = write(file, tmp_path / "a.lance", BLOB_FIELD, *batches, data_cache_bytes=1000)
     [stored] = take_apart_file(path).columns[0].pages
@@ -449,7 +449,7 @@ def test_datasets(tmp_path: Path, module: Any) -> None:
         assert dataset.take(rows, columns=names).to_pydict() == without_blobs(table.take(rows))
         found = dataset.take_blobs("b", indices=[1, 2, 598])
         assert [value.read() for value in found] == [b"1", b"2", b"598"]
-        # `id % 3 = 0` are nulls, which a scan shows as descriptions
+        # `id % 3 = 0` are nulls, which a scan returns as descriptions
         assert dataset.to_table(columns=["b"], limit=2)["b"].type == pa.struct(
             [("position", pa.uint64()), ("size", pa.uint64())]
         )

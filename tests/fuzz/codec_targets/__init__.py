@@ -12,7 +12,7 @@ __all__ = ["discover"]
 
 
 def discover() -> tuple[dict[str, Callable[[Chaos], object]], dict[str, ImportError]]:
-    """Targets by name, and the modules that cannot be imported (a kernel that is not built) with the reason."""
+    """Return the targets by name, and modules that cannot be imported (a kernel that is not built) with the reason."""
     targets: dict[str, Callable[[Chaos], object]] = {}
     broken: dict[str, ImportError] = {}
     for module in sorted(found.name for found in pkgutil.iter_modules(__path__) if found.name != "chaos"):

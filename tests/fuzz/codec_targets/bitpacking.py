@@ -10,14 +10,14 @@ from lancecodec import bitpacking
 
 
 def form(c: Chaos) -> tuple[Any, Any]:
-    """A value size and a width."""
+    """Return a value size and a width."""
     bits = c.random.choice([8, 16, 32, 64])
     width = c.random.randint(0, bits) if c.flag(0.95) else c.number(80)
     return (bits if c.flag(0.97) else c.number(80)), width
 
 
 def sound(c: Chaos) -> tuple[int, int, np.ndarray]:
-    """A value size, a width, and values that fit it."""
+    """Return a value size, a width, and values that fit it."""
     bits = c.random.choice([8, 16, 32, 64])
     width = c.random.randint(0, bits)
     n = c.random.choice([0, 1, 1023, 1024, 1025, c.random.randint(0, 3000)])
@@ -26,7 +26,7 @@ def sound(c: Chaos) -> tuple[int, int, np.ndarray]:
 
 
 def nearly(c: Chaos, number: int) -> Any:
-    """A number, rarely another one."""
+    """Return the number, rarely another one."""
     return number if c.flag(0.85) else c.number(2 * number + 2)
 
 

@@ -10,7 +10,7 @@ from lancecodec import bitstream
 
 
 def sound(c: Chaos) -> tuple[int, int, bool, np.ndarray]:
-    """A value size, a width, whether values are signed, and values that fit."""
+    """Return a value size, a width, True if values are signed, and values that fit."""
     bits, signed = c.random.choice([8, 16, 32, 64]), c.flag()
     width, n = c.random.randint(1, bits), c.size()
     low, high = (-(2 ** (width - 1)), 2 ** (width - 1) - 1) if signed else (0, 2**width - 1)
@@ -19,7 +19,7 @@ def sound(c: Chaos) -> tuple[int, int, bool, np.ndarray]:
 
 
 def nearly(c: Chaos, number: int) -> Any:
-    """A number, rarely another one."""
+    """Return the number, rarely another one."""
     return number if c.flag(0.85) else c.number(2 * number + 2)
 
 

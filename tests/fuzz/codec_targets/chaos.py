@@ -14,7 +14,7 @@ NUMBERS += [2**63 - 8, 2**63 - 1, 2**63, 2**64 - 1, 2**64, -1, -2, -8, -(2**31),
 
 
 class Chaos:
-    """A source of arguments: mostly plausible ones, as a call that fails its first check tests nothing else."""
+    """A source of mostly plausible arguments, as a call that fails its first check tests nothing else."""
 
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
@@ -30,7 +30,7 @@ class Chaos:
         return self.random.choice([0, 1, 2, 7, 8, 9, self.random.randint(0, 64), self.random.randint(0, 9000)])
 
     def content(self, size: int) -> np.ndarray:
-        """Bytes: noise, ascending integers of some width, small integers, or all the same."""
+        """Return bytes: noise, ascending integers of some width, small integers, or all the same."""
         kind = self.random.randint(0, 3)
         if kind == 0:
             return self.rng.integers(0, 256, size, np.uint8)
@@ -45,7 +45,7 @@ class Chaos:
         return np.resize(values.astype(dtype).view(np.uint8), size)
 
     def buffer(self, size: int | None = None) -> Any:
-        """Exactly sized heap memory, so that a sanitizer sees the first byte past it; sometimes at an odd address."""
+        """Return heap memory of the exact size, so that a sanitizer sees the first byte past it; some at odd places."""
         if self.random.random() < 0.01:
             return self.random.choice([None, 5, "text", np.zeros(9, np.uint8)[::2]])
         size = self.size() if size is None else max(size, 0)
@@ -55,7 +55,7 @@ class Chaos:
         return bytes(data) if skew == 0 and self.random.random() < 0.2 else data[skew:]
 
     def out(self, plausible: int) -> Any:
-        """An output that usually suffices, exactly or nearly."""
+        """Return an output that usually suffices, exactly or nearly."""
         slack = self.random.choice([0, 0, 0, 1, 8, -1])
         return self.buffer(plausible + slack) if self.random.random() < 0.95 else self.buffer()
 
@@ -74,7 +74,7 @@ class Chaos:
         return self.random.random() < probability
 
     def damaged(self, encoded: Any, probability: float = 0.7) -> Any:
-        """A valid encoding, usually with changed, missing or additional bytes; exactly sized heap memory."""
+        """Return a valid encoding, usually with changed, missing or additional bytes, in exactly sized heap memory."""
         data = np.frombuffer(encoded, np.uint8).copy()
         if not self.flag(probability):
             return data

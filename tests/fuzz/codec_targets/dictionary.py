@@ -10,7 +10,7 @@ from lancecodec import dictionary
 
 
 def strings(c: Chaos) -> tuple[int, Any, Any, bool]:
-    """A number of strings, their bytes and their offsets, now and then damaged."""
+    """Return a number of strings, their bytes and their offsets, sometimes damaged."""
     count, wide = c.size() % 2000, c.random.random() < 0.5
     ends = np.cumsum(c.rng.integers(0, c.random.choice([2, 9, 20, 60]), count + 1))
     size = int(ends[-1])
@@ -28,7 +28,7 @@ def validity(c: Chaos, count: int) -> tuple[Any, Any]:
 
 
 def output(c: Chaos, count: int) -> tuple[Any, Any, Any]:
-    """Codes, their width, positions."""
+    """Return codes, their width, and positions."""
     code_width = c.random.choice([1, 2, 4, 4, 8, c.number()])
     plausible = code_width if code_width in (1, 2, 4, 8) else 4
     return c.out(count * plausible), code_width, c.integers(9, c.random.choice([count, count, 40]))

@@ -22,7 +22,7 @@ class Lists:
         return [(rows * width + 7) // 8 for width in self.widths]
 
     def levels(self, buffers: list[Any]) -> tuple[list[Any], Any]:
-        """Buffers of streams as one per level, and values."""
+        """Return the buffers of streams as one per level, and values."""
         streams = iter(buffers)
         validity = [next(streams) if flag else None for flag in self.shape.has_validity]
         return validity, next(streams, None)

@@ -8,7 +8,7 @@ from lancecodec import flat
 
 
 def shape(c: Chaos) -> tuple[int, int, Any, Any]:
-    """Values and bits of the buffers, and what the call is told of them."""
+    """Return the number of values and bits of the buffers, and both as passed to the call."""
     n, bits = (
         c.random.choice([0, 1, 8, 9, c.random.randint(0, 700)]),
         c.random.choice([1, 1, 3, 8, 13, 16, 32, 64, 128, 200]),

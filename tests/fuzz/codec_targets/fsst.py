@@ -24,7 +24,7 @@ def symbol_table(c: Chaos) -> fsst.SymbolTable:
 
 
 def codes(c: Chaos, size: int) -> Any:
-    """Mostly codes of small tables, with some escapes."""
+    """Return bytes that are mostly codes of small tables, with some escapes."""
     if c.random.random() < 0.2:
         return c.out(size)
     values = c.rng.integers(0, c.random.choice([1, 5, 127, 255]), size).astype(np.uint8)
@@ -92,7 +92,7 @@ def build(c: Chaos) -> object:
 
 
 def encode(c: Chaos) -> object:
-    """With its own table or any other; what it makes must decode."""
+    """Encode with a built or any other table, and check that the result can be decoded."""
     data, places, wide, n = text(c)
     if c.random.random() < 0.5:
         table = symbol_table(c)

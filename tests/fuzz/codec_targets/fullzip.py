@@ -24,7 +24,7 @@ def layout_of(c: Chaos, **more: Any) -> ZipLayout:
 
 
 def zipped(c: Chaos) -> tuple[ZipLayout, bool, Any, np.ndarray, int]:
-    """A layout, and items zipped with it, usually damaged."""
+    """Return a layout, and items zipped with it, usually damaged."""
     variable = c.flag()
     layout = layout_of(c, **({"offset_bits": c.random.choice([32, 64])} if variable else {"width": c.number(9)}))
     n = c.random.choice([1, 2, 100])

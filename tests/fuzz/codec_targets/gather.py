@@ -18,7 +18,7 @@ def fixed(c: Chaos) -> object:
 
 
 def binary(c: Chaos) -> object:
-    """Both passes, with codes that mostly have an entry."""
+    """Gather in two passes, with codes that mostly have an entry."""
     entries, data, offsets, wide = strings(c)
     count, index_width, out_wide = c.size() % 3000, c.random.choice([1, 2, 4, 8]), c.random.random() < 0.5
     codes = c.rng.integers(0, max(min(entries, 2 ** min(8 * index_width, 62)), 1), count)
@@ -33,7 +33,7 @@ def binary(c: Chaos) -> object:
 
 
 def short(c: Chaos) -> object:
-    """One pass, with codes that mostly have an entry."""
+    """Gather in one pass, with codes that mostly have an entry."""
     entries, data, offsets, wide = strings(c)
     count, index_width, out_wide = c.size() % 3000, c.random.choice([1, 2, 4, 8]), c.random.random() < 0.5
     codes = c.rng.integers(0, max(min(entries, 2 ** min(8 * index_width, 62)), 1), count)

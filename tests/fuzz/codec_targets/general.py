@@ -15,7 +15,7 @@ def scheme_of(c: Chaos) -> Any:
 
 
 def unit_of(c: Chaos, scheme: Any, content: bytes) -> bytes:
-    """A unit in any of the forms that writers produce."""
+    """Return a unit in any of the forms that writers produce."""
     if scheme != "zstd" or c.flag():
         return general.compress("zstd" if scheme == "zstd" else "lz4", None, content)
     writer = zstandard.ZstdCompressor(write_content_size=c.flag(), write_checksum=c.flag())

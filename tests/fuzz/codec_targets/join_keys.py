@@ -22,7 +22,7 @@ def columns(c: Chaos, wanted: Shape, rows: Any) -> list[Any]:
 
 
 def column(c: Chaos, width: Any, null_is_value: bool, rows: int) -> Any:
-    """A column that mostly holds the rows, with mostly plausible offsets."""
+    """Return a column that mostly has the rows, with mostly plausible offsets."""
     rows = min(max(rows, 0), 700)
     first, wide, offsets = c.random.choice([0, 0, 1, 5]), c.flag(), None
     size = width if isinstance(width, int) and 0 <= width < 100 else 1

@@ -28,20 +28,20 @@ def offsets(c: Chaos, slots: int) -> tuple[np.ndarray, bool, int]:
     elements = int(values[-1])
     if c.random.random() < 0.03:
         wrong = c.random.choice([-1, 2**40, -(2**63), 2**63 - 1, 2**31 - 1])
-        # 2^31 elements would be right at the end, and ask for gigabytes of levels
+        # 2^31 elements would be valid at the end, and need gigabytes of levels
         values[c.random.randrange(slots if wrong == 2**31 - 1 and slots else slots + 1)] = wrong
     with np.errstate(over="ignore"):
         return values.astype(np.int64 if wide else np.int32), wide, elements
 
 
 def small_or_too_large(c: Chaos) -> Any:
-    """Any number but those that would be right and ask for gigabytes of levels."""
+    """Return any number except valid ones that need gigabytes of levels."""
     number = c.number()
     return 2**33 if isinstance(number, int) and 10**6 < number < 2**33 else number
 
 
 def page(c: Chaos) -> Levels:
-    """A page of random layers; some of them do not fit together."""
+    """Return a page of random layers, some of which do not fit together."""
     rows = c.random.choice([0, 1, 5, 63, 64, 65, 200])
     slots, layers = rows, list[tuple[Any, ...]]()
     for _ in range(c.random.randint(0, 4)):
@@ -61,7 +61,7 @@ def page(c: Chaos) -> Levels:
     if c.random.random() < 0.02:
         rows = small_or_too_large(c)
     built = build(rows, layers)
-    if built.num_items > 10**6:  # nothing but rows without a bitmap: right, and too much to do for a fuzzer
+    if built.num_items > 10**6:  # only rows without a bitmap: valid, and too much work for a fuzzer
         raise ValueError("too many rows")
     return built
 
@@ -75,7 +75,7 @@ def building(c: Chaos) -> object:
 
 
 def stream(c: Chaos, levels_: bytes | None) -> Any:
-    """The stream on the heap by itself, now and then with other levels or another length."""
+    """Return the stream in separate heap memory, sometimes with other levels or another length."""
     if levels_ is None:
         return None
     values = np.frombuffer(levels_, np.uint16).copy()

@@ -16,12 +16,12 @@ from lancecodec.miniblock_write import Assembly
 
 
 def room(c: Chaos, size: int) -> Any:
-    """An output for what was asked for, unless that is absurd."""
+    """Return an output for the request, unless that is absurd."""
     return c.out(min(size, 100_000))
 
 
 def counts_of(c: Chaos) -> list[int]:
-    """Values per chunk, as a writer may cut them."""
+    """Return numbers of values per chunk, as a writer may choose them."""
     regular = c.flag()
     log = c.random.randint(1, 9)
     full = [1 << (log if regular else c.random.randint(1, 9)) for _ in range(c.random.choice([0, 1, 5]))]
@@ -29,7 +29,7 @@ def counts_of(c: Chaos) -> list[int]:
 
 
 def chunk_buffers(c: Chaos, kind: int, bits: int, n: int) -> list[bytes]:
-    """Value buffers of a chunk of n values."""
+    """Return the value buffers of a chunk of n values."""
     if kind == values.INLINE:
         width = c.random.randint(0, bits)
         return [width.to_bytes(bits // 8, "little") + c.content(128 * width).tobytes()]
@@ -59,7 +59,7 @@ def joined(chunks: list[list[bytes]]) -> list[tuple[bytes, list[int]]]:
 
 
 def opened(c: Chaos, chunks: list[list[bytes]], counts: list[int], **level_streams: Any) -> Chunks:
-    """A page of such chunks, usually with some damage."""
+    """Return a page of such chunks, usually with some damage."""
     large = c.flag()
     plan = Assembly(counts, joined(chunks), large, **{k: v for k, v in level_streams.items() if v})
     words, data = bytearray(plan.words_size), bytearray(plan.chunks_size)

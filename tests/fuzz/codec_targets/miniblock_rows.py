@@ -12,7 +12,7 @@ from lancecodec.miniblock_levels import Levels, RepetitionIndex
 
 
 def definitions(c: Chaos) -> object:
-    """Single definition levels of a page without lists."""
+    """Read single definition levels of a page without lists."""
     counts, top = counts_of(c), c.random.randint(1, 5)
     kind = c.random.choice([levels.FLAT, levels.RLE])
     parts = [[level_buffers(c, kind, n, top)] for n in counts]
@@ -23,7 +23,7 @@ def definitions(c: Chaos) -> object:
 
 
 def rows(c: Chaos) -> object:
-    """Whole rows of a page of lists whose entries all own a value."""
+    """Read whole rows of a page of lists whose entries all own a value."""
     counts = counts_of(c)
     n = sum(counts)
     starts = c.rng.random(n) < c.random.choice([0.01, 0.3, 0.9])

@@ -10,7 +10,7 @@ from lancecodec import packed
 
 
 def fixed(c: Chaos) -> tuple[list[Any], int, Any, int]:
-    """Widths, rows, distance of rows (or worse) and the bytes the rows need."""
+    """Return widths, rows, distance of rows (or worse) and the bytes the rows need."""
     widths = [c.random.choice([1, 2, 3, 4, 7, 8, 12, 16, 33, 100]) for _ in range(c.random.randint(1, 4))]
     rows, gap = c.random.choice([0, 1, 2, 5, 100, 300]), c.random.choice([0, 0, 0, 1, 9])
     size = max(rows - 1, 0) * (sum(widths) + gap) + (sum(widths) if rows else 0)
@@ -76,7 +76,7 @@ class Rows:
         return offsets, data
 
     def damaged(self, c: Chaos) -> list[Any]:
-        """Children of which one is perhaps broken."""
+        """Return the children, one of them possibly broken."""
         children = list(self.children)
         if c.flag(0.5):
             which = c.random.randrange(len(children))

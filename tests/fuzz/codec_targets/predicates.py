@@ -10,7 +10,7 @@ from lancecodec import predicates
 
 
 def strings(c: Chaos) -> tuple[Any, Any, bool]:
-    """Bytes and mostly plausible offsets into them."""
+    """Return bytes and mostly plausible offsets into them."""
     wide, count = c.flag(), c.random.choice([0, 1, 8, 9, c.random.randint(0, 300)])
     data = c.buffer(c.random.randint(0, 2000))
     size = len(data) if isinstance(data, bytes | np.ndarray) else 10

@@ -18,7 +18,7 @@ def varint(value: int) -> bytes:
 
 
 def record(c: Chaos, depth: int) -> bytes:
-    """Fields 1 to 6 in any order, records inside, some of kinds that do not exist."""
+    """Return fields 1 to 6 in any order, with records inside, and some of kinds that do not exist."""
     out = b""
     for _ in range(c.random.randint(0, 8)):
         number, kind = c.random.randint(1, 6), c.random.choice([0, 0, 1, 2, 2, 2, 5])

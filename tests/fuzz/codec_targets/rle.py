@@ -24,7 +24,7 @@ def exactly(data: bytes) -> np.ndarray:
 
 
 def entries(c: Chaos, bits: Any, length_bits: Any) -> tuple[np.ndarray, np.ndarray, int]:
-    """Run values, run lengths, and how many values they make up; now and then damaged."""
+    """Return run values, run lengths, and the number of values they give, sometimes damaged."""
     runs = c.random.choice([0, 1, 7, 8, 9, 100, 1000])
     lengths = c.rng.integers(1, c.random.choice([2, 3, 9, 40, 256]), runs)
     n = int(lengths.sum())

@@ -10,7 +10,7 @@ from lancecodec import spans
 
 
 def places(c: Chaos, room: int, most: int) -> tuple[Any, Any, int]:
-    """Spans within `room` units, a few of them wrong; and the number of values."""
+    """Return spans within `room` units, a few of them wrong, and the number of values."""
     n = c.random.choice([0, 1, 8, 300, c.random.randint(0, 600)])
     counts = np.ones(n, np.int64) if c.flag() else c.rng.integers(0, c.random.choice([2, 20, most + 1]), n)
     counts = np.minimum(counts, room)

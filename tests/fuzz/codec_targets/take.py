@@ -19,7 +19,7 @@ from lancecodec.take_pages import Lists, PageTaker
 
 
 def found(look: Callable[[np.ndarray], TakenRows], wanted: np.ndarray) -> TakenRows:
-    """Rows, perhaps outside the table."""
+    """Return rows, possibly outside the table."""
     try:
         return look(wanted)
     except IndexError as error:
@@ -35,7 +35,7 @@ def level_streams(c: Chaos, counts: list[int]) -> tuple[dict[str, object], tuple
 
 
 def fixed(c: Chaos) -> PageTaker:
-    """A page of numbers or of indices."""
+    """Return a page of numbers or of indices."""
     counts = counts_of(c)
     streams, definition = level_streams(c, counts)
     kind, bits = c.random.choice([values.FLAT, values.INLINE, values.RLE]), c.random.choice([8, 16, 32, 64])
@@ -89,7 +89,7 @@ def constant(c: Chaos) -> PageTaker:
 
 
 def rows(c: Chaos) -> object:
-    """Rows of a few fragments of such pages."""
+    """Take rows of a few fragments of such pages."""
     made = [c.random.choice([fixed, texts, zipped, constant])(c) for _ in range(c.random.randint(1, 4))]
     shapes = sorted(set(map(width_of, made)))
     width = c.random.choice(shapes)
@@ -121,7 +121,7 @@ def rows(c: Chaos) -> object:
 
 
 def list_page(c: Chaos) -> PageTaker:
-    """A page of lists."""
+    """Return a page of lists."""
     counts = counts_of(c)
     n = sum(counts)
     starts = c.rng.random(n) < c.random.choice([0.01, 0.3, 0.9])
@@ -146,7 +146,7 @@ def list_page(c: Chaos) -> PageTaker:
 
 
 def plain_list_page(c: Chaos) -> PageTaker:
-    """A page of lists without definition levels."""
+    """Return a page of lists without definition levels."""
     n = c.random.randint(1, 40)
     starts = c.rng.random(n) < 0.5
     starts[0] = True
@@ -160,7 +160,7 @@ def plain_list_page(c: Chaos) -> PageTaker:
 
 
 def lists(c: Chaos) -> object:
-    """Rows of lists of some pages."""
+    """Take rows of lists of some pages."""
     made = [c.random.choice([list_page, plain_list_page])(c) for _ in range(c.random.randint(1, 3))]
     made = [page for page in made if page.num_rows]
     if not made:
@@ -179,7 +179,7 @@ def lists(c: Chaos) -> object:
 
 
 def width_of(page: PageTaker) -> int:
-    """The width a column must have for the page, found by asking."""
+    """Return the width that a column must have for the page, found by trial."""
     for width in (-1, 0, 1, 2, 4, 5, 8, 24):
         taker = RowTaker(
             [(width, False, False, (), 0)],

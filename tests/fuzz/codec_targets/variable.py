@@ -50,7 +50,7 @@ def chunks_of(s: Strings, wide: bool, target: int = 4096) -> tuple[np.ndarray, n
 
 
 def dent(c: Chaos, values: np.ndarray) -> np.ndarray:
-    """Integers of which one is perhaps another one."""
+    """Return the integers, one of them possibly changed."""
     values = values.copy()
     if len(values) and c.flag(0.3):
         number = c.number(5000)

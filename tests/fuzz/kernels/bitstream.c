@@ -1,4 +1,4 @@
-/* Plain bit streams against a loop over single bits, and there and back. */
+/* Plain bit streams against a loop over single bits, and round trips. */
 #include "bitstream.h"
 #include "fuzz.h"
 

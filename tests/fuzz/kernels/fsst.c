@@ -1,4 +1,4 @@
-/* FSST: any bytes as tables and strings, and strings there and back. */
+/* FSST: any bytes as tables and strings, and round trips of strings. */
 #include "fsst_build.h"
 #include "fsst_strings.h"
 #include "fuzz.h"

@@ -1,4 +1,4 @@
-/* What every fuzz target has: arguments cut from the fuzzer's bytes, in heap memory of exactly their size.
+/* Parts common to all fuzz targets: arguments cut from the fuzzer's bytes, in heap memory of exactly their size.
  *
  * Built with -fsanitize=fuzzer, libFuzzer calls LLVMFuzzerTestOneInput. Built with -DFUZZ_STANDALONE, a main does so with
  * random bytes, for compilers and machines without libFuzzer:  target [inputs [seed]]. */

@@ -1,11 +1,11 @@
-/* Keys of joins against plain loops over all rows before. */
+/* Keys of joins against plain loops over all earlier rows. */
 #include "fuzz.h"
 #include "key_table.h"
 
 #define MOST_COLUMNS 3
 #define MOST_ROWS 300
 
-/* A column of sound offsets most of the time; whether they are. */
+/* Make a column, mostly with valid offsets; return 1 if they are valid. */
 static int column(fz_input *in, lc_key_column *c, int64_t width, int64_t rows) {
     int sound = 1;
     c->width = width, c->wide = (int)fz_upto(in, 1), c->first = fz_upto(in, 3), c->bit = fz_upto(in, 9);

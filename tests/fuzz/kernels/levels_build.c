@@ -1,4 +1,4 @@
-/* Validity and offsets of nested arrays to levels and back: what comes out is what went in. */
+/* Validity and offsets of nested arrays to levels and back: the result equals the input. */
 #include "fuzz.h"
 #include "levels_build.h"
 #include "levels_pages.h"

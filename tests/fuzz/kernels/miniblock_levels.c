@@ -8,7 +8,7 @@
 typedef struct {
     fz_page page;
     lc_level_codecs codecs;
-    uint16_t rep[MOST], def[MOST]; /* what was written */
+    uint16_t rep[MOST], def[MOST]; /* as written */
     int64_t n, rows, ends[FZ_CHUNKS];
     int has_rep, has_def;
 } column;
@@ -31,7 +31,7 @@ static void entries_of(fz_input *in, column *c, int64_t i) {
     c->page.levels[i] = c->n - begin, c->ends[i] = c->n;
 }
 
-/* One chunk of one stream as its codec has it. */
+/* One encoded chunk of one stream. */
 static int64_t encode(const lc_level_codec *codec, const uint8_t *levels, int64_t n, uint8_t *out) {
     int64_t ends[1], runs = 0;
     uint8_t lengths[MOST];
@@ -117,7 +117,7 @@ static void single(fz_input *in, const column *c, int damage) {
     for (int64_t i = 0; i < n && !problem && !damage; i++) FZ_CHECK(lc_level(out, i) == c->def[at[i]]);
 }
 
-/* Entries and values of rows that were taken, against the levels as they were written. */
+/* Entries and values of rows that were taken, against the written levels. */
 static void check_rows(const column *c, const int64_t *rows, int64_t n, const lc_row_levels *out, const int64_t *begins,
                        const int64_t *counts) {
     int64_t *entries = (int64_t *)fz_memory(8 * (c->rows + 1), 0), *values = (int64_t *)fz_memory(8 * (c->rows + 1), 0), at = 0;

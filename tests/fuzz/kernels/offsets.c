@@ -1,4 +1,4 @@
-/* 2.0 end offsets: any bytes as pages, and Arrow offsets there and back. */
+/* 2.0 end offsets: any bytes as pages, and round trips of Arrow offsets. */
 #include "fuzz.h"
 #include "offsets.h"
 

@@ -1,4 +1,4 @@
-/* Packed rows: any bytes as rows, and columns there and back. */
+/* Packed rows: any bytes as rows, and round trips of columns. */
 #include "bits.h"
 #include "fuzz.h"
 #include "packed.h"

@@ -1,4 +1,4 @@
-/* Records found in bytes lie in them, and what columns count is what is found. */
+/* Records found in bytes lie within them, and columns count the records that are found. */
 #include "fuzz.h"
 #include "records.h"
 

@@ -24,14 +24,14 @@ static lc_span_list some_spans(fz_input *in, int64_t room, int64_t longest, int6
     return spans;
 }
 
-/* The same with positions in bytes. */
+/* Spans like those of `some_spans`, with positions in bytes. */
 static lc_span_list in_bytes(const lc_span_list *spans, int64_t width) {
     int64_t *positions = (int64_t *)fz_memory(8 * spans->n, 0);
     for (int64_t k = 0; k < spans->n; k++) positions[k] = (int64_t)((uint64_t)spans->positions[k] * (uint64_t)width);
     return (lc_span_list){positions, spans->counts, spans->n};
 }
 
-/* Whether all spans, of values as wide as `width` positions, are within `room` positions and `most` values. */
+/* Return 1 if all spans, of values of `width` positions, are within `room` positions and `most` values. */
 static int good(const lc_span_list *spans, int64_t width, int64_t room, int64_t most) {
     for (int64_t k = 0; k < spans->n; k++) {
         int64_t position = spans->positions[k], count = spans->counts[k];
@@ -140,7 +140,7 @@ static void empties(fz_input *in) {
     FZ_CHECK(found == empty);
 }
 
-/* What `BatchPages` lets through: pages start in the file, batches follow one another; the rest may be anything. */
+/* Pages that `BatchPages` accepts: they start in the file, batches follow one another; the rest may be anything. */
 static lc_batch_pages some_batches(fz_input *in, int64_t size) {
     int bits = (int)fz_upto(in, 1), even = (int)fz_upto(in, 1);
     lc_batch_pages pages = {.n = fz_upto(in, 40), .width = bits ? 1 : fz_upto(in, 40), .scale = bits ? 8 : 1};

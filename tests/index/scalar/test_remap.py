@@ -1,4 +1,4 @@
-"""Scalar indices of compacted tables: the files equal those of the reference, and it uses them."""
+"""Tests of scalar indices of compacted tables: the files equal those of the reference, and it uses them."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def _fragments(path: Path, values: Values, count: int = 3, **options: Any) -> la
 
 
 def _compacted(path: Path, **options: Any) -> Path:
-    """Compact a table with this package, and a copy of it with the reference; the path of the copy."""
+    """Compact a table with this package, and a copy of it with the reference, and return the path of the copy."""
     copy = Path(f"{path}-copy")
     shutil.rmtree(copy, ignore_errors=True)
     shutil.copytree(path, copy)
@@ -140,7 +140,7 @@ def _check_same(path: Path, copy: Path) -> None:
 
 
 def _check_queries(path: Path, filters: list[str], plan: str | None = "ScalarIndexQuery") -> None:
-    """The reference answers by the index what it answers without."""
+    """Check that the reference finds the same rows with the index as without."""
     dataset = lance.dataset(str(path))
     for condition in filters:
         expected = dataset.scanner(filter=condition, columns=["n"], use_scalar_index=False)
@@ -153,7 +153,7 @@ def _check_queries(path: Path, filters: list[str], plan: str | None = "ScalarInd
 def _check_goes_on(
     path: Path, values: Values, filters: list[str], plan: str | None = "ScalarIndexQuery", *, optimized: bool = True
 ) -> None:
-    """The reference appends, optimizes, deletes, compacts, and still answers rightly."""
+    """Check that the reference appends, optimizes, deletes, compacts, and still finds the right rows."""
     _append(path, _table(values, 10 * ROWS))
     dataset = lance.dataset(str(path))
     if optimized:
@@ -168,7 +168,7 @@ def _check_goes_on(
 @pytest.mark.parametrize("kind", ["BTREE", "BITMAP"])
 @pytest.mark.parametrize("name", TYPES)
 def test_types(tmp_path: Path, name: str, kind: str) -> None:
-    """Values of any type, with nulls, on pages that are cut anew after rows went."""
+    """Indices of values of any type, with nulls, are remapped, with pages divided anew after rows were removed."""
     values, literals = TYPES[name]
     path = tmp_path / "t"
     dataset = _fragments(path, values)
@@ -216,7 +216,7 @@ KINDS: dict[str, tuple[Values, Any, tuple[str, ...]]] = {
     "json_btree": (_documents, IndexConfig("json", {"target_index_type": "btree", "path": "x"}), NUMBERS),
     "json_bitmap": (_documents, IndexConfig("json", {"target_index_type": "bitmap", "path": "x"}), NUMBERS),
 }
-#: Indices that no compaction touches.
+#: Indices that no compaction changes.
 FIXED: dict[str, tuple[Values, Any, tuple[str, ...]]] = {
     "zonemap": (TYPES["int64"][0], "ZONEMAP", ("v = 3", "v is null")),
     "bloomfilter": (TYPES["int64"][0], "BLOOMFILTER", ("v = 3", "v is null")),
@@ -228,7 +228,7 @@ FIXED: dict[str, tuple[Values, Any, tuple[str, ...]]] = {
 
 @pytest.mark.parametrize("name", KINDS | FIXED)
 def test_kinds(tmp_path: Path, name: str) -> None:
-    """Indices of all kinds, with rows that went."""
+    """Indices of all kinds are remapped after rows were deleted."""
     values, index, filters = (KINDS | FIXED)[name]
     path = tmp_path / "t"
     dataset = _fragments(path, values)
@@ -240,13 +240,13 @@ def test_kinds(tmp_path: Path, name: str) -> None:
     plan = None if name in FIXED else "ScalarIndexQuery"
     assert (index_content(path) == before) == (name in FIXED)
     _check_queries(path, list(filters), plan)
-    # Bitmaps of values in JSON are what the reference cannot extend.
+    # The reference cannot extend bitmaps of values in JSON.
     _check_goes_on(path, values, list(filters), plan, optimized=name != "json_bitmap")
 
 
 @pytest.mark.parametrize("name", ["btree", "bitmap", "label_list", "ngram"])
 def test_values_that_went(tmp_path: Path, name: str) -> None:
-    """Values of which no row is left, then an index of which no row is left."""
+    """Values without any row left are removed, and then an index without any row left is remapped."""
     values, index, filters = KINDS[name]
     path = tmp_path / "t"
     dataset = _fragments(path, values)
@@ -266,7 +266,7 @@ def test_values_that_went(tmp_path: Path, name: str) -> None:
 
 @pytest.mark.parametrize("name", [name for name in KINDS if name != "json_bitmap"])
 def test_segments(tmp_path: Path, name: str) -> None:
-    """An index of two segments and fragments without index; compacted twice, by both libraries in turns."""
+    """An index of two segments, with fragments without index, is compacted by both libraries in turn."""
     values, index, filters = KINDS[name]
     path = tmp_path / "t"
     dataset = _fragments(path, values, 2)
@@ -292,7 +292,7 @@ def test_segments(tmp_path: Path, name: str) -> None:
 
 @pytest.mark.parametrize("name", KINDS)
 def test_untrained(tmp_path: Path, name: str) -> None:
-    """An index without rows stays as it is."""
+    """An index without rows stays unchanged."""
     values, index, filters = KINDS[name]
     path = tmp_path / "t"
     dataset = _fragments(path, values)
@@ -305,7 +305,7 @@ def test_untrained(tmp_path: Path, name: str) -> None:
 
 @pytest.mark.parametrize("name", ["btree", "bitmap", "label_list", "ngram"])
 def test_stable_row_ids(tmp_path: Path, name: str) -> None:
-    """Where rows have stable ids, only B-trees hold addresses."""
+    """In a table with stable row ids, only B-trees have addresses."""
     values, index, filters = KINDS[name]
     path = tmp_path / "t"
     dataset = _fragments(path, values, enable_stable_row_ids=True)
@@ -320,7 +320,7 @@ def test_stable_row_ids(tmp_path: Path, name: str) -> None:
 
 
 def test_minhash(tmp_path: Path) -> None:
-    """Documents that went leave no gap; pages of bands get other last keys."""
+    """Deleted documents leave no gap, and pages of bands get other last keys."""
     path = tmp_path / "t"
     dataset = _fragments(path, _texts)
     dataset.create_scalar_index("v", IndexConfig("minhashlsh", {"num_hashes": 8, "num_bands": 4}))
@@ -334,7 +334,7 @@ def test_minhash(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["bitmap", "label_list", "ngram"])
 def test_many_rows_of_a_value(tmp_path: Path, name: str) -> None:
-    """Sets of rows that are stored as bits, in fragments that are rewritten and in one that is not."""
+    """Sets of rows stored as bits are remapped, in fragments that are rewritten and in one that is not."""
     path = tmp_path / "t"
     texts = np.array(["abc", "xyz", "abcdef"])
     for number in range(4):
@@ -359,7 +359,7 @@ def test_many_rows_of_a_value(tmp_path: Path, name: str) -> None:
 
 
 def test_after_deferred_compactions(tmp_path: Path) -> None:
-    """Rows that moved twice before their index follows them."""
+    """Rows that moved twice before their index was updated are found."""
     values, index, filters = KINDS["bitmap"]
     path = tmp_path / "t"
     dataset = _fragments(path, values)
@@ -380,7 +380,7 @@ OLD = Path(__file__).parents[2] / "fixtures" / "indices"
 
 @pytest.mark.parametrize("name", ["pylance-0.10.18", "pylance-0.20.0", "pylance-1.0.0"])
 def test_old_releases(tmp_path: Path, name: str) -> None:
-    """Files of old releases: values, pages and rows are those that the reference writes, in files as old as can be."""
+    """Indices of old releases get the values, pages and rows that the reference writes, in files of version 2.0."""
     path = tmp_path / "t"
     shutil.copytree(OLD / name, path)
     dataset = lance_dataset.dataset(path)
@@ -389,7 +389,7 @@ def test_old_releases(tmp_path: Path, name: str) -> None:
     changes = [transaction_pb2.Transaction.FromString(file.read_bytes()) for file in path.glob("_transactions/*.txn")]
     followed = [index for change in changes for index in change.rewrite.rewritten_indices]
     assert followed
-    assert all(index.new_index_details.type_url for index in followed)  # without it the reference reads no rewrite
+    assert all(index.new_index_details.type_url for index in followed)  # the reference needs it to read the rewrite
     ours, theirs = dict(index_content(path)), dict(index_content(copy))
     assert ours.keys() == theirs.keys()
     for index, content in ours.items():
@@ -410,7 +410,7 @@ def test_old_releases(tmp_path: Path, name: str) -> None:
 
 
 def test_values_in_several_files(tmp_path: Path) -> None:
-    """A B-tree whose values are spread over files by range."""
+    """A B-tree whose values are spread over files by range is remapped."""
     values, index, filters = KINDS["btree"]
     path = tmp_path / "t"
     dataset = _fragments(path, values)
@@ -429,7 +429,7 @@ def test_values_in_several_files(tmp_path: Path) -> None:
 
 
 def _spread(path: Path, starts: list[int]) -> None:
-    """Put the values of a B-tree from some of them on into files of their own."""
+    """Spread the values of a B-tree over files that start at the given values."""
     [entry] = index_entries(path)
     store, folder = LocalStore(), f"{path}/_indices/{entry.uuid}"
     source = IndexFolder(store, folder)
@@ -459,7 +459,7 @@ def _spread(path: Path, starts: list[int]) -> None:
 
 @pytest.mark.parametrize("name", [*KINDS, "minhash"])
 def test_damaged_files(tmp_path: Path, name: str) -> None:
-    """Whatever is changed in a file of an index, remapping ends, or says what is wrong."""
+    """Remapping an index file with any damage ends, with a result or a clear error."""
     minhash = (_texts, IndexConfig("minhashlsh", {"num_hashes": 8, "num_bands": 4}), ())
     values, index, _ = (KINDS | {"minhash": minhash})[name]
     path = tmp_path / "t"

@@ -1,4 +1,4 @@
-"""Encodings of words, postings and positions in full-text indices: values from the format notes, and round trips."""
+"""Tests of encodings of words, postings and positions in full-text indices: format notes, and round trips."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_varints_that_are_none(data: bytes) -> None:
 
 
 def random_postings(seed: int) -> tuple[Postings, int]:
-    """Lists of one to some hundred documents; some words are very often in few documents."""
+    """Draw lists of one to some hundred documents; some words occur very often in few documents."""
     random = np.random.default_rng(seed)
     documents = int(random.integers(1, 1200))
     lengths = random.integers(1, documents + 1, random.integers(1, 8))

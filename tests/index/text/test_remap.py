@@ -1,4 +1,4 @@
-"""Full-text indices of compacted tables, compared with those that the reference makes of a copy of the table."""
+"""Tests of full-text indices of compacted tables, compared with the reference's on a copy of the table."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ LAYOUTS: dict[str, dict[str, Any]] = {
 
 
 def texts(rows: int, seed: int = 0) -> list[str | None]:
-    """Words of few to many documents, some often in one; and documents without any."""
+    """Return texts with words in few to many documents, some often in one document, and empty documents."""
     pick = random.Random(seed)
     words = [f"w{number}" for number in range(400)]
     weights = [1 / (number + 1) for number in range(400)]
@@ -76,16 +76,16 @@ def lists(rows: int) -> pa.Array:
 
 
 class Twins:
-    """A table and a copy of it, compacted by the reference and by us.
+    """A table and a copy of it, compacted by the reference and by this package.
 
     Parameters
     ----------
     folder
-        Where they are put.
+        Folder of both tables.
     data
         The rows, in four fragments.
     parameters
-        Of the index.
+        Parameters of the index.
     """
 
     def __init__(self, folder: Path, data: pa.Table, **parameters: Any) -> None:
@@ -94,7 +94,7 @@ class Twins:
         dataset.create_scalar_index("t", "INVERTED", **parameters)
 
     def prepare(self, *changes: Callable[[Any], Any]) -> None:
-        """Make changes before there is a copy."""
+        """Make changes before the table is copied."""
         for change in changes:
             change(reference.dataset(self.theirs))
 
@@ -104,7 +104,7 @@ class Twins:
             module.dataset(path).optimize.compact_files(target_rows_per_fragment=1_000_000)
 
     def contents(self, path: str) -> list[dict[str, tuple[dict[str, str], pa.Table]]]:
-        """Files of each segment of the index: metadata and columns."""
+        """Return the files of each segment of the index: metadata and columns."""
         segments = []
         for index in reference.dataset(path).list_indices():
             folder = Path(path) / "_indices" / index["uuid"]
@@ -136,12 +136,12 @@ def content(path: Path) -> tuple[dict[str, str], pa.Table]:
 
 
 def check_same_columns(name: str, expected: pa.Table, made: pa.Table, *, wide: bool) -> None:
-    """The same, but for the last bit of scores, which hangs on the logarithm of the machine."""
+    """Check that both are equal, except for the last bit of scores, which depends on the machine's logarithm."""
     for column in expected.column_names:
         ours, theirs = (each[column].combine_chunks() for each in (made, expected))
         if column == "_max_score":
             scores = (ours.to_numpy(), theirs.to_numpy())
-            # With blocks of 256 the reference takes exact lengths, which is no bound of its own scores.
+            # With blocks of 256 the reference takes exact lengths, which do not bound its own scores.
             np.testing.assert_allclose(*scores, rtol=0.1 if wide else 1e-6)
             assert not wide or (scores[0] >= scores[1] * (1 - 1e-6)).all()
         elif column == "_posting" and not wide:
@@ -155,7 +155,7 @@ def check_same_columns(name: str, expected: pa.Table, made: pa.Table, *, wide: b
 
 
 def answers(dataset: Any, *, positions: bool = False, elements: bool = False) -> dict[str, Any]:
-    """What queries of all kinds find, with scores."""
+    """Return the rows and scores that queries of all kinds find."""
 
     def match(words: str, **options: Any) -> MatchQuery:
         return MatchQuery(words, "t", **options)
@@ -269,7 +269,7 @@ def test_segments_and_partitions_and_what_comes_after(tmp_path: Path, layout: st
 
 # -- folders of files, without a table -------------------------------------------------------------------------------
 
-#: Of two fragments the first loses every third row; both become one.
+#: Removes every third row of the first of two fragments, and joins both.
 LIVE = np.array([row for row in range(300) if row % 3], np.uint32)
 MOVED = Relocation(
     (
@@ -289,7 +289,7 @@ MOVED = Relocation(
 
 @pytest.fixture(scope="module")
 def stored(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, bytes]]:
-    """Files of indices of all layouts, each over two fragments of 300 rows."""
+    """Return the files of indices of all layouts, each over two fragments of 300 rows."""
     found = {}
     for name, parameters in LAYOUTS.items():
         path = tmp_path_factory.mktemp("stored")
@@ -309,7 +309,7 @@ def remapped(files: dict[str, bytes], moved: Relocation = MOVED) -> IndexFolder:
 
 
 def changed(files: dict[str, bytes], name: str, batch: pa.RecordBatch, metadata: dict[str, str]) -> dict[str, bytes]:
-    """The files with another content of one."""
+    """Return the files with other content of one."""
     store = MemoryStore()
     NewIndexFolder(store, "/f").write(name, Schema.from_arrow(batch.schema), "2.2", [batch], metadata)
     return files | {name: store.read(f"/f/{name}")}
@@ -339,7 +339,7 @@ def test_dictionary_as_table(stored: dict[str, dict[str, bytes]]) -> None:
 
 
 def test_fragments_whose_documents_are_ignored(stored: dict[str, dict[str, bytes]]) -> None:
-    """Their documents keep their addresses, or they would be found again."""
+    """Ignored documents keep their addresses, as they would be found again otherwise."""
     store = MemoryStore()
     store.put(f"/f/{METADATA_FILE}", stored["2"][METADATA_FILE])
     metadata = IndexFolder(store, "/f").open(METADATA_FILE)
@@ -357,7 +357,7 @@ def test_layout_before_1_0(stored: dict[str, dict[str, bytes]]) -> None:
 
 @pytest.mark.parametrize("layout", [name for name in LAYOUTS if "positions" in name])
 def test_damaged_files(stored: dict[str, dict[str, bytes]], layout: str) -> None:
-    """Whatever bytes there are, there is an error of ours or a result."""
+    """Files of any bytes give an error of this package or a result."""
     files = stored[layout]
     pick = random.Random(layout)
     for _ in range(DAMAGES):
@@ -373,7 +373,7 @@ def test_damaged_files(stored: dict[str, dict[str, bytes]], layout: str) -> None
 
 @pytest.mark.parametrize("layout", [name for name in LAYOUTS if "positions" in name])
 def test_damaged_content(stored: dict[str, dict[str, bytes]], layout: str) -> None:
-    """Wrong bytes in the columns of files that are whole themselves."""
+    """Wrong bytes in the columns of valid files give an error of this package or a result."""
     store = MemoryStore()
     for name, data in stored[layout].items():
         store.put(f"/f/{name}", data)
@@ -394,7 +394,7 @@ def test_damaged_content(stored: dict[str, dict[str, bytes]], layout: str) -> No
 
 
 def damaged(batch: pa.RecordBatch, pick: random.Random) -> pa.RecordBatch:
-    """Other bytes in the values of one column."""
+    """Change bytes in the values of one column."""
     place = pick.randrange(batch.num_columns)
     column = batch.column(place)
     kind, depth = column.type, 0

@@ -1,4 +1,4 @@
-"""Files of vector indices that contradict themselves, and the parts that they consist of."""
+"""Tests of contradictory files of vector indices, and of the parts that these files consist of."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ SCHEMA = pa.schema(
 
 
 class EveryFifthGone:
-    """A relocation of all rows."""
+    """A relocation of all rows that removes every fifth."""
 
     loses_rows = True
 
@@ -49,7 +49,7 @@ class EveryFifthGone:
 
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Folders of an index of each layout."""
+    """Return the folders of an index of each layout."""
     values = np.random.default_rng(3).standard_normal((300, DIMENSION)).astype(np.float32)
     vectors = pa.FixedSizeListArray.from_arrays(pa.array(values.ravel()), DIMENSION)
     found = {}

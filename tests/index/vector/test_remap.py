@@ -1,4 +1,4 @@
-"""Vector indices after a compaction, compared with those that the reference compacts."""
+"""Tests of vector indices after a compaction, compared with those that the reference compacts."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def create(path: Path, case: Case, table: pa.Table | None = None) -> Any:
 
 
 def compacted(path: Path, case: Case, change: Callable[[Any], Any] | None = None) -> tuple[Any, Any]:
-    """The table after a compaction by this package, and a copy after one by the reference."""
+    """Return the table after a compaction by this package, and a copy after one by the reference."""
     if change is not None:
         change(lance.dataset(path))
     other = path.with_name("theirs")
@@ -130,7 +130,10 @@ def ivf(file: Path) -> vector_index_pb2.IVF:
 
 
 def assert_same_files(ours: Any, theirs: Any, case: Case) -> None:
-    """The same rows, codes and partitions, in the same order; the reference transposes what was not."""
+    """Check that both have the same rows, codes and partitions in the same order.
+
+    The reference transposes codes that were not transposed.
+    """
     columns = ["_rowid"] if "skip_transpose" in case.options else None
     for left, right in zip(segments(ours), segments(theirs), strict=True):
         assert sorted(file.name for file in left.iterdir()) == sorted(file.name for file in right.iterdir())
@@ -166,7 +169,7 @@ def assert_same_answers(ours: Any, theirs: Any, case: Case) -> None:
 
 
 def assert_as_near(ours: Any, theirs: Any, case: Case) -> None:
-    """Searches in the graphs find what is stored, as well as those in graphs that are made anew."""
+    """Check that searches find stored vectors in the remapped graphs as well as in graphs that are built anew."""
     found = {0: 0, 1: 0}
     vectors = numbers(case, 20, 12345)
     for vector in vectors:

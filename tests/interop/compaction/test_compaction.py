@@ -1,4 +1,4 @@
-"""Compaction by this package and by the reference, and upgrades of a dataset to a later file version."""
+"""Tests of compaction by this package and by the reference, and of upgrades to a later file version."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def rows(start: int, stop: int) -> pa.Table:
 
 
 def made(path: Path, version: str, *counts: int, **options: object) -> str:
-    """A dataset of a fragment for each number of rows, counted through."""
+    """Make a dataset of one fragment per number of rows, with consecutive values."""
     start = 0
     for count in counts:
         reference.write_dataset(
@@ -249,7 +249,10 @@ def test_dropped_and_added_columns(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("version", ["2.0", "2.1", "2.2"])
 def test_from_legacy_to_later(tmp_path: Path, version: str) -> None:
-    """The reference refuses it. As files of both do not mix, everything is written anew, whatever its size."""
+    """A compaction from legacy to a later version rewrites all files, whatever their size, as the two kinds do not mix.
+
+    The reference refuses it.
+    """
     table = made(tmp_path / "t.lance", "legacy", 60, 40, enable_v2_manifest_paths=False)
     dataset = lance.dataset(table)
     dataset.delete("id % 10 = 4")
@@ -382,7 +385,7 @@ def test_append_during_an_upgrade(tmp_path: Path) -> None:
 
 
 def test_the_reference_goes_on_after_ours(tmp_path: Path) -> None:
-    """Its changes from before ours are compared with it."""
+    """Changes that the reference computed before a compaction of this package are checked against it."""
     table = made(tmp_path / "t.lance", "2.2", 10, 10)
     stale = [reference.dataset(table) for _ in range(3)]
     lance.dataset(table).optimize.compact_files()

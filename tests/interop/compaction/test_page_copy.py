@@ -1,4 +1,4 @@
-"""Compaction that copies pages, and compaction of all kinds of columns with and without copying."""
+"""Tests of compaction that copies pages, and of all kinds of columns with and without copying."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ VERSIONS = ["2.0", "2.1", "2.2"]
 
 
 def values(count: int, seed: int) -> pa.Table:
-    """Columns of many types, with nulls at every level."""
+    """Return columns of many types, with nulls at every level."""
     rng = np.random.default_rng(seed)
     numbers = rng.integers(-1000, 1000, count)
     some = rng.random(count) < 0.2
@@ -76,7 +76,7 @@ def made(path: Path, version: str, *parts: pa.Table, ours: bool = False, **optio
 
 
 def copied(dataset: Any) -> bool:
-    """Whether the pages of the old files are in the new ones: they were as many as the fragments."""
+    """Return True if the new file has the pages of the old files, rather than one encoded page."""
     metadata = dataset.snapshot.reader.fragments[0].stored(0)[0]
     return len(metadata.column(0).pages) > 1
 
@@ -102,7 +102,7 @@ def test_all_types(tmp_path: Path, version: str, mode: str, ours: bool) -> None:
         theirs.take(picked, columns=["id", "list", "struct"]), expected.select(["id", "list", "struct"]).take(picked)
     )
     assert dataset.to_table(filter="id = 3005")["id"].to_pylist() == [3005]
-    # what was copied can be copied once more, and then be encoded
+    # copied pages can be copied once more, and then be encoded
     (lance_ours if ours else reference).write_dataset(parts[1], table, mode="append")
     dataset.checkout_latest()
     dataset.optimize.compact_files(compaction_mode=mode)
@@ -160,7 +160,7 @@ def test_what_cannot_be_copied(tmp_path: Path, reason: str) -> None:
 
 
 def test_columns_of_several_files(tmp_path: Path) -> None:
-    """The reference re-encodes them; their pages are whole all the same."""
+    """Columns of several files are copied; the reference re-encodes them, although their pages are whole."""
     table = made(tmp_path / "t.lance", "2.2", *[values(9, seed).select(["id", "word", "list"]) for seed in range(3)])
     theirs = reference.dataset(table)
     theirs.add_columns({"twice": "id * 2"})
@@ -193,7 +193,10 @@ def test_legacy_and_blobs_cannot_be_copied(tmp_path: Path) -> None:
 @pytest.mark.parametrize("version", ["2.1", "2.2", "2.3"])
 @pytest.mark.parametrize("depth", [0, 1])
 def test_pages_that_the_reference_does_not_read_together(tmp_path: Path, version: str, depth: int) -> None:
-    """Lists below structs, of which only some pages have nulls: it copies these too, and then fails to read them."""
+    """Lists below structs of which only some pages have nulls are not copied.
+
+    The reference copies them, and then fails to read them.
+    """
     structs: list[Any] = [{"a": [1, 2], "b": 1}, {"a": None, "b": 2}, {"a": [], "b": 3}]
     kind: pa.DataType = pa.struct({"a": pa.list_(pa.int32()), "b": pa.int32()})
     parts = [structs * 9, [*structs, None] * 9]

@@ -1,4 +1,4 @@
-"""Compaction in three steps, each by this package or by the reference, and indices whose update is deferred."""
+"""Tests of compaction in three steps, each by either library, and of indices whose update is deferred."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_every_step_by_either(
     assert (metrics.fragments_removed, metrics.fragments_added) == (4, 2)
     assert (metrics.files_removed, metrics.files_added) == (6, 2)
     assert sizes(dataset) == [(4, 18), (5, 19)]
-    assert dataset.version == 7  # 4 appends, a delete, ids set aside, the rewrite
+    assert dataset.version == 7  # 4 appends, a delete, a reservation of ids, the rewrite
     for library in BOTH:
         assert_same(library.dataset(table).to_table(columns=expected.column_names), expected)
 
@@ -214,7 +214,7 @@ def test_broken_json(tmp_path: Path, kind: Any) -> None:
     broken = [b"\xff", "{}", "[]", "xx", text.json()[:-5], *(json.dumps({**value, name: 7.5}) for name in value)]
     for each in broken:
         if kind is RewriteResult and '"metrics": 7.5' in str(each):
-            continue  # counted anew
+            continue  # computed again
         with pytest.raises(InvalidInputError, match=f"Could not load {kind.__name__} due to error"):
             kind.from_json(each)
     with pytest.raises(TypeError):
@@ -260,7 +260,7 @@ WRONG_RESULTS: dict[str, Callable[[dict[str, Any], str], None]] = {
 
 @pytest.mark.parametrize("message", WRONG_RESULTS)
 def test_new_files_that_are_not_as_their_result_says(tmp_path: Path, message: str) -> None:
-    """Rows are not given up for files that a cleanup removed, or that were never right."""
+    """A result whose new files were removed by a cleanup, or were never right, is not committed."""
     table = made(tmp_path / "t.lance", 10, 10)
     dataset = lance_ours.dataset(table)
     value = json.loads(Compaction.plan(dataset, {}).tasks[0].execute(dataset).json())
@@ -274,7 +274,7 @@ def test_new_files_that_are_not_as_their_result_says(tmp_path: Path, message: st
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data())
 def test_plans_of_the_reference(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
-    """Both plan the same for a table with deletions, perhaps indices on some fragments, and any options."""
+    """Both libraries plan the same for a table with deletions, with or without indices, and any options."""
     folder = tmp_path_factory.mktemp("plans")
     counts = data.draw(st.lists(st.integers(1, 12), min_size=1, max_size=7))
     table = made(folder / "t.lance", *counts[: len(counts) // 2 + 1])
@@ -325,7 +325,7 @@ def assert_index_serves(table: str, expected: pa.Table) -> None:
 
 @pytest.mark.parametrize("turns", ["oo", "ot", "to", "oto", "too"])
 def test_deferred_by_turns(tmp_path: Path, turns: str) -> None:
-    """Both may compact with deferred indices, one after the other: the index finds rows all the same."""
+    """Both libraries can compact with deferred indices in turn, and the index still finds all rows."""
     table = made(tmp_path / "t.lance", *[10] * 5)
     reference.dataset(table).create_scalar_index("id", "BTREE")
     reference.dataset(table).delete("id in (3, 14, 15)")
@@ -345,7 +345,7 @@ def test_deferred_by_turns(tmp_path: Path, turns: str) -> None:
 
 
 def test_deferred_content(tmp_path: Path) -> None:
-    """The list of rewrites is that of the reference, but for what is random."""
+    """The list of rewrites equals that of the reference, except for random values."""
     table = made(tmp_path / "t.lance", 10, 10, 10)
     reference.dataset(table).create_scalar_index("id", "BTREE")
     reference.dataset(table).delete("id in (0, 12, 29)")
@@ -474,11 +474,11 @@ def test_treemaps() -> None:
         ("missing", "force_binary_copy"),
         ("truncated", "reencode"),
         ("truncated", "force_binary_copy"),
-        ("broken", "reencode"),  # what is copied is not decoded
+        ("broken", "reencode"),  # copied pages are not decoded
     ],
 )
 def test_a_task_that_fails(tmp_path: Path, damage: str, mode: str, threads: int) -> None:
-    """The files of all tasks are removed, and the error names the file."""
+    """If a task fails, the files of all tasks are removed, and the error names the file."""
     table = made(tmp_path / "t.lance", *[3000] * 6)
     dataset = lance_ours.dataset(table)
     broken = Path(table, "data", dataset.get_fragment(3).data_files()[0].path)
@@ -497,7 +497,7 @@ def test_a_task_that_fails(tmp_path: Path, damage: str, mode: str, threads: int)
 
 
 def test_rows_that_move_between_files(tmp_path: Path) -> None:
-    """Files read together must each have the rows that the manifest says, not only all of them."""
+    """Each of the files that are read together must have the rows that the manifest states for it, not only the sum."""
     table = made(tmp_path / "t.lance", 10, 20)
     first, second = (
         Path(table, "data", each.metadata.files[0].path) for each in reference.dataset(table).get_fragments()

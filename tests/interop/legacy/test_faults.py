@@ -1,4 +1,4 @@
-"""Legacy files that this package reads correctly, and the reference wrongly or not at all."""
+"""Tests of legacy files that this package reads correctly, and the reference wrongly or not at all."""
 
 from __future__ import annotations
 
@@ -38,18 +38,18 @@ def kept(table: pa.Table) -> pa.Table:
     ids=["required", "other name", "both"],
 )
 def test_lists_of_other_items(tmp_path: Path, item: pa.Field) -> None:
-    """The reference writes lists whose items are required or named otherwise, and cannot read them."""
+    """Lists with required or renamed items can be read; the reference writes them and cannot read them."""
     values = [["", "a"], [], None, ["b"]] if pa.types.is_string(item.type) else [[1, 2], [], None, [3]]
     table = pa.table({"id": range(4), "l": pa.array(values, pa.list_(item))})
     dataset = written_by_reference(table, tmp_path / "t", max_rows_per_group=3)
     assert_same(dataset.to_table(), kept(table))
     assert_same(dataset.take([3, 0]), kept(table).take([3, 0]))
-    with pytest.raises(BaseException, match=r".+"):  # a panic of the reference is no Exception
+    with pytest.raises(BaseException, match=r".+"):  # a panic of the reference is not an Exception
         lance.dataset(str(tmp_path / "t")).to_table()
 
 
 def test_rows_of_fixed_lists_of_bools(tmp_path: Path) -> None:
-    """The reference scans them, but its take panics."""
+    """Rows of fixed-size lists of bools can be taken; the take of the reference panics."""
     values = [[i % 2 == 0, i % 3 == 0, True] for i in range(2500)]
     table = pa.table({"v": pa.array(values, pa.list_(pa.bool_(), 3))})
     dataset = written_by_reference(table, tmp_path / "t")
@@ -73,7 +73,7 @@ def test_values_without_bytes_and_structs_without_fields(tmp_path: Path) -> None
 
 
 def uneven(path: Path, sizes: list[int]) -> pa.Table:
-    """A dataset whose batches have these sizes, which no writer should make, yet the format allows."""
+    """Make a dataset whose batches have these sizes, which the format allows and no writer should make."""
     table = pa.table({"i": pa.array(range(sum(sizes)), pa.int64()), "s": [f"row {i}" for i in range(sum(sizes))]})
     schema = Schema.from_arrow(table.schema)
     ends = np.cumsum([0, *sizes]).tolist()
@@ -92,7 +92,10 @@ def uneven(path: Path, sizes: list[int]) -> pa.Table:
 
 
 def test_row_ids_of_uneven_batches(tmp_path: Path) -> None:
-    """The reference takes all batches for as long as the first one, and so deletes wrong rows."""
+    """Row ids are right if batches differ in length.
+
+    The reference takes all batches for as long as the first one, and so deletes wrong rows.
+    """
     table = uneven(tmp_path / "t", [3, 15, 5])
     dataset = lance_dataset.dataset(tmp_path / "t")
     found = dataset.to_table(filter="i in (5, 18, 19)", with_row_id=True)
@@ -106,7 +109,7 @@ def test_row_ids_of_uneven_batches(tmp_path: Path) -> None:
 
 
 def test_blob_column(tmp_path: Path) -> None:
-    """The reference writes a blob column into a legacy file as any binary, and cannot read it by default."""
+    """A legacy blob column is a plain binary column; the reference cannot read it by default."""
     blob = pa.field("b", pa.large_binary(), metadata={"lance-encoding:blob": "true"})
     values = [b"abc", None, b"", b"defgh"]
     table = pa.table(
@@ -121,7 +124,10 @@ def test_blob_column(tmp_path: Path) -> None:
 
 
 def test_empty_values_of_0_4(tmp_path: Path) -> None:
-    """0.4 told empty dictionary values from nulls. A commit makes a table of later releases of it, and says so."""
+    """Empty dictionary values of release 0.4, which distinguished them from nulls, warn at a commit.
+
+    The commit makes the table one of later releases.
+    """
     fixture = Path(__file__).parents[2] / "fixtures" / "datasets" / "pylance-0.4.21-default" / "dict.lance"
     shutil.copytree(fixture, tmp_path / "t")
     before = lance_dataset.dataset(tmp_path / "t").to_table()["dict"].to_pylist()
@@ -133,7 +139,7 @@ def test_empty_values_of_0_4(tmp_path: Path) -> None:
 
 
 def test_files_of_both_kinds_without_a_version(tmp_path: Path) -> None:
-    """0.15 appends its own files to a table of 2.0 and drops the version from the manifest."""
+    """Legacy files that release 0.15 appended to a table of 2.0 are read, although it dropped the version."""
     table = pa.table({"a": [1, 2, 3]})
     path = tmp_path / "t"
     lance_dataset.write_dataset(table, path, data_storage_version="2.0", enable_v2_manifest_paths=False)

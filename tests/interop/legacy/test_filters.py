@@ -1,4 +1,4 @@
-"""Statistics of legacy files: they agree with scans, and filters use them."""
+"""Tests of statistics of legacy files: they agree with scans, and filters use them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ DAY = dt.date(2020, 1, 1)
 
 
 class Rows:
-    """Values that climb from row to row, so that batches differ, with what statistics stumble over among them."""
+    """Increasing values, so that batches differ, with some values that are difficult for statistics."""
 
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
@@ -130,7 +130,7 @@ def zones_and_values(dataset: ours.LanceDataset) -> list[tuple[str, Zones | None
 
 
 def assert_true(zones: Zones, values: pa.Array) -> int:
-    """The zones hold for the values; returns how many bounds are known."""
+    """Check that the zones are true for the values, and return the number of known bounds."""
     assert zones.starts[-1] == len(values)
     known = 0
     for zone, start in enumerate(zones.starts[:-1].tolist()):
@@ -249,7 +249,7 @@ def test_batches_that_cannot_match_are_not_read(tmp_path):
 
 
 def test_lost_nulls(tmp_path):
-    """Filters answer for the values that scans return; those of the reference for the nulls that were lost."""
+    """Filters use the values that scans return; those of the reference use the nulls that were lost."""
     path = str(tmp_path / "t.lance")
     table = pa.table(
         {"n": pa.array([None] * 4 + [1, None, 3, 4], pa.int32()), "s": [None, None, "", "", "a", None, "", "b"]}

@@ -1,4 +1,4 @@
-"""Legacy (0.1) datasets of the reference, read and changed by this package."""
+"""Tests of legacy (0.1) datasets of the reference, read and changed by this package."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Legacy (0.1) datasets that this package writes, read by the reference."""
+"""Tests of legacy (0.1) datasets that this package writes, read by the reference."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def write(table: pa.Table | pa.RecordBatchReader, path: Path, **options: object)
 
 
 def plain(value: object) -> object:
-    """The value, NaNs as text so that they compare equal."""
+    """Return the value, with NaNs as text so that they compare equal."""
     if isinstance(value, float):
         return "NaN" if math.isnan(value) else value
     if isinstance(value, list):
@@ -40,7 +40,7 @@ def rows(table: pa.Table) -> dict[str, object]:
 
 
 def kept(table: pa.Table) -> dict[str, object]:
-    """The rows as legacy files keep them."""
+    """Return the rows as legacy files store them."""
     return {name: plain(as_legacy(table[name], table.schema.field(name)).to_pylist()) for name in table.column_names}
 
 
@@ -50,7 +50,7 @@ def has_type(kind: pa.DataType, test: Callable[[pa.DataType], bool]) -> bool:
 
 
 def is_untakeable(kind: pa.DataType) -> bool:
-    """Fixed-size lists of bools: the reference panics when it takes rows of them."""
+    """Return True for fixed-size lists of bools, of which the reference panics when it takes rows."""
     return pa.types.is_fixed_size_list(kind) and has_type(kind, pa.types.is_boolean)
 
 
@@ -60,7 +60,7 @@ def test_reference_reads_random_tables(
     tmp_path_factory: pytest.TempPathFactory, table: pa.Table, group: int, per_file: int
 ) -> None:
     path = tmp_path_factory.mktemp("legacy") / "data.lance"
-    few = max(1, len(table) // 200)  # else there are too many batches and files for a quick test
+    few = max(1, len(table) // 200)  # otherwise there are too many batches and files for a quick test
     write(table, path, max_rows_per_group=group * few, max_rows_per_file=per_file * few)
     dataset = lance.dataset(path)
     assert dataset.data_storage_version == "0.1"
@@ -104,7 +104,7 @@ _FILTERS = [
     "i > 5000",
     "u = 3",
     "u != 3 and i < 0",
-    "f > 49.5 and not isnan(f)",  # NaNs are not in the bounds, and are more than any number to the reference
+    "f > 49.5 and not isnan(f)",  # NaNs are not in the bounds, and greater than any number in the reference
     "f <= 0.0",
     "f = 12.34",
     "b",
@@ -157,7 +157,7 @@ def test_both_append_to_one_dataset(tmp_path: Path) -> None:
 
 
 def test_appends_need_all_columns(tmp_path: Path) -> None:
-    """The reference does not change tables with fragments that lack one."""
+    """Appends without a column raise `SchemaError`: the reference cannot change tables with such fragments."""
     table = pa.table({"id": [1, 2], "s": ["a", "b"], "t": [{"x": "p", "y": "q"}] * 2})
     lance.write_dataset(table, tmp_path / "d", data_storage_version="0.1")
     before = sorted(tmp_path.rglob("*"))
@@ -194,7 +194,7 @@ def test_appended_dictionaries_are_mapped_to_that_of_the_dataset(tmp_path: Path)
 def test_nested_dictionaries_of_many_batches(
     tmp_path_factory: pytest.TempPathFactory, pieces: list[list[str | None]], data: st.DataObject
 ) -> None:
-    """Every batch with a dictionary of its own, inside lists and null structs."""
+    """Batches with a dictionary each, inside lists and null structs, are written."""
     chunks = []
     for values in pieces:
         words = dictionary(values, pa.uint8())
@@ -245,7 +245,7 @@ def test_empty_tables(tmp_path: Path) -> None:
 
 
 def test_only_one_writer_fills_an_empty_dataset(tmp_path: Path) -> None:
-    """The dictionaries come with the first rows, so what somebody else added meanwhile must not get lost."""
+    """Only one of two writers may fill an empty dataset, because the first rows define the dictionaries."""
     path = tmp_path / "data.lance"
     table = pa.table({"d": dictionary(["p"])})
     before = write(table.slice(0, 0), path)
@@ -327,7 +327,7 @@ def test_json_columns(tmp_path: Path) -> None:
 
 
 def test_use_legacy_format(tmp_path: Path) -> None:
-    """The older parameter wins if it is true, and asks for the default version if it is false."""
+    """`use_legacy_format` wins over the newer parameter if it is true, and means the default version if false."""
     table = pa.table({"a": [1, 2, 3]})
     for module in (lance_dataset, lance):
         path = str(tmp_path / module.__name__)
@@ -349,7 +349,7 @@ def test_files_are_cut_by_bytes_between_batches(tmp_path: Path) -> None:
 
 
 def test_warnings_come_from_the_caller(tmp_path: Path) -> None:
-    """So that Python shows them once for each place of a program that loses something."""
+    """Warnings point to the caller, so that Python shows them once for each place in a program."""
     table = pa.table({"a": pa.array([1, None])})
     with pytest.warns(UserWarning, match=r"column 'a' holds nulls.*later data_storage_version") as caught:
         lance_dataset.write_dataset(table, str(tmp_path / "t"), data_storage_version="legacy")

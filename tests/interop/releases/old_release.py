@@ -10,7 +10,7 @@ import pyarrow as pa
 
 
 def dump(path: str, file: str) -> None:
-    """All rows, and after them rows taken in reverse order, as Arrow IPC streams."""
+    """Write all rows, and then rows taken in reverse order, as Arrow IPC streams."""
     dataset = lance.dataset(path)
     table = dataset.to_table()
     count = dataset.count_rows()
@@ -24,14 +24,14 @@ def dump(path: str, file: str) -> None:
 
 
 def write(path: str, file: str, version: str) -> None:
-    """Create the dataset of the batches of an Arrow IPC file, or append them."""
+    """Create the dataset from the batches of an Arrow IPC file, or append them."""
     source = pa.ipc.open_file(file)
-    # Not slices of a table: releases before 0.16 wrote other rows than those of sliced structs.
+    # Not slices of a table: releases before 0.16 wrote wrong rows of sliced structs.
     batches = [source.get_batch(number) for number in range(source.num_record_batches)]
     if "data_storage_version" in inspect.signature(lance.write_dataset).parameters:
         options = {"data_storage_version": version}
     elif version == "legacy":
-        options = {}  # all that this release writes
+        options = {}  # the only format that this release writes
     else:
         raise ValueError(f"this release does not write file version {version}")
     if version == "legacy":

@@ -1,4 +1,4 @@
-"""Blob columns that releases around 0.20 stored in a second table; no later release reads them.
+"""Tests of blob columns that releases around 0.20 stored in a second table; no later release reads them.
 
 The fixture was written by pylance 0.20.0: ten rows written and appended again, of which those with i = 3 were deleted.
 """
@@ -33,7 +33,7 @@ def test_scan_and_take(mapped: str) -> None:
 
 
 def test_earlier_version() -> None:
-    """Each version names the version of the second table that belongs to it."""
+    """Each version uses the version of the second table that it names."""
     table = lance.dataset(DATASET, version=1).to_table()
     assert table.to_pydict() == {"i": list(range(10)), "b": [value(i) for i in range(10)]}
 

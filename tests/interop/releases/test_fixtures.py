@@ -1,4 +1,4 @@
-"""Datasets written by releases of the reference, compared with what those releases read themselves."""
+"""Tests of datasets that releases of the reference wrote, compared with what those releases read themselves."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def expected(release: Path) -> pa.Table:
     return pa.ipc.open_file(release / "expected.arrow").read_all()
 
 
-#: The release and format pairs that the format notes were checked with.
+#: The release and format pairs with which the format notes were checked.
 PAIRS = [
     *(f"pylance-{release}-default" for release in ("0.4.21", "0.5.10", "0.7.5", "0.8.21", "0.10.18", "0.15.0")),
     *("pylance-0.15.0-v2", "pylance-0.20.0-legacy", "pylance-0.20.0-2.0", "pylance-0.20.0-2.1"),
@@ -69,7 +69,7 @@ def test_environment_switches_mapping_off(release: Path, expected: pa.Table, mon
 
 
 def test_object_store(release: Path, expected: pa.Table) -> None:
-    """A store without a file system."""
+    """The datasets can be read from a store without a file system."""
     session = lance.Session()
     store, root = resolve("memory://fixture", session=session)
     for file in (release / "ds.lance").rglob("*"):
@@ -110,7 +110,7 @@ def test_every_version_opens(release: Path) -> None:
 
 @pytest.mark.parametrize("name", [name for name in RELEASES if (DATASETS / name / "dict.lance").exists()])
 def test_dictionaries(name: str) -> None:
-    """Tables that keep the values of dictionary columns in the manifest, where empty values may stand for nulls."""
+    """Dictionary values in the manifest are read, where empty values may stand for nulls."""
     dataset = lance.dataset(DATASETS / name / "dict.lance")
     expected = pa.ipc.open_file(DATASETS / name / "dict_expected.arrow").read_all()
     assert_same(dataset.to_table(), expected)

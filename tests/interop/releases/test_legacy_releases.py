@@ -1,4 +1,4 @@
-"""Datasets exchanged with the oldest releases of the reference, which support legacy files only.
+"""Tests of datasets exchanged with the oldest releases of the reference, which support legacy files only.
 
 `scripts/old_releases.sh` installs them.
 """
@@ -22,9 +22,9 @@ from support.tables.equality import assert_same
 import lance_dataset
 
 DATASETS = Path(__file__).parents[2] / "fixtures" / "datasets"
-#: The oldest one that installs, and the last ones without the file versions that came after.
+#: The oldest release that can be installed, and the last one without later file versions.
 RELEASES = ("0.4.21", "0.10.18")
-#: Types of which a release cannot read what it writes itself.
+#: Types that a release cannot read in its own files.
 LACKING = {"0.4.21": ("fixed_binary_1", "fixed_binary_3", "fixed_binary_40"), "0.10.18": ()}
 KINDS = {
     **{name: kind for name, kind in FLAT_TYPES.items() if name not in ("fixed_binary_0", "timestamp_offset")},
@@ -37,7 +37,7 @@ KINDS = {
     "fixed_list_of_bytes": pa.list_(pa.uint8(), 3),
     "list_of_fixed_list": pa.list_(pa.list_(pa.int16(), 3)),
 }
-#: Every part of a dataset has to have the dictionary that it began with.
+#: The dictionary of all parts: these releases require the one that the dataset started with.
 WORDS = pa.array(["word", "Wörter", "w"])
 
 
@@ -61,7 +61,7 @@ def rows(release: str, start: int, count: int, share: float = 0.0) -> pa.Table:
 
 
 def appends_dictionaries(release: str) -> bool:
-    """Whether the release appends to a dataset with dictionary columns at all."""
+    """Return True if the release can append to a dataset with dictionary columns."""
     return release != "0.4.21"
 
 
@@ -69,7 +69,7 @@ def write(table: pa.Table, path: Path, **options: Any) -> None:
     """Write batches of 50 rows in files of 150, as these releases can open them."""
     options = {"data_storage_version": "legacy", "enable_v2_manifest_paths": False, **options}
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # columns whose nulls such files cannot hold
+        warnings.simplefilter("ignore", UserWarning)  # columns whose nulls such files cannot store
         lance_dataset.write_dataset(table, path, max_rows_per_group=50, max_rows_per_file=150, **options)
 
 
@@ -107,7 +107,7 @@ def test_we_read_what_they_write(run: Run, release: str, tmp_path: Path, share: 
 
 
 def test_turns(run: Run, release: str, tmp_path: Path) -> None:
-    """They create; we and they append and, where they can, delete in turns; each sees what the other one did."""
+    """The release creates; we and it append and, if it can, delete in turns; each reads the other's changes."""
     path = tmp_path / "t"
     parts = [rows(release, start, 80, 0.2) for start in range(0, 320, 80)]
     if not appends_dictionaries(release):
@@ -130,7 +130,7 @@ def test_turns(run: Run, release: str, tmp_path: Path) -> None:
 
 
 def test_fixture_data_written_by_us(run: Run, release: str, tmp_path: Path) -> None:
-    """Columns as the release wrote them itself, with the nulls that today's releases keep."""
+    """Columns written here are read by the release as it wrote them, with the nulls that today's releases keep."""
     source = pa.ipc.open_file(DATASETS / "pylance-14.0.2-2.2" / "expected.arrow").read_all()
     known = pa.ipc.open_file(DATASETS / f"pylance-{release}-default" / "expected.arrow").schema
     source = source.select([name for name in known.names if name in source.column_names and name != "id"])

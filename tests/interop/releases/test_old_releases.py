@@ -1,4 +1,4 @@
-"""Datasets of this package, read and changed by old releases. `scripts/old_releases.sh` installs them."""
+"""Tests of datasets of this package, read and changed by old releases. `scripts/old_releases.sh` installs them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import lance_dataset
 
 PROJECT = Path(__file__).parents[3]
 DATASETS = PROJECT / "tests" / "fixtures" / "datasets"
-#: Some of them, as the others hold the same rows in other files.
+#: A selection of types. The others have the same rows in other files.
 FIXTURES = ("pylance-0.15.0-v2", "pylance-1.0.0-2.0", "pylance-1.0.0-2.1", "pylance-14.0.2-2.2")
 #: Releases and the file versions that were stable in them.
 RELEASES = [("0.20.0", "2.0"), ("1.0.0", "2.0"), ("1.0.0", "2.1")]
@@ -45,7 +45,7 @@ def run(release: str) -> Run:
 #: Types that a release does not know: it cannot even open a dataset that has one.
 LACKING = {"0.20.0": {"fixed_list_of_fixed_list", "timestamp_offset"}, "1.0.0": {"timestamp_offset"}}
 
-#: Releases that take wrong rows from fragments with deletions, of datasets of their own too.
+#: Releases that take wrong rows from fragments with deletions, also of their own datasets.
 WRONG_TAKES = {"0.20.0"}
 
 KINDS = {
@@ -66,9 +66,9 @@ KINDS = {
 
 
 def loses_rows(release: str, version: str, lists: pa.ChunkedArray) -> bool:
-    """1.0.0 loses the rows of 2.1 pages whose lists hold null items but are themselves neither null nor empty.
+    """Return True if the release loses rows of the table: 1.0.0 does for some 2.1 pages of lists.
 
-    Of files that it wrote itself, too.
+    These are pages whose lists have null items but are themselves neither null nor empty, also of its own files.
     """
     kind = lists.type
     if (release, version) != ("1.0.0", "2.1") or not (pa.types.is_list(kind) or pa.types.is_large_list(kind)):
@@ -78,7 +78,7 @@ def loses_rows(release: str, version: str, lists: pa.ChunkedArray) -> bool:
 
 
 def storable(table: pa.Table, version: str) -> pa.Table:
-    """Without columns of null structs when the file version has none."""
+    """Return the table without columns of null structs if the file version has none."""
     null_structs = [
         field.name for field in table.schema if pa.types.is_struct(field.type) and table[field.name].null_count
     ]
@@ -102,12 +102,12 @@ def test_they_read_what_we_write(run: Run, release: str, version: str, tmp_path:
 
 
 def test_turns(run: Run, release: str, version: str, tmp_path: Path) -> None:
-    """They and we create, append and delete in turns; all three read the same after each step."""
+    """Release and package create, append and delete in turns; both and the reference read the same after each step."""
     takes = release not in WRONG_TAKES
 
     def some_rows(start: int, count: int) -> pa.Table:
         table = rows(release, start, count)
-        # 0.20.0 appends a dictionary column only if its dictionary is the one it began with.
+        # 0.20.0 appends a dictionary column only if its dictionary is the one it started with.
         return table.drop_columns(["dictionary", "dictionary_small"]) if release == "0.20.0" else table
 
     path = tmp_path / "t"

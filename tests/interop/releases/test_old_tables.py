@@ -1,4 +1,4 @@
-"""Tables of old releases, changed by this package and by the reference in turn."""
+"""Tests of tables of old releases, changed by this package and by the reference in turn."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def old(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 
 def tree(folder: str) -> dict[str, tuple[bytes | None, int]]:
-    """Content and modification time of everything in a folder."""
+    """Return content and modification time of everything in a folder."""
     return {
         str(path.relative_to(folder)): (path.read_bytes() if path.is_file() else None, path.stat().st_mtime_ns)
         for path in Path(folder).rglob("*")
@@ -38,7 +38,7 @@ def ids(dataset: lance.LanceDataset | reference.LanceDataset) -> list[int]:
 
 
 def manifests(folder: str) -> list[Path]:
-    """Oldest first."""
+    """Return the manifests, oldest first."""
     found = list(Path(folder, "_versions").glob("*.manifest"))
     return sorted(found, key=lambda path: int(path.stem), reverse=len(found[0].stem) == 20)
 
@@ -67,7 +67,7 @@ def test_counts_of_every_version(old: str) -> None:
 
 
 def test_changes_in_turn(old: str) -> None:
-    """We delete, append and restore; the reference reads, and does the same on top; we read."""
+    """Both libraries delete, append and restore in turn, and each reads the other's changes."""
     ours = lance.dataset(old)
     count, version, files = ours.count_rows(), ours.data_storage_version, ours.version
     ours.delete("id % 7 = 3")
@@ -112,7 +112,7 @@ Change = Callable[[table_pb2.Manifest], None]
 
 
 def edit(path: Path, change: Change) -> None:
-    """Change a manifest; what is in front of it stays where it is."""
+    """Change a manifest and leave everything in front of it in place."""
     data = path.read_bytes()
     (position,) = struct.unpack_from("<q", data, len(data) - 16)
     made = table_pb2.Manifest.FromString(data[position + 4 : -16])
@@ -141,7 +141,7 @@ def like_0_7(made: table_pb2.Manifest) -> None:
 
 
 def like_0_8_0(made: table_pb2.Manifest) -> None:
-    """It took the number of live rows for that of all."""
+    """Edit a manifest as 0.8.0 wrote it, which took the number of live rows for the number of all rows."""
     like_0_7(made)
     for fragment in made.fragments:
         fragment.physical_rows = 90
@@ -159,7 +159,7 @@ def rows(start: int, stop: int) -> pa.Table:
 
 
 def legacy_table(path: Path, change: Change) -> str:
-    """Two fragments, rows deleted in the first, in three versions of a release."""
+    """Make a table of an old release: two fragments, rows deleted in the first, three versions."""
     reference.write_dataset(rows(0, 100), path, data_storage_version="legacy", enable_v2_manifest_paths=False)
     reference.write_dataset(rows(100, 150), path, mode="append")
     reference.dataset(path).delete("id % 10 = 4")
@@ -193,7 +193,7 @@ def test_counts_that_are_missing_or_wrong(tmp_path: Path, change: Change) -> Non
 
 
 def test_sizes_that_are_wrong(tmp_path: Path) -> None:
-    """Release 1.0 noted wrong sizes of legacy files, which nobody looks at."""
+    """Wrong sizes of legacy files, which release 1.0 noted, are ignored."""
 
     def wrong(made: table_pb2.Manifest) -> None:
         for fragment in made.fragments:
@@ -227,7 +227,7 @@ def test_nothing_but_the_latest_copy(tmp_path: Path) -> None:
 
 
 def test_wrong_format_is_repaired(tmp_path: Path) -> None:
-    """The reference cannot change such a table; after a commit of ours it can."""
+    """A commit repairs a wrong format; the reference cannot change such a table before."""
     table = str(tmp_path / "t.lance")
     reference.write_dataset(rows(0, 100), table, data_storage_version="2.0", enable_v2_manifest_paths=False)
     edit(manifests(table)[0], lambda made: setattr(made.data_format, "version", "0.1"))
@@ -282,7 +282,10 @@ def test_mixture(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("version", ["legacy", "2.0"])
 def test_repeated_fields(tmp_path: Path, version: str) -> None:
-    """A table as `corrupt_schema` of release 0.10.5: the reference reads the first file until a commit repairs it."""
+    """A commit repairs repeated fields, as in `corrupt_schema` of release 0.10.5.
+
+    Until then the reference reads the first file.
+    """
     table = tmp_path / "t.lance"
     right = {"b": [0, 4, 8, 12], "c": [0, 5, 10, 15]}
     parts = [{"a": [0, 1, 2, 3]}, {"x": [7] * 4, "b": [8] * 4}, {"c": [9] * 4}, right]
@@ -343,7 +346,7 @@ def test_dictionaries_stay(tmp_path: Path) -> None:
     def check(wanted: list[dict]) -> None:
         for found in (reference.dataset(table), lance.dataset(table)):
             assert found.to_table().to_pylist() == wanted
-        # by itself, without what the handle still knows
+        # by itself, without the state of the handle
         names = manifests(table)
         assert Path(f"{table}/_latest.manifest").read_bytes() == names[-1].read_bytes()
 

@@ -1,4 +1,4 @@
-"""Files of 2.0 with every encoding option, exchanged with old releases."""
+"""Tests of files of 2.0 with every encoding option, exchanged with old releases."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ BLOBS = [b"%d" % row * (row % 50) if row % 3 else None for row in range(ROWS)]
 
 
 def columns(compressions: list[str]) -> pa.Table:
-    """Rows with all options, but for compression only the given schemes."""
+    """Return rows with all options, but only the given schemes of compression."""
     made = {
         pa.field("id", pa.int64()): pa.array(range(ROWS)),
         pa.field("few", pa.string()): pa.array(FEW),

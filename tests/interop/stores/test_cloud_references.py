@@ -1,4 +1,4 @@
-"""Tags, branches and clones in a bucket, and between a bucket and a disk, compared with the reference."""
+"""Tests of tags, branches and clones in a bucket, and between a bucket and a disk, compared with the reference."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_clones(s3_server: S3Server, bucket: str, tmp_path: Path) -> None:
     clone = source.shallow_clone(f"{place}/c", None)
     other = lance_dataset.dataset(f"{place}/c", storage_options=options)
     clone.delete("a = 1")
-    other.delete("a = 2")  # goes together with the other, whose files and those of the source it has to read
+    other.delete("a = 2")  # merged with the other, whose files and those of the source it has to read
     assert lance.dataset(f"{place}/c", storage_options=options).to_table() == other.to_table()
     deep = other.deep_clone(f"{place}/d", None)
     assert deep.to_table() == other.to_table()

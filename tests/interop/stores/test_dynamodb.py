@@ -1,4 +1,4 @@
-"""Datasets of both implementations over S3 with a manifest store in DynamoDB."""
+"""Tests of datasets of both implementations over S3 with a manifest store in DynamoDB."""
 
 from __future__ import annotations
 
@@ -76,13 +76,13 @@ class Place:
         return f"{self.key}/_versions/{2**64 - 1 - version:020d}.manifest"
 
     def row(self, version: int) -> dict[str, Any]:
-        """The row that a complete version has."""
+        """Return the row of a complete version."""
         size = self.s3.client().head_object(Bucket=self.bucket, Key=self.path(version))["ContentLength"]
         path = self.path(version)
         return {"base_uri": self.key, "version": version, "path": path, "committer": "lancedb", "size": size}
 
     def unfinish(self, version: int) -> str:
-        """Make a version look as if its writer had ended after the insert; the staging key."""
+        """Put a version in the state after the insert of its row, and return the staging key."""
         client, staging = self.s3.client(), f"{self.path(version)}-0a2c51ac-7a0f-4f9b-b5c7-53a1d1f1a0b5"
         row = self.row(version)
         client.copy_object(Bucket=self.bucket, Key=staging, CopySource=f"{self.bucket}/{self.path(version)}")
@@ -104,7 +104,7 @@ MODULES = pytest.mark.parametrize("module", [lance_dataset, lance], ids=["ours",
 
 @MODULES
 def test_rows_and_objects(place: Place, module: ModuleType) -> None:
-    """Both leave the same rows and the same names."""
+    """Both libraries leave the same rows and the same names of objects."""
     place.write(module)
     place.write(module, mode="append")
     place.open(module).delete("id < 2")
@@ -117,7 +117,7 @@ def test_rows_and_objects(place: Place, module: ModuleType) -> None:
 
 
 def test_turns(place: Place) -> None:
-    """Each continues what the other wrote."""
+    """Each library continues what the other wrote."""
     place.write(lance)
     for turn in range(2):
         place.write(lance_dataset, mode="append")
@@ -149,7 +149,7 @@ def test_unfinished_versions_are_completed(place: Place, module: ModuleType, how
 
 @pytest.mark.parametrize("step", ["copied", "referred"])
 def test_a_writer_that_ended_later(place: Place, step: str) -> None:
-    """After the copy, before the entry was updated; after that, before the staging object was removed."""
+    """A version is completed if its writer ended before it updated the row or before it removed the staging object."""
     place.write(lance_dataset)
     content = place.s3.client().get_object(Bucket=place.bucket, Key=place.path(1))["Body"].read()
     staging = place.unfinish(1)
@@ -193,7 +193,7 @@ def test_nothing_is_lost(place: Place, tmp_path: Path) -> None:
 
 
 def test_calls(place: Place) -> None:
-    """Opening costs one call of DynamoDB; a commit costs what the protocol needs."""
+    """Opening costs one call of DynamoDB, and a commit only the calls that the protocol needs."""
 
     def calls(names: Iterable[str]) -> list[str]:
         return [name for name in names if name != "DescribeTable"]
@@ -208,7 +208,7 @@ def test_calls(place: Place) -> None:
 
 
 def test_dropped_datasets(place: Place) -> None:
-    """Ours takes the rows away, the reference leaves them, and ours helps with that."""
+    """Dropping a dataset removes its rows, also those that the reference's `drop` leaves."""
     place.write(lance_dataset)
     lance_dataset.LanceDataset.drop(place.uri, place.options)
     assert place.rows() == []
@@ -226,7 +226,7 @@ def test_dropped_datasets(place: Place) -> None:
 
 
 def test_detached_versions_of_the_reference(place: Place) -> None:
-    """It lists them, and takes them for the newest version from then on; ours does not."""
+    """A detached version of the reference is not the newest version; the reference itself takes it for that."""
     place.write(lance)
     operation = lance.LanceOperation.Append([])
     made = lance.LanceDataset.commit(place.uri, operation, read_version=1, detached=True, storage_options=place.options)
@@ -238,7 +238,7 @@ def test_detached_versions_of_the_reference(place: Place) -> None:
 
 
 def test_a_plain_dataset(place: Place) -> None:
-    """One that was made without DynamoDB; the listing counts until there is a row."""
+    """A dataset that was made without DynamoDB can be opened; its listing counts until there is a row."""
     uri = f"s3://{place.bucket}/{place.key}"
     lance.write_dataset(TABLE, uri, storage_options=place.options)
     lance_dataset.write_dataset(TABLE, uri, mode="append", storage_options=place.options)
@@ -258,7 +258,7 @@ def test_keys_with_odd_characters(s3_server: S3Server, place: Place) -> None:
 
 
 def test_an_sql_database_for_s3(place: Place, tmp_path: Path) -> None:
-    """The other manifest store over the same objects; the reference reads them without it."""
+    """An SQL database can be the manifest store over the same objects; the reference reads them without it."""
     uri = f"s3://{place.bucket}/{place.key}"
     options = {**place.options, "manifest_store_url": f"sqlite:///{tmp_path}/manifests.db"}
     for _ in range(2):

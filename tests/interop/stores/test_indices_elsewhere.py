@@ -1,4 +1,4 @@
-"""Compaction of indexed tables outside a plain folder: new index files are where the reference looks for them."""
+"""Tests of compaction of indexed tables outside a plain folder: new index files are where the reference looks."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def make(uri: str, **options: Any) -> None:
 
 
 def assert_answers(dataset: reference.LanceDataset) -> None:
-    """All indices cover all fragments, are used, and give the right rows."""
+    """Check that all indices cover all fragments, are used, and give the right rows."""
     present = {fragment.fragment_id for fragment in dataset.get_fragments()}
     for index in dataset.describe_indices():
         assert set().union(*(segment.fragment_ids for segment in index.segments)) == present
@@ -58,7 +58,7 @@ def test_object_store(s3_server: S3Server) -> None:
 
 
 def test_branch(tmp_path: Path) -> None:
-    """A branch gets index files of its own; those it began with stay with the main one."""
+    """Compaction of a branch writes index files in the branch; those it started with stay with the main table."""
     path = str(tmp_path / "t")
     make(path)
     reference.dataset(path).create_branch("side")
@@ -84,7 +84,7 @@ def test_data_in_another_base(tmp_path: Path) -> None:
 
 
 def test_restored_and_tagged(tmp_path: Path) -> None:
-    """Index files of versions before a compaction stay as long as these do."""
+    """Index files of versions before a compaction stay as long as these versions."""
     path = str(tmp_path / "t")
     make(path)
     before = reference.dataset(path).version

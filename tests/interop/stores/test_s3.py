@@ -1,4 +1,4 @@
-"""Datasets on a real S3 server, written and read by this package and by the reference."""
+"""Tests of datasets on a real S3 server, written and read by this package and by the reference."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Alternating writes of both implementations to one dataset; after every step both read the same."""
+"""Tests of alternating writes of both implementations to one dataset; after every step both read the same."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MODULES = {"ours": lance_dataset, "reference": lance}
 
 
 def rows(start: int, count: int) -> pa.Table:
-    """Rows with ids from `start` on."""
+    """Return rows with ids from `start` on."""
     table = random_table(KINDS, count, 0.2, seed=start)
     return table.add_column(0, "id", pa.array(range(start, start + count), pa.int64()))
 
@@ -78,7 +78,7 @@ def test_turns(tmp_path: Path, creator: str, options: str) -> None:
         delete(other, path, f"id in ({', '.join(map(str, few))})")
         expected = without(expected, few)
         done()
-        if turn in (2, 5):  # more rows of a fragment than an array file holds, by each of both
+        if turn in (2, 5):  # more rows of a fragment than an array file holds, by each library
             many = np.arange(turn * 2_000, turn * 2_000 + 5_600)
             delete(who, path, f"id >= {many[0]} and id <= {many[-1]}")
             expected = without(expected, many)

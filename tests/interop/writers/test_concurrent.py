@@ -1,4 +1,4 @@
-"""Processes of both implementations write to one dataset at the same time."""
+"""Tests of processes of both implementations that write to one dataset at the same time."""
 
 from __future__ import annotations
 

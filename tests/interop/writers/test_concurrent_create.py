@@ -1,4 +1,4 @@
-"""Several processes create one dataset at the same time."""
+"""Tests of several processes that create one dataset at the same time."""
 
 from __future__ import annotations
 
@@ -52,7 +52,10 @@ class Race:
         ]
 
     def run(self, names: list[str], mode: str) -> tuple[Path, list[str]]:
-        """The dataset, and what became of the write of each process, which are ten rows from ten times its number."""
+        """Run all processes, and return the dataset and the outcome of each write.
+
+        Process n writes ten rows with ids from 10 n on.
+        """
         self.count += 1
         path, start = self.folder / f"t{self.count}", self.folder / f"start{self.count}"
         for number, (name, process) in enumerate(zip(names, self.processes, strict=True)):
@@ -79,7 +82,7 @@ def race(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Race]:
     made.close()
 
 
-#: Who begins when the dataset is there already, and sees it overwritten before the commit, is told so.
+#: Errors of a writer that found the dataset and saw it overwritten before its commit.
 OVERWRITTEN = {
     "append": "is incompatible with concurrent transaction Overwrite",
     "overwrite": "was preempted by concurrent transaction Overwrite",
@@ -87,7 +90,7 @@ OVERWRITTEN = {
 
 
 def check_done(results: dict[int, str], mode: str, rows: list[int]) -> None:
-    """Every write of ours is done, or was told that the dataset was overwritten; then its rows are nowhere."""
+    """Check that every write of this package was done, or failed because of an overwrite and left no rows."""
     for number, result in results.items():
         if result != "done":
             assert OVERWRITTEN[mode] in result
@@ -108,7 +111,10 @@ def test_one_creator_wins(race: Race) -> None:
 
 
 def test_one_of_ours_creates_at_most(race: Race) -> None:
-    """A creation by the reference that finds the dataset just made overwrites it, so more than one may be done."""
+    """At most one process of this package creates the dataset.
+
+    More than one process may succeed: the reference overwrites a dataset that appeared in the meantime.
+    """
     names = ["ours", "reference"] * (PROCESSES // 2)
     for _ in range(ROUNDS):
         path, results = race.run(names, "create")
@@ -138,7 +144,10 @@ def test_overwrites_leave_one(race: Race) -> None:
 
 
 def test_ours_go_on_next_to_the_reference(race: Race) -> None:
-    """An append of the reference that finds the dataset just made overwrites it; ours must not fail because of that."""
+    """Appends of this package succeed beside appends of the reference.
+
+    The latter overwrite a dataset that appeared after the search for it.
+    """
     for turn in range(ROUNDS):
         names, mode = ["ours", "reference"] * (PROCESSES // 2), ("append", "overwrite")[turn % 2]
         path, results = race.run(names, mode)
@@ -149,7 +158,7 @@ def test_ours_go_on_next_to_the_reference(race: Race) -> None:
 
 
 def test_a_new_dataset_is_replaced_meanwhile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who found no dataset appends to whatever others made of it, however often they replaced it."""
+    """A writer that found no dataset appends to the one that others made, however often they replaced it."""
     path = tmp_path / "t"
     target = importlib.import_module("lance_dataset.changes.write.target")
     read_newest, looks = target.read_newest, []
@@ -180,7 +189,7 @@ def test_a_new_dataset_is_replaced_meanwhile(tmp_path: Path, monkeypatch: pytest
 
 @pytest.mark.parametrize("mode", ["append", "overwrite"])
 def test_another_table_appears(tmp_path: Path, mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The dataset comes into being between the look for it and the commit, with other columns."""
+    """If a dataset with other columns appears between the search and the commit, the write fails."""
     path = tmp_path / "t"
     write_files = importlib.import_module("lance_dataset.changes.write.writing").write_fragment_files
 

@@ -1,4 +1,4 @@
-"""Conflicts between two writers: same verdicts as the reference, and the same rows afterwards."""
+"""Tests of conflicts between two writers: same verdicts as the reference, and the same rows afterwards."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ Change = Callable[[str, Any], object]
 
 
 def raw_column_update(path: str, module: Any) -> None:
-    """New values for a column of fragment 0, in a file of its own."""
+    """Commit new values for a column of fragment 0, in a separate file."""
     dataset = lance.dataset(path)
     fragment = dataset.get_fragment(0)
     values = pa.table({"_rowid": pa.array(range(10), pa.uint64()), "a": pa.array(range(100, 110), pa.int64())})
@@ -78,7 +78,7 @@ def overwrite(path: str, module: Any) -> None:
     module.write_dataset(data, path, mode="overwrite")
 
 
-#: What happens between the read of a delete of ``id in (2, 3, 12)`` and its commit: change, who can make it, verdict.
+#: Changes between the read and the commit of a delete of ``id in (2, 3, 12)``, with the verdict.
 CHANGES: dict[str, tuple[Change, str]] = {
     "delete of other rows": (lambda path, module: module.dataset(path).delete("id = 4 or id = 15"), "."),
     "delete of a common row": (lambda path, module: module.dataset(path).delete("id = 3"), "R"),
@@ -115,7 +115,7 @@ def make(path: Path, stable: bool) -> str:
 
 
 def attempt(dataset: Any, work: Callable[[Any], object]) -> str:
-    """Verdict on a change that is computed against the version the handle shows."""
+    """Return the verdict on a change that is computed against the version of the handle."""
     try:
         work(dataset)
     except OSError as error:
@@ -142,7 +142,7 @@ def deletion_files(path: str) -> set[str]:
 
 
 def listed(path: str) -> set[str]:
-    """Deletion files of the newest version."""
+    """Return the deletion files of the newest version."""
     fragments = lance.dataset(path).get_fragments()
     return {Path(file).name for file in (fragment.deletion_file() for fragment in fragments) if file is not None}
 
@@ -163,13 +163,13 @@ def test_deletes_after_changes(tmp_path: Path, name: str, stable: bool) -> None:
             known = deletion_files(path)
             results.append((attempt(dataset, delete_again), rows_of(path)))
             left = deletion_files(path) - known
-            if module is lance_dataset:  # what is superseded goes
+            if module is lance_dataset:  # superseded files are removed
                 assert left == {name for name in left if name in listed(path)}
         assert results[0] == results[1]
         assert results[1][0] == expected_verdict
 
 
-#: What the reference does after a delete of ``id in (2, 3, 12)`` by either of us.
+#: Changes of the reference after a delete of ``id in (2, 3, 12)`` by either library, with the verdict.
 WORK: dict[str, tuple[Callable[[Any], object], str]] = {
     "update of other rows": (lambda ds: ds.update({"a": "-1"}, "id = 5", conflict_retries=0), "."),
     "update of a deleted row": (lambda ds: ds.update({"a": "-1"}, "id = 3", conflict_retries=0), "R"),
@@ -224,7 +224,7 @@ INSERTS: dict[str, tuple[KeyFilter | None, str]] = {
 
 @pytest.mark.parametrize("name", list(INSERTS))
 def test_merges_of_the_reference_after_inserts(tmp_path: Path, name: str) -> None:
-    """It judges our filters of keys as we do."""
+    """The reference judges the key filters of this package as this package does."""
     theirs, expected_verdict = INSERTS[name]
     path, store = keyed(tmp_path / "t"), LocalStore(fsync=False)
     dataset = lance.dataset(path)

@@ -1,4 +1,4 @@
-"""Many processes of both implementations change one dataset at the same time, and nothing is lost.
+"""Tests of many processes of both implementations that change one dataset at the same time: nothing is lost.
 
 Small by default; ``make stress`` runs 16 processes, and more kinds of work.
 """
@@ -60,7 +60,7 @@ def test_one_of_all_creates(tmp_path: Path) -> None:
 
 
 def test_creation_beside_the_reference(tmp_path: Path) -> None:
-    """Ours creates version 1 or nothing; the reference may replace what was made meanwhile."""
+    """This package creates version 1 or nothing; the reference may replace a dataset that appeared meanwhile."""
     outcome = run(tmp_path / "t", "create", [OURS, REFERENCE, OURS], 1)
     assert len(outcome.commits) + len(outcome.refused) == 3
     assert all(commit.version == 1 for commit in outcome.commits if commit.library == OURS), outcome

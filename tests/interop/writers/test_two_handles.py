@@ -1,4 +1,4 @@
-"""Random changes through two handles of this package and one of the reference, which may show older versions.
+"""Tests of random changes through two handles of this package and one of the reference, some on older versions.
 
 After every step both libraries read all versions, which must equal a model in memory. ``HYPOTHESIS_PROFILE=long`` tries
 other and longer histories.
@@ -27,13 +27,13 @@ QUICK = {"storage_options": {"local_fsync": "false"}}
 OURS, OURS_TOO, REFERENCE = range(3)
 handles = st.sampled_from([OURS, OURS_TOO, REFERENCE])
 own_handles = st.sampled_from([OURS, OURS_TOO])
-#: Kinds of versions over which a change that was computed before cannot be put.
+#: Kinds of versions on top of which an earlier computed change cannot be committed.
 REPLACING = {"overwrite", "restore"}
 
 
 @dataclass(frozen=True)
 class Version:
-    """What the model knows of a version: how it was made, its rows in order, its config."""
+    """The model of a version: the kind of change, its rows in order, its config."""
 
     kind: str
     ids: tuple[int, ...]
@@ -79,22 +79,22 @@ class TwoHandles(RuleBasedStateMachine):
         return lance_dataset.dataset(self.uri, version=version, **QUICK)
 
     def write(self, handle: int, ids: tuple[int, ...], mode: str, **options: Any) -> Any:
-        """On top of the newest version."""
+        """Write rows on top of the newest version."""
         if handle == REFERENCE:
             return lance.write_dataset(table_of(ids), self.uri, mode=mode, **options)
         return lance_dataset.write_dataset(table_of(ids), self.uri, mode=mode, **options, **QUICK)
 
     def lost(self, handle: int) -> bool:
-        """Whether a cleanup removed the version that a handle shows, or one that came after it."""
+        """Return True if a cleanup removed the version of a handle, or a later one."""
         return any(number not in self.model for number in range(self.seen[handle].version, self.latest))
 
     def between(self, handle: int) -> list[Version]:
-        """What was committed since the version that a handle shows."""
+        """Return the versions committed since the version of a handle."""
         shown = self.seen[handle].version
         return [version for number, version in self.model.items() if number > shown]
 
     def made(self, handle: int, version: Version) -> None:
-        """A change is the next version, and its handle shows it."""
+        """Record a change as the next version, which its handle shows."""
         self.model[self.latest + 1] = version
         assert self.seen[handle].version == self.latest
 
@@ -117,7 +117,7 @@ class TwoHandles(RuleBasedStateMachine):
 
     @rule(handle=own_handles, rows=st.integers(1, 6))
     def append_of_files(self, handle: int, rows: int) -> None:
-        """Computed against the version that the handle shows, by those who commit for themselves."""
+        """Append files written against the version of the handle, with a separate commit."""
         ids, shown = self.new_rows(rows), self.seen[handle]
         fragments = lance_dataset.fragment.write_fragments(table_of(ids), shown)
         operation = lance_dataset.LanceOperation.Append(fragments)
@@ -134,7 +134,7 @@ class TwoHandles(RuleBasedStateMachine):
 
     @rule(handle=handles, chosen=st.sets(st.integers(0, 40), max_size=8), rest=st.integers(0, 3))
     def delete(self, handle: int, chosen: set[int], rest: int) -> None:
-        """Rows of the version that the handle shows, which may be gone in the newest."""
+        """Delete rows of the version of the handle, some of which may not exist in the newest."""
         shown = self.model[self.seen[handle].version].ids
         ids = {shown[number] for number in chosen if number < len(shown)}
         if rest == 0:  # whole fragments
@@ -148,7 +148,7 @@ class TwoHandles(RuleBasedStateMachine):
             assert replaced or lost
             self.seen[handle] = self.open(handle)
             return
-        # If it had to be computed anew because of the same rows or fragments, it was so on the newest version.
+        # A delete that was computed again, because of the same rows or fragments, used the newest version.
         assert not replaced or between[0].kind not in REPLACING
         before = self.model[self.latest]
         left = tuple(each for each in before.ids if each not in ids)
@@ -180,7 +180,7 @@ class TwoHandles(RuleBasedStateMachine):
         newest = self.open(REFERENCE)
         for number in range(self.latest + 1, newest.version + 1):  # ids are reserved first, without a change of rows
             ids = tuple(newest.checkout_version(number).to_table()["id"].to_pylist())
-            assert sorted(ids) == sorted(before.ids)  # rows of new fragments come after those that were left alone
+            assert sorted(ids) == sorted(before.ids)  # rows of new fragments follow those that were not rewritten
             self.model[number] = Version("compaction", ids, before.config)
 
     @rule(handle=handles, key=st.sampled_from("ab"), value=st.sampled_from(["1", "2", None]))
@@ -201,7 +201,7 @@ class TwoHandles(RuleBasedStateMachine):
 
     @rule(handle=own_handles)
     def clean_up(self, handle: int) -> None:
-        """Versions before the one shown go, but for those that have a tag."""
+        """Remove versions before the one shown, except those with a tag."""
         shown = self.seen[handle].version
         self.seen[handle].cleanup_old_versions(
             older_than=dt.timedelta(0), delete_unverified=True, error_if_tagged_old_versions=False
@@ -244,7 +244,7 @@ class TwoHandles(RuleBasedStateMachine):
 
     @rule(handle=handles, chosen=st.lists(st.integers(0, 40), max_size=6))
     def look(self, handle: int, chosen: list[int]) -> None:
-        """A handle shows its version, whatever came after it."""
+        """Check that a handle shows its version, whatever was committed later."""
         shown = self.model[self.seen[handle].version]
         expected = table_of(shown.ids)
         assert_same(self.seen[handle].to_table(), expected)

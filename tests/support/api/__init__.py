@@ -1,1 +1,1 @@
-"""What the package offers to its users, for tests that go through all of it."""
+"""Public names of the package, for tests that go through all of them."""

@@ -1,4 +1,4 @@
-"""The public face of the package, as it is at run time: modules, names, classes and their methods."""
+"""Public API of the package at run time: modules, names, classes and their methods."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ MODULES = (
     "udf",
     "util",
 )
-#: Special methods that users call by what they stand for.
+#: Special methods that users call through syntax or functions.
 SPECIAL = frozenset({"__call__", "__enter__", "__exit__", "__getitem__", "__init__", "__iter__", "__len__"})
 
 
 class Method(NamedTuple):
-    """A function of a public class, ``owner.name`` for people; `owner` is the class that defines it."""
+    """A function of a public class, named ``owner.name`` in messages; `owner` is the class that defines it."""
 
     owner: str
     name: str
@@ -43,18 +43,18 @@ class Method(NamedTuple):
 
 
 def modules() -> dict[str, ModuleType]:
-    """Public modules by their name below the package (`dataset` is a function there, so they are imported)."""
+    """Return the public modules by their names below the package (`dataset` is a function there, so import them)."""
     return {name: importlib.import_module(f"lance_dataset.{name}".rstrip(".")) for name in MODULES}
 
 
 def names() -> dict[str, Any]:
-    """Public names with what they stand for; modules are left out."""
+    """Return the public names with their objects, without modules."""
     found = {name: getattr(module, name) for module in modules().values() for name in module.__all__}
     return {name: value for name, value in found.items() if not inspect.ismodule(value)}
 
 
 def classes() -> dict[str, type]:
-    """Public classes by their qualified names, those inside of others too."""
+    """Return the public classes by their qualified names, including nested ones."""
     found: dict[str, type] = {}
 
     def add(kind: type) -> None:
@@ -74,7 +74,7 @@ def functions() -> dict[str, Callable[..., Any]]:
 
 
 def methods() -> list[Method]:
-    """Methods and properties of the public classes, inherited ones of the package once, each with its function."""
+    """Return methods and properties of the public classes, inherited ones of the package once, with their functions."""
     found: dict[Any, Method] = {}
     for kind in classes().values():
         for owner in kind.__mro__:

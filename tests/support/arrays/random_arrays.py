@@ -189,7 +189,7 @@ def _structs(inner: st.SearchStrategy[pa.DataType]) -> st.SearchStrategy[pa.Data
     return st.lists(inner, min_size=1, max_size=3).map(build)
 
 
-#: Arrow types that file version 2.0 can hold, including nested ones.
+#: Arrow types that file version 2.0 supports, including nested ones.
 types: st.SearchStrategy[pa.DataType] = st.recursive(
     st.one_of(_flat, _flat, _flat, _dictionaries, _fixed_lists, st.just(pa.null())),
     lambda inner: st.one_of(st.builds(pa.list_, inner), st.builds(pa.large_list, inner), _structs(inner)),

@@ -64,7 +64,7 @@ class Column:
     options
         ``lance-encoding:*`` metadata of the field, without the prefix.
     nullable
-        Whether the top-level field is nullable; without it there are no nulls on the top level.
+        True if the top-level field is nullable; otherwise there are no nulls on the top level.
     seed
         Seed of the values.
     """

@@ -23,17 +23,17 @@ UNSAID = (
 
 #: Cases where the reference has another verdict: (ours, theirs) to its verdict.
 STRICTER = {
-    # It adds an index without coverage information, which points to rows that are gone.
+    # It adds an index without coverage information, which points to removed rows.
     ("index a unknown", "rewrite 0"): ".",
     ("index a unknown", "rewrite 1"): ".",
     ("index a unknown", "rewrite 0+2"): ".",
-    # Computing a dropped column again does not help.
+    # Computing a change of a dropped column again does not help.
     ("replace b of 0", "project drop b"): "R",
     # Depends on the rows; none were deleted here.
     ("overlay a of 0", "update rows of 0"): ".",
     ("overlay b of 0", "update rows of 0"): ".",
     ("overlay a of 1", "update rows of 1"): ".",
-    # It replaces the schema that has the new metadata, which are lost.
+    # It replaces the schema that has the new metadata, which is lost.
     **{
         (f"project {change}", settings): "."
         for change in ("rename", "rename preserving", "drop b", "drop b preserving")

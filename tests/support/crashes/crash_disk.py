@@ -102,7 +102,7 @@ class Disk:
         return node
 
     def apply(self, event: Event) -> None:
-        """Apply an event."""
+        """Apply an event to the tree."""
         if event.kind == "entries":
             for folder, name, node in event.changes:
                 if node is not None and node not in self.nodes:
@@ -141,7 +141,7 @@ class Disk:
         self.pending = left
 
     def tree(self, entries: Callable[[int], dict[str, int]], content: Callable[[int], bytes]) -> Tree:
-        """Return all that can be reached from the root."""
+        """Return everything that can be reached from the root."""
         found: Tree = {}
         stack = [("", self.ROOT)]
         while stack:
@@ -233,7 +233,7 @@ def tree_of(root: Path) -> Tree:
 
 
 def materialize(tree: Tree, root: Path) -> None:
-    """Make a folder hold exactly this tree. Files are created again, so open or mapped ones keep their content."""
+    """Make a folder have exactly this tree. Files are created again, so open or mapped ones keep their content."""
     shutil.rmtree(root, ignore_errors=True)
     root.mkdir(parents=True)
     for path, content in sorted(tree.items()):

@@ -447,7 +447,7 @@ def check_cleaned(place: Place) -> None:
         listed = {
             info.path[len(newest.snapshot.root) + 1 :] for info in newest.snapshot.store.list_tree(newest.snapshot.root)
         }
-        # A cleanup looks neither at references nor at branches.
+        # A cleanup considers neither references nor branches.
         foreign = ("_refs/", "tree/", "_versions/latest_version_hint.json")
         left = {path for path in listed - _needed(newest) if not path.startswith(foreign)}
         assert not left, f"nobody needs {left}"

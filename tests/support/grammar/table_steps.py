@@ -58,7 +58,7 @@ def random_rows(schema: pa.Schema, ids: Sequence[int], seed: int, *, null_struct
     Parameters
     ----------
     null_structs
-        Whether whole structs may be null too; file version 2.0 does not support them.
+        True if whole structs may be null too; file version 2.0 does not support them.
     """
     chance = random.Random(seed)
     arrays = []
@@ -157,7 +157,7 @@ class Merge:
     matched
         ``update``, ``delete``, ``fail``, None, or a condition for updates.
     inserts
-        Whether rows with new keys are inserted.
+        True if rows with new keys are inserted.
     missing
         Deletion of rows whose keys the source does not have: None, ``true`` (all of them), or a condition.
     """
@@ -256,7 +256,7 @@ def alterations(draw: st.DrawFn, schema: pa.Schema, new_name: str, *, cast_child
     Parameters
     ----------
     cast_children
-        Whether fields of structs are cast; the reference cannot read its own result in 2.0 files.
+        True if fields of structs are cast; the reference cannot read its own result in 2.0 files.
     """
     path, field = draw(st.sampled_from(paths_of(schema)[1:]))
     kinds = ["name"]

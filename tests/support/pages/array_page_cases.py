@@ -1,4 +1,4 @@
-"""Pages of 2.0 made by hand: every encoding of the format, with the values that they hold."""
+"""Pages of 2.0 made by hand: every encoding of the format, with the encoded values."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def golden(encoding: str) -> pb.ArrayEncoding:
 
 @dataclass(frozen=True)
 class Case:
-    """File of one top-level field; `reference` tells whether pylance reads it correctly."""
+    """A file of one top-level field; `reference` is True if pylance reads it correctly."""
 
     kind: pa.DataType
     columns: list[TreeColumn]
@@ -187,7 +187,7 @@ FIXED = {
         ap.some_nulls(ap.flat(1), ap.some_nulls(ap.flat(1, 1), ap.flat(32, 2))),
         [b"\x05", b"\x03", INTS],
         [1, None, None],
-        ref=False,  # which believes the outer ones
+        ref=False,  # the reference believes the outer ones
     ),
     "bitmaps are not compressed": page(pa.bool_(), ap.flat(1, 0, "zstd"), [b"\x05"], [True, False, True]),
     "bare zstd": page(pa.int32(), ap.flat(32, 0, "zstd"), [ZSTD.compress(INTS)], [1, 2, 3]),
@@ -233,7 +233,7 @@ FIXED = {
             )
         ],
         [1, 2, 3],
-        reference=False,  # which refuses it
+        reference=False,  # the reference refuses it
     ),
     "empty pages": pages(
         pa.int32(),
@@ -484,7 +484,7 @@ NESTED = {
             )
         ],
         [b"hello", None, b"ab", b"hel"],
-        reference=False,  # which wants values in the order of the rows
+        reference=False,  # the reference wants values in the order of the rows
         metadata=BLOB,
         outside=(b"hello", b"ab"),
     ),

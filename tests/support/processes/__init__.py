@@ -1,1 +1,1 @@
-"""Programs that run in this process or in processes of their own."""
+"""Programs that run in this process or in separate processes."""

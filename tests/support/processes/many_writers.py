@@ -26,7 +26,7 @@ __all__ = ["Commit", "Outcome", "check_history", "run"]
 OURS, REFERENCE = "ours", "reference"
 ROWS = 10
 _ATTEMPTS = 200
-#: Texts of errors that mean: try again.
+#: Texts of errors that ask to try again.
 _LOST = ("conflict", "preempted", "Too many concurrent writers")
 
 

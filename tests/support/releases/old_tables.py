@@ -11,7 +11,7 @@ DATASETS = Path(__file__).parents[2] / "fixtures" / "datasets"
 
 
 def _is_stable(name: str) -> bool:
-    """Return whether the file version was stable in the writing release, so the reference still reads the files."""
+    """Return True if the file version was stable in the writing release; the reference still reads such files."""
     _, release, version, *_ = name.split("-")
     early = {"2.1": release.startswith("0."), "2.2": release == "1.0.0", "2.3": release != "14.0.2"}
     return not early.get(version, False)

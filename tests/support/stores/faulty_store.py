@@ -40,7 +40,7 @@ class Fault:
         ``fail``: the call raises OSError. ``broken``: so do all calls after it. ``exists``: a conditional put takes
         effect, but reports that the object existed (its request was repeated after the answer was lost).
     after
-        Whether the call takes effect first.
+        True if the call takes effect first.
     """
 
     at: int
@@ -58,7 +58,7 @@ class FaultyStore(ObjectStore):
     fault
         Fault to cause; None only counts the calls.
     in_order
-        Whether listings are declared ordered; if not, writers keep the newest version in a hint.
+        True if listings are declared ordered; if not, writers keep the newest version in a hint.
 
     Attributes
     ----------

@@ -1,1 +1,1 @@
-"""Small tables, what their manifests and indices hold, and comparisons of Arrow tables."""
+"""Small tables, the content of their manifests and indices, and comparisons of Arrow tables."""

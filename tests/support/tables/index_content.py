@@ -18,7 +18,7 @@ __all__ = ["IndexContent", "index_content", "index_entries"]
 
 @dataclass(frozen=True)
 class FileContent:
-    """Decoded Lance file: its version, the metadata of its schema, its rows, the global buffers that it names."""
+    """A decoded Lance file: its version, the metadata of its schema, its rows, and the global buffers that it names."""
 
     version: str
     metadata: dict[str, str]

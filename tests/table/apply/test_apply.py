@@ -1,4 +1,4 @@
-"""Next manifests without files: cases that no other program can confirm, and refused operations."""
+"""Tests of next manifests without files: cases that no other program can confirm, and refused operations."""
 
 from __future__ import annotations
 
@@ -331,7 +331,7 @@ def test_moved_rows_stay_in_indices_of_row_ids() -> None:
     assert covered(next_manifest(base, change)) == only | {"i7": [0, 1, 2]}
     before = covered(base)
     for other in (
-        replace(change, fields_for_preserving_bitmap=()),  # then nobody knows what changed
+        replace(change, fields_for_preserving_bitmap=()),  # then it is unknown which rows changed
         replace(change, new_fragments=(with_ids(fragment(2), 0),)),  # one row is new
         replace(change, mode=UpdateMode.REWRITE_COLUMNS),
     ):
@@ -348,7 +348,7 @@ def test_groups_that_an_index_covers_in_part() -> None:
     after = next_manifest(base, whole)
     assert covered(after) == {"i0": [3]}
     assert [each.uuid.uuid for each in parse_indices(after.index_section)] == [index(1, []).to_proto().uuid.uuid]
-    # One that nobody made anew covers fragments that are gone; the new one is scanned.
+    # An index that was not rewritten covers removed fragments; the new fragment is scanned.
     assert covered(next_manifest(base, replace(rewrite, rewritten_indices=()))) == {"i0": [0, 1]}
 
 

@@ -1,4 +1,4 @@
-"""Schemas of `Merge` and `Project` that give field ids another meaning are refused before anything is committed."""
+"""Tests that schemas of `Merge` and `Project` that give field ids another meaning are refused before a commit."""
 
 from __future__ import annotations
 
@@ -161,7 +161,10 @@ def test_nothing_is_committed(tmp_path: Path, case: str) -> None:
 
 
 def test_names_move_where_the_ids_are_sure() -> None:
-    """What `alter_columns` commits, knowing the ids; types and places are still checked, and no transaction says so."""
+    """Names may move if the ids are certain, as in `alter_columns`; types and places are still checked.
+
+    No transaction states that the ids are certain.
+    """
     base = table()
     swapped = schema(replace(B, id=0), replace(A, id=1), struct(replace(X, name="y"), replace(Y, name="x")), L)
     assert next_manifest(base, Project(swapped, moves_names=True)).schema == swapped
@@ -178,7 +181,10 @@ def test_names_move_where_the_ids_are_sure() -> None:
 
 
 def test_the_first_column_of_a_legacy_file_stays() -> None:
-    """Readers count the columns from it: a tombstone there makes others of all of them."""
+    """The first column of a legacy file cannot be replaced on its own.
+
+    Readers count the columns from it, so a tombstone in its place would change the meaning of all of them.
+    """
     old = DataFile("old", (0, 1, 2), (), 0, 2, 99)
     for ids, kept in (((1,), (0, -2, 2)), ((2,), (0, 1, -2)), ((0, 1, 2), None)):
         new = DataFile("new", ids, (), 0, 2, 99)

@@ -1,4 +1,4 @@
-"""Cleanup during crashes, failures, other writers and other cleanups."""
+"""Tests of cleanup during crashes, failures, other writers and other cleanups."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from lance_dataset.table.versions import list_versions, read_latest
 
 
 def once(action: Callable[[], object], when: Callable[[str, str], bool]) -> Hook:
-    """Do something before the first change of a kind."""
+    """Return a hook that runs an action before the first change of a kind."""
     done = threading.Event()
 
     def hook(kind: str, path: str) -> None:
@@ -57,7 +57,7 @@ MOMENTS = [removes_manifest, after_manifests]
 
 @pytest.fixture
 def path(tmp_path: Path) -> str:
-    """A table of five versions, each with a file of its own and a deletion file but the first."""
+    """Make a table of five versions, each with a data file and, except the first, a deletion file."""
     path = str(tmp_path / "table")
     for version in range(5):
         lance.write_dataset(ROWS, path, mode="overwrite").delete(f"x = {version}")
@@ -68,7 +68,7 @@ def path(tmp_path: Path) -> str:
 
 
 class Crash(BaseException):
-    """The process is gone."""
+    """End of the process."""
 
 
 @pytest.mark.parametrize("concurrency", [1, 8])
@@ -96,7 +96,7 @@ def test_crash_at_every_change(path: str, concurrency: int) -> None:
         lance.dataset(path).cleanup_old_versions(**ALL, delete_unverified=True)
         assert versions(path) == [10]
         check_complete(path)
-        # What is left over of deletions and transactions stays until it is older than the versions that are kept.
+        # Leftover deletion and transaction files stay until they are older than the versions that are kept.
         assert not [name for name in files(path) if name.startswith("data/")][1:]
     assert end is not None
     assert len(end) == 1 + 1 + 1 + 1 + 1  # manifest, hint, data, deletion, transaction
@@ -152,7 +152,7 @@ def test_unreadable_branches(path: str) -> None:
 
 
 def test_unknown_features(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A version may need files this release has never heard of."""
+    """A cleanup removes nothing if a version uses unknown features, as it may need files unknown to this release."""
 
     def refuse(_flags: int, where: str) -> None:
         raise UnsupportedError(f"{where}: unknown")
@@ -170,7 +170,7 @@ def test_unknown_features(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("moment", MOMENTS)
 def test_tag_meanwhile(path: str, moment: Callable[[str, str], bool]) -> None:
     def tag() -> None:
-        # As a writer that looked for the manifest a moment ago.
+        # Like a writer that looked for the manifest a moment ago.
         target = Path(path, "_refs/tags/late.json")
         target.parent.mkdir(parents=True)
         target.write_text('{"branch": null, "version": 4, "manifestSize": 1}')
@@ -200,7 +200,7 @@ def test_branch_meanwhile(path: str, moment: Callable[[str, str], bool]) -> None
         if moment is removes_manifest:
             source.create_branch("late")
 
-    # One thread: version 6 is still there when the branch is made.
+    # One thread: version 6 still exists when the branch is made.
     removed = hooked(path, once(branch, moment)).cleanup_old_versions(**ALL, delete_concurrency=1)
     check_complete(path)
     if moment is removes_manifest:
@@ -230,7 +230,7 @@ def test_restore_meanwhile(path: str, moment: Callable[[str, str], bool]) -> Non
 
 
 class PausedStore(HookedStore):
-    """Calls a function after each object was put."""
+    """A store that calls a function after each object was put."""
 
     def put(self, path: str, data: bytes, *, durable: bool = True) -> None:
         LocalStore.put(self, path, data, durable=durable)
@@ -245,14 +245,14 @@ class PausedStore(HookedStore):
 
 
 def cleaned_when(path: str, ending: str, version: int | None = None) -> lance.LanceDataset:
-    """A handle in whose way a whole cleanup comes, right before a file with some ending is put."""
+    """Return a handle whose write meets a whole cleanup just before a file with the given ending is put."""
     action = lambda: lance.LanceDataset(path).cleanup_old_versions(**ALL)  # noqa: E731
     return hooked(path, once(action, lambda kind, name: kind == "put" and name.endswith(ending)), version)
 
 
 @pytest.mark.parametrize("name", ["new", "old"])
 def test_cleanup_before_a_tag_is_written(path: str, name: str) -> None:
-    """The writer has seen the manifest, which is gone when the tag is there."""
+    """Tagging a version that a cleanup removes just before the tag is put raises a retryable `CommitConflictError`."""
     lance.dataset(path).tags.create("old", 10)
     before = lance.dataset(path).tags.list()
     tags = cleaned_when(path, f"{name}.json", 3).tags
@@ -274,7 +274,7 @@ def test_cleanup_before_a_branch_is_written(path: str) -> None:
 
 
 def test_branch_and_clone_of_a_removed_version(path: str, tmp_path: Path) -> None:
-    """Handles stay when their versions are removed."""
+    """Making a branch, tag or clone from a handle on a removed version raises an error."""
     stale = lance.dataset(path, version=3)
     lance.dataset(path).cleanup_old_versions(**ALL)
     with pytest.raises(CommitConflictError):
@@ -370,7 +370,7 @@ def test_two_cleanups_at_once(path: str) -> None:
 
 
 def test_version_put_back_by_another_cleanup(path: str) -> None:
-    """It is gone when its turn comes, and back when the files are to go."""
+    """A version keeps its files if another cleanup removes its manifest and puts it back."""
     fourth = Path(named_path(path, list_versions(LocalStore(), path)[3]))
     content = fourth.read_bytes()
 

@@ -1,4 +1,4 @@
-"""Limits of a cleanup: amount of work, speed, and the durations that users write."""
+"""Tests of limits of a cleanup: amount of work, speed, and the durations that users write."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from lance_dataset.table.versions import read_latest
 
 @pytest.fixture
 def path(tmp_path: Path) -> str:
-    """A table of five versions, each with a file of its own and a deletion file but the first."""
+    """Make a table of five versions, each with a data file and, except the first, a deletion file."""
     path = str(tmp_path / "table")
     for version in range(5):
         lance.write_dataset(ROWS, path, mode="overwrite").delete(f"x = {version}")
@@ -60,7 +60,7 @@ def test_concurrency(path: str) -> None:
     active, most, lock = [0], [0], threading.Lock()
 
     class Slow(LocalStore):
-        """Removes nothing before so many removals have begun, or half a second has passed."""
+        """A store whose removals wait until a number of them have started, or half a second has passed."""
 
         def delete(self, path: str) -> None:
             with lock:
@@ -131,7 +131,7 @@ def test_memory_store() -> None:
 
 
 def test_external_manifest_store(tmp_path: Path) -> None:
-    """Entries of removed versions go too."""
+    """The entries of removed versions in an external manifest store are removed too."""
     options = {"manifest_store_url": f"sqlite:///{tmp_path}/manifests.db", "manifest_store_table": "mine"}
     path = str(tmp_path / "t")
     for _ in range(4):
@@ -169,7 +169,7 @@ def test_staging_manifests_of_dead_writers(tmp_path: Path) -> None:
     assert manifests is not None
     manifests.put_if_exists(manifests.key(store.uri(path), path), ManifestEntry(2, pending, None))
     final.unlink()
-    # Without the external store nobody knows which are needed.
+    # Without the external store it is unknown which files are needed.
     assert lance.dataset(path).cleanup_old_versions(delete_unverified=True).bytes_removed == 0
     assert lance.dataset(path, storage_options=options).cleanup_old_versions(delete_unverified=True).bytes_removed == 15
     assert {name for name in files(path) if ".manifest-" in name} == alive | {pending}
@@ -178,7 +178,7 @@ def test_staging_manifests_of_dead_writers(tmp_path: Path) -> None:
 
 
 def test_leftovers_of_atomic_writes(path: str) -> None:
-    """Temporary names of a local store, wherever a writer was killed."""
+    """Temporary files of a local store are removed, wherever a writer was killed."""
     left = [f"{path}/{folder}.tmp_abc" for folder in ("", "_versions/", "_transactions/", "_deletions/", "data/")]
     for name in left:
         Path(name).write_bytes(b"12345")
@@ -191,7 +191,7 @@ def test_leftovers_of_atomic_writes(path: str) -> None:
 
 
 def test_table_of_nothing_but_the_copy() -> None:
-    """Very old tables may have no numbered manifest."""
+    """A very old table, with the copy of the newest manifest only, can be cleaned."""
     store = MemoryStore()
     lance_fixture = Path(__file__).parents[2] / "fixtures/datasets/pylance-0.4.21-default/ds.lance"
     for file in lance_fixture.rglob("*"):
@@ -224,7 +224,7 @@ def test_branch_that_is_a_base_path_of_the_main_one(path: str) -> None:
 
 @pytest.mark.parametrize("inner", ["data/other.lance", "data", "data/a/b", "_indices/t"])
 def test_another_table_inside_a_folder(path: str, inner: str) -> None:
-    """The reference removes its files."""
+    """Another table inside a folder of the table stays; the reference removes its files."""
     other = lance.write_dataset(ROWS, f"{path}/{inner}")
     other.delete("x = 1")
     lance.write_dataset(ROWS, other.create_branch("exp"), mode="append")
@@ -240,7 +240,7 @@ def test_another_table_inside_a_folder(path: str, inner: str) -> None:
 
 
 def test_branch_behind_a_link(path: str, tmp_path: Path) -> None:
-    """Tags and branches are found by the place of a branch."""
+    """Tags and branches are found from a branch that is opened through a link."""
     branch = lance.dataset(path).create_branch("exp")
     branch.tags.create("keep")
     lance.write_dataset(ROWS, branch, mode="overwrite")
@@ -255,7 +255,7 @@ def test_branch_behind_a_link(path: str, tmp_path: Path) -> None:
 
 
 def test_large_manifests_go_in_small_steps(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Their content is kept in memory for a while."""
+    """Large manifests are removed in small steps, because their content is in memory for a while."""
     monkeypatch.setattr("lance_dataset.table.cleanup.removal._STEP_BYTES", 1)
     kinds: list[str] = []
     removed = hooked(path, lambda kind, name: kinds.append(kind)).cleanup_old_versions(**ALL)
@@ -264,7 +264,7 @@ def test_large_manifests_go_in_small_steps(path: str, monkeypatch: pytest.Monkey
 
 
 def test_branch_inside_the_folders_of_another(tmp_path: Path) -> None:
-    """Releases of the reference allow a branch a/data, whose files lie among those of branch a."""
+    """The files of a branch a/data, which releases of the reference allow, stay although they are among those of a."""
     store: ObjectStore = LocalStore()
     lance.write_dataset(ROWS, tmp_path / "t").create_branch("a")
     root = str(tmp_path / "t")

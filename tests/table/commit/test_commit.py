@@ -1,4 +1,4 @@
-"""Commits of transactions by one writer."""
+"""Tests of commits of transactions by one writer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Concurrent commits of several writers, and the files that a losing commit leaves."""
+"""Tests of concurrent commits of several writers, and of the files that a losing commit leaves."""
 
 from __future__ import annotations
 
@@ -221,7 +221,7 @@ def test_killed_writers_leave_a_readable_table(tmp_path: Path) -> None:
 
 
 class Busy(LocalStore):
-    """A store in which others commit just before every new version of ours, so many times."""
+    """A store in which others commit just before a number of the writer's versions."""
 
     def __init__(self, times: int) -> None:
         super().__init__(fsync=False)
@@ -248,7 +248,7 @@ def test_attempts_go_on_where_the_last_one_was(tmp_path: Path) -> None:
     made = commit_transaction(store, root, Transaction(1, Append((fragment(9),))), read_manifest=first)
     assert made.version == 8
     manifests = [path for path in store.reads if path.endswith(".manifest")]
-    # The first one as the newest, then each as the winner and as the new base; none of those before again.
+    # The first manifest as the newest, then each as the winner and as the new base; none of the earlier ones again.
     assert len(manifests) <= 1 + 2 * 6
     assert sorted(os.listdir(f"{root}/_transactions")) == sorted(
         read(store, root, version).transaction_file for version in range(1, 9)
@@ -266,7 +266,7 @@ def test_attempts_are_bounded(tmp_path: Path) -> None:
 
 
 def test_a_version_that_goes_while_it_is_restored(tmp_path: Path) -> None:
-    """Its files go with it, so a later attempt must not make a version of them."""
+    """Restoring a version that is removed meanwhile raises `VersionNotFoundError`, as its files are removed too."""
     root = f"{tmp_path}/t"
 
     class Cleaned(Busy):
@@ -284,7 +284,10 @@ def test_a_version_that_goes_while_it_is_restored(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("left", [0, 10])
 def test_a_transaction_file_that_a_power_failure_cut_short(table: tuple[ObjectStore, str], left: int) -> None:
-    """It is written without waiting for the disk, so what is left of it keeps nobody from trying again."""
+    """A transaction file that a power failure cut short does not prevent a retry.
+
+    Such files are written without waiting for the disk.
+    """
     store, root = table
     create(store, root, 1)
     change = Transaction(1, Append((fragment(2),)))
@@ -302,7 +305,7 @@ def test_deletes_that_lose_leave_nothing_behind(tmp_path: Path) -> None:
     delete(quiet, root, base, {0: [1], 1: [1]})
     made = delete(Busy(3), root, base, {0: [5], 1: [6]})
     assert deleted(quiet, root, made) == {0: [1, 5], 1: [1, 6]}
-    # One file of each fragment for version 2; of ours only the first ones, which belong to who planned the delete.
+    # One file of each fragment for version 2. Of ours only the first ones remain, owned by the planner of the delete.
     assert len(os.listdir(f"{root}/_deletions")) == 2 + 2 + 2
     known = set(os.listdir(f"{root}/_deletions"))
     with pytest.raises(CommitConflictError) as caught:
@@ -324,7 +327,7 @@ def test_retried_deletes_do_not_read_history_again(tmp_path: Path) -> None:
     manifests = [path for path in store.reads if path.endswith(".manifest")]
     assert len(manifests) <= 16 + 2 * 2
     files = [path for path in store.reads if "/_deletions/" in path]
-    assert len(files) == 1  # theirs, once: later versions did not touch the fragment
+    assert len(files) == 1  # theirs, once: later versions did not change the fragment
 
 
 def test_automatic_cleanup_follows(tmp_path: Path) -> None:
@@ -350,7 +353,7 @@ def test_many_deletes_in_one_fragment(table: tuple[ObjectStore, str]) -> None:
     files = {info.name for info in store.list(f"{root}/_deletions")}
     fragments = [item for version in made for item in read(store, root, version).fragments]
     kept = {deletion_name(item.id, item.deletion_file) for item in fragments if item.deletion_file is not None}
-    # The files of the first attempts belong to those who planned the deletes; all others are part of a version.
+    # The caller owns the files of the first attempts; all others are part of a version.
     assert {name for name in files if name.split("-")[1] != "1"} <= kept
     with ThreadPoolExecutor(4) as pool:
         results = list(pool.map(lambda row: _tried(store, root, last, row), [1, 1, 3, 1]))
@@ -367,7 +370,7 @@ def _tried(store: ObjectStore, root: str, base: Manifest, row: int) -> str:
 
 
 def test_opening_while_others_commit_and_clean_up() -> None:
-    """The newest version of a listing may be gone before it is read."""
+    """Opening works if the newest listed version is removed before it is read."""
 
     class Busy(MemoryStore):
         busy = False
@@ -392,7 +395,7 @@ def test_opening_while_others_commit_and_clean_up() -> None:
 
 @pytest.mark.parametrize("stable", [False, True])
 def test_changes_go_on_where_history_was_cleaned_up(stable: bool) -> None:
-    """The version a handle shows and the newest one tell enough for changes that touch little."""
+    """Small changes can be committed after a cleanup: the version of the handle and the newest one suffice."""
 
     def table(*meanwhile: Operation) -> tuple[ObjectStore, Manifest]:
         store = MemoryStore()

@@ -1,4 +1,4 @@
-"""Commits whose manifests are listed in an external table, interrupted at every step."""
+"""Tests of commits whose manifests are listed in an external table, interrupted at every step."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ from lance_dataset.table.versions import find_latest, list_versions, locate_vers
 
 
 class Crash(BaseException):
-    """The process ends here."""
+    """End of the process."""
 
 
 class Steps:
-    """Counts changes of a store and an external table together, and ends the process at one of them."""
+    """A counter of changes of a store and an external table together, which ends the process at one of them."""
 
     def __init__(self) -> None:
         self.done: list[str] = []
@@ -56,7 +56,7 @@ class Steps:
 
 
 class SteppingStore(MemoryStore):
-    """Tells of every change before it is made."""
+    """A store that reports every change before it is made."""
 
     def __init__(self, steps: Steps) -> None:
         super().__init__()
@@ -76,7 +76,7 @@ class SteppingStore(MemoryStore):
 
 
 class SteppingManifests(ExternalManifests):
-    """Tells of every change of another external table before it is made."""
+    """An external table that reports every change before it is made."""
 
     def __init__(self, inner: ExternalManifests, steps: Steps) -> None:
         self._inner = inner
@@ -172,7 +172,7 @@ def test_a_writer_may_end_at_any_step(manifests: SqlManifests, last: int, then: 
         assert entry.path == entry_of(version).path
         assert entry.size == len(store.read(f"{ROOT}/{entry.path}"))
     staged = [name for name in names(store) if ".manifest-" in name]
-    # What was never referred to is left for a cleanup, and so is what its writer had no time to remove.
+    # Files that were never referred to stay for a cleanup, as do those that the writer had no time to remove.
     assert len(staged) == (1 if steps_left(last) else 0)
 
 
@@ -209,7 +209,7 @@ def test_failures_before_the_insert_fail_the_commit(manifests: SqlManifests, las
 
 
 def test_a_repeated_insert_meets_its_own_entry(manifests: SqlManifests) -> None:
-    """A client repeats a request whose answer was lost; a reader may have completed the version in between."""
+    """A repeated insert recognizes its own entry, also if a reader completed the version in between."""
 
     class Repeating(SteppingManifests):
         completed_by: ObjectStore | None = None
@@ -244,7 +244,7 @@ def test_an_insert_whose_answer_is_lost(manifests: SqlManifests) -> None:
 
 
 def staged_version(store: MemoryStore, manifests: SqlManifests, *, staging: bool = True, final: bool = False) -> None:
-    """A table with one version, and a second one that its writer did not complete."""
+    """Make a table with one version, and a second one that its writer did not complete."""
     create(store, ROOT, 1)
     direct = with_manifests(store, None)
     append(direct, 2)
@@ -337,7 +337,7 @@ def test_a_table_that_is_not_listed(manifests: SqlManifests) -> None:
 
 
 def test_writers_that_do_not_know_of_the_table(manifests: SqlManifests) -> None:
-    """Their versions are kept, and ours come behind them."""
+    """Versions of writers that do not know of the table are kept, and those of this package follow them."""
     objects = MemoryStore()
     store = with_manifests(objects, manifests)
     create(store, ROOT, 1)

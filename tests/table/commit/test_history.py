@@ -1,4 +1,4 @@
-"""Transactions of past versions."""
+"""Tests of transactions of past versions."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_transactions_in_files_and_in_the_old_place() -> None:
     assert read_transaction_of(store, ROOT, 2) is None
     store.put(made.path, encode_manifest(replace(made, inline_transaction=None, transaction_file="")))
     assert read_transaction_of(store, ROOT, 2) is None
-    # Releases 1 to 11 say in another field where it is.
+    # Releases 1 to 11 store its position in another field.
     data = encode_manifest(made)
     (position,) = struct.unpack_from("<q", data, len(data) - 16)
     message = table_pb2.Manifest.FromString(data[position + 4 : -16])

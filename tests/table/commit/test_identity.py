@@ -1,4 +1,4 @@
-"""Identity of tables and transactions: replaced tables, ids of transactions and fragments."""
+"""Tests of the identity of tables and transactions: replaced tables, ids of transactions and fragments."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from lance_dataset.table.versions import list_versions, read_latest, read_named
 
 
 class Interleaved(MemoryStore):
-    """Lets another writer act just before a file is made, or just after."""
+    """A store that lets another writer act just before or just after a file is made."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -97,7 +97,7 @@ def test_a_transaction_is_committed_once() -> None:
 @pytest.mark.parametrize("ending", ["txn", "manifest"])
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_the_same_transaction_at_the_same_time(ending: str, when: str) -> None:
-    """The file of the winner stays, whoever of the two wrote it."""
+    """If two writers commit the same transaction at the same time, the winner's file stays."""
     store = Interleaved()
     create(store, "/t", 10)
     change = Transaction(1, Append((fragment(),)), properties={"a": "1", "b": "2", "c": "3"})
@@ -150,7 +150,7 @@ def test_an_id_that_another_transaction_has() -> None:
 @pytest.mark.parametrize("newer", [0, 2])
 @pytest.mark.parametrize("naming", [True, False])
 def test_replaced_tables(newer: int, naming: bool) -> None:
-    """The base of a change is told by its commit, not by its number alone."""
+    """A change on a replaced table is refused: its base is identified by the commit, not by the number alone."""
     store = MemoryStore()
     stale = create(store, "/t", 10, v2=naming)
     store.delete_tree("/t")
@@ -175,7 +175,7 @@ def test_replaced_by_an_older_one() -> None:
 
 
 def test_base_version_that_was_cleaned_up() -> None:
-    """It cannot be compared any more; the transactions of the newer versions decide."""
+    """If the base version was cleaned up, the transactions of newer versions decide."""
     store = MemoryStore()
     first = create(store, "/t", 10)
     commit_transaction(store, "/t", Transaction(1, Append((fragment(),))))
@@ -200,7 +200,7 @@ def test_fragment_ids_that_are_taken() -> None:
 
 
 def test_default_storage_version(tmp_path: Path) -> None:
-    """A table made without files can be appended to by this release."""
+    """A table that was made without files can be appended to."""
     store, root = LocalStore(fsync=False), f"{tmp_path}/t"
     assert create(store, root).storage_version == DEFAULT_VERSION
     dataset = lance_dataset.write_dataset(pa.table({"a": [1, 2]}), root, mode="append")

@@ -1,4 +1,4 @@
-"""Files of failed changes: removed, unless a version uses them or it is unknown whether one does."""
+"""Tests of files of failed changes: removed, unless a version uses them or it is unknown whether one does."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ FINAL = CommitConflictError("others replaced it", retryable=False)
 
 
 class UnreadableVersions(MemoryStore):
-    """A store that fails to list when it is told to."""
+    """A store that fails to list on request."""
 
     fails = False
 
@@ -40,7 +40,7 @@ class UnreadableVersions(MemoryStore):
 
 
 def made(store: ObjectStore) -> tuple[Fragment, Fragment]:
-    """A new fragment with its data file, and fragment 0 with a new deletion file."""
+    """Make a new fragment with its data file, and fragment 0 with a new deletion file."""
     create(store, ROOT, 10)
     new = fragment(5)
     store.put(f"{ROOT}/data/{new.files[0].path}", b"data")

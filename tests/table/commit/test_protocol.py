@@ -1,4 +1,4 @@
-"""Commit protocols (direct, under a lock, external table): each version is created exactly once, and completely."""
+"""Tests of commit protocols (direct, under a lock, external table): each version is created once and completely."""
 
 from __future__ import annotations
 
@@ -66,11 +66,11 @@ def test_newest_names(in_order: bool) -> None:
     assert newest(others[:-1], in_order) == newest([], in_order) == []
     assert newest(v2 + others[:-1], in_order) == [parse_manifest_name(v2[-1])]
     assert newest(v1 + others, in_order) == [parse_manifest_name(name) for name in v1]
-    # Old programs went on after new names came up.
+    # Old programs continued after the new names were introduced.
     later = ["31.manifest", *v2, *others]
     assert newest(later, in_order)[-1] == parse_manifest_name("31.manifest")
     assert len(newest(later, in_order)) == 4
-    # A migration stopped on its way.
+    # A migration that stopped half way.
     assert [name.version for name in newest([v2[2], v2[1], v1[0]], in_order)] == [1, 2, 30]
 
 
@@ -228,7 +228,7 @@ def test_a_loser_learns_of_it_whatever_the_lock_makes_of_errors() -> None:
         create(store, ROOT, 1)
         with pytest.raises(AlreadyExistsError):
             commit_protocol(store).publish(store, ROOT, 1, Naming.V2, b"")
-        # Also where the version is there under another name.
+        # Also if the version exists under another name.
         with pytest.raises(AlreadyExistsError):
             commit_protocol(store).publish(store, ROOT, 1, Naming.V1, b"")
 
@@ -272,7 +272,7 @@ def test_a_lock_that_cannot_be_released(tmp_path: Path) -> None:
 
 
 def test_handles_keep_the_lock(tmp_path: Path) -> None:
-    """As the reference does: same calls, same versions locked."""
+    """Handles keep the lock: same calls and same locked versions as in the reference."""
     logs = []
     for module in (lance_dataset, lance):
         path, lock = str(tmp_path / module.__name__), Lock()

@@ -1,4 +1,4 @@
-"""Commits of this package that the reference reads and extends, and the other way round."""
+"""Tests of commits of this package that the reference reads and extends, and the other way round."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def commit(root: str, read_version: int, operation: Operation) -> Manifest:
 
 @pytest.fixture
 def source(tmp_path: Path) -> str:
-    """A table of two fragments with 10 rows each, written by the reference."""
+    """Write a table of two fragments with 10 rows each with the reference."""
     root = f"{tmp_path}/source"
     table = pa.table({"a": range(20), "s": [f"s{i}" for i in range(20)]})
     lance.write_dataset(table, root, max_rows_per_file=10, data_storage_version="2.0")
@@ -53,7 +53,7 @@ def source(tmp_path: Path) -> str:
 
 @pytest.fixture(params=[False, True], ids=["addresses", "stable"])
 def copied(request: pytest.FixtureRequest, source: str, tmp_path: Path) -> str:
-    """The data files of the source with a manifest of our own."""
+    """Copy the data files of the source and write a manifest of this package."""
     root = f"{tmp_path}/copied"
     transaction = read_transaction(STORE, source, latest(source))
     assert transaction is not None
@@ -82,7 +82,7 @@ def test_every_version_is_read(copied: str) -> None:
 
 
 def unlined(manifest: Manifest) -> tuple:
-    """The fragments as a writer brings them: without row lineage."""
+    """Return the fragments as a writer passes them: without row lineage."""
     return tuple(
         replace(item, id=0, row_ids=None, created_at_versions=None, last_updated_at_versions=None)
         for item in manifest.fragments

@@ -1,4 +1,4 @@
-"""Rebase of operations on later versions."""
+"""Tests of rebasing operations on later versions."""
 
 from __future__ import annotations
 
@@ -190,7 +190,7 @@ def test_the_index_of_the_log_gets_its_progress() -> None:
     assert twice.new_indices[1] == once.new_indices[1]
     details = twice.new_indices[0].details
     assert details is not None
-    assert b"\x10\x01" in details.value  # other fields are carried along
+    assert b"\x10\x01" in details.value  # other fields are kept
     broken = replace(log, details=IndexDetails("/lance.table.MemWalIndexDetails", b"\x4a\xff"))
     with pytest.raises(CorruptFileError, match="__lance_mem_wal"):
         rebase_index(CreateIndex((broken,)), UpdateMemWalState(tables(1)), 3, None)

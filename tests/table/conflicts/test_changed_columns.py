@@ -1,4 +1,4 @@
-"""Appends of files that were written before another writer changed the columns."""
+"""Tests of appends of files that were written before another writer changed the columns."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from lance_dataset.errors import CommitConflictError
 
 
 def add_all_null(dataset: Any) -> None:
-    """Drop a column that has files of its own, and give its id to another."""
+    """Drop a column that has its own files, and give its id to another."""
     dataset.drop_columns(["own"])
     reference.dataset(dataset.uri).add_columns(pa.field("other", pa.string()))
 
@@ -32,7 +32,10 @@ CHANGES: dict[str, tuple[Callable[[Any], object], bool]] = {
 
 @pytest.mark.parametrize("name", CHANGES)
 def test_append_of_files_from_before_a_change_of_columns(tmp_path: Path, name: str) -> None:
-    """They would read as null or as another type; the rules of the reference let them pass."""
+    """Appends of files from before a change of columns are refused.
+
+    They would read as null or as another type; the rules of the reference allow them.
+    """
     table = str(tmp_path / "t.lance")
     change, fits = CHANGES[name]
     reference.write_dataset(pa.table({"a": pa.array([1, 2], pa.int32()), "s": ["x", "y"]}), table)

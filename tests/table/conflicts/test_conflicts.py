@@ -1,4 +1,4 @@
-"""Verdicts for pairs of operations."""
+"""Tests of verdicts for pairs of operations."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ def test_rewrites_into_another_storage_version() -> None:
 
 
 def changed(schema: Schema, **types: str) -> Schema:
-    """The schema with another type for some columns, as a repair or reuse of ids leaves it."""
+    """Return the schema with another type for some columns, as after a repair or reuse of ids."""
     return replace(
         schema,
         fields=tuple(replace(each, logical_type=types.get(each.name, each.logical_type)) for each in schema.fields),
@@ -146,7 +146,7 @@ def changed(schema: Schema, **types: str) -> Schema:
 
 
 def cast(schema: Schema, name: str) -> Schema:
-    """The schema after a change of a column's type: it has another id."""
+    """Return the schema after a change of a column's type, which changes its id."""
     fields = tuple(replace(each, id=9, logical_type="int32") if each.name == name else each for each in schema.fields)
     return replace(schema, fields=fields)
 

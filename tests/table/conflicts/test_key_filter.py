@@ -1,4 +1,4 @@
-"""Key filters of concurrent inserts."""
+"""Tests of key filters of concurrent inserts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ KEY = {b"lance-schema:unenforced-primary-key": b"true"}
 
 
 def filter_of_the_reference(path: Path, columns: dict[str, pa.Array], inserted: int) -> KeyFilter:
-    """What a merge writes that inserts all but the first rows of a table."""
+    """Return the filter that the reference writes for a merge that inserts all but the first rows of a table."""
     fields = [pa.field(name, column.type, nullable=False, metadata=KEY) for name, column in columns.items()]
     rows = len(next(iter(columns.values())))
     schema = pa.schema([*fields, pa.field("value", pa.int64())])

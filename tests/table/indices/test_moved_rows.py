@@ -1,4 +1,4 @@
-"""New addresses of the rows of rewritten fragments."""
+"""Tests of new addresses of the rows of rewritten fragments."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def survivors(kept: dict[int, list[int]]) -> bytes:
 
 @st.composite
 def rewrites(draw: st.DrawFn) -> tuple[list[RewrittenGroup], dict[int, int | None]]:
-    """Groups of a rewrite, and every old address with what became of it."""
+    """Draw groups of a rewrite, and the new address of every old address."""
     ids = draw(st.lists(st.integers(0, 1000), min_size=1, max_size=8, unique=True))
     cuts = sorted(draw(st.lists(st.integers(0, len(ids)), max_size=3)))
     next_id, groups, expected = 2000, [], {}

@@ -1,4 +1,4 @@
-"""Sequences of stable row ids and row versions."""
+"""Tests of sequences of stable row ids and row versions."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def test_versions() -> None:
 
 @st.composite
 def sequences(draw: st.DrawFn) -> tuple[RowIds, list[int]]:
-    """Sequences of segments of all kinds, some decoded from messages, and their values."""
+    """Draw sequences of segments of all kinds, some decoded from messages, and their values."""
     parts, values = [], []
     for _ in range(draw(st.integers(0, 4))):
         start = draw(st.sampled_from([0, 7, 2**40, 2**64 - 400]))
@@ -186,7 +186,7 @@ def test_cutting_and_joining(found: tuple[RowIds, list[int]], data: st.DataObjec
 @settings(max_examples=200, deadline=None)
 @given(sequences(), st.lists(st.tuples(st.integers(0, 10**6), st.integers(0, 255)), min_size=1, max_size=4))
 def test_damaged_sequences(found: tuple[RowIds, list[int]], damage: list[tuple[int, int]]) -> None:
-    """What decodes is sound: it can be cut, joined, encoded and indexed."""
+    """A damaged sequence that can be decoded can also be sliced, joined, encoded and indexed."""
     ids, values = found
     data = bytearray(ids.encode())
     for place, byte in damage:
@@ -210,7 +210,7 @@ def test_damaged_sequences(found: tuple[RowIds, list[int]], damage: list[tuple[i
 
 
 def test_ranges_are_never_unpacked() -> None:
-    """A billion ids take no more than a few."""
+    """A range of a billion ids takes no more memory than one of a few."""
     ids = RowIds.concatenated([RowIds.from_range(0, 10**9), RowIds.from_range(10**9, 10**9)])
     assert len(ids.segments) == 1
     cut = RowIds.decode(ids.encode(), 2 * 10**9, "x").without(np.array([5, 10**9])).slice(3, 10**9 + 3)

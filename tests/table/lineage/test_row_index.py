@@ -1,4 +1,4 @@
-"""Index of stable row ids, compared with a dictionary."""
+"""Tests of the index of stable row ids, compared with a dictionary."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _fragment(fragment_id: int, ids: RowIds, deleted: object = ()) -> IndexedFra
 
 
 def _model(fragments: list[IndexedFragment]) -> Model:
-    """Address of each live id."""
+    """Return the address of each live id."""
     found = {}
     for fragment in fragments:
         dead = set(fragment.deletions().tolist())
@@ -56,7 +56,7 @@ def _check(index: RowIdIndex, fragments: list[IndexedFragment], extra: object = 
 
 
 class _Table:
-    """A table in memory, to which things happen as to a real one."""
+    """A table in memory with the changes of a real one."""
 
     def __init__(self, draw: st.DrawFn) -> None:
         self.rng = np.random.default_rng(draw(st.integers(0, 2**32)))
@@ -125,7 +125,7 @@ def test_histories(data: st.DataObject) -> None:
         getattr(table, step)()
         fragments = table.fragments()
         if index is not None and step == "delete":
-            _check(index, fragments)  # deletions leave an index as it is
+            _check(index, fragments)  # deletions leave an index unchanged
         if index is not None and step == "append":
             extended = index.extended([each for each in fragments if each.id not in known])
             assert extended is not None
@@ -135,7 +135,7 @@ def test_histories(data: st.DataObject) -> None:
 
 
 def test_many_overlapping_fragments() -> None:
-    """More fragments hold the same range of ids than there are layers."""
+    """More fragments than there are layers may have the same range of ids."""
     ids = np.random.default_rng(0).permutation(5000)
     fragments = [_fragment(number, RowIds.from_values(ids[number::20])) for number in range(20)]
     index = RowIdIndex.build(fragments)
@@ -144,7 +144,7 @@ def test_many_overlapping_fragments() -> None:
 
 
 def test_rows_moved_again_and_again() -> None:
-    """Every fragment lists the same ids, and only the last one's live."""
+    """If every fragment lists the same ids, only the last one's ids are live."""
     everything = range(100)
     fragments = [_fragment(number, RowIds.from_values(everything), everything) for number in range(9)]
     fragments.append(_fragment(9, RowIds.from_values(list(everything)[::-1])))
@@ -193,7 +193,7 @@ def test_extension_keeps_bitmaps_apart() -> None:
     st.data(),
 )
 def test_plain_fragments(ranges: list[tuple[int, int, int]], data: st.DataObject) -> None:
-    """Those of one range are known without looking at each, and chosen so that no two overlap."""
+    """Fragments of one range are recognized without reading each, and chosen so that no two overlap."""
     fragments, held = [], {}
     for number, (base, shift, count) in enumerate(ranges):
         ids = RowIds.from_range(base + shift, count)

@@ -1,4 +1,4 @@
-"""Row versions by row id, compared with dictionaries."""
+"""Tests of row versions by row id, compared with dictionaries."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lance_dataset.table.lineage.version_index import VersionIndex
 
 @st.composite
 def fragments(draw: st.DrawFn) -> list[tuple[list[int], list[int]]]:
-    """Ids of fragments, each in runs in any order that other fragments may have as well, and a version of each row."""
+    """Draw ids of fragments, in runs of any order and shared by fragments, and a version of each row."""
     made = []
     for _ in range(draw(st.integers(0, 4))):
         starts = draw(st.lists(st.integers(0, 12), max_size=4, unique=True))

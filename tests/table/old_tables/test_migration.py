@@ -1,4 +1,4 @@
-"""Migration of manifest names, and adoption of the copy of the newest manifest, with an interrupt or another writer."""
+"""Tests of migrating manifest names and adopting the copy of the newest manifest, with an interrupt or a race."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ COPY = f"{ROOT}/{LATEST_COPY}"
 
 
 def legacy_table(store: MemoryStore, versions: int) -> None:
-    """A table of versions with old names and a copy of the newest manifest."""
+    """Make a table of versions with old names and a copy of the newest manifest."""
     operation = Overwrite(SCHEMA, (fragment(minor=0),))
     create_table(store, ROOT, Transaction(0, operation), enable_v2_manifest_paths=False)
     for version in range(1, versions):
@@ -29,11 +29,11 @@ def legacy_table(store: MemoryStore, versions: int) -> None:
 
 
 class Interrupted(Exception):
-    """The process ends here."""
+    """End of the process."""
 
 
 class FragileStore(MemoryStore):
-    """Ends the process before some change."""
+    """A store that ends the process before a change."""
 
     changes_left: Iterator[int] = itertools.count()
 
@@ -51,7 +51,10 @@ class FragileStore(MemoryStore):
 
 
 def test_migration_interrupted_before_the_copy_is_removed() -> None:
-    """A second run has nothing to rename then, but the copy would be out of date from the next version on."""
+    """A second migration removes the copy if the first was interrupted before that, although no name is left to change.
+
+    Otherwise the copy would be out of date from the next version on.
+    """
     for stop in itertools.count():
         store = FragileStore()
         legacy_table(store, 2)
@@ -69,7 +72,7 @@ def test_migration_interrupted_before_the_copy_is_removed() -> None:
 
 
 class RacingStore(MemoryStore):
-    """Calls a function after a file was read for the first time."""
+    """A store that calls a function after a file was read for the first time."""
 
     watched = ""
     then: Callable[[], None] | None = None
@@ -83,7 +86,7 @@ class RacingStore(MemoryStore):
 
 
 def test_copy_replaced_while_it_is_adopted() -> None:
-    """A release that keeps nothing but the copy commits the next version between two looks at it."""
+    """The copy is adopted correctly if an old release commits the next version between two reads of it."""
     store = RacingStore()
     legacy_table(store, 2)
     second = store.read(COPY)

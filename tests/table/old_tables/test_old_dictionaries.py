@@ -1,4 +1,4 @@
-"""Dictionaries of legacy tables in manifests of old releases."""
+"""Tests of dictionaries of legacy tables in manifests of old releases."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_dictionary_values() -> None:
 
 
 def test_empty_dictionary_values() -> None:
-    """They are null, but to release 0.4, whose manifests have nothing of later ones."""
+    """Empty dictionary values are null, except in tables of release 0.4, whose manifests lack later fields."""
     assert values_of(decode_manifest(with_dictionary(WITH_EMPTY, 2, 3), "m")) == pa.array(["p", None, "q"])
     made = message(stored((0, 0)), signed=False)
     made.fields[0].logical_type = "dict:string:int32:false"
@@ -68,7 +68,7 @@ def test_dictionaries_survive(operation: Append | Delete | Restore) -> None:
 
 
 def test_dictionaries_of_0_4_become_those_of_others() -> None:
-    """What the next version reads is what the commit returns."""
+    """The commit returns dictionaries of 0.4 as the next version reads them."""
     made = message(stored((0, 0)), signed=False)
     made.fields[0].logical_type = "dict:string:int32:false"
     made.fields[0].dictionary.offset, made.fields[0].dictionary.length = 2, 3

@@ -1,4 +1,4 @@
-"""Manifests of releases that omitted fields or wrote them wrongly, made by hand rule by rule."""
+"""Tests of manifests of releases that omitted fields or wrote them wrongly, made by hand rule by rule."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_highest_fragment_id_of_the_list() -> None:
 
 
 def test_a_version_from_nothing_but_a_schema() -> None:
-    """The smallest manifest there is: no flags, fragments, time, writer, format or transaction."""
+    """The smallest manifest can be read: no flags, fragments, time, writer, format or transaction."""
     manifest = decoded(message(signed=False))
     assert (manifest.storage_version, manifest.num_rows, manifest.timestamp_nanos) == ("0.1", 0, 0)
     after = next_manifest(manifest, Append((fragment(7, minor=0),)))
@@ -106,7 +106,7 @@ def test_a_version_from_nothing_but_a_schema() -> None:
 
 
 def test_wrong_format_is_seen_and_repaired() -> None:
-    """Release 0.16 called tables 0.1 whose files are all of 2.0."""
+    """A table of 2.0 files that release 0.16 declared as 0.1 is recognized and repaired."""
     manifest = decoded(message(stored((0, 3)), stored((2, 0), fragment_id=1), data_format="0.1"))
     assert manifest.storage_version == "2.0"
     after = next_manifest(manifest, Append((replace(fragment(), files=(DataFile("x", (0,), (0,), 2, 0, 9),)),)))
@@ -182,7 +182,7 @@ def bitmaps(manifest: Manifest) -> list[bytes]:
     ],
 )
 def test_unreliable_coverage_is_not_signed_for(writer: WriterVersion | None, kept: bool) -> None:
-    """Behind the usual signature the reference would believe it, and not look into the index at its next commit."""
+    """A commit does not sign a manifest with unreliable index coverage: the reference would then trust the coverage."""
     manifest = indexed(writer, [0])
     plain = first_manifest(Overwrite(SCHEMA, (fragment(),)), storage_version=None, stable_row_ids=False)
     plain = replace(plain, writer_version=WRITER_VERSION)
@@ -212,7 +212,7 @@ def test_rewriting_what_an_index_covers() -> None:
     section.indices[0].fragment_bitmap = b""
     with pytest.raises(UnsupportedError, match="index 'i'"):
         next_manifest(replace(elsewhere, index_section=section.SerializeToString()), rewrite)
-    # One that does say so no longer covers the rows: readers scan the fragment where they are now.
+    # An index that states its coverage no longer covers the rows: readers scan the fragment where they are now.
     section.indices[0].fragment_bitmap = bytes.fromhex("3a300000010000000000000010000000") + b"\0\0"
     after = next_manifest(replace(elsewhere, index_section=section.SerializeToString()), rewrite)
     assert after.index_section == section.SerializeToString()
@@ -256,7 +256,7 @@ def touched(manifest: Manifest) -> Manifest:
 
 @pytest.mark.parametrize("legacy", [True, False])
 def test_repeated_fields_get_new_ids(legacy: bool) -> None:
-    """The table `corrupt_schema` of release 0.10.5: the last file has the values."""
+    """Repeated fields get new ids, as in `corrupt_schema` of release 0.10.5: the last file has the values."""
     manifest = with_files(columns(0, 2, 3), files([0], [1, 2], [3], [2, 3], legacy=legacy))
     after = touched(manifest)
     assert [node.id for node in after.schema.fields] == [0, 4, 5]
@@ -275,7 +275,7 @@ def test_repeated_in_one_fragment_only() -> None:
 
 
 def test_legacy_files_that_would_lose_their_pages() -> None:
-    """Their page tables count from the first field id."""
+    """A repair of legacy files that would lose their pages is refused: page tables count from the first field id."""
     manifest = with_files(columns(0, 1, 2), files([0, 1], [1, 2], legacy=True))
     after = touched(manifest)
     assert (after.schema, after.fragments) == (manifest.schema, manifest.fragments)
@@ -315,7 +315,7 @@ def test_indices_on_repeated_fields_go() -> None:
 def old_table(
     store: MemoryStore, root: str, version: str, change: Callable[[Fragment], Fragment], *rows: int
 ) -> Manifest:
-    """Version 1 of a table with real files, in a manifest that says less of them."""
+    """Write version 1 of a table with real files, in a manifest with few details of them."""
     fragments = []
     for count in rows:
         batch = pa.record_batch({"a": pa.array(range(count), pa.int64())})
@@ -352,7 +352,7 @@ def test_known_counts_are_not_looked_up() -> None:
 
 
 def test_files_that_are_not_there() -> None:
-    """Opening does not need them; a commit that has to look into them does."""
+    """Opening does not need the files; a commit that has to read them raises an error if they are missing."""
     store, root = MemoryStore(), "/t"
     manifest = old_table(store, root, "2.0", bare, 10)
     store.delete_tree(f"{root}/data")
@@ -411,7 +411,7 @@ def test_rewrite_and_reserve() -> None:
 
 
 def test_rewrites_of_the_oldest_releases() -> None:
-    """They listed one pair of fragment lists."""
+    """Rewrites of the oldest releases, with one pair of fragment lists, are read."""
     made = transaction_pb2.Transaction(read_version=3, uuid="x")
     made.rewrite.old_fragments.append(stored((0, 0)))
     made.rewrite.new_fragments.append(stored((0, 0), fragment_id=5))
@@ -464,7 +464,7 @@ def test_damaged_manifests_only_raise_our_errors(data: st.DataObject) -> None:
 @settings(max_examples=200, deadline=None)
 @given(st.data())
 def test_any_files_only_raise_our_errors(data: st.DataObject) -> None:
-    """Versions, field ids and columns at random: read or refused, and committed or refused."""
+    """Random versions, field ids and columns are read and committed, or raise errors of this package."""
     ids = st.lists(st.integers(-6, 6), max_size=4)
     pairs = st.sampled_from([(0, 0), (0, 2), (0, 3), (2, 0), (2, 2), (7, 7)])
     made = message(data_format=data.draw(st.sampled_from([None, "0.1", "2.0", "2.2"])), signed=data.draw(st.booleans()))
