@@ -62,7 +62,7 @@ def open_fragment_column(field: Field, stored: Mapping[int, tuple[DataFile, int]
         The field, perhaps with only some of its children.
     stored
         Field id -> the file and column index that hold it.
-    File and column index that hold each field id.
+    num_rows
         Physical rows of the fragment.
     """
     own = None if field.children else stored.get(field.id)
