@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import itertools
+import os
 import time
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -76,3 +78,22 @@ def test_nothing_stays_of_files_that_cannot_be_closed(tmp_path: Path, failing: i
 def test_in_the_order_of_the_rows(tmp_path: Path) -> None:
     made = lance.write_dataset(pa.table({"a": range(200)}), tmp_path / "t.lance", max_rows_per_file=3)
     assert made.to_table()["a"].to_pylist() == list(range(200))
+
+
+def test_an_interrupt_while_a_file_is_created_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "data").mkdir()
+    opened = os.open
+
+    def interrupted(path: Any, *given: Any, **options: Any) -> int:
+        descriptor = opened(path, *given, **options)
+        if str(path).endswith(".lance"):
+            os.close(descriptor)
+            raise KeyboardInterrupt
+        return descriptor
+
+    monkeypatch.setattr(os, "open", interrupted)
+    schema = Schema.from_arrow(pa.schema([("a", pa.int64())]))
+    batch = pa.record_batch({"a": pa.array([1], pa.int64())})
+    with pytest.raises(KeyboardInterrupt):
+        write_fragment_files(LocalStore(), str(tmp_path), schema, [batch], WriteOptions("2.1"))
+    assert list((tmp_path / "data").iterdir()) == []

@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import cycle
 
 import pyarrow as pa
 
 from lance_dataset.arguments import checked_integer
-from lance_dataset.errors import InvalidInputError
+from lance_dataset.errors import InvalidInputError, LanceError
 from lance_dataset.file.storage import storage_batch
 from lance_dataset.file.summary import DataFileSummary
 from lance_dataset.file.writer import DataFileWriter, LegacyFileWriter, LegacyWrite, open_writer
@@ -81,11 +81,21 @@ def new_file_name() -> str:
 def new_data_file(store: ObjectStore, root: str) -> Iterator[tuple[str, OutputFile]]:
     """Create a new data file of a table; yield its name and output. If the block fails, the file is removed."""
     name = new_file_name()
-    output = store.open_output(f"{root}/{DATA_FOLDER}/{name}")
+    output = _open_new(store, f"{root}/{DATA_FOLDER}/{name}")
     try:
         yield name, output
     except BaseException:
         output.abort()  # has no effect if the writer has already aborted
+        raise
+
+
+def _open_new(store: ObjectStore, path: str) -> OutputFile:
+    """Create a file of a unique name; remove it if an interrupt comes before the caller knows of it."""
+    try:
+        return store.open_output(path)
+    except BaseException:
+        with suppress(LanceError, OSError):
+            store.delete(path)
         raise
 
 
@@ -176,7 +186,7 @@ class _RollingWriter:
     def _start(self) -> DataFileWriter | LegacyFileWriter:
         self._name = new_file_name()
         self._folder = next(self._in_turn)
-        output = self._folder.store.open_output(f"{self._folder.path}/{self._name}")
+        output = _open_new(self._folder.store, f"{self._folder.path}/{self._name}")
         options = self._options
         try:
             self._writer = open_writer(

@@ -40,11 +40,12 @@ _MODULES = (
 def _table() -> dict[str, Function]:
     global _FUNCTIONS
     if _FUNCTIONS is None:
-        _FUNCTIONS = {}
+        found: dict[str, Function] = {}
         for name in _MODULES:
             module = import_module(f".{name}", __package__)
-            _FUNCTIONS.update({function.name: function for function in module.FUNCTIONS})
-            _FUNCTIONS.update({alias: _FUNCTIONS[known] for alias, known in module.ALIASES.items()})
+            found.update({function.name: function for function in module.FUNCTIONS})
+            found.update({alias: found[known] for alias, known in module.ALIASES.items()})
+        _FUNCTIONS = found  # complete: other threads may be waiting for it
     return _FUNCTIONS
 
 
