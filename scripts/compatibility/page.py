@@ -37,7 +37,7 @@ compares the release's reading of our datasets with ours. Datasets for releases 
 |---|---|
 | {same} | Both read the same rows, which are those that were written. |
 | {lossy} | Both read everything in the file, which is less than was written; see the note. |
-| {right} | We read the rows that were written, or all of the file; the release does not, even in its own files. |
+| {right} | We read the written rows, or everything in the file; the release does not, also in its own files. |
 | {none} | Not written: the writer refuses it. |
 | {unreadable} | Read by neither: the release fails on its own dataset. |
 | {unknown} | Not for this release: it fails on such a column of pylance {newest} as well, or cannot write one itself. |

@@ -124,7 +124,7 @@ def test_ties_stay_as_they_are_stored(stored, data: st.DataObject) -> None:
 @pytest.mark.parametrize("limit", [None, 3, 700, 4000])
 @pytest.mark.parametrize("shape", ["up", "down", "mixed", "same"])
 def test_many_windows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shape: str, limit: int | None) -> None:
-    """The best rows of each window are kept, for rows in any order, and results of other windows prune early."""
+    """The best rows of each window are kept, for rows in any order, and results of other windows are used."""
     monkeypatch.setattr(ordering, "_SPARE_ROWS", 100)
     rows = 5000
     keys = {"up": np.arange(rows), "down": -np.arange(rows), "same": np.zeros(rows, np.int64)}.get(shape)

@@ -424,7 +424,7 @@ def test_computed_and_nested_columns_of_pruned_scans(legacy, table, monkeypatch)
 
 
 def test_columns_that_no_file_has() -> None:
-    """A filter on a column that was added later does not read the fragments before, where it is null."""
+    """The zones of a column that no file has show that it is null, so a filter need not read it."""
     column = NullColumn(pa.struct([("a", pa.int32())]), 5)
     for path, kind in (((), column.arrow_type), (("a",), pa.int32())):
         zones = column.zones(path)

@@ -251,7 +251,9 @@ def test_what_is_done_first_comes_first() -> None:
 
 
 def test_costs_of_columns_that_cannot_be_opened(tmp_path: Path) -> None:
-    """A scan of a column that cannot be opened fails when it reads the column, not in planning."""
+    """A column that cannot be opened gets an estimated cost, so the scan fails when it reads the column, not in
+    planning.
+    """
     dataset = lance_dataset.write_dataset(pa.table({"a": [1, 2], "b": ["x", "y"]}), str(tmp_path / "d"))
     for file in (tmp_path / "d" / "data").iterdir():
         file.write_bytes(b"LANC")

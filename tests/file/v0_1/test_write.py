@@ -516,7 +516,10 @@ def test_options_out_of_range(option: dict[str, int], tmp_path: Path) -> None:
 
 
 def test_many_arrays_wait_for_one_batch(tmp_path: Path) -> None:
-    """The time to write many arrays to one batch grows with their number, not with its square."""
+    """Many small arrays are collected into one batch.
+
+    This must take time that grows with their number, not with its square.
+    """
     table = pa.table({"i": np.arange(20_000), "s": np.arange(20_000).astype(str)})
     pieces = pa.RecordBatchReader.from_batches(table.schema, table.to_batches(max_chunksize=4))
     options = {"max_rows_per_group": 15_000, "data_cache_bytes": 1}

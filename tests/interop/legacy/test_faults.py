@@ -109,7 +109,10 @@ def test_row_ids_of_uneven_batches(tmp_path: Path) -> None:
 
 
 def test_blob_column(tmp_path: Path) -> None:
-    """A legacy blob column is a plain binary column; the reference cannot read it by default."""
+    """Blobs can be read from a legacy file.
+
+    The reference writes a blob column like any binary one there, and cannot read it by default.
+    """
     blob = pa.field("b", pa.large_binary(), metadata={"lance-encoding:blob": "true"})
     values = [b"abc", None, b"", b"defgh"]
     table = pa.table(
@@ -124,9 +127,9 @@ def test_blob_column(tmp_path: Path) -> None:
 
 
 def test_empty_values_of_0_4(tmp_path: Path) -> None:
-    """Empty dictionary values of release 0.4, which distinguished them from nulls, warn at a commit.
+    """A commit to a table of release 0.4 makes empty dictionary values null, with a warning.
 
-    The commit makes the table one of later releases.
+    That release distinguished empty values from nulls. The commit makes the table one of later releases.
     """
     fixture = Path(__file__).parents[2] / "fixtures" / "datasets" / "pylance-0.4.21-default" / "dict.lance"
     shutil.copytree(fixture, tmp_path / "t")
@@ -139,7 +142,10 @@ def test_empty_values_of_0_4(tmp_path: Path) -> None:
 
 
 def test_files_of_both_kinds_without_a_version(tmp_path: Path) -> None:
-    """Legacy files that release 0.15 appended to a table of 2.0 are read, although it dropped the version."""
+    """A table with 2.0 and legacy files can be read, but not appended to.
+
+    Release 0.15 appended legacy files to tables of 2.0, and dropped the version from the manifest.
+    """
     table = pa.table({"a": [1, 2, 3]})
     path = tmp_path / "t"
     lance_dataset.write_dataset(table, path, data_storage_version="2.0", enable_v2_manifest_paths=False)

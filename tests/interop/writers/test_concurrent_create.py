@@ -189,7 +189,7 @@ def test_a_new_dataset_is_replaced_meanwhile(tmp_path: Path, monkeypatch: pytest
 
 @pytest.mark.parametrize("mode", ["append", "overwrite"])
 def test_another_table_appears(tmp_path: Path, mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """If a dataset with other columns appears between the search and the commit, the write fails."""
+    """If a dataset with other columns appears before the commit, an append fails, and an overwrite replaces it."""
     path = tmp_path / "t"
     write_files = importlib.import_module("lance_dataset.changes.write.writing").write_fragment_files
 

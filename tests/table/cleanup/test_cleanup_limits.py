@@ -178,7 +178,7 @@ def test_staging_manifests_of_dead_writers(tmp_path: Path) -> None:
 
 
 def test_leftovers_of_atomic_writes(path: str) -> None:
-    """Temporary files of a local store are removed, wherever a writer was killed."""
+    """Temporary files of a local store are removed after seven days, wherever a writer was killed."""
     left = [f"{path}/{folder}.tmp_abc" for folder in ("", "_versions/", "_transactions/", "_deletions/", "data/")]
     for name in left:
         Path(name).write_bytes(b"12345")
@@ -240,7 +240,7 @@ def test_another_table_inside_a_folder(path: str, inner: str) -> None:
 
 
 def test_branch_behind_a_link(path: str, tmp_path: Path) -> None:
-    """Tags and branches are found from a branch that is opened through a link."""
+    """A cleanup of a branch opened through a link raises an error; through a link to the table, tags are found."""
     branch = lance.dataset(path).create_branch("exp")
     branch.tags.create("keep")
     lance.write_dataset(ROWS, branch, mode="overwrite")

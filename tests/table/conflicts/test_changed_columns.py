@@ -32,9 +32,9 @@ CHANGES: dict[str, tuple[Callable[[Any], object], bool]] = {
 
 @pytest.mark.parametrize("name", CHANGES)
 def test_append_of_files_from_before_a_change_of_columns(tmp_path: Path, name: str) -> None:
-    """Appends of files from before a change of columns are refused.
+    """Appends of files from before a change of columns are refused unless the files still fit.
 
-    They would read as null or as another type; the rules of the reference allow them.
+    Otherwise they would read as null or as another type; the rules of the reference allow them.
     """
     table = str(tmp_path / "t.lance")
     change, fits = CHANGES[name]

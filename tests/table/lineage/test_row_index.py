@@ -144,7 +144,7 @@ def test_many_overlapping_fragments() -> None:
 
 
 def test_rows_moved_again_and_again() -> None:
-    """If every fragment lists the same ids, only the last one's ids are live."""
+    """The index is right if every fragment lists the same ids, and only those of the last one are live."""
     everything = range(100)
     fragments = [_fragment(number, RowIds.from_values(everything), everything) for number in range(9)]
     fragments.append(_fragment(9, RowIds.from_values(list(everything)[::-1])))

@@ -275,7 +275,7 @@ def test_repeated_in_one_fragment_only() -> None:
 
 
 def test_legacy_files_that_would_lose_their_pages() -> None:
-    """A repair of legacy files that would lose their pages is refused: page tables count from the first field id."""
+    """Repeated fields of a legacy file keep their ids, because its page table counts from the first field id."""
     manifest = with_files(columns(0, 1, 2), files([0, 1], [1, 2], legacy=True))
     after = touched(manifest)
     assert (after.schema, after.fragments) == (manifest.schema, manifest.fragments)
