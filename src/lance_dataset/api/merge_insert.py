@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 import pyarrow as pa
 
 from lance_dataset.arguments import check_duration, checked_integer
+from lance_dataset.changes.write.input import ReaderLike, as_batches, has_no_rows
 from lance_dataset.errors import InvalidInputError, UnsupportedError
 from lance_dataset.file.versions import resolve_version
 from lance_dataset.read.shown import Shown
@@ -20,7 +21,6 @@ from lance_dataset.records.results import ExecuteResult
 
 if TYPE_CHECKING:
     from lance_dataset.changes.merge.execution import Merge
-    from lance_dataset.changes.write.input import ReaderLike
 
 __all__ = ["MergeInsertBuilder"]
 
@@ -316,7 +316,6 @@ class MergeInsertBuilder:
     def _collected(self, data_obj: ReaderLike, schema: pa.Schema | None) -> Merge:
         from lance_dataset.changes.merge.columns import empty_source
         from lance_dataset.changes.merge.execution import Merge
-        from lance_dataset.changes.write.input import as_batches, has_no_rows
 
         self._clauses.check()
         options = self._options

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal
 import pyarrow as pa
 
 from lance_dataset.api.dataset.dataset import LanceDataset
+from lance_dataset.changes.write.input import ReaderLike
 from lance_dataset.io.guarded import CommitLock
 from lance_dataset.read.session import Session
 from lance_dataset.records.defaults import (
@@ -19,7 +20,6 @@ from lance_dataset.records.defaults import (
 from lance_dataset.records.settings import AutoCleanupConfig, DatasetBasePath
 
 if TYPE_CHECKING:
-    from lance_dataset.changes.write.input import ReaderLike
     from lance_dataset.changes.write.writing import Mode
 
 __all__ = ["write_dataset"]

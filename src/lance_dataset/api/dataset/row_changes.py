@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import pyarrow.compute as pc
 
 from lance_dataset.api.merge_insert import MergeInsertBuilder
+from lance_dataset.changes.write.input import ReaderLike
 from lance_dataset.read.shown import Shown
 from lance_dataset.records.defaults import DEFAULT_CONFLICT_RETRIES, DEFAULT_RETRY_TIMEOUT
 from lance_dataset.records.results import DeleteResult, UpdateResult
 
 if TYPE_CHECKING:
-    from lance_dataset.changes.write.input import ReaderLike
     from lance_dataset.changes.write.writing import Mode
 
 __all__ = ["RowChanges"]

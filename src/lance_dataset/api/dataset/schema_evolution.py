@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, NoReturn, TypeAlias
+from typing import NoReturn, TypeAlias
 
 import pyarrow as pa
 
+from lance_dataset.changes.columns.udf import ColumnValues
+from lance_dataset.changes.write.input import ReaderLike
 from lance_dataset.errors import UnsupportedError
 from lance_dataset.read.shown import Shown
 from lance_dataset.records.settings import AlterColumn
-
-if TYPE_CHECKING:
-    from lance_dataset.changes.columns.udf import ColumnValues
-    from lance_dataset.changes.write.input import ReaderLike
 
 __all__ = ["AlterColumn", "SchemaEvolution"]
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal, overload
 import pyarrow as pa
 
 from lance_dataset.arguments import refuse
+from lance_dataset.changes.write.input import ReaderLike
 from lance_dataset.file.versions import asked_version
 from lance_dataset.read.session import Session
 from lance_dataset.read.shown import Shown
@@ -23,7 +24,6 @@ from lance_dataset.records.settings import DatasetBasePath
 from lance_dataset.table.commit.leftovers import ChangeFiles, data_files_of
 
 if TYPE_CHECKING:
-    from lance_dataset.changes.write.input import ReaderLike
     from lance_dataset.changes.write.writing import Mode
 
 __all__ = ["remove_uncommitted", "write_fragments"]

@@ -13,6 +13,7 @@ from lance_dataset.api.scanner.statistics import ScanStatistics
 from lance_dataset.read.shown import Shown
 from lance_dataset.read.snapshot import Snapshot
 from lance_dataset.scan.options import BlobHandling, ColumnOrdering, Columns, FragmentHandle, checked_option
+from lance_dataset.scan.resolving import address_sets, resolve_request
 
 __all__ = ["ScannerBuilder", "dataset_schema", "make_scanner"]
 
@@ -220,7 +221,6 @@ def make_scanner(snapshot: Snapshot, options: Mapping[str, Any], *, with_default
 
 
 def _scanner(snapshot: Snapshot, options: Mapping[str, Any]) -> LanceScanner:
-    from lance_dataset.scan.resolving import address_sets, resolve_request
 
     request = resolve_request(snapshot, options)
     allowed, blocked = address_sets(options)

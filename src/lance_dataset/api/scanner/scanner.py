@@ -22,12 +22,13 @@ from lance_dataset.file.blob_fields import is_described
 from lance_dataset.file.extensions import with_extensions
 from lance_dataset.read.projection import located_projection, with_blob_values
 from lance_dataset.read.table_reader import TableReader
+from lance_dataset.scan.address_sets import RowAddressSet, restricted
+from lance_dataset.scan.metrics import ScanMetrics
+from lance_dataset.scan.request import ScanRequest
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from lance_dataset.scan.address_sets import RowAddressSet
-    from lance_dataset.scan.request import ScanRequest
 
 __all__ = ["BlobMode", "LanceScanner"]
 
@@ -63,7 +64,6 @@ class LanceScanner(pads.Scanner):
 
     @cached_property
     def _request(self) -> ScanRequest:
-        from lance_dataset.scan.address_sets import restricted
 
         return restricted(self._reader, self._asked, self._allowed, self._blocked)
 
@@ -224,7 +224,6 @@ class LanceScanner(pads.Scanner):
         """
         from lance_dataset.scan.explain.plan import counting_plan, scan_plan
         from lance_dataset.scan.explain.plan_nodes import RunTotals, rendered
-        from lance_dataset.scan.metrics import ScanMetrics
         from lance_dataset.scan.scan import count, scan_batches
 
         if not isinstance(count_rows, bool):
@@ -272,8 +271,6 @@ class LanceScanner(pads.Scanner):
     @contextmanager
     def _running(self, option: ProgressOption) -> Iterator[_Run]:
         """Provide a run of the scan; report its progress and statistics if the user asked for them."""
-        from lance_dataset.scan.metrics import ScanMetrics
-
         with reported_progress(option, self._rows_in_all) as progress:
             if progress is None and self._stats_callback is None:
                 yield _Run(self._request, None)
