@@ -219,7 +219,6 @@ class DatasetDelta:
         return self._scan(chosen, with_system_columns(columns, _LINEAGE)).to_reader()
 
     def _scan(self, chosen: _Choice, projection: Projection) -> LanceScanner:
-
         _check_stable(self._snapshot)
         reader, schema = self._snapshot.reader, self._snapshot.scanned_schema
         found = [(each.fragment.id, _chosen_rows(each, chosen)) for each in reader.fragments]

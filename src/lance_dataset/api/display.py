@@ -69,7 +69,6 @@ def _dataset_facts(manifest: Manifest) -> list[tuple[str, object]]:
 
 
 def _index_names(manifest: Manifest) -> list[str]:
-
     try:
         found = parse_indices(manifest.index_section)
     except LanceError:  # a repr must not raise

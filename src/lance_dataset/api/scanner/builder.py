@@ -221,7 +221,6 @@ def make_scanner(snapshot: Snapshot, options: Mapping[str, Any], *, with_default
 
 
 def _scanner(snapshot: Snapshot, options: Mapping[str, Any]) -> LanceScanner:
-
     request = resolve_request(snapshot, options)
     allowed, blocked = address_sets(options)
     callback = options.get("scan_stats_callback")

@@ -29,7 +29,6 @@ from lance_dataset.scan.request import ScanRequest
 if TYPE_CHECKING:
     import pandas as pd
 
-
 __all__ = ["BlobMode", "LanceScanner"]
 
 BlobMode: TypeAlias = Literal["lazy", "bytes", "descriptions"]
@@ -64,7 +63,6 @@ class LanceScanner(pads.Scanner):
 
     @cached_property
     def _request(self) -> ScanRequest:
-
         return restricted(self._reader, self._asked, self._allowed, self._blocked)
 
     def _changed(self, **changes: Any) -> LanceScanner:
