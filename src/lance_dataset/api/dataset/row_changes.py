@@ -1,21 +1,17 @@
-"""Inserts, updates, deletes and merges of rows of a dataset."""
+"""Updates, deletes and merges of rows of a dataset."""
 
 from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TypeAlias
 
 import pyarrow.compute as pc
 
 from lance_dataset.api.merge_insert import MergeInsertBuilder
-from lance_dataset.changes.write.input import ReaderLike
 from lance_dataset.read.shown import Shown
 from lance_dataset.records.defaults import DEFAULT_CONFLICT_RETRIES, DEFAULT_RETRY_TIMEOUT
 from lance_dataset.records.results import DeleteResult, UpdateResult
-
-if TYPE_CHECKING:
-    from lance_dataset.changes.write.writing import Mode
 
 __all__ = ["RowChanges"]
 
@@ -23,19 +19,7 @@ Predicate: TypeAlias = "str | pc.Expression"
 
 
 class RowChanges(Shown):
-    """Inserts, updates, deletes and merges of rows of a dataset."""
-
-    def insert(self, data: ReaderLike, *, mode: Mode = "append", **kwargs: Any) -> None:
-        """Write data into this dataset (append by default) and move this handle to the new version.
-
-        Parameters
-        ----------
-        data, mode, **kwargs
-            As for `lance_dataset.write_dataset`.
-        """
-        from lance_dataset.changes.write.writing import write_version
-
-        self.show(write_version(data, self, mode=mode, **kwargs))
+    """Updates, deletes and merges of rows of a dataset."""
 
     def delete(
         self,

@@ -25,7 +25,6 @@ from lance_dataset.changes.merge.in_place import (
 from lance_dataset.changes.merge.matching import Matches, Matching, find_matches
 from lance_dataset.changes.merge.rows import in_write_order, masked_rows, new_rows, row_ids_of
 from lance_dataset.changes.write.bases import data_folders
-from lance_dataset.changes.write.target import WriteTarget
 from lance_dataset.errors import InvalidInputError
 from lance_dataset.expr.compiled import compile_filter
 from lance_dataset.read.snapshot import Snapshot
@@ -262,8 +261,8 @@ def _folders(snapshot: Snapshot, options: MergeOptions) -> Sequence[DataFolder]:
         return ()
     if options.target_bases == ():
         raise InvalidInputError("target_bases cannot be empty; leave it out to write to the dataset itself")
-    target = WriteTarget.of(snapshot)
-    return data_folders(target, options.target_bases, options.target_all_bases)
+    bases = snapshot.manifest.base_paths
+    return data_folders(snapshot.location, bases, options.target_bases, options.target_all_bases)
 
 
 def _key_filter(table: Schema, source: Source, clauses: MergeClauses, matches: Matches) -> KeyFilter | None:
