@@ -226,7 +226,7 @@ def test_other_errors() -> None:
         to_table_operation("x")  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="new_schema"):
         LanceOperation.Overwrite(3, [])  # type: ignore[arg-type]
-    with pytest.raises(UnsupportedError, match="cannot commit the operation ReserveFragments$"):
+    with pytest.raises(UnsupportedError, match=r"cannot commit the operation ReserveFragments$"):
         to_table_operation(LanceOperation.Other("ReserveFragments"))
     with pytest.raises(InvalidInputError, match="update_mode"):
         to_table_operation(LanceOperation.Update(update_mode="x"))

@@ -100,11 +100,6 @@ class LanceFragment(FragmentReading):
         return LanceFragment.of, (self._snapshot, self.fragment_id)
 
     @property
-    def fragment_id(self) -> int:
-        """Id of the fragment."""
-        return self._fragment_id
-
-    @property
     def metadata(self) -> FragmentMetadata:
         """Metadata of the fragment, from the manifest."""
         return FragmentMetadata.from_fragment(self._reader.fragment)
