@@ -105,15 +105,9 @@ class RowChanges(Shown):
         CommitConflictError
             The dataset was replaced by another, or all retries failed.
         """
-        from lance_dataset.changes.retry import repeated_on_conflict
         from lance_dataset.changes.rows.update import update_rows
 
-        made, rows = repeated_on_conflict(
-            self.snapshot,
-            lambda latest: update_rows(latest, updates, where, data_storage_version),
-            conflict_retries,
-            retry_timeout,
-        )
+        made, rows = update_rows(self.snapshot, updates, where, data_storage_version, conflict_retries, retry_timeout)
         self.show(made)
         return {"num_rows_updated": rows}
 

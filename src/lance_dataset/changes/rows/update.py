@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -11,6 +12,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from lance_dataset.changes.fragments.row_moves import commit_row_moves, prepare_row_moves
+from lance_dataset.changes.retry import repeated_on_conflict
 from lance_dataset.errors import FieldNotFoundError, InvalidInputError, UnsupportedError, nearest_name_hint
 from lance_dataset.expr.compiled import BoundExpression, compile_expression, compile_filter, converted
 from lance_dataset.file.blob_fields import undescribed
@@ -38,6 +40,8 @@ def update_rows(
     updates: Mapping[str, str],
     where: str | pc.Expression | None,
     storage_version: str | None,
+    conflict_retries: int | None,
+    retry_timeout: dt.timedelta | None,
 ) -> tuple[Snapshot, int]:
     """Update rows of a snapshot, in one commit.
 
@@ -51,6 +55,8 @@ def update_rows(
         Condition on the rows to update; None for all rows.
     storage_version
         File version of the new fragments; None for that of the table.
+    conflict_retries, retry_timeout
+        See `repeated_on_conflict`.
 
     Returns
     -------
@@ -68,8 +74,16 @@ def update_rows(
     SchemaError
         A new value is null, but its column is not nullable.
     CommitConflictError
-        Other writers changed some of the same rows, or made another conflicting change.
+        Other writers changed the same rows, or made another conflicting change, and the retries ran out.
     """
+    return repeated_on_conflict(
+        snapshot, lambda latest: _update(latest, updates, where, storage_version), conflict_retries, retry_timeout
+    )
+
+
+def _update(
+    snapshot: Snapshot, updates: Mapping[str, str], where: str | pc.Expression | None, storage_version: str | None
+) -> tuple[Snapshot, int]:
     assignments = _assignments(snapshot, updates)
     old = _OldRows()
     schema, stable = snapshot.manifest.schema, snapshot.manifest.uses_stable_row_ids
