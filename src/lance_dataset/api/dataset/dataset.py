@@ -22,10 +22,10 @@ from lance_dataset.api.dataset.schema_evolution import SchemaEvolution
 from lance_dataset.api.dataset.settings import Configured
 from lance_dataset.api.dataset.version import TableVersion
 from lance_dataset.api.fragment.fragment import LanceFragment
+from lance_dataset.api.locations import find_target
 from lance_dataset.api.optimize import DatasetOptimizer
 from lance_dataset.api.scanner.builder import dataset_schema
 from lance_dataset.api.sql import SqlQueryBuilder
-from lance_dataset.api.target import find_target
 from lance_dataset.arguments import checked_integer, refuse
 from lance_dataset.changes.write.input import ReaderLike
 from lance_dataset.errors import DatasetNotFoundError, InvalidInputError, MissingFileError, UnsupportedError

@@ -7,10 +7,11 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from lance_dataset.api.branches import Branches
+from lance_dataset.api.locations import open_dataset
 from lance_dataset.api.tags import Tags
 from lance_dataset.errors import InvalidInputError
 from lance_dataset.read.location import TableLocation
-from lance_dataset.read.opening import check_out, open_dataset, open_snapshot
+from lance_dataset.read.opening import check_out, open_snapshot
 from lance_dataset.read.shown import Shown
 from lance_dataset.read.snapshot import Snapshot
 

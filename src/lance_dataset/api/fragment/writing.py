@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal, overload
 
 import pyarrow as pa
 
-from lance_dataset.api.target import find_target
+from lance_dataset.api.locations import find_target
 from lance_dataset.arguments import refuse
 from lance_dataset.changes.write.input import ReaderLike
 from lance_dataset.file.versions import asked_version
