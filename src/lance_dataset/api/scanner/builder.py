@@ -46,14 +46,14 @@ class ScannerBuilder:
     def apply_defaults(self, default_opts: Mapping[str, object] | None) -> ScannerBuilder:
         """Set options from a mapping of `LanceDataset.scanner` keywords."""
         for name, value in (default_opts or {}).items():
-            checked = _checked(name, value)
+            checked = checked_option(name, _fragment_ids(value) if name == "fragments" else value)
             if value is not None:
                 self._options[name] = checked
         return self
 
     def _set(self, name: str, value: Any) -> ScannerBuilder:
         """Set an option, or reset it if the value is None."""
-        checked = _checked(name, value)
+        checked = checked_option(name, value)
         if checked is None:
             self._options.pop(name, None)
         else:
@@ -102,7 +102,7 @@ class ScannerBuilder:
 
     def with_fragments(self, fragments: Iterable[FragmentHandle] | None) -> ScannerBuilder:
         """Restrict the scan to fragments, in the order given."""
-        return self._set("fragments", fragments)
+        return self._set("fragments", _fragment_ids(fragments))
 
     def include_deleted_rows(self, flag: bool) -> ScannerBuilder:
         """Return deleted rows too, with a null `_rowid`."""
@@ -225,18 +225,16 @@ def make_scanner(snapshot: Snapshot, options: Mapping[str, Any], *, with_default
     """
     given = {**snapshot.location.scan_options} if with_defaults else {}
     given.update((name, value) for name, value in options.items() if value is not None)
-    checked = {name: _checked(name, value) for name, value in given.items()}
+    if "fragments" in given:
+        given["fragments"] = _fragment_ids(given["fragments"])
+    checked = {name: checked_option(name, value) for name, value in given.items()}
     return _scanner(snapshot, {name: value for name, value in checked.items() if value is not None})
 
 
-def _checked(name: str, value: Any) -> Any:
-    """Check the value of an option and return it as scans take it, with the ids of fragments instead of handles."""
-    if name == "fragments" and value is not None:
-        value = _fragment_ids(value)
-    return checked_option(name, value)
-
-
-def _fragment_ids(fragments: object) -> list[int]:
+def _fragment_ids(fragments: object) -> list[int] | None:
+    """Return the ids of handles, which scans take instead; None for None."""
+    if fragments is None:
+        return None
     if isinstance(fragments, str) or not isinstance(fragments, Iterable):
         raise TypeError(f"fragments must be a list of LanceFragment, not {type(fragments).__name__}")
     ids: list[int] = []
