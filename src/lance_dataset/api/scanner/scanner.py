@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.dataset as pads
 
 from lance_dataset.api.blob import blob_file_columns
-from lance_dataset.api.scanner.progress import Progress, ProgressMetrics, ProgressOption, reported_progress
+from lance_dataset.api.scanner.progress import Progress, ProgressOption, progress_metrics, reported_progress
 from lance_dataset.api.scanner.read_counter import ReadCounter
 from lance_dataset.api.scanner.statistics import ScanStatistics, statistics_of, tell
 from lance_dataset.arguments import check_count
@@ -153,7 +153,7 @@ class LanceScanner(pads.Scanner):
         with reported_progress(progress, self._rows_in_all) as reported:
             if reported is None:
                 return count(self._reader, self._request)
-            return count(self._reader, replace(self._request, metrics=ProgressMetrics(reported)))
+            return count(self._reader, replace(self._request, metrics=progress_metrics(reported)))
 
     def head(self, num_rows: int) -> pa.Table:
         """Read the first rows."""
@@ -273,7 +273,7 @@ class LanceScanner(pads.Scanner):
             if progress is None and self._stats_callback is None:
                 yield _Run(self._request, None)
                 return
-            metrics = ScanMetrics() if progress is None else ProgressMetrics(progress)
+            metrics = ScanMetrics() if progress is None else progress_metrics(progress)
             reads = ReadCounter(self._reader)
             yield _Run(replace(self._request, metrics=metrics), progress)
             if self._stats_callback is not None:

@@ -114,24 +114,20 @@ def _assignments(snapshot: Snapshot, updates: Mapping[str, str]) -> dict[str, Bo
         # JSON text is converted to its stored form when it is written.
         is_json = target.logical_type == "json"
         assigned = expression if is_json else converted(expression, target.storage_type)
-        found[name] = _Assignment(name, assigned)
+        found[name] = _assignment(name, assigned)
     return found
 
 
-class _Assignment(BoundExpression):
-    """Expression whose errors name the column that it computes."""
+def _assignment(column: str, expression: BoundExpression) -> BoundExpression:
+    """Return an expression whose errors name the column that it computes."""
 
-    __slots__ = ("_column",)
-
-    def __init__(self, column: str, expression: BoundExpression) -> None:
-        super().__init__(expression.evaluate, str(expression), expression.type, expression.field_paths, expression.tree)
-        self._column = column
-
-    def _array(self, batch: pa.RecordBatch) -> pa.Array:
+    def evaluate(batch: pa.RecordBatch) -> pa.Array:
         try:
-            return super()._array(batch)
+            return expression.evaluate(batch)
         except (pa.ArrowException, OverflowError) as error:
-            raise InvalidInputError(f"column {self._column!r}: {self} fails for a value: {error}") from error
+            raise InvalidInputError(f"column {column!r}: {expression} fails for a value: {error}") from error
+
+    return BoundExpression(evaluate, str(expression), expression.type, expression.field_paths, expression.tree)
 
 
 def _target(schema: Schema, name: str) -> Field:
