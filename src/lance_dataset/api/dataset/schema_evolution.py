@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NoReturn, TypeAlias
+from typing import NoReturn
 
 import pyarrow as pa
 
 from lance_dataset.api.scannable import ScannableDataset, ScannableFragment
-from lance_dataset.changes.columns.udf import BatchUDF, ColumnValues, data_batches, expressions, failed_function
+from lance_dataset.changes.columns.udf import (
+    BatchUDF,
+    ColumnValues,
+    NewColumns,
+    data_batches,
+    expressions,
+    failed_function,
+)
 from lance_dataset.changes.write.input import ReaderLike
 from lance_dataset.errors import UnsupportedError
 from lance_dataset.read.shown import Shown
 from lance_dataset.records.settings import AlterColumn
 
 __all__ = ["AlterColumn", "SchemaEvolution", "normalize_transform"]
-
-#: New columns of `SchemaEvolution.add_columns`.
-NewColumns: TypeAlias = "ColumnValues | ReaderLike | pa.Field | Sequence[pa.Field] | pa.Schema"
 
 
 class SchemaEvolution(Shown):

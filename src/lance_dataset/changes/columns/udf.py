@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import pyarrow as pa
 
-from lance_dataset.changes.write.input import as_batches
+from lance_dataset.changes.write.input import ReaderLike, as_batches
 from lance_dataset.errors import CorruptFileError, InvalidInputError, StorageError
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ __all__ = [
     "BatchUDF",
     "BatchUDFCheckpoint",
     "ColumnValues",
+    "NewColumns",
     "batch_udf",
     "data_batches",
     "expressions",
@@ -33,6 +34,8 @@ BatchResult: TypeAlias = "pa.RecordBatch | pa.Table | pd.DataFrame"
 BatchFunction: TypeAlias = "Callable[[pa.RecordBatch], BatchResult]"
 #: SQL expressions by column, or a function: values of new columns.
 ColumnValues: TypeAlias = "Mapping[str, str] | BatchUDF | BatchFunction"
+#: New columns in any form: also as data, or as fields of columns that are null in all rows.
+NewColumns: TypeAlias = "ColumnValues | ReaderLike | pa.Field | Sequence[pa.Field] | pa.Schema"
 
 
 #: Seconds to wait for other users of a checkpoint.
@@ -291,7 +294,7 @@ def failed_function(function: object, error: Exception) -> TypeError:
     )
 
 
-def data_batches(data: Any, schema: pa.Schema | None) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
+def data_batches(data: ReaderLike, schema: pa.Schema | None) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
     """Return the schema and the batches of new columns given as data; raise TypeError for an unsupported kind."""
     try:
         return as_batches(data, schema)
