@@ -107,13 +107,11 @@ class CleanupPolicy:
             older_than = _DEFAULT_AGE
         age = None if older_than is None else older_than // dt.timedelta(microseconds=1) * 1000
         switches = {
-            "delete_unverified": False if delete_unverified is None else delete_unverified,
-            "error_if_tagged_old_versions": (
-                True if error_if_tagged_old_versions is None else error_if_tagged_old_versions
-            ),
+            "delete_unverified": delete_unverified,
+            "error_if_tagged_old_versions": error_if_tagged_old_versions,
         }
         for name, value in switches.items():
-            if not isinstance(value, bool | np.bool_):
+            if not isinstance(value, bool | np.bool_ | None):
                 raise TypeError(f"{name} must be True or False, not {type(value).__name__}")
         return cls(
             delete_rate_limit=_limit("delete_rate_limit", delete_rate_limit),
@@ -121,8 +119,8 @@ class CleanupPolicy:
             before_nanos=None if age is None else time.time_ns() - age,
             retain_versions=_limit("retain_versions", retain_versions),
             versions=None if versions is None else frozenset(checked_integer("versions", each) for each in versions),
-            delete_unverified=bool(switches["delete_unverified"]),
-            error_if_tagged=bool(switches["error_if_tagged_old_versions"]),
+            delete_unverified=bool(delete_unverified),
+            error_if_tagged=error_if_tagged_old_versions is None or bool(error_if_tagged_old_versions),
         )
 
     def __post_init__(self) -> None:
