@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from pathlib import Path
 
@@ -22,6 +23,7 @@ class SlowDisk(LocalStore):
         super().__init__()
         self.opened = self.closed = self.most_open = 0
         self.failing = failing
+        self.lock = threading.Lock()
 
     def open_output(self, path: str) -> OutputFile:
         self.opened += 1
@@ -37,10 +39,11 @@ class _SlowFile:
 
     def close(self) -> None:
         time.sleep(0.003)
-        if self._disk.closed == self._disk.failing:
-            raise OSError("disk full")
-        self._file.close()
-        self._disk.closed += 1
+        with self._disk.lock:  # several threads close files, and exactly one of them must fail
+            if self._disk.closed == self._disk.failing:
+                raise OSError("disk full")
+            self._file.close()
+            self._disk.closed += 1
 
 
 @pytest.mark.parametrize("version", ["0.1", "2.1"])
