@@ -4,7 +4,8 @@ from lance_dataset._version import __version__
 from lance_dataset.api.blob import DEFAULT_BLOB_BUFFER_SIZE, BlobFile
 from lance_dataset.api.branches import Branches
 from lance_dataset.api.compaction import Compaction, CompactionMetrics
-from lance_dataset.api.dataset.dataset import BulkCommitResult, LanceDataset
+from lance_dataset.api.dataset.dataset import BulkCommitResult, LanceDataset, write_dataset
+from lance_dataset.api.dataset.schema_evolution import normalize_transform
 from lance_dataset.api.delta import DatasetDelta
 from lance_dataset.api.fragment.fragment import LanceFragment
 from lance_dataset.api.merge_insert import MergeInsertBuilder
@@ -16,8 +17,7 @@ from lance_dataset.api.scanner.statistics import ScanStatistics
 from lance_dataset.api.sql import FFILanceTableProvider, SqlQuery, SqlQueryBuilder
 from lance_dataset.api.statistics import DatasetStats, DataStatistics, FieldStatistics, LanceStats
 from lance_dataset.api.tags import Tags
-from lance_dataset.api.write import write_dataset
-from lance_dataset.changes.columns.udf import BatchUDF, BatchUDFCheckpoint, batch_udf, normalize_transform
+from lance_dataset.changes.columns.udf import BatchUDF, BatchUDFCheckpoint, batch_udf
 from lance_dataset.errors import CommitConflictError
 from lance_dataset.io.guarded import CommitLock
 from lance_dataset.io.statistics import IOStats

@@ -1,9 +1,10 @@
 """Fragments: `LanceFragment`, their metadata, and functions that write them without a commit."""
 
+from lance_dataset.api.dataset.schema_evolution import normalize_transform
 from lance_dataset.api.fragment.fragment import LanceFragment
 from lance_dataset.api.fragment.session import FragmentSession
 from lance_dataset.api.fragment.writing import remove_uncommitted, write_fragments
-from lance_dataset.changes.columns.udf import BatchUDF, normalize_transform
+from lance_dataset.changes.columns.udf import BatchUDF
 from lance_dataset.read.session import Session
 from lance_dataset.records.defaults import DEFAULT_MAX_BYTES_PER_FILE
 from lance_dataset.records.fragment import DataFile, DeletionFile, FragmentMetadata, RowDatasetVersionMeta, RowIdMeta

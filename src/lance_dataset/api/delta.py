@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -18,12 +18,11 @@ from lance_dataset.read.projection import Projection, project, with_system_colum
 from lance_dataset.read.snapshot import Snapshot
 from lance_dataset.read.table_reader import TableReader
 from lance_dataset.records.operations import Transaction
+from lance_dataset.scan.request import ScanRequest
+from lance_dataset.scan.row_ranges import RowRanges
 from lance_dataset.table.fragment import Fragment, Spilled
+from lance_dataset.table.lineage.segments import Runs
 from lance_dataset.table.manifest import Manifest
-
-if TYPE_CHECKING:
-    from lance_dataset.scan.row_ranges import RowRanges
-    from lance_dataset.table.lineage.segments import Runs
 
 __all__ = ["DatasetDelta", "DeltaCounts", "delta_range"]
 
@@ -195,8 +194,6 @@ class DatasetDelta:
 
     def _deleted(self) -> Runs:
         """Return the ids of deleted rows, ascending."""
-        from lance_dataset.table.lineage.segments import Runs
-
         if self._begin > self._end:
             raise InvalidInputError(f"begin version {self._begin} is newer than end version {self._end}")
         _check_stable(self._snapshot)
@@ -222,8 +219,6 @@ class DatasetDelta:
         return self._scan(chosen, with_system_columns(columns, _LINEAGE)).to_reader()
 
     def _scan(self, chosen: _Choice, projection: Projection) -> LanceScanner:
-        from lance_dataset.scan.request import ScanRequest
-
         _check_stable(self._snapshot)
         reader, schema = self._snapshot.reader, self._snapshot.scanned_schema
         found = [(each.fragment.id, _chosen_rows(each, chosen)) for each in reader.fragments]
@@ -241,8 +236,6 @@ def _check_stable(snapshot: Snapshot) -> None:
 
 def _chosen_rows(fragment: FragmentReader, chosen: _Choice) -> RowRanges:
     """Return the physical rows that `chosen` selects, found by runs of rows with equal versions."""
-    from lance_dataset.scan.row_ranges import RowRanges
-
     created, updated = fragment.created_versions, fragment.updated_versions
     bounds = np.union1d(created.bounds, updated.bounds)
     return RowRanges.of(bounds, chosen(created.take(bounds[:-1]), updated.take(bounds[:-1])), 0)
@@ -268,8 +261,6 @@ def _identity(fragment: Fragment) -> tuple[object, ...]:
 
 def _missing_ids(fragment: FragmentReader, end: TableReader) -> Runs:
     """Return the ids of live rows of a fragment that do not exist in another version."""
-    from lance_dataset.table.lineage.segments import Runs
-
     assert fragment.row_ids is not None  # opening fails if a table with stable row ids lacks them
     ids = fragment.row_ids.without(fragment.deletions).to_numpy()
     _, found = end.addresses_of_ids(ids)

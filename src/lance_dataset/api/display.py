@@ -10,6 +10,7 @@ import pyarrow as pa
 from lance_dataset.errors import LanceError
 from lance_dataset.read.session import byte_count
 from lance_dataset.table.fragment import Fragment
+from lance_dataset.table.indices.coverage import parse_indices
 from lance_dataset.table.manifest import Manifest
 from lance_dataset.table.paths import deletion_name
 
@@ -68,8 +69,6 @@ def _dataset_facts(manifest: Manifest) -> list[tuple[str, object]]:
 
 
 def _index_names(manifest: Manifest) -> list[str]:
-    from lance_dataset.table.indices.coverage import parse_indices
-
     try:
         found = parse_indices(manifest.index_section)
     except LanceError:  # a repr must not raise

@@ -10,17 +10,16 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 import pyarrow as pa
 
 from lance_dataset.arguments import check_duration, checked_integer
+from lance_dataset.changes.write.input import ReaderLike, as_batches, has_no_rows
 from lance_dataset.errors import InvalidInputError, UnsupportedError
 from lance_dataset.file.versions import resolve_version
 from lance_dataset.read.shown import Shown
-from lance_dataset.read.snapshot import Snapshot
 from lance_dataset.records.defaults import DEFAULT_CONFLICT_RETRIES, DEFAULT_RETRY_TIMEOUT
 from lance_dataset.records.operations import Transaction
 from lance_dataset.records.results import ExecuteResult
 
 if TYPE_CHECKING:
     from lance_dataset.changes.merge.execution import Merge
-    from lance_dataset.changes.write.input import ReaderLike
 
 __all__ = ["MergeInsertBuilder"]
 
@@ -237,17 +236,9 @@ class MergeInsertBuilder:
         CommitConflictError
             The dataset was replaced by another, or all retries failed.
         """
-        from lance_dataset.changes.merge.execution import commit_merge
-        from lance_dataset.changes.retry import repeated_on_conflict
-
         merge = self._collected(data_obj, schema)
-
-        def change(snapshot: Snapshot) -> tuple[Snapshot, ExecuteResult]:
-            prepared = merge.prepare(snapshot)
-            return commit_merge(snapshot, prepared), prepared.statistics
-
         with merge.source:
-            made, statistics = repeated_on_conflict(self._dataset.snapshot, change, self._retries, self._timeout)
+            made, statistics = merge.execute(self._dataset.snapshot, self._retries, self._timeout)
         self._dataset.show(made)
         return statistics
 
@@ -316,7 +307,6 @@ class MergeInsertBuilder:
     def _collected(self, data_obj: ReaderLike, schema: pa.Schema | None) -> Merge:
         from lance_dataset.changes.merge.columns import empty_source
         from lance_dataset.changes.merge.execution import Merge
-        from lance_dataset.changes.write.input import as_batches, has_no_rows
 
         self._clauses.check()
         options = self._options

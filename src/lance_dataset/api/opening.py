@@ -7,8 +7,8 @@ import os
 from collections.abc import Mapping, Sequence
 
 from lance_dataset.api.dataset.dataset import LanceDataset
+from lance_dataset.api.locations import open_dataset
 from lance_dataset.io.guarded import CommitLock
-from lance_dataset.read.opening import open_dataset
 from lance_dataset.read.session import Session
 
 __all__ = ["dataset"]

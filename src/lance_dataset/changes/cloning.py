@@ -5,12 +5,12 @@ from __future__ import annotations
 from lance_dataset.read.location import TableLocation
 from lance_dataset.read.opening import find_reference, open_place
 from lance_dataset.read.snapshot import Snapshot
+from lance_dataset.table.references import clone
 from lance_dataset.table.references.branching import create_branch
 from lance_dataset.table.references.catalog import Place, Reference
-from lance_dataset.table.references.clone import CloneSource, Maker
 from lance_dataset.table.references.names import main_root
 
-__all__ = ["clone_table", "make_branch"]
+__all__ = ["deep_clone", "make_branch", "shallow_clone"]
 
 
 def make_branch(snapshot: Snapshot, branch: str, reference: Reference | None) -> Snapshot:
@@ -19,25 +19,28 @@ def make_branch(snapshot: Snapshot, branch: str, reference: Reference | None) ->
     return open_place(snapshot, Place(branch, made.version), made)
 
 
-def clone_table(snapshot: Snapshot, make: Maker, target: TableLocation, reference: Reference | None) -> Snapshot:
-    """Create a table that begins with a version of another table.
+def shallow_clone(snapshot: Snapshot, target: TableLocation, reference: Reference | None) -> Snapshot:
+    """Create a table that begins with a version of another table and uses its files.
 
     Parameters
     ----------
     snapshot
         Open version of the table to clone.
-    make
-        `lance_dataset.table.references.clone.shallow_clone` or `deep_clone`.
     target
         Location of the clone.
     reference
         Version to clone; None for the snapshot itself.
     """
-    return Snapshot.of(target, make(_source(snapshot, reference), target.store, target.root))
+    return Snapshot.of(target, clone.shallow_clone(_source(snapshot, reference), target.store, target.root))
 
 
-def _source(snapshot: Snapshot, reference: Reference | None) -> CloneSource:
+def deep_clone(snapshot: Snapshot, target: TableLocation, reference: Reference | None) -> Snapshot:
+    """Create a table with copies of the files of a version of another one. Parameters are those of `shallow_clone`."""
+    return Snapshot.of(target, clone.deep_clone(_source(snapshot, reference), target.store, target.root))
+
+
+def _source(snapshot: Snapshot, reference: Reference | None) -> clone.CloneSource:
     place = find_reference(snapshot, reference)
     found = open_place(snapshot, place)
     manifest = found.manifest
-    return CloneSource(found.store, found.root, manifest, place.branch, found.location.locator(manifest))
+    return clone.CloneSource(found.store, found.root, manifest, place.branch, found.location.locator(manifest))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 from functools import lru_cache, partial
 from typing import Any
 
@@ -78,19 +77,6 @@ def _key(field: Field) -> tuple[int, ...]:
         _keys.clear()
     _keys[id(field)] = field, found
     return found
-
-
-def _with_nulls(field: Field) -> Field:
-    """Return the field as nullable, with the same Arrow type, so that nulls in files are read as nulls.
-
-    A column can become required if all its nulls are in deleted rows, whose values stay in the files. This must not be
-    used for legacy files, where the nullability of the field distinguishes null from empty.
-    """
-    if all(node.nullable for node in field.walk()):
-        return field
-    made = replace(field, nullable=True, children=tuple(_with_nulls(child) for child in field.children))
-    vars(made)["storage_type"] = field.storage_type
-    return made
 
 
 class FragmentReader:
@@ -257,8 +243,10 @@ class FragmentReader:
             raise UnsupportedError(
                 f"fragment {self.fragment.id} has data overlay files, which this release does not read"
             )
+        # A column can become required if all its nulls are in deleted rows, whose values stay in the files. In legacy
+        # files, the nullability of the field tells null from empty, so it must stay.
         if self.fragment.deletion_file is not None and not self._is_legacy:
-            field = _with_nulls(field)
+            field = field.as_nullable()
         stored = {}
         for node in field.walk():
             owner = self._owner(node.id)

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 from weakref import WeakValueDictionary
 
-from lance_dataset.file.blob_fields import described_schema
 from lance_dataset.file.container import FileMetadata
 from lance_dataset.io.base import ObjectStore
 from lance_dataset.read.blob_table import open_table
@@ -18,9 +17,8 @@ from lance_dataset.read.table_reader import TableReader
 from lance_dataset.table.fragment import DataFile
 from lance_dataset.table.manifest import Manifest, decode_manifest
 from lance_dataset.table.paths import FileLocator
-from lance_dataset.types.schema import Schema
 
-__all__ = ["CacheStatistics", "MetadataCache", "OpenTable"]
+__all__ = ["CacheStatistics", "MetadataCache"]
 
 _Opened = TypeVar("_Opened")
 
@@ -54,27 +52,6 @@ class CacheStatistics:
     entries: int
     bytes: int
     max_bytes: int
-
-
-class OpenTable:
-    """Open version of a table, with its open data files.
-
-    Parameters
-    ----------
-    manifest
-        Manifest of the version.
-    reader
-        Reader of its fragments.
-    scanned_schema
-        Schema that scans see.
-    """
-
-    def __init__(self, manifest: Manifest, reader: TableReader, scanned_schema: Schema) -> None:
-        self.manifest = manifest
-        self.reader = reader
-        self.scanned_schema = scanned_schema
-        #: Projections of takes by requested columns.
-        self.projections: dict[tuple[str, ...] | None, Any] = {}
 
 
 class MetadataCache:
@@ -124,7 +101,7 @@ class MetadataCache:
         storage_options: Mapping[str, str],
         session: object,
         previous: TableReader | None = None,
-    ) -> OpenTable:
+    ) -> TableReader:
         """Open a version of a table, or return it from the cache.
 
         Parameters
@@ -151,11 +128,10 @@ class MetadataCache:
         shared = _SharedFiles(self, key)
         locator = FileLocator(store, root, manifest.base_paths, storage_options, session, shared)
         reader = open_table(locator, manifest, previous)
-        opened = OpenTable(manifest, reader, described_schema(manifest.schema))
         shared.reader = weakref.ref(reader)
         with self._lock:
-            self._keep(key, opened, _TABLE_BYTES)
-        return opened
+            self._keep(key, reader, _TABLE_BYTES)
+        return reader
 
     def forget_table(
         self, store: ObjectStore, root: str, manifest: Manifest, storage_options: Mapping[str, str]
@@ -181,7 +157,7 @@ class MetadataCache:
         """Add to the size of the table of a reader, if the cache still holds it."""
         with self._lock:
             entry = self._entries.get(key)
-            if entry is not None and entry[0].reader is reader:
+            if entry is not None and entry[0] is reader:
                 self._entries[key] = entry[0], entry[1] + size
                 self._bytes += size
                 self._trim()

@@ -1,20 +1,14 @@
-"""Functions that open a version by number, by tag, or by branch and version."""
+"""Functions that open a version by number, by tag, by branch and version, or by time."""
 
 from __future__ import annotations
 
 import datetime as dt
-import os
-import warnings
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from lance_dataset.arguments import moment_of, refuse, version_number
 from lance_dataset.errors import InvalidInputError
 from lance_dataset.io.base import ObjectStore
-from lance_dataset.io.guarded import CommitLock
 from lance_dataset.read.location import TableLocation
-from lance_dataset.read.session import Session, check_session, check_size
 from lance_dataset.read.snapshot import Snapshot
 from lance_dataset.table.manifest import Manifest
 from lance_dataset.table.versions import latest_version, read_newest, version_as_of
@@ -22,54 +16,7 @@ from lance_dataset.table.versions import latest_version, read_newest, version_as
 if TYPE_CHECKING:
     from lance_dataset.table.references.catalog import Place, Reference
 
-__all__ = ["check_out", "find_reference", "open_dataset", "open_place", "open_snapshot", "uri_of_branch"]
-
-
-def open_dataset(
-    uri: str | os.PathLike[str] | None = None,
-    version: int | str | tuple[str | None, int | None] | None = None,
-    asof: dt.datetime | dt.date | str | None = None,
-    block_size: int | None = None,
-    commit_lock: CommitLock | None = None,
-    index_cache_size: int | None = None,
-    storage_options: Mapping[str, str] | None = None,
-    default_scan_options: Mapping[str, object] | None = None,
-    metadata_cache_size_bytes: int | None = None,
-    index_cache_size_bytes: int | None = None,
-    read_params: Mapping[str, object] | None = None,
-    session: Session | None = None,
-    namespace_client: object = None,
-    table_id: Sequence[str] | None = None,
-    base_store_params: Mapping[str, Mapping[str, str]] | None = None,
-) -> Snapshot:
-    """Open a version. Parameters and errors are those of `lance_dataset.dataset`."""
-    refuse(
-        "dataset",
-        namespace_client=namespace_client,
-        table_id=table_id,
-        base_store_params=base_store_params,
-    )
-    if uri is None:
-        raise InvalidInputError("dataset needs a path or URI")
-    if version is not None and asof is not None:
-        raise InvalidInputError("give either version or asof, not both")
-    if check_size("block_size", block_size) == 0:
-        raise InvalidInputError("block_size must be at least 1")
-    if check_size("index_cache_size", index_cache_size) is not None:
-        warnings.warn("index_cache_size is deprecated, use index_cache_size_bytes", DeprecationWarning, stacklevel=2)
-    if read_params is not None and not isinstance(read_params, Mapping):
-        raise TypeError(f"read_params must be a dictionary, not {type(read_params).__name__}")
-    location = TableLocation.resolve(
-        uri,
-        storage_options,
-        check_session(session) or Session(index_cache_size_bytes, metadata_cache_size_bytes),
-        scan_options=default_scan_options,
-        commit_lock=commit_lock,
-    )
-    if asof is not None:
-        return Snapshot.of(location, version_as_of(location.store, location.root, moment_of(asof)))
-    plain = version is None or isinstance(version, str | tuple)
-    return open_snapshot(location, version if plain else version_number(version))
+__all__ = ["check_out", "find_reference", "open_as_of", "open_place", "open_snapshot", "uri_of_branch"]
 
 
 def open_snapshot(location: TableLocation, reference: Reference | None = None) -> Snapshot:
@@ -90,6 +37,11 @@ def open_snapshot(location: TableLocation, reference: Reference | None = None) -
     if isinstance(reference, str | tuple):
         return _open_reference(location, reference)
     return Snapshot.of(location, location.read_manifest(reference))
+
+
+def open_as_of(location: TableLocation, moment: dt.datetime) -> Snapshot:
+    """Open the newest version that was committed before a time. Raise VersionNotFoundError if there is none."""
+    return Snapshot.of(location, version_as_of(location.store, location.root, moment))
 
 
 def _open_reference(location: TableLocation, reference: Reference) -> Snapshot:

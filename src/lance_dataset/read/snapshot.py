@@ -44,8 +44,6 @@ class Snapshot:
     manifest: Manifest
     reader: TableReader = field(repr=False)
     scanned_schema: Schema = field(repr=False)
-    #: Projections of takes by requested columns, shared by the snapshots of a version in one session.
-    _projections: dict[tuple[str, ...] | None, Projection] = field(repr=False)
 
     @classmethod
     def of(cls, location: TableLocation, manifest: Manifest, previous: TableReader | None = None) -> Snapshot:
@@ -60,10 +58,10 @@ class Snapshot:
         previous
             Reader of an earlier version, whose index of row ids may be reused.
         """
-        table = location.session.metadata.open_table(
+        reader = location.session.metadata.open_table(
             location.store, location.root, manifest, location.storage_options, location.session, previous
         )
-        return cls(location, manifest, table.reader, table.scanned_schema, table.projections)
+        return cls(location, manifest, reader, reader.scanned_schema)
 
     def __reduce__(self) -> tuple[Any, ...]:
         place = self.location
@@ -136,9 +134,10 @@ class Snapshot:
         if not isinstance(columns, list | tuple | NoneType):
             return project_structs(self.scanned_schema, columns)
         key = None if columns is None else tuple(columns)
-        known = self._projections.get(key)
+        projections = self.reader.projections  # shared by the snapshots of a version in one session
+        known = projections.get(key)
         if known is None:
-            known = self._projections[key] = project_structs(self.scanned_schema, columns)
+            known = projections[key] = project_structs(self.scanned_schema, columns)
         return known
 
 

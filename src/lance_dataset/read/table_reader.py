@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lance_dataset.errors import CorruptFileError, RowIndexError
+from lance_dataset.file.blob_fields import described_schema
 from lance_dataset.file.cache import lazy
 from lance_dataset.file.column import ColumnReader
 from lance_dataset.read.fragment_reader import FragmentReader
@@ -55,6 +56,10 @@ class TableReader:
         self.locator = locator
         self.manifest = manifest
         self.elsewhere = elsewhere
+        #: Schema that scans see, in which blobs are descriptions.
+        self.scanned_schema = described_schema(manifest.schema)
+        #: Projections of takes by requested columns.
+        self.projections: dict[tuple[str, ...] | None, Projection] = {}
         self._indexed: _Indexed | None = None
         self._takers: dict[tuple[int, ...], ProjectionTaker] = {}
         self._earlier: _Indexed | None = None if previous is None else previous._indexed or previous._earlier

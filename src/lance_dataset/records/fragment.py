@@ -79,6 +79,7 @@ class DataFile:
         MissingFileError, CorruptFileError
             The file does not exist, or is not a data file.
         """
+        # Imported here, so that records do not load what opens files.
         from lance_dataset.read.existing_files import existing_data_file
 
         return cls.from_table(existing_data_file(dataset.snapshot, path, base_id))

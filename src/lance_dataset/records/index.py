@@ -11,6 +11,7 @@ from typing import Any
 from lance_dataset.arguments import check_count
 from lance_dataset.errors import InvalidInputError
 from lance_dataset.table import index_metadata as table
+from lance_dataset.table.indices.coverage import coverage
 from lance_dataset.table.roaring import encode_bitmap
 
 __all__ = ["Index", "IndexFile"]
@@ -98,8 +99,6 @@ class Index:
         CorruptFileError
             Its fragment bitmap is damaged.
         """
-        from lance_dataset.table.indices.coverage import coverage
-
         covered = coverage(index)
         record = cls(
             uuid=index.uuid,

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from lance_dataset.errors import InvalidInputError, nearest_name_hint
+from lance_dataset.table.cleanup.durations import format_duration
 from lance_dataset.table.manifest import BasePath
 
 __all__ = ["AlterColumn", "AutoCleanupConfig", "DatasetBasePath", "auto_cleanup_keys", "auto_cleanup_settings"]
@@ -111,7 +112,6 @@ def auto_cleanup_settings(options: AutoCleanupConfig | Mapping[str, int], *, com
         `options` is not a mapping, or a value is not an integer.
     """
     from lance_dataset.table.cleanup.auto import INTERVAL, OLDER_THAN
-    from lance_dataset.table.cleanup.durations import format_duration
 
     if not isinstance(options, Mapping):
         raise TypeError(f"options of auto cleanup must be a mapping, not {type(options).__name__}")

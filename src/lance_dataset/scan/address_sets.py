@@ -111,6 +111,7 @@ def restricted(
     """
     if allowed is None and blocked is None:
         return request
+    # Imported here, so that `import lance_dataset` does not load the pruning.
     from lance_dataset.scan.pruning.row_pruning import narrowed
 
     request = narrowed(reader, request)

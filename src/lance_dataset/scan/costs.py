@@ -154,12 +154,20 @@ class _Times(NamedTuple):
     dense: float
 
 
-def _told(fragment: FragmentReader, question: str, *, unknown: bool) -> bool:
-    """Return a boolean property of a fragment's files, or `unknown` if they cannot be opened."""
+def _is_mapped(fragment: FragmentReader) -> bool:
+    """Return True if the files of a fragment are mapped, or cannot be opened."""
     try:
-        return bool(getattr(fragment, question))
+        return fragment.is_mapped
     except (LanceError, OSError):
-        return unknown
+        return True
+
+
+def _is_remote(fragment: FragmentReader) -> bool:
+    """Return True if the files of a fragment can be opened and are on another machine."""
+    try:
+        return fragment.is_remote
+    except (LanceError, OSError):
+        return False
 
 
 def _guessed_cost(field: Field) -> ColumnCost:
@@ -208,12 +216,12 @@ class ColumnCosts:
     @cached_property
     def is_mapped(self) -> bool:
         """True if reading costs no request."""
-        return all(_told(fragment, "is_mapped", unknown=True) for fragment in self._places)
+        return all(map(_is_mapped, self._places))
 
     @cached_property
     def is_remote(self) -> bool:
         """True if reads of some fragment go to another machine."""
-        return any(_told(fragment, "is_remote", unknown=False) for fragment in self._places)
+        return any(map(_is_remote, self._places))
 
     def cost(self, field: Field) -> ColumnCost:
         """Return the costs of a top-level field, or of a pruning of one."""

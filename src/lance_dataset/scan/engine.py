@@ -72,7 +72,6 @@ class Scan:
         self._request = request
         self._plan = plan
         self._pruning = Pruning(request)
-        self._apart = False
         self._release = Release(_stored_fields(request)) if plan.releases else None
 
     # -- rows ----------------------------------------------------------------------------------------------------
@@ -190,17 +189,17 @@ class Scan:
 
         Without a filter, rows of two fragments come in separate pieces if `apart` is true.
         """
-        self._apart = apart and self._request.filter is None
         request, plan = self._request, self._plan
+        apart = apart and request.filter is None
         if request.limit is None and request.offset == 0:
-            found = windows(fragments_of(self._reader, request), request, self._soon if self._apart else plan)
+            found = windows(fragments_of(self._reader, request), request, self._soon if apart else plan)
             done: Iterator[list[Rows] | Selection] = self._stream(
-                self._work, found, in_order=plan.in_order, weight=lambda window: plan.task_bytes
+                partial(self._work, apart=apart), found, in_order=plan.in_order, weight=lambda window: plan.task_bytes
             )
         else:
             done = self.limited()
         for result in done:
-            for rows in self._pieces(result) if isinstance(result, Selection) else result:
+            for rows in self._pieces(result, apart) if isinstance(result, Selection) else result:
                 yield rows
                 if rows.shared is not None:
                     self._let_go(rows.shared)
@@ -212,22 +211,22 @@ class Scan:
         rows = max(self._plan.window_rows // _FIRST_PART // batch, 1) * batch
         return replace(self._plan, first_rows=min(self._plan.first_rows, rows))
 
-    def _work(self, window: Window) -> list[Rows] | Selection:
+    def _work(self, window: Window, *, apart: bool) -> list[Rows] | Selection:
         """Return the rows of a window, or only the selection if they are too many to read together."""
         found = self.find(window)
         if found.num_rows > self._plan.piece_rows:
             return found
-        parts = self._parts(found)
+        parts = self._parts(found, apart)
         if not parts:
             self._let_go(found.window)
         return [self._piece(part) for part in parts]
 
-    def _parts(self, selection: Selection) -> list[Selection]:
-        """Split a selection into the parts that are returned together."""
-        if not self._apart or len(selection.window.slices) == 1:
+    def _parts(self, selection: Selection, apart: bool) -> list[Selection]:
+        """Split a selection into the parts that are returned together, by fragment if `apart` is true."""
+        if not apart or len(selection.window.slices) == 1:
             return [selection] if selection.num_rows else []
         starts = selection.window.starts.tolist()
-        apart = []
+        parts = []
         for low, high in pairwise(starts):
             if selection.places is None:
                 part = selection.cut(low, high)
@@ -235,11 +234,11 @@ class Scan:
                 first, stop = np.searchsorted(selection.places, (low, high)).tolist()
                 part = selection.cut(first, stop)
             if part.num_rows:
-                apart.append(part)
-        return apart
+                parts.append(part)
+        return parts
 
-    def _pieces(self, selection: Selection) -> Iterator[Rows]:
-        pieces = [piece for part in self._parts(selection) for piece in part.pieces(self._plan.piece_rows)]
+    def _pieces(self, selection: Selection, apart: bool) -> Iterator[Rows]:
+        pieces = [piece for part in self._parts(selection, apart) for piece in part.pieces(self._plan.piece_rows)]
         if len(pieces) < 2:
             yield from map(self._piece, pieces)
             return

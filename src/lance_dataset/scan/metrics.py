@@ -65,10 +65,15 @@ class ScanMetrics:
 
     Scans use the names ``scan`` (stored columns read to find the rows), ``filter`` (rows kept), ``materialize``
     (columns read for the rows that were kept), ``project`` (computed columns), ``sort`` and ``limit``.
+
+    Parameters
+    ----------
+    nodes
+        Counters of some steps. Those of other steps are created on first use.
     """
 
-    def __init__(self) -> None:
-        self._nodes: dict[str, NodeMetrics] = {}
+    def __init__(self, nodes: Mapping[str, NodeMetrics] | None = None) -> None:
+        self._nodes = dict(nodes or {})
         self._fragments: set[int] = set()
         self._lock = threading.Lock()
 

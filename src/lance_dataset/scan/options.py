@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import pyarrow.compute as pc
@@ -17,7 +17,6 @@ __all__ = [
     "BlobHandling",
     "ColumnOrdering",
     "Columns",
-    "FragmentHandle",
     "check_arrow_options",
     "checked_option",
 ]
@@ -48,15 +47,6 @@ class ColumnOrdering:
     column_name: str
     ascending: bool = True
     nulls_first: bool = False
-
-
-class FragmentHandle(Protocol):
-    """Handle on a fragment, as scans take it."""
-
-    @property
-    def fragment_id(self) -> int:
-        """Id of the fragment."""
-        ...
 
 
 def checked_option(name: str, value: Any) -> Any:
@@ -142,14 +132,9 @@ def _filter(name: str, value: Any) -> Any:
     return None if inner is None else _filter(name, inner)
 
 
-def _fragments(name: str, value: Any) -> list[Any]:
-    if isinstance(value, str) or not isinstance(value, Iterable):
-        raise TypeError(f"fragments must be a list of LanceFragment, not {type(value).__name__}")
-    fragments = list(value)
-    for fragment in fragments:
-        if not isinstance(getattr(fragment, "fragment_id", getattr(fragment, "id", None)), int):
-            raise TypeError(f"fragments must be a list of LanceFragment, got {fragment!r}")
-    return fragments
+def _fragments(name: str, value: Any) -> tuple[int, ...]:
+    """Return ids, which the caller takes from handles."""
+    return tuple(value)
 
 
 def _orderings(name: str, value: Any) -> list[Any]:

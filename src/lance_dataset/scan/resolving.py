@@ -131,13 +131,12 @@ def _batch_rows(reader: TableReader, options: Mapping[str, Any]) -> int:
     return rows
 
 
-def _fragment_positions(reader: TableReader, fragments: Sequence[Any] | None) -> tuple[int, ...] | None:
-    if fragments is None:
+def _fragment_positions(reader: TableReader, fragment_ids: Sequence[int] | None) -> tuple[int, ...] | None:
+    if fragment_ids is None:
         return None
     positions = []
-    for fragment in fragments:
-        fragment_id = getattr(fragment, "fragment_id", getattr(fragment, "id", None))
-        position = None if fragment_id is None else reader.manifest.fragment_list.position(fragment_id)
+    for fragment_id in fragment_ids:
+        position = reader.manifest.fragment_list.position(fragment_id)
         if position is None:
             raise InvalidInputError(f"fragment {fragment_id} is not part of version {reader.manifest.version}")
         positions.append(position)

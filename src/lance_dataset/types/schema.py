@@ -110,6 +110,14 @@ class Field:
             raise CorruptFileError(f"field {self.name!r} of type {self.logical_type} cannot have child fields")
         return arrow_from_logical(self.logical_type)
 
+    def as_nullable(self) -> Field:
+        """Return the field and its children as nullable, with the Arrow type of this field; itself if they are."""
+        if all(node.nullable for node in self.walk()):
+            return self
+        made = replace(self, nullable=True, children=tuple(child.as_nullable() for child in self.children))
+        vars(made)["storage_type"] = self.storage_type  # presets the cached property
+        return made
+
     def _item(self) -> Field:
         if len(self.children) != 1:
             raise CorruptFileError(
@@ -206,7 +214,7 @@ class Schema:
     def anew(self) -> Schema:
         """Return the same schema for a later reader, as other extension types may be registered by then."""
         made = replace(self)
-        vars(made)["storage_arrow"] = self.storage_arrow
+        vars(made)["storage_arrow"] = self.storage_arrow  # presets the cached property
         return made
 
     # -- protobuf ------------------------------------------------------------------------------------------------

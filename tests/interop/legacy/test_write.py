@@ -249,15 +249,16 @@ def test_only_one_writer_fills_an_empty_dataset(tmp_path: Path) -> None:
     path = tmp_path / "data.lance"
     table = pa.table({"d": dictionary(["p"])})
     before = write(table.slice(0, 0), path)
-    target = lance_dataset.changes.write.target.WriteTarget.find(before, None, None)
+    target = lance_dataset.changes.write.target.WriteTarget.of(before.snapshot, None, None, as_shown=False)
     schema, version = target.plan(table.schema, "append", None)
     options = lance_dataset.changes.write.fragment_files.WriteOptions(version)
     fragments, filled = lance_dataset.changes.write.fragment_files.write_fragment_files(
         target.store, target.root, schema, table.to_batches(), options
     )
     lance_dataset.write_dataset(pa.table({"d": dictionary(["other"])}), path, mode="append")
+    overwrite = lance_dataset.table.operations.Overwrite(filled, tuple(fragments), storage_version=version)
     with pytest.raises(lance_dataset.errors.CommitConflictError):
-        target.commit("append", filled, fragments, version, {}, True, False)
+        target.commit("append", overwrite, lance_dataset.changes.write.target.CommitOptions())
     assert lance.dataset(path).to_table()["d"].to_pylist() == ["other"]
 
 

@@ -1,4 +1,4 @@
-"""Handle on a dataset: `LanceDataset`."""
+"""Handle on a dataset, `LanceDataset`, and the function that writes one, `write_dataset`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import datetime as dt
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import Any, TypedDict, cast
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -22,24 +22,36 @@ from lance_dataset.api.dataset.schema_evolution import SchemaEvolution
 from lance_dataset.api.dataset.settings import Configured
 from lance_dataset.api.dataset.version import TableVersion
 from lance_dataset.api.fragment.fragment import LanceFragment
+from lance_dataset.api.locations import find_target
 from lance_dataset.api.optimize import DatasetOptimizer
 from lance_dataset.api.scanner.builder import dataset_schema
 from lance_dataset.api.sql import SqlQueryBuilder
 from lance_dataset.arguments import checked_integer, refuse
-from lance_dataset.errors import DatasetNotFoundError, MissingFileError, UnsupportedError
+from lance_dataset.changes.write.input import ReaderLike
+from lance_dataset.errors import DatasetNotFoundError, InvalidInputError, MissingFileError, UnsupportedError
 from lance_dataset.file.explain.report import EncodingReport
+from lance_dataset.file.versions import asked_version
 from lance_dataset.io.guarded import CommitLock
 from lance_dataset.io.resolve import resolve
 from lance_dataset.read.location import TableLocation
 from lance_dataset.read.opening import open_snapshot
 from lance_dataset.read.session import Session, check_session
-from lance_dataset.records.defaults import DEFAULT_COMMIT_TIMEOUT
-from lance_dataset.records.operations import LanceOperation, Transaction
+from lance_dataset.records.defaults import (
+    DEFAULT_COMMIT_TIMEOUT,
+    DEFAULT_MAX_BYTES_PER_FILE,
+    DEFAULT_MAX_ROWS_PER_FILE,
+    DEFAULT_MAX_ROWS_PER_GROUP,
+)
+from lance_dataset.records.operations import LanceOperation, Transaction, commit_properties
 from lance_dataset.records.results import Version, VersionRef
+from lance_dataset.records.settings import AutoCleanupConfig, DatasetBasePath, auto_cleanup_settings
 from lance_dataset.table.protocol import drop_table
 from lance_dataset.table.versions import find_latest, latest_version, list_versions, read_named, version_info
 
-__all__ = ["BulkCommitResult", "LanceDataset"]
+if TYPE_CHECKING:
+    from lance_dataset.changes.write.writing import Mode
+
+__all__ = ["BulkCommitResult", "LanceDataset", "write_dataset"]
 
 
 class BulkCommitResult(TypedDict):
@@ -183,6 +195,18 @@ class LanceDataset(
 
         migrate_names(self.snapshot.store, self.snapshot.root)
 
+    # -- writes ---------------------------------------------------------------------------------------------------
+
+    def insert(self, data: ReaderLike, *, mode: Mode = "append", **kwargs: Any) -> None:
+        """Write data into this dataset (append by default) and move this handle to the new version.
+
+        Parameters
+        ----------
+        data, mode, **kwargs
+            As for `lance_dataset.write_dataset`.
+        """
+        self.show(write_dataset(data, self, mode=mode, **kwargs).snapshot)
+
     # -- commits of files that are already written ---------------------------------------------------------------
 
     @staticmethod
@@ -246,7 +270,6 @@ class LanceDataset(
             This release cannot commit the operation.
         """
         from lance_dataset.changes.write.committing import CommitSettings, commit_operation
-        from lance_dataset.changes.write.target import WriteTarget
 
         refuse(
             "commit",
@@ -262,7 +285,7 @@ class LanceDataset(
             enable_v2_manifest_paths=enable_v2_manifest_paths is not False,
             enable_stable_row_ids=bool(enable_stable_row_ids),
         )
-        target = WriteTarget.find(base_uri, storage_options, session, commit_lock)
+        target = find_target(base_uri, storage_options, session, commit_lock)
         made = commit_operation(target, operation, settings, read_version=read_version, message=commit_message)
         return LanceDataset.showing(made)
 
@@ -310,13 +333,12 @@ class LanceDataset(
             As for `commit`.
         """
         from lance_dataset.changes.write.committing import CommitSettings, commit_operation, merged_appends
-        from lance_dataset.changes.write.target import WriteTarget
 
         refuse("commit_batch", base_store_params=base_store_params)
         paths_v2 = enable_v2_manifest_paths is not False
         settings = CommitSettings(max_retries, commit_timeout, bool(detached), enable_v2_manifest_paths=paths_v2)
         merged = merged_appends(transactions)
-        target = WriteTarget.find(dest, storage_options, session, commit_lock)
+        target = find_target(dest, storage_options, session, commit_lock)
         return {"dataset": LanceDataset.showing(commit_operation(target, merged, settings)), "merged": merged}
 
     # -- reading -------------------------------------------------------------------------------------------------
@@ -408,3 +430,129 @@ class LanceDataset(
                 return
             raise DatasetNotFoundError(f"Dataset at path {store.uri(root)} was not found")
         drop_table(store, root)
+
+
+def write_dataset(
+    data_obj: ReaderLike,
+    uri: str | os.PathLike[str] | LanceDataset | None = None,
+    schema: pa.Schema | None = None,
+    mode: Mode = "create",
+    *,
+    max_rows_per_file: int = DEFAULT_MAX_ROWS_PER_FILE,
+    max_rows_per_group: int = DEFAULT_MAX_ROWS_PER_GROUP,
+    max_bytes_per_file: int = DEFAULT_MAX_BYTES_PER_FILE,
+    data_cache_bytes: int | None = None,
+    max_page_bytes: int | None = None,
+    commit_lock: CommitLock | None = None,
+    progress: object = None,
+    storage_options: Mapping[str, str] | None = None,
+    data_storage_version: str | None = None,
+    use_legacy_format: bool | None = None,
+    enable_v2_manifest_paths: bool = True,
+    enable_stable_row_ids: bool = False,
+    auto_cleanup_options: AutoCleanupConfig | None = None,
+    commit_message: str | None = None,
+    transaction_properties: Mapping[str, str] | None = None,
+    initial_bases: Sequence[DatasetBasePath] | None = None,
+    target_bases: Sequence[str] | None = None,
+    target_all_bases: bool | None = None,
+    base_store_params: Mapping[str, Mapping[str, str]] | None = None,
+    external_blob_mode: Literal["reference", "ingest"] = "reference",
+    allow_external_blob_outside_bases: bool = False,
+    blob_pack_file_size_threshold: int | None = None,
+    namespace_client: object = None,
+    table_id: Sequence[str] | None = None,
+    session: Session | None = None,
+) -> LanceDataset:
+    """Write data as one new version, atomically and durably, in bounded memory.
+
+    Parameters
+    ----------
+    data_obj
+        pyarrow Table, RecordBatch, RecordBatchReader, Dataset or Scanner; LanceDataset or LanceScanner; pandas or
+        polars DataFrame; dict of columns; list of dicts; iterable of RecordBatch (with `schema`); any object with
+        ``__arrow_c_stream__``.
+    uri
+        Path, URI, or an open dataset. The open handle stays on its version; `LanceDataset.insert` moves it.
+    schema
+        Schema of the data; required for iterables.
+    mode
+        ``create`` (the dataset must not exist), ``append`` or ``overwrite``. The last two create it if needed.
+    max_rows_per_file, max_bytes_per_file
+        Number of rows, or size in bytes, at which a new file and fragment is started.
+    max_rows_per_group
+        Number of rows in the batches of legacy files. Later file versions do not use it.
+    data_cache_bytes, max_page_bytes
+        Number of bytes to buffer before a page is written, and maximum size of a page.
+    data_storage_version
+        File version of a new or overwritten dataset: ``legacy`` (``0.1``), ``2.0``, ``2.1``, ``2.2`` (the default) or
+        ``2.3`` (unstable).
+    enable_v2_manifest_paths, enable_stable_row_ids
+        For new datasets: use the newer names of manifests, and row ids that stay the same when rows move.
+    commit_lock
+        Function that returns a context manager to hold during the commit; see `lance_dataset.dataset`.
+    auto_cleanup_options
+        For new datasets: after every ``interval`` commits (20 by default), remove versions that are older than
+        ``older_than_seconds`` (two weeks by default).
+    commit_message, transaction_properties
+        Stored in the transaction.
+    initial_bases
+        For new datasets: base paths, other places that may hold files of the dataset.
+    target_bases
+        Names or paths of the base paths to write new files to, in turn. The location of the dataset means the dataset
+        itself.
+    target_all_bases
+        Write new files to all base paths in turn: True to include the dataset itself, False to leave it out.
+
+    Returns
+    -------
+    LanceDataset
+        Handle on the new version.
+
+    Raises
+    ------
+    AlreadyExistsError
+        `mode` is ``create`` and the dataset exists.
+    SchemaError
+        `mode` is ``append`` and the data does not fit the dataset.
+    UnsupportedError
+        The file version cannot hold a type, or an option belongs to a later release.
+
+    Warns
+    -----
+    UserWarning
+        The data has nulls that legacy files cannot store. They keep nulls only in strings, binaries and dictionaries
+        of these.
+    """
+    from lance_dataset.changes.write.target import CommitOptions
+    from lance_dataset.changes.write.writing import FileSettings, check_mode, write_version
+
+    refuse(
+        "write_dataset",
+        progress=progress,
+        base_store_params=base_store_params,
+        namespace_client=namespace_client,
+        table_id=table_id,
+    )
+    check_mode(mode)
+    if uri is None:
+        raise InvalidInputError("write_dataset needs a path or URI")
+    settings = FileSettings(
+        max_rows_per_file,
+        max_bytes_per_file,
+        max_rows_per_group,
+        asked_version(data_storage_version, use_legacy_format),
+        data_cache_bytes,
+        max_page_bytes,
+        target_bases,
+        target_all_bases,
+    )
+    target = find_target(uri, storage_options, session, commit_lock, as_shown=True)
+    options = CommitOptions(
+        config={} if auto_cleanup_options is None else auto_cleanup_settings(auto_cleanup_options),
+        properties=commit_properties(transaction_properties, commit_message),
+        initial_bases=initial_bases,
+        v2_paths=enable_v2_manifest_paths,
+        stable_row_ids=enable_stable_row_ids,
+    )
+    return LanceDataset.showing(write_version(target, data_obj, schema, mode, settings, options))

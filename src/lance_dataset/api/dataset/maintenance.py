@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import datetime as dt
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import fields
-from itertools import islice
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
-import numpy as np
 import pyarrow as pa
 
 from lance_dataset.api.statistics import LanceStats
@@ -22,34 +19,12 @@ from lance_dataset.records.cleanup import (
     CleanupReferencedBranch,
     CleanupStats,
 )
-from lance_dataset.table.versions import list_versions
 
 if TYPE_CHECKING:
-    from lance_dataset.table.cleanup.removal import CleanupPolicy, Removed
+    from lance_dataset.table.cleanup.removal import Removed
 
 __all__ = ["Maintained"]
 
-_DEFAULT_AGE = dt.timedelta(days=14)
-_BATCH_ROWS = 8192
-#: Boolean options, with the value that None stands for.
-_SWITCHES = {"delete_unverified": False, "error_if_tagged_old_versions": True}
-_LIMITS = ("delete_rate_limit", "delete_concurrency")
-_ALL_FILES = pa.schema(
-    [
-        pa.field("base_uri", pa.dictionary(pa.int32(), pa.utf8()), nullable=False),
-        pa.field("path", pa.utf8(), nullable=False),
-        pa.field("size_bytes", pa.int64(), nullable=False),
-        pa.field("last_modified", pa.timestamp("us", tz="UTC"), nullable=False),
-    ]
-)
-_TRACKED_FILES = pa.schema(
-    [
-        pa.field("version", pa.int64(), nullable=False),
-        pa.field("base_uri", pa.dictionary(pa.int32(), pa.utf8()), nullable=False),
-        pa.field("path", pa.utf8(), nullable=False),
-        pa.field("type", pa.dictionary(pa.int8(), pa.utf8()), nullable=False),
-    ]
-)
 Progress: TypeAlias = "Callable[[int, int | None], object]"
 
 
@@ -125,9 +100,9 @@ class Maintained(Shown):
         CorruptFileError, UnsupportedError
             A version, tag or branch cannot be read, so the files that it needs are unknown. Nothing is removed then.
         """
-        from lance_dataset.table.cleanup.removal import cleanup
+        from lance_dataset.table.cleanup.removal import CleanupPolicy, cleanup
 
-        policy = _policy(
+        policy = CleanupPolicy.of(
             older_than,
             retain_versions,
             versions,
@@ -166,13 +141,13 @@ class Maintained(Shown):
         InvalidInputError, CorruptFileError, UnsupportedError
             As for `cleanup_old_versions`.
         """
-        from lance_dataset.table.cleanup.plan import plan_cleanup
+        from lance_dataset.table.cleanup.plan import CleanupPolicy, plan_cleanup
         from lance_dataset.table.cleanup.removal import planned_removal
 
         limit = checked_integer("max_files", max_files)
         if limit == 0:
             raise InvalidInputError("max_files must be positive")
-        policy = _policy(
+        policy = CleanupPolicy.of(
             older_than,
             retain_versions,
             versions,
@@ -205,14 +180,9 @@ class Maintained(Shown):
         pyarrow.RecordBatchReader
             Columns ``base_uri``, ``path`` (below it), ``size_bytes``, ``last_modified``.
         """
-        place = self.snapshot.location
+        from lance_dataset.read.file_lists import all_files
 
-        def rows() -> Iterator[tuple[Any, ...]]:
-            for info in place.store.list_tree(place.root):
-                modified = round(info.modified * 1_000_000)
-                yield place.uri, info.path[len(place.root) + 1 :], info.size, modified
-
-        return _reader(_ALL_FILES, rows())
+        return all_files(self.snapshot.location)
 
     def tracked_files(
         self, *, min_version: int | None = None, progress: Progress | None = None
@@ -232,62 +202,11 @@ class Maintained(Shown):
             Columns ``version``, ``base_uri``, ``path`` (below it), ``type``: ``manifest``, ``data file``, ``deletion
             file``, ``transaction file`` or ``index file``.
         """
-        from lance_dataset.table.cleanup.file_usage import read_usage
-        from lance_dataset.table.cleanup.tracked_files import TrackedFiles
+        from lance_dataset.read.file_lists import tracked_files
 
         least = None if min_version is None else checked_integer("min_version", min_version)
-        place = self.snapshot.location
-        names = [name for name in list_versions(place.store, place.root) if least is None or name.version >= least]
-        tracked = TrackedFiles(place.store, place.root, place.uri, place.storage_options, place.session)
-
-        def rows() -> Iterator[tuple[Any, ...]]:
-            for done, (manifest, files) in enumerate(read_usage(place.store, place.root, names), 1):
-                for row in tracked.of_version(manifest, files):
-                    yield manifest.version, *row
-                if progress is not None:
-                    progress(done, len(names))
-
-        return _reader(_TRACKED_FILES, rows())
-
-
-def _policy(
-    older_than: dt.timedelta | None, retain_versions: int | None, versions: Sequence[int] | None, **options: Any
-) -> CleanupPolicy:
-    from lance_dataset.table.cleanup.removal import CleanupPolicy
-
-    if older_than is not None and not isinstance(older_than, dt.timedelta):
-        raise TypeError(f"older_than must be a datetime.timedelta, not {type(older_than).__name__}")
-    if versions is not None and (isinstance(versions, str | bytes) or not isinstance(versions, Sequence | np.ndarray)):
-        raise TypeError(f"versions must be a list of version numbers, not {type(versions).__name__}")
-    if older_than is None and retain_versions is None and versions is None:
-        older_than = _DEFAULT_AGE
-    age = None if older_than is None else older_than // dt.timedelta(microseconds=1) * 1000
-    switches = {name: default if options[name] is None else options[name] for name, default in _SWITCHES.items()}
-    for name, value in switches.items():
-        if not isinstance(value, bool | np.bool_):
-            raise TypeError(f"{name} must be True or False, not {type(value).__name__}")
-    limits = {name: None if (value := options.get(name)) is None else checked_integer(name, value) for name in _LIMITS}
-    return CleanupPolicy(
-        before_nanos=None if age is None else time.time_ns() - age,
-        retain_versions=None if retain_versions is None else checked_integer("retain_versions", retain_versions),
-        versions=None if versions is None else frozenset(checked_integer("versions", version) for version in versions),
-        delete_unverified=bool(switches["delete_unverified"]),
-        error_if_tagged=bool(switches["error_if_tagged_old_versions"]),
-        delete_rate_limit=limits["delete_rate_limit"],
-        delete_concurrency=limits["delete_concurrency"],
-    )
+        return tracked_files(self.snapshot.location, least, progress)
 
 
 def _stats(removed: Removed) -> CleanupStats:
     return CleanupStats(**{field.name: getattr(removed, field.name) for field in fields(removed)})
-
-
-def _reader(schema: pa.Schema, rows: Iterator[tuple[Any, ...]]) -> pa.RecordBatchReader:
-    """Return a reader that makes batches of the rows on demand."""
-
-    def batches() -> Iterator[pa.RecordBatch]:
-        while part := list(islice(rows, _BATCH_ROWS)):
-            columns = zip(zip(*part, strict=True), schema.types, strict=True)
-            yield pa.record_batch([pa.array(values, type_) for values, type_ in columns], schema=schema)
-
-    return pa.RecordBatchReader.from_batches(schema, batches())

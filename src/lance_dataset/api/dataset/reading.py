@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lance_dataset.api.scannable import ScannableDataset
-from lance_dataset.api.scanner.builder import ScannerBuilder
+from lance_dataset.api.scanner.builder import FragmentHandle, ScannerBuilder
 from lance_dataset.api.scanner.progress import ProgressOption
 from lance_dataset.api.scanner.scanner import BlobMode, LanceScanner
 from lance_dataset.api.scanner.statistics import ScanStatistics
@@ -20,7 +20,7 @@ from lance_dataset.read.shown import Shown
 from lance_dataset.read.snapshot import Columns
 from lance_dataset.read.take import RowNumbers, row_numbers, take_row_ids, take_rows
 from lance_dataset.read.take import row_ids as checked_row_ids
-from lance_dataset.scan.options import BlobHandling, ColumnOrdering, FragmentHandle, check_arrow_options
+from lance_dataset.scan.options import BlobHandling, ColumnOrdering, check_arrow_options
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from lance_dataset.api.branches import Branches
+from lance_dataset.api.locations import open_dataset
 from lance_dataset.api.tags import Tags
 from lance_dataset.errors import InvalidInputError
 from lance_dataset.read.location import TableLocation
-from lance_dataset.read.opening import check_out, open_dataset, open_snapshot
+from lance_dataset.read.opening import check_out, open_snapshot
 from lance_dataset.read.shown import Shown
+from lance_dataset.read.snapshot import Snapshot
 
 if TYPE_CHECKING:
-    from lance_dataset.table.references import clone
     from lance_dataset.table.references.catalog import Reference
 
 __all__ = ["Referenced"]
 
 _Self = TypeVar("_Self", bound="Referenced")
+#: Clones the version that a reference of a snapshot refers to, to another location.
+_Clone: TypeAlias = "Callable[[Snapshot, TableLocation, Reference | None], Snapshot]"
 
 
 class Referenced(Shown):
@@ -145,9 +148,9 @@ class Referenced(Shown):
         UnsupportedError
             The version uses a feature that a clone cannot maintain, or is in memory and the clone is not.
         """
-        from lance_dataset.table.references import clone
+        from lance_dataset.changes.cloning import shallow_clone
 
-        return self._cloned(clone.shallow_clone, target_path, reference, storage_options, kwargs)
+        return self._cloned(shallow_clone, target_path, reference, storage_options, kwargs)
 
     def deep_clone(
         self: _Self,
@@ -166,25 +169,23 @@ class Referenced(Shown):
         MissingFileError, CorruptFileError
             A file of the version is missing, or has an unexpected size.
         """
-        from lance_dataset.table.references import clone
+        from lance_dataset.changes.cloning import deep_clone
 
-        return self._cloned(clone.deep_clone, target_path, reference, storage_options, kwargs)
+        return self._cloned(deep_clone, target_path, reference, storage_options, kwargs)
 
     def _cloned(
         self: _Self,
-        make: clone.Maker,
+        clone: _Clone,
         target_path: str | os.PathLike[str],
         reference: Reference | None,
         storage_options: Mapping[str, str] | None,
         opening: Mapping[str, Any],
     ) -> _Self:
-        from lance_dataset.changes.cloning import clone_table
-
         place = self.snapshot.location
         options = place.storage_options if storage_options is None else storage_options
         session = opening.get("session") or place.session
         target = TableLocation.resolve(target_path, options, session)
-        made = clone_table(self.snapshot, make, target, reference)
+        made = clone(self.snapshot, target, reference)
         return self.showing(
             open_dataset(target.uri, made.version, **{**opening, "storage_options": options, "session": session})
         )

@@ -1,10 +1,10 @@
-"""Inserts, updates, deletes and merges of rows of a dataset."""
+"""Updates, deletes and merges of rows of a dataset."""
 
 from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TypeAlias
 
 import pyarrow.compute as pc
 
@@ -13,29 +13,13 @@ from lance_dataset.read.shown import Shown
 from lance_dataset.records.defaults import DEFAULT_CONFLICT_RETRIES, DEFAULT_RETRY_TIMEOUT
 from lance_dataset.records.results import DeleteResult, UpdateResult
 
-if TYPE_CHECKING:
-    from lance_dataset.changes.write.input import ReaderLike
-    from lance_dataset.changes.write.writing import Mode
-
 __all__ = ["RowChanges"]
 
 Predicate: TypeAlias = "str | pc.Expression"
 
 
 class RowChanges(Shown):
-    """Inserts, updates, deletes and merges of rows of a dataset."""
-
-    def insert(self, data: ReaderLike, *, mode: Mode = "append", **kwargs: Any) -> None:
-        """Write data into this dataset (append by default) and move this handle to the new version.
-
-        Parameters
-        ----------
-        data, mode, **kwargs
-            As for `lance_dataset.write_dataset`.
-        """
-        from lance_dataset.changes.write.writing import write_version
-
-        self.show(write_version(data, self, mode=mode, **kwargs))
+    """Updates, deletes and merges of rows of a dataset."""
 
     def delete(
         self,
@@ -121,15 +105,9 @@ class RowChanges(Shown):
         CommitConflictError
             The dataset was replaced by another, or all retries failed.
         """
-        from lance_dataset.changes.retry import repeated_on_conflict
         from lance_dataset.changes.rows.update import update_rows
 
-        made, rows = repeated_on_conflict(
-            self.snapshot,
-            lambda latest: update_rows(latest, updates, where, data_storage_version),
-            conflict_retries,
-            retry_timeout,
-        )
+        made, rows = update_rows(self.snapshot, updates, where, data_storage_version, conflict_retries, retry_timeout)
         self.show(made)
         return {"num_rows_updated": rows}
 

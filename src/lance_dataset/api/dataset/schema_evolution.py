@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, NoReturn, TypeAlias
+from typing import NoReturn
 
 import pyarrow as pa
 
+from lance_dataset.api.scannable import ScannableDataset, ScannableFragment
+from lance_dataset.changes.columns.udf import (
+    BatchUDF,
+    ColumnValues,
+    NewColumns,
+    data_batches,
+    expressions,
+    failed_function,
+)
+from lance_dataset.changes.write.input import ReaderLike
 from lance_dataset.errors import UnsupportedError
 from lance_dataset.read.shown import Shown
 from lance_dataset.records.settings import AlterColumn
 
-if TYPE_CHECKING:
-    from lance_dataset.changes.columns.udf import ColumnValues
-    from lance_dataset.changes.write.input import ReaderLike
-
-__all__ = ["AlterColumn", "SchemaEvolution"]
-
-#: New columns of `SchemaEvolution.add_columns`.
-NewColumns: TypeAlias = "ColumnValues | ReaderLike | pa.Field | Sequence[pa.Field] | pa.Schema"
+__all__ = ["AlterColumn", "SchemaEvolution", "normalize_transform"]
 
 
 class SchemaEvolution(Shown):
@@ -179,3 +182,51 @@ class SchemaEvolution(Shown):
             "replace_schema is not supported: names and types change with alter_columns, metadata with "
             "update_schema_metadata and update_field_metadata"
         )
+
+
+def normalize_transform(
+    udf_like: ColumnValues | ReaderLike,
+    data_source: ScannableDataset | ScannableFragment,
+    read_columns: Sequence[str] | None = None,
+    reader_schema: pa.Schema | None = None,
+) -> dict[str, str] | BatchUDF | pa.RecordBatchReader:
+    """Convert new columns to the form in which `LanceDataset.add_columns` uses them.
+
+    Parameters
+    ----------
+    udf_like
+        A dict of SQL expressions, a `BatchUDF` or another function of a record batch, or data.
+    data_source
+        Dataset or fragment that gets the columns.
+    read_columns
+        Columns that a function gets.
+    reader_schema
+        Schema of an iterable of batches.
+
+    Returns
+    -------
+    dict, BatchUDF or pyarrow.RecordBatchReader
+        A function without an output schema is called for one row, to find its schema.
+
+    Raises
+    ------
+    TypeError
+        `udf_like` is of an unsupported kind, or a function that fails.
+    InvalidInputError
+        `udf_like` is an iterable of batches, but `reader_schema` is missing.
+    """
+    if isinstance(udf_like, Mapping):
+        return expressions(udf_like)
+    if isinstance(udf_like, BatchUDF) or callable(udf_like):
+        udf = udf_like if isinstance(udf_like, BatchUDF) else BatchUDF(udf_like)
+        if udf.output_schema is None:
+            first = data_source.scanner(columns=read_columns, limit=1).to_table().combine_chunks().to_batches()
+            try:
+                udf.output_schema = udf.result(first[0]).schema
+            except Exception as error:
+                if udf is udf_like and first:
+                    raise
+                raise failed_function(udf_like, error) from error
+        return udf
+    schema, batches = data_batches(udf_like, reader_schema)
+    return pa.RecordBatchReader.from_batches(schema, batches)

@@ -4,16 +4,10 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
-from lance_dataset.errors import InvalidInputError
 from lance_dataset.read.shown import Shown
 from lance_dataset.records.settings import DatasetBasePath
-from lance_dataset.table.field_paths import find_field
-from lance_dataset.table.manifest import BasePath
-
-if TYPE_CHECKING:
-    from lance_dataset.table.operations import Operation, UpdateMap
 
 __all__ = ["Configured"]
 
@@ -22,11 +16,6 @@ _Self = TypeVar("_Self", bound="Configured")
 
 class Configured(Shown):
     """Settings of a dataset. Each change is a separate commit."""
-
-    def _commit_setting(self, operation: Operation, properties: Mapping[str, str] | None = None) -> None:
-        from lance_dataset.changes.commit import commit_change
-
-        self.show(commit_change(self.snapshot, operation, properties=properties))
 
     # -- maps --------------------------------------------------------------------------------------------------------
 
@@ -65,18 +54,16 @@ class Configured(Shown):
 
     def update_metadata(self, values: Mapping[str, str | None], *, replace: bool = False) -> dict[str, str]:
         """Change the table metadata. Parameters, result and errors are those of `update_config`."""
-        from lance_dataset.changes.settings import map_update
-        from lance_dataset.table.operations import UpdateConfig
+        from lance_dataset.changes.settings import update_table_metadata
 
-        self._commit_setting(UpdateConfig(table_metadata=map_update("values", values, replace)))
+        self.show(update_table_metadata(self.snapshot, values, replace=replace))
         return dict(self.snapshot.manifest.table_metadata)
 
     def update_schema_metadata(self, values: Mapping[str, str | None], *, replace: bool = False) -> dict[str, str]:
         """Change the metadata of the Arrow schema. Parameters, result and errors are those of `update_config`."""
-        from lance_dataset.changes.settings import map_update
-        from lance_dataset.table.operations import UpdateConfig
+        from lance_dataset.changes.settings import update_schema_metadata
 
-        self._commit_setting(UpdateConfig(schema_metadata=map_update("values", values, replace)))
+        self.show(update_schema_metadata(self.snapshot, values, replace=replace))
         return {key: value.decode(errors="replace") for key, value in self.snapshot.manifest.schema.metadata.items()}
 
     def update_field_metadata(
@@ -103,19 +90,9 @@ class Configured(Shown):
         TypeError
             A path, key or value is not text.
         """
-        from lance_dataset.changes.settings import map_update
-        from lance_dataset.table.operations import UpdateConfig
+        from lance_dataset.changes.settings import update_field_metadata
 
-        if not isinstance(field_updates, Mapping):
-            raise TypeError(f"field_updates must be a mapping, not {type(field_updates).__name__}")
-        schema = self.snapshot.manifest.schema
-        updates: dict[int, UpdateMap] = {}
-        for path, values in field_updates.items():
-            field = find_field(schema, path)
-            if field.id in updates:
-                raise InvalidInputError(f"field_updates names field {path!r} twice, spelled in two ways")
-            updates[field.id] = map_update(f"the metadata of field {path!r}", values, replace)
-        self._commit_setting(UpdateConfig(field_metadata=updates))
+        self.show(update_field_metadata(self.snapshot, field_updates, replace=replace))
 
     def replace_schema_metadata(self, new_metadata: Mapping[str, str]) -> None:
         """Replace the metadata of the schema. Deprecated: use `update_schema_metadata` with ``replace=True``."""
@@ -157,25 +134,10 @@ class Configured(Shown):
         CommitConflictError
             Another writer added a base path with the same name, path or id.
         """
-        from lance_dataset.table.operations import UpdateBases
+        from lance_dataset.changes.settings import add_bases
 
-        known = list(self.snapshot.manifest.base_paths)
-        for base in new_bases:
-            if not isinstance(base, DatasetBasePath):
-                raise TypeError(f"new_bases must be DatasetBasePath objects, not {type(base).__name__}")
-            _check_new_base(base.to_table(), known)
-            known.append(base.to_table())
-        self._commit_setting(UpdateBases(tuple(base.to_table() for base in new_bases)), transaction_properties)
+        self.show(add_bases(self.snapshot, new_bases, transaction_properties))
         return self
-
-
-def _check_new_base(base: BasePath, known: Sequence[BasePath]) -> None:
-    for other in known:
-        same_name = base.name is not None and base.name == other.name
-        if same_name or base.location == other.location or (base.id and base.id == other.id):
-            raise InvalidInputError(
-                f"Conflict detected: base path {base} has the name, path or id of one that exists: {other}"
-            )
 
 
 def _deprecated(name: str, instead: str) -> None:

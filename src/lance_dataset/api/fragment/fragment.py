@@ -16,6 +16,8 @@ from lance_dataset.api.fragment.reading import FragmentReading
 from lance_dataset.api.fragment.writing import write_fragments
 from lance_dataset.api.scanner.builder import dataset_schema
 from lance_dataset.arguments import check_count
+from lance_dataset.changes.columns.udf import ColumnValues
+from lance_dataset.changes.write.input import ReaderLike
 from lance_dataset.errors import InvalidInputError
 from lance_dataset.file.explain.report import EncodingReport
 from lance_dataset.read.fragment_reader import FragmentReader
@@ -30,8 +32,6 @@ from lance_dataset.table.fragment import Fragment
 from lance_dataset.table.paths import deletion_name
 
 if TYPE_CHECKING:
-    from lance_dataset.changes.columns.udf import ColumnValues
-    from lance_dataset.changes.write.input import ReaderLike
     from lance_dataset.changes.write.writing import Mode
 
 __all__ = ["LanceFragment"]
@@ -98,11 +98,6 @@ class LanceFragment(FragmentReading):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return LanceFragment.of, (self._snapshot, self.fragment_id)
-
-    @property
-    def fragment_id(self) -> int:
-        """Id of the fragment."""
-        return self._fragment_id
 
     @property
     def metadata(self) -> FragmentMetadata:

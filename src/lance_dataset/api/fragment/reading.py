@@ -32,11 +32,12 @@ class FragmentReading(ScannableFragment):
     """Rows of a fragment."""
 
     _snapshot: Snapshot
+    _fragment_id: int
 
     @property
-    @abstractmethod
     def fragment_id(self) -> int:
         """Id of the fragment."""
+        return self._fragment_id
 
     @property
     @abstractmethod

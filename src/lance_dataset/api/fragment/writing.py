@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Literal, overload
 
 import pyarrow as pa
 
+from lance_dataset.api.locations import find_target
 from lance_dataset.arguments import refuse
+from lance_dataset.changes.write.input import ReaderLike
 from lance_dataset.file.versions import asked_version
 from lance_dataset.read.session import Session
 from lance_dataset.read.shown import Shown
@@ -23,7 +25,6 @@ from lance_dataset.records.settings import DatasetBasePath
 from lance_dataset.table.commit.leftovers import ChangeFiles, data_files_of
 
 if TYPE_CHECKING:
-    from lance_dataset.changes.write.input import ReaderLike
     from lance_dataset.changes.write.writing import Mode
 
 __all__ = ["remove_uncommitted", "write_fragments"]
@@ -143,7 +144,7 @@ def write_fragments(
     SchemaError
         Appended data does not fit the dataset.
     """
-    from lance_dataset.changes.write.target import WriteTarget
+    from lance_dataset.changes.write.bases import registered_bases
     from lance_dataset.changes.write.writing import FileSettings, check_mode, write_files
 
     check_mode(mode)
@@ -161,17 +162,17 @@ def write_fragments(
         asked_version(data_storage_version, use_legacy_format),
         data_cache_bytes,
         max_page_bytes,
-        initial_bases,
         target_bases,
         target_all_bases,
     )
-    target = WriteTarget.find(dataset_uri, storage_options, session, as_shown=True)
-    written = write_files(target, data, schema, mode, settings)
+    target = find_target(dataset_uri, storage_options, session, as_shown=True)
+    new_bases = registered_bases(target, mode, initial_bases)
+    written = write_files(target, data, schema, mode, settings, new_bases)
     metadata = [FragmentMetadata.from_fragment(fragment) for fragment in written.fragments]
     if not return_transaction:
         return metadata
     if target.manifest is None:
-        bases = [DatasetBasePath.from_table(base) for base in target.new_bases] or None
+        bases = [DatasetBasePath.from_table(base) for base in new_bases] or None
         return Transaction(0, LanceOperation.Overwrite(written.schema.arrow, metadata, initial_bases=bases))
     if mode == "append":
         return Transaction(target.manifest.version, LanceOperation.Append(metadata))
@@ -184,8 +185,6 @@ def remove_uncommitted(
     storage_options: dict[str, str] | None = None,
 ) -> None:
     """Delete the data files of fragments that `write_fragments` made and that will not be committed."""
-    from lance_dataset.changes.write.target import WriteTarget
-
-    target = WriteTarget.find(dataset_uri, storage_options, None)
+    target = find_target(dataset_uri, storage_options)
     files = data_files_of(fragment.to_fragment() for fragment in fragments)
     ChangeFiles(target.store, target.root, files).remove()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -12,9 +12,19 @@ from lance_dataset.api.scanner.scanner import LanceScanner
 from lance_dataset.api.scanner.statistics import ScanStatistics
 from lance_dataset.read.shown import Shown
 from lance_dataset.read.snapshot import Snapshot
-from lance_dataset.scan.options import BlobHandling, ColumnOrdering, Columns, FragmentHandle, checked_option
+from lance_dataset.scan.options import BlobHandling, ColumnOrdering, Columns, checked_option
+from lance_dataset.scan.resolving import address_sets, resolve_request
 
-__all__ = ["ScannerBuilder", "dataset_schema", "make_scanner"]
+__all__ = ["FragmentHandle", "ScannerBuilder", "dataset_schema", "make_scanner"]
+
+
+class FragmentHandle(Protocol):
+    """Handle on a fragment, as scans take it. `FragmentMetadata` is taken too, whose id is named `id`."""
+
+    @property
+    def fragment_id(self) -> int:
+        """Id of the fragment."""
+        ...
 
 
 class ScannerBuilder:
@@ -36,7 +46,7 @@ class ScannerBuilder:
     def apply_defaults(self, default_opts: Mapping[str, object] | None) -> ScannerBuilder:
         """Set options from a mapping of `LanceDataset.scanner` keywords."""
         for name, value in (default_opts or {}).items():
-            checked = checked_option(name, value)
+            checked = checked_option(name, _fragment_ids(value) if name == "fragments" else value)
             if value is not None:
                 self._options[name] = checked
         return self
@@ -92,7 +102,7 @@ class ScannerBuilder:
 
     def with_fragments(self, fragments: Iterable[FragmentHandle] | None) -> ScannerBuilder:
         """Restrict the scan to fragments, in the order given."""
-        return self._set("fragments", fragments)
+        return self._set("fragments", _fragment_ids(fragments))
 
     def include_deleted_rows(self, flag: bool) -> ScannerBuilder:
         """Return deleted rows too, with a null `_rowid`."""
@@ -215,13 +225,28 @@ def make_scanner(snapshot: Snapshot, options: Mapping[str, Any], *, with_default
     """
     given = {**snapshot.location.scan_options} if with_defaults else {}
     given.update((name, value) for name, value in options.items() if value is not None)
+    if "fragments" in given:
+        given["fragments"] = _fragment_ids(given["fragments"])
     checked = {name: checked_option(name, value) for name, value in given.items()}
     return _scanner(snapshot, {name: value for name, value in checked.items() if value is not None})
 
 
-def _scanner(snapshot: Snapshot, options: Mapping[str, Any]) -> LanceScanner:
-    from lance_dataset.scan.resolving import address_sets, resolve_request
+def _fragment_ids(fragments: object) -> list[int] | None:
+    """Return the ids of handles, which scans take instead; None for None."""
+    if fragments is None:
+        return None
+    if isinstance(fragments, str) or not isinstance(fragments, Iterable):
+        raise TypeError(f"fragments must be a list of LanceFragment, not {type(fragments).__name__}")
+    ids: list[int] = []
+    for fragment in fragments:
+        fragment_id = getattr(fragment, "fragment_id", getattr(fragment, "id", None))
+        if not isinstance(fragment_id, int):
+            raise TypeError(f"fragments must be a list of LanceFragment, got {fragment!r}")
+        ids.append(fragment_id)
+    return ids
 
+
+def _scanner(snapshot: Snapshot, options: Mapping[str, Any]) -> LanceScanner:
     request = resolve_request(snapshot, options)
     allowed, blocked = address_sets(options)
     callback = options.get("scan_stats_callback")

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 from lance_dataset.errors import UnsupportedError
 from lance_dataset.scan.metrics import NodeMetrics, ScanMetrics
 
-__all__ = ["Progress", "ProgressMetrics", "ProgressOption", "reported_progress"]
+__all__ = ["Progress", "ProgressOption", "progress_metrics", "reported_progress"]
 
 #: True for a bar, or a function of (rows done, total rows); None or False for no progress.
 ProgressOption: TypeAlias = "bool | Callable[[int, int], object] | None"
@@ -62,12 +62,9 @@ class _CountedRows(NodeMetrics):
             self._progress.reach(self.rows)
 
 
-class ProgressMetrics(ScanMetrics):
-    """Metrics of a scan that report its progress as the number of rows it has scanned."""
-
-    def __init__(self, progress: Progress) -> None:
-        super().__init__()
-        self._nodes["scan"] = _CountedRows(progress)
+def progress_metrics(progress: Progress) -> ScanMetrics:
+    """Make metrics of a scan that report its progress as the number of rows it has scanned."""
+    return ScanMetrics({"scan": _CountedRows(progress)})
 
 
 @contextmanager

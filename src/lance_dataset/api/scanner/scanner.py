@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.dataset as pads
 
 from lance_dataset.api.blob import blob_file_columns
-from lance_dataset.api.scanner.progress import Progress, ProgressMetrics, ProgressOption, reported_progress
+from lance_dataset.api.scanner.progress import Progress, ProgressOption, progress_metrics, reported_progress
 from lance_dataset.api.scanner.read_counter import ReadCounter
 from lance_dataset.api.scanner.statistics import ScanStatistics, statistics_of, tell
 from lance_dataset.arguments import check_count
@@ -22,12 +22,12 @@ from lance_dataset.file.blob_fields import is_described
 from lance_dataset.file.extensions import with_extensions
 from lance_dataset.read.projection import located_projection, with_blob_values
 from lance_dataset.read.table_reader import TableReader
+from lance_dataset.scan.address_sets import RowAddressSet, restricted
+from lance_dataset.scan.metrics import ScanMetrics
+from lance_dataset.scan.request import ScanRequest
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from lance_dataset.scan.address_sets import RowAddressSet
-    from lance_dataset.scan.request import ScanRequest
 
 __all__ = ["BlobMode", "LanceScanner"]
 
@@ -63,8 +63,6 @@ class LanceScanner(pads.Scanner):
 
     @cached_property
     def _request(self) -> ScanRequest:
-        from lance_dataset.scan.address_sets import restricted
-
         return restricted(self._reader, self._asked, self._allowed, self._blocked)
 
     def _changed(self, **changes: Any) -> LanceScanner:
@@ -155,7 +153,7 @@ class LanceScanner(pads.Scanner):
         with reported_progress(progress, self._rows_in_all) as reported:
             if reported is None:
                 return count(self._reader, self._request)
-            return count(self._reader, replace(self._request, metrics=ProgressMetrics(reported)))
+            return count(self._reader, replace(self._request, metrics=progress_metrics(reported)))
 
     def head(self, num_rows: int) -> pa.Table:
         """Read the first rows."""
@@ -224,7 +222,6 @@ class LanceScanner(pads.Scanner):
         """
         from lance_dataset.scan.explain.plan import counting_plan, scan_plan
         from lance_dataset.scan.explain.plan_nodes import RunTotals, rendered
-        from lance_dataset.scan.metrics import ScanMetrics
         from lance_dataset.scan.scan import count, scan_batches
 
         if not isinstance(count_rows, bool):
@@ -272,13 +269,11 @@ class LanceScanner(pads.Scanner):
     @contextmanager
     def _running(self, option: ProgressOption) -> Iterator[_Run]:
         """Provide a run of the scan; report its progress and statistics if the user asked for them."""
-        from lance_dataset.scan.metrics import ScanMetrics
-
         with reported_progress(option, self._rows_in_all) as progress:
             if progress is None and self._stats_callback is None:
                 yield _Run(self._request, None)
                 return
-            metrics = ScanMetrics() if progress is None else ProgressMetrics(progress)
+            metrics = ScanMetrics() if progress is None else progress_metrics(progress)
             reads = ReadCounter(self._reader)
             yield _Run(replace(self._request, metrics=metrics), progress)
             if self._stats_callback is not None:

@@ -5,10 +5,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from lance_dataset.scan.metrics import ScanMetrics
+from lance_dataset.scan.metrics import ScanMetrics
 
 __all__ = ["ScanStatistics", "statistics_of", "tell"]
 

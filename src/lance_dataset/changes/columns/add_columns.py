@@ -6,14 +6,20 @@ import json
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import pyarrow as pa
 
 from lance_dataset.arguments import checked_integer
 from lance_dataset.changes.columns.new_fields import NewFields, new_fields
 from lance_dataset.changes.columns.transforms import DataTransform, FunctionTransform, SqlTransform, Transform
-from lance_dataset.changes.columns.udf import BatchUDF, BatchUDFCheckpoint, data_batches, expressions
+from lance_dataset.changes.columns.udf import (
+    BatchUDF,
+    BatchUDFCheckpoint,
+    ColumnValues,
+    NewColumns,
+    data_batches,
+    expressions,
+)
 from lance_dataset.changes.fragments.column_files import (
     commit_column_files,
     remove_column_files,
@@ -23,6 +29,7 @@ from lance_dataset.changes.fragments.column_files import (
 )
 from lance_dataset.changes.fragments.fragment_rows import physical_batches
 from lance_dataset.changes.retry import repeated_on_conflict
+from lance_dataset.changes.write.input import ReaderLike
 from lance_dataset.errors import InvalidInputError, LanceError, UnsupportedError
 from lance_dataset.file.reader import open_metadata
 from lance_dataset.read.fragment_reader import FragmentReader
@@ -80,7 +87,7 @@ def null_columns(transforms: object) -> pa.Schema | None:
 
 def add_columns(
     snapshot: Snapshot,
-    transforms: Any,
+    transforms: NewColumns,
     read_columns: Sequence[str] | None,
     reader_schema: pa.Schema | None,
     batch_size: int | None,
@@ -223,7 +230,7 @@ def fragment_with_columns(
 def merged_fragment(
     snapshot: Snapshot,
     reader: FragmentReader,
-    value_func: Any,
+    value_func: ColumnValues | ReaderLike,
     columns: Sequence[str] | None,
     reader_schema: pa.Schema | None,
     batch_size: int | None,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +14,7 @@ from lance_dataset.changes.fragments.fragment_rows import live_batches, with_del
 from lance_dataset.changes.keys.key_index import LastRows
 from lance_dataset.changes.keys.source import Source
 from lance_dataset.changes.retry import repeated_on_conflict
-from lance_dataset.changes.write.input import as_batches
+from lance_dataset.changes.write.input import ReaderLike, as_batches
 from lance_dataset.errors import FieldNotFoundError, InvalidInputError, nearest_name_hint
 from lance_dataset.file.kinds import is_binary_like
 from lance_dataset.read.fragment_reader import SYSTEM_COLUMNS, FragmentReader
@@ -49,7 +48,7 @@ class RightSide:
         `data` is of an unsupported kind.
     """
 
-    def __init__(self, data: Any, key: str, schema: pa.Schema | None = None) -> None:
+    def __init__(self, data: ReaderLike, key: str, schema: pa.Schema | None = None) -> None:
         arrow, batches = as_batches(data, schema)
         if key not in arrow.names:
             raise FieldNotFoundError(
@@ -162,7 +161,7 @@ class JoinTransform:
 
 
 def merge_columns(
-    snapshot: Snapshot, data: Any, left_on: str, right_on: str | None, schema: pa.Schema | None
+    snapshot: Snapshot, data: ReaderLike, left_on: str, right_on: str | None, schema: pa.Schema | None
 ) -> Snapshot:
     """Add columns by a join, in one commit; see `LanceDataset.merge`."""
     check_writable(snapshot.manifest.writer_flags, snapshot.manifest.path)

@@ -7,7 +7,7 @@ import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import pyarrow as pa
 
@@ -17,7 +17,16 @@ from lance_dataset.errors import CorruptFileError, InvalidInputError, StorageErr
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["BatchUDF", "BatchUDFCheckpoint", "ColumnValues", "batch_udf", "normalize_transform"]
+__all__ = [
+    "BatchUDF",
+    "BatchUDFCheckpoint",
+    "ColumnValues",
+    "NewColumns",
+    "batch_udf",
+    "data_batches",
+    "expressions",
+    "failed_function",
+]
 
 #: Result of a function of a batch: the new columns for the same rows.
 BatchResult: TypeAlias = "pa.RecordBatch | pa.Table | pd.DataFrame"
@@ -25,14 +34,8 @@ BatchResult: TypeAlias = "pa.RecordBatch | pa.Table | pd.DataFrame"
 BatchFunction: TypeAlias = "Callable[[pa.RecordBatch], BatchResult]"
 #: SQL expressions by column, or a function: values of new columns.
 ColumnValues: TypeAlias = "Mapping[str, str] | BatchUDF | BatchFunction"
-
-
-class Scannable(Protocol):
-    """Anything that makes scanners: a dataset or a fragment."""
-
-    def scanner(self, columns: Sequence[str] | None = None, *, limit: int | None = None) -> Any:
-        """Make a scanner."""
-        ...
+#: New columns in any form: also as data, or as fields of columns that are null in all rows.
+NewColumns: TypeAlias = "ColumnValues | ReaderLike | pa.Field | Sequence[pa.Field] | pa.Schema"
 
 
 #: Seconds to wait for other users of a checkpoint.
@@ -272,54 +275,6 @@ def batch_udf(
     return decorated
 
 
-def normalize_transform(
-    udf_like: ColumnValues | ReaderLike,
-    data_source: Scannable,
-    read_columns: Sequence[str] | None = None,
-    reader_schema: pa.Schema | None = None,
-) -> dict[str, str] | BatchUDF | pa.RecordBatchReader:
-    """Convert new columns to the form in which `LanceDataset.add_columns` uses them.
-
-    Parameters
-    ----------
-    udf_like
-        A dict of SQL expressions, a `BatchUDF` or another function of a record batch, or data.
-    data_source
-        Dataset or fragment that gets the columns.
-    read_columns
-        Columns that a function gets.
-    reader_schema
-        Schema of an iterable of batches.
-
-    Returns
-    -------
-    dict, BatchUDF or pyarrow.RecordBatchReader
-        A function without an output schema is called for one row, to find its schema.
-
-    Raises
-    ------
-    TypeError
-        `udf_like` is of an unsupported kind, or a function that fails.
-    InvalidInputError
-        `udf_like` is an iterable of batches, but `reader_schema` is missing.
-    """
-    if isinstance(udf_like, Mapping):
-        return expressions(udf_like)
-    if isinstance(udf_like, BatchUDF) or callable(udf_like):
-        udf = udf_like if isinstance(udf_like, BatchUDF) else BatchUDF(udf_like)
-        if udf.output_schema is None:
-            first = data_source.scanner(columns=read_columns, limit=1).to_table().combine_chunks().to_batches()
-            try:
-                udf.output_schema = udf.result(first[0]).schema
-            except Exception as error:
-                if udf is udf_like and first:
-                    raise
-                raise failed_function(udf_like, error) from error
-        return udf
-    schema, batches = data_batches(udf_like, reader_schema)
-    return pa.RecordBatchReader.from_batches(schema, batches)
-
-
 def expressions(given: Mapping[Any, Any]) -> dict[str, str]:
     """Check new columns that are given as SQL expressions; raise TypeError unless all names and values are text."""
     for name, text in given.items():
@@ -339,7 +294,7 @@ def failed_function(function: object, error: Exception) -> TypeError:
     )
 
 
-def data_batches(data: Any, schema: pa.Schema | None) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
+def data_batches(data: ReaderLike, schema: pa.Schema | None) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
     """Return the schema and the batches of new columns given as data; raise TypeError for an unsupported kind."""
     try:
         return as_batches(data, schema)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -14,7 +13,7 @@ from lance_dataset.changes.fragments.column_rewrites import ColumnRewrite, rewri
 from lance_dataset.changes.fragments.fragment_rows import batch_rows, live_batches
 from lance_dataset.changes.keys.key_index import LastRows
 from lance_dataset.changes.keys.source import Source
-from lance_dataset.changes.write.input import as_batches
+from lance_dataset.changes.write.input import ReaderLike, as_batches
 from lance_dataset.errors import FieldNotFoundError, InvalidInputError, SchemaError, nearest_name_hint
 from lance_dataset.file.storage import storage_batch
 from lance_dataset.read.empty_batches import empty_batch
@@ -31,7 +30,12 @@ _ROW_KEYS = ("_rowid", "_rowaddr")
 
 
 def update_columns(
-    snapshot: Snapshot, fragment: FragmentReader, data: Any, left_on: str, right_on: str | None, schema: Any
+    snapshot: Snapshot,
+    fragment: FragmentReader,
+    data: ReaderLike,
+    left_on: str,
+    right_on: str | None,
+    schema: pa.Schema | None,
 ) -> ColumnRewrite:
     """Rewrite columns of a fragment with the values of data rows that have the same key.
 

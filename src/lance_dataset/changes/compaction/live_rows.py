@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -161,14 +160,7 @@ def _read(
 # -- other files -----------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class _Numbered:
-    """Fragment of a scan request."""
-
-    fragment_id: int
-
-
 def _scanned(snapshot: Snapshot, fragments: Sequence[FragmentReader], batch_size: int) -> Iterator[pa.RecordBatch]:
-    scanned = [_Numbered(reader.fragment.id) for reader in fragments]
-    scan = {"batch_size": batch_size, "blob_handling": "all_binary", "fragments": scanned}
+    ids = [reader.fragment.id for reader in fragments]
+    scan = {"batch_size": batch_size, "blob_handling": "all_binary", "fragments": ids}
     yield from scan_batches(snapshot.reader, resolve_request(snapshot, scan))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -24,8 +25,8 @@ from lance_dataset.changes.merge.in_place import (
 )
 from lance_dataset.changes.merge.matching import Matches, Matching, find_matches
 from lance_dataset.changes.merge.rows import in_write_order, masked_rows, new_rows, row_ids_of
+from lance_dataset.changes.retry import repeated_on_conflict
 from lance_dataset.changes.write.bases import data_folders
-from lance_dataset.changes.write.target import WriteTarget
 from lance_dataset.errors import InvalidInputError
 from lance_dataset.expr.compiled import compile_filter
 from lance_dataset.read.snapshot import Snapshot
@@ -36,7 +37,7 @@ from lance_dataset.table.operations import CompactedSsTable, KeyFilter, Update
 from lance_dataset.table.paths import DataFolder
 from lance_dataset.types.schema import Schema
 
-__all__ = ["Merge", "MergeOptions", "PreparedMerge", "commit_merge", "discard_merge"]
+__all__ = ["Merge", "MergeOptions", "PreparedMerge", "discard_merge"]
 
 
 @dataclass(frozen=True)
@@ -91,7 +92,7 @@ class PreparedMerge:
         }
 
 
-def commit_merge(snapshot: Snapshot, prepared: PreparedMerge) -> Snapshot:
+def _committed(snapshot: Snapshot, prepared: PreparedMerge) -> Snapshot:
     """Commit a merge. If that fails, remove its files.
 
     Raises
@@ -195,6 +196,20 @@ class Merge:
             deleted=len(matches.rest) + (0 if updates else matched),
         )
 
+    def execute(
+        self, snapshot: Snapshot, conflict_retries: int | None, retry_timeout: dt.timedelta | None
+    ) -> tuple[Snapshot, ExecuteResult]:
+        """Compute and commit the merge; return the new version and the numbers of rows.
+
+        Errors are those of `prepare` and `repeated_on_conflict`.
+        """
+
+        def change(latest: Snapshot) -> tuple[Snapshot, ExecuteResult]:
+            prepared = self.prepare(latest)
+            return _committed(latest, prepared), prepared.statistics
+
+        return repeated_on_conflict(snapshot, change, conflict_retries, retry_timeout)
+
     def resolved(self, snapshot: Snapshot) -> tuple[MergeColumns, Matching]:
         """Return the columns of the source and the search for matches, for a snapshot."""
         clauses, source = self.clauses, self.source
@@ -262,8 +277,8 @@ def _folders(snapshot: Snapshot, options: MergeOptions) -> Sequence[DataFolder]:
         return ()
     if options.target_bases == ():
         raise InvalidInputError("target_bases cannot be empty; leave it out to write to the dataset itself")
-    target = WriteTarget.of(snapshot)
-    return data_folders(target, options.target_bases, options.target_all_bases)
+    bases = snapshot.manifest.base_paths
+    return data_folders(snapshot.location, bases, options.target_bases, options.target_all_bases)
 
 
 def _key_filter(table: Schema, source: Source, clauses: MergeClauses, matches: Matches) -> KeyFilter | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -11,6 +12,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from lance_dataset.changes.fragments.row_moves import commit_row_moves, prepare_row_moves
+from lance_dataset.changes.retry import repeated_on_conflict
 from lance_dataset.errors import FieldNotFoundError, InvalidInputError, UnsupportedError, nearest_name_hint
 from lance_dataset.expr.compiled import BoundExpression, compile_expression, compile_filter, converted
 from lance_dataset.file.blob_fields import undescribed
@@ -38,6 +40,8 @@ def update_rows(
     updates: Mapping[str, str],
     where: str | pc.Expression | None,
     storage_version: str | None,
+    conflict_retries: int | None,
+    retry_timeout: dt.timedelta | None,
 ) -> tuple[Snapshot, int]:
     """Update rows of a snapshot, in one commit.
 
@@ -51,6 +55,8 @@ def update_rows(
         Condition on the rows to update; None for all rows.
     storage_version
         File version of the new fragments; None for that of the table.
+    conflict_retries, retry_timeout
+        See `repeated_on_conflict`.
 
     Returns
     -------
@@ -68,8 +74,16 @@ def update_rows(
     SchemaError
         A new value is null, but its column is not nullable.
     CommitConflictError
-        Other writers changed some of the same rows, or made another conflicting change.
+        Other writers changed the same rows, or made another conflicting change, and the retries ran out.
     """
+    return repeated_on_conflict(
+        snapshot, lambda latest: _update(latest, updates, where, storage_version), conflict_retries, retry_timeout
+    )
+
+
+def _update(
+    snapshot: Snapshot, updates: Mapping[str, str], where: str | pc.Expression | None, storage_version: str | None
+) -> tuple[Snapshot, int]:
     assignments = _assignments(snapshot, updates)
     old = _OldRows()
     schema, stable = snapshot.manifest.schema, snapshot.manifest.uses_stable_row_ids
@@ -100,24 +114,20 @@ def _assignments(snapshot: Snapshot, updates: Mapping[str, str]) -> dict[str, Bo
         # JSON text is converted to its stored form when it is written.
         is_json = target.logical_type == "json"
         assigned = expression if is_json else converted(expression, target.storage_type)
-        found[name] = _Assignment(name, assigned)
+        found[name] = _assignment(name, assigned)
     return found
 
 
-class _Assignment(BoundExpression):
-    """Expression whose errors name the column that it computes."""
+def _assignment(column: str, expression: BoundExpression) -> BoundExpression:
+    """Return an expression whose errors name the column that it computes."""
 
-    __slots__ = ("_column",)
-
-    def __init__(self, column: str, expression: BoundExpression) -> None:
-        super().__init__(expression.evaluate, str(expression), expression.type, expression.field_paths, expression.tree)
-        self._column = column
-
-    def _array(self, batch: pa.RecordBatch) -> pa.Array:
+    def evaluate(batch: pa.RecordBatch) -> pa.Array:
         try:
-            return super()._array(batch)
+            return expression.evaluate(batch)
         except (pa.ArrowException, OverflowError) as error:
-            raise InvalidInputError(f"column {self._column!r}: {self} fails for a value: {error}") from error
+            raise InvalidInputError(f"column {column!r}: {expression} fails for a value: {error}") from error
+
+    return BoundExpression(evaluate, str(expression), expression.type, expression.field_paths, expression.tree)
 
 
 def _target(schema: Schema, name: str) -> Field:

@@ -53,7 +53,8 @@ def registered_bases(
 
 
 def data_folders(
-    target: WriteTarget,
+    place: TableLocation,
+    bases: Sequence[BasePath],
     target_bases: Sequence[str] | None,
     target_all_bases: bool | None,
 ) -> list[DataFolder]:
@@ -61,8 +62,10 @@ def data_folders(
 
     Parameters
     ----------
-    target
-        Target of the write. If the table does not exist yet, `WriteTarget.new_bases` are its base paths.
+    place
+        Location of the table.
+    bases
+        Its base paths.
     target_bases
         Names or paths of base paths. The location of the table stands for the table itself.
     target_all_bases
@@ -82,12 +85,10 @@ def data_folders(
         raise TypeError("target_bases must be a list of names or paths, not a string")
     if target_all_bases is not None and target_bases:
         raise InvalidInputError("Cannot specify target_all_bases together with target_bases")
-    bases = target.new_bases if target.manifest is None else target.manifest.base_paths
     if target_all_bases is None:
-        chosen = [_chosen(target, bases, each) for each in target_bases or ()]
+        chosen = [_chosen(place, bases, each) for each in target_bases or ()]
     else:
         chosen = _all_bases(bases, target_all_bases)
-    place = target.location
     locator = FileLocator(place.store, place.root, bases, place.storage_options, place.session)
     return [DataFolder(*locator.data_folder(base_id), base_id) for base_id in chosen]
 
@@ -101,14 +102,14 @@ def _all_bases(bases: Sequence[BasePath], with_dataset: bool) -> list[int | None
     return [*([None] if with_dataset else []), *sorted(base.id for base in bases)]
 
 
-def _chosen(target: WriteTarget, bases: Sequence[BasePath], reference: str) -> int | None:
+def _chosen(place: TableLocation, bases: Sequence[BasePath], reference: str) -> int | None:
     """Return the id of the base path that a reference names; None for the table itself."""
     if not isinstance(reference, str):
         raise TypeError(f"target_bases must be a list of names or paths, not one with {reference!r}")
     for base in bases:
         if reference == base.name:
             return base.id
-    if _is_dataset(target.location, reference):
+    if _is_dataset(place, reference):
         return None
     for base in bases:
         if reference.rstrip("/") == base.path.rstrip("/"):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
 import pyarrow as pa
 import pyarrow.dataset as pads
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["ReaderLike", "as_batches", "has_no_rows"]
 
 _HUGGING_FACE_ROWS = 1024
+_Converted = TypeVar("_Converted")
 
 
 class ArrowStream(Protocol):
@@ -49,7 +50,7 @@ ReaderLike: TypeAlias = (
 )
 
 
-def as_batches(data: Any, schema: pa.Schema | None = None) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
+def as_batches(data: ReaderLike, schema: pa.Schema | None = None) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
     """Read data of any supported kind as a stream. Iterators are consumed batch by batch.
 
     Parameters
@@ -146,7 +147,7 @@ def _unknown(data: Any) -> str:
     )
 
 
-def _convert(call: Any) -> Any:
+def _convert(call: Callable[[], _Converted]) -> _Converted:
     """Run a pyarrow conversion, and convert its errors to those of this package."""
     try:
         return call()

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
@@ -21,15 +20,14 @@ from lance_dataset.io.base import ObjectStore
 from lance_dataset.io.guarded import CommitLock, with_commit_lock
 from lance_dataset.read.fragment_reader import SYSTEM_COLUMNS
 from lance_dataset.read.location import TableLocation
-from lance_dataset.read.session import Session
-from lance_dataset.read.shown import Shown
 from lance_dataset.read.snapshot import Snapshot
+from lance_dataset.records.settings import DatasetBasePath
 from lance_dataset.table import operations as table_operations
 from lance_dataset.table.append_schema import check_append_schema
 from lance_dataset.table.commit.backoff import Backoff
 from lance_dataset.table.commit.loop import commit_transaction, create_table
-from lance_dataset.table.fragment import LEGACY_VERSION, Fragment
-from lance_dataset.table.manifest import BasePath, Manifest
+from lance_dataset.table.fragment import LEGACY_VERSION
+from lance_dataset.table.manifest import Manifest
 from lance_dataset.table.old_tables.legacy_dictionaries import (
     is_extension,
     replaced_fields,
@@ -39,9 +37,33 @@ from lance_dataset.table.transaction import Transaction as TableTransaction
 from lance_dataset.table.versions import latest_version, read_latest, read_newest
 from lance_dataset.types.schema import Field, Schema
 
-__all__ = ["WriteTarget", "stored_columns"]
+__all__ = ["CommitOptions", "WriteTarget", "stored_columns"]
 
 
+@dataclass(frozen=True)
+class CommitOptions:
+    """Options of the commit of a write. All but `properties` are for a table that it creates.
+
+    Attributes
+    ----------
+    properties
+        Properties of the transaction.
+    config
+        Config of a new table.
+    initial_bases
+        Base paths of a new table; None for none. An existing table does not accept any.
+    v2_paths, stable_row_ids
+        True for the newer names of manifests, and for row ids that stay the same when rows move.
+    """
+
+    properties: Mapping[str, str] = field(default_factory=dict)
+    config: Mapping[str, str] = field(default_factory=dict)
+    initial_bases: Sequence[DatasetBasePath] | None = None
+    v2_paths: bool = True
+    stable_row_ids: bool = False
+
+
+@dataclass(frozen=True)
 class WriteTarget:
     """Location that a write goes to, and the table that exists there.
 
@@ -52,65 +74,47 @@ class WriteTarget:
     manifest
         Manifest of the newest version, or of the snapshot that the write is based on; None if the table does not exist.
     shown
-        Snapshot of the handle that the user passed; None for a path or URI.
-    new_config
-        Config of a table that `commit` creates. An existing table keeps its own.
-    new_bases
-        Base paths of a table that `commit` creates.
+        Snapshot that the user passed; None for a path or URI.
     """
 
-    def __init__(self, location: TableLocation, manifest: Manifest | None, shown: Snapshot | None = None) -> None:
-        self.location = location
-        self.manifest = manifest
-        self.shown = shown
-        self.new_config: Mapping[str, str] = {}
-        self.new_bases: tuple[BasePath, ...] = ()
+    location: TableLocation
+    manifest: Manifest | None
+    shown: Snapshot | None = None
 
     @classmethod
-    def of(cls, snapshot: Snapshot) -> WriteTarget:
-        """Make the target of a write on top of a snapshot. Later commits of other writers count as concurrent."""
-        return cls(snapshot.location, snapshot.manifest, snapshot)
+    def at(cls, location: TableLocation) -> WriteTarget:
+        """Find the newest version of the table at a location, if there is one."""
+        return cls(location, read_latest(location.store, location.root))
 
     @classmethod
-    def find(
+    def of(
         cls,
-        uri: str | os.PathLike[str] | Shown,
+        snapshot: Snapshot,
         storage_options: Mapping[str, str] | None,
-        session: Session | None,
-        commit_lock: CommitLock | None = None,
+        commit_lock: CommitLock | None,
         *,
-        as_shown: bool = False,
+        as_shown: bool,
     ) -> WriteTarget:
-        """Find the table at a location.
+        """Make the target of a write to the table of a snapshot.
 
         Parameters
         ----------
-        uri
-            Path, URI, or handle.
-        storage_options, session
-            Options of the store, and the session, for a path or URI.
+        snapshot
+            The snapshot.
+        storage_options
+            Options of the store; None for those of the snapshot.
         commit_lock
             Lock that commits hold.
         as_shown
-            True to write on top of the snapshot of the handle instead of the newest version.
-
-        Raises
-        ------
-        TypeError
-            `uri` is neither a location nor a handle.
+            True to write on top of the snapshot, so that later commits count as concurrent; False to write on top of
+            the newest version.
         """
-        if isinstance(uri, Shown):
-            shown = uri.snapshot
-            location = replace(
-                shown.location,
-                store=with_commit_lock(shown.store, commit_lock),
-                storage_options=storage_options or shown.location.storage_options,
-            )
-            return cls(location, shown.manifest if as_shown else location.read_manifest(), shown)
-        if not isinstance(uri, str | os.PathLike):
-            raise TypeError(f"a dataset must be a path, a URI or a LanceDataset, not {type(uri).__name__}")
-        location = TableLocation.resolve(uri, storage_options, session, commit_lock=commit_lock)
-        return cls(location, read_latest(location.store, location.root))
+        location = replace(
+            snapshot.location,
+            store=with_commit_lock(snapshot.store, commit_lock),
+            storage_options=storage_options or snapshot.location.storage_options,
+        )
+        return cls(location, snapshot.manifest if as_shown else location.read_manifest(), snapshot)
 
     @property
     def store(self) -> ObjectStore:
@@ -152,36 +156,27 @@ class WriteTarget:
         check_table_blobs(schema, version)
         return schema, version
 
-    def commit(
-        self,
-        mode: str,
-        schema: Schema,
-        fragments: Sequence[Fragment],
-        version: str,
-        properties: Mapping[str, str],
-        v2_paths: bool,
-        stable_row_ids: bool,
-    ) -> Manifest:
-        """Commit new fragments in the given mode. If the table does not exist, create it."""
-        existing = self.manifest
-        overwrite = table_operations.Overwrite(schema, tuple(fragments), storage_version=version)
-        if existing is None:
-            first = replace(overwrite, config_upserts=self.new_config, initial_bases=self.new_bases)
-            change = TableTransaction(0, first, properties=properties)
-            try:
-                return create_table(
-                    self.store,
-                    self.root,
-                    change,
-                    storage_version=version,
-                    enable_stable_row_ids=stable_row_ids,
-                    enable_v2_manifest_paths=v2_paths,
-                )
-            except AlreadyExistsError:
-                if mode == "create":
-                    raise
-                return self._follow_creation(mode, overwrite, properties)
-        return self._follow(existing, mode, overwrite, properties)
+    def commit(self, mode: str, overwrite: table_operations.Overwrite, options: CommitOptions) -> Manifest:
+        """Commit the new fragments of an overwrite in the given mode. If the table does not exist, create it.
+
+        The config and the base paths of the overwrite are for a new table.
+        """
+        later = replace(overwrite, config_upserts={}, initial_bases=())
+        if self.manifest is not None:
+            return self._follow(self.manifest, mode, later, options.properties)
+        try:
+            return create_table(
+                self.store,
+                self.root,
+                TableTransaction(0, overwrite, properties=options.properties),
+                storage_version=overwrite.storage_version,
+                enable_stable_row_ids=options.stable_row_ids,
+                enable_v2_manifest_paths=options.v2_paths,
+            )
+        except AlreadyExistsError:
+            if mode == "create":
+                raise
+            return self._follow_creation(mode, later, options.properties)
 
     def _follow(
         self, existing: Manifest, mode: str, overwrite: table_operations.Overwrite, properties: Mapping[str, str]
@@ -206,7 +201,7 @@ class WriteTarget:
         """
         backoff = Backoff()
         while backoff.start():
-            newest = self.manifest = read_newest(self.store, self.root)
+            newest = read_newest(self.store, self.root)
             if mode == "append":
                 self._check_made_alike(newest, overwrite.schema, overwrite.storage_version or newest.storage_version)
             try:

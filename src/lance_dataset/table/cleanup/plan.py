@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+
+from lance_dataset.arguments import checked_integer
 from lance_dataset.errors import InvalidInputError
 from lance_dataset.io.base import ObjectInfo, ObjectStore
 from lance_dataset.io.guarded import external_manifests_of, plain_store
@@ -26,6 +30,7 @@ __all__ = ["Candidate", "CleanupPlan", "CleanupPolicy", "OldVersion", "plan_clea
 UNVERIFIED_SECONDS = 7 * 24 * 3600
 _REUSE_MAPS_FOLDER = "_fri"
 _TEMPORARY = ".tmp"
+_DEFAULT_AGE = dt.timedelta(days=14)
 _NANOS = 1_000_000_000
 
 #: Suffixes of the files that may be removed from a folder. None for all.
@@ -73,6 +78,51 @@ class CleanupPolicy:
     delete_rate_limit: int | None = None
     delete_concurrency: int | None = None
 
+    @classmethod
+    def of(
+        cls,
+        older_than: dt.timedelta | None = None,
+        retain_versions: int | None = None,
+        versions: Sequence[int] | None = None,
+        *,
+        delete_unverified: bool | None = None,
+        error_if_tagged_old_versions: bool | None = None,
+        delete_rate_limit: int | None = None,
+        delete_concurrency: int | None = None,
+    ) -> CleanupPolicy:
+        """Check the arguments of `LanceDataset.cleanup_old_versions`, and make the policy that they ask for.
+
+        Raises
+        ------
+        TypeError, OutOfRangeError, InvalidInputError
+            An argument has the wrong type or is out of range.
+        """
+        if older_than is not None and not isinstance(older_than, dt.timedelta):
+            raise TypeError(f"older_than must be a datetime.timedelta, not {type(older_than).__name__}")
+        if versions is not None and (
+            isinstance(versions, str | bytes) or not isinstance(versions, Sequence | np.ndarray)
+        ):
+            raise TypeError(f"versions must be a list of version numbers, not {type(versions).__name__}")
+        if older_than is None and retain_versions is None and versions is None:
+            older_than = _DEFAULT_AGE
+        age = None if older_than is None else older_than // dt.timedelta(microseconds=1) * 1000
+        switches = {
+            "delete_unverified": delete_unverified,
+            "error_if_tagged_old_versions": error_if_tagged_old_versions,
+        }
+        for name, value in switches.items():
+            if not isinstance(value, bool | np.bool_ | None):
+                raise TypeError(f"{name} must be True or False, not {type(value).__name__}")
+        return cls(
+            delete_rate_limit=_limit("delete_rate_limit", delete_rate_limit),
+            delete_concurrency=_limit("delete_concurrency", delete_concurrency),
+            before_nanos=None if age is None else time.time_ns() - age,
+            retain_versions=_limit("retain_versions", retain_versions),
+            versions=None if versions is None else frozenset(checked_integer("versions", each) for each in versions),
+            delete_unverified=bool(delete_unverified),
+            error_if_tagged=error_if_tagged_old_versions is None or bool(error_if_tagged_old_versions),
+        )
+
     def __post_init__(self) -> None:
         if self.retain_versions is not None and self.retain_versions < 1:
             raise InvalidInputError(f"retain_versions must be greater than 0, got {self.retain_versions}")
@@ -84,6 +134,10 @@ class CleanupPolicy:
             raise InvalidInputError(
                 f"delete_concurrency must be between 1 and {(1 << 61) - 1}, got {self.delete_concurrency}"
             )
+
+
+def _limit(name: str, value: int | None) -> int | None:
+    return None if value is None else checked_integer(name, value)
 
 
 @dataclass(frozen=True)

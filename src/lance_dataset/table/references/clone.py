@@ -33,7 +33,7 @@ from lance_dataset.table.references.clone_files import FileCopy, copy_files, fil
 from lance_dataset.table.transaction import Transaction
 from lance_dataset.table.versions import find_latest, list_versions, locate_version
 
-__all__ = ["CloneSource", "Maker", "deep_clone", "publish_first", "shallow_clone", "shallow_manifest"]
+__all__ = ["CloneSource", "deep_clone", "publish_first", "shallow_clone", "shallow_manifest"]
 
 _log = logging.getLogger(__name__)
 
@@ -66,8 +66,6 @@ class CloneSource:
 
 
 _Renumbering: TypeAlias = Callable[[int | None], int | None]
-#: Either `shallow_clone` or `deep_clone`.
-Maker: TypeAlias = Callable[[CloneSource, ObjectStore, str], Manifest]
 
 
 def shallow_clone(source: CloneSource, store: ObjectStore, root: str) -> Manifest:

@@ -1,0 +1,105 @@
+"""Versions to open and targets of writes, given by the arguments of users."""
+
+from __future__ import annotations
+
+import datetime as dt
+import os
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from lance_dataset.arguments import moment_of, refuse, version_number
+from lance_dataset.errors import InvalidInputError
+from lance_dataset.io.guarded import CommitLock
+from lance_dataset.read.location import TableLocation
+from lance_dataset.read.opening import open_as_of, open_snapshot
+from lance_dataset.read.session import Session, check_session, check_size
+from lance_dataset.read.shown import Shown
+from lance_dataset.read.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from lance_dataset.changes.write.target import WriteTarget
+
+__all__ = ["find_target", "open_dataset"]
+
+
+def open_dataset(
+    uri: str | os.PathLike[str] | None = None,
+    version: int | str | tuple[str | None, int | None] | None = None,
+    asof: dt.datetime | dt.date | str | None = None,
+    block_size: int | None = None,
+    commit_lock: CommitLock | None = None,
+    index_cache_size: int | None = None,
+    storage_options: Mapping[str, str] | None = None,
+    default_scan_options: Mapping[str, object] | None = None,
+    metadata_cache_size_bytes: int | None = None,
+    index_cache_size_bytes: int | None = None,
+    read_params: Mapping[str, object] | None = None,
+    session: Session | None = None,
+    namespace_client: object = None,
+    table_id: Sequence[str] | None = None,
+    base_store_params: Mapping[str, Mapping[str, str]] | None = None,
+) -> Snapshot:
+    """Open a version. Parameters and errors are those of `lance_dataset.dataset`."""
+    refuse(
+        "dataset",
+        namespace_client=namespace_client,
+        table_id=table_id,
+        base_store_params=base_store_params,
+    )
+    if uri is None:
+        raise InvalidInputError("dataset needs a path or URI")
+    if version is not None and asof is not None:
+        raise InvalidInputError("give either version or asof, not both")
+    if check_size("block_size", block_size) == 0:
+        raise InvalidInputError("block_size must be at least 1")
+    if check_size("index_cache_size", index_cache_size) is not None:
+        warnings.warn("index_cache_size is deprecated, use index_cache_size_bytes", DeprecationWarning, stacklevel=3)
+    if read_params is not None and not isinstance(read_params, Mapping):
+        raise TypeError(f"read_params must be a dictionary, not {type(read_params).__name__}")
+    location = TableLocation.resolve(
+        uri,
+        storage_options,
+        check_session(session) or Session(index_cache_size_bytes, metadata_cache_size_bytes),
+        scan_options=default_scan_options,
+        commit_lock=commit_lock,
+    )
+    if asof is not None:
+        return open_as_of(location, moment_of(asof))
+    plain = version is None or isinstance(version, str | tuple)
+    return open_snapshot(location, version if plain else version_number(version))
+
+
+def find_target(
+    uri: str | os.PathLike[str] | Shown,
+    storage_options: Mapping[str, str] | None,
+    session: Session | None = None,
+    commit_lock: CommitLock | None = None,
+    *,
+    as_shown: bool = False,
+) -> WriteTarget:
+    """Find the table at a location.
+
+    Parameters
+    ----------
+    uri
+        Path, URI, or handle.
+    storage_options, session
+        Options of the store, and the session, for a path or URI.
+    commit_lock
+        Lock that commits hold.
+    as_shown
+        True to write on top of the snapshot of the handle instead of the newest version.
+
+    Raises
+    ------
+    TypeError
+        `uri` is neither a location nor a handle.
+    """
+    from lance_dataset.changes.write.target import WriteTarget
+
+    if isinstance(uri, Shown):
+        return WriteTarget.of(uri.snapshot, storage_options, commit_lock, as_shown=as_shown)
+    if not isinstance(uri, str | os.PathLike):
+        raise TypeError(f"a dataset must be a path, a URI or a LanceDataset, not {type(uri).__name__}")
+    return WriteTarget.at(TableLocation.resolve(uri, storage_options, session, commit_lock=commit_lock))
