@@ -21,6 +21,7 @@ __all__ = [
     "check_order",
     "check_texts",
     "checked_integer",
+    "given",
     "moment_of",
     "refuse",
     "version_number",
@@ -121,3 +122,8 @@ def refuse(call: str, **options: Any) -> None:
     for name, value in options.items():
         if value is not None:
             raise UnsupportedError(f"{call}: {name} is not supported by this release")
+
+
+def given(**options: Any) -> dict[str, Any]:
+    """Return the options that are not None, to pass on to a function in which None means "not given"."""
+    return {name: value for name, value in options.items() if value is not None}

@@ -2,7 +2,7 @@
 
 from lance_dataset.api.dataset.schema_evolution import normalize_transform
 from lance_dataset.api.fragment.fragment import LanceFragment
-from lance_dataset.api.fragment.session import FragmentSession
+from lance_dataset.api.fragment.reading import FragmentSession
 from lance_dataset.api.fragment.writing import remove_uncommitted, write_fragments
 from lance_dataset.changes.columns.udf import BatchUDF
 from lance_dataset.read.session import Session

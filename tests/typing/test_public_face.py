@@ -25,7 +25,6 @@ _ABSTRACT = "abstract"
 NOT_RUN: dict[str, str] = {
     "Configured.replace_field_metadata": _DEPRECATED,
     "Configured.replace_schema_metadata": _DEPRECATED,
-    "FragmentReading.fragment_id": _ABSTRACT,
     "FragmentMetadata.data_files": _DEPRECATED,
     "FragmentSampler.iter_fragments": _ABSTRACT,
     "Sampler.__call__": _ABSTRACT,

@@ -7,7 +7,7 @@ from lance_dataset.read.opening import find_reference, open_place
 from lance_dataset.read.snapshot import Snapshot
 from lance_dataset.table.references import clone
 from lance_dataset.table.references.branching import create_branch
-from lance_dataset.table.references.catalog import Place, Reference
+from lance_dataset.table.references.catalog import Place, Reference, place_of
 from lance_dataset.table.references.names import main_root
 
 __all__ = ["deep_clone", "make_branch", "shallow_clone"]
@@ -41,6 +41,7 @@ def deep_clone(snapshot: Snapshot, target: TableLocation, reference: Reference |
 
 def _source(snapshot: Snapshot, reference: Reference | None) -> clone.CloneSource:
     place = find_reference(snapshot, reference)
-    found = open_place(snapshot, place)
+    is_shown = place == place_of(snapshot.manifest, snapshot.root)
+    found = snapshot if is_shown else open_place(snapshot, place)
     manifest = found.manifest
     return clone.CloneSource(found.store, found.root, manifest, place.branch, found.location.locator(manifest))

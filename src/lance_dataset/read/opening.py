@@ -109,12 +109,9 @@ def find_reference(snapshot: Snapshot, reference: Reference | None) -> Place:
 
 def open_place(snapshot: Snapshot, place: Place, manifest: Manifest | None = None) -> Snapshot:
     """Open a version of a branch of the same dataset. If `manifest` is given, it is not read again."""
-    from lance_dataset.table.references.catalog import place_of
     from lance_dataset.table.references.names import branch_of, branch_root, main_root
 
     known, store = snapshot.manifest, snapshot.store
-    if manifest is None and place == place_of(known, snapshot.root):
-        manifest = known
     main = main_root(known, snapshot.root)
     uri = uri_of_branch(store, main, snapshot.uri, branch_of(known, snapshot.root), place.branch)
     there = replace(snapshot.location, uri=uri, root=branch_root(main, place.branch))

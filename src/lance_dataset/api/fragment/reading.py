@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lance_dataset.api.fragment.session import FragmentSession
 from lance_dataset.api.scannable import ScannableFragment
 from lance_dataset.api.scanner.builder import make_scanner
 from lance_dataset.api.scanner.progress import ProgressOption
 from lance_dataset.api.scanner.scanner import BlobMode, LanceScanner
+from lance_dataset.arguments import given
 from lance_dataset.read.fragment_reader import FragmentReader
 from lance_dataset.read.projection import with_blob_values
 from lance_dataset.read.snapshot import Columns, Snapshot
@@ -23,7 +23,7 @@ from lance_dataset.scan.options import BlobHandling, ColumnOrdering, check_arrow
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["FragmentReading"]
+__all__ = ["FragmentReading", "FragmentSession"]
 
 Predicate: TypeAlias = "str | pc.Expression"
 
@@ -130,23 +130,25 @@ class FragmentReading(ScannableFragment):
     ) -> pa.Table:
         """Scan into a table. Parameters are those of `scanner`; `progress` is as for `LanceScanner.to_table`."""
         return self.scanner(
-            columns,
-            filter,
-            limit,
-            offset,
-            with_row_id,
-            with_row_address,
-            blob_handling,
-            order_by,
-            use_scalar_index,
-            io_buffer_size,
-            late_materialization,
-            include_deleted_rows,
-            batch_size_bytes,
-            strict_batch_size,
-            batch_size=batch_size,
-            batch_readahead=batch_readahead,
-            row_range=row_range,
+            **given(
+                columns=columns,
+                filter=filter,
+                limit=limit,
+                offset=offset,
+                with_row_id=with_row_id,
+                with_row_address=with_row_address,
+                blob_handling=blob_handling,
+                order_by=order_by,
+                use_scalar_index=use_scalar_index,
+                io_buffer_size=io_buffer_size,
+                late_materialization=late_materialization,
+                include_deleted_rows=include_deleted_rows,
+                batch_size_bytes=batch_size_bytes,
+                strict_batch_size=strict_batch_size,
+                batch_size=batch_size,
+                batch_readahead=batch_readahead,
+                row_range=row_range,
+            ),
             **arrow_options,
         ).to_table(progress=progress)
 
@@ -175,23 +177,25 @@ class FragmentReading(ScannableFragment):
     ) -> Iterator[pa.RecordBatch]:
         """Scan into a stream of record batches. Parameters are those of `to_table`."""
         return self.scanner(
-            columns,
-            filter,
-            limit,
-            offset,
-            with_row_id,
-            with_row_address,
-            blob_handling,
-            order_by,
-            use_scalar_index,
-            io_buffer_size,
-            late_materialization,
-            include_deleted_rows,
-            batch_size_bytes,
-            strict_batch_size,
-            batch_size=batch_size,
-            batch_readahead=batch_readahead,
-            row_range=row_range,
+            **given(
+                columns=columns,
+                filter=filter,
+                limit=limit,
+                offset=offset,
+                with_row_id=with_row_id,
+                with_row_address=with_row_address,
+                blob_handling=blob_handling,
+                order_by=order_by,
+                use_scalar_index=use_scalar_index,
+                io_buffer_size=io_buffer_size,
+                late_materialization=late_materialization,
+                include_deleted_rows=include_deleted_rows,
+                batch_size_bytes=batch_size_bytes,
+                strict_batch_size=strict_batch_size,
+                batch_size=batch_size,
+                batch_readahead=batch_readahead,
+                row_range=row_range,
+            ),
             **arrow_options,
         ).to_batches(progress=progress)
 
@@ -221,23 +225,25 @@ class FragmentReading(ScannableFragment):
     ) -> pd.DataFrame:
         """Scan into a DataFrame. Parameters are those of `scanner` and `LanceScanner.to_pandas`."""
         return self.scanner(
-            columns,
-            filter,
-            limit,
-            offset,
-            with_row_id,
-            with_row_address,
-            blob_handling,
-            order_by,
-            use_scalar_index,
-            io_buffer_size,
-            late_materialization,
-            include_deleted_rows,
-            batch_size_bytes,
-            strict_batch_size,
-            batch_size=batch_size,
-            batch_readahead=batch_readahead,
-            row_range=row_range,
+            **given(
+                columns=columns,
+                filter=filter,
+                limit=limit,
+                offset=offset,
+                with_row_id=with_row_id,
+                with_row_address=with_row_address,
+                blob_handling=blob_handling,
+                order_by=order_by,
+                use_scalar_index=use_scalar_index,
+                io_buffer_size=io_buffer_size,
+                late_materialization=late_materialization,
+                include_deleted_rows=include_deleted_rows,
+                batch_size_bytes=batch_size_bytes,
+                strict_batch_size=strict_batch_size,
+                batch_size=batch_size,
+                batch_readahead=batch_readahead,
+                row_range=row_range,
+            ),
         ).to_pandas(blob_mode=blob_mode, progress=progress, **kwargs)
 
     def take(self, indices: RowNumbers, columns: Columns = None, **kwargs: Any) -> pa.Table:
@@ -270,4 +276,44 @@ class FragmentReading(ScannableFragment):
         """
         if isinstance(columns, str | Mapping):
             raise TypeError(f"columns must be a list of names, not {type(columns).__name__}")
-        return FragmentSession(self._snapshot, self._reader, columns, with_row_address)
+        return FragmentSession(self, columns, with_row_address)
+
+
+class FragmentSession:
+    """Session that takes rows of one fragment repeatedly. `LanceFragment.open_session` opens it.
+
+    Columns are looked up only once.
+
+    Parameters
+    ----------
+    fragment
+        Handle on the fragment.
+    columns
+        Names of the columns; None for all.
+    with_row_address
+        Append ``_rowaddr``.
+    """
+
+    def __init__(
+        self, fragment: FragmentReading, columns: Sequence[str] | None = None, with_row_address: bool | None = None
+    ) -> None:
+        snapshot = fragment._snapshot
+        names = list(snapshot.manifest.schema.arrow.names if columns is None else columns)
+        if with_row_address and "_rowaddr" not in names:
+            names.append("_rowaddr")
+        self._fragment = fragment
+        self._projection = with_blob_values(snapshot.projection(names))
+
+    def __repr__(self) -> str:
+        return f"FragmentSession(fragment={self._fragment.fragment_id}, columns={self._projection.user_schema.names})"
+
+    def take(self, indices: RowNumbers) -> pa.Table:
+        """Take rows by number among the live rows of the fragment, in the order given; repeats are kept.
+
+        Raises
+        ------
+        RowIndexError
+            A row number is outside the fragment.
+        """
+        schema = self._fragment._snapshot.scanned_schema
+        return take_fragment_numbers(self._fragment._reader, indices, self._projection, schema)
