@@ -77,12 +77,16 @@ def _merged(base: Manifest, fragment: Fragment) -> Fragment:
 
 
 def project(base: Manifest, operation: Project) -> Manifest:
-    """Apply a Project: set a new schema over the same files, and drop files that hold none of its fields."""
+    """Apply a Project: set a new schema over the same files, and drop files that hold none of its fields.
+
+    A fragment keeps one file at least. Without any, neither this package nor the reference can read its rows, of which
+    all columns are null then.
+    """
     _check_projected_schema(base, operation)
     known = {node.id for node in operation.schema.walk()}
     changed = {}
     for fragment in base.fragments:
-        files = tuple(file for file in fragment.files if _is_live(file, known))
+        files = tuple(file for file in fragment.files if _is_live(file, known)) or fragment.files[:1]
         if len(files) < len(fragment.files):
             changed[fragment.id] = replace(fragment, files=files)
     return replace(
