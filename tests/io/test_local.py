@@ -149,7 +149,7 @@ def test_put_if_absent(store: ObjectStore, tmp_path: Path) -> None:
 
 
 def test_put_if_absent_without_hard_links(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def no_links(*_: object) -> None:
+    def no_links(*_: object, **__: object) -> None:
         raise OSError(95, "Operation not supported")
 
     monkeypatch.setattr(local_publish.os, "link", no_links)
@@ -272,10 +272,10 @@ def test_trees_that_cannot_be_listed_are_not_empty(tmp_path: Path, monkeypatch: 
     (tmp_path / "a/b/file").write_bytes(b"x")
     scandir = os.scandir
 
-    def refuse(path: str) -> object:
-        if str(path).endswith("b"):
-            raise PermissionError(13, "refused", str(path))
-        return scandir(path)
+    def refuse(folder: int) -> object:
+        if os.path.samestat(os.fstat(folder), os.stat(tmp_path / "a/b")):
+            raise PermissionError(13, "refused")
+        return scandir(folder)
 
     monkeypatch.setattr(os, "scandir", refuse)
     with pytest.raises(PermissionError):

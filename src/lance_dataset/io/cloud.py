@@ -56,7 +56,7 @@ _NOT_IMPLEMENTED = 501
 _MAX_STORES = 64
 _ESCAPES = str.maketrans({"%": "%25", "?": "%3F", "#": "%23"})
 #: Attributes that define a store; the others follow from them.
-_PICKLED = ("_location", "_storage_options")
+_PICKLED = ("_location", "_storage_options", "table_root", "trusted_bases")
 
 
 @dataclass(frozen=True)
@@ -351,7 +351,7 @@ class CloudStore(ObjectStore):
         except CLIENT_ERRORS as error:
             raise self._error(error, prefix, "deleting") from error
 
-    def copy(self, source: str, target: str) -> None:
+    def copy(self, source: str, target: str, origin: ObjectStore | None = None) -> None:
         try:
             if self._object(source).head()["size"] <= _MAX_COPY:
                 self._client.copy(_key(source), _key(target))

@@ -68,7 +68,7 @@ def resolve(
         raise InvalidInputError(f"{text!r} is not a location of a dataset: it is empty or contains a NUL character")
     location, manifests = without_manifests(text, storage_options or {})
     store, root = _without_manifests(location, storage_options, session)
-    return with_manifests(store, manifests), root
+    return with_manifests(store.for_table(root), manifests), root
 
 
 def _without_manifests(

@@ -71,7 +71,7 @@ class Session:
         options = frozenset(storage_options.items())
         key = type(plain_store(store)), store.uri(""), repr(external_manifests_of(store)), options
         _ = store.statistics  # created here, so that copies of the store share the counts
-        return self._stores.setdefault(key, store), root
+        return self._stores.setdefault(key, store).for_table(root), root
 
     def __repr__(self) -> str:
         found = self.cache_stats()
