@@ -966,6 +966,7 @@ def raised(folder: Path) -> None:
     ]
     os_errors: list[type[OSError]] = [errors.AlreadyExistsError, errors.RowIndexError, errors.CommitConflictError]
     denied: type[PermissionError] = errors.StoragePermissionError
+    outside: type[ValueError] = errors.UnsafePathError
     kinds: list[type[lance.LanceError]] = [errors.AlreadyExistsError, errors.RowIndexError, errors.SchemaError]
     assert len(value_errors) == 12 and os_errors and denied and kinds
     try:

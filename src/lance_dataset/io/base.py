@@ -297,7 +297,7 @@ class ObjectStore(abc.ABC):
 
 
 def is_plain_path(relative: str) -> bool:
-    r"""Return True if a path stays below the folder that it is joined to: no empty segment, ``.``, ``..``, ``\\`` or NUL."""
+    """Return True if a path has no backslash, NUL, ``.``, ``..`` or empty segment, so that it stays below a folder."""
     return "\\" not in relative and "\0" not in relative and not {"", ".", ".."} & set(relative.split("/"))
 
 
