@@ -17,7 +17,7 @@ from lance_dataset.io.durable import forget_folders, sync_folder
 from lance_dataset.io.local_input import MappedInput, PlainInput
 from lance_dataset.io.local_output import LocalOutput
 from lance_dataset.io.local_publish import publish, publish_copy, publish_new
-from lance_dataset.io.mounts import is_network_device
+from lance_dataset.io.mounts import is_network_file
 from lance_dataset.io.option_values import lenient_bool
 
 __all__ = ["LocalStore"]
@@ -67,15 +67,14 @@ class LocalStore(ObjectStore):
         try:
             if size is not None and size != status.st_size:
                 raise CorruptFileError(f"{path}: has {status.st_size} bytes, but its manifest says {size}")
-            mapped = self._mmap if self._mmap is not None else not is_network_device(status.st_dev)
-            if mapped:
+            remote = self._mmap is not True and is_network_file(descriptor, status.st_dev)
+            if self._mmap or (self._mmap is None and not remote):
                 try:
                     return MappedInput(path, descriptor, status.st_size, self.statistics)
                 except OSError as error:
                     # too many mappings for a process, or a file system without mappings
                     if self._mmap or error.errno not in _UNMAPPABLE:
                         raise
-            remote = is_network_device(status.st_dev)
             made = PlainInput(path, descriptor, status.st_size, self.statistics, remote=remote)
             descriptor = -1
             return made
