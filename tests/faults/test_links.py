@@ -16,6 +16,7 @@ import lance_dataset as lance
 from lance_dataset.errors import CorruptFileError, MissingFileError, UnsafePathError
 from lance_dataset.io import anchored
 from lance_dataset.io.local import LocalStore
+from lance_dataset.table.protocol import DirectProtocol
 from lance_dataset.table.references.names import TABLE_FOLDERS
 
 ROWS = pa.table({"a": range(10)})
@@ -308,3 +309,31 @@ def test_data_files_must_be_lance_files(tmp_path: Path) -> None:
     with pytest.raises((CorruptFileError, MissingFileError), match="not a Lance file"):
         lance.dataset(path).deep_clone(tmp_path / "clone", None)
     assert not [each for each in (tmp_path / "clone").rglob("*") if each.is_file()]
+
+
+def test_drop_leaves_the_entries_of_other_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file is that of a branch only if its name stays inside the table."""
+    forgotten: list[str] = []
+    monkeypatch.setattr(DirectProtocol, "forget", lambda _self, _store, root, _versions: forgotten.append(root))
+    path = table(tmp_path / "t")
+    (path / "_refs/branches").mkdir(parents=True)
+    for name in ("x", "a%2Fb", "..%2F..%2Fother", "%2Fother", ".", "a%2F..%2F..%2F..%2Fother"):
+        (path / f"_refs/branches/{name}.json").write_text("{}")
+    lance.LanceDataset.drop(path)
+    assert set(forgotten) == {str(path), f"{path}/tree/x", f"{path}/tree/a/b"}
+
+
+def test_errors_of_the_system_name_the_whole_path(tmp_path: Path) -> None:
+    store = LocalStore().for_table(str(tmp_path))
+    (tmp_path / "file").write_bytes(b"")
+    (tmp_path / "folder").mkdir()
+    for path, change in (
+        ("file/x", lambda path: store.put(path, b"")),
+        ("file/x/y", store.open_output),
+        ("folder", store.delete),
+        ("folder", lambda path: store.put(path, b"")),
+        ("a/" + "n" * 300, store.open_output),
+    ):
+        with pytest.raises(OSError, match=str(tmp_path)) as caught:
+            change(f"{tmp_path}/{path}")
+        assert str(caught.value.filename2 or caught.value.filename).startswith(f"{tmp_path}/{path.partition('/')[0]}")

@@ -45,13 +45,21 @@ class Place:
         Descriptor of the folder, None if the system has no such calls.
     name
         Name in the folder; the whole path if `folder` is None.
+
+    Parameters
+    ----------
+    folder, name
+        See the attributes.
+    above
+        Path of the folder, for errors.
     """
 
-    __slots__ = ("folder", "name")
+    __slots__ = ("_above", "folder", "name")
 
-    def __init__(self, folder: int | None, name: str) -> None:
+    def __init__(self, folder: int | None, name: str, above: str) -> None:
         self.folder = folder
         self.name = name
+        self._above = above
 
     def beside(self, name: str) -> str:
         """Return the name to use for another file of the folder."""
@@ -71,9 +79,10 @@ class Place:
         """Return the place."""
         return self
 
-    def __exit__(self, *_: object) -> None:
-        """Close the folder."""
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        """Close the folder. Errors of the system that name a file in it get its whole path."""
         self.close()
+        _name_whole(error, self._above)
 
 
 def open_place(path: str, root: str | None, *, create: bool = False) -> Place:
@@ -101,7 +110,7 @@ def open_place(path: str, root: str | None, *, create: bool = False) -> Place:
         _check_links(start, names[:-1])
         if create:
             make_folders(os.path.dirname(path))
-        return Place(None, path)
+        return Place(None, path, start)
     try:
         folder = os.open(start or "/", _PASS)
     except FileNotFoundError:
@@ -116,10 +125,11 @@ def open_place(path: str, root: str | None, *, create: bool = False) -> Place:
             inner = _enter(folder, name, passed, root, create=create)
             os.close(folder)
             folder = inner
-    except BaseException:
+    except BaseException as error:
         os.close(folder)
+        _name_whole(error, passed.rpartition("/")[0])
         raise
-    return Place(folder, names[-1])
+    return Place(folder, names[-1], passed)
 
 
 def check_place(path: str, root: str | None) -> None:
@@ -213,6 +223,9 @@ def _remove_folder(above: int, name: str, path: str, depth: int) -> None:
                 _remove_folder(folder, inner, f"{path}/{inner}", depth - 1)
             else:
                 _unlink(folder, inner)
+    except OSError as error:
+        _name_whole(error, path)
+        raise
     finally:
         os.close(folder)
     with suppress(FileNotFoundError, NotADirectoryError):
@@ -258,6 +271,15 @@ def _open_folder(path: str, root: str | None) -> int | str:
             if error.errno in _LINK_ERRORS and place.is_link():
                 raise _link_error(path, root) from error
             raise
+
+
+def _name_whole(error: BaseException | None, folder: str) -> None:
+    """Complete the names of files in an error of the system, which are relative to an open folder."""
+    if isinstance(error, OSError):
+        for attribute in ("filename", "filename2"):
+            name = getattr(error, attribute)
+            if isinstance(name, str) and not os.path.isabs(name):
+                setattr(error, attribute, f"{folder}/{name}")
 
 
 def _split(path: str, root: str | None) -> tuple[str, Sequence[str]]:
