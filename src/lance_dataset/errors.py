@@ -25,6 +25,7 @@ __all__ = [
     "SchemaError",
     "StorageError",
     "StoragePermissionError",
+    "UnsafePathError",
     "UnsupportedError",
     "VersionNotFoundError",
     "nearest_name_hint",
@@ -65,6 +66,10 @@ class ReferenceExistsError(AlreadyExistsError, ValueError):
 
 class CorruptFileError(LanceError, ValueError, OSError):
     """A file is malformed. The message names the file, column and page, and the problem."""
+
+
+class UnsafePathError(LanceError, ValueError, OSError):
+    """A dataset refers to a place outside of it by a link or a base path, and files there must not be used that way."""
 
 
 class UnsupportedError(LanceError, NotImplementedError, ValueError, OSError):

@@ -214,7 +214,7 @@ def test_wrong_arguments(pair: tuple[Any, Any]) -> None:
 
 
 def test_a_loop_that_stops_early_leaves_no_work(pair: tuple[Any, Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(local, "is_network_device", lambda device: True)
+    monkeypatch.setattr(local, "is_network_file", lambda descriptor, device: True)
     dataset = lance_dataset.dataset(pair[0].uri, storage_options={"mmap": "false"})
     batches = sampler.ShardedBatchSampler(0, 1)(dataset, batch_size=3)
     begun: list[int] = []
@@ -239,7 +239,7 @@ def test_a_loop_that_stops_early_leaves_no_work(pair: tuple[Any, Any], monkeypat
 
 @pytest.mark.parametrize("mmap", ["true", "false"])
 def test_reading_ahead_changes_nothing(pair: tuple[Any, Any], mmap: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(local, "is_network_device", lambda device: True)
+    monkeypatch.setattr(local, "is_network_file", lambda descriptor, device: True)
     dataset = lance_dataset.dataset(pair[0].uri, storage_options={"mmap": mmap})
     for ahead in (0, 1, 16, 1000):
         batches = sampler.ShardedBatchSampler(0, 1)(dataset, batch_size=7, batch_readahead=ahead)

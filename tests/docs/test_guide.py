@@ -28,6 +28,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = ("README.md", "docs/guide.md")
+NOTES = ("docs/architecture.md", "docs/format.md", "docs/security.md")
 _FENCE = re.compile(r"```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _SHOWN = re.compile(r"#\s*->\s*(.*)$")
 _RAISES = re.compile(r"#\s*raises\s+(\w+)\s*$")
@@ -153,7 +154,7 @@ def test_block(block: Block, readings: dict[str, Reading]) -> None:
     readings[block.document].run(block)
 
 
-@pytest.mark.parametrize("document", [*DOCUMENTS, "CONTRIBUTING.md", "docs/architecture.md", "docs/format.md"])
+@pytest.mark.parametrize("document", [*DOCUMENTS, "CONTRIBUTING.md", "SECURITY.md", *NOTES])
 def test_links_lead_somewhere(document: str) -> None:
     text = (ROOT / document).read_text(encoding="utf-8")
     targets = [target for target in re.findall(r"\]\(([^)#]+)[^)]*\)", text) if "://" not in target]
@@ -161,7 +162,7 @@ def test_links_lead_somewhere(document: str) -> None:
     assert missing == []
 
 
-@pytest.mark.parametrize("document", ["docs/architecture.md", "docs/format.md"])
+@pytest.mark.parametrize("document", NOTES)
 def test_paths_lead_somewhere(document: str) -> None:
     text = (ROOT / document).read_text(encoding="utf-8")
     named = set(re.findall(r"`([\w./]+(?:\.(?:py|pyx|h|md|toml|proto)|/))`", text))

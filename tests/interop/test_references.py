@@ -13,6 +13,7 @@ from support.reference.both_read import assert_both_read
 from support.tables.equality import assert_same
 
 import lance_dataset
+from lance_dataset.errors import UnsafePathError
 
 MODULES: dict[str, Any] = {"ours": lance_dataset, "reference": lance}
 PAIRS = [("ours", "reference"), ("reference", "ours")]
@@ -158,12 +159,33 @@ def test_indices_come_along(tmp_path: Path, options: str) -> None:
 
 
 def test_clone_of_a_table_opened_by_a_relative_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A path that the reference noted as given is resolved like there."""
+    """The reference notes the path as it is, which means another place elsewhere; so the user has to confirm it."""
     source = make(tmp_path / "t")
     monkeypatch.chdir(tmp_path)
     lance.dataset("t").shallow_clone("c", 3)
-    assert_same(lance_dataset.dataset("c").to_table(), source.to_table())
-    assert_same(lance_dataset.dataset("c").deep_clone("d", None).to_table(), source.to_table())
+    with pytest.raises(UnsafePathError, match=r"is relative.*trusted_bases=\['.*/t'\]"):
+        lance_dataset.dataset("c").to_table()
+    opened = lance_dataset.dataset("c", trusted_bases=[tmp_path])
+    assert_same(opened.to_table(), source.to_table())
+    assert_same(opened.deep_clone("d", None).to_table(), source.to_table())
+
+
+@pytest.mark.parametrize("uri", ["t", "./t", "~/t", "x/t", "x/t/"])
+def test_branches_of_a_table_opened_by_a_relative_path(
+    uri: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They can only mean the table that they lie in, from every working directory."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / uri.removeprefix("~/")
+    source = make(path)
+    lance.dataset(uri).create_branch("b/c").create_branch("d")
+    monkeypatch.chdir("/")
+    for trusted in (None, []):
+        for name in ("b/c", "d"):
+            opened = lance_dataset.dataset(path, trusted_bases=trusted).checkout_version((name, None))
+            assert_same(opened.to_table(), source.to_table())
+    assert_same(lance_dataset.dataset(path / "tree/d").to_table(), source.to_table())
 
 
 def test_large_blobs_come_along(tmp_path: Path) -> None:

@@ -49,9 +49,9 @@ def synced(folder: Path, monkeypatch: pytest.MonkeyPatch) -> set[str]:
     found: set[str] = set()
     real = os.open
 
-    def note(path: str, flags: int, *rest: int) -> int:
+    def note(path: str, flags: int, *rest: int, **options: int) -> int:
         found.add(path)
-        return real(path, flags, *rest)
+        return real(path, flags, *rest, **options)
 
     with monkeypatch.context() as patch:
         patch.setattr(os, "open", note)

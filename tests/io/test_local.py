@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lance_dataset.errors import AlreadyExistsError, CorruptFileError, InvalidInputError, MissingFileError
-from lance_dataset.io import local_input, local_output, local_publish
+from lance_dataset.io import local_input, local_output, local_publish, mounts
 from lance_dataset.io.base import ObjectStore
 from lance_dataset.io.local import LocalStore
 from lance_dataset.io.local_input import MappedInput, PlainInput
@@ -149,7 +149,7 @@ def test_put_if_absent(store: ObjectStore, tmp_path: Path) -> None:
 
 
 def test_put_if_absent_without_hard_links(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def no_links(*_: object) -> None:
+    def no_links(*_: object, **__: object) -> None:
         raise OSError(95, "Operation not supported")
 
     monkeypatch.setattr(local_publish.os, "link", no_links)
@@ -210,8 +210,10 @@ def test_mapping_is_chosen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert isinstance(LocalStore().open_input(path), PlainInput)
     assert isinstance(LocalStore(mmap=True).open_input(path), MappedInput)
     monkeypatch.delenv("LANCE_MMAP")
-    monkeypatch.setattr("lance_dataset.io.local.is_network_device", lambda _device: True)
+    monkeypatch.setattr("lance_dataset.io.mounts._file_system_type", lambda _descriptor: 0x6969)
     assert isinstance(LocalStore().open_input(path), PlainInput)
+    assert LocalStore().open_input(path).is_remote
+    assert isinstance(LocalStore(mmap=True).open_input(path), MappedInput)
 
 
 @pytest.mark.parametrize(
@@ -220,6 +222,44 @@ def test_mapping_is_chosen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 )
 def test_network_file_systems(name: str, network: bool) -> None:
     assert is_network_type(name) is network
+
+
+@pytest.mark.parametrize(
+    ("magic", "name", "network"),
+    [
+        (0x6969, "", True),
+        (0x65735546, "virtiofs", True),
+        (0x65735546, "", True),
+        (0x65735546, "fuseblk", False),
+        (0xEF53, "ext4", False),
+        (0xEF53, "wekafs", True),
+        (0, "nfs4", True),
+        (0, "", False),
+    ],
+)
+def test_types_that_the_system_reports(
+    magic: int, name: str, network: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A device number that is used again does not bring back the type of an earlier mount."""
+    (tmp_path / "table").write_text(f"36 35 98:0 / /data rw - {name} source rw\n" if name else "")
+    monkeypatch.setattr(mounts, "_MOUNT_TABLE", f"{tmp_path}/table")
+    monkeypatch.setattr(mounts, "_file_system_type", lambda _descriptor: magic)
+    mounts._is_network.cache_clear()
+    assert mounts.is_network_file(0, os.makedev(98, 0)) is network
+    monkeypatch.setattr(mounts, "_file_system_type", lambda _descriptor: 0xFF534D42)
+    assert mounts.is_network_file(0, os.makedev(98, 0))
+    mounts._is_network.cache_clear()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells")
+def test_types_of_real_file_systems(tmp_path: Path) -> None:
+    shown = subprocess.run(["stat", "-f", "-c", "%t", tmp_path, "/proc"], capture_output=True, text=True, check=True)
+    found = []
+    for path in (tmp_path, "/proc"):
+        descriptor = os.open(path, os.O_RDONLY)
+        found.append(mounts._file_system_type(descriptor))
+        os.close(descriptor)
+    assert found == [int(line, 16) for line in shown.stdout.split()]
 
 
 def test_file_that_shrinks(tmp_path: Path) -> None:
@@ -272,10 +312,10 @@ def test_trees_that_cannot_be_listed_are_not_empty(tmp_path: Path, monkeypatch: 
     (tmp_path / "a/b/file").write_bytes(b"x")
     scandir = os.scandir
 
-    def refuse(path: str) -> object:
-        if str(path).endswith("b"):
-            raise PermissionError(13, "refused", str(path))
-        return scandir(path)
+    def refuse(folder: int) -> object:
+        if os.path.samestat(os.fstat(folder), os.stat(tmp_path / "a/b")):
+            raise PermissionError(13, "refused")
+        return scandir(folder)
 
     monkeypatch.setattr(os, "scandir", refuse)
     with pytest.raises(PermissionError):

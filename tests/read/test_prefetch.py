@@ -122,7 +122,7 @@ def test_scans_of_files_on_other_machines(tmp_path: Path, monkeypatch: pytest.Mo
         return read(self, offset, length)
 
     monkeypatch.setattr(PlainInput, "read", noted)
-    monkeypatch.setattr(local, "is_network_device", lambda device: True)
+    monkeypatch.setattr(local, "is_network_file", lambda descriptor, device: True)
     dataset = ours.LanceDataset(uri, session=ours.Session())
     assert dataset.to_table() == expected
     assert any(name.startswith("lance-fetch") for name in fetched)

@@ -57,7 +57,7 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> Reads:
     monkeypatch.setenv("LANCE_CPU_THREADS", "1")
     monkeypatch.setattr(PlainInput, "read", slow_read)
     monkeypatch.setattr(PlainInput, "_fetch_all", slow_fetch)
-    monkeypatch.setattr(local, "is_network_device", lambda device: True)
+    monkeypatch.setattr(local, "is_network_file", lambda descriptor, device: True)
     return found
 
 

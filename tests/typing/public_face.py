@@ -963,11 +963,12 @@ def raised(folder: Path) -> None:
         errors.FieldNotFoundError,
         errors.FilterError,
         errors.StorageError,
+        errors.UnsafePathError,
     ]
     os_errors: list[type[OSError]] = [errors.AlreadyExistsError, errors.RowIndexError, errors.CommitConflictError]
     denied: type[PermissionError] = errors.StoragePermissionError
     kinds: list[type[lance.LanceError]] = [errors.AlreadyExistsError, errors.RowIndexError, errors.SchemaError]
-    assert len(value_errors) == 12 and os_errors and denied and kinds
+    assert len(value_errors) == 13 and os_errors and denied and kinds
     try:
         lance.dataset(folder / "people").to_table(filter="id >")
     except errors.FilterError as error:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from lance_dataset.api.scanner.scanner import LanceScanner
 from lance_dataset.arguments import checked_integer
 from lance_dataset.errors import InvalidInputError
+from lance_dataset.io.secrets import redacted
 from lance_dataset.read.fragment_reader import SYSTEM_COLUMNS, FragmentReader
 from lance_dataset.read.projection import Projection, project, with_system_columns
 from lance_dataset.read.snapshot import Snapshot
@@ -98,7 +99,9 @@ class DatasetDelta:
         self._end = end
 
     def __repr__(self) -> str:
-        return f"DatasetDelta(uri={self._snapshot.uri!r}, begin_version={self._begin}, end_version={self._end})"
+        return (
+            f"DatasetDelta(uri={redacted(self._snapshot.uri)!r}, begin_version={self._begin}, end_version={self._end})"
+        )
 
     def list_transactions(self) -> list[Transaction]:
         """Return the transactions that made the versions of the range, oldest first, without unknown ones.

@@ -8,6 +8,7 @@ from html import escape
 import pyarrow as pa
 
 from lance_dataset.errors import LanceError
+from lance_dataset.io.secrets import redacted
 from lance_dataset.read.session import byte_count
 from lance_dataset.table.fragment import Fragment
 from lance_dataset.table.indices.coverage import parse_indices
@@ -24,12 +25,12 @@ _CELL = "text-align: left; padding: 0 1em 0 0"
 def dataset_text(uri: str, manifest: Manifest) -> str:
     """Return one line that describes a version of a dataset."""
     facts = ", ".join(f"{name}={value!r}" for name, value in _dataset_facts(manifest))
-    return f"LanceDataset({uri!r}, {facts})"
+    return f"LanceDataset({redacted(uri)!r}, {facts})"
 
 
 def dataset_html(uri: str, manifest: Manifest) -> str:
     """Return an HTML table that describes a version of a dataset, with its columns."""
-    return _table(f"LanceDataset {uri}", _dataset_facts(manifest), manifest.schema.arrow)
+    return _table(f"LanceDataset {redacted(uri)}", _dataset_facts(manifest), manifest.schema.arrow)
 
 
 def fragment_text(fragment: Fragment, physical_rows: int | None) -> str:

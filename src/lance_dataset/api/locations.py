@@ -39,6 +39,7 @@ def open_dataset(
     namespace_client: object = None,
     table_id: Sequence[str] | None = None,
     base_store_params: Mapping[str, Mapping[str, str]] | None = None,
+    trusted_bases: Sequence[str | os.PathLike[str]] | None = None,
 ) -> Snapshot:
     """Open a version. Parameters and errors are those of `lance_dataset.dataset`."""
     refuse(
@@ -63,6 +64,7 @@ def open_dataset(
         check_session(session) or Session(index_cache_size_bytes, metadata_cache_size_bytes),
         scan_options=default_scan_options,
         commit_lock=commit_lock,
+        trusted_bases=trusted_bases,
     )
     if asof is not None:
         return open_as_of(location, moment_of(asof))

@@ -30,6 +30,8 @@ def dataset(
     namespace_client: object = None,
     table_id: Sequence[str] | None = None,
     base_store_params: Mapping[str, Mapping[str, str]] | None = None,
+    *,
+    trusted_bases: Sequence[str | os.PathLike[str]] | None = None,
 ) -> LanceDataset:
     """Open a dataset.
 
@@ -63,6 +65,9 @@ def dataset(
     read_params
         Settings of the reference's decoder: ``cache_repetition_index`` and ``validate_on_decode``. They have no effect:
         the index is always cached, and all bytes are always checked.
+    trusted_bases
+        Paths and URIs in which base paths of the dataset may lie; an empty list for none besides the dataset itself.
+        The default is the environment variable ``LANCE_TRUSTED_BASES`` (separated by commas), or any place.
 
     Raises
     ------
@@ -87,5 +92,6 @@ def dataset(
         namespace_client=namespace_client,
         table_id=table_id,
         base_store_params=base_store_params,
+        trusted_bases=trusted_bases,
     )
     return LanceDataset.showing(made)

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import abc
+import copy
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import pyarrow as pa
 
 from lance_dataset.errors import CorruptFileError
 from lance_dataset.io.statistics import IOCounter
 
-__all__ = ["InputFile", "ObjectInfo", "ObjectStore", "OutputFile", "safe_join"]
+__all__ = ["InputFile", "ObjectInfo", "ObjectStore", "OutputFile", "is_plain_path", "safe_join"]
+
+_Store = TypeVar("_Store", bound="ObjectStore")
 
 
 @dataclass(frozen=True)
@@ -120,11 +123,24 @@ class ObjectStore(abc.ABC):
 
     #: True if listings are ordered by name.
     lists_in_order = False
+    #: Root of the table that the store was opened for, None if it is not known. Changes and copies of files below it do
+    #: not follow links.
+    table_root: str | None = None
+    #: Prefixes of the base paths that the table may have, None for any.
+    trusted_bases: tuple[str, ...] | None = None
 
     @cached_property
     def statistics(self) -> IOCounter:
         """Counts of reads and writes through this object, and through copies that share the counts."""
         return IOCounter()
+
+    def for_table(self: _Store, root: str, trusted_bases: tuple[str, ...] | None = None) -> _Store:
+        """Return a store of the same objects, with the same counts, that knows the root and the trust of a table."""
+        _ = self.statistics  # made here, so that both have it
+        store = copy.copy(self)
+        store.table_root = root
+        store.trusted_bases = trusted_bases
+        return store
 
     @abc.abstractmethod
     def open_input(self, path: str, size: int | None = None) -> InputFile:
@@ -144,6 +160,26 @@ class ObjectStore(abc.ABC):
         CorruptFileError
             `size` is given and differs from the object's size.
         """
+
+    def open_own(self, path: str, size: int | None = None) -> InputFile:
+        """Open an object that is to be copied, like `open_input`, but not through a link below the root of the table.
+
+        Raises
+        ------
+        UnsafePathError
+            The path is a link or leads through one.
+        """
+        return self.open_input(path, size)
+
+    def check_own(self, path: str) -> None:
+        """Check that a file or folder below the root of the table is not reached through a link; it need not exist.
+
+        Raises
+        ------
+        UnsafePathError
+            The path is a link or leads through one.
+        """
+        return
 
     @abc.abstractmethod
     def open_output(self, path: str) -> OutputFile:
@@ -193,7 +229,15 @@ class ObjectStore(abc.ABC):
 
     @abc.abstractmethod
     def list_tree(self, prefix: str) -> Iterator[ObjectInfo]:
-        """Iterate over the objects below the folder `prefix`, in any order; empty if it does not exist."""
+        """Iterate over the objects below the folder `prefix`, in any order; empty if it does not exist.
+
+        Links to folders are not followed, and links to files are listed as such.
+
+        Raises
+        ------
+        UnsafePathError
+            The folder is a link below the root of the table, or lies behind one.
+        """
 
     @abc.abstractmethod
     def exists(self, path: str) -> bool:
@@ -205,7 +249,13 @@ class ObjectStore(abc.ABC):
 
     @abc.abstractmethod
     def delete_tree(self, prefix: str) -> None:
-        """Remove every object below the folder `prefix`, and the folder."""
+        """Remove every object below the folder `prefix`, and the folder. Links are removed as such.
+
+        Raises
+        ------
+        UnsafePathError
+            The folder is a link below the root of the table, or lies behind one.
+        """
 
     def delete_empty_folder(self, prefix: str) -> None:
         """Remove the folder `prefix` if it exists and is empty, in stores where folders are more than parts of names.
@@ -222,19 +272,33 @@ class ObjectStore(abc.ABC):
         """
         return
 
-    def copy(self, source: str, target: str) -> None:
+    def copy(self, source: str, target: str, origin: ObjectStore | None = None) -> None:
         """Copy an object inside the store; an existing target is replaced atomically and durably.
+
+        Parameters
+        ----------
+        source, target
+            Paths of the object and of the copy.
+        origin
+            Store of another table, with the same objects, through which `source` is opened; None for this one.
 
         Raises
         ------
         MissingFileError
             The object does not exist.
+        UnsafePathError
+            A path leads through a link below the root of its table.
         """
         self.put(target, self.read(source))
 
     @abc.abstractmethod
     def uri(self, path: str) -> str:
         """Return the URI of `path`, as a user would pass it to open it."""
+
+
+def is_plain_path(relative: str) -> bool:
+    """Return True if a path has no backslash, NUL, ``.``, ``..`` or empty segment, so that it stays below a folder."""
+    return "\\" not in relative and "\0" not in relative and not {"", ".", ".."} & set(relative.split("/"))
 
 
 def safe_join(root: str, relative: str, *, what: str = "path") -> str:
@@ -255,7 +319,7 @@ def safe_join(root: str, relative: str, *, what: str = "path") -> str:
         `relative` could leave `root`: it is empty or absolute, or has empty, ``.`` or ``..`` segments, a backslash or a
         NUL.
     """
-    if "\\" in relative or "\0" in relative or any(part in ("", ".", "..") for part in relative.split("/")):
+    if not is_plain_path(relative):
         raise CorruptFileError(
             f"{what} {relative!r} below {root!r} is not a plain relative path (no '..', '\\', NUL or empty segments); "
             "the dataset may not refer to files outside its folder"

@@ -39,8 +39,10 @@ from lance_dataset.io.cloud_options import (
     StoreKind,
     cloud_environment,
     read_options,
+    secret_values,
 )
 from lance_dataset.io.cloud_output import CloudOutput
+from lance_dataset.io.secrets import keep_secret, redacted, scrubbed
 from lance_dataset.io.statistics import IOCounter
 
 __all__ = ["CLOUD_SCHEMES", "CloudLocation", "CloudStore", "open_cloud"]
@@ -56,7 +58,7 @@ _NOT_IMPLEMENTED = 501
 _MAX_STORES = 64
 _ESCAPES = str.maketrans({"%": "%25", "?": "%3F", "#": "%23"})
 #: Attributes that define a store; the others follow from them.
-_PICKLED = ("_location", "_storage_options")
+_PICKLED = ("_location", "_storage_options", "table_root", "trusted_bases")
 
 
 @dataclass(frozen=True)
@@ -117,12 +119,16 @@ def open_cloud(uri: str, storage_options: Mapping[str, str] | None = None) -> tu
     authority, _, path = rest.partition("/")
     location = CloudLocation(scheme.lower(), authority)
     if not location.bucket:
-        raise InvalidInputError(f"{uri!r} names no bucket; write it as {scheme}://bucket/path")
+        raise InvalidInputError(f"{redacted(uri)!r} names no bucket; write it as {scheme}://bucket/path")
     if "?" in uri or "#" in uri:
-        raise InvalidInputError(f"{uri!r} has a query or fragment; write '?' as %3F and '#' as %23 if they are meant")
+        raise InvalidInputError(
+            f"{redacted(uri)!r} has a query or fragment; write '?' as %3F and '#' as %23 if they are meant"
+        )
     root = unquote(path[:-1] if path.endswith("/") else path)
     if root and (any(part in ("", ".", "..") for part in root.split("/")) or "\0" in root):
-        raise InvalidInputError(f"{uri!r} has an empty, '.' or '..' segment in its path; object stores have none")
+        raise InvalidInputError(
+            f"{redacted(uri)!r} has an empty, '.' or '..' segment in its path; object stores have none"
+        )
     return _shared_store(location, storage_options or {}), root
 
 
@@ -165,6 +171,7 @@ class CloudStore(ObjectStore):
         self._location = location
         self._storage_options = dict(storage_options)
         self._kind = CLOUD_SCHEMES[location.scheme]
+        keep_secret(secret_values(self._kind, storage_options, environment))
         self._options = read_options(self._kind, storage_options, environment, location.uri)
         express = self._options.express or location.bucket.endswith("--x-s3")
         self.lists_in_order = not (self._kind is S3 and express)
@@ -237,6 +244,7 @@ class CloudStore(ObjectStore):
                 self.statistics.add_write(len(data))
                 return
             except CLIENT_ERRORS as error:
+                scrubbed(error)
                 if status_of(error) == _NOT_IMPLEMENTED:
                     raise UnsupportedError(
                         f"writing {self.uri(path)} failed: the store cannot write on condition that a name is free, "
@@ -272,6 +280,7 @@ class CloudStore(ObjectStore):
         except CLIENT_ERRORS as error:
             if is_missing(error):
                 return False
+            scrubbed(error)
             raise StorageError(
                 f"{self.uri(path)}: whether it was written is not known, as the store cannot be asked ({error}); look "
                 "at the newest version before trying again"
@@ -351,7 +360,7 @@ class CloudStore(ObjectStore):
         except CLIENT_ERRORS as error:
             raise self._error(error, prefix, "deleting") from error
 
-    def copy(self, source: str, target: str) -> None:
+    def copy(self, source: str, target: str, origin: ObjectStore | None = None) -> None:
         try:
             if self._object(source).head()["size"] <= _MAX_COPY:
                 self._client.copy(_key(source), _key(target))
@@ -416,5 +425,10 @@ def _client(location: CloudLocation, kind: StoreKind, options: CloudOptions, ret
     try:
         return stores[kind.name](location.bucket, config=config, client_options=client, retry_config=retry)
     except CLIENT_ERRORS as error:
+        # the client quotes the value, which may be a secret in the wrong place, also in what it says for debugging
         detail = re.split(r"\n\nDebug source", str(error))[0]
-        raise InvalidInputError(f"{location.uri}: a storage option cannot be used: {detail}") from error
+        named = {key: str(value) for key, value in {**config, **client}.items() if str(value) in detail}
+        for value in sorted(named.values(), key=len, reverse=True):
+            detail = detail.replace(value, "***")
+        which = f"the storage option {' or '.join(map(repr, named))}" if named else "a storage option"
+        raise InvalidInputError(f"{location.uri}: {which} cannot be used: {redacted(detail)}") from None

@@ -24,6 +24,7 @@ from lance_dataset.errors import (
     StoragePermissionError,
     UnsupportedError,
 )
+from lance_dataset.io.secrets import scrubbed
 
 __all__ = ["CLIENT_ERRORS", "check_process", "is_exists", "is_missing", "is_passing", "status_of", "translated"]
 
@@ -76,6 +77,7 @@ def translated(error: Exception, uri: str, action: str) -> LanceError:
     """
     if isinstance(error, LanceError):
         return error
+    scrubbed(error)
     what = f"{action} {uri} failed"
     detail = str(error).partition("\n\nDebug source")[0].strip()
     code, status = _code(error), status_of(error)

@@ -12,6 +12,7 @@ import pyarrow as pa
 from lance_dataset.errors import CorruptFileError, InvalidInputError, StorageError
 from lance_dataset.io.cloud_errors import CLIENT_ERRORS, check_process, is_passing, status_of, translated
 from lance_dataset.io.ranges import MergedRange, merge_ranges, split_merged
+from lance_dataset.io.secrets import scrubbed
 from lance_dataset.io.statistics import IOCounter
 from lance_dataset.threads.pools import request_pool
 
@@ -200,7 +201,7 @@ class CloudInput:
             meta, content = self._source.get({"range": (offset, offset + len(memory))})
         except CLIENT_ERRORS as error:
             if status_of(error) == _RANGE_NOT_SATISFIABLE:
-                raise self._changed() from error
+                raise self._changed() from scrubbed(error)
             raise translated(error, self.path, "reading") from error
         if meta["size"] != self._size or meta["e_tag"] != self._e_tag:
             raise self._changed()

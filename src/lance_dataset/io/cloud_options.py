@@ -4,13 +4,25 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from lance_dataset.errors import InvalidInputError
 from lance_dataset.io.option_values import flag_option, number_option
+from lance_dataset.io.secrets import redacted
 
-__all__ = ["AZURE", "GCS", "S3", "CloudOptions", "StoreKind", "cloud_environment", "read_options"]
+__all__ = [
+    "AZURE",
+    "GCS",
+    "S3",
+    "CloudOptions",
+    "StoreKind",
+    "cloud_environment",
+    "is_credential",
+    "is_shared_option",
+    "read_options",
+    "secret_values",
+]
 
 #: Options of the HTTP client, the same for every store. Flags are true or false.
 _CLIENT_FLAGS = frozenset({"allow_http", "allow_invalid_certificates", "http1_only", "http2_only"})
@@ -48,12 +60,15 @@ class StoreKind:
         Names of options without prefix.
     aliases
         Mapping from other spellings, without prefix, to names.
+    credentials
+        Names of the options that identify a user, or that give or prove a right.
     """
 
     name: str
     prefixes: tuple[str, ...]
     keys: frozenset[str]
     aliases: Mapping[str, str]
+    credentials: frozenset[str]
 
     def canonical(self, key: str) -> str | None:
         """Return the name of an option given in any spelling, None if stores of this kind do not have it."""
@@ -97,6 +112,17 @@ S3 = StoreKind(
         }
     ),
     {"endpoint_url": "endpoint", "token": "session_token"},
+    frozenset(
+        {
+            "access_key_id",
+            "role_arn",
+            "role_session_name",
+            "secret_access_key",
+            "session_token",
+            "sse_customer_key_base64",
+            "web_identity_token_file",
+        }
+    ),
 )
 GCS = StoreKind(
     "Google Cloud Storage",
@@ -111,6 +137,7 @@ GCS = StoreKind(
         }
     ),
     {"service_account_path": "service_account"},
+    frozenset({"application_credentials", "service_account", "service_account_key"}),
 )
 AZURE = StoreKind(
     "Azure",
@@ -151,6 +178,38 @@ AZURE = StoreKind(
         "object_store_use_emulator": "use_emulator",
         "sas_token": "sas_key",
     },
+    frozenset(
+        {
+            "account_key",
+            "client_id",
+            "client_secret",
+            "fabric_session_token",
+            "fabric_token_service_url",
+            "federated_token_file",
+            "msi_endpoint",
+            "msi_resource_id",
+            "object_id",
+            "sas_key",
+            "tenant_id",
+            "token",
+            "use_azure_cli",
+        }
+    ),
+)
+_KINDS = (S3, GCS, AZURE)
+#: Credentials that are secret themselves; others are names, or places where a secret is found.
+_SECRETS = frozenset(
+    {
+        "account_key",
+        "client_secret",
+        "fabric_session_token",
+        "sas_key",
+        "secret_access_key",
+        "service_account_key",
+        "session_token",
+        "sse_customer_key_base64",
+        "token",
+    }
 )
 
 
@@ -177,13 +236,44 @@ class CloudOptions:
         True if the store is S3 Express One Zone.
     """
 
-    config: Mapping[str, str]
-    client: Mapping[str, Any]
+    config: Mapping[str, str] = field(repr=False)
+    client: Mapping[str, Any] = field(repr=False)
     max_retries: int
     retry_timeout: int
     download_retries: int
     block_size: int
     express: bool
+
+
+def is_credential(kind: StoreKind, key: str) -> bool:
+    """Return True if stores of a kind take an option as a credential."""
+    return kind.canonical(key) in kind.credentials
+
+
+def is_shared_option(kind: StoreKind, key: str, own: StoreKind | None) -> bool:
+    """Return True if an option of a table may be used for a store of this kind in another place.
+
+    Parameters
+    ----------
+    kind
+        Kind of the other store.
+    key
+        The option. Credentials of any kind of store are not shared.
+    own
+        Kind of the store of the table, None if that is none of the cloud. Options that have a meaning there and for
+        `kind`, such as ``endpoint``, are shared between stores of one kind only.
+    """
+    if any(is_credential(each, key) for each in _KINDS):
+        return False
+    if own is None or own is kind or kind.canonical(key) in _CLIENT | _OWN.keys():
+        return True
+    return own.canonical(key) is None
+
+
+def secret_values(kind: StoreKind, options: Mapping[str, str], environment: Mapping[str, str]) -> list[str]:
+    """Return the values of credentials in options and environment variables, which must not be shown."""
+    pairs = [*options.items(), *environment.items()]
+    return [str(value) for key, value in pairs if value is not None and kind.canonical(key) in _SECRETS]
 
 
 def cloud_environment(kind: StoreKind) -> dict[str, str]:
@@ -224,8 +314,8 @@ def read_options(
     endpoint = merged.get("endpoint", "")
     if endpoint.lower().startswith("http://") and not client.get("allow_http"):
         raise InvalidInputError(
-            f"{where}: the endpoint {endpoint!r} is not encrypted; use https, or allow it with the storage option "
-            "allow_http='true'"
+            f"{where}: the endpoint {redacted(endpoint)!r} is not encrypted; use https, or allow it with the storage "
+            "option allow_http='true'"
         )
     numbers = {name: number_option(name, merged.get(name, str(default)), before) for name, default in _OWN.items()}
     return CloudOptions(

@@ -53,9 +53,15 @@ class GuardedStore(ObjectStore):
         self.commit_lock = commit_lock
         self.lists_in_order = objects.lists_in_order
         self.statistics = objects.statistics
+        self.table_root = objects.table_root
+        self.trusted_bases = objects.trusted_bases
 
     def __reduce__(self) -> tuple[Any, ...]:
         return GuardedStore, (self.objects, self.external_manifests, self.commit_lock)
+
+    def for_table(self, root: str, trusted_bases: tuple[str, ...] | None = None) -> GuardedStore:
+        objects = self.objects.for_table(root, trusted_bases)
+        return GuardedStore(objects, self.external_manifests, self.commit_lock)
 
     def put_if_absent(self, path: str, data: bytes) -> None:
         try:
@@ -76,6 +82,12 @@ class GuardedStore(ObjectStore):
 
     def open_input(self, path: str, size: int | None = None) -> InputFile:
         return self.objects.open_input(path, size)
+
+    def open_own(self, path: str, size: int | None = None) -> InputFile:
+        return self.objects.open_own(path, size)
+
+    def check_own(self, path: str) -> None:
+        self.objects.check_own(path)
 
     def open_output(self, path: str) -> OutputFile:
         return self.objects.open_output(path)
@@ -113,8 +125,8 @@ class GuardedStore(ObjectStore):
     def sync(self, prefix: str) -> None:
         self.objects.sync(prefix)
 
-    def copy(self, source: str, target: str) -> None:
-        self.objects.copy(source, target)
+    def copy(self, source: str, target: str, origin: ObjectStore | None = None) -> None:
+        self.objects.copy(source, target, None if origin is None else plain_store(origin))
 
     def uri(self, path: str) -> str:
         return self.objects.uri(path)

@@ -6,28 +6,33 @@ from __future__ import annotations
 
 import errno
 import os
-import shutil
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 
-from lance_dataset.errors import CorruptFileError, InvalidInputError, MissingFileError
+from lance_dataset.errors import CorruptFileError, InvalidInputError, MissingFileError, UnsafePathError
+from lance_dataset.io.anchored import check_place, open_file, open_place, remove_file, remove_tree, walk_files
 from lance_dataset.io.base import InputFile, ObjectInfo, ObjectStore, OutputFile
 from lance_dataset.io.durable import forget_folders, sync_folder
 from lance_dataset.io.local_input import MappedInput, PlainInput
 from lance_dataset.io.local_output import LocalOutput
 from lance_dataset.io.local_publish import publish, publish_copy, publish_new
-from lance_dataset.io.mounts import is_network_device
+from lance_dataset.io.mounts import is_network_file
 from lance_dataset.io.option_values import lenient_bool
 
 __all__ = ["LocalStore"]
 
 #: Errors of `open` that mean "the file does not exist" for a path from a manifest.
 _MISSING = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG, errno.ELOOP, errno.EISDIR})
+#: Errors of `open` for writing if there is no file that could be written in place: none at all, or a pipe.
+_NOT_THERE = frozenset({errno.ENOENT, errno.ENXIO})
 _READ_STEP = 1 << 20
 #: Errors of `mmap` for files that can still be read.
 _UNMAPPABLE = frozenset({errno.ENOMEM, errno.ENODEV})
 _BINARY = getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
+#: Opening a pipe must not wait for its other end.
+_READING = os.O_RDONLY | _BINARY | getattr(os, "O_NONBLOCK", 0)
+_WRITING = os.O_WRONLY | _BINARY | getattr(os, "O_NONBLOCK", 0)
 
 
 class LocalStore(ObjectStore):
@@ -49,28 +54,40 @@ class LocalStore(ObjectStore):
         self._fsync = fsync
 
     def open_input(self, path: str, size: int | None = None) -> InputFile:
-        descriptor, status = _open_regular(path)
+        return self._opened(path, _open_regular(path), size)
+
+    def open_own(self, path: str, size: int | None = None) -> InputFile:
+        return self._opened(path, self._open_own(path), size)
+
+    def check_own(self, path: str) -> None:
+        check_place(_checked(path).rstrip("/"), self.table_root)
+
+    def _opened(self, path: str, opened: tuple[int, os.stat_result], size: int | None) -> InputFile:
+        descriptor, status = opened
         try:
             if size is not None and size != status.st_size:
                 raise CorruptFileError(f"{path}: has {status.st_size} bytes, but its manifest says {size}")
-            mapped = self._mmap if self._mmap is not None else not is_network_device(status.st_dev)
-            if mapped:
+            remote = self._mmap is not True and is_network_file(descriptor, status.st_dev)
+            if self._mmap or (self._mmap is None and not remote):
                 try:
                     return MappedInput(path, descriptor, status.st_size, self.statistics)
                 except OSError as error:
                     # too many mappings for a process, or a file system without mappings
                     if self._mmap or error.errno not in _UNMAPPABLE:
                         raise
-            remote = is_network_device(status.st_dev)
-            opened = PlainInput(path, descriptor, status.st_size, self.statistics, remote=remote)
+            made = PlainInput(path, descriptor, status.st_size, self.statistics, remote=remote)
             descriptor = -1
-            return opened
+            return made
         finally:
             if descriptor >= 0:
                 os.close(descriptor)
 
+    def _open_own(self, path: str) -> tuple[int, os.stat_result]:
+        """Return descriptor and status of a regular file that is not reached through a link."""
+        return _regular(path, lambda: open_file(_checked(path), self.table_root, _READING))
+
     def open_output(self, path: str) -> OutputFile:
-        return LocalOutput(_checked(path), durable=self._fsync, counter=self.statistics)
+        return LocalOutput(_checked(path), self.table_root, durable=self._fsync, counter=self.statistics)
 
     def read(self, path: str) -> bytes:
         descriptor, status = _open_regular(path)
@@ -85,30 +102,38 @@ class LocalStore(ObjectStore):
         return content
 
     def put(self, path: str, data: bytes, *, durable: bool = True) -> None:
-        publish(_checked(path), data, durable=durable and self._fsync)
+        publish(_checked(path), self.table_root, data, durable=durable and self._fsync)
         self.statistics.add_write(len(data))
 
     def put_if_absent(self, path: str, data: bytes) -> None:
-        publish_new(_checked(path), data, durable=self._fsync)
+        publish_new(_checked(path), self.table_root, data, durable=self._fsync)
         self.statistics.add_write(len(data))
 
     def put_spare(self, path: str, data: bytes) -> None:
-        publish_new(_checked(path), data, durable=False)
+        publish_new(_checked(path), self.table_root, data, durable=False)
         self.statistics.add_write(len(data))
 
     def put_hint(self, path: str, data: bytes) -> None:
         # in place: some file systems write a file to the disk when another one is renamed over it
         try:
-            descriptor = os.open(_checked(path), os.O_WRONLY | _BINARY | getattr(os, "O_NOFOLLOW", 0))
-        except FileNotFoundError:
+            descriptor = open_file(_checked(path), self.table_root, _WRITING)
+        except OSError as error:
+            if error.errno not in _NOT_THERE:
+                raise
             self.put(path, data, durable=False)
             return
         try:
-            self.statistics.add_write(os.write(descriptor, data))
-            if os.fstat(descriptor).st_size != len(data):
-                os.ftruncate(descriptor, len(data))
+            status = os.fstat(descriptor)
+            # a file with another name may belong to something else
+            in_place = stat.S_ISREG(status.st_mode) and status.st_nlink == 1
+            if in_place:
+                self.statistics.add_write(os.write(descriptor, data))
+                if status.st_size > len(data):
+                    os.ftruncate(descriptor, len(data))
         finally:
             os.close(descriptor)
+        if not in_place:
+            self.put(path, data, durable=False)
 
     def list(self, prefix: str) -> Iterator[ObjectInfo]:
         folder = _checked(prefix).rstrip("/")
@@ -131,26 +156,19 @@ class LocalStore(ObjectStore):
             return iter(())
 
     def list_tree(self, prefix: str) -> Iterator[ObjectInfo]:
-        for folder, _, names in os.walk(_checked(prefix).rstrip("/") or "/", onerror=_unless_missing):
-            for name in names:
-                path = os.path.join(folder, name).replace(os.sep, "/")
-                # a file may vanish after it was listed
-                with suppress(FileNotFoundError):
-                    status = os.stat(path)
-                    if stat.S_ISREG(status.st_mode):
-                        yield ObjectInfo(path, status.st_size, status.st_mtime)
+        for path, status in walk_files(_checked(prefix).rstrip("/"), self.table_root):
+            yield ObjectInfo(path, status.st_size, status.st_mtime)
 
     def exists(self, path: str) -> bool:
         return os.path.isfile(_checked(path))
 
     def delete(self, path: str) -> None:
         with suppress(FileNotFoundError, NotADirectoryError):
-            os.unlink(_checked(path))
+            remove_file(_checked(path), self.table_root)
 
     def delete_tree(self, prefix: str) -> None:
         folder = _checked(prefix).rstrip("/")
-        # a file that vanishes meanwhile must not end the removal of the others
-        shutil.rmtree(folder, onerror=lambda _function, _path, failure: _unless_missing(failure[1]))
+        remove_tree(folder, self.table_root)
         forget_folders(folder)
         if self._fsync:
             with suppress(FileNotFoundError):
@@ -158,8 +176,8 @@ class LocalStore(ObjectStore):
 
     def delete_empty_folder(self, prefix: str) -> None:
         folder = _checked(prefix).rstrip("/")
-        with suppress(OSError):
-            os.rmdir(folder)
+        with suppress(OSError), open_place(folder, self.table_root) as place:
+            os.rmdir(place.name, dir_fd=place.folder)
             forget_folders(folder)
 
     def sync(self, prefix: str) -> None:
@@ -167,18 +185,13 @@ class LocalStore(ObjectStore):
             with suppress(FileNotFoundError, NotADirectoryError):
                 sync_folder(_checked(prefix).rstrip("/"))
 
-    def copy(self, source: str, target: str) -> None:
-        descriptor, _ = _open_regular(source)
-        publish_copy(descriptor, _checked(target), durable=self._fsync)
+    def copy(self, source: str, target: str, origin: ObjectStore | None = None) -> None:
+        opener = origin if isinstance(origin, LocalStore) else self
+        descriptor, _ = opener._open_own(source)
+        publish_copy(descriptor, _checked(target), self.table_root, durable=self._fsync)
 
     def uri(self, path: str) -> str:
         return path
-
-
-def _unless_missing(error: BaseException) -> None:
-    """Handle an error of a walk through folders: ignore files and folders that do not exist."""
-    if not isinstance(error, FileNotFoundError | NotADirectoryError):
-        raise error
 
 
 def _checked(path: str) -> str:
@@ -196,8 +209,14 @@ def _read_rest(descriptor: int) -> bytes:
 
 def _open_regular(path: str) -> tuple[int, os.stat_result]:
     """Return descriptor and status of a regular file; anything else is reported as missing."""
+    return _regular(path, lambda: os.open(_checked(path), _READING))
+
+
+def _regular(path: str, opened: Callable[[], int]) -> tuple[int, os.stat_result]:
     try:
-        descriptor = os.open(_checked(path), os.O_RDONLY | _BINARY | getattr(os, "O_NONBLOCK", 0))
+        descriptor = opened()
+    except UnsafePathError:
+        raise
     except OSError as error:
         if error.errno in _MISSING:
             raise MissingFileError(f"{path} does not exist") from error

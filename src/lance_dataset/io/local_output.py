@@ -11,7 +11,8 @@ from contextlib import suppress
 import pyarrow as pa
 
 from lance_dataset.errors import AlreadyExistsError, InvalidInputError
-from lance_dataset.io.durable import make_folders, settle_folder
+from lance_dataset.io.anchored import open_file, remove_file
+from lance_dataset.io.durable import settle_folder
 from lance_dataset.io.statistics import IOCounter
 
 __all__ = ["LocalOutput"]
@@ -31,6 +32,8 @@ class LocalOutput:
     ----------
     path
         Path of the file; its folders are created.
+    root
+        Root of the table, below which no links are followed; None for any path.
     durable
         True if `close` waits until file and folders are on the disk.
     counter
@@ -42,9 +45,10 @@ class LocalOutput:
         The file exists.
     """
 
-    def __init__(self, path: str, *, durable: bool, counter: IOCounter | None = None) -> None:
+    def __init__(self, path: str, root: str | None = None, *, durable: bool, counter: IOCounter | None = None) -> None:
         self._counter = IOCounter() if counter is None else counter
         self._path = path
+        self._root = root
         self._durable = durable
         self._pending: list[bytes | memoryview] = []
         self._pending_size = 0
@@ -55,11 +59,7 @@ class LocalOutput:
     def _create(self) -> int:
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
         try:
-            try:
-                return os.open(self._path, flags, 0o666)
-            except FileNotFoundError:
-                make_folders(os.path.dirname(self._path))
-                return os.open(self._path, flags, 0o666)
+            return open_file(self._path, self._root, flags)
         except FileExistsError as error:
             raise AlreadyExistsError(f"{self._path} exists already") from error
 
@@ -105,7 +105,7 @@ class LocalOutput:
                 settle_folder(os.path.dirname(self._path))
         except BaseException:
             with suppress(OSError):
-                os.unlink(self._path)
+                remove_file(self._path, self._root)
             raise
 
     def abort(self) -> None:
@@ -118,7 +118,7 @@ class LocalOutput:
         with suppress(OSError):
             os.close(descriptor)
         with suppress(OSError):
-            os.unlink(self._path)
+            remove_file(self._path, self._root)
 
     def _flush(self) -> None:
         parts = [part for part in self._pending if len(part)]

@@ -43,7 +43,7 @@ def flag_option(name: str, value: object, where: str = "") -> bool:
     """
     parsed = lenient_bool(str(value))
     if parsed is None:
-        raise InvalidInputError(f"{where}storage option {name!r} must be 'true' or 'false', not {value!r}")
+        raise InvalidInputError(f"{where}storage option {name!r} must be 'true' or 'false'")
     return parsed
 
 
@@ -57,5 +57,7 @@ def number_option(name: str, value: str, where: str = "") -> int:
     """
     text = value.strip()
     if not text.isdecimal() or len(text) > _MAX_DIGITS:
-        raise InvalidInputError(f"{where}storage option {name!r} must be a whole number, not {value!r}")
+        raise InvalidInputError(
+            f"{where}storage option {name!r} must be a whole number of at most {_MAX_DIGITS} digits"
+        )
     return int(text)

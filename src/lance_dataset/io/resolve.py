@@ -17,6 +17,7 @@ from lance_dataset.io.guarded import with_manifests
 from lance_dataset.io.local import LocalStore
 from lance_dataset.io.memory import MemoryStore
 from lance_dataset.io.option_values import flag_option
+from lance_dataset.io.secrets import redacted
 from lance_dataset.io.statistics import IOCounter
 
 __all__ = ["resolve"]
@@ -65,10 +66,12 @@ def resolve(
     if not isinstance(text, str):
         raise InvalidInputError(f"a location must be text or a path of text, not {text!r}")
     if not text or "\0" in text:
-        raise InvalidInputError(f"{text!r} is not a location of a dataset: it is empty or contains a NUL character")
+        raise InvalidInputError(
+            f"{redacted(text)!r} is not a location of a dataset: it is empty or contains a NUL character"
+        )
     location, manifests = without_manifests(text, storage_options or {})
     store, root = _without_manifests(location, storage_options, session)
-    return with_manifests(store, manifests), root
+    return with_manifests(store.for_table(root), manifests), root
 
 
 def _without_manifests(
@@ -95,7 +98,8 @@ def _cloud_store(uri: str, options: Mapping[str, str] | None) -> tuple[ObjectSto
         if error.name != "obstore":
             raise
         raise UnsupportedError(
-            f"{uri!r} lies in a cloud store, which needs the package obstore: pip install lance-dataset[cloud]"
+            f"{redacted(uri)!r} lies in a cloud store, which needs the package obstore: "
+            "pip install lance-dataset[cloud]"
         ) from error
     return open_cloud(uri, options)
 
@@ -118,10 +122,10 @@ def _unknown_scheme(scheme: str) -> str:
 def _file_uri_path(uri: str, rest: str) -> str:
     host, slash, path = rest.partition("/")
     if host not in ("", "localhost") or not slash:
-        raise InvalidInputError(f"{uri!r} names the host {host!r}; a file URI must be absolute, as in 'file:///a/b'")
+        raise InvalidInputError(f"{redacted(uri)!r} names a host; a file URI must be absolute, as in 'file:///a/b'")
     decoded = unquote(slash + path)
     if "\0" in decoded:
-        raise InvalidInputError(f"{uri!r} contains a NUL character")
+        raise InvalidInputError(f"{redacted(uri)!r} contains a NUL character")
     # file:///C:/a
     return decoded[1:] if re.match(r"/[A-Za-z]:", decoded) else decoded
 

@@ -9,7 +9,9 @@ from typing import Any
 
 from lance_dataset.io.base import ObjectStore
 from lance_dataset.io.guarded import CommitLock, with_commit_lock
+from lance_dataset.io.secrets import redacted
 from lance_dataset.read.session import Session
+from lance_dataset.table.base_access import checked_trust
 from lance_dataset.table.manifest import Manifest
 from lance_dataset.table.paths import FileLocator
 from lance_dataset.table.versions import read_newest, read_version
@@ -42,6 +44,9 @@ class TableLocation:
     storage_options: Mapping[str, str] = field(default_factory=dict)
     scan_options: Mapping[str, Any] = field(default_factory=dict)
 
+    def __repr__(self) -> str:
+        return f"TableLocation({redacted(self.uri)!r})"
+
     @classmethod
     def resolve(
         cls,
@@ -51,6 +56,7 @@ class TableLocation:
         *,
         scan_options: Mapping[str, object] | None = None,
         commit_lock: CommitLock | None = None,
+        trusted_bases: object = None,
     ) -> TableLocation:
         """Find the store of a path or URI. Create a new session if `session` is None.
 
@@ -59,11 +65,11 @@ class TableLocation:
         UnsupportedError, InvalidInputError
             As for `lance_dataset.io.resolve.resolve`.
         TypeError
-            `commit_lock` is not callable.
+            `commit_lock` is not callable, or `trusted_bases` is not a list of text.
         """
         text, options = os.fspath(uri), dict(storage_options or {})
         owner = session or Session()
-        store, root = owner.resolve(text, options)
+        store, root = owner.resolve(text, options, checked_trust(trusted_bases))
         return cls(text, with_commit_lock(store, commit_lock), root, owner, options, dict(scan_options or {}))
 
     def read_manifest(self, version: int | None = None) -> Manifest:

@@ -191,7 +191,7 @@ class MetadataCache:
 
 
 def _table_key(store: ObjectStore, root: str, storage_options: Mapping[str, str], version: int) -> tuple[Any, ...]:
-    return "table", store.uri(root), frozenset(storage_options.items()), version
+    return "table", store.uri(root), frozenset(storage_options.items()), store.trusted_bases, version
 
 
 class _SharedFiles:

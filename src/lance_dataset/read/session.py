@@ -62,8 +62,10 @@ class Session:
         self.metadata = MetadataCache(_DEFAULT_METADATA_BYTES if limit is None else limit)
         self._stores: dict[tuple[Any, ...], ObjectStore] = {}
 
-    def resolve(self, uri: str, storage_options: Mapping[str, str]) -> tuple[ObjectStore, str]:
-        """Return the store of a location and the path in it. Datasets that use the same options share the store.
+    def resolve(
+        self, uri: str, storage_options: Mapping[str, str], trusted_bases: tuple[str, ...] | None = None
+    ) -> tuple[ObjectStore, str]:
+        """Return the store of a location and the path in it. Datasets that use the same options share its counts.
 
         Errors are those of `lance_dataset.io.resolve.resolve`.
         """
@@ -71,7 +73,7 @@ class Session:
         options = frozenset(storage_options.items())
         key = type(plain_store(store)), store.uri(""), repr(external_manifests_of(store)), options
         _ = store.statistics  # created here, so that copies of the store share the counts
-        return self._stores.setdefault(key, store), root
+        return self._stores.setdefault(key, store).for_table(root, trusted_bases), root
 
     def __repr__(self) -> str:
         found = self.cache_stats()

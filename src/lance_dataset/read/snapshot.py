@@ -66,7 +66,7 @@ class Snapshot:
     def __reduce__(self) -> tuple[Any, ...]:
         place = self.location
         options = place.storage_options, place.scan_options, commit_lock_of(place.store)
-        return _reopened, (place.uri, self.version, *options)
+        return _reopened, (place.uri, self.version, *options, place.store.trusted_bases)
 
     # -- other versions of the table -----------------------------------------------------------------------------
 
@@ -147,6 +147,9 @@ def _reopened(
     storage_options: Mapping[str, str],
     scan_options: Mapping[str, Any],
     commit_lock: CommitLock | None,
+    trusted_bases: tuple[str, ...] | None = None,
 ) -> Snapshot:
-    location = TableLocation.resolve(uri, storage_options, scan_options=scan_options, commit_lock=commit_lock)
+    location = TableLocation.resolve(
+        uri, storage_options, scan_options=scan_options, commit_lock=commit_lock, trusted_bases=trusted_bases
+    )
     return Snapshot.of(location, location.read_manifest(version))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from lance_dataset.errors import InvalidInputError, nearest_name_hint
 from lance_dataset.util import strict_bool
@@ -59,7 +59,7 @@ class ReadOptions:
     num_partitions: int | None = None
     rows_per_partition: int | None = None
     pushdown: bool = False
-    storage_options: tuple[tuple[str, str], ...] = ()
+    storage_options: tuple[tuple[str, str], ...] = field(default=(), repr=False)
 
     @classmethod
     def parse(cls, options: Mapping[str, str]) -> ReadOptions:
@@ -104,7 +104,7 @@ class WriteOptions:
     data_storage_version: str | None = None
     max_rows_per_file: int = _MAX_ROWS_PER_FILE
     if_exists: str | None = None
-    storage_options: tuple[tuple[str, str], ...] = ()
+    storage_options: tuple[tuple[str, str], ...] = field(default=(), repr=False)
 
     @classmethod
     def parse(cls, options: Mapping[str, str]) -> WriteOptions:
@@ -192,8 +192,8 @@ def _storage_options(text: str | None) -> tuple[tuple[str, str], ...]:
         return ()
     try:
         parsed = json.loads(text)
-    except ValueError as error:
-        raise InvalidInputError(f"The option 'storage_options' is not a JSON object ({error})") from error
+    except ValueError as error:  # it has the whole text
+        raise InvalidInputError(f"The option 'storage_options' is not a JSON object ({error})") from None
     if not isinstance(parsed, dict):
         raise InvalidInputError("The option 'storage_options' must be a JSON object of names and values")
     return storage_options_text(parsed)

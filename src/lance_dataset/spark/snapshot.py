@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from lance_dataset import dataset as open_dataset
@@ -17,7 +17,7 @@ class Snapshot:
 
     uri: str
     version: int
-    storage_options: tuple[tuple[str, str], ...] = ()
+    storage_options: tuple[tuple[str, str], ...] = field(default=(), repr=False)
 
     def open(self) -> Any:
         """Open the LanceDataset at this version."""

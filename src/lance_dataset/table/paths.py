@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 from lance_dataset.errors import CorruptFileError
-from lance_dataset.io.base import ObjectStore, safe_join
+from lance_dataset.io.base import ObjectStore, is_plain_path, safe_join
 from lance_dataset.io.resolve import resolve
+from lance_dataset.table.base_access import BaseAccess
 from lance_dataset.table.fragment import DataFile, DeletionFile
 from lance_dataset.table.manifest import BasePath
 
@@ -81,6 +82,7 @@ class FileLocator:
         Base paths of the version.
     storage_options
         Options of the table. ``base_{id}.{key}`` sets the option `key` only for the base path with that id.
+        Credentials of the table are not used for base paths in other buckets, accounts or hosts, see `BaseAccess`.
     session
         Owner of ``memory://`` data, see `lance_dataset.io.resolve.resolve`.
     shared
@@ -101,6 +103,7 @@ class FileLocator:
         self._shared = shared
         self._bases = {base.id: base for base in base_paths}
         self._options = dict(storage_options or {})
+        self._access = BaseAccess(store, root, self._options)
         # The session leads to its shared files, and those to this locator: a strong reference would close the circle.
         is_owner = shared is not None and session is not None
         self._session: Callable[[], object | None] = weakref.ref(session) if is_owner else lambda: session
@@ -139,7 +142,8 @@ class FileLocator:
 
     def options_of(self, base_id: int | None) -> Mapping[str, str]:
         """Return the options for access to the files of a base path (None: the table itself)."""
-        return self._options if base_id is None or base_id not in self._bases else self._base_options(base_id)
+        base = None if base_id is None else self._bases.get(base_id)
+        return self._options if base is None else self._access.options(base)
 
     def _folder(self, base_id: int | None, name: str) -> tuple[ObjectStore, str]:
         if base_id is None:
@@ -155,22 +159,12 @@ class FileLocator:
         return store, f"{root}/{name}" if base.is_dataset_root else root
 
     def _opened(self, base: BasePath) -> tuple[ObjectStore, str]:
-        path = base.path
-        if not path or "\0" in path:
-            raise CorruptFileError(
-                f"{self._store.uri(self._root)}: base path {base.id} is {path!r}, which is not a location"
-            )
         place = self._store.uri("")
-        has_options = any(key.startswith(f"base_{base.id}.") for key in self._options)
-        if place and path.startswith(place) and "%" not in path and not has_options:
+        path = self._access.checked(base)
+        inside = path[len(place) :].rstrip("/") if place and path.startswith(place) else ""
+        if is_plain_path(inside) and "%" not in path and not self._access.own_options(base):
             # In the bucket or the memory of the table, so neither credentials nor a session are needed.
-            return self._store, path[len(place) :].rstrip("/")
-        store, root = resolve(path, self._base_options(base.id), self._session())
+            return self._store, inside
+        store, root = resolve(path, self._access.granted(base), self._session())
         store.statistics = self._store.statistics  # what is read there is read of this table
         return store, root
-
-    def _base_options(self, base_id: int) -> dict[str, str]:
-        prefix = f"base_{base_id}."
-        options = {key: value for key, value in self._options.items() if not key.startswith("base_")}
-        own = {key[len(prefix) :]: value for key, value in self._options.items() if key.startswith(prefix)}
-        return {**options, **own}

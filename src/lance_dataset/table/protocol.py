@@ -18,7 +18,7 @@ from lance_dataset.errors import (
     MissingFileError,
     StorageError,
 )
-from lance_dataset.io.base import ObjectStore
+from lance_dataset.io.base import ObjectStore, is_plain_path
 from lance_dataset.io.external.base import ExternalManifests, ManifestEntry
 from lance_dataset.io.guarded import CommitLock, GuardedStore
 from lance_dataset.table.naming import (
@@ -349,8 +349,10 @@ def commit_protocol(store: ObjectStore) -> CommitProtocol:
 def drop_table(store: ObjectStore, root: str) -> None:
     """Remove a table with its branches, and its entries in an external table."""
     protocol = commit_protocol(store)
-    names = [name for name in store.list_names(f"{root}/{_BRANCHES_FOLDER}") if name.endswith(".json")]
-    roots = [root, *(f"{root}/tree/{unquote(name[: -len('.json')])}" for name in names)]
+    files = [name for name in store.list_names(f"{root}/{_BRANCHES_FOLDER}") if name.endswith(".json")]
+    names = [unquote(name[: -len(".json")]) for name in files]
+    # a file with another kind of name is not that of a branch, and its entries would be those of another table
+    roots = [root, *(f"{root}/tree/{name}" for name in names if is_plain_path(name))]
     for each in roots:
         protocol.forget(store, each, None)
     store.delete_tree(root)

@@ -401,20 +401,21 @@ class Recording:
 
     def _os_link(self, source: Any, target: Any, **options: Any) -> None:
         self._real["link"](source, target, **options)
-        inside = self._inside(target)
+        inside = self._inside(target, options.get("dst_dir_fd"))
         if inside is not None:
-            self._note(Event("entries", changes=((*self._entry(inside), self.disk.find(self._inside(source) or "")),)))
+            node = self.disk.find(self._inside(source, options.get("src_dir_fd")) or "")
+            self._note(Event("entries", changes=((*self._entry(inside), node),)))
 
     def _os_rename(self, source: Any, target: Any, **options: Any) -> None:
         self._real["rename"](source, target, **options)
-        self._moved(source, target)
+        self._moved(source, target, **options)
 
     def _os_replace(self, source: Any, target: Any, **options: Any) -> None:
         self._real["replace"](source, target, **options)
-        self._moved(source, target)
+        self._moved(source, target, **options)
 
-    def _moved(self, source: Any, target: Any) -> None:
-        before, after = self._inside(source), self._inside(target)
+    def _moved(self, source: Any, target: Any, src_dir_fd: int | None = None, dst_dir_fd: int | None = None) -> None:
+        before, after = self._inside(source, src_dir_fd), self._inside(target, dst_dir_fd)
         if before is None and after is None:
             return
         assert before is not None, f"{source} comes from elsewhere"

@@ -99,6 +99,9 @@ class LanceDataset(
         Function that is called with the number of the version to commit. It returns a context manager; while that is
         entered, no other process may commit the version. Needed only for stores that cannot create an object on
         condition that it does not exist.
+    trusted_bases
+        Paths and URIs in which base paths of the dataset may lie; an empty list for none besides the dataset itself.
+        The default is the environment variable ``LANCE_TRUSTED_BASES`` (separated by commas), or any place.
 
     Raises
     ------
@@ -117,6 +120,7 @@ class LanceDataset(
         default_scan_options: Mapping[str, object] | None = None,
         session: Session | None = None,
         commit_lock: CommitLock | None = None,
+        trusted_bases: Sequence[str | os.PathLike[str]] | None = None,
     ) -> None:
         location = TableLocation.resolve(
             os.fspath(uri),
@@ -124,6 +128,7 @@ class LanceDataset(
             check_session(session),
             scan_options=default_scan_options,
             commit_lock=commit_lock,
+            trusted_bases=trusted_bases,
         )
         self._snapshot = open_snapshot(location, version)
 

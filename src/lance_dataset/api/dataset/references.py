@@ -107,7 +107,8 @@ class Referenced(Shown):
 
         made = make_branch(self.snapshot, branch, reference)
         if storage_options is not None:
-            location = TableLocation.resolve(made.uri, storage_options, made.session)
+            trusted = made.store.trusted_bases
+            location = TableLocation.resolve(made.uri, storage_options, made.session, trusted_bases=trusted)
             made = open_snapshot(location, made.version)
         return self.showing(made)
 
@@ -186,6 +187,13 @@ class Referenced(Shown):
         session = opening.get("session") or place.session
         target = TableLocation.resolve(target_path, options, session)
         made = clone(self.snapshot, target, reference)
+        opening = {"trusted_bases": _trust_of_clones(place), **opening}
         return self.showing(
             open_dataset(target.uri, made.version, **{**opening, "storage_options": options, "session": session})
         )
+
+
+def _trust_of_clones(source: TableLocation) -> tuple[str, ...] | None:
+    """Return the trusted base paths of a handle on a clone: those of the source, and the source."""
+    trusted = source.store.trusted_bases
+    return None if trusted is None else (*trusted, source.store.uri(source.store.table_root or source.root))

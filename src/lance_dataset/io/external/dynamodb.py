@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
@@ -21,6 +21,7 @@ from lance_dataset.errors import (
     StorageError,
 )
 from lance_dataset.io.external.base import LARGEST_VERSION, ExternalManifests, ManifestEntry, required_package
+from lance_dataset.io.secrets import keep_secret, scrubbed
 
 __all__ = ["DynamoAccess", "DynamoManifests", "dynamo_manifests"]
 
@@ -37,11 +38,11 @@ _REGION_WITH_ENDPOINT = "us-east-1"
 class DynamoAccess:
     """Endpoint, region and credentials of DynamoDB; None for the settings of the machine, as boto3 finds them."""
 
-    endpoint: str | None = None
+    endpoint: str | None = field(default=None, repr=False)
     region: str | None = None
-    access_key_id: str | None = None
-    secret_access_key: str | None = None
-    session_token: str | None = None
+    access_key_id: str | None = field(default=None, repr=False)
+    secret_access_key: str | None = field(default=None, repr=False)
+    session_token: str | None = field(default=None, repr=False)
 
     @classmethod
     def from_options(cls, options: Mapping[str, str]) -> DynamoAccess:
@@ -82,6 +83,7 @@ class DynamoManifests(ExternalManifests):
     def __init__(self, table: str, access: DynamoAccess) -> None:
         self._table = table
         self._access = access
+        keep_secret((access.secret_access_key, access.session_token))
         self._lock = threading.Lock()
         self._client: Any = None
         self._process = 0
@@ -220,6 +222,7 @@ class DynamoManifests(ExternalManifests):
         try:
             yield
         except exceptions.ClientError as error:
+            scrubbed(error)
             code = error.response.get("Error", {}).get("Code", "")
             if code == "ConditionalCheckFailedException":
                 raise _Refused from error
@@ -230,7 +233,7 @@ class DynamoManifests(ExternalManifests):
                 ) from error
             raise StorageError(f"the DynamoDB table {self._table!r} refused: {error}") from error
         except exceptions.BotoCoreError as error:
-            raise StorageError(f"the DynamoDB table {self._table!r} cannot be reached: {error}") from error
+            raise StorageError(f"the DynamoDB table {self._table!r} cannot be reached: {scrubbed(error)}") from error
 
 
 class _Refused(Exception):

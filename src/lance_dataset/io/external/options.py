@@ -9,6 +9,7 @@ from lance_dataset.errors import InvalidInputError
 from lance_dataset.io.external.base import ExternalManifests
 from lance_dataset.io.external.dynamodb import DynamoAccess, dynamo_manifests
 from lance_dataset.io.external.sql import DEFAULT_TABLE, sql_manifests
+from lance_dataset.io.secrets import redacted
 
 __all__ = ["without_manifests"]
 
@@ -35,7 +36,9 @@ def without_manifests(uri: str, storage_options: Mapping[str, str]) -> tuple[str
     url, table = options.get(_URL), options.get(_TABLE)
     if uri[: len(_DYNAMO_PREFIX)].lower() == _DYNAMO_PREFIX:
         if url is not None or table is not None:
-            raise InvalidInputError(f"{uri!r} keeps its manifests in DynamoDB, so {_URL} and {_TABLE} must be left out")
+            raise InvalidInputError(
+                f"{redacted(uri)!r} keeps its manifests in DynamoDB, so {_URL} and {_TABLE} must be left out"
+            )
         location, name = _dynamo_parts(uri)
         return location, dynamo_manifests(name, DynamoAccess.from_options(options))
     if url is None and table is not None:
@@ -48,7 +51,7 @@ def _dynamo_parts(uri: str) -> tuple[str, str]:
     parameters = parse_qsl(query, keep_blank_values=True)
     if len(parameters) != 1 or parameters[0][0] != "ddbTableName" or not parameters[0][1]:
         raise InvalidInputError(
-            f"{uri!r}: a location with the scheme s3+ddb expects exactly one query 'ddbTableName', as in "
+            f"{redacted(uri)!r}: a location with the scheme s3+ddb expects exactly one query 'ddbTableName', as in "
             "'s3+ddb://bucket/path?ddbTableName=NAME'"
         )
     return f"s3://{location}", parameters[0][1]

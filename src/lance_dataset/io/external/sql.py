@@ -7,13 +7,14 @@ from __future__ import annotations
 import hashlib
 import os
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any
 
 from lance_dataset.errors import AlreadyExistsError, InvalidInputError, MissingFileError, StorageError
 from lance_dataset.io.external.base import LARGEST_VERSION, ExternalManifests, ManifestEntry, required_package
+from lance_dataset.io.secrets import keep_secret, redacted, scrubbed
 
 __all__ = ["DEFAULT_TABLE", "SqlManifests", "sql_manifests"]
 
@@ -43,15 +44,15 @@ def sql_manifests(url: str, table: str = DEFAULT_TABLE) -> SqlManifests:
     sqlalchemy = required_package("sqlalchemy", "sql-manifests", "a manifest store in an SQL database")
     try:
         parsed = sqlalchemy.make_url(url)
-    except sqlalchemy.exc.ArgumentError as error:
+    except sqlalchemy.exc.ArgumentError:  # some releases of SQLAlchemy quote the URL
         raise InvalidInputError(
             "manifest_store_url is not a URL of SQLAlchemy such as 'sqlite:////shared/manifests.db'"
-        ) from error
+        ) from None
     if parsed.get_backend_name() == "sqlite":
         database = parsed.database or ":memory:"
         if database == ":memory:" or database.startswith("file:"):
             raise InvalidInputError(
-                f"manifest_store_url {url!r} must name a file, as in 'sqlite:////shared/manifests.db': other processes "
+                "manifest_store_url must name a file, as in 'sqlite:////shared/manifests.db': other processes "
                 "do not see a database in memory"
             )
         parsed = parsed.set(database=os.path.abspath(database))
@@ -81,6 +82,7 @@ class SqlManifests(ExternalManifests):
         sqlalchemy = required_package("sqlalchemy", "sql-manifests", "a manifest store in an SQL database")
         self._sql = sqlalchemy
         self._url = sqlalchemy.make_url(url)
+        keep_secret((self._url.password, *_texts(self._url.query)))
         self._lock = threading.Lock()
         self._is_checked = False
         is_sqlite = self._url.get_backend_name() == "sqlite"
@@ -92,7 +94,7 @@ class SqlManifests(ExternalManifests):
                 connect_args={"timeout": _BUSY_SECONDS} if is_sqlite else {},
             )
         except (sqlalchemy.exc.ArgumentError, ImportError) as error:
-            raise InvalidInputError(f"{self!r}: the database cannot be used: {error}") from error
+            raise InvalidInputError(f"{self!r}: the database cannot be used: {scrubbed(error)}") from error
         self._rows = sqlalchemy.Table(
             table,
             sqlalchemy.MetaData(),
@@ -104,7 +106,7 @@ class SqlManifests(ExternalManifests):
         )
 
     def __repr__(self) -> str:
-        return f"SqlManifests({self._url.render_as_string(hide_password=True)!r})"
+        return f"SqlManifests({self._url.set(query={}).render_as_string(hide_password=True)!r})"
 
     def __reduce__(self) -> tuple[Any, ...]:
         return sql_manifests, (self._url.render_as_string(hide_password=False), self._rows.name)
@@ -175,7 +177,10 @@ class SqlManifests(ExternalManifests):
         except errors.IntegrityError:
             raise
         except errors.SQLAlchemyError as error:
-            raise StorageError(f"{self!r} failed: {getattr(error, 'orig', None) or error}") from error
+            cause = getattr(error, "orig", None)
+            if isinstance(cause, BaseException):
+                scrubbed(cause)
+            raise StorageError(f"{self!r} failed: {redacted(str(cause or scrubbed(error)))}") from error
 
     def _check_table(self) -> None:
         with self._lock:
@@ -196,6 +201,12 @@ class SqlManifests(ExternalManifests):
                     f"{', '.join(sorted(columns))}; choose another with the storage option manifest_store_table"
                 )
             self._is_checked = True
+
+
+def _texts(query: Mapping[str, str | tuple[str, ...]]) -> Iterator[str]:
+    """Yield the values of a query of a URL, which may have a password."""
+    for value in query.values():
+        yield from (value,) if isinstance(value, str) else value
 
 
 def _digest(key: str) -> str:

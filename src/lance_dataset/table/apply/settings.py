@@ -9,6 +9,7 @@ from dataclasses import replace
 from lance_dataset.errors import CommitConflictError, InvalidInputError
 from lance_dataset.table.apply.keys import check_keys, with_metadata
 from lance_dataset.table.apply.numbering import highest_id
+from lance_dataset.table.base_access import check_new_base
 from lance_dataset.table.indices.changes import with_created
 from lance_dataset.table.indices.system import with_generations
 from lance_dataset.table.manifest import BasePath, Manifest
@@ -129,8 +130,10 @@ def numbered_bases(present: Sequence[BasePath], new: Sequence[BasePath]) -> tupl
     Raises
     ------
     InvalidInputError
-        Two base paths have the same id, path or name.
+        Two base paths have the same id, path or name, or a new one is relative.
     """
+    for base in new:
+        check_new_base(base)
     taken = {base.id for base in (*present, *new)}
     unused = (number for number in itertools.count(1) if number not in taken)
     numbered = [*present, *(base if base.id else replace(base, id=next(unused)) for base in new)]

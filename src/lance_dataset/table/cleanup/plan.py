@@ -230,8 +230,11 @@ def plan_cleanup(store: ObjectStore, root: str, manifest: Manifest, policy: Clea
         A manifest, a tag or a branch cannot be read, so its files are not known.
     InvalidInputError
         An old version has a tag, and that is an error. Or a branch was opened through a link.
+    UnsafePathError
+        A folder of the table is a link.
     """
     _check_spelling(store, root, manifest)
+    store.check_own(f"{root}/{VERSIONS_FOLDER}")
     listed = list(_scan(store, root))
     branches = BranchUsage(store, main_root(manifest, root), branch_of(manifest, root))
     branches.refresh()

@@ -108,6 +108,8 @@ def cleanup(store: ObjectStore, root: str, manifest: Manifest, policy: CleanupPo
         A manifest, a tag or a branch cannot be read, so its files are not known.
     InvalidInputError
         An old version has a tag, and the policy makes that an error.
+    UnsafePathError
+        A folder of the table is a link. Nothing is removed then.
     """
     return _Cleanup(store, root, manifest, policy).run()
 

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from lance_dataset.errors import CommitConflictError, LanceError
-from lance_dataset.io.base import ObjectStore
+from lance_dataset.io.base import ObjectStore, safe_join
 from lance_dataset.table.fragment import DataFile, Fragment
 from lance_dataset.table.index_metadata import uuid_to_proto
 from lance_dataset.table.indices.coverage import parse_indices
@@ -113,7 +113,7 @@ class ChangeFiles:
         for file in self.data:
             place = places.get(file.base_id)
             if place is not None:
-                _remove(place.store, f"{place.path}/{file.path}")
+                _remove(place.store, safe_join(place.path, file.path, what="data file"))
 
     def _remove_indices(self) -> None:
         locator = FileLocator(self.store, self.root)

@@ -149,11 +149,15 @@ def delete_branch(store: ObjectStore, root: str, name: str) -> None:
         The name is not a valid branch name, or tags or other branches use versions of the branch.
     VersionNotFoundError
         The branch does not exist.
+    UnsafePathError
+        A folder of the branch is a link. Nothing is removed then.
     """
     check_branch_name(name)
     branches = list_branches(store, root)
     _check_unused(store, root, name, branches)
     there = branch_root(root, name)
+    for folder in TABLE_FOLDERS:
+        store.check_own(f"{there}/{folder}")
     marker = f"{there}/{_MARKER}"
     if not (has_branch_file(store, root, name) or store.exists(marker) or list_versions(store, there)):
         raise VersionNotFoundError(f"Ref not found error: Branch {name} does not exist in {store.uri(root)}")

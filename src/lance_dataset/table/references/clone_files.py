@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from lance_dataset._proto import table_pb2
 from lance_dataset.errors import AlreadyExistsError, CorruptFileError, LanceError
 from lance_dataset.file.options import is_blob_v2
+from lance_dataset.file.reader import open_metadata
 from lance_dataset.io.base import InputFile, ObjectStore, safe_join
 from lance_dataset.io.guarded import plain_store
 from lance_dataset.table.fragment import DataFile, DeletionFile
@@ -21,6 +22,7 @@ from lance_dataset.threads.waiting import map_waiting
 __all__ = ["FileCopy", "copy_files", "files_of", "remove_copies"]
 
 _log = logging.getLogger(__name__)
+_BLOB_SUFFIX = ".blob"
 _STEP = 8 << 20
 _WORKERS = 8
 
@@ -37,6 +39,8 @@ class FileCopy:
         Target location.
     size
         Expected size, or None if it is not recorded.
+    is_data
+        True for a data file, which must be a Lance file: its name is chosen by the manifest.
     """
 
     source: ObjectStore
@@ -44,6 +48,7 @@ class FileCopy:
     target: ObjectStore
     target_path: str
     size: int | None = None
+    is_data: bool = False
 
 
 def files_of(locator: FileLocator, manifest: Manifest, target: ObjectStore, root: str) -> list[FileCopy]:
@@ -91,7 +96,7 @@ def _files(locator: FileLocator, there: FileLocator, manifest: Manifest, has_blo
 
 def _data_file(locator: FileLocator, there: FileLocator, file: DataFile) -> FileCopy:
     home = DataFile(file.path, (), (), file.file_major_version, file.file_minor_version)
-    return FileCopy(*locator.data_file(file), *there.data_file(home), file.file_size_bytes or None)
+    return FileCopy(*locator.data_file(file), *there.data_file(home), file.file_size_bytes or None, is_data=True)
 
 
 def _blob_files(locator: FileLocator, there: FileLocator, file: DataFile) -> Iterator[FileCopy]:
@@ -100,6 +105,8 @@ def _blob_files(locator: FileLocator, there: FileLocator, file: DataFile) -> Ite
     copy = _data_file(locator, there, file)
     folder, target = path.rpartition(".")[0], copy.target_path.rpartition(".")[0]
     for info in store.list_tree(folder):
+        if not info.name.endswith(_BLOB_SUFFIX):
+            continue
         inner = safe_join(target, info.path[len(folder) + 1 :], what="blob file")
         yield FileCopy(store, info.path, copy.target, inner, info.size)
 
@@ -136,7 +143,9 @@ def copy_files(copies: Sequence[FileCopy], made: list[FileCopy]) -> None:
     MissingFileError
         A file is gone.
     CorruptFileError
-        A file does not have the expected size.
+        A file does not have the expected size, or a data file is not a Lance file.
+    UnsafePathError
+        A file is a link below the root of its table, or lies behind one.
     """
 
     def run(copy: FileCopy) -> None:
@@ -148,10 +157,12 @@ def copy_files(copies: Sequence[FileCopy], made: list[FileCopy]) -> None:
 
 
 def _copy(copy: FileCopy) -> None:
-    source = copy.source.open_input(copy.source_path, copy.size)
+    source = copy.source.open_own(copy.source_path, copy.size)
     try:
+        if copy.is_data:
+            open_metadata(source)
         if _is_same(copy.source, copy.target, copy.source_path):
-            copy.target.copy(copy.source_path, copy.target_path)
+            copy.target.copy(copy.source_path, copy.target_path, copy.source)
         else:
             _stream(source, copy.target, copy.target_path)
         size = source.size

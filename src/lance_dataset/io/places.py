@@ -1,0 +1,110 @@
+"""Places that URIs name, compared without connecting to a store; and the options that may go from one to another."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from urllib.parse import unquote
+
+from lance_dataset.io.cloud_options import AZURE, GCS, S3, StoreKind, is_credential, is_shared_option
+
+__all__ = ["Location", "is_absolute", "location_of", "options_elsewhere", "without_manifest_store"]
+
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://")
+_DRIVE = re.compile(r"/?[A-Za-z]:[\\/]")
+_LOCAL = frozenset({"file", "file-object-store"})
+_DYNAMO = "s3+ddb"
+_KINDS: Mapping[str, StoreKind] = {"s3": S3, "gs": GCS, "az": AZURE, "abfss": AZURE}
+_MANIFEST_STORE = frozenset({"manifest_store_url", "manifest_store_table"})
+
+
+@dataclass(frozen=True)
+class Location:
+    """Place that a URI names.
+
+    Attributes
+    ----------
+    scheme
+        Scheme in lower case; ``file`` for local paths.
+    authority
+        Bucket, or container and account; empty for local files.
+    names
+        Names in the path. Those of a local path are the real ones, without links.
+    """
+
+    scheme: str
+    authority: str
+    names: tuple[str, ...]
+
+    @property
+    def kind(self) -> StoreKind | None:
+        """Kind of the store, None unless it is a cloud store."""
+        return _KINDS.get(self.scheme)
+
+    def is_in(self, other: Location) -> bool:
+        """Return True if this place is another one, or lies below it."""
+        same_store = (self.scheme, self.authority) == (other.scheme, other.authority)
+        return same_store and ".." not in self.names and self.names[: len(other.names)] == other.names
+
+    def shares_store(self, other: Location) -> bool:
+        """Return True if both lie in the same bucket of the same account, so that credentials of one are for both."""
+        return (self.scheme, self.authority) == (other.scheme, other.authority)
+
+
+def is_absolute(text: str) -> bool:
+    """Return True for a URI with a scheme and for an absolute path, which mean the same in every process."""
+    return _SCHEME.match(text) is not None or text.startswith("/") or _DRIVE.match(text) is not None
+
+
+def location_of(text: str) -> Location:
+    """Return the place that a URI or path names."""
+    match = _SCHEME.match(text)
+    scheme = match.group(1).lower() if match else "file"
+    rest = text[match.end() :] if match else text
+    if scheme in _LOCAL:
+        path = unquote(rest[rest.find("/") :]) if match else os.path.expanduser(rest)
+        if re.match(r"/[A-Za-z]:", path):
+            path = path[1:]
+        return Location("file", "", _names(os.path.realpath(path.replace("\0", "")).replace(os.sep, "/")))
+    if scheme == "memory":
+        return Location(scheme, "", _names(rest))
+    if scheme == _DYNAMO:
+        scheme, rest = "s3", rest.partition("?")[0]
+    authority, _, path = rest.partition("/")
+    return Location(scheme, authority, _names(unquote(path)))
+
+
+def options_elsewhere(options: Mapping[str, str], own: Location, target: Location) -> tuple[dict[str, str], list[str]]:
+    """Return the options of a store that may be used for one in another bucket, account or host.
+
+    Parameters
+    ----------
+    options
+        Storage options of a table.
+    own, target
+        Place of the table, and the other place.
+
+    Returns
+    -------
+    options : dict
+        Those without credentials. Options of another kind of store are left out if their names may mean something else
+        there.
+    withheld : list of str
+        Names of the credentials that stores of this kind would use.
+    """
+    kind = target.kind
+    if kind is None:
+        return dict(options), []
+    withheld = [key for key in options if is_credential(kind, key)]
+    return {key: value for key, value in options.items() if is_shared_option(kind, key, own.kind)}, withheld
+
+
+def without_manifest_store(options: Mapping[str, str]) -> dict[str, str]:
+    """Return options without those of the manifest store of a table, which its base paths do not use."""
+    return {key: value for key, value in options.items() if key.lower() not in _MANIFEST_STORE}
+
+
+def _names(path: str) -> tuple[str, ...]:
+    return tuple(name for name in path.split("/") if name)
