@@ -203,15 +203,24 @@ class FullZipPage(LeafPage):
         definition = allocate(items * 2) if self._layout.def_bits else None
         if self._width is not None:
             values = allocate(visible * self._width)
-            zipped.unzip_fixed(data, begins, ends, values, repetition=repetition, definition=definition)
+            counts = zipped.unzip_fixed(data, begins, ends, values, repetition=repetition, definition=definition)
+            self._check_unchanged(counts, (items, visible, found))
             return LeafValues(self._fixed(values, visible), items, repetition, definition)
         wide = is_wide(self._value_type) if is_binary_like(self._value_type) else True
         offsets, values = allocate((visible + 1) * (8 if wide else 4)), allocate(size)
-        zipped.unzip_variable(data, begins, ends, wide, offsets, values, repetition=repetition, definition=definition)
+        counts = zipped.unzip_variable(
+            data, begins, ends, wide, offsets, values, repetition=repetition, definition=definition
+        )
+        self._check_unchanged(counts, (items, visible, found, size))
         validity = self._validity(definition)
         encoding = self._layout.values
         array = encoding.variable_items(self._value_type, offsets, wide, values, visible, validity, self.page.where)
         return LeafValues(array, items, repetition, definition)
+
+    def _check_unchanged(self, counts: tuple[int, ...], expected: tuple[int, ...]) -> None:
+        """Refuse items that differ from those counted before: outputs would remain that nobody filled."""
+        if counts != expected:
+            raise CorruptFileError(f"{self.page.where}: its items changed while they were read")
 
     def _validity(self, definition: pa.Buffer | None) -> pa.Buffer | None:
         """Bitmap of the visible items that are valid; None for all."""
