@@ -7,6 +7,7 @@ validity, text.
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -18,6 +19,7 @@ from support.arrays.random_arrays import FLAT_TYPES, random_table
 from support.arrays.random_columns import Data, random_column
 from support.arrays.type_groups import groups
 from support.pages.array_page_cases import CASES, Case
+from support.processes.toggled_file import toggled
 
 import lance_dataset
 from lance_dataset import file
@@ -139,3 +141,29 @@ def test_dictionaries_of_2_0(tmp_path: Path) -> None:
     (path,) = (tmp_path / "table" / "data").glob("*.lance")
     overwrite(path)
     assert pa.concat_arrays(column.chunks * 2).to_pylist() == values.to_pylist() * 2
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_files_that_change_meanwhile(version: str, tmp_path: Path) -> None:
+    """Another process writes other bytes into the pages and puts them back, as fast as it can."""
+    kinds = {"text": pa.string(), "binary": pa.binary(), "number": pa.int32(), "flag": pa.bool_()}
+    if version != "legacy":
+        kinds |= {"list": pa.list_(pa.string()), "dictionary": pa.dictionary(pa.int16(), pa.string())}
+    table = random_table(kinds, 2000, 0.0 if version == "legacy" else 0.2)
+    readers, path = stored(pa.concat_tables([table] * 3).combine_chunks().unify_dictionaries(), tmp_path, version)
+    content = np.fromfile(path, np.uint8)[: os.path.getsize(path) - (8 << 10)]
+    places = np.random.default_rng(3).integers(0, len(content), len(content) // 50)
+    content[places] ^= 1
+    read = refused = 0
+    with toggled(path, content.tobytes()):
+        stop = time.monotonic() + 0.5
+        while time.monotonic() < stop:
+            for reader in readers.values():
+                try:
+                    arrays = arrays_of(reader)
+                except LanceError:
+                    refused += 1
+                    continue
+                in_memory(arrays)
+                read += 1
+    assert read + refused

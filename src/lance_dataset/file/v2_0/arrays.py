@@ -240,15 +240,22 @@ def _read_binary(page: Page, node: Binary, total: int, arrow_type: pa.DataType, 
     elif node.data is None:
         data = pa.py_buffer(b"")
     else:
-        data = _read_bytes(page, node.data, arrow_type, first, last, limit)
+        data = read_values(page, node.data, first, last, limit)
     if is_text(arrow_type):
-        utf8.validate(data, offsets, wide)
+        data = _valid_text(page, node.data, data, offsets, wide)
+        if isinstance(node.data, Flat):
+            discard_values(page, node.data, first, last)
     return pa.Array.from_buffers(arrow_type, length, [validity if nulls else None, offsets, data], null_count=nulls)
 
 
-def _read_bytes(page: Page, node: Fixed, arrow_type: pa.DataType, first: int, last: int, total: int) -> pa.Buffer:
-    """Return the bytes of strings and binaries; those of strings are going to be validated."""
-    return (read_private_values if is_text(arrow_type) else read_values)(page, node, first, last, total)
+def _valid_text(page: Page, node: Fixed | None, data: pa.Buffer, offsets: pa.Buffer, wide: bool) -> pa.Buffer:
+    """Check bytes of strings that `read_values` returned for a node; return a copy if they are a view of the file."""
+    if not (isinstance(node, Flat) and not node.scheme and page.source.mapped is not None):
+        utf8.validate(data, offsets, wide)
+        return data
+    copy = allocate(data.size)
+    utf8.copy(data, offsets, wide, copy)
+    return copy
 
 
 def binary_ends(page: Page, node: Binary) -> Fixed:
@@ -285,10 +292,10 @@ def _read_fixed_size_binary(
     page: Page, node: FixedSizeBinary, total: int, arrow_type: pa.DataType, start: int, stop: int
 ) -> pa.Array:
     per = node.per_value
-    data = _read_bytes(page, node.data, arrow_type, start * per, stop * per, total * per)
+    data = read_values(page, node.data, start * per, stop * per, total * per)
     offsets = equal_offsets(page, node, arrow_type, stop - start)
     if is_text(arrow_type):
-        utf8.validate(data, offsets, is_wide(arrow_type))
+        data = _valid_text(page, node.data, data, offsets, is_wide(arrow_type))
     return pa.Array.from_buffers(arrow_type, stop - start, [None, offsets, data])
 
 

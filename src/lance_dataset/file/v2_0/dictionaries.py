@@ -54,9 +54,7 @@ def encoded_strings(
     page: Page, node: Dictionary, arrow_type: pa.DataType, start: int, stop: int, read: ReadNode
 ) -> pa.Array:
     """Return strings ``[start, stop)`` as a dictionary array; decode them if the dictionary is larger or has nulls."""
-    indices = private_integers(
-        read(page, node.indices, page.length, index_type(page, node, arrow_type), start, stop)
-    )
+    indices = private_integers(read(page, node.indices, page.length, index_type(page, node, arrow_type), start, stop))
     items = _items(page, node, arrow_type, read)
     if items.null_count or len(items) > stop - start:
         return _strings(page, arrow_type, indices, items)

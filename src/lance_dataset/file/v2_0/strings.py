@@ -7,7 +7,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from lance_dataset.errors import CorruptFileError
-from lance_dataset.file.buffers import private_copy
+from lance_dataset.file.buffers import allocate
 from lance_dataset.file.column import ColumnReader
 from lance_dataset.file.kinds import is_text, is_wide
 from lancecodec import CodecError, utf8
@@ -60,9 +60,10 @@ class ListedStrings(ColumnReader):
         items = lists.values
         data = items.buffers()[1].slice(items.offset, len(items)) if len(items) else pa.py_buffer(b"")
         if is_text(self.arrow_type):
-            data = private_copy(data)
+            copy = allocate(data.size)
             try:
-                utf8.validate(data, offsets, is_wide(self.arrow_type))
+                utf8.copy(data, offsets, is_wide(self.arrow_type), copy)
             except CodecError as error:
                 raise CorruptFileError(f"{self._where}: {error}") from error
+            data = copy
         return pa.Array.from_buffers(self.arrow_type, len(lists), [validity, offsets, data], lists.null_count)
