@@ -6,7 +6,6 @@ import os
 import re
 from pathlib import Path
 
-import Cython
 from Cython.Build import cythonize
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
@@ -26,8 +25,6 @@ DIRECTIVES: dict[str, object] = {
     "initializedcheck": False,
     "embedsignature": True,
 }
-if tuple(int(part) for part in Cython.__version__.split(".")[:2]) >= (3, 1):
-    DIRECTIVES["freethreading_compatible"] = True
 
 
 def included(source: Path) -> set[Path]:

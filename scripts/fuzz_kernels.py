@@ -4,6 +4,10 @@ Each target cuts arguments from the fuzzer's bytes, calls decoders with them, an
 built with the address and undefined-behaviour sanitizers of clang. With ``--standalone``, any C compiler builds the
 targets with a main function that feeds random bytes. This is for machines without libFuzzer and, with ``--run``, for
 other processors.
+
+Inputs that ever failed are in ``tests/fuzz/corpus/<target>/``. Every run begins with them; standalone targets then
+change bytes of them at random, too. An input that fails is stored in ``build/fuzz``; move it to the corpus when it is
+fixed.
 """
 
 from __future__ import annotations
@@ -20,6 +24,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 TARGETS = ROOT / "tests" / "fuzz" / "kernels"
+CORPUS = ROOT / "tests" / "fuzz" / "corpus"
 KERNELS = ROOT / "src" / "lancecodec" / "kernels"
 COMMON = ["-g", "-O1", "-std=gnu11", "-Wall", "-Wextra", "-Wno-unused-function", "-fno-omit-frame-pointer"]
 CHECKS = ["-fsanitize=address,undefined", "-fno-sanitize-recover=undefined"]
@@ -47,11 +52,15 @@ def run(program: Path, options: argparse.Namespace) -> tuple[str, int]:
     crashes = ROOT / "build" / "fuzz"
     crashes.mkdir(parents=True, exist_ok=True)
     command = [*shlex.split(options.run), str(program)]
+    failed_before = sorted((CORPUS / program.name).glob("*"))
     if options.standalone:
-        command += [str(options.inputs), str(options.seed)]
+        failing = crashes / f"{program.name}-{options.seed}"
+        command += [str(options.inputs), str(options.seed), str(failing), *map(str, failed_before)]
     else:
         corpus = program.with_suffix(".corpus")
         corpus.mkdir()
+        for path in failed_before:
+            shutil.copy(path, corpus)
         command += [str(corpus), f"-max_total_time={options.seconds}", "-max_len=6000", "-len_control=20"]
         command += [f"-artifact_prefix={crashes}/{program.name}-", "-print_final_stats=1", f"-seed={options.seed or 1}"]
     environment = {**os.environ, "UBSAN_OPTIONS": "print_stacktrace=1", "ASAN_OPTIONS": "detect_leaks=0"}

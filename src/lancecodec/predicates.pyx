@@ -46,6 +46,7 @@ cdef extern from "kernels/membership.h" nogil:
         uint64_t *slots
         int shift
         uint64_t none
+        lc_secret secret
     ctypedef struct lc_string_set:
         const uint8_t *data
         const uint8_t *offsets
@@ -76,7 +77,7 @@ EQUAL, LESS, LESS_EQUAL = LC_EQUAL, LC_LESS, LC_LESS_EQUAL
 cdef int64_t MOST_STRINGS = (<int64_t>1 << 31) - 1
 
 cdef lc_secret SECRET
-SECRET.a, SECRET.b = int.from_bytes(os.urandom(8), "little"), int.from_bytes(os.urandom(8), "little")
+SECRET.a, SECRET.b = int.from_bytes(os.urandom(8), "little"), int.from_bytes(os.urandom(8), "little") | 1
 
 
 cdef int64_t count_values(ByteView values, int64_t width) except -1:
@@ -292,7 +293,7 @@ def marked(codes, int code_width, marks, out):
 
 cdef class IntegerSet:
     """Set of integers of one width, for membership tests. It is a bitmap if the integers are close together, else a
-    hash table.
+    hash table with a secret of the process.
 
     Parameters
     ----------
@@ -340,7 +341,7 @@ cdef class IntegerSet:
         cdef int bits = table_bits(2 * n)
         cdef int64_t i, slots = <int64_t>1 << bits
         cdef uint8_t *seen = <uint8_t *>PyMem_Malloc(<size_t>(n + 1))
-        self.table.shift = 64 - bits
+        self.table.shift, self.table.secret = 64 - bits, SECRET
         self.table.slots = <uint64_t *>PyMem_Malloc(<size_t>(8 * slots))
         if self.table.slots == NULL or seen == NULL:
             PyMem_Free(seen)

@@ -37,7 +37,7 @@ cdef extern from "kernels/runs.h" nogil:
     void lc_count_runs(const uint8_t *values, int64_t bits, int64_t n, int64_t cut, int64_t longest, int64_t *runs,
                        int64_t *entries)
     int64_t lc_rle_page(const lc_runs_page *page, int64_t bits, int64_t *entry_ends, int64_t *counts, int64_t chunks)
-    void lc_rle_entries_of(const lc_runs_page *page, int64_t bits)
+    int lc_rle_entries_of(const lc_runs_page *page, int64_t bits)
 
 cdef extern from "kernels/bits.h" nogil:
     int64_t lc_find_outside(const int64_t *index, int64_t n, int64_t length)
@@ -406,11 +406,12 @@ def encode_block(values, int64_t bits, out):
     Raises
     ------
     CodecError
-        `values` is not a whole number of values, or `out` is too small.
+        `values` is not a whole number of values, they change during the call, or `out` is too small.
     """
     cdef ByteView source = readable(values), target = writable(out)
     cdef lc_runs_page page
     cdef int64_t runs = 0, entries = 0, size
+    cdef int problem
     check_widths(bits, 8)
     page.values, page.n = source.data, whole(source.size, bits, "a buffer of values")
     page.length_bytes, page.longest, page.unit = 1, 255, bits // 8 + 1
@@ -425,7 +426,9 @@ def encode_block(values, int64_t bits, out):
     for i in range(8):
         target.data[i] = (entries * (bits // 8)) >> (8 * i) & 0xFF
     with nogil:
-        lc_rle_entries_of(&page, bits)
+        problem = lc_rle_entries_of(&page, bits)
+    if problem:
+        raise CodecError("the values changed while they were encoded")
     return size
 
 

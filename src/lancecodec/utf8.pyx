@@ -2,13 +2,14 @@
 
 from libc.stdint cimport int64_t, uint8_t, uint64_t
 
-from lancecodec.buffers cimport ByteView, readable
+from lancecodec.buffers cimport ByteView, readable, writable
 
 from lancecodec.errors import CodecError
 
 cdef extern from "kernels/utf8.h" nogil:
     void lc_utf8_fill(uint64_t *table)
     int64_t lc_utf8_find_invalid(const uint64_t *table, const uint8_t *p, int64_t n)
+    int64_t lc_utf8_copy(const uint64_t *table, const uint8_t *src, int64_t n, uint8_t *out)
     int lc_is_ascii(const uint8_t *p, int64_t n)
     int64_t lc_load_offset(const uint8_t *offsets, int wide, int64_t i)
 
@@ -51,5 +52,36 @@ def validate(data, offsets, bint wide):
             bad = lc_utf8_find_invalid(automaton, values.data, n)
             if bad < 0:
                 bad = find_split(values.data, n, ends.data, count, wide)
+    if bad >= 0:
+        raise CodecError(f"invalid UTF-8 at byte {bad} of the values")
+
+
+def copy(data, offsets, bint wide, out):
+    """Copy values and check that every value of the copy is valid UTF-8, in one pass.
+
+    The data may be a view of a mapped file, which another process can change. The copy is what was checked.
+
+    Parameters
+    ----------
+    data
+        Concatenated values.
+    offsets, wide
+        As for `validate`.
+    out
+        Output of at least as many bytes as `data`.
+
+    Raises
+    ------
+    CodecError
+        The bytes are not valid UTF-8, a value starts inside a character, or `out` is too small.
+    """
+    cdef ByteView values = readable(data), ends = readable(offsets), target = writable(out)
+    cdef int64_t n = values.size, count = ends.size // (8 if wide else 4), bad
+    if target.size < n:
+        raise CodecError(f"output of {target.size} bytes is too small for {n} bytes of values")
+    with nogil:
+        bad = lc_utf8_copy(automaton, values.data, n, target.data)
+        if bad < 0 and not lc_is_ascii(target.data, n):
+            bad = find_split(target.data, n, ends.data, count, wide)
     if bad >= 0:
         raise CodecError(f"invalid UTF-8 at byte {bad} of the values")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,9 @@ from support.reference.outcomes import check_call
 
 import lance_dataset
 from lance_dataset.errors import FieldNotFoundError, InvalidInputError, UnsupportedError
+from lance_dataset.io.resolve import resolve
+from lance_dataset.table.manifest import encode_manifest, read_manifest
+from lance_dataset.table.versions import locate_version
 
 BLOB = pa.field("b", pa.large_binary(), metadata={"lance-encoding:blob": "true"})
 VALUES = [b"hello", None, b"", b"x" * 100, b"yy", None, bytes(range(256)) * 40, b"z"]
@@ -288,6 +292,27 @@ def test_append_by_either(tmp_path: Path) -> None:
     for module in (lance, lance_dataset):
         found = module.dataset(path).to_table(blob_handling="all_binary")
         assert found.to_pylist() == table.to_pylist() * 3
+
+
+@pytest.mark.parametrize("fragment_id", [2**31 - 1, 2**31, 2**32 - 1])
+def test_large_fragment_ids(tmp_path: Path, fragment_id: int) -> None:
+    """Addresses have no sign."""
+    path = tmp_path / "t"
+    schema = pa.schema([BLOB])
+    lance_dataset.write_dataset(pa.table([[b"one", None]], schema=schema), path, data_storage_version="2.1")
+    store, root = resolve(str(path))
+    name = locate_version(store, root, 1)
+    manifest = read_manifest(store, name)
+    moved = replace(manifest.fragments[0], id=fragment_id)
+    store.put(name, encode_manifest(replace(manifest, fragments=(moved,), max_fragment_id=fragment_id)))
+    dataset, address = lance_dataset.dataset(path), fragment_id << 32
+    for rows in ({"addresses": [address, address + 1]}, {"ids": [address, address + 1]}, {"indices": [0, 1]}):
+        assert dataset.read_blobs("b", **rows) == [(address, b"one"), (address + 1, None)]
+        (found, nothing) = dataset.take_blobs("b", **rows)
+        assert found.read() == b"one"
+        assert nothing is None
+    with pytest.raises(InvalidInputError, match="out of range"):
+        dataset.take_blobs("b", addresses=[address + 2])
 
 
 def test_versions_without_blobs(tmp_path: Path) -> None:

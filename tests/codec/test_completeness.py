@@ -62,6 +62,42 @@ def test_every_kernel_header_is_fuzzed(header: Path) -> None:
     assert any(header.name in included(target) for target in targets)
 
 
+def bodies() -> dict[str, str]:
+    """Text of each function and macro of the kernels, by its name."""
+    found: dict[str, str] = {}
+    for header in HEADERS:
+        name = None
+        for part in re.split(r"\n(?=\S)", header.read_text(encoding="utf-8")):
+            begin = re.match(r"#define (\w+)|[A-Za-z][\w *]*?\b(\w+)\(", part)
+            if begin:
+                name = begin[1] or begin[2]
+            if name:
+                found[name] = found.get(name, "") + part
+    return found
+
+
+def reached_by_targets() -> set[str]:
+    """Functions that the libFuzzer targets call, themselves or through others."""
+    texts, reached = bodies(), set[str]()
+    paths = (ROOT / "tests" / "fuzz" / "kernels").glob("*.[ch]")
+    left = {name for path in paths for name in re.findall(r"\blc_\w+", path.read_text(encoding="utf-8"))}
+    while left:
+        reached |= left
+        left = {name for known in left for name in re.findall(r"\b[lL][cC]_\w+", texts.get(known, ""))} - reached
+    return reached
+
+
+@pytest.mark.parametrize("module", [module for module in MODULES if (CODEC / f"{module}.pyx").exists()])
+def test_every_kernel_of_a_module_is_fuzzed(module: str) -> None:
+    """Under libFuzzer, where memory is checked at every access, not only through the module."""
+    sources = [path for path in (CODEC / f"{module}.pyx", CODEC / f"{module}.pxd") if path.exists()]
+    externs = re.compile(r'cdef extern from "kernels/[^"]*"(?: nogil)?:\n((?:[ \t]+.*\n|\n)*)')
+    blocks = [block for path in sources for block in externs.findall(path.read_text(encoding="utf-8"))]
+    kernels = {name for block in blocks for name in re.findall(r"\b(lc_\w+)\(", block)}
+    assert kernels
+    assert not kernels - reached_by_targets()
+
+
 def test_every_name_stands_for_one_thing() -> None:
     """Names in the headers are unique, so that all headers can be used together."""
     kinds = (r"^(?:LC_CLONES |LC_INLINE |static |inline )+[\w *]*?(\w+)\(", r"^} (\w+);", r"^#define (\w+)")

@@ -51,6 +51,12 @@ PATIENCE = 20.0
 MAKES_OBJECTS = {"metadata.scan_column"}
 
 
+def test_free_threading_is_not_declared() -> None:
+    """Objects such as `TakenRows` and `KeyTable` change their state under the interpreter lock alone."""
+    for path in (ROOT / "setup.py", *MODULES):
+        assert "freethreading_compatible" not in path.read_text(encoding="utf-8")
+
+
 def calls_with_the_gil(text: str) -> set[str]:
     """Return the kernels called outside of blocks without the GIL."""
     kernels = {name for block in EXTERN.findall(text) for name in CALL.findall(block)}

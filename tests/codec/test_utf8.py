@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -13,11 +15,15 @@ PLACES = [0, 1, 5, 28, 29, 30, 31, 32, 33, 63, 4090, 4092, 4093, 4094, 4095, 409
 
 
 def is_valid(data: bytes) -> bool:
+    whole, copy = np.array([0, len(data)], np.int64), bytearray(len(data))
     try:
-        utf8.validate(data, np.array([0, len(data)], np.int64), True)
-    except CodecError:
+        utf8.validate(data, whole, True)
+    except CodecError as error:
+        with pytest.raises(CodecError, match=f"^{re.escape(str(error))}$"):
+            utf8.copy(data, whole, True, copy)
         return False
-    return True
+    utf8.copy(data, whole, True, copy)
+    return copy == data
 
 
 def python_valid(data: bytes) -> bool:
@@ -33,7 +39,14 @@ def test_text_is_valid(values: list[str], wide: bool, skew: int) -> None:
     encoded = [value.encode() for value in values]
     ends = np.cumsum([0, *map(len, encoded)]).astype(np.int64 if wide else np.int32)
     data = memoryview(b"\xff" * skew + b"".join(encoded))[skew:]
-    utf8.validate(data, memoryview(b"." * skew + ends.tobytes())[skew:], wide)
+    offsets = memoryview(b"." * skew + ends.tobytes())[skew:]
+    utf8.validate(data, offsets, wide)
+    copy = bytearray(len(data))
+    utf8.copy(data, offsets, wide, copy)
+    assert copy == data
+    if copy:
+        with pytest.raises(CodecError, match="too small"):
+            utf8.copy(data, offsets, wide, copy[1:])
 
 
 @given(st.text(max_size=80), st.data())

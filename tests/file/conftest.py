@@ -2,18 +2,6 @@
 
 from __future__ import annotations
 
-import resource
-from collections.abc import Iterator
-from pathlib import Path
+from support.memory_limit import little_memory
 
-import pytest
-
-
-@pytest.fixture
-def little_memory() -> Iterator[None]:
-    """Limit the memory, so that a forged length causes a MemoryError, which no test expects, and does no harm."""
-    before = resource.getrlimit(resource.RLIMIT_AS)
-    used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
-    resource.setrlimit(resource.RLIMIT_AS, (used + (1 << 29), before[1]))
-    yield
-    resource.setrlimit(resource.RLIMIT_AS, before)
+__all__ = ["little_memory"]

@@ -371,3 +371,12 @@ def test_sliced_input(tmp_path: Path) -> None:
     dataset = lance_dataset.write_dataset(table, tmp_path / "a")
     theirs = lance.write_dataset(table, tmp_path / "b", data_storage_version="2.0")
     assert dataset.to_table().to_pylist() == theirs.to_table().to_pylist()
+
+
+def test_many_keys_and_one_of_them_twice() -> None:
+    """In time that grows with the keys, not with their square."""
+    keys = [f'"key {number}":0' for number in range(200_000)]
+    with pytest.raises(SchemaError, match="key 'key 199999' twice"):
+        encode_document("{" + ",".join([*keys, keys[-1]]) + "}")
+    with pytest.raises(SchemaError, match=r"key 'kkk[k]*'\.\.\. twice"):
+        encode_document(json.dumps({"k" * 10_000: 1})[:-1] + f', "{"k" * 10_000}": 2}}')

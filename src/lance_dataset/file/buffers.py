@@ -17,6 +17,8 @@ __all__ = [
     "bitmap_at_zero",
     "concat_arrays",
     "octets",
+    "private_copy",
+    "private_integers",
     "with_validity",
 ]
 
@@ -46,6 +48,27 @@ def aligned(buffer: pa.Buffer, width: int) -> pa.Buffer:
     copy = allocate(buffer.size)
     octets(copy)[:] = octets(buffer)
     return copy
+
+
+def private_copy(buffer: pa.Buffer) -> pa.Buffer:
+    """Return a copy that nobody else can change, unlike a view of a mapped file.
+
+    What is checked or counted must be what is handed out. So everything that other buffers of an array rely on is
+    copied before it is looked at: indices, offsets, validity, text. Plain values may stay views.
+    """
+    copy = allocate(buffer.size)
+    if buffer.size:
+        octets(copy)[:] = octets(buffer)
+    return copy
+
+
+def private_integers(array: pa.Array) -> pa.Array:
+    """Return the same integers over a copy of their values; the validity must be private already."""
+    validity, values = array.buffers()
+    width = array.type.bit_width // 8
+    bits = None if validity is None else bitmap_at_zero(validity, array.offset, len(array))
+    values = private_copy(values.slice(array.offset * width, len(array) * width))
+    return pa.Array.from_buffers(array.type, len(array), [bits, values], array.null_count)
 
 
 def as_integers(buffer: pa.Buffer, dtype: type[np.generic], count: int) -> NDArray[np.generic]:

@@ -11,6 +11,7 @@ import json
 import math
 import re
 import struct
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from json.encoder import encode_basestring
 from operator import itemgetter
@@ -111,15 +112,18 @@ def _keep_half(match: re.Match[str]) -> str:
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) != len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise SchemaError(f"the JSON object has the key {twice!r} twice")
+        twice = next(name for name, count in Counter(name for name, _ in pairs).items() if count > 1)
+        raise SchemaError(f"the JSON object has the key {_shortened(twice)} twice")
     return found
 
 
 def _integer(text: str) -> int | float:
     value = int(text) if len(text) <= 20 else float(text)
     return value if isinstance(value, int) and -(1 << 63) <= value < 1 << 64 else float(value)
+
+
+def _shortened(text: str) -> str:
+    return repr(text) if len(text) <= _SHOWN else f"{text[:_SHOWN]!r}..."
 
 
 _DECODER = json.JSONDecoder(object_pairs_hook=_unique, parse_int=_integer, strict=False)

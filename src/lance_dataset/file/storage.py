@@ -200,14 +200,16 @@ def _struct_converter(
     given: pa.StructType, wanted: pa.StructType, fields: tuple[Field, ...], path: str, fill_missing: bool
 ) -> _Convert:
     names = [given.field(i).name for i in range(given.num_fields)]
+    sources = {name: source for source, name in enumerate(names)}
+    repeated = {name for source, name in enumerate(names) if sources[name] != source}
     _refuse_unknown(names, [child.name for child in fields], path)
     plan: list[tuple[int | None, _Convert | None]] = []
     for child in fields:
         below = f"{path}.{child.name}"
-        if names.count(child.name) > 1:
+        if child.name in repeated:
             raise SchemaError(f"column {below!r} occurs twice in the data; names must be unique")
-        if child.name in names:
-            source = names.index(child.name)
+        source = sources.get(child.name)
+        if source is not None:
             plan.append((source, _converter(given.field(source).type, child, below, fill_missing)))
         elif fill_missing and child.nullable:
             plan.append((None, None))

@@ -284,6 +284,11 @@ class Schema:
     def _by_name(self) -> dict[str, Field]:
         return {top.name: top for top in self.fields}
 
+    @cached_property
+    def by_id(self) -> dict[int, Field]:
+        """All fields by their id; the first of those that share one."""
+        return {node.id: node for node in reversed([*self.walk()])}
+
     def walk(self) -> Iterator[Field]:
         """Iterate over all fields, depth first."""
         for top in self.fields:

@@ -75,6 +75,7 @@ LC_INLINE int lc_inline_width(const uint8_t *src, int64_t size, int64_t n, int64
     if (n < 0 || n > LC_FL_VALUES) return LC_BAD_COUNT;
     if (size < bits / 8) return LC_BAD_SIZE;
     uint64_t header = lc_load_value(src, (int)bits);
+    LC_OPAQUE(header);
     if (header > (uint64_t)bits) return LC_BAD_WIDTH;
     *width = (int)header;
     return size == bits / 8 + (int64_t)header * LC_FL_ROW ? LC_OK : LC_BAD_SIZE;

@@ -60,19 +60,30 @@ LC_INLINE int64_t lc_fsst_room(const lc_fsst_sink *sink) {
 static inline int lc_fsst_copy_strings(const lc_fsst_strings *in, int64_t total, const lc_fsst_sink *sink) {
     if (total > sink->capacity || total > lc_fsst_room(sink)) return LC_NO_SPACE;
     if (total) memcpy(sink->data, in->data, (size_t)total);
-    for (int64_t i = 0; i < in->n; i++)
-        lc_store_offset(sink->ends, sink->wide, i, lc_load_offset(in->ends, in->wide, i) - in->first + sink->base);
+    int64_t begin = 0;
+    for (int64_t i = 0; i < in->n; i++) {
+        int64_t end = lc_load_offset(in->ends, in->wide, i) - in->first;
+        if (end < begin || end > total) return LC_BAD_OFFSETS; /* a mapped file has changed */
+        lc_store_offset(sink->ends, sink->wide, i, end + sink->base);
+        begin = end;
+    }
     return LC_OK;
 }
 
-/* Ends of the strings from `i` on that end among the first `size` bytes of a segment at `at` of the data. */
+/* Ends of the strings from `i` on that end among the first `size` bytes of a segment at `at` of the data. *begin: where
+ * the next string begins in the data. Returns the next string, or -1 if a mapped file has changed since its ends were
+ * checked. */
 LC_INLINE int64_t lc_fsst_mark_ends(const lc_fsst_strings *in, int64_t i, int64_t at, int64_t size, int64_t base,
-                                    const uint16_t *marks, const lc_fsst_sink *sink) {
+                                    const uint16_t *marks, const lc_fsst_sink *sink, int64_t *begin) {
+    int64_t from = *begin > at ? *begin - at : 0;
     for (; i < in->n; i++) {
         int64_t end = lc_load_offset(in->ends, in->wide, i) - in->first - at;
-        if ((uint64_t)end > (uint64_t)size) break; /* never negative, unless a mapped file changes */
+        if (end < from) return -1;
+        if (end > size) break;
         lc_store_offset(sink->ends, sink->wide, i, base + marks[end]);
+        from = end;
     }
+    *begin = at + from;
     return i;
 }
 
@@ -82,7 +93,7 @@ LC_CLONES static inline int lc_fsst_decode_segments(const lc_fsst_table *table, 
                                                     int64_t total, const lc_fsst_sink *sink, int64_t *written) {
     uint16_t marks[LC_FSST_SEGMENT + 1];
     lc_fsst_run run = {in->data, in->data, sink->data, sink->data + sink->capacity, 0};
-    int64_t room = lc_fsst_room(sink), base = sink->base, i = 0;
+    int64_t room = lc_fsst_room(sink), base = sink->base, i = 0, begin = 0;
     marks[0] = 0;
     for (int64_t at = 0; at < total; at += LC_FSST_SEGMENT) {
         int64_t size = total - at < LC_FSST_SEGMENT ? total - at : LC_FSST_SEGMENT, before = run.out - sink->data;
@@ -91,7 +102,8 @@ LC_CLONES static inline int lc_fsst_decode_segments(const lc_fsst_table *table, 
         if (problem) return problem;
         if (run.out - sink->data > room) return LC_NO_SPACE;
         marks[size] = (uint16_t)(run.out - sink->data - before);
-        i = lc_fsst_mark_ends(in, i, at, size, base + before, marks, sink);
+        i = lc_fsst_mark_ends(in, i, at, size, base + before, marks, sink, &begin);
+        if (i < 0) return LC_BAD_OFFSETS;
     }
     *written = run.out - sink->data;
     for (; i < in->n; i++) lc_store_offset(sink->ends, sink->wide, i, base + *written);

@@ -34,7 +34,7 @@ typedef struct {
 LC_INLINE int64_t lc_zip_control(int64_t bits) { return bits == 0 ? 0 : bits <= 8 ? 1 : bits <= 16 ? 2 : 4; }
 
 LC_INLINE uint64_t lc_zip_word(const uint8_t *p, int64_t size) {
-    return size == 0 ? 0 : size == 1 ? *p : size == 2 ? lc_load_u16(p) : lc_load_u32(p);
+    return size == 0 ? 0 : size == 1 ? lc_once_u8(p) : size == 2 ? lc_once_u16(p) : lc_once_u32(p);
 }
 
 /* Read the item at *at and move *at behind it. */
@@ -51,7 +51,7 @@ LC_INLINE int lc_zip_next(const lc_zip *zip, const uint8_t **at, const uint8_t *
         size = (uint64_t)zip->width;
     } else if (item->visible && item->def == 0) {
         if (end - p < zip->prefix) return LC_BAD_ROW;
-        size = zip->prefix == 8 ? lc_load_u64(p) : lc_load_u32(p);
+        size = zip->prefix == 8 ? lc_once_u64(p) : lc_once_u32(p);
         p += zip->prefix;
     }
     if (size > (uint64_t)(end - p)) return LC_BAD_ROW;
@@ -151,7 +151,7 @@ static int lc_zip_fixed(const lc_zip *zip, lc_bytes data, const int64_t *items, 
 
 LC_INLINE uint64_t lc_zip_position(const uint8_t *index, int64_t width, int64_t i) {
     const uint8_t *p = index + i * width;
-    return width == 1 ? *p : width == 2 ? lc_load_u16(p) : width == 4 ? lc_load_u32(p) : lc_load_u64(p);
+    return width == 1 ? lc_once_u8(p) : width == 2 ? lc_once_u16(p) : width == 4 ? lc_once_u32(p) : lc_once_u64(p);
 }
 
 /* Byte ranges of rows. The index starts with row `first` and has `entries` entries. Every row has bytes. */

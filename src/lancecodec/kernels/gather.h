@@ -14,29 +14,6 @@ LC_INLINE uint64_t lc_code_at(const uint8_t *codes, int64_t code_width, int64_t 
                              : lc_load_u64(codes + 8 * i);
 }
 
-/* Copy n codes and return the largest. The copy is checked and used, because codes in a mapped file may change. */
-#define LC_TAKE_CODES_CASE(W, TYPE, NAME)                                    \
-    case W: {                                                                \
-        TYPE top = 0;                                                        \
-        for (int64_t i = 0; i < n; i++) {                                    \
-            TYPE v = lc_load_##NAME(codes + i * W);                          \
-            top = v > top ? v : top;                                         \
-            lc_store_##NAME(out + i * W, v);                                 \
-        }                                                                    \
-        return top;                                                          \
-    }
-
-LC_CLONES static uint64_t lc_codes_take(const uint8_t *LC_RESTRICT codes, int64_t code_width, int64_t n,
-                                        uint8_t *LC_RESTRICT out) {
-    switch (code_width) {
-        LC_TAKE_CODES_CASE(1, uint8_t, u8)
-        LC_TAKE_CODES_CASE(2, uint16_t, u16)
-        LC_TAKE_CODES_CASE(4, uint32_t, u32)
-        default:
-        LC_TAKE_CODES_CASE(8, uint64_t, u64)
-    }
-}
-
 #define LC_MAX_CASE(W, TYPE, NAME)                                           \
     case W: {                                                                \
         TYPE top = 0;                                                        \
@@ -56,6 +33,13 @@ LC_CLONES static uint64_t lc_codes_max(const uint8_t *codes, int64_t code_width,
         default:
         LC_MAX_CASE(8, uint64_t, u64)
     }
+}
+
+/* Copy n codes and return the largest. The copy is checked and used, because codes in a mapped file may change. */
+static inline uint64_t lc_codes_take(const uint8_t *codes, int64_t code_width, int64_t n, uint8_t *out) {
+    memcpy(out, codes, (size_t)(n * code_width));
+    LC_SETTLE(out);
+    return lc_codes_max(out, code_width, n);
 }
 
 /* Position of the first code of a valid slot that has no entry, or -1. */

@@ -18,13 +18,11 @@
 /* Not an error but a result: more distinct values, or more bytes of them, than the limits allow. */
 enum { LC_DICT_TOO_MANY = -1 };
 
-/* LC_RARE keeps rarely used code, and its registers, out of a loop. LC_OPAQUE hides the origin of a number, because
- * compilers tend to turn a number that is 0 or 1 into a branch. */
+/* LC_RARE keeps rarely used code, and its registers, out of a loop. LC_OPAQUE is used here because compilers tend to
+ * turn a number that is 0 or 1 into a branch. */
 #if defined(__GNUC__) || defined(__clang__)
-#define LC_OPAQUE(x) __asm__("" : "+r"(x))
 #define LC_RARE static __attribute__((noinline, cold))
 #else
-#define LC_OPAQUE(x) (void)0
 #define LC_RARE static
 #endif
 

@@ -31,6 +31,7 @@ LC_INLINE void lc_marked_each(const uint8_t *codes, int64_t width, int64_t n, co
         int64_t live = n - i < 64 ? n - i : 64;
         for (int64_t k = 0; k < live; k++) {
             uint64_t code = lc_load_width(codes, width, i + k);
+            LC_OPAQUE(code);
             flags[k] = code < entries ? marks[code] : 0;
         }
         uint64_t mask = lc_mask64(flags);
@@ -57,17 +58,18 @@ static inline void lc_marked(const uint8_t *codes, int64_t width, int64_t n, con
 /* -- integers ----------------------------------------------------------------------------------------------------- */
 
 /* A bitmap of `range` integers from `base` on, or (range = 0) a hash table of 2^(64 - shift) slots; empty slots hold
- * `none`. */
+ * `none`. With a random secret, nobody can prepare integers that collide. */
 typedef struct {
     uint64_t base, range;
     uint8_t *bits;
     uint64_t *slots;
     int shift;
     uint64_t none;
+    lc_secret secret;
 } lc_integer_set;
 
 LC_INLINE uint64_t lc_integer_slot(const lc_integer_set *set, uint64_t v) {
-    return (v * 0x9E3779B97F4A7C15ULL) >> set->shift;
+    return lc_hash_word(set->secret, v) >> set->shift;
 }
 
 /* Smallest and largest of n signed integers, both 0 if there are none. */
@@ -84,6 +86,7 @@ static inline void lc_integer_bounds(const uint8_t *values, int64_t width, int64
 static inline uint64_t lc_integer_missing(const uint8_t *values, int64_t width, int64_t n, uint8_t *seen) {
     for (int64_t i = 0; i < n; i++) {
         uint64_t v = lc_load_signed(values, width, i);
+        LC_OPAQUE(v);
         if (v <= (uint64_t)n) seen[v] = 1;
     }
     uint64_t missing = 0;
@@ -95,6 +98,7 @@ static inline uint64_t lc_integer_missing(const uint8_t *values, int64_t width, 
 static inline void lc_integer_add(lc_integer_set *set, uint64_t v) {
     if (set->range) {
         uint64_t bit = v - set->base;
+        LC_OPAQUE(bit);
         if (bit < set->range) set->bits[bit >> 3] |= (uint8_t)(1 << (bit & 7)); /* it may have changed since */
         return;
     }
@@ -105,6 +109,7 @@ static inline void lc_integer_add(lc_integer_set *set, uint64_t v) {
 
 LC_INLINE uint8_t lc_integer_dense(const lc_integer_set *set, uint64_t v) {
     uint64_t bit = v - set->base;
+    LC_OPAQUE(bit);
     return bit < set->range ? (set->bits[bit >> 3] >> (bit & 7)) & 1 : 0;
 }
 

@@ -55,7 +55,7 @@ static inline int lc_chunk_table_parse(const uint8_t *words, int large, int64_t 
     table->log = -1;
     table->largest = 0;
     for (int64_t i = 0; i <= last; i++) {
-        uint64_t word = large ? lc_load_u32(words + 4 * i) : lc_load_u16(words + 2 * i);
+        uint64_t word = large ? lc_once_u32(words + 4 * i) : lc_once_u16(words + 2 * i);
         int64_t bytes = (int64_t)(word >> 4) * LC_CHUNK_ALIGN + LC_CHUNK_ALIGN, log = (int64_t)(word & 15);
         int64_t rest = table->items - first, values = i < last ? (int64_t)1 << log : rest;
         *where = i;
@@ -107,14 +107,14 @@ LC_INLINE int lc_chunk_parts(const lc_chunks *chunks, int64_t i, lc_chunk *chunk
     int64_t levels = chunks->repetition + chunks->definition, sizes = 2 + 2 * levels;
     int64_t at = (sizes + width * chunks->buffers + LC_CHUNK_ALIGN - 1) & ~(int64_t)(LC_CHUNK_ALIGN - 1);
     if (at > size) return LC_BAD_HEADER;
-    chunk->levels = lc_load_u16(p);
+    chunk->levels = lc_once_u16(p);
     chunk->repetition.data = chunk->definition.data = p;
     chunk->repetition.size = chunk->definition.size = 0;
-    if (chunks->repetition && lc_chunk_part(p, size, lc_load_u16(p + 2), &at, &chunk->repetition)) return LC_BAD_HEADER;
-    if (chunks->definition && lc_chunk_part(p, size, lc_load_u16(p + 2 * levels), &at, &chunk->definition))
+    if (chunks->repetition && lc_chunk_part(p, size, lc_once_u16(p + 2), &at, &chunk->repetition)) return LC_BAD_HEADER;
+    if (chunks->definition && lc_chunk_part(p, size, lc_once_u16(p + 2 * levels), &at, &chunk->definition))
         return LC_BAD_HEADER;
     for (int64_t b = 0; b < chunks->buffers; b++) {
-        int64_t length = chunks->large ? (int64_t)lc_load_u32(p + sizes + 4 * b) : lc_load_u16(p + sizes + 2 * b);
+        int64_t length = chunks->large ? (int64_t)lc_once_u32(p + sizes + 4 * b) : lc_once_u16(p + sizes + 2 * b);
         if (lc_chunk_part(p, size, length, &at, &chunk->values[b])) return LC_BAD_HEADER;
     }
     return LC_OK;

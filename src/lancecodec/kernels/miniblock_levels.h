@@ -24,7 +24,7 @@ typedef struct {
 /* Sum of the run lengths of an RLE block, -1 if it is malformed. */
 static inline int64_t lc_levels_rle_sum(lc_bytes block) {
     if (block.size < 8) return -1;
-    uint64_t values = lc_load_u64(block.data);
+    uint64_t values = lc_once_u64(block.data);
     if (values > (uint64_t)(block.size - 8)) return -1;
     int64_t skip = 8 + (int64_t)values;
     return (int64_t)lc_sum_u8(block.data + skip, block.size - skip);
@@ -63,6 +63,17 @@ LC_CLONES static inline int64_t lc_levels_up_to(const uint8_t *levels, int64_t n
         total += some;
     }
     return total;
+}
+
+/* Whether an entry continues a list without owning a value. */
+LC_CLONES static inline int lc_levels_gap(const uint8_t *LC_RESTRICT repetition, const uint8_t *LC_RESTRICT definition,
+                                          int64_t n, int64_t visible) {
+    uint16_t limit = visible > UINT16_MAX ? UINT16_MAX : (uint16_t)visible, any = 0;
+    for (int64_t i = 0; i < n; i++) {
+        uint16_t inside = lc_load_u16(repetition + 2 * i) == 0, hidden = lc_load_u16(definition + 2 * i) > limit;
+        any |= inside & hidden;
+    }
+    return any;
 }
 
 /* Fill `begins`: number of entries before each chunk, and of all. All chunks must be loaded. */
@@ -104,6 +115,8 @@ static int lc_levels_scan(const lc_chunks *chunks, const lc_level_codecs *codecs
         if (!problem) problem = lc_levels_stream(&codecs->definition, chunk.definition, n, def);
         if (problem) return problem;
         if (both && def && lc_levels_up_to(def, n, codecs->visible) != values) return LC_BAD_COUNT;
+        /* refused here, because a chunk may claim millions of entries, and a row may go on through all chunks */
+        if (both && rep && def && lc_levels_gap(rep, def, n, codecs->visible)) return LC_BAD_LEVEL;
         *total += n;
     }
     return LC_OK;
@@ -133,7 +146,7 @@ static int lc_repetition_index_parse(const uint8_t *pairs, int64_t chunks, int64
                                      int64_t *ended, int64_t *where) {
     started[0] = ended[0] = 0;
     for (*where = 0; *where < chunks; ++*where) {
-        uint64_t ends = lc_load_u64(pairs + 16 * *where), trailer = lc_load_u64(pairs + 16 * *where + 8);
+        uint64_t ends = lc_once_u64(pairs + 16 * *where), trailer = lc_once_u64(pairs + 16 * *where + 8);
         if (ends > (uint64_t)(rows - ended[*where])) return LC_BAD_COUNT;
         ended[*where + 1] = ended[*where] + (int64_t)ends;
         started[*where + 1] = ended[*where + 1] + (trailer != 0);

@@ -171,7 +171,7 @@ static int lc_levels_take(const lc_chunks *chunks, const lc_level_codecs *codecs
         else problem = lc_levels_decode(&codecs->definition, open.definition, values, scratch);
         if (problem) return problem;
         for (stop = i; stop < n && (uint64_t)items[stop] - (uint64_t)first < (uint64_t)values; stop++) {
-            uint16_t level = lc_load_u16(levels + 2 * (items[stop] - first));
+            uint16_t level = lc_once_u16(levels + 2 * (items[stop] - first));
             if (level > codecs->definition.top) return LC_BAD_LEVEL;
             lc_store_u16(out + 2 * stop, level);
         }

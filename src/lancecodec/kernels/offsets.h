@@ -82,13 +82,13 @@ LC_INLINE int lc_ends_good(const uint8_t *ends, int64_t n, int wide, const lc_en
  * ceil((stop - start) / 8) bytes; unused bits of the last one become 0. */
 static inline int lc_offsets_decode(const uint8_t *raw, int64_t start, int64_t stop, int wide, uint8_t *out,
                                     uint8_t *validity, lc_ends_state *state) {
-    uint8_t ends[8 * LC_BLOCK], valid[LC_BLOCK];
+    uint8_t block[8 * LC_BLOCK], ends[8 * LC_BLOCK], valid[LC_BLOCK];
     int64_t entry = wide ? 8 : 4;
     int expect_nulls = 0;
     state->first = 0;
     state->nulls = 0;
     if (start > 0) {
-        uint64_t x = lc_load_u64(raw + 8 * (start - 1));
+        uint64_t x = lc_once_u64(raw + 8 * (start - 1));
         state->first = x >= state->adjustment ? x - state->adjustment : x;
         if (state->first > state->limit) return LC_OFFSETS_PAST_END;
     }
@@ -97,8 +97,9 @@ static inline int lc_offsets_decode(const uint8_t *raw, int64_t start, int64_t s
     for (int64_t row = start; row < stop; row += LC_BLOCK) {
         int64_t n = stop - row < LC_BLOCK ? stop - row : LC_BLOCK;
         int64_t at = row - start; /* a multiple of LC_BLOCK, so whole bytes of validity */
-        const uint8_t *block = raw + 8 * row;
         uint8_t *target = out + entry * (at + 1);
+        memcpy(block, raw + 8 * row, (size_t)(8 * n)); /* the page may change: the copy is checked and used */
+        LC_SETTLE(block);
         if (!expect_nulls && lc_ends_good(block, n, wide, state, target)) {
             memset(validity + (at >> 3), 0xFF, (size_t)(n >> 3));
             if (n & 7) validity[(at + n) >> 3] = (uint8_t)((1u << (n & 7)) - 1);

@@ -227,7 +227,7 @@ LC_INLINE int lc_packed_next(const lc_packed_child *child, const uint8_t **p, co
     if (child->width > end - *p) return LC_BAD_ROW;
     *length = child->width;
     if (!child->variable) return LC_OK;
-    uint64_t stored = child->width == 8 ? lc_load_u64(*p) : lc_load_u32(*p);
+    uint64_t stored = child->width == 8 ? lc_once_u64(*p) : lc_once_u32(*p);
     *p += child->width;
     if (stored > (uint64_t)(end - *p)) return LC_BAD_ROW;
     *length = (int64_t)stored;

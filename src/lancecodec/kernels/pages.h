@@ -49,6 +49,7 @@ LC_INLINE int64_t lc_fixed_pages_take_as(const lc_page_map *map, const lc_fixed_
         }
         if (validity) {
             unsigned valid = at->values && (!at->validity || lc_get_bit(at->validity, index));
+            LC_OPAQUE(valid); /* counted and written: a mapped file may change */
             missing += 1 - (int64_t)valid;
             valid_bits |= valid << (i & 7);
         }
@@ -102,7 +103,7 @@ LC_INLINE int lc_find_span(const lc_ends_page *page, int64_t index, lc_span *spa
     span->begin = span->length = 0;
     span->valid = 0;
     if (page->codes) {
-        uint8_t code = page->codes[index]; /* read once, because a mapped file may change during the call */
+        uint8_t code = lc_once_u8(page->codes + index);
         if (code == 0) return 1;
         index = code - 1;
         if (index >= page->entries) return 0;
@@ -110,10 +111,10 @@ LC_INLINE int lc_find_span(const lc_ends_page *page, int64_t index, lc_span *spa
         return 1;
     }
     if (index > 0) {
-        begin = lc_load_u64(page->ends + 8 * (index - 1));
+        begin = lc_once_u64(page->ends + 8 * (index - 1));
         if (begin >= page->adjustment) begin -= page->adjustment;
     }
-    end = lc_load_u64(page->ends + 8 * index);
+    end = lc_once_u64(page->ends + 8 * index);
     span->valid = end < page->adjustment;
     if (!span->valid) end -= page->adjustment;
     if (begin > end || end > page->limit) return 0;

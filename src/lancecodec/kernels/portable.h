@@ -33,11 +33,45 @@
 #define LC_INLINE static inline __attribute__((always_inline))
 #endif
 
+/* Memory of a mapped file may change between two loads, and a compiler may load a value again instead of keeping it.
+ *
+ * What is checked must be what is used. Either a value is loaded once: lc_once_* hide where it came from. Or whole blocks
+ * are copied, and the copy is checked: LC_SETTLE(copy) ends what the compiler knows about its content. LC_OPAQUE hides
+ * the origin of a number.
+ *
+ * Builds with LC_FLICKER check that: lc_flicker is called before every load, and may change the bytes. */
+#if defined(__GNUC__) || defined(__clang__)
+#define LC_OPAQUE(x) __asm__("" : "+r"(x))
+#define LC_SETTLE(p) __asm__ volatile("" : : "r"(p) : "memory")
+#else
+#define LC_OPAQUE(x) (void)0
+#define LC_SETTLE(p) (void)(p)
+#endif
+#if defined(LC_FLICKER)
+static void lc_flicker(const void *p, size_t size);
+#define LC_TOUCH(p, size) lc_flicker(p, size)
+#else
+#define LC_TOUCH(p, size) (void)0
+#endif
+#if defined(_MSC_VER)
+#define LC_LOAD_ONCE(TYPE, p, v) ((v) = *(const volatile TYPE __unaligned *)(p))
+#else
+#define LC_LOAD_ONCE(TYPE, p, v) (memcpy(&(v), p, sizeof(v)), (void)0)
+#endif
+
 /* Loads and stores at any address: old files place buffers at any position, and callers may slice anywhere. */
 #define LC_DEFINE_ACCESS(NAME, TYPE)                                     \
     LC_INLINE TYPE lc_load_##NAME(const uint8_t *p) {                    \
         TYPE v;                                                          \
+        LC_TOUCH(p, sizeof v);                                           \
         memcpy(&v, p, sizeof v);                                         \
+        return v;                                                        \
+    }                                                                    \
+    LC_INLINE TYPE lc_once_##NAME(const uint8_t *p) {                    \
+        TYPE v;                                                          \
+        LC_TOUCH(p, sizeof v);                                           \
+        LC_LOAD_ONCE(TYPE, p, v);                                        \
+        LC_OPAQUE(v);                                                    \
         return v;                                                        \
     }                                                                    \
     LC_INLINE void lc_store_##NAME(uint8_t *p, TYPE v) { memcpy(p, &v, sizeof v); }
@@ -47,9 +81,9 @@ LC_DEFINE_ACCESS(u16, uint16_t)
 LC_DEFINE_ACCESS(u32, uint32_t)
 LC_DEFINE_ACCESS(u64, uint64_t)
 
-/* Entry i of 32-bit, or wide 64-bit, Arrow offsets. */
+/* Entry i of 32-bit, or wide 64-bit, Arrow offsets; loaded once. */
 LC_INLINE int64_t lc_load_offset(const uint8_t *offsets, int wide, int64_t i) {
-    return wide ? (int64_t)lc_load_u64(offsets + 8 * i) : (int64_t)(int32_t)lc_load_u32(offsets + 4 * i);
+    return wide ? (int64_t)lc_once_u64(offsets + 8 * i) : (int64_t)(int32_t)lc_once_u32(offsets + 4 * i);
 }
 
 LC_INLINE void lc_store_offset(uint8_t *offsets, int wide, int64_t i, int64_t value) {
@@ -80,7 +114,10 @@ LC_INLINE void lc_copy_bytes(uint8_t *out, const uint8_t *src, int64_t n) {
 /* The lowest n bits, n = 0..64. */
 LC_INLINE uint64_t lc_low_mask(int64_t n) { return n >= 64 ? ~0ULL : ((uint64_t)1 << n) - 1; }
 
-LC_INLINE int lc_get_bit(const uint8_t *bits, int64_t i) { return (bits[i >> 3] >> (i & 7)) & 1; }
+LC_INLINE int lc_get_bit(const uint8_t *bits, int64_t i) {
+    LC_TOUCH(bits + (i >> 3), 1);
+    return (bits[i >> 3] >> (i & 7)) & 1;
+}
 
 LC_INLINE int lc_popcount64(uint64_t v) {
 #if defined(__GNUC__) || defined(__clang__)

@@ -38,7 +38,7 @@ typedef struct {
 LC_INLINE int lc_record_varint(const uint8_t **at, const uint8_t *end, uint64_t *out) {
     uint64_t value = 0;
     for (int shift = 0; shift < 70 && *at < end; shift += 7) {
-        uint8_t byte = *(*at)++;
+        uint8_t byte = lc_once_u8((*at)++);
         if (shift < 64) value |= (uint64_t)(byte & 0x7F) << shift;
         if (byte < 0x80) {
             *out = value;

@@ -102,6 +102,7 @@ LC_INLINE void lc_rle_fill_end(const uint8_t *LC_RESTRICT values, int width, con
     int64_t used = 0;
     for (; j < runs && out + used < end; j++) {
         int64_t size = lc_run_length(lengths, length_bytes, j) * width, left = end - out - used;
+        LC_OPAQUE(size);
         if (size > left) size = left;
         if (size > LC_RLE_LONG || used > LC_RLE_LONG) {
             memcpy(out, scratch, (size_t)used);
@@ -134,7 +135,7 @@ LC_INLINE void lc_rle_fill(const uint8_t *LC_RESTRICT values, int width, const u
     int64_t j = 0;
     while (j < runs) {
         while (length_bytes == 1 && j + 8 <= runs && end - out >= 8 * step) {
-            uint64_t eight = lc_load_u64(lengths + j); /* read once: the lengths may be in a file that changes */
+            uint64_t eight = lc_once_u64(lengths + j);
             if (!lc_all_at_most(eight, limit)) break;
             out += width * lc_rle_fill_eight(values + j * width, width, eight, out, step);
             j += 8;
@@ -142,6 +143,7 @@ LC_INLINE void lc_rle_fill(const uint8_t *LC_RESTRICT values, int width, const u
         int64_t stop = j + 8 < runs ? j + 8 : runs;
         for (; j < stop; j++) {
             int64_t size = lc_run_length(lengths, length_bytes, j) * width;
+            LC_OPAQUE(size);
             if (end - out < size + step) {
                 lc_rle_fill_end(values, width, lengths, length_bytes, j, runs, out, end);
                 return;
@@ -218,7 +220,7 @@ static inline int lc_rle_chunk(const lc_bytes *buffers, int64_t n, int64_t bits,
 static inline int lc_rle_block(const uint8_t *src, int64_t size, int64_t n, int64_t bits, uint8_t *out) {
     if (!lc_is_value_width(bits)) return LC_BAD_WIDTH;
     if (size < 8) return LC_BAD_HEADER;
-    uint64_t values_size = lc_load_u64(src);
+    uint64_t values_size = lc_once_u64(src);
     if (values_size > (uint64_t)(size - 8)) return LC_BAD_HEADER;
     lc_bytes values = {src + 8, (int64_t)values_size};
     lc_bytes lengths = {src + 8 + values.size, size - 8 - values.size};

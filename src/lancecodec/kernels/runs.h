@@ -202,21 +202,32 @@ LC_CLONES static inline int64_t lc_rle_page(const lc_runs_page *page, int64_t bi
     return lc_put_page(page, 8, entry_ends, counts, chunks);
 }
 
-LC_INLINE void lc_put_all(const lc_runs_page *page, int width) {
+/* Whether there is room for the open run, which ends at `end`, and `more` entries. */
+LC_INLINE int lc_runs_fit(const lc_runs_page *page, const lc_runs_state *state, int64_t end, int64_t more) {
+    return lc_entries_until(page, state, 0, end) + more <= page->capacity;
+}
+
+LC_INLINE int lc_put_all(const lc_runs_page *page, int width) {
     lc_runs_state state = {0, 0};
     for (int64_t i = 0; i < page->n; i += 64) {
         uint64_t starts = lc_run_starts(page->values, width, i, page->n - i < 64 ? page->n - i : 64);
-        lc_put_runs(page, width, &state, i, i ? starts : starts & ~(uint64_t)1);
+        if (i == 0) starts &= ~(uint64_t)1;
+        if (!starts) continue;
+        if (!lc_runs_fit(page, &state, i + lc_lowest_bit(starts), lc_popcount64(starts) - 1)) return LC_NO_SPACE;
+        lc_put_runs(page, width, &state, i, starts);
     }
-    if (page->n) lc_put_run(page, width, &state, page->n);
+    if (page->n == 0) return page->capacity == 0 ? LC_OK : LC_BAD_COUNT;
+    if (!lc_runs_fit(page, &state, page->n, 0)) return LC_NO_SPACE;
+    lc_put_run(page, width, &state, page->n);
+    return state.entries == page->capacity ? LC_OK : LC_BAD_COUNT;
 }
 
-/* Write all values as entries without chunks; the outputs hold the entries that lc_count_runs counted with cut = 0. */
-LC_CLONES static inline void lc_rle_entries_of(const lc_runs_page *page, int64_t bits) {
-    if (bits == 8) lc_put_all(page, 1);
-    else if (bits == 16) lc_put_all(page, 2);
-    else if (bits == 32) lc_put_all(page, 4);
-    else lc_put_all(page, 8);
+/* Write all values as entries without chunks, which lc_count_runs counted with cut = 0: page->capacity of them, unless
+ * the values have changed since then. `longest` is at least 64. */
+LC_CLONES static inline int lc_rle_entries_of(const lc_runs_page *page, int64_t bits) {
+    if (bits == 8) return lc_put_all(page, 1);
+    if (bits == 16) return lc_put_all(page, 2);
+    return bits == 32 ? lc_put_all(page, 4) : lc_put_all(page, 8);
 }
 
 #endif

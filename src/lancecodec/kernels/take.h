@@ -170,6 +170,7 @@ LC_INLINE void lc_take_nothing(const lc_take_page *page, lc_take_sink *sink, int
 
 LC_INLINE int lc_take_entry(const lc_take_page *page, uint64_t code, int null, lc_take_sink *sink, int64_t place) {
     const lc_take_entries *entries = &page->entries;
+    LC_OPAQUE(code); /* checked and used: a mapped file may change */
     if (code >= (uint64_t)entries->count) {
         if (!null) return LC_BAD_INDEX;
         lc_take_nothing(page, sink, place);
@@ -190,11 +191,27 @@ LC_INLINE int lc_take_entry(const lc_take_page *page, uint64_t code, int null, l
 
 /* ---- chunks ---- */
 
+/* The last text that was located: without repeated rows, texts together have no more bytes than are stored. */
+typedef struct {
+    int64_t row;        /* -1 before the first one */
+    const uint8_t *end;
+} lc_take_order;
+
+/* Check that the next text begins behind the previous one, if its row is behind. Forged texts that overlap could be
+ * any times as large as the page. */
+LC_INLINE int lc_take_ordered(lc_take_order *last, int64_t row, const uint8_t *begin, const uint8_t *end) {
+    if (row > last->row && last->row >= 0 && begin < last->end) return LC_BAD_OFFSETS;
+    last->row = row;
+    last->end = end;
+    return LC_OK;
+}
+
 /* Positions in one chunk, and the decoded chunk if decoding it is cheaper. */
 typedef struct {
     lc_chunk open;
     int64_t count;                  /* number of values in it */
     const uint8_t *values, *levels; /* NULL: values are located one by one */
+    lc_take_order order;
 } lc_take_chunk;
 
 /* Some positions of a chunk, and their places. */
@@ -209,6 +226,7 @@ static int lc_take_chunk_open(const lc_take_page *page, lc_take_chunk *chunk, in
     int64_t n = chunk->count, many = wanted >= n / LC_TAKE_SHARE;
     int problem = LC_OK;
     chunk->values = chunk->levels = NULL;
+    chunk->order.row = -1;
     if (page->levels.kind != LC_LEVEL_NONE) {
         lc_bytes stored = chunk->open.definition;
         if (chunk->open.levels != n) return LC_BAD_COUNT;
@@ -244,7 +262,7 @@ static int lc_take_block_levels(const lc_take_page *page, const lc_take_chunk *c
         return LC_OK;
     }
     if (chunk->levels) {
-        for (int64_t k = 0; k < block->n; k++) block->levels[k] = lc_load_u16(chunk->levels + 2 * block->at[k]);
+        for (int64_t k = 0; k < block->n; k++) block->levels[k] = lc_once_u16(chunk->levels + 2 * block->at[k]);
     } else if (page->levels.kind == LC_LEVEL_INLINE) {
         problem = lc_inline_at(&chunk->open.definition, chunk->count, LC_LEVEL_BITS, block->at, block->n, out);
     } else {
@@ -309,7 +327,7 @@ static int lc_take_block_fixed(const lc_take_page *page, const lc_take_chunk *ch
     return problem;
 }
 
-static int lc_take_block_texts(const lc_take_page *page, const lc_take_chunk *chunk, const lc_take_block *block,
+static int lc_take_block_texts(const lc_take_page *page, lc_take_chunk *chunk, const lc_take_block *block,
                                lc_take_sink *sink) {
     lc_bytes stored, buffer = chunk->open.values[page->text.buffer];
     int problem = LC_OK;
@@ -319,12 +337,13 @@ static int lc_take_block_texts(const lc_take_page *page, const lc_take_chunk *ch
             continue;
         }
         problem = lc_variable_chunk_value(buffer, chunk->count, page->text.wide, block->at[k], &stored);
+        if (!problem) problem = lc_take_ordered(&chunk->order, block->at[k], stored.data, stored.data + stored.size);
         if (!problem) problem = lc_take_text(page->text.table, stored, sink, block->to[k]);
     }
     return problem;
 }
 
-static int lc_take_from_chunk(const lc_take_page *page, const lc_take_chunk *chunk, const lc_take_span *span,
+static int lc_take_from_chunk(const lc_take_page *page, lc_take_chunk *chunk, const lc_take_span *span,
                               int64_t i, int64_t stop, int64_t first, lc_take_sink *sink) {
     lc_take_block block;
     int problem = LC_OK;
@@ -390,6 +409,7 @@ static int lc_take_zipped_fixed(const lc_take_page *page, const lc_take_span *sp
 /* Items that vary in size: the index has the begin and end of each row, which is one item. */
 static int lc_take_zipped_texts(const lc_take_page *page, const lc_take_span *span, lc_take_sink *sink) {
     int64_t entries = page->index.size / page->index_width, begin, end, where;
+    lc_take_order order = {-1, NULL};
     lc_zip_item item;
     for (int64_t i = 0; i < span->n; i++) {
         int64_t row = span->rows[i] - span->base, place = lc_take_place(span, i);
@@ -398,7 +418,8 @@ static int lc_take_zipped_texts(const lc_take_page *page, const lc_take_span *sp
                                         &begin, &end, &where);
         if (problem) return problem;
         const uint8_t *p = page->data.data + begin, *stop = page->data.data + end;
-        problem = lc_zip_next(&page->zip, &p, stop, &item);
+        problem = lc_take_ordered(&order, row, p, stop);
+        if (!problem) problem = lc_zip_next(&page->zip, &p, stop, &item);
         if (!problem && p != stop) problem = LC_BAD_ROW;
         if (problem) return problem;
         if (item.def) {
@@ -424,7 +445,7 @@ static int lc_take_constant(const lc_take_page *page, const lc_take_span *span, 
     for (int64_t i = 0; i < span->n && !problem; i++) {
         int64_t row = span->rows[i] - span->base, place = lc_take_place(span, i);
         if ((uint64_t)row >= (uint64_t)page->rows) return LC_CHUNK_ITEM;
-        uint16_t level = page->kind == LC_TAKE_NULLS ? 1 : page->definition ? lc_load_u16(page->definition + 2 * row) : 0;
+        uint16_t level = page->kind == LC_TAKE_NULLS ? 1 : page->definition ? lc_once_u16(page->definition + 2 * row) : 0;
         if (level > 1) return LC_BAD_LEVEL;
         if (level) lc_take_nothing(page, sink, place);
         else lc_take_the_value(page, sink, place);

@@ -76,17 +76,10 @@ LC_CLONES static inline uint64_t lc_utf8_run(const uint64_t *LC_RESTRICT table, 
     return state & 63;
 }
 
-/* Position of the first invalid byte, or -1. The table is that of lc_utf8_fill. */
-static inline int64_t lc_utf8_find_invalid(const uint64_t *table, const uint8_t *p, int64_t n) {
-    uint64_t state = LC_ACCEPT;
-    int64_t at = 0, size = 0;
-    for (; at < n && state != LC_REJECT; at += size) {
-        size = n - at < LC_UTF8_BLOCK ? n - at : LC_UTF8_BLOCK;
-        if (state != LC_ACCEPT || !lc_is_ascii(p + at, size)) state = lc_utf8_run(table, p + at, size, state);
-    }
-    if (state == LC_ACCEPT) return -1;
-    /* In the last block, or in a character that began up to three bytes before it; everything before is valid. */
-    at -= size;
+/* Position of the first invalid byte among n > 0 bytes of which the last `size` are not valid, in the last block or in a
+ * character that began up to three bytes before it. */
+static inline int64_t lc_utf8_position(const uint8_t *p, int64_t n, int64_t size) {
+    int64_t at = n - size;
     if (at > 0) {
         int64_t block = at;
         at = at > 3 ? at - 3 : 0;
@@ -98,6 +91,31 @@ static inline int64_t lc_utf8_find_invalid(const uint64_t *table, const uint8_t 
         at += length;
     }
     return n;
+}
+
+/* Position of the first invalid byte, or -1. The table is that of lc_utf8_fill. */
+static inline int64_t lc_utf8_find_invalid(const uint64_t *table, const uint8_t *p, int64_t n) {
+    uint64_t state = LC_ACCEPT;
+    int64_t at = 0, size = 0;
+    for (; at < n && state != LC_REJECT; at += size) {
+        size = n - at < LC_UTF8_BLOCK ? n - at : LC_UTF8_BLOCK;
+        if (state != LC_ACCEPT || !lc_is_ascii(p + at, size)) state = lc_utf8_run(table, p + at, size, state);
+    }
+    return state == LC_ACCEPT ? -1 : lc_utf8_position(p, at, size);
+}
+
+/* The same for a copy that is made block by block and looked at while it is in the cache: the source may change. The
+ * copy ends with an invalid block. */
+static inline int64_t lc_utf8_copy(const uint64_t *table, const uint8_t *src, int64_t n, uint8_t *out) {
+    uint64_t state = LC_ACCEPT;
+    int64_t at = 0, size = 0;
+    for (; at < n && state != LC_REJECT; at += size) {
+        size = n - at < LC_UTF8_BLOCK ? n - at : LC_UTF8_BLOCK;
+        memcpy(out + at, src + at, (size_t)size);
+        LC_SETTLE(out);
+        if (state != LC_ACCEPT || !lc_is_ascii(out + at, size)) state = lc_utf8_run(table, out + at, size, state);
+    }
+    return state == LC_ACCEPT ? -1 : lc_utf8_position(out, at, size);
 }
 
 #endif

@@ -10,8 +10,11 @@
 
 #define LC_VARIABLE_PAD 0x48
 
+/* Offsets per block: a copy of them in the first-level cache. */
+#define LC_REBASE_BLOCK 1024
+
 /* Entries 1..n of offsets plus `shift` -> out[0..n). Returns 0 if every entry is non-negative and none decreases:
- * then the last one is the largest, and one comparison bounds them all. */
+ * then the last one is the largest, and one comparison bounds them all. The offsets must not change. */
 #define LC_DEFINE_REBASE(NAME, IN, IN_SIZE, IN_BITS, OUT, OUT_SIZE)                                             \
     LC_CLONES static inline int NAME(const uint8_t *LC_RESTRICT offsets, int64_t n, uint64_t shift,             \
                                      uint8_t *LC_RESTRICT out) {                                                \
@@ -30,12 +33,29 @@ LC_DEFINE_REBASE(lc_rebase_32_64, u32, 4, 32, u64, 8)
 LC_DEFINE_REBASE(lc_rebase_64_32, u64, 8, 64, u32, 4)
 LC_DEFINE_REBASE(lc_rebase_64_64, u64, 8, 64, u64, 8)
 
-static inline int lc_rebase(const uint8_t *offsets, int wide, int64_t n, uint64_t shift, int out_wide, uint8_t *out) {
+static inline int lc_rebase_block(const uint8_t *offsets, int wide, int64_t n, uint64_t shift, int out_wide,
+                                  uint8_t *out) {
     if (wide) return out_wide ? lc_rebase_64_64(offsets, n, shift, out) : lc_rebase_64_32(offsets, n, shift, out);
     return out_wide ? lc_rebase_32_64(offsets, n, shift, out) : lc_rebase_32_32(offsets, n, shift, out);
 }
 
 LC_INLINE int64_t lc_offset_size(int wide) { return wide ? 8 : 4; }
+
+/* The same for offsets that may change: a copy is checked and used. *last: entry 0, then the last one. */
+static inline int lc_rebase(const uint8_t *offsets, int wide, int64_t n, uint64_t shift, int out_wide, uint8_t *out,
+                            int64_t *last) {
+    uint8_t block[8 * (LC_REBASE_BLOCK + 1)];
+    int64_t size = lc_offset_size(wide), out_size = lc_offset_size(out_wide);
+    for (int64_t i = 0, some; i < n; i += some) {
+        some = n - i < LC_REBASE_BLOCK ? n - i : LC_REBASE_BLOCK;
+        lc_store_offset(block, wide, 0, *last);
+        memcpy(block + size, offsets + (i + 1) * size, (size_t)(some * size));
+        LC_SETTLE(block);
+        if (lc_rebase_block(block, wide, some, shift, out_wide, out + i * out_size)) return LC_BAD_OFFSETS;
+        *last = lc_load_offset(block, wide, some);
+    }
+    return LC_OK;
+}
 
 /* Return whether offsets up to `last` fit the output. */
 LC_INLINE int lc_offsets_fit(int64_t base, int64_t length, int out_wide) {
@@ -47,15 +67,11 @@ LC_INLINE int lc_offsets_fit(int64_t base, int64_t length, int out_wide) {
  * entries must be between `low` and `high`. */
 static inline int lc_variable_ends(const uint8_t *offsets, int wide, int64_t n, int64_t low, int64_t high, int64_t base,
                                    int out_wide, uint8_t *out, int64_t *first, int64_t *last) {
-    *first = lc_load_offset(offsets, wide, 0);
-    *last = lc_load_offset(offsets, wide, n);
-    if (*first < low || *last < *first || *last > high) return LC_BAD_OFFSETS;
-    if (!lc_offsets_fit(base, *last - *first, out_wide)) return LC_NO_SPACE;
-    if (lc_rebase(offsets, wide, n, (uint64_t)base - (uint64_t)*first, out_wide, out)) return LC_BAD_OFFSETS;
-    /* always the same unless a mapped file changed after the two lines above */
-    int64_t end = n ? lc_load_offset(out, out_wide, n - 1) : base;
-    if (end != base + (*last - *first) || (n && lc_load_offset(out, out_wide, 0) < base)) return LC_BAD_OFFSETS;
-    return LC_OK;
+    *first = *last = lc_load_offset(offsets, wide, 0);
+    if (*first < low) return LC_BAD_OFFSETS;
+    int problem = lc_rebase(offsets, wide, n, (uint64_t)base - (uint64_t)*first, out_wide, out, last);
+    if (problem || *last > high) return LC_BAD_OFFSETS;
+    return lc_offsets_fit(base, *last - *first, out_wide) ? LC_OK : LC_NO_SPACE;
 }
 
 /* ---- mini-block chunk: offsets from the start of the buffer, bytes, padding to a whole offset ---- */
@@ -95,8 +111,8 @@ static inline int lc_variable_chunk_value(lc_bytes buffer, int64_t n, int wide, 
 static inline int lc_variable_generic_offsets(const uint8_t *offsets, int64_t n, int wide, int64_t values_size,
                                               int64_t base, int out_wide, uint8_t *out_offsets) {
     int64_t first, last;
-    if (lc_load_offset(offsets, wide, 0) != 0 || lc_load_offset(offsets, wide, n) != values_size) return LC_BAD_OFFSETS;
-    return lc_variable_ends(offsets, wide, n, 0, values_size, base, out_wide, out_offsets, &first, &last);
+    int problem = lc_variable_ends(offsets, wide, n, 0, values_size, base, out_wide, out_offsets, &first, &last);
+    return problem ? problem : first == 0 && last == values_size ? LC_OK : LC_BAD_OFFSETS;
 }
 
 /* ---- block: a header with offset width and position of the bytes, offsets from 0, bytes ---- */
@@ -112,7 +128,7 @@ typedef struct {
  * there. */
 static inline int lc_variable_block_header(lc_bytes buffer, int64_t n, lc_variable_header *header) {
     if (buffer.size < 4) return LC_BAD_SIZE;
-    uint32_t bits = lc_load_u32(buffer.data);
+    uint32_t bits = lc_once_u32(buffer.data);
     int legacy = (bits >> 8) != 0;
     bits &= 0xFF;
     if (bits != 32 && bits != 64) return LC_BAD_HEADER;
@@ -136,10 +152,10 @@ static inline int lc_variable_block_offsets(lc_bytes buffer, int64_t n, int64_t 
     int problem = lc_variable_block_header(buffer, n, &header);
     if (problem) return problem;
     const uint8_t *offsets = buffer.data + header.offsets;
-    if (lc_load_offset(offsets, header.wide, 0) != 0) return LC_BAD_OFFSETS;
     problem = lc_variable_ends(offsets, header.wide, n, 0, buffer.size - header.values, base, out_wide, out_offsets,
                                &first, &last);
     if (problem) return problem;
+    if (first != 0) return LC_BAD_OFFSETS;
     values->data = buffer.data + header.values;
     values->size = last;
     return LC_OK;

@@ -255,6 +255,44 @@ def test_index_that_contradicts_the_levels() -> None:
                 column.taken([row])
 
 
+def run_stream(runs: list[tuple[int, int]]) -> bytes:
+    """Runs of (level, length) as a stream."""
+    lengths, stored = [], []
+    for level, length in runs:
+        whole, rest = divmod(length, 255)
+        stored += [level] * (whole + (rest > 0))
+        lengths += [255] * whole + [rest] * (rest > 0)
+    return np.uint64(2 * len(stored)).tobytes() + np.array(stored, "<u2").tobytes() + bytes(lengths)
+
+
+def test_a_row_of_millions_of_levels_without_values(little_memory: None) -> None:
+    """Chunks that claim as many levels as they can for one list without a value for most of them."""
+    most, chunks = 5_500_000, 60
+    parts, words = [], []
+    for number in range(chunks):
+        row = [(1, 1), (0, most - 1)] if number == 0 else [(0, most)]
+        rep, dfn = run_stream(row), run_stream([(0, 2), (2, most - 2)])
+        header = np.array([most % 65536, len(rep), len(dfn)], "<u2").tobytes() + np.uint32(4).tobytes()
+        chunk = b"".join(part + bytes(-len(part) % 8) for part in (header, rep, dfn, b"abcd"))
+        parts.append(chunk)
+        words.append((len(chunk) // 8 - 1) << 4 | (number < chunks - 1))
+    data = b"".join(parts)
+    table = ChunkTable(np.array(words, "<u4"), 2 * chunks, len(data), True)
+    column = Levels(
+        Chunks(table, 1, repetition=True, definition=True, data=data),
+        repetition=(levels.RLE, 0),
+        definition=(levels.RLE, 0),
+        max_repetition=1,
+        max_definition=2,
+        max_visible=1,
+    )
+    pairs = np.array([[0, 1]] * (chunks - 1) + [[1, 0]], np.uint64)
+    index = RepetitionIndex(pairs, chunks, 1)
+    begins, counts = np.empty((2, 1), np.int64)
+    with pytest.raises(CodecError, match="levels of row 0"):
+        column.take_rows(index, np.array([0]), begins, counts)
+
+
 def test_levels_that_do_not_exist() -> None:
     def damage(chunks: np.ndarray) -> None:
         place = np.flatnonzero(chunks.view(np.uint16) == 1)[-1]

@@ -142,6 +142,15 @@ def test_a_sparse_set_with_all_small_numbers() -> None:
     assert bits(out, 4) == [True, False, True, False]
 
 
+def test_integers_made_to_collide() -> None:
+    """Of a multiplier that is known, these multiples of its inverse have products that differ in low bits alone."""
+    inverse = pow(0x9E3779B97F4A7C15, -1, 1 << 64)
+    members = np.arange(400_000, dtype=np.uint64) * np.uint64(inverse)
+    out = room(len(members))
+    predicates.IntegerSet(members, 8).contains(members, out)  # without an end if all are in one slot
+    assert all(bits(out, len(members)))
+
+
 @given(st.lists(VALUE, max_size=40), st.lists(VALUE, max_size=60), st.booleans(), st.booleans(), st.integers(0, 3))
 def test_string_sets(members: list[bytes], others: list[bytes], wide: bool, own_wide: bool, skew: int) -> None:
     known = predicates.StringSet(*strings(members, own_wide, skew))

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.pages.take_pages import CUTS, ROWS, WORDS, chunks_of, cut, inline, list_page, rows_of, text_chunk
+from support.pages.take_pages import COUNTS, CUTS, ROWS, WORDS, chunks_of, cut, inline, list_page, rows_of, text_chunk
 
 from lancecodec import CodecError, bitpacking, fsst, take_pages
 from lancecodec import miniblock_levels as levels
@@ -274,6 +274,30 @@ def test_zipped_texts(bits_def: int, offset_bits: int) -> None:
     layout.zip_items(ROWS, b"".join(texts), data, index, 4, **given)
     page = take_pages.zipped(data, ROWS, -1, bits_def=bits_def, index=index, index_width=4, offset_bits=offset_bits)
     check(page, pa.array([text if ok else None for text, ok in zip(texts, valid, strict=True)], pa.binary()), -1)
+
+
+def test_zipped_texts_that_overlap() -> None:
+    """Every second row has all bytes: together many times as many as there are."""
+    data = struct.pack("<I", 100) + b"x" * 100
+    index = np.resize(np.array([0, len(data)], np.uint32), ROWS + 1)
+    page = take_pages.zipped(data, ROWS, -1, index=index, index_width=4, offset_bits=32)
+    shape = (-1, False, False, (), 0)
+    assert rows_of(page, [0], pa.binary(), shape) == pa.array([b"x" * 100])
+    assert rows_of(page, [2, 2, 2], pa.binary(), shape) == pa.array([b"x" * 100] * 3)
+    assert rows_of(page, [0, 2, 4], pa.binary(), shape) is None
+
+
+def test_texts_in_chunks_that_overlap() -> None:
+    parts = []
+    for count in COUNTS:
+        begin = 4 * (count + 1)
+        ends = np.resize(np.array([begin, begin + 96], "<u4"), count + 1)
+        parts.append(ends.tobytes() + b"x" * 96 + b"H" * (-begin % 8))
+    page = take_pages.text_chunks(chunks_of([parts]), False)
+    shape = (-1, False, False, (), 0)
+    assert rows_of(page, [0, 0, 64], pa.binary(), shape) == pa.array([b"x" * 96] * 3)
+    assert rows_of(page, [0, 2], pa.binary(), shape) is None
+    assert rows_of(page, np.arange(0, 64, 2), pa.binary(), shape) is None
 
 
 def test_constants() -> None:

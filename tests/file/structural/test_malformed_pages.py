@@ -7,6 +7,7 @@ import struct
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from support.pages.lance_page import Message, Page, fsst, general, pages_of, read_back, rle, variable, write_pages
@@ -14,6 +15,7 @@ from support.tables.equality import assert_same
 
 from lance_dataset.errors import CorruptFileError, LanceError, UnsupportedError
 from lance_dataset.file.standalone import LanceFileReader
+from lance_dataset.file.structural.read.plain_pages import plain_taker
 
 pytestmark = pytest.mark.usefixtures("little_memory")
 
@@ -125,6 +127,7 @@ CASES: list[tuple[str, str, Edit]] = [
     ("numbers", "empty encoding", field(f"{_MINI}.value_compression", {})),
     ("numbers", "no layers", field(f"{_MINI}.layers", [])),
     ("numbers", "unknown layer", field(f"{_MINI}.layers", [7])),
+    ("numbers", "nulls without a layer for them", field(f"{_MINI}.layers", [1])),
     ("numbers", "layer 0", field(f"{_MINI}.layers", [0])),
     ("numbers", "a list layer", field(f"{_MINI}.layers", [3, 4])),
     ("numbers", "text in an integer column", field(f"{_MINI}.value_compression", variable())),
@@ -256,3 +259,15 @@ def test_refused(name: str, what: str, edit: Edit, tmp_path: Path) -> None:
         assert isinstance(error, CorruptFileError | UnsupportedError), error
         assert "bad.lance" in str(error)
         assert "page 0" in str(error)
+
+
+def test_rows_are_not_taken_where_levels_have_no_layer(tmp_path: Path) -> None:
+    """The compiled take would count level 1 as a null."""
+    given_field, page = base_page("numbers")
+    layout = copy.deepcopy(page.layout)
+    field(f"{_MINI}.layers", [1])(layout, [])
+    write_pages(tmp_path / "bad.lance", given_field, [Page(layout, page.buffers, page.length)], "2.2")
+    [column] = LanceFileReader(tmp_path / "bad.lance")._columns()
+    assert plain_taker(column._pages[0], column.branch) is None
+    with pytest.raises(CorruptFileError):
+        column.take(np.arange(column.num_rows))

@@ -1,7 +1,8 @@
 /* Parts common to all fuzz targets: arguments cut from the fuzzer's bytes, in heap memory of exactly their size.
  *
- * Built with -fsanitize=fuzzer, libFuzzer calls LLVMFuzzerTestOneInput. Built with -DFUZZ_STANDALONE, a main does so with
- * random bytes, for compilers and machines without libFuzzer:  target [inputs [seed]]. */
+ * Built with -fsanitize=fuzzer, libFuzzer calls LLVMFuzzerTestOneInput. Built with -DFUZZ_STANDALONE, a main does so, for
+ * compilers and machines without libFuzzer:  target [inputs [seed [failing [file ...]]]]. It feeds the files, then random
+ * bytes and files of which it has changed some bytes. `failing` holds the last input while it is tried. */
 #ifndef LANCECODEC_FUZZ_H
 #define LANCECODEC_FUZZ_H
 
@@ -113,16 +114,42 @@ static uint64_t fz_random(void) {
     return fz_state;
 }
 
+static uint8_t fz_data[1 << 13];
+
+/* Feed an input, which `failing` holds if the target does not return. */
+static void fz_try(const char *failing, size_t size) {
+    FILE *file = failing ? fopen(failing, "wb") : NULL;
+    if (file) fwrite(fz_data, 1, size, file), fclose(file);
+    LLVMFuzzerTestOneInput(fz_data, size);
+}
+
+static size_t fz_load(const char *path) {
+    FILE *file = fopen(path, "rb");
+    FZ_CHECK(file != NULL);
+    size_t size = fread(fz_data, 1, sizeof fz_data, file);
+    fclose(file);
+    return size;
+}
+
+static size_t fz_make(long i) {
+    size_t size = fz_random() % (i % 4 ? 200 : sizeof fz_data);
+    uint8_t mask = (uint8_t)(i % 3 ? 0xFF : 0x03); /* a third of small numbers, as headers and lengths are */
+    for (size_t k = 0; k < size; k++) fz_data[k] = (uint8_t)(fz_random() >> 32) & mask;
+    return size;
+}
+
 int main(int count, char **arguments) {
-    static uint8_t data[1 << 13];
     long inputs = count > 1 ? atol(arguments[1]) : 1000;
+    const char *failing = count > 3 ? arguments[3] : NULL;
     fz_state = 0x9E3779B97F4A7C15ULL ^ (count > 2 ? (uint64_t)atol(arguments[2]) << 20 : 0);
+    for (int f = 4; f < count; f++) fz_try(failing, fz_load(arguments[f]));
     for (long i = 0; i < inputs; i++) {
-        size_t size = fz_random() % (i % 4 ? 200 : sizeof data);
-        uint8_t mask = (uint8_t)(i % 3 ? 0xFF : 0x03); /* a third of small numbers, as headers and lengths are */
-        for (size_t k = 0; k < size; k++) data[k] = (uint8_t)(fz_random() >> 32) & mask;
-        LLVMFuzzerTestOneInput(data, size);
+        int again = count > 4 && i % 2; /* a known input, with other bytes in some places */
+        size_t size = again ? fz_load(arguments[4 + i / 2 % (count - 4)]) : fz_make(i);
+        for (int k = again ? 1 + (int)(fz_random() % 4) : 0; k > 0 && size; k--) fz_data[fz_random() % size] = (uint8_t)fz_random();
+        fz_try(failing, size);
     }
+    if (failing) remove(failing);
     printf("%ld inputs\n", inputs);
     return 0;
 }

@@ -53,6 +53,25 @@ static int open_page(fz_input *in, page *p, int64_t bits) {
     return 1;
 }
 
+/* Values [a, b), which are `indices`, through a dictionary; nulls may have any. */
+static void resolved(fz_input *in, const lc_chunks *chunks, const lc_value_codec *codec, int64_t a, int64_t b,
+                     uint8_t *scratch, uint8_t *indices) {
+    lc_dictionary dictionary = {NULL, 1 + fz_upto(in, 9), fz_upto(in, 300)};
+    int64_t n = b - a, bit = fz_upto(in, 9), where, bad = -1, sound = 1;
+    dictionary.entries = fz_take(in, dictionary.count * dictionary.width);
+    const uint8_t *valid = fz_upto(in, 1) ? fz_take(in, (bit + n + 7) / 8) : NULL;
+    uint8_t *out = fz_out(in, n * dictionary.width), *again = fz_out(in, n * dictionary.width);
+    for (int64_t i = 0; i < n; i++)
+        if ((!valid || lc_get_bit(valid, bit + i)) && lc_code_at(indices, codec->bits / 8, i) >= (uint64_t)dictionary.count) sound = 0;
+    int problem = lc_dictionary_scan(chunks, codec, &dictionary, a, b, valid, bit, out, scratch, &where);
+    int other = lc_dictionary_gather(&dictionary, indices, codec->bits, n, valid, bit, again);
+    FZ_CHECK((problem == LC_OK) == sound && (other == LC_OK) == sound);
+    if (sound && n) FZ_CHECK(!memcmp(out, again, (size_t)(n * dictionary.width)));
+    FZ_CHECK((lc_indices_check(indices, codec->bits, n, dictionary.count, valid, bit, &bad) == LC_OK) == sound);
+    for (int64_t i = 0; i < n && sound && dictionary.count; i++)
+        FZ_CHECK(lc_code_at(indices, codec->bits / 8, i) < (uint64_t)dictionary.count);
+}
+
 static void fz_target(fz_input *in) {
     page p;
     int64_t bits = (int64_t)8 << fz_upto(in, 3), kind = fz_upto(in, 3), where, done;
@@ -80,4 +99,5 @@ static void fz_target(fz_input *in) {
     FZ_CHECK(!other && !third && done == count && !memcmp(some, all + a * width, (size_t)((b - a) * width)));
     for (int64_t i = 0; i < count; i++)
         FZ_CHECK(!memcmp(taken + i * width, all + positions[i] * width, (size_t)width));
+    resolved(in, chunks, &codec, a, b, scratch, some);
 }

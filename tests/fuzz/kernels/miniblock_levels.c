@@ -21,9 +21,10 @@ static void entries_of(fz_input *in, column *c, int64_t i) {
         int64_t rep = 0, def = 0;
         if (c->has_rep && (quiet == 0 ? fz_upto(in, 31) == 0 : fz_upto(in, 1))) rep = fz_upto(in, c->codecs.repetition.top);
         if (c->has_def && quiet != 1 && c->n - begin < 800) def = fz_upto(in, c->codecs.definition.top);
+        if (c->n == 0) rep = c->codecs.repetition.top;
+        if (c->has_rep && rep == 0 && def > c->codecs.visible) def = c->codecs.visible; /* what continues a list has a value */
         if (!c->has_rep) visible++;
         else visible += def <= c->codecs.visible;
-        if (c->n == 0) rep = c->codecs.repetition.top;
         c->rep[c->n] = (uint16_t)rep, c->def[c->n] = (uint16_t)def;
         c->rows += c->has_rep && rep == c->codecs.repetition.top;
         c->n++;

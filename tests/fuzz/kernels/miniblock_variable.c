@@ -75,7 +75,13 @@ static void fz_target(fz_input *in) {
     int third = lc_text_scan_bytes(chunks, &c.codec, a, b, out, size, &total, &where);
     int fourth = lc_text_take_bytes(chunks, &c.codec, at, n, picked, taken, &picked_size, &where);
     int64_t all = one_pass(&c, a, b, wide, exact, again, pass, room);
+    int64_t likely = 0, decoded = 0;
+    int fifth = lc_text_scan_size(chunks, &c.codec, a, b, &decoded, &where);
+    int sixth = lc_text_scan_estimate(chunks, &c.codec, a, b, &likely, &where);
+    FZ_CHECK(fifth || decoded >= 0);
+    FZ_CHECK(sixth || likely >= 0);
     if (damage || problem) return;
+    FZ_CHECK(!fifth && decoded == size && !sixth);
     FZ_CHECK(!third && total == size && (all == size || all == -2));
     if (all == size) FZ_CHECK(!memcmp(out, pass, (size_t)size) && !memcmp(ends, again, (size_t)((b - a) * width)));
     if (other) return;

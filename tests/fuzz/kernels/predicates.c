@@ -80,7 +80,7 @@ static void members(fz_input *in) {
     uint8_t *keys = fz_take(in, width * count);
     uint64_t slots[64];
     int64_t low, high;
-    lc_integer_set set = {0, 0, NULL, slots, 64 - 6, 0};
+    lc_integer_set set = {0, 0, NULL, slots, 64 - 6, 0, {fz_word(in, 8), fz_word(in, 8) | 1}};
     uint8_t *seen = fz_out(in, count + 1);
     memset(seen, 0, (size_t)count + 1);
     set.none = lc_integer_missing(keys, width, count, seen);

@@ -49,6 +49,9 @@ static void fixed(fz_input *in) {
     lc_span_list scaled = in_bytes(&spans, width);
     lc_bytes src = {fz_take(in, values * width), values * width};
     uint8_t *out = fz_out(in, room * width + slack);
+    int nothing = lc_spans_nothing(&scaled, &bad), negative = 0;
+    for (int64_t k = 0; k < spans.n; k++) negative |= spans.counts[k] < 0;
+    FZ_CHECK((nothing != LC_SPANS_OK) == negative);
     int problem = lc_spans_fixed(src, &scaled, width, out, room * width + slack, &bad);
     FZ_CHECK((problem == LC_SPANS_OK) == good(&scaled, width, src.size, room));
     if (problem) FZ_CHECK(bad >= 0 && bad < spans.n);

@@ -132,7 +132,7 @@ def _read_binary(
     source: pa.Buffer | InputFile, offset: int, length: int, value_type: pa.DataType, where: str, empty_is_null: bool
 ) -> pa.Array:
     stored = _range(source, offset, length, (length + 1) * _OFFSET, where)
-    positions = np.asarray(as_integers(stored, np.int64, length + 1), np.int64)
+    positions = np.array(as_integers(stored, np.int64, length + 1), np.int64)  # a mapped file may change
     if positions[0] < 0 or positions[-1] > source.size or bool((positions[1:] < positions[:-1]).any()):
         raise CorruptFileError(f"{where}: the offsets of its values descend, or point outside the file")
     size = int(positions[-1] - positions[0])

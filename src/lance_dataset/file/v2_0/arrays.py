@@ -11,6 +11,7 @@ from lance_dataset.file.buffers import (
     allocate,
     bit_width,
     bitmap_at_zero,
+    private_integers,
     with_validity,
 )
 from lance_dataset.file.kinds import is_binary_like, is_text, is_wide
@@ -28,7 +29,13 @@ from lance_dataset.file.v2_0.nodes import (
     symbol_table,
 )
 from lance_dataset.file.v2_0.page import Page
-from lance_dataset.file.v2_0.values import MAX_UNBACKED_BYTES, discard_values, num_stored, read_values
+from lance_dataset.file.v2_0.values import (
+    MAX_UNBACKED_BYTES,
+    discard_values,
+    num_stored,
+    read_private_values,
+    read_values,
+)
 from lancecodec import OffsetOverflowError, utf8
 from lancecodec import offsets as offset_codec
 
@@ -81,7 +88,7 @@ def read_node(page: Page, node: Node, total: int, arrow_type: pa.DataType, start
         return expand_codes(codes, node.table, arrow_type)
     if isinstance(node, Dictionary):
         indices = read_node(page, node.indices, total, index_type(page, node, arrow_type), start, stop)
-        return over_items(page, node, arrow_type, indices, read_node)
+        return over_items(page, node, arrow_type, private_integers(indices), read_node)
     raise unfit(page, node, arrow_type)
 
 
@@ -160,7 +167,7 @@ def _null_bytes(arrow_type: pa.DataType) -> float:
 def _read_validity(page: Page, validity: Fixed, total: int, start: int, stop: int) -> pa.Buffer:
     """Return the bitmap of ``[start, stop)`` from bit 0 on."""
     base = start & ~7
-    return bitmap_at_zero(read_values(page, validity, base, stop, total), start - base, stop - start)
+    return bitmap_at_zero(read_private_values(page, validity, base, stop, total), start - base, stop - start)
 
 
 def _read_fixed(
@@ -169,7 +176,7 @@ def _read_fixed(
     base = start & ~7  # where a bitmap can be cut
     width = fixed_width(page, node, arrow_type)
     values = aligned(read_values(page, node, base, stop, total), width // 8)
-    bits = read_values(page, validity, base, stop, total) if validity is not None else None
+    bits = read_private_values(page, validity, base, stop, total) if validity is not None else None
     return pa.Array.from_buffers(arrow_type, stop - start, [bits, values], offset=start - base)
 
 
@@ -235,8 +242,20 @@ def _read_binary(page: Page, node: Binary, total: int, arrow_type: pa.DataType, 
     else:
         data = read_values(page, node.data, first, last, limit)
     if is_text(arrow_type):
-        utf8.validate(data, offsets, wide)
+        data = _valid_text(page, node.data, data, offsets, wide)
+        if isinstance(node.data, Flat):
+            discard_values(page, node.data, first, last)
     return pa.Array.from_buffers(arrow_type, length, [validity if nulls else None, offsets, data], null_count=nulls)
+
+
+def _valid_text(page: Page, node: Fixed | None, data: pa.Buffer, offsets: pa.Buffer, wide: bool) -> pa.Buffer:
+    """Check bytes of strings that `read_values` returned for a node; return a copy if they are a view of the file."""
+    if not (isinstance(node, Flat) and not node.scheme and page.source.mapped is not None):
+        utf8.validate(data, offsets, wide)
+        return data
+    copy = allocate(data.size)
+    utf8.copy(data, offsets, wide, copy)
+    return copy
 
 
 def binary_ends(page: Page, node: Binary) -> Fixed:
@@ -276,7 +295,7 @@ def _read_fixed_size_binary(
     data = read_values(page, node.data, start * per, stop * per, total * per)
     offsets = equal_offsets(page, node, arrow_type, stop - start)
     if is_text(arrow_type):
-        utf8.validate(data, offsets, is_wide(arrow_type))
+        data = _valid_text(page, node.data, data, offsets, is_wide(arrow_type))
     return pa.Array.from_buffers(arrow_type, stop - start, [None, offsets, data])
 
 

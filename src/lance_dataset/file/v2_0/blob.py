@@ -95,7 +95,8 @@ def _descriptions(rows: pa.FixedSizeBinaryArray) -> NDArray[np.uint64]:
         return np.empty((0, 2), np.uint64)
     width = rows.type.byte_width
     data = rows.buffers()[1].slice(rows.offset * width, len(rows) * width)
-    descriptions = np.frombuffer(data, np.dtype("<u8")).reshape(-1, 2)
+    # a copy, because a mapped file may change after the check
+    descriptions = np.frombuffer(data, np.dtype("<u8")).reshape(-1, 2).copy()
     if rows.null_count:
         descriptions = np.where(np.asarray(rows.is_null())[:, np.newaxis], np.array([1, 0], np.uint64), descriptions)
     return descriptions

@@ -130,7 +130,7 @@ def _num_items(pages: list[Page]) -> int:
 
 def _open_packed(opened: _Opened, locate: Locate) -> ColumnReader:
     field = opened.field
-    stored = next((node for node in opened.metadata.schema.walk() if node.id == field.id), field)
+    stored = opened.metadata.schema.by_id.get(field.id, field)
     if stored.logical_type != "struct":
         raise CorruptFileError(f"{opened.where}: the file has a packed struct under a field of {stored.logical_type}")
     inside = {child.id for child in stored.children}

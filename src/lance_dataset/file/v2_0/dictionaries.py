@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lance_dataset.errors import CorruptFileError
+from lance_dataset.file.buffers import private_integers
 from lance_dataset.file.kinds import is_binary_like, is_wide
 from lance_dataset.file.v2_0.nodes import Dictionary, Fixed, Node, unwrapped
 from lance_dataset.file.v2_0.page import Page
@@ -43,7 +44,7 @@ def index_type(page: Page, node: Dictionary, arrow_type: pa.DataType) -> pa.Data
 
 
 def over_items(page: Page, node: Dictionary, arrow_type: pa.DataType, indices: pa.Array, read: ReadNode) -> pa.Array:
-    """Return the values of a page for its indices; `read` decodes the items, once for all ranges."""
+    """Return the values of a page for its indices, which nobody else can change; `read` decodes the items, once."""
     is_typed = pa.types.is_dictionary(arrow_type)
     items = _items(page, node, arrow_type.value_type if is_typed else arrow_type, read)
     return _typed(page, arrow_type, indices, items) if is_typed else _strings(page, arrow_type, indices, items)
@@ -53,7 +54,7 @@ def encoded_strings(
     page: Page, node: Dictionary, arrow_type: pa.DataType, start: int, stop: int, read: ReadNode
 ) -> pa.Array:
     """Return strings ``[start, stop)`` as a dictionary array; decode them if the dictionary is larger or has nulls."""
-    indices = read(page, node.indices, page.length, index_type(page, node, arrow_type), start, stop)
+    indices = private_integers(read(page, node.indices, page.length, index_type(page, node, arrow_type), start, stop))
     items = _items(page, node, arrow_type, read)
     if items.null_count or len(items) > stop - start:
         return _strings(page, arrow_type, indices, items)

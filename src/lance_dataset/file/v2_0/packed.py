@@ -106,9 +106,9 @@ class PackedColumn(ColumnReader):
         self._widths = [width // 8 for width in bits]
         self._rows = row_column(pages, bits, where)
         self.num_rows = self._rows.num_rows
-        ids = [child.id for child in stored]
+        places = {child.id: place for place, child in reversed([*enumerate(stored)])}
         self._places = [
-            ids.index(child.id) if column is None else None
+            places[child.id] if column is None else None
             for child, column in zip(field.children, elsewhere, strict=True)
         ]
 

@@ -7,6 +7,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from lance_dataset.errors import CorruptFileError
+from lance_dataset.file.buffers import allocate
 from lance_dataset.file.column import ColumnReader
 from lance_dataset.file.kinds import is_text, is_wide
 from lancecodec import CodecError, utf8
@@ -52,15 +53,17 @@ class ListedStrings(ColumnReader):
         return self._strings(self._lists.take(rows))
 
     def _strings(self, lists: pa.Array) -> pa.Array:
-        """Return the same buffers as another type; a column of lists makes arrays that start at 0."""
+        """Return the same values as another type; a column of lists makes arrays that start at 0."""
         if len(lists) == 0:
             return pa.array([], self.arrow_type)
         validity, offsets = lists.buffers()[:2]
         items = lists.values
         data = items.buffers()[1].slice(items.offset, len(items)) if len(items) else pa.py_buffer(b"")
         if is_text(self.arrow_type):
+            copy = allocate(data.size)
             try:
-                utf8.validate(data, offsets, is_wide(self.arrow_type))
+                utf8.copy(data, offsets, is_wide(self.arrow_type), copy)
             except CodecError as error:
                 raise CorruptFileError(f"{self._where}: {error}") from error
+            data = copy
         return pa.Array.from_buffers(self.arrow_type, len(lists), [validity, offsets, data], lists.null_count)

@@ -7,12 +7,19 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from lance_dataset.errors import CorruptFileError
-from lance_dataset.file.buffers import allocate
+from lance_dataset.file.buffers import allocate, private_copy
 from lance_dataset.file.v2_0.nodes import Bitpacked, BitpackedBlocks, Fixed, Flat
 from lance_dataset.file.v2_0.page import Page
 from lancecodec import bitpacking, bitstream, flat
 
-__all__ = ["MAX_UNBACKED_BYTES", "discard_values", "num_stored", "read_values", "take_values"]
+__all__ = [
+    "MAX_UNBACKED_BYTES",
+    "discard_values",
+    "num_stored",
+    "read_private_values",
+    "read_values",
+    "take_values",
+]
 
 #: Limit on values without bytes in the file (nulls, or packed into 0 bits), whose number cannot be checked against a
 #: size. Writers cut pages far below this.
@@ -49,6 +56,16 @@ def read_values(page: Page, node: Fixed, start: int, stop: int, total: int) -> p
         bitpacking.unpack(data, node.bits, node.width, start - base, stop - base, out)
     discard_values(page, node, start, stop)
     return out
+
+
+def read_private_values(page: Page, node: Fixed, start: int, stop: int, total: int) -> pa.Buffer:
+    """Read values as `read_values` does, in memory that nobody else can change; see `private_copy`."""
+    values = read_values(page, node, start, stop, total)
+    if not isinstance(node, Flat) or node.scheme or page.source.mapped is None:
+        return values
+    copy = private_copy(values)
+    discard_values(page, node, start, stop)
+    return copy
 
 
 def take_values(page: Page, node: Fixed, rows: NDArray[np.int64], total: int) -> pa.Buffer:

@@ -69,7 +69,8 @@ class General(Encoding):
 
     def decompress(self, data: pa.Buffer, max_size: int) -> pa.Buffer:
         """See `Encoding.decompress`."""
-        return pa.py_buffer(general.decompress(self.scheme, data, max_size=max_size))
+        # a copy, because the libraries do not expect that a mapped file changes while they read it
+        return pa.py_buffer(general.decompress(self.scheme, bytes(data), max_size=max_size))
 
     def variable_items(
         self,

@@ -11,8 +11,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from lance_dataset.errors import CorruptFileError, UnsupportedError
-from lance_dataset.file.buffers import allocate, octets
-from lance_dataset.file.kinds import is_binary_like, is_wide
+from lance_dataset.file.buffers import allocate, octets, private_copy
+from lance_dataset.file.kinds import is_binary_like, is_text, is_wide
 from lance_dataset.file.sizes import size_text
 from lance_dataset.file.structural.arrays import binary_array, empty_array
 from lance_dataset.file.structural.encodings.base import (
@@ -157,7 +157,8 @@ class Variable(StringEncoding):
             raise CorruptFileError(f"a dictionary of {size} strings in {buffer.size} bytes")
         offsets = allocate((size + 1) * (8 if wide else 4))
         begin, length = variable.decode_block(buffer, size, wide, offsets)
-        return binary_array(value_type, size, offsets, buffer.slice(begin, length))
+        data = buffer.slice(begin, length)
+        return binary_array(value_type, size, offsets, private_copy(data) if is_text(value_type) else data)
 
     def planar_entries(self, buffer: pa.Buffer, size: int, value_type: pa.DataType, where: str) -> pa.Array:
         """See `Encoding.planar_entries`."""

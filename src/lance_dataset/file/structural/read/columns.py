@@ -173,7 +173,7 @@ def with_packed_children(field: Field, file: FileMetadata | None) -> Field:
     """
     if file is None or not any(is_packed(node) for node in field.walk()):
         return field
-    stored = {node.id: node for node in file.schema.walk()}
+    stored = file.schema.by_id
 
     def completed(node: Field) -> Field:
         known = stored.get(node.id)

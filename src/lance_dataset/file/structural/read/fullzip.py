@@ -149,7 +149,12 @@ class FullZipPage(LeafPage):
             parts = self.page.read_parts(1, [(row * width, (row + 2) * width) for row in rows.tolist()])
             index, numbers = pa.py_buffer(b"".join(parts)), np.arange(0, 2 * count, 2)
         begins, ends = np.empty(count, np.int64), np.empty(count, np.int64)
-        fullzip.row_ranges(index, width, numbers, self.page.size_of(0), begins, ends)
+        size = self.page.size_of(0)
+        fullzip.row_ranges(index, width, numbers, size, begins, ends)
+        if int((ends - begins).sum()) > size:  # rows that are repeated, or that were forged to overlap
+            _, first = np.unique(rows, return_index=True)
+            if (begins[first[1:]] < ends[first[:-1]]).any():
+                raise CorruptFileError(f"{self.page.where}: its rows overlap")
         return begins, ends
 
     def _fetch(
@@ -203,15 +208,24 @@ class FullZipPage(LeafPage):
         definition = allocate(items * 2) if self._layout.def_bits else None
         if self._width is not None:
             values = allocate(visible * self._width)
-            zipped.unzip_fixed(data, begins, ends, values, repetition=repetition, definition=definition)
+            again = zipped.unzip_fixed(data, begins, ends, values, repetition=repetition, definition=definition)
+            self._check_unchanged(again, (items, visible, found))
             return LeafValues(self._fixed(values, visible), items, repetition, definition)
         wide = is_wide(self._value_type) if is_binary_like(self._value_type) else True
         offsets, values = allocate((visible + 1) * (8 if wide else 4)), allocate(size)
-        zipped.unzip_variable(data, begins, ends, wide, offsets, values, repetition=repetition, definition=definition)
+        counts = zipped.unzip_variable(
+            data, begins, ends, wide, offsets, values, repetition=repetition, definition=definition
+        )
+        self._check_unchanged(counts, (items, visible, found, size))
         validity = self._validity(definition)
         encoding = self._layout.values
         array = encoding.variable_items(self._value_type, offsets, wide, values, visible, validity, self.page.where)
         return LeafValues(array, items, repetition, definition)
+
+    def _check_unchanged(self, counts: tuple[int, ...], expected: tuple[int, ...]) -> None:
+        """Refuse items that differ from those counted before: outputs would remain that nobody filled."""
+        if counts != expected:
+            raise CorruptFileError(f"{self.page.where}: its items changed while they were read")
 
     def _validity(self, definition: pa.Buffer | None) -> pa.Buffer | None:
         """Return a bitmap of the valid ones among visible items, None if all are valid."""

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from lance_dataset.errors import CorruptFileError, UnsupportedError
-from lance_dataset.file.buffers import allocate
+from lance_dataset.file.buffers import allocate, private_copy
 from lance_dataset.file.structural.encodings.base import Encoding
 from lance_dataset.file.structural.layout import Layer
 from lance_dataset.file.structural.nesting import Branch
@@ -163,12 +163,12 @@ def level_codec(encoding: Encoding | None, where: str) -> tuple[int, int] | None
 
 
 def decode_levels(buffer: pa.Buffer, encoding: Encoding | None, count: int, where: str) -> pa.Buffer:
-    """Decode 16-bit levels; levels without an encoding are stored plainly."""
+    """Decode 16-bit levels into new memory; levels without an encoding are stored plainly."""
     if encoding is not None:
         return encoding.block(buffer, count, _LEVEL_BITS, where)
     if buffer.size != 2 * count:
         raise CorruptFileError(f"{where}: {buffer.size} bytes are not {count} levels")
-    return buffer
+    return private_copy(buffer)
 
 
 def list_levels(

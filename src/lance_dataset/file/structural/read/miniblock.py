@@ -232,6 +232,8 @@ class MiniBlockPage(LeafPage):
         shape = take_shape(self._value_type)
         if shape is None:
             return None
+        if self._layout.definition is not None and not max_definition(self.layers):
+            return None  # levels that the layers do not have: any but 0 is damage
         levels: TakenLevels = (level_codec(self._layout.definition, where), None)
         if lists is not None:
             repetition = level_codec(self._layout.rep, where)
@@ -281,6 +283,9 @@ class MiniBlockPage(LeafPage):
         first, last, skipped = self._index.chunk_range(start, stop)
         opened = self._load([(first, last)])
         total = opened.levels.begins(first, last)[-1]
+        if self._depth == 1 and total > self.page.length + self._layout.num_items:
+            # A chunk may claim millions; each must begin a row or own a value.
+            raise CorruptFileError(f"{self.page.where}: {total} levels for {self._layout.num_items} values")
         repetition = allocate(total * 2)
         definition = None if self._layout.definition is None else allocate(total * 2)
         opened.levels.scan(first, last, repetition, definition)

@@ -198,6 +198,8 @@ def _plan(layout: object, branch: Branch) -> _Plan | None:
         return None
     try:
         definition = level_codec(layout.definition, "")
+        if definition is not None and not max_definition(layout.layers):
+            return None  # levels that the layers do not have
         return _plan_of_values(layout, branch, shape, encoding, definition)
     except (CorruptFileError, UnsupportedError):
         return None

@@ -1,0 +1,7 @@
+"""Memory limit for tests of hostile input."""
+
+from __future__ import annotations
+
+from support.memory_limit import little_memory
+
+__all__ = ["little_memory"]
