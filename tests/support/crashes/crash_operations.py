@@ -20,6 +20,7 @@ import numpy as np
 import pyarrow as pa
 
 import lance_dataset
+import lance_dataset.optimize
 from lance_dataset.io.resolve import resolve
 from lance_dataset.table.indices.coverage import parse_indices
 from support.tables.equality import assert_same

@@ -72,10 +72,18 @@ class FaultyStore(ObjectStore):
         self.inner = inner
         self.fault = fault
         self.calls: list[str] = []
-        self.dead = False
+        self._stopped = threading.Event()  # shared with the stores of tables, which are copies
         self.lists_in_order = in_order
         self._written: dict[str, bytearray] = {}
         self._lock = threading.RLock()
+
+    # These call the store itself, so that the calls below are counted.
+    for_table = ObjectStore.for_table
+    open_own = ObjectStore.open_own
+
+    @property
+    def dead(self) -> bool:
+        return self._stopped.is_set()
 
     def call(self, name: str, path: str, effect: Callable[[], Any]) -> Any:
         """Count a call, and make it unless it is the faulty one."""
@@ -96,7 +104,7 @@ class FaultyStore(ObjectStore):
                 effect()
             if fault.kind in ("fail", "broken"):
                 raise Failure(5, "this call fails", path)
-            self.dead = True
+            self._stopped.set()
             if fault.kind == "torn":
                 for torn, content in self._written.items():
                     self.inner.put(torn, bytes(content[: len(content) // 2]))
