@@ -25,30 +25,39 @@ typedef struct {
     int64_t nulls;
 } lc_ends_state;
 
-/* Store a block of ends as offsets from `first`. The top bit of the result is set if an end decreases or is 2**63 or
- * more. If it is clear, the last end is the largest, so that one comparison bounds them all. */
-LC_CLONES static inline uint64_t lc_ends_store32(const uint8_t *LC_RESTRICT ends, int64_t n, uint64_t previous,
-                                                 uint64_t first, uint8_t *LC_RESTRICT out) {
-    uint64_t x = lc_load_u64(ends), suspect = x | (x - previous);
-    lc_store_u32(out, (uint32_t)(x - first));
-    for (int64_t i = 1; i < n; i++) {
-        x = lc_load_u64(ends + 8 * i);
-        suspect |= x | (x - lc_load_u64(ends + 8 * i - 8));
-        lc_store_u32(out + 4 * i, (uint32_t)(x - first));
+/* Store a block of ends, each loaded once, as offsets from `first`. The result is the OR of all differences: those that
+ * are negative or do not fit the offsets leave a bit above them. */
+LC_CLONES static inline uint64_t lc_ends_store32(const uint8_t *LC_RESTRICT ends, int64_t n, uint64_t first,
+                                                 uint8_t *LC_RESTRICT out) {
+    uint64_t seen = 0;
+    for (int64_t i = 0; i < n; i++) {
+        uint64_t above = lc_load_u64(ends + 8 * i) - first;
+        seen |= above;
+        lc_store_u32(out + 4 * i, (uint32_t)above);
     }
-    return suspect;
+    return seen >> 31;
 }
 
-LC_CLONES static inline uint64_t lc_ends_store64(const uint8_t *LC_RESTRICT ends, int64_t n, uint64_t previous,
-                                                 uint64_t first, uint8_t *LC_RESTRICT out) {
-    uint64_t x = lc_load_u64(ends), suspect = x | (x - previous);
-    lc_store_u64(out, x - first);
-    for (int64_t i = 1; i < n; i++) {
-        x = lc_load_u64(ends + 8 * i);
-        suspect |= x | (x - lc_load_u64(ends + 8 * i - 8));
-        lc_store_u64(out + 8 * i, x - first);
+LC_CLONES static inline uint64_t lc_ends_store64(const uint8_t *LC_RESTRICT ends, int64_t n, uint64_t first,
+                                                 uint8_t *LC_RESTRICT out) {
+    uint64_t seen = 0;
+    for (int64_t i = 0; i < n; i++) {
+        uint64_t above = lc_load_u64(ends + 8 * i) - first;
+        seen |= above;
+        lc_store_u64(out + 8 * i, above);
     }
-    return suspect;
+    return seen >> 63;
+}
+
+/* Whether any of n written offsets is below the one before it; there is one before the first. */
+LC_CLONES static inline int lc_ends_descend(const uint8_t *out, int64_t n, int wide) {
+    uint64_t down = 0;
+    uint32_t down32 = 0;
+    if (wide)
+        for (int64_t i = 0; i < n; i++) down |= lc_load_u64(out + 8 * i) - lc_load_u64(out + 8 * i - 8);
+    else
+        for (int64_t i = 0; i < n; i++) down32 |= lc_load_u32(out + 4 * i) - lc_load_u32(out + 4 * i - 4);
+    return (int)(down >> 63 | down32 >> 31);
 }
 
 /* Split a block of raw ends into plain ends and validity bytes; return the number of nulls. */
@@ -66,23 +75,32 @@ LC_CLONES static inline int64_t lc_ends_split(const uint8_t *LC_RESTRICT raw, in
 }
 
 /* Determine the error of a failed block, for the message only. */
-static inline int lc_ends_problem(const uint8_t *ends, int64_t n, uint64_t limit) {
+static inline int lc_ends_problem(const uint8_t *ends, int64_t n, const lc_ends_state *state) {
+    uint64_t previous = state->previous;
     for (int64_t i = 0; i < n; i++)
-        if (lc_load_u64(ends + 8 * i) > limit) return LC_OFFSETS_PAST_END;
-    return LC_OFFSETS_DECREASE;
+        if (lc_load_u64(ends + 8 * i) > state->limit) return LC_OFFSETS_PAST_END;
+    for (int64_t i = 0; i < n; previous = lc_load_u64(ends + 8 * i++))
+        if (lc_load_u64(ends + 8 * i) < previous) return LC_OFFSETS_DECREASE;
+    return LC_OFFSETS_OVERFLOW;
 }
 
-LC_INLINE int lc_ends_good(const uint8_t *ends, int64_t n, int wide, const lc_ends_state *state, uint8_t *out) {
-    uint64_t suspect = wide ? lc_ends_store64(ends, n, state->previous, state->first, out)
-                            : lc_ends_store32(ends, n, state->previous, state->first, out);
-    return !(suspect >> 63) && lc_load_u64(ends + 8 * (n - 1)) <= state->limit;
+/* Write a block of offsets and check what was written. If they ascend, the last is the largest, so that one comparison
+ * bounds them all; it gives the last end. */
+LC_INLINE int lc_ends_good(const uint8_t *ends, int64_t n, int wide, lc_ends_state *state, uint8_t *out) {
+    uint64_t seen = wide ? lc_ends_store64(ends, n, state->first, out) : lc_ends_store32(ends, n, state->first, out);
+    LC_SETTLE(out);
+    if (seen || lc_ends_descend(out, n, wide)) return 0;
+    uint64_t last = (uint64_t)lc_load_offset(out, wide, n - 1);
+    if (last > state->limit - state->first) return 0;
+    state->previous = state->first + last;
+    return 1;
 }
 
 /* Decode rows [start, stop) of a page of raw ends into stop - start + 1 offsets that begin at 0. `validity` has
  * ceil((stop - start) / 8) bytes; unused bits of the last one become 0. */
 static inline int lc_offsets_decode(const uint8_t *raw, int64_t start, int64_t stop, int wide, uint8_t *out,
                                     uint8_t *validity, lc_ends_state *state) {
-    uint8_t block[8 * LC_BLOCK], ends[8 * LC_BLOCK], valid[LC_BLOCK];
+    uint8_t ends[8 * LC_BLOCK], valid[LC_BLOCK];
     int64_t entry = wide ? 8 : 4;
     int expect_nulls = 0;
     state->first = 0;
@@ -98,21 +116,17 @@ static inline int lc_offsets_decode(const uint8_t *raw, int64_t start, int64_t s
         int64_t n = stop - row < LC_BLOCK ? stop - row : LC_BLOCK;
         int64_t at = row - start; /* a multiple of LC_BLOCK, so whole bytes of validity */
         uint8_t *target = out + entry * (at + 1);
-        memcpy(block, raw + 8 * row, (size_t)(8 * n)); /* the page may change: the copy is checked and used */
-        LC_SETTLE(block);
+        const uint8_t *block = raw + 8 * row;
         if (!expect_nulls && lc_ends_good(block, n, wide, state, target)) {
             memset(validity + (at >> 3), 0xFF, (size_t)(n >> 3));
             if (n & 7) validity[(at + n) >> 3] = (uint8_t)((1u << (n & 7)) - 1);
-            state->previous = lc_load_u64(block + 8 * (n - 1));
         } else {
             int64_t nulls = lc_ends_split(block, n, state->adjustment, ends, valid);
-            if (!lc_ends_good(ends, n, wide, state, target)) return lc_ends_problem(ends, n, state->limit);
+            if (!lc_ends_good(ends, n, wide, state, target)) return lc_ends_problem(ends, n, state);
             lc_bits_pack(valid, n, validity + (at >> 3));
-            state->previous = lc_load_u64(ends + 8 * (n - 1));
             state->nulls += nulls;
             expect_nulls = nulls > 0;
         }
-        if (!wide && state->previous - state->first > INT32_MAX) return LC_OFFSETS_OVERFLOW;
     }
     return LC_OFFSETS_OK;
 }

@@ -226,7 +226,8 @@ LC_INLINE int lc_spans_descend(const uint8_t *ends, int64_t n, int wide) {
     return (int)(down >> 63 | down32 >> 31);
 }
 
-/* Convert a copy of a block of stored offsets to ends behind the existing ones. If they are valid, the last is the largest, so that one comparison bounds them all. */
+/* Convert a block of stored offsets to ends behind the existing ones. They are loaded once, and the written values are
+ * checked. If they are valid, the last is the largest, so that one comparison bounds them all. */
 LC_CLONES static inline int lc_spans_ends(const uint8_t *src, int64_t n, int wide, int64_t first, int64_t sum,
                                           int out_wide, uint8_t *out) {
     uint64_t seen;
@@ -263,16 +264,13 @@ typedef struct {
 
 /* Read the n > 0 ends of a span whose n + 1 offsets are inside the buffer. */
 static inline int lc_spans_long(const uint8_t *src, int64_t n, int wide, int out_wide, lc_spans_state *s) {
-    uint8_t block[8 * LC_SPANS_ENDS];
     int64_t stride = wide ? 8 : 4, out_stride = out_wide ? 8 : 4;
     int64_t first = lc_load_offset(src, wide, 0);
     uint64_t end;
     if (first < 0) return LC_SPANS_OFFSETS;
     for (int64_t i = 0, some; i < n; i += some, s->out += some * out_stride) {
         some = n - i < LC_SPANS_ENDS ? n - i : LC_SPANS_ENDS;
-        memcpy(block, src + (i + 1) * stride, (size_t)(some * stride));
-        LC_SETTLE(block);
-        if (!lc_spans_ends(block, some, wide, first, s->sum, out_wide, s->out))
+        if (!lc_spans_ends(src + (i + 1) * stride, some, wide, first, s->sum, out_wide, s->out))
             return lc_spans_offsets_problem(src, n, wide);
     }
     end = out_wide ? lc_load_u64(s->out - 8) : lc_load_u32(s->out - 4);
