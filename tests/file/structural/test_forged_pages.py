@@ -196,7 +196,7 @@ def test_blob_descriptions_that_are_none(tmp_path: Path, layers: list[int]) -> N
     inner = pb.PageLayout(constant_layout=pb.ConstantLayout(layers=layers))
     layout.blob_layout.inner_layout.CopyFrom(inner)
     change(parts, layout, 3, [b"\0\0" * 3 * (len(layers) > 1), b""])
-    refused(tmp_path, parts, "no page of positions and sizes")
+    refused(tmp_path, parts, "not a page of positions and sizes")
 
 
 @pytest.mark.parametrize("start", [0, 2**63, 2**64 - 1])
