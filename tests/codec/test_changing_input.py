@@ -7,7 +7,6 @@ fuzz target ``flicker`` changes bytes before every load. The other tests here us
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 import time
@@ -16,7 +15,6 @@ from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
-import pytest
 from support.processes.toggled_file import toggled_view
 
 from lancecodec import CodecError, fsst, offsets, utf8, variable
@@ -97,7 +95,6 @@ def test_text(tmp_path: Path) -> None:
         repeat(call)
 
 
-@pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc")
 def test_every_load_is_checked() -> None:
     """The fuzz target whose memory changes between any two loads."""
     command = [sys.executable, str(ROOT / "scripts" / "fuzz_kernels.py"), "flicker", "--standalone", "--cc", "gcc"]

@@ -34,7 +34,7 @@ VERSIONS = ["legacy", "2.0", "2.1", "2.2", "2.3"]
 ROWS = 6000
 #: Smaller files are read into memory when they are opened.
 MAPPED = 40 << 10
-#: Arrow calls some plain values of these types invalid, which is no danger.
+#: Arrow calls some plain values of these types invalid, which does no harm.
 RANGED = ("date64", "time32", "time64", "decimal")
 
 

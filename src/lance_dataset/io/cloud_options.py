@@ -260,7 +260,7 @@ def is_shared_option(kind: StoreKind, key: str, own: StoreKind | None) -> bool:
     key
         The option. Credentials of any kind of store are not shared.
     own
-        Kind of the store of the table, None if that is none of the cloud. Options that have a meaning there and for
+        Kind of the store of the table, None unless that is a cloud store. Options that have a meaning there and for
         `kind`, such as ``endpoint``, are shared between stores of one kind only.
     """
     if any(is_credential(each, key) for each in _KINDS):
