@@ -18,6 +18,7 @@ __all__ = [
     "FilterError",
     "InvalidInputError",
     "LanceError",
+    "MemoryLimitError",
     "MissingFileError",
     "OutOfRangeError",
     "ReferenceExistsError",
@@ -66,6 +67,10 @@ class ReferenceExistsError(AlreadyExistsError, ValueError):
 
 class CorruptFileError(LanceError, ValueError, OSError):
     """A file is malformed. The message names the file, column and page, and the problem."""
+
+
+class MemoryLimitError(LanceError, ValueError, OSError):
+    """Content of a file, or a result, needs more memory than it may take. The message names the limit."""
 
 
 class UnsafePathError(LanceError, ValueError, OSError):
