@@ -11,7 +11,7 @@ from typing import Protocol, TypeVar
 
 import pyarrow as pa
 
-from lance_dataset.errors import CorruptFileError
+from lance_dataset.errors import CorruptFileError, MissingFileError
 from lance_dataset.io.statistics import IOCounter
 
 __all__ = ["InputFile", "ObjectInfo", "ObjectStore", "OutputFile", "is_plain_path", "safe_join"]
@@ -242,6 +242,19 @@ class ObjectStore(abc.ABC):
     @abc.abstractmethod
     def exists(self, path: str) -> bool:
         """Return whether the object exists."""
+
+    def modified(self, path: str) -> float:
+        """Return when an object was last written, in seconds since the epoch, by the clock of the store.
+
+        Raises
+        ------
+        MissingFileError
+            The object does not exist.
+        """
+        for info in self.list(path.rpartition("/")[0]):
+            if info.path == path:
+                return info.modified
+        raise MissingFileError(f"{self.uri(path)} does not exist")
 
     @abc.abstractmethod
     def delete(self, path: str) -> None:

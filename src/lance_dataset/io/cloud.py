@@ -343,6 +343,12 @@ class CloudStore(ObjectStore):
             raise self._error(error, path, "looking for") from error
         return True
 
+    def modified(self, path: str) -> float:
+        try:
+            return _info(self._object(path).head()).modified
+        except CLIENT_ERRORS as error:
+            raise self._error(error, path, "looking for") from error
+
     def delete(self, path: str) -> None:
         try:
             self._client.delete(_key(path))

@@ -113,6 +113,9 @@ class GuardedStore(ObjectStore):
     def exists(self, path: str) -> bool:
         return self.objects.exists(path)
 
+    def modified(self, path: str) -> float:
+        return self.objects.modified(path)
+
     def delete(self, path: str) -> None:
         self.objects.delete(path)
 

@@ -162,6 +162,12 @@ class LocalStore(ObjectStore):
     def exists(self, path: str) -> bool:
         return os.path.isfile(_checked(path))
 
+    def modified(self, path: str) -> float:
+        try:
+            return os.stat(_checked(path)).st_mtime
+        except (FileNotFoundError, NotADirectoryError) as error:
+            raise MissingFileError(f"{path} does not exist") from error
+
     def delete(self, path: str) -> None:
         with suppress(FileNotFoundError, NotADirectoryError):
             remove_file(_checked(path), self.table_root)

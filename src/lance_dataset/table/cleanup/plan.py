@@ -67,6 +67,8 @@ class CleanupPolicy:
         Maximum number of removals per second, None for no limit.
     delete_concurrency
         Number of concurrent removals, None for the default.
+    clock_lead
+        Seconds by which the clock of this machine is ahead of the one that dates the files.
     """
 
     before_nanos: int | None = None
@@ -77,6 +79,7 @@ class CleanupPolicy:
     error_if_tagged: bool = True
     delete_rate_limit: int | None = None
     delete_concurrency: int | None = None
+    clock_lead: float = 0.0
 
     @classmethod
     def of(
@@ -122,6 +125,22 @@ class CleanupPolicy:
             delete_unverified=bool(delete_unverified),
             error_if_tagged=error_if_tagged_old_versions is None or bool(error_if_tagged_old_versions),
         )
+
+    def by_clock(self, lead: float) -> CleanupPolicy:
+        """Return the policy for ages by a clock that is behind the one of this machine.
+
+        Parameters
+        ----------
+        lead
+            Seconds by which the clock of this machine is ahead.
+        """
+        before = self.before_nanos
+        return replace(self, clock_lead=lead, before_nanos=None if before is None else before - int(lead * _NANOS))
+
+    @property
+    def unverified_before(self) -> float:
+        """Files that no version refers to may be removed if they were written before, in seconds since the epoch."""
+        return time.time() - self.clock_lead - UNVERIFIED_SECONDS
 
     def __post_init__(self) -> None:
         if self.retain_versions is not None and self.retain_versions < 1:
@@ -273,7 +292,7 @@ def plan_cleanup(store: ObjectStore, root: str, manifest: Manifest, policy: Clea
         read_version=manifest.version,
         old=_old_versions(store, root, old),
         branches=branches,
-        files=[*_candidates(listed, root, old_files, policy, oldest_kept), *_dead_staging(store, root, newest)],
+        files=[*_candidates(listed, root, old_files, policy, oldest_kept), *_dead_staging(store, root, newest, policy)],
         used=used,
         kept=frozenset(name.version for name in names) - set(old),
     )
@@ -293,10 +312,16 @@ def _check_spelling(store: ObjectStore, root: str, manifest: Manifest) -> None:
 
 
 class _Rule:
-    """Predicate that is true for old versions."""
+    """Predicate that is true for old versions. Call it for the versions in their order.
+
+    A version is not older than those before it. So one that was dated by a clock that is behind counts as old only if
+    they are old too. Dates in the future say nothing about later versions.
+    """
 
     def __init__(self, policy: CleanupPolicy, manifest: Manifest, versions: Sequence[int]) -> None:
         self._policy = policy
+        self._now = time.time_ns() - int(policy.clock_lead * _NANOS)
+        self._latest = 0
         # The number of a detached version does not tell which versions are later.
         self._before = min(manifest.version, versions[-1] if versions else 0)
         if policy.before_version is not None:
@@ -307,9 +332,11 @@ class _Rule:
 
     def __call__(self, manifest: Manifest) -> bool:
         before, versions = self._policy.before_nanos, self._policy.versions
+        if manifest.timestamp_nanos <= self._now:
+            self._latest = max(self._latest, manifest.timestamp_nanos)
         return (
             manifest.version < self._before
-            and (before is None or manifest.timestamp_nanos < before)
+            and (before is None or max(self._latest, manifest.timestamp_nanos) < before)
             and (versions is None or manifest.version in versions)
         )
 
@@ -366,7 +393,7 @@ def _own_files(infos: Sequence[ObjectInfo], start: int) -> Iterator[ObjectInfo]:
     return (info for info in infos if not info.path.startswith(folders)) if folders else iter(infos)
 
 
-def _dead_staging(store: ObjectStore, root: str, newest: int) -> Iterator[Candidate]:
+def _dead_staging(store: ObjectStore, root: str, newest: int, policy: CleanupPolicy) -> Iterator[Candidate]:
     """Yield leftover staged manifests of writers that died.
 
     The writer died either before the external manifest store had an entry for its manifest, or after the store accepted
@@ -376,7 +403,7 @@ def _dead_staging(store: ObjectStore, root: str, newest: int) -> Iterator[Candid
     manifests = external_manifests_of(store)
     if manifests is None:
         return
-    young = time.time() - UNVERIFIED_SECONDS
+    young = policy.unverified_before
     for info in store.list(f"{root}/{VERSIONS_FOLDER}"):
         final = final_manifest_name(info.name)
         name = parse_manifest_name(final) if final and final != info.name else None
@@ -394,7 +421,7 @@ def _candidates(
     policy: CleanupPolicy,
     oldest_kept: int,
 ) -> Iterator[Candidate]:
-    young = time.time() - UNVERIFIED_SECONDS
+    young = policy.unverified_before
     for kind, info in listed:
         if old.uses(info.path[len(root) + 1 :]):
             yield Candidate(kind, info.path, info.size)

@@ -18,6 +18,7 @@ from itertools import compress
 
 from lance_dataset.errors import AlreadyExistsError, LanceError, MissingFileError
 from lance_dataset.io.base import ObjectStore
+from lance_dataset.table.cleanup.clock import clock_lead
 from lance_dataset.table.cleanup.file_usage import FileKind, detached_versions, read_usage
 from lance_dataset.table.cleanup.plan import (
     Candidate,
@@ -129,7 +130,7 @@ class _Cleanup:
         self._new_parents: set[int] = set()
 
     def run(self) -> Removed:
-        plan = plan_cleanup(self._store, self._root, self._manifest, self._policy)
+        plan = self._plan()
         for step in _steps(plan.old):
             self._remove_versions(plan, step)
         if plan.files:
@@ -137,6 +138,15 @@ class _Cleanup:
             self._remove(plan.removable(self._root))
             self._remove_index_folders()
         return replace(_counted(self._versions, self._removed), failed_deletes=self._failed)
+
+    def _plan(self) -> CleanupPlan:
+        """Plan the cleanup; by the clock of the store if this machine's is ahead of it."""
+        policy = self._policy
+        plan = plan_cleanup(self._store, self._root, self._manifest, policy)
+        aged_versions = plan.old and policy.before_nanos is not None
+        aged_files = not policy.delete_unverified and any(file.unverified for file in plan.files)
+        lead = clock_lead(self._store, self._root) if aged_versions or aged_files else 0.0
+        return plan_cleanup(self._store, self._root, self._manifest, policy.by_clock(lead)) if lead else plan
 
     def _remove(self, files: Sequence[Candidate]) -> list[Candidate]:
         """Remove files, and return those that were removed."""
