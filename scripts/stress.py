@@ -1,11 +1,12 @@
 """Write to one dataset from many processes of this package and of pylance; report time, fairness, and lost rows.
 
-python scripts/stress.py [--processes 16] [--turns 50] [--work append mixed ...] [--fsync on off] [--seed 1]
+python scripts/stress.py [--processes 16] [--turns 50] [--work append all ...] [--fsync on off] [--seed 1]
 """
 
 from __future__ import annotations
 
 import argparse
+import datetime as dt
 import sys
 import tempfile
 from pathlib import Path
@@ -14,11 +15,15 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 import lance
 import pyarrow as pa
+from support.processes import all_changes
 from support.processes.many_writers import OURS, REFERENCE, Outcome, check_history, run
 
 import lance_dataset
 
+#: Kinds of work whose history is checked, and one of all changes, which is checked against a model.
 WORKS = ("append", "mixed", "disjoint", "overlapping")
+ALL = "all"
+AGE = dt.timedelta(minutes=2)
 START = 30_000
 
 
@@ -51,19 +56,32 @@ def many_commits(work: str, writers: list[str], arguments: argparse.Namespace, f
     return outcome
 
 
+def all_kinds(writers: list[str], arguments: argparse.Namespace, folder: str) -> str:
+    """Make every kind of change at once, with cleanups, tags and branches, and compare the result with a model."""
+    path = f"{folder}/t.lance"
+    all_changes.create(path, lance_dataset, enable_stable_row_ids=arguments.stable_row_ids)
+    made = all_changes.run(path, writers, arguments.turns, seed=arguments.seed, age=AGE)
+    all_changes.check(path, made, lance_dataset, lance)
+    return made.summary()
+
+
 def main() -> None:
     """Run the requested combinations."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--processes", type=int, default=16)
     parser.add_argument("--ours", type=int, help="number of processes of this package; half by default")
     parser.add_argument("--turns", type=int, default=50)
-    parser.add_argument("--work", nargs="+", choices=WORKS, default=WORKS)
+    parser.add_argument("--work", nargs="+", choices=(*WORKS, ALL), default=(*WORKS, ALL))
     parser.add_argument("--fsync", nargs="+", choices=("on", "off"), default=("on", "off"))
     parser.add_argument("--stable-row-ids", action="store_true")
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()
     writers = shared_out(arguments.processes, arguments.ours)
     for work in arguments.work:
+        if work == ALL:
+            with tempfile.TemporaryDirectory() as folder:
+                print(f"all kinds, seed {arguments.seed}: {all_kinds(writers, arguments, folder)}", flush=True)
+            continue
         for fsync in arguments.fsync:
             with tempfile.TemporaryDirectory() as folder:
                 outcome = many_commits(work, writers, arguments, fsync == "on", folder)

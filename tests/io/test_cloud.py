@@ -56,6 +56,14 @@ def test_small_objects(store: ObjectStore) -> None:
     assert not store.exists("t/a")
 
 
+def test_time_of_change(store: ObjectStore) -> None:
+    store.put("t/x", b"abc")
+    [listed] = store.list("t")
+    assert store.modified("t/x") == pytest.approx(listed.modified, abs=1)
+    with pytest.raises(MissingFileError, match="t/y"):
+        store.modified("t/y")
+
+
 def test_listings(store: ObjectStore) -> None:
     names = [f"{number:04}.manifest" for number in range(25)]
     for name in names:

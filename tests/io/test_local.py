@@ -106,6 +106,15 @@ def test_listing(store: ObjectStore, tmp_path: Path) -> None:
     assert not store.exists(f"{tmp_path}/sub/c")
 
 
+def test_time_of_change(store: ObjectStore, tmp_path: Path) -> None:
+    path = str(tmp_path / "x")
+    store.put(path, b"abc")
+    [listed] = store.list(str(tmp_path))
+    assert store.modified(path) == listed.modified == pytest.approx(time.time(), abs=60)
+    with pytest.raises(MissingFileError, match="does not exist"):
+        store.modified(str(tmp_path / "y"))
+
+
 def test_writing(store: ObjectStore, tmp_path: Path) -> None:
     path = f"{tmp_path}/x/y/file"
     output = store.open_output(path)

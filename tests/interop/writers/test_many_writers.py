@@ -5,11 +5,13 @@ Small by default; ``make stress`` runs 16 processes, and more kinds of work.
 
 from __future__ import annotations
 
+import datetime as dt
 from pathlib import Path
 
 import lance
 import pyarrow as pa
 import pytest
+from support.processes import all_changes
 from support.processes.many_writers import OURS, REFERENCE, ROWS, Outcome, check_history, run
 from support.reference.both_read import assert_both_read
 
@@ -76,3 +78,12 @@ def test_one_creates_and_the_others_append(tmp_path: Path) -> None:
     assert [commit.version for commit in outcome.commits] == [1, 2, 3]
     expected = {number for commit in outcome.commits for number in commit.added}
     assert set(assert_both_read(tmp_path / "t")["id"].to_pylist()) == expected
+
+
+def test_all_changes(tmp_path: Path) -> None:
+    """Appends, deletes, updates, merges, compaction, cleanup, tags and branches at once."""
+    path = str(tmp_path / "t")
+    all_changes.create(path, lance_dataset)
+    made = all_changes.run(path, MIXED, 15, seed=SEED, age=dt.timedelta(seconds=20))
+    print(made.summary())
+    all_changes.check(path, made, lance_dataset, lance, versions=10)

@@ -7,19 +7,21 @@ version of the table. A delete names its rows by id, so its effect does not depe
 from __future__ import annotations
 
 import json
-import os
 import random
 import statistics
-import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import pyarrow as pa
+
+# the processes run this file
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+from support.processes.together import begin_together, run_together
 
 __all__ = ["Commit", "Outcome", "check_history", "run"]
 
@@ -118,26 +120,10 @@ def run(
     fsync
         True if our writers wait for the disk.
     """
-    with tempfile.TemporaryDirectory() as folder:
-        logs = [Path(folder, f"{number}.log") for number in range(len(writers))]
-        processes = [
-            _start(number, library, logs[number], uri, work, turns, seed, fsync)
-            for number, library in enumerate(writers)
-        ]
-        for process in processes:
-            assert process.stdin is not None
-            assert process.stdout is not None
-            assert process.stdout.readline() == b"ready\n", process.communicate()[1].decode()[-3000:]
-        begin = time.time()
-        for process in processes:
-            assert process.stdin is not None
-            process.stdin.write(b"%f\n" % begin)
-            process.stdin.flush()
-        errors = [process.communicate()[1].decode() for process in processes]
-        seconds = time.time() - begin
-        for number, process in enumerate(processes):
-            assert process.returncode == 0, f"writer {number} ({writers[number]}): {errors[number][-3000:]}"
-        entries = [json.loads(line) for log in logs for line in log.read_text().splitlines()]
+    common = {"uri": str(uri), "work": work, "turns": turns, "seed": seed, "fsync": fsync}
+    entries, seconds = run_together(
+        __file__, [{**common, "number": number, "library": library} for number, library in enumerate(writers)]
+    )
     refused = [entry["refused"] for entry in entries if "refused" in entry]
     commits = [
         Commit(**{**entry, "added": tuple(entry["added"]), "deleted": tuple(entry["deleted"])})
@@ -145,15 +131,6 @@ def run(
         if "version" in entry
     ]
     return Outcome(sorted(commits, key=lambda commit: commit.version), seconds, refused)
-
-
-def _start(
-    number: int, library: str, log: Path, uri: Path | str, work: str, turns: int, seed: int, fsync: bool
-) -> subprocess.Popen[bytes]:
-    given = {"number": number, "library": library, "log": str(log), "uri": str(uri), "work": work, "turns": turns}
-    command = [sys.executable, __file__, json.dumps({**given, "seed": seed, "fsync": fsync})]
-    pipe = subprocess.PIPE
-    return subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe)
 
 
 # -- judging -----------------------------------------------------------------------------------------------------
@@ -203,7 +180,7 @@ def check_history(
 class _Writer:
     """Writer in one process."""
 
-    def __init__(self, given: Mapping[str, Any]) -> None:
+    def __init__(self, given: Mapping[str, Any], begin: float, log: IO[str]) -> None:
         if given["library"] == OURS:
             import lance_dataset as library
         else:
@@ -216,14 +193,12 @@ class _Writer:
         self.chance = random.Random(f"{given['seed']} {self.number}")
         slow = given["fsync"] or given["library"] != OURS
         self.options: dict[str, Any] = {} if slow else {"storage_options": {"local_fsync": "false"}}
-        self.begin = 0.0
+        self.begin = begin
+        self.log = log
 
     def work(self) -> None:
-        self.begin = float(sys.stdin.readline())
-        with open(self.given["log"], "w") as log:
-            for turn in range(self.turns):
-                self.log = log
-                getattr(self, "_" + self.given["work"].replace(" ", "_"))(turn)
+        for turn in range(self.turns):
+            getattr(self, "_" + self.given["work"].replace(" ", "_"))(turn)
 
     # kinds of work
 
@@ -310,9 +285,4 @@ class _Writer:
 
 
 if __name__ == "__main__":
-    # There are many writers on few cores, so further threads would only take turns.
-    os.environ.setdefault("LANCE_IO_THREADS", "2")
-    os.environ.setdefault("LANCE_CPU_THREADS", "2")
-    writer = _Writer(json.loads(sys.argv[1]))
-    print("ready", flush=True)
-    writer.work()
+    begin_together(lambda given, begin, log: _Writer(given, begin, log).work())
