@@ -11,11 +11,22 @@ from dataclasses import dataclass
 
 from lance_dataset.errors import InvalidInputError, MemoryLimitError
 
-__all__ = ["BASE_MEMORY", "MEMORY_PER_BYTE", "UNLIMITED", "ResultLimit", "check_memory", "memory_allowance"]
+__all__ = [
+    "BASE_MEMORY",
+    "MEMORY_PER_BYTE",
+    "UNLIMITED",
+    "ResultLimit",
+    "check_file_size",
+    "check_memory",
+    "memory_allowance",
+]
 
 #: Bytes that are always allowed. The environment variable ``LANCE_METADATA_MEMORY`` can raise them.
 BASE_MEMORY = 64 << 20
 MEMORY_PER_BYTE = 4
+
+#: Most bytes of a file that is read as a whole: manifests, transactions, deletion files, references.
+MAX_WHOLE_FILE = 1 << 30
 
 _VARIABLE = "LANCE_METADATA_MEMORY"
 
@@ -54,6 +65,23 @@ def check_memory(needed: int, bytes_read: int, subject: str) -> None:
         f"{subject} needs {needed:,} bytes of memory, more than the {memory_allowance(bytes_read):,} that "
         f"{bytes_read:,} bytes of a file may take; if the file is trusted, raise the limit with {_VARIABLE}"
     )
+
+
+def check_file_size(size: int, path: str) -> None:
+    """Raise `MemoryLimitError` if a file is too large to be read as a whole.
+
+    Parameters
+    ----------
+    size
+        Bytes of the file. Sparse files have any number of them.
+    path
+        Path of the file.
+    """
+    if size > MAX_WHOLE_FILE and size > (limit := max(MAX_WHOLE_FILE, _base_memory())):
+        raise MemoryLimitError(
+            f"{path}: has {size:,} bytes, more than the {limit:,} of a file that is read as a whole; if the file is "
+            f"trusted, raise the limit with {_VARIABLE}"
+        )
 
 
 def _base_memory() -> int:

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 import lance_dataset as lance
-from lance_dataset.errors import CorruptFileError, MissingFileError, UnsafePathError
+from lance_dataset.errors import CorruptFileError, DatasetNotFoundError, MissingFileError, UnsafePathError
 from lance_dataset.io import anchored
 from lance_dataset.io.local import LocalStore
 from lance_dataset.table.protocol import DirectProtocol
@@ -323,6 +323,33 @@ def test_drop_leaves_the_entries_of_other_tables(tmp_path: Path, monkeypatch: py
     assert set(forgotten) == {str(path), f"{path}/tree/x", f"{path}/tree/a/b"}
 
 
+def test_links_in_a_circle_are_missing_files(tmp_path: Path) -> None:
+    (tmp_path / "_versions").symlink_to(tmp_path / "_versions")
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "x").symlink_to(tmp_path / "folder" / "x")
+    store = LocalStore().for_table(str(tmp_path))
+    assert not list(store.list(f"{tmp_path}/_versions"))
+    assert not list(store.list_names(f"{tmp_path}/_versions"))
+    assert not list(store.list(f"{tmp_path}/folder"))
+    with pytest.raises(MissingFileError):
+        store.read(f"{tmp_path}/folder/x")
+    with pytest.raises(DatasetNotFoundError):
+        lance.dataset(tmp_path)
+
+
+def test_files_in_place_of_folders(tmp_path: Path) -> None:
+    table = lance.write_dataset(pa.table({"x": [1]}), tmp_path / "t")
+    for name in ("data", "_transactions"):
+        (tmp_path / "t" / name).rename(tmp_path / name)
+        (tmp_path / "t" / name).write_bytes(b"x")
+        with pytest.raises(CorruptFileError, match=f"{name}.*Not a directory; .*wrong kind"):
+            lance.write_dataset(pa.table({"x": [2]}), table, mode="append")
+        (tmp_path / "t" / name).unlink()
+        (tmp_path / name).rename(tmp_path / "t" / name)
+    lance.write_dataset(pa.table({"x": [2]}), table, mode="append")
+    assert lance.dataset(tmp_path / "t").to_table()["x"].to_pylist() == [1, 2]
+
+
 def test_errors_of_the_system_name_the_whole_path(tmp_path: Path) -> None:
     store = LocalStore().for_table(str(tmp_path))
     (tmp_path / "file").write_bytes(b"")
@@ -336,4 +363,5 @@ def test_errors_of_the_system_name_the_whole_path(tmp_path: Path) -> None:
     ):
         with pytest.raises(OSError, match=str(tmp_path)) as caught:
             change(f"{tmp_path}/{path}")
-        assert str(caught.value.filename2 or caught.value.filename).startswith(f"{tmp_path}/{path.partition('/')[0]}")
+        named = caught.value.filename2 or caught.value.filename or str(caught.value)
+        assert str(named).startswith(f"{tmp_path}/{path.partition('/')[0]}")

@@ -14,7 +14,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lance_dataset.errors import AlreadyExistsError, CorruptFileError, InvalidInputError, MissingFileError
+from lance_dataset.errors import (
+    AlreadyExistsError,
+    CorruptFileError,
+    InvalidInputError,
+    MemoryLimitError,
+    MissingFileError,
+)
 from lance_dataset.io import local_input, local_output, local_publish, mounts
 from lance_dataset.io.base import ObjectStore
 from lance_dataset.io.local import LocalStore
@@ -104,6 +110,20 @@ def test_listing(store: ObjectStore, tmp_path: Path) -> None:
     assert {"a", "b"} <= set(store.list_names(f"{tmp_path}/"))
     store.delete_tree(str(tmp_path))
     assert not store.exists(f"{tmp_path}/sub/c")
+
+
+def test_huge_sparse_files_are_not_read_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "x"
+    path.write_bytes(b"abc")
+    os.truncate(path, 1 << 40)
+    with pytest.raises(MemoryLimitError, match="x: has 1,099,511,627,776 bytes, more than the 1,073,741,824"):
+        LocalStore().read(str(path))
+    monkeypatch.setenv("LANCE_METADATA_MEMORY", str(1 << 39))
+    with pytest.raises(MemoryLimitError, match="549,755,813,888"):
+        LocalStore().read(str(path))
+    monkeypatch.setenv("LANCE_METADATA_MEMORY", "much")
+    with pytest.raises(InvalidInputError, match="LANCE_METADATA_MEMORY must be a number of bytes, not 'much'"):
+        LocalStore().read(str(path))
 
 
 def test_time_of_change(store: ObjectStore, tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from lance_dataset.io.cloud_errors import CLIENT_ERRORS, check_process, is_passi
 from lance_dataset.io.ranges import MergedRange, merge_ranges, split_merged
 from lance_dataset.io.secrets import scrubbed
 from lance_dataset.io.statistics import IOCounter
+from lance_dataset.limits import check_file_size
 from lance_dataset.threads.pools import request_pool
 
 __all__ = ["CloudInput", "CloudObject"]
@@ -64,6 +65,8 @@ class CloudObject:
         while True:
             try:
                 answer = obstore.get(self.client, self.key, options=options)
+                if options is None:
+                    check_file_size(answer.meta["size"], self.uri)
                 content = answer.buffer()
                 self.counter.add_read(len(content))
                 return answer.meta, content

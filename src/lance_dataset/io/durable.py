@@ -23,7 +23,10 @@ def make_folders(folder: str) -> None:
     while not os.path.isdir(parent or "/"):
         missing.append(parent)
         parent = os.path.dirname(parent)
-    os.makedirs(folder, exist_ok=True)
+    try:
+        os.makedirs(folder, exist_ok=True)
+    except FileExistsError as error:
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), error.filename) from error
     for created in missing:
         _settled.pop(created, None)
 

@@ -8,9 +8,9 @@ import errno
 import os
 import stat
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 
-from lance_dataset.errors import CorruptFileError, InvalidInputError, MissingFileError, UnsafePathError
+from lance_dataset.errors import CorruptFileError, InvalidInputError, LanceError, MissingFileError, UnsafePathError
 from lance_dataset.io.anchored import check_place, open_file, open_place, remove_file, remove_tree, walk_files
 from lance_dataset.io.base import InputFile, ObjectInfo, ObjectStore, OutputFile
 from lance_dataset.io.durable import forget_folders, sync_folder
@@ -19,6 +19,7 @@ from lance_dataset.io.local_output import LocalOutput
 from lance_dataset.io.local_publish import publish, publish_copy, publish_new
 from lance_dataset.io.mounts import is_network_file
 from lance_dataset.io.option_values import lenient_bool
+from lance_dataset.limits import check_file_size
 
 __all__ = ["LocalStore"]
 
@@ -87,11 +88,13 @@ class LocalStore(ObjectStore):
         return _regular(path, lambda: open_file(_checked(path), self.table_root, _READING))
 
     def open_output(self, path: str) -> OutputFile:
-        return LocalOutput(_checked(path), self.table_root, durable=self._fsync, counter=self.statistics)
+        with _kinds_checked(path):
+            return LocalOutput(_checked(path), self.table_root, durable=self._fsync, counter=self.statistics)
 
     def read(self, path: str) -> bytes:
         descriptor, status = _open_regular(path)
         try:
+            check_file_size(status.st_size, path)
             # ask for one byte more than expected: if it is missing, this is the whole content
             content = os.read(descriptor, status.st_size + 1)
             if len(content) != status.st_size:
@@ -102,15 +105,18 @@ class LocalStore(ObjectStore):
         return content
 
     def put(self, path: str, data: bytes, *, durable: bool = True) -> None:
-        publish(_checked(path), self.table_root, data, durable=durable and self._fsync)
+        with _kinds_checked(path):
+            publish(_checked(path), self.table_root, data, durable=durable and self._fsync)
         self.statistics.add_write(len(data))
 
     def put_if_absent(self, path: str, data: bytes) -> None:
-        publish_new(_checked(path), self.table_root, data, durable=self._fsync)
+        with _kinds_checked(path):
+            publish_new(_checked(path), self.table_root, data, durable=self._fsync)
         self.statistics.add_write(len(data))
 
     def put_spare(self, path: str, data: bytes) -> None:
-        publish_new(_checked(path), self.table_root, data, durable=False)
+        with _kinds_checked(path):
+            publish_new(_checked(path), self.table_root, data, durable=False)
         self.statistics.add_write(len(data))
 
     def put_hint(self, path: str, data: bytes) -> None:
@@ -139,21 +145,23 @@ class LocalStore(ObjectStore):
         folder = _checked(prefix).rstrip("/")
         try:
             entries = os.scandir(folder or "/")
-        except (FileNotFoundError, NotADirectoryError):
-            return
+        except OSError as error:
+            if error.errno in _MISSING:
+                return
+            raise
         with entries:
             for entry in entries:
-                # a file may vanish after it was listed
-                with suppress(FileNotFoundError):
-                    if entry.is_file():
-                        status = entry.stat()
-                        yield ObjectInfo(f"{folder}/{entry.name}", status.st_size, status.st_mtime)
+                status = _status(entry)
+                if status is not None and stat.S_ISREG(status.st_mode):
+                    yield ObjectInfo(f"{folder}/{entry.name}", status.st_size, status.st_mtime)
 
     def list_names(self, prefix: str) -> Iterator[str]:
         try:
             return iter(os.listdir(_checked(prefix).rstrip("/") or "/"))
-        except (FileNotFoundError, NotADirectoryError):
-            return iter(())
+        except OSError as error:
+            if error.errno in _MISSING:
+                return iter(())
+            raise
 
     def list_tree(self, prefix: str) -> Iterator[ObjectInfo]:
         for path, status in walk_files(_checked(prefix).rstrip("/"), self.table_root):
@@ -170,11 +178,13 @@ class LocalStore(ObjectStore):
 
     def delete(self, path: str) -> None:
         with suppress(FileNotFoundError, NotADirectoryError):
-            remove_file(_checked(path), self.table_root)
+            with _kinds_checked(path):
+                remove_file(_checked(path), self.table_root)
 
     def delete_tree(self, prefix: str) -> None:
         folder = _checked(prefix).rstrip("/")
-        remove_tree(folder, self.table_root)
+        with _kinds_checked(folder):
+            remove_tree(folder, self.table_root)
         forget_folders(folder)
         if self._fsync:
             with suppress(FileNotFoundError):
@@ -194,7 +204,8 @@ class LocalStore(ObjectStore):
     def copy(self, source: str, target: str, origin: ObjectStore | None = None) -> None:
         opener = origin if isinstance(origin, LocalStore) else self
         descriptor, _ = opener._open_own(source)
-        publish_copy(descriptor, _checked(target), self.table_root, durable=self._fsync)
+        with _kinds_checked(target):
+            publish_copy(descriptor, _checked(target), self.table_root, durable=self._fsync)
 
     def uri(self, path: str) -> str:
         return path
@@ -204,6 +215,32 @@ def _checked(path: str) -> str:
     if "\0" in path or not os.path.isabs(path or "/"):
         raise InvalidInputError(f"{path!r} is not a path of the local store: it must be absolute and without NUL")
     return path
+
+
+@contextmanager
+def _kinds_checked(path: str) -> Iterator[None]:
+    """Report a file in place of a folder, a folder in place of a file, and the like as damage of the dataset."""
+    try:
+        yield
+    except (LanceError, FileNotFoundError):
+        raise
+    except OSError as error:
+        if error.errno not in _MISSING:
+            raise
+        place = error.filename2 or error.filename or path
+        raise CorruptFileError(
+            f"{place}: {error.strerror}; a file or folder of the dataset is of the wrong kind"
+        ) from error
+
+
+def _status(entry: os.DirEntry[str]) -> os.stat_result | None:
+    """Return the status of a listed file, None if it vanished meanwhile or is a link that leads nowhere."""
+    try:
+        return entry.stat()
+    except OSError as error:
+        if error.errno in _MISSING:
+            return None
+        raise
 
 
 def _read_rest(descriptor: int) -> bytes:

@@ -2,8 +2,8 @@
 
     make soak MINUTES=60 SEED=1 PROCESSES=2
 
-Anything but a result or a `LanceError`, too much memory or time, and any change outside of the dataset is a finding. One
-dataset of each finding is kept in the folder of the run, with what was done to it.
+Anything but a result or a `LanceError`, too much memory or time, and any change outside of the dataset is a finding.
+The first trial of each finding is written to ``findings.jsonl`` in the folder of the run; ``--trial`` repeats it.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 import datafusion  # noqa: F401
 import pandas  # noqa: F401
+
+import lance_dataset
 from datasets.calls import CHANGES, READS
 from datasets.mutations import mutate_dataset
 from datasets.seeds import seeds
 from datasets.trial import Finding, prepare, run_calls
-
-import lance_dataset
 
 _CALLS = 8
 

@@ -1,4 +1,4 @@
-"""Changes to the folder of a dataset, as an attacker could make them: of bytes, messages, names, links and file types."""
+"""Changes to the folder of a dataset, as an attacker could make them: to bytes, messages, names, links, file types."""
 
 from __future__ import annotations
 
@@ -182,7 +182,7 @@ def transaction(content: bytes, chance: random.Random) -> bytes:
 
 
 def deletions(content: bytes, chance: random.Random) -> bytes:
-    """Write another deletion file: with rows that do not exist, twice, null, of another type, compressed, in batches."""
+    """Write another deletion file: rows that do not exist, twice, null, of another type, compressed, in batches."""
     rows: Any = chance.choice(
         (
             pa.array([0, 0, 1, 1], pa.uint32()),
@@ -286,8 +286,8 @@ def hard_link(path: Path, root: Path, chance: random.Random, others: Sequence[Pa
 def rename(path: Path, root: Path, chance: random.Random, others: Sequence[Path], canary: Path) -> None:
     """Give the file another name of the kind that its neighbours have, or an odd one."""
     number = str(chance.choice((0, 1, 2, 2**63, 2**64 - 1, 2**64 - 2, 10**30, chance.randrange(100))))
-    names = (number + path.suffix, number.zfill(20) + path.suffix, f"d{number}{path.suffix}", "x" * 200, "é\n", "-rf", path.stem)
-    path.rename(path.with_name(chance.choice(names)))
+    numbers = (number + path.suffix, number.zfill(20) + path.suffix, f"d{number}{path.suffix}")
+    path.rename(path.with_name(chance.choice((*numbers, "x" * 200, "é\n", "-rf", path.stem))))
 
 
 def copy_within(path: Path, root: Path, chance: random.Random, others: Sequence[Path], canary: Path) -> None:

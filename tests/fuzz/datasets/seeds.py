@@ -41,16 +41,16 @@ def build(folder: Path) -> None:
 
 
 def _table(count: int, start: int = 0) -> pa.Table:
-    ids = np.arange(start, start + count)
+    ids = list(range(start, start + count))
     words = [("red", "green", "blue", "a longer colour")[each % 4] for each in ids]
     return pa.table(
         {
-            "id": ids,
-            "text": pa.array([None if each % 11 == 0 else f"{word} {each} " * (each % 5) for each, word in zip(ids, words)]),
+            "id": pa.array(ids, pa.int64()),
+            "text": pa.array([None if each % 11 == 0 else f"{words[each % 4]} {each} " * (each % 5) for each in ids]),
             "word": pa.array(words).dictionary_encode(),
-            "list": pa.array([None if each % 7 == 0 else list(range(each % 4)) for each in ids.tolist()]),
-            "struct": pa.array([{"x": float(each), "y": [str(each)] * (each % 3)} for each in ids.tolist()]),
-            "flag": pa.array([None if each % 3 == 0 else each % 2 == 0 for each in ids.tolist()]),
+            "list": pa.array([None if each % 7 == 0 else list(range(each % 4)) for each in ids]),
+            "struct": pa.array([{"x": float(each), "y": [str(each)] * (each % 3)} for each in ids]),
+            "flag": pa.array([None if each % 3 == 0 else each % 2 == 0 for each in ids]),
             "vector": pa.FixedSizeListArray.from_arrays(
                 pa.array(np.random.default_rng(start).random(count * 8, dtype=np.float32)), 8
             ),
@@ -78,7 +78,8 @@ def _changed(library: Any, path: Path, version: str, **options: Any) -> None:
 def _blobs(library: Any, path: Path) -> None:
     field = pa.field("blob", pa.large_binary(), metadata={"lance-encoding:blob": "true"})
     values = [bytes([each]) * (each * 100) for each in range(40)]
-    table = pa.table([pa.array(range(40)), pa.array(values, pa.large_binary())], schema=pa.schema([("id", pa.int64()), field]))
+    schema = pa.schema([pa.field("id", pa.int64()), field])
+    table = pa.table([pa.array(range(40), pa.int64()), pa.array(values, pa.large_binary())], schema=schema)
     library.write_dataset(table, path, data_storage_version="2.1")
 
 
