@@ -60,7 +60,7 @@ def mutate_dataset(root: Path, chance: random.Random, others: Sequence[Path], ca
             change = _way(path, chance)
             try:
                 changed = change(content, chance)
-            except (DecodeError, struct.error, ValueError, IndexError, AssertionError):
+            except (DecodeError, struct.error, ValueError, IndexError, AssertionError, RecursionError):
                 continue  # damaged before, so that its parts cannot be found any more
             path.write_bytes(changed)
             done.append(f"{change.__name__} {name}")
