@@ -110,6 +110,12 @@ fuzz: $(VENV)/.stamp-ext ## Random calls of the codec core with sanitizers, and 
 	$(BIN)/python tests/fuzz/fuzz_manifest.py --cases 5000
 	HYPOTHESIS_PROFILE=long $(BIN)/python -m pytest -q tests/interop/test_structural.py
 
+MINUTES ?= 60
+PROCESSES ?= 1
+.PHONY: soak
+soak: $(VENV)/.stamp-ext ## Damage whole datasets, and read and change them:  make soak MINUTES=60 PROCESSES=2 ARGS="--seed 1"
+	$(BIN)/python -W ignore tests/fuzz/datasets/__main__.py --minutes $(MINUTES) --processes $(PROCESSES) $(ARGS)
+
 .PHONY: stress
 stress: $(VENV)/.stamp-ext ## 16 processes beside pylance on one dataset, every crash point, long random histories (30 minutes)
 	$(BIN)/python scripts/stress.py $(ARGS)

@@ -33,8 +33,9 @@ import lance_dataset
 from datasets.calls import CHANGES, READS
 from datasets.mutations import mutate_dataset
 from datasets.seeds import seeds
-from datasets.trial import Finding, prepare, run_calls
+from datasets.trial import Finding, add_canary, prepare, run_calls
 
+CORPUS = Path(__file__).resolve().parents[1] / "corpus" / "datasets"
 _CALLS = 8
 
 
@@ -68,7 +69,7 @@ def work(process: int, arguments: argparse.Namespace, corpus: dict[str, Path]) -
     end = time.monotonic() + arguments.minutes * 60
     counts: Counter[str] = Counter()
     number = 0
-    while time.monotonic() < end:
+    while time.monotonic() < end and number != arguments.trials:
         number += 1
         scratch = folder / f"scratch-{process}"
         key = f"{arguments.seed}-{process}-{number}"
@@ -91,10 +92,38 @@ def _keep(folder: Path, scratch: Path, what: dict[str, object], finding: Finding
         out.write(json.dumps(entry) + "\n")
 
 
-def pack(folder: Path, target: Path) -> None:
-    """Pack the dataset of a trial, before any call, for the corpus."""
+def pack(number: str, corpus: dict[str, Path], scratch: Path, target: Path) -> None:
+    """Pack the damaged dataset of a trial, before any call, as an entry of the corpus of what failed."""
+    chance = random.Random(number)
+    root, canary = prepare(scratch, corpus[chance.choice(list(corpus))])
+    mutate_dataset(root, chance, list(corpus.values()), canary)
     with tarfile.open(target, "w:gz") as archive:
-        archive.add(folder, ".")
+        archive.add(root, "t.lance")
+
+
+def replay(folder: Path) -> int:
+    """Run all calls on every entry of the corpus; print what is found."""
+    found = 0
+    for entry in sorted(CORPUS.glob("*.tar.gz")):
+        scratch = folder / "scratch-replay"
+        shutil.rmtree(scratch, ignore_errors=True)
+        scratch.mkdir(parents=True)
+        with tarfile.open(entry) as archive:
+            archive.extractall(scratch, filter="fully_trusted")
+        add_canary(scratch)
+        findings = run_calls(scratch, scratch / "t.lance", [*READS, *CHANGES], {}, entry.name).findings
+        found += len(findings)
+        print(entry.name, *(f"  {each.kind}: {each.where}\n  {each.text}" for each in findings), sep="\n")
+    return bool(found)
+
+
+def datasets(folder: Path, *, only_fixtures: bool) -> dict[str, Path]:
+    """Return the datasets to damage; write them first if they are missing."""
+    if not seeds(folder):
+        options = ["--fixtures"] if only_fixtures else []
+        command = [sys.executable, str(Path(__file__).with_name("seeds.py")), str(folder), *options]
+        subprocess.run(command, check=True, stderr=subprocess.DEVNULL)
+    return seeds(folder)
 
 
 def main() -> int:
@@ -104,14 +133,20 @@ def main() -> int:
     parser.add_argument("--seed", default=str(int(time.time())))
     parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--folder", default="build/soak", help="where datasets and findings are kept")
+    parser.add_argument("--trials", type=int, help="most trials of a process")
+    parser.add_argument("--fixtures", action="store_true", help="damage only datasets that are stored in the project")
+    parser.add_argument("--replay", action="store_true", help="run all calls on the datasets that ever failed")
     parser.add_argument("--trial", help="run one trial again, by its number, and print its findings")
+    parser.add_argument("--pack", help="with --trial: pack its damaged dataset into this file instead")
     arguments = parser.parse_args()
     load_all()
     folder = Path(arguments.folder)
-    if not seeds(folder / "seeds"):
-        script = Path(__file__).with_name("seeds.py")
-        subprocess.run([sys.executable, str(script), str(folder / "seeds")], check=True, stderr=subprocess.DEVNULL)
-    corpus = seeds(folder / "seeds")
+    if arguments.replay:
+        return replay(folder)
+    corpus = datasets(folder / "seeds", only_fixtures=arguments.fixtures)
+    if arguments.trial and arguments.pack:
+        pack(arguments.trial, corpus, folder / "scratch-again", Path(arguments.pack))
+        return 0
     if arguments.trial:
         what, findings, *_ = trial(arguments.trial, corpus, folder / "scratch-again")
         print(json.dumps(what, indent=1), *(f"{f.kind}: {f.where}\n{f.text}" for f in findings), sep="\n")

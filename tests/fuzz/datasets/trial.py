@@ -10,7 +10,6 @@ import random
 import resource
 import shutil
 import signal
-import sys
 import time
 import traceback
 from collections.abc import Iterator
@@ -21,7 +20,7 @@ from typing import Any
 
 from lance_dataset.errors import LanceError
 
-__all__ = ["Finding", "Outcome", "run_calls"]
+__all__ = ["Finding", "Outcome", "add_canary", "prepare", "run_calls"]
 
 #: Address space that calls may add, peak of resident memory that counts as too much, and limits of time in seconds.
 _SPACE = 3 << 30
@@ -203,8 +202,7 @@ def _snapshot(folder: Path, root: Path) -> dict[str, str]:
 def _digests(folder: Path, root: Path) -> Iterator[tuple[str, str]]:
     for place, folders, files in os.walk(folder):
         if place == str(folder):
-            folders[:] = [name for name in folders if not name.startswith(root.name)]
-            files = [name for name in files if not name.startswith(root.name)]
+            folders[:] = [name for name in folders if name != root.name and not name.startswith(f"{root.name}-copy")]
         for name in [*folders, *files]:
             path = os.path.join(place, name)
             if os.path.isfile(path) and not os.path.islink(path):
@@ -218,8 +216,14 @@ def prepare(folder: Path, seed: Path) -> tuple[Path, Path]:
     with suppress(FileNotFoundError):
         shutil.rmtree(folder)
     folder.mkdir(parents=True)
-    root, canary = folder / "t.lance", folder / "canary"
+    root = folder / "t.lance"
     shutil.copytree(seed, root, symlinks=True)
+    return root, add_canary(folder)
+
+
+def add_canary(folder: Path) -> Path:
+    """Make a folder that looks like an old dataset, in which no call may change anything."""
+    canary = folder / "canary"
     for place in (canary, canary / "data", canary / "_versions", canary / "_indices"):
         place.mkdir()
         (place / "secret").write_bytes(b"a file that does not belong to the dataset")
@@ -227,8 +231,4 @@ def prepare(folder: Path, seed: Path) -> tuple[Path, Path]:
     old = time.time() - 30 * 24 * 3600
     for path in canary.rglob("*"):
         os.utime(path, (old, old))
-    return root, canary
-
-
-if __name__ == "__main__":
-    sys.exit("run the package: python -m datasets")
+    return canary
