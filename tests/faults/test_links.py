@@ -331,6 +331,7 @@ def test_links_in_a_circle_are_missing_files(tmp_path: Path) -> None:
     assert not list(store.list(f"{tmp_path}/_versions"))
     assert not list(store.list_names(f"{tmp_path}/_versions"))
     assert not list(store.list(f"{tmp_path}/folder"))
+    assert [info.name for info in store.list_tree(str(tmp_path / "folder"))] == ["x"]
     with pytest.raises(MissingFileError):
         store.read(f"{tmp_path}/folder/x")
     with pytest.raises(DatasetNotFoundError):

@@ -248,12 +248,21 @@ def _entries(path: str, root: str | None) -> list[tuple[str, os.stat_result]]:
                     with suppress(FileNotFoundError):  # a file may vanish after it was listed
                         status = entry.stat(follow_symlinks=False)
                         kind = stat.S_IFMT(status.st_mode)
-                        if kind in (stat.S_IFREG, stat.S_IFDIR) or (kind == stat.S_IFLNK and not entry.is_dir()):
+                        if kind in (stat.S_IFREG, stat.S_IFDIR) or (
+                            kind == stat.S_IFLNK and not _leads_to_folder(entry)
+                        ):
                             found.append((entry.name, status))
         finally:
             if isinstance(opened, int):
                 os.close(opened)
     return found
+
+
+def _leads_to_folder(link: os.DirEntry[str]) -> bool:
+    try:
+        return link.is_dir()
+    except OSError:  # a circle of links, or too long a path
+        return False
 
 
 def _open_folder(path: str, root: str | None) -> int | str:

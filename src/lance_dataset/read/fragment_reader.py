@@ -208,7 +208,15 @@ class FragmentReader:
     def num_rows(self) -> int:
         """Number of live rows."""
         known = self.fragment.num_rows
-        return self.physical_rows - len(self.deletions) if known is None else known
+        if known is not None:
+            return known
+        live = self.physical_rows - len(self.deletions)
+        if live < 0:
+            raise CorruptFileError(
+                f"fragment {self.fragment.id}: {len(self.deletions)} deleted rows, but its files have only "
+                f"{self.physical_rows}"
+            )
+        return live
 
     @lazy
     def live_start(self) -> int:

@@ -149,8 +149,8 @@ def _legacy_groups(fragment: FragmentReader) -> list[int]:
         for field_id in file.fields:
             stored = fragment.stored(field_id) if field_id >= 0 else None
             if stored is not None and isinstance(stored[0], LegacyFile):
-                return [int(rows) for rows in stored[0].batch_rows if rows]
-    return [fragment.physical_rows]
+                return [int(rows) for rows in stored[0].batch_rows if rows] or [1]
+    return [max(fragment.physical_rows, 1)]
 
 
 def _complete(batches: Iterator[pa.RecordBatch], fragment: FragmentReader) -> Iterator[pa.RecordBatch]:
