@@ -18,6 +18,7 @@ from lance_dataset.file.reader import DataFile as OpenFile
 from lance_dataset.file.reader import open_fragment_column, open_metadata
 from lance_dataset.file.versions import READABLE_VERSIONS
 from lance_dataset.io.base import InputFile
+from lance_dataset.limits import UNLIMITED, ResultLimit
 from lance_dataset.read.live_column import LiveColumn
 from lance_dataset.table.deletions import read_deletions
 from lance_dataset.table.fragment import LEGACY_VERSION, DataFile, Fragment, Lineage, Spilled
@@ -93,6 +94,8 @@ class FragmentReader:
     elsewhere
         Function that opens a column which no file of the fragment holds, given the row ids. It returns None if the
         column is null.
+    limit
+        Limit of the memory of each result.
     """
 
     def __init__(
@@ -101,6 +104,7 @@ class FragmentReader:
         fragment: Fragment,
         before: int | FragmentReader = 0,
         elsewhere: Callable[[Field, NDArray[np.uint64]], ColumnReader | None] | None = None,
+        limit: ResultLimit = UNLIMITED,
     ) -> None:
         if fragment.physical_rows > MAX_ROWS:
             raise CorruptFileError(f"the manifest claims {fragment.physical_rows} rows for fragment {fragment.id}")
@@ -109,6 +113,7 @@ class FragmentReader:
                 f"the manifest claims {fragment.physical_rows} rows for fragment {fragment.id}, which has no data file"
             )
         self.fragment = fragment
+        self.limit = limit
         self._before = before
         self._locator = locator
         self._elsewhere = elsewhere
