@@ -42,6 +42,8 @@ __all__ = [
     "read_manifest",
 ]
 
+#: Bytes of memory of a decoded field of a schema.
+_FIELD_MEMORY = 400
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.timezone.utc)
 
 
@@ -403,7 +405,7 @@ def _known_schema(fields: bytes, metadata: tuple[tuple[str, bytes], ...]) -> Sch
 
 
 def _read_schema(fields: bytes, metadata: Mapping[str, bytes], where: str) -> Schema:
-    messages = parse_message(table_pb2.Manifest, fields, where).fields
+    messages = parse_message(table_pb2.Manifest, fields, where, per_message=_FIELD_MEMORY).fields
     check_fields(messages, where)
     return Schema.from_proto(messages, metadata, where=where)
 
