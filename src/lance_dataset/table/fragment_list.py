@@ -184,7 +184,9 @@ class _Messages:
     def _files(self) -> tuple[Numbers, Numbers, Numbers]:
         """Position of the fragment of each data file, and the byte range of the file's message."""
         ranges = (self._starts, self._ends)
-        owners, _, starts, ends = locate_records(self.data, ranges, _FRAGMENT_FILES, self.where, per_record=_FILE_MEMORY)
+        owners, _, starts, ends = locate_records(
+            self.data, ranges, _FRAGMENT_FILES, self.where, per_record=_FILE_MEMORY
+        )
         return owners, starts, ends
 
     @cached_property
