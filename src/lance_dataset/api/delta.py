@@ -29,6 +29,8 @@ from lance_dataset.table.manifest import Manifest
 __all__ = ["DatasetDelta", "DeltaCounts", "delta_range"]
 
 _BATCH_ROWS = 8192
+#: Row ids that are looked up together.
+_SEARCHED_ROWS = 1 << 20
 _ID_BYTES = 8
 _LINEAGE = ("_rowid", "_row_created_at_version", "_row_last_updated_at_version")
 _ROW_IDS = pa.schema([SYSTEM_COLUMNS["_rowid"]])
@@ -267,9 +269,12 @@ def _identity(fragment: Fragment) -> tuple[object, ...]:
 def _missing_ids(fragment: FragmentReader, end: TableReader) -> Runs:
     """Return the ids of live rows of a fragment that do not exist in another version."""
     assert fragment.row_ids is not None  # opening fails if a table with stable row ids lacks them
-    ids = fragment.row_ids.without(fragment.deletions).to_numpy()
-    _, found = end.addresses_of_ids(ids)
-    return Runs.of(ids[~found])
+    ids, missing = fragment.row_ids.without(fragment.deletions), []
+    for start in range(0, len(ids), _SEARCHED_ROWS):
+        some = ids.slice(start, min(start + _SEARCHED_ROWS, len(ids))).to_numpy()
+        _, found = end.addresses_of_ids(some)
+        missing.append(Runs.of(some[~found]))
+    return Runs.joined(missing)
 
 
 def _pieces(runs: Runs, limit: ResultLimit) -> Iterator[NDArray[np.uint64]]:
