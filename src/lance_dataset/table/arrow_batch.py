@@ -93,7 +93,7 @@ def _weight(message: pa.ipc.Message, where: str) -> tuple[int, int]:
         is_compressed = batch.has(_COMPRESSION)
         ranges = batch.vector(_BUFFERS, _BUFFER_BYTES)
         sizes = [
-            _size(body, *struct.unpack_from("<qq", ranges, at), is_compressed)
+            _size(body, struct.unpack_from("<qq", ranges, at), is_compressed)
             for at in range(0, len(ranges), _BUFFER_BYTES)
         ]
     except (struct.error, IndexError, ValueError) as error:
@@ -103,8 +103,9 @@ def _weight(message: pa.ipc.Message, where: str) -> tuple[int, int]:
     return rows, sum(sizes)
 
 
-def _size(body: memoryview, offset: int, length: int, is_compressed: bool) -> int:
+def _size(body: memoryview, place: tuple[int, int], is_compressed: bool) -> int:
     """Return the bytes of a buffer. A compressed one begins with its size, which is -1 if it was left as it is."""
+    offset, length = place
     if offset < 0 or length < 0 or offset + length > len(body):
         raise ValueError(f"a buffer of {length} bytes at {offset} is outside of a body of {len(body)} bytes")
     if not is_compressed or length == 0:

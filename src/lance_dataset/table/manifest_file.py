@@ -23,7 +23,7 @@ __all__ = [
 MAGIC = b"LANC"
 #: Numbers of the manifest fields with the schema and the fragments.
 _FIELDS, _FRAGMENTS = 1, 2
-#: Bytes of memory for each fragment of an open manifest. Its columns take 144, and the rest is for finding it by its id.
+#: Bytes of memory for each fragment of an open manifest. Its columns take 144. The rest is to find it by its id.
 _FRAGMENT_MEMORY = 192
 #: A fragment of a few bytes has no rows. It takes as much as another one when the table is scanned.
 _EMPTY_FRAGMENT_MEMORY = 3000

@@ -240,7 +240,7 @@ class _Container:
         """Lower halves, or the first ones of runs. A bitset is decoded each time."""
         if self.stored.dtype != np.uint8:
             return self.stored
-        return np.flatnonzero(np.unpackbits(self.stored, bitorder="little"))
+        return np.flatnonzero(np.unpackbits(self.stored.view(np.uint8), bitorder="little"))
 
     @property
     def most_runs(self) -> int:
