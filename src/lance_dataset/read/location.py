@@ -108,5 +108,5 @@ def _checked_limit(max_result_bytes: object) -> ResultLimit:
         return UNLIMITED
     most = checked_integer("max_result_bytes", max_result_bytes)
     if most < 1:
-        raise OutOfRangeError("max_result_bytes must be at least 1; None is no limit")
+        raise OutOfRangeError("max_result_bytes must be at least 1, or None for no limit")
     return ResultLimit(most)
