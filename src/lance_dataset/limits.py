@@ -7,7 +7,11 @@ Results are limited only where a program asks for it, see `ResultLimit`.
 from __future__ import annotations
 
 import os
+import threading
+from collections.abc import Callable
+from contextvars import ContextVar
 from dataclasses import dataclass
+from typing import ParamSpec, TypeVar
 
 from lance_dataset.errors import InvalidInputError, MemoryLimitError
 
@@ -16,10 +20,16 @@ __all__ = [
     "MEMORY_PER_BYTE",
     "UNLIMITED",
     "ResultLimit",
+    "ResultMeter",
+    "check_allocation",
     "check_file_size",
     "check_memory",
     "memory_allowance",
 ]
+
+_Parameters = ParamSpec("_Parameters")
+_Result = TypeVar("_Result")
+
 
 #: Bytes that are always allowed. The environment variable ``LANCE_METADATA_MEMORY`` can raise them.
 BASE_MEMORY = 64 << 20
@@ -105,7 +115,7 @@ class ResultLimit:
 
     max_bytes: int | None = None
 
-    def check(self, nbytes: int, subject: str) -> None:
+    def check(self, nbytes: float, subject: str) -> None:
         """Raise `MemoryLimitError` if a result is larger than the limit.
 
         Parameters
@@ -117,9 +127,74 @@ class ResultLimit:
         """
         if self.max_bytes is not None and nbytes > self.max_bytes:
             raise MemoryLimitError(
-                f"{subject} needs {nbytes:,} bytes, more than max_result_bytes={self.max_bytes:,}; "
+                f"{subject} needs {int(nbytes):,} bytes, more than max_result_bytes={self.max_bytes:,}; "
                 "select fewer rows or columns, or read in batches"
             )
 
+    def around(self, work: Callable[_Parameters, _Result]) -> Callable[_Parameters, _Result]:
+        """Return the same work, during which `check_allocation` knows the limit."""
+        most = self.max_bytes
+        if most is None:
+            return work
+
+        def limited(*arguments: _Parameters.args, **options: _Parameters.kwargs) -> _Result:
+            token = _most.set(most)
+            try:
+                return work(*arguments, **options)
+            finally:
+                _most.reset(token)
+
+        return limited
+
+    def meter(self, subject: str) -> ResultMeter:
+        """Return a meter for the parts of one result. `subject` is as for `check`."""
+        return ResultMeter(self, subject)
+
 
 UNLIMITED = ResultLimit()
+
+#: Limit of the result that this thread works on.
+_most: ContextVar[int | None] = ContextVar("max_result_bytes", default=None)
+
+
+class ResultMeter:
+    """Bytes of the parts of one result, which several threads may add.
+
+    Parameters
+    ----------
+    limit
+        Limit of the result.
+    subject
+        See `ResultLimit.check`.
+    """
+
+    def __init__(self, limit: ResultLimit, subject: str) -> None:
+        self._limit = limit
+        self._subject = subject
+        self._bytes = 0
+        self._lock = threading.Lock()
+
+    def add(self, nbytes: int) -> None:
+        """Add a part. Raise `MemoryLimitError` if the result is larger than the limit now."""
+        with self._lock:
+            self._bytes += nbytes
+            self._limit.check(self._bytes, self._subject)
+
+
+def check_allocation(size: int) -> None:
+    """Raise `MemoryLimitError` if a buffer is larger than any that the current result may need.
+
+    What is read to get a part of a result may be larger than the result. So a buffer may have `BASE_MEMORY` bytes more
+    than the limit.
+
+    Parameters
+    ----------
+    size
+        Bytes of the buffer, which is not allocated yet.
+    """
+    most = _most.get()
+    if most is not None and size > most + BASE_MEMORY:
+        raise MemoryLimitError(
+            f"a buffer for a result needs {size:,} bytes, more than max_result_bytes={most:,}; "
+            "select fewer rows or columns, or read in batches"
+        )

@@ -52,9 +52,9 @@ def one_by_one(monkeypatch: pytest.MonkeyPatch) -> set[str]:
     names: set[str] = set()
     plain = take._take_columns
 
-    def recorded(fragment: Any, rows: Any, projection: Any, schema: Any) -> pa.RecordBatch:
+    def recorded(fragment: Any, rows: Any, projection: Any, *others: Any) -> pa.RecordBatch:
         names.update(projection.schema.names)
-        return plain(fragment, rows, projection, schema)
+        return plain(fragment, rows, projection, *others)
 
     monkeypatch.setattr(take, "_take_columns", recorded)
     return names

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from lance_dataset.errors import InvalidInputError
 from lance_dataset.file.blob_fields import is_described
+from lance_dataset.limits import UNLIMITED, ResultLimit
 from lance_dataset.read.fragment_reader import FragmentReader
 from lance_dataset.read.projection import OutputColumn
 from lance_dataset.read.table_reader import TableReader
@@ -39,13 +40,18 @@ class BlobFile(io.BufferedIOBase):
     buffer_size
         Minimum number of bytes to read from a store that is not memory mapped. Surplus bytes are kept for the next
         reads.
+    limit
+        Limit of the memory of each read.
     """
 
-    def __init__(self, inner: BlobRange, buffer_size: int = DEFAULT_BLOB_BUFFER_SIZE) -> None:
+    def __init__(
+        self, inner: BlobRange, buffer_size: int = DEFAULT_BLOB_BUFFER_SIZE, *, limit: ResultLimit = UNLIMITED
+    ) -> None:
         if buffer_size < 0:
             raise InvalidInputError(f"buffer_size must not be negative, got {buffer_size}")
         self.inner = inner
         self._buffer_size = buffer_size
+        self._limit = limit
         self._position = 0
         self._held = b""
         self._held_start = 0
@@ -93,10 +99,17 @@ class BlobFile(io.BufferedIOBase):
         return target
 
     def read(self, size: int | None = -1, /) -> bytes:
-        """Read up to `size` bytes, or all remaining bytes if `size` is negative or None."""
+        """Read up to `size` bytes, or all remaining bytes if `size` is negative or None.
+
+        Raises
+        ------
+        MemoryLimitError
+            These are more bytes than the `max_result_bytes` of the dataset.
+        """
         self._open("read")
         left = max(self.inner.size - self._position, 0)
         count = left if size is None or size < 0 else min(size, left)
+        self._limit.check(count, "a read of a blob")
         data = self._fetch(self._position, count)
         self._position += count
         return data
@@ -131,6 +144,8 @@ class BlobFile(io.BufferedIOBase):
             The range is not inside the value.
         RowIndexError
             `offset` or `length` is negative.
+        MemoryLimitError
+            As for `read`.
         """
         return self.read_ranges([(offset, length)])[0]
 
@@ -138,6 +153,7 @@ class BlobFile(io.BufferedIOBase):
         """Read several (offset, length) ranges together without moving the position."""
         self._open("read")
         inside = [self.inner.part(offset, length) for offset, length in ranges]
+        self._limit.check(sum(part.size for part in inside), "a read of ranges of a blob")
         data = self.inner.source.read_ranges([(part.position, part.size) for part in inside if part.size])
         found = iter(data)
         return [next(found).to_pybytes() if part.size else b"" for part in inside]
@@ -185,18 +201,20 @@ def blob_file_columns(
         if any(is_described(node) for node in output.below) and output.leaf is not None:
             values = table.column(number).to_pylist()
             columns[number] = [
-                _with_files(value, output.leaf, owner) for value, owner in zip(values, owners, strict=True) if owner
+                _with_files(value, output.leaf, owner, reader.limit)
+                for value, owner in zip(values, owners, strict=True)
+                if owner
             ]
     return columns
 
 
-def _with_files(value: Any, field: Field, fragment: FragmentReader) -> Any:
+def _with_files(value: Any, field: Field, fragment: FragmentReader, limit: ResultLimit) -> Any:
     from lance_dataset.read.blobs import blob_range
 
     if is_described(field):
         found = blob_range(fragment, field.id, value)
-        return None if found is None else BlobFile(found)
+        return None if found is None else BlobFile(found, limit=limit)
     if not isinstance(value, Mapping):
         return value
     children = {child.name: child for child in field.children}
-    return {name: _with_files(item, children[name], fragment) for name, item in value.items()}
+    return {name: _with_files(item, children[name], fragment, limit) for name, item in value.items()}

@@ -14,6 +14,7 @@ from lance_dataset.api.scanner.scanner import LanceScanner
 from lance_dataset.arguments import checked_integer
 from lance_dataset.errors import InvalidInputError
 from lance_dataset.io.secrets import redacted
+from lance_dataset.limits import ResultLimit
 from lance_dataset.read.fragment_reader import SYSTEM_COLUMNS, FragmentReader
 from lance_dataset.read.projection import Projection, project, with_system_columns
 from lance_dataset.read.snapshot import Snapshot
@@ -28,6 +29,9 @@ from lance_dataset.table.manifest import Manifest
 __all__ = ["DatasetDelta", "DeltaCounts", "delta_range"]
 
 _BATCH_ROWS = 8192
+#: Row ids that are looked up together.
+_SEARCHED_ROWS = 1 << 20
+_ID_BYTES = 8
 _LINEAGE = ("_rowid", "_row_created_at_version", "_row_last_updated_at_version")
 _ROW_IDS = pa.schema([SYSTEM_COLUMNS["_rowid"]])
 
@@ -169,7 +173,7 @@ class DatasetDelta:
         CorruptFileError, MissingFileError
             Row ids or deletion files cannot be read.
         """
-        return _id_reader(_pieces(self._deleted()))
+        return _id_reader(_pieces(self._deleted(), self._snapshot.location.result_limit))
 
     def counts(self) -> DeltaCounts:
         """Count the rows of the three readers without reading columns.
@@ -265,14 +269,21 @@ def _identity(fragment: Fragment) -> tuple[object, ...]:
 def _missing_ids(fragment: FragmentReader, end: TableReader) -> Runs:
     """Return the ids of live rows of a fragment that do not exist in another version."""
     assert fragment.row_ids is not None  # opening fails if a table with stable row ids lacks them
-    ids = fragment.row_ids.without(fragment.deletions).to_numpy()
-    _, found = end.addresses_of_ids(ids)
-    return Runs.of(ids[~found])
+    ids, missing = fragment.row_ids.without(fragment.deletions), []
+    for start in range(0, len(ids), _SEARCHED_ROWS):
+        some = ids.slice(start, min(start + _SEARCHED_ROWS, len(ids))).to_numpy()
+        _, found = end.addresses_of_ids(some)
+        missing.append(Runs.of(some[~found]))
+    return Runs.joined(missing)
 
 
-def _pieces(runs: Runs) -> Iterator[NDArray[np.uint64]]:
-    for start in range(0, len(runs), _BATCH_ROWS):
-        yield runs.slice(start, min(start + _BATCH_ROWS, len(runs))).to_numpy()
+def _pieces(runs: Runs, limit: ResultLimit) -> Iterator[NDArray[np.uint64]]:
+    size = _BATCH_ROWS
+    if limit.max_bytes is not None:
+        limit.check(_ID_BYTES, "a row id")
+        size = min(size, limit.max_bytes // _ID_BYTES)
+    for start in range(0, len(runs), size):
+        yield runs.slice(start, min(start + size, len(runs))).to_numpy()
 
 
 def _id_reader(ids: Iterator[NDArray[np.uint64]]) -> pa.RecordBatchReader:

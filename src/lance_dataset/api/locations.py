@@ -40,6 +40,7 @@ def open_dataset(
     table_id: Sequence[str] | None = None,
     base_store_params: Mapping[str, Mapping[str, str]] | None = None,
     trusted_bases: Sequence[str | os.PathLike[str]] | None = None,
+    max_result_bytes: int | None = None,
 ) -> Snapshot:
     """Open a version. Parameters and errors are those of `lance_dataset.dataset`."""
     refuse(
@@ -65,6 +66,7 @@ def open_dataset(
         scan_options=default_scan_options,
         commit_lock=commit_lock,
         trusted_bases=trusted_bases,
+        max_result_bytes=max_result_bytes,
     )
     if asof is not None:
         return open_as_of(location, moment_of(asof))

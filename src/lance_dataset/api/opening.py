@@ -32,6 +32,7 @@ def dataset(
     base_store_params: Mapping[str, Mapping[str, str]] | None = None,
     *,
     trusted_bases: Sequence[str | os.PathLike[str]] | None = None,
+    max_result_bytes: int | None = None,
 ) -> LanceDataset:
     """Open a dataset.
 
@@ -68,13 +69,16 @@ def dataset(
     trusted_bases
         Paths and URIs in which base paths of the dataset may lie; an empty list for none besides the dataset itself.
         The default is the environment variable ``LANCE_TRUSTED_BASES`` (separated by commas), or any place.
+    max_result_bytes
+        Most bytes of memory of one result, at least 1; None for no limit. A table or a list of values that is larger
+        raises MemoryLimitError, and streams have smaller batches. Programs that serve others can pass it.
 
     Raises
     ------
     DatasetNotFoundError, VersionNotFoundError
         The dataset or version does not exist.
     TypeError, OutOfRangeError
-        A size is not an integer or is negative, or `session` is not a Session.
+        A size is not an integer or is negative, `max_result_bytes` is 0, or `session` is not a Session.
     """
     made = open_dataset(
         uri,
@@ -93,5 +97,6 @@ def dataset(
         table_id=table_id,
         base_store_params=base_store_params,
         trusted_bases=trusted_bases,
+        max_result_bytes=max_result_bytes,
     )
     return LanceDataset.showing(made)

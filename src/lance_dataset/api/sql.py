@@ -16,6 +16,7 @@ from lance_dataset.api.scanner.scanner import LanceScanner
 from lance_dataset.errors import InvalidInputError, LanceError, UnsupportedError
 from lance_dataset.read.shown import Shown
 from lance_dataset.read.snapshot import Snapshot
+from lance_dataset.scan.batches import limited_batches
 from lance_dataset.scan.options import BlobHandling, checked_option
 
 __all__ = ["FFILanceTableProvider", "SqlQuery", "SqlQueryBuilder"]
@@ -149,10 +150,18 @@ class SqlQuery:
             The statement is invalid, or it failed.
         UnsupportedError
             DataFusion is not installed.
+        MemoryLimitError
+            The result is larger than the `max_result_bytes` of the dataset.
         LanceError
             The scan failed.
         """
-        return [batch for batch in self._run()[1] if batch.num_rows]
+        meter = self._snapshot.location.result_limit.meter("the result of the SQL query")
+        batches = []
+        for batch in self._run()[1]:
+            if batch.num_rows:
+                meter.add(batch.nbytes)
+                batches.append(batch)
+        return batches
 
     def to_stream_reader(self) -> pa.RecordBatchReader:
         """Run the query as a stream.
@@ -177,7 +186,8 @@ class SqlQuery:
         except Exception as error:
             raise source.cause(error) from error
         schema = _result_schema(frame.schema(), first)
-        return schema, _batches(schema, first, batches, source)
+        limit = self._snapshot.location.result_limit
+        return schema, limited_batches(_batches(schema, first, batches, source), limit)
 
 
 def _context(batch_size: int | None) -> Any:

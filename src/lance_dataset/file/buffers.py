@@ -7,6 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from lance_dataset.limits import BASE_MEMORY, check_allocation
 from lancecodec import bitmap
 
 __all__ = [
@@ -29,7 +30,15 @@ def octets(buffer: pa.Buffer) -> memoryview:
 
 
 def allocate(size: int) -> pa.Buffer:
-    """Allocate a writable buffer of `size` bytes from Arrow's memory pool."""
+    """Allocate a writable buffer of `size` bytes from Arrow's memory pool.
+
+    Raises
+    ------
+    MemoryLimitError
+        The buffer is larger than a limited result may be.
+    """
+    if size > BASE_MEMORY:
+        check_allocation(size)
     return pa.allocate_buffer(size)
 
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from lance_dataset.errors import LanceError, MissingFileError
 from lance_dataset.file.column import ColumnReader
+from lance_dataset.limits import UNLIMITED, ResultLimit
 from lance_dataset.read.projection import project
 from lance_dataset.read.table_reader import TableReader
 from lance_dataset.read.take import take_rows
@@ -28,22 +29,24 @@ BLOB_TABLE = "_blobs"
 _STORAGE_CLASS = "lance-schema:storage-class"
 
 
-def open_table(locator: FileLocator, manifest: Manifest, previous: TableReader | None = None) -> TableReader:
+def open_table(
+    locator: FileLocator, manifest: Manifest, previous: TableReader | None = None, limit: ResultLimit = UNLIMITED
+) -> TableReader:
     """Open a version of a table, including blob columns stored in its second table, if any.
 
     Parameters
     ----------
-    locator, manifest, previous
+    locator, manifest, previous, limit
         See `TableReader`.
     """
     if not manifest.blob_dataset_version:
-        return TableReader(locator, manifest, previous=previous)
+        return TableReader(locator, manifest, previous=previous, limit=limit)
     blobs = BlobTable(locator, manifest.blob_dataset_version)
 
     def elsewhere(field: Field, row_ids: NDArray[np.uint64]) -> ColumnReader | None:
         return blobs.column(field, row_ids) if field.metadata.get(_STORAGE_CLASS) == b"blob" else None
 
-    return TableReader(locator, manifest, elsewhere, previous)
+    return TableReader(locator, manifest, elsewhere, previous, limit)
 
 
 class BlobTable:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from lance_dataset.errors import InvalidInputError, RowIndexError, UnsupportedError
 from lance_dataset.file.blob_fields import described_schema, is_described
 from lance_dataset.io.base import InputFile
+from lance_dataset.limits import ResultLimit
 from lance_dataset.read.fragment_reader import FragmentReader
 from lance_dataset.read.projection import project
 from lance_dataset.read.table_reader import TableReader
@@ -166,8 +167,15 @@ def blob_range(
     return BlobRange(source, position, size)
 
 
-def read_blob_values(blobs: Sequence[BlobRange | None]) -> list[bytes | None]:
-    """Read the bytes of each range. Ranges of one file are read together."""
+def read_blob_values(blobs: Sequence[BlobRange | None], limit: ResultLimit) -> list[bytes | None]:
+    """Read the bytes of each range. Ranges of one file are read together.
+
+    Raises
+    ------
+    MemoryLimitError
+        All values together are larger than `limit`.
+    """
+    limit.check(sum(blob.size for blob in blobs if blob is not None), f"the result of {len(blobs):,} blobs")
     values: list[bytes | None] = [None if blob is None else b"" for blob in blobs]
     files: dict[int, list[int]] = {}
     for place, blob in enumerate(blobs):

@@ -18,6 +18,7 @@ from lance_dataset.file.reader import DataFile as OpenFile
 from lance_dataset.file.reader import open_fragment_column, open_metadata
 from lance_dataset.file.versions import READABLE_VERSIONS
 from lance_dataset.io.base import InputFile
+from lance_dataset.limits import UNLIMITED, ResultLimit, check_memory
 from lance_dataset.read.live_column import LiveColumn
 from lance_dataset.table.deletions import read_deletions
 from lance_dataset.table.fragment import LEGACY_VERSION, DataFile, Fragment, Lineage, Spilled
@@ -30,6 +31,7 @@ from lance_dataset.types.schema import Field
 __all__ = ["SYSTEM_COLUMNS", "FragmentReader"]
 
 _REMEMBERED = 1 << 14
+_ID_BYTES = 8
 
 #: Columns that every dataset has in addition to its schema.
 SYSTEM_COLUMNS = {
@@ -93,6 +95,8 @@ class FragmentReader:
     elsewhere
         Function that opens a column which no file of the fragment holds, given the row ids. It returns None if the
         column is null.
+    limit
+        Limit of the memory of each result.
     """
 
     def __init__(
@@ -101,6 +105,7 @@ class FragmentReader:
         fragment: Fragment,
         before: int | FragmentReader = 0,
         elsewhere: Callable[[Field, NDArray[np.uint64]], ColumnReader | None] | None = None,
+        limit: ResultLimit = UNLIMITED,
     ) -> None:
         if fragment.physical_rows > MAX_ROWS:
             raise CorruptFileError(f"the manifest claims {fragment.physical_rows} rows for fragment {fragment.id}")
@@ -109,6 +114,7 @@ class FragmentReader:
                 f"the manifest claims {fragment.physical_rows} rows for fragment {fragment.id}, which has no data file"
             )
         self.fragment = fragment
+        self.limit = limit
         self._before = before
         self._locator = locator
         self._elsewhere = elsewhere
@@ -264,7 +270,7 @@ class FragmentReader:
             # the column is null, with as many values as the files have rows
             self._open_checked(self.fragment.files[0])
             if self._elsewhere is not None and self.row_ids is not None:
-                found = self._elsewhere(field, self.row_ids.to_numpy())
+                found = self._elsewhere(field, self._every_row_id(self.row_ids))
                 if found is not None:
                     return found
         column = open_fragment_column(field, stored, self.physical_rows)
@@ -356,6 +362,12 @@ class FragmentReader:
         if isinstance(data, Spilled):
             return RowIds.from_values(self._hidden_column("_rowid"))
         return RowIds.decode(data, self.physical_rows, self._where)
+
+    def _every_row_id(self, ids: RowIds) -> NDArray[np.uint64]:
+        """Return one id for each physical row."""
+        stored = sum(self._open(file).source.size for file in self.fragment.files)
+        check_memory(_ID_BYTES * self.physical_rows, stored, f"{self._where}: its row ids")
+        return ids.to_numpy()
 
     @lazy
     def created_versions(self) -> RowVersions:

@@ -7,9 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from lance_dataset.arguments import checked_integer
+from lance_dataset.errors import OutOfRangeError
 from lance_dataset.io.base import ObjectStore
 from lance_dataset.io.guarded import CommitLock, with_commit_lock
 from lance_dataset.io.secrets import redacted
+from lance_dataset.limits import UNLIMITED, ResultLimit
 from lance_dataset.read.session import Session
 from lance_dataset.table.base_access import checked_trust
 from lance_dataset.table.manifest import Manifest
@@ -35,6 +38,8 @@ class TableLocation:
         Options of the store.
     scan_options
         Default keywords of every scan.
+    result_limit
+        Limit of the memory of each result.
     """
 
     uri: str
@@ -43,6 +48,7 @@ class TableLocation:
     session: Session
     storage_options: Mapping[str, str] = field(default_factory=dict)
     scan_options: Mapping[str, Any] = field(default_factory=dict)
+    result_limit: ResultLimit = UNLIMITED
 
     def __repr__(self) -> str:
         return f"TableLocation({redacted(self.uri)!r})"
@@ -57,6 +63,7 @@ class TableLocation:
         scan_options: Mapping[str, object] | None = None,
         commit_lock: CommitLock | None = None,
         trusted_bases: object = None,
+        max_result_bytes: object = None,
     ) -> TableLocation:
         """Find the store of a path or URI. Create a new session if `session` is None.
 
@@ -65,12 +72,16 @@ class TableLocation:
         UnsupportedError, InvalidInputError
             As for `lance_dataset.io.resolve.resolve`.
         TypeError
-            `commit_lock` is not callable, or `trusted_bases` is not a list of text.
+            `commit_lock` is not callable, `trusted_bases` is not a list of text, or `max_result_bytes` is not an
+            integer.
+        OutOfRangeError
+            `max_result_bytes` is less than 1.
         """
         text, options = os.fspath(uri), dict(storage_options or {})
         owner = session or Session()
         store, root = owner.resolve(text, options, checked_trust(trusted_bases))
-        return cls(text, with_commit_lock(store, commit_lock), root, owner, options, dict(scan_options or {}))
+        store, limit = with_commit_lock(store, commit_lock), _checked_limit(max_result_bytes)
+        return cls(text, store, root, owner, options, dict(scan_options or {}), limit)
 
     def read_manifest(self, version: int | None = None) -> Manifest:
         """Read the manifest of a version; None for the newest one.
@@ -90,3 +101,12 @@ class TableLocation:
     def locator(self, manifest: Manifest) -> FileLocator:
         """Return a new locator for the files of a version. It does not share open files with other locators."""
         return FileLocator(self.store, self.root, manifest.base_paths, self.storage_options, self.session)
+
+
+def _checked_limit(max_result_bytes: object) -> ResultLimit:
+    if max_result_bytes is None:
+        return UNLIMITED
+    most = checked_integer("max_result_bytes", max_result_bytes)
+    if most < 1:
+        raise OutOfRangeError("max_result_bytes must be at least 1, or None for no limit")
+    return ResultLimit(most)

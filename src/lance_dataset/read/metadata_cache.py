@@ -12,6 +12,7 @@ from weakref import WeakValueDictionary
 
 from lance_dataset.file.container import FileMetadata
 from lance_dataset.io.base import ObjectStore
+from lance_dataset.limits import UNLIMITED, ResultLimit
 from lance_dataset.read.blob_table import open_table
 from lance_dataset.read.table_reader import TableReader
 from lance_dataset.table.fragment import DataFile
@@ -101,6 +102,7 @@ class MetadataCache:
         storage_options: Mapping[str, str],
         session: object,
         previous: TableReader | None = None,
+        limit: ResultLimit = UNLIMITED,
     ) -> TableReader:
         """Open a version of a table, or return it from the cache.
 
@@ -114,10 +116,10 @@ class MetadataCache:
             Options of the store.
         session
             Session that owns the cache.
-        previous
+        previous, limit
             See `TableReader`.
         """
-        key = _table_key(store, root, storage_options, manifest.version)
+        key = _table_key(store, root, storage_options, manifest.version, limit)
         with self._lock:
             entry = self._entries.get(key)
             if entry is not None and entry[0].manifest is manifest:
@@ -127,17 +129,22 @@ class MetadataCache:
             self._misses += 1
         shared = _SharedFiles(self, key)
         locator = FileLocator(store, root, manifest.base_paths, storage_options, session, shared)
-        reader = open_table(locator, manifest, previous)
+        reader = open_table(locator, manifest, previous, limit)
         shared.reader = weakref.ref(reader)
         with self._lock:
             self._keep(key, reader, _TABLE_BYTES)
         return reader
 
     def forget_table(
-        self, store: ObjectStore, root: str, manifest: Manifest, storage_options: Mapping[str, str]
+        self,
+        store: ObjectStore,
+        root: str,
+        manifest: Manifest,
+        storage_options: Mapping[str, str],
+        limit: ResultLimit = UNLIMITED,
     ) -> None:
         """Remove a version of a table from the cache, when a handle moves on to the next version."""
-        key = _table_key(store, root, storage_options, manifest.version)
+        key = _table_key(store, root, storage_options, manifest.version, limit)
         with self._lock:
             entry = self._entries.get(key)
             if entry is not None and entry[0].manifest is manifest:
@@ -190,8 +197,10 @@ class MetadataCache:
             self._evictions += 1
 
 
-def _table_key(store: ObjectStore, root: str, storage_options: Mapping[str, str], version: int) -> tuple[Any, ...]:
-    return "table", store.uri(root), frozenset(storage_options.items()), store.trusted_bases, version
+def _table_key(
+    store: ObjectStore, root: str, storage_options: Mapping[str, str], version: int, limit: ResultLimit
+) -> tuple[Any, ...]:
+    return "table", store.uri(root), frozenset(storage_options.items()), store.trusted_bases, limit.max_bytes, version
 
 
 class _SharedFiles:

@@ -37,4 +37,6 @@ class Shown:
         self._snapshot = snapshot
         if snapshot.manifest is not left.manifest:
             place = left.location
-            place.session.metadata.forget_table(place.store, place.root, left.manifest, place.storage_options)
+            place.session.metadata.forget_table(
+                place.store, place.root, left.manifest, place.storage_options, place.result_limit
+            )

@@ -59,14 +59,21 @@ class Snapshot:
             Reader of an earlier version, whose index of row ids may be reused.
         """
         reader = location.session.metadata.open_table(
-            location.store, location.root, manifest, location.storage_options, location.session, previous
+            location.store,
+            location.root,
+            manifest,
+            location.storage_options,
+            location.session,
+            previous,
+            location.result_limit,
         )
         return cls(location, manifest, reader, reader.scanned_schema)
 
     def __reduce__(self) -> tuple[Any, ...]:
         place = self.location
         options = place.storage_options, place.scan_options, commit_lock_of(place.store)
-        return _reopened, (place.uri, self.version, *options, place.store.trusted_bases)
+        limits = place.store.trusted_bases, place.result_limit.max_bytes
+        return _reopened, (place.uri, self.version, *options, *limits)
 
     # -- other versions of the table -----------------------------------------------------------------------------
 
@@ -148,8 +155,14 @@ def _reopened(
     scan_options: Mapping[str, Any],
     commit_lock: CommitLock | None,
     trusted_bases: tuple[str, ...] | None = None,
+    max_result_bytes: int | None = None,
 ) -> Snapshot:
     location = TableLocation.resolve(
-        uri, storage_options, scan_options=scan_options, commit_lock=commit_lock, trusted_bases=trusted_bases
+        uri,
+        storage_options,
+        scan_options=scan_options,
+        commit_lock=commit_lock,
+        trusted_bases=trusted_bases,
+        max_result_bytes=max_result_bytes,
     )
     return Snapshot.of(location, location.read_manifest(version))

@@ -14,6 +14,7 @@ from lance_dataset.errors import CorruptFileError, RowIndexError
 from lance_dataset.file.blob_fields import described_schema
 from lance_dataset.file.cache import lazy
 from lance_dataset.file.column import ColumnReader
+from lance_dataset.limits import UNLIMITED, ResultLimit
 from lance_dataset.read.fragment_reader import FragmentReader
 from lance_dataset.read.projection import Projection
 from lance_dataset.read.row_taker import ProjectionTaker, known_taker
@@ -44,6 +45,8 @@ class TableReader:
         See `FragmentReader`.
     previous
         Reader of another version of the table, whose index of row ids may be reused in part.
+    limit
+        Limit of the memory of each result.
     """
 
     def __init__(
@@ -52,7 +55,9 @@ class TableReader:
         manifest: Manifest,
         elsewhere: Elsewhere | None = None,
         previous: TableReader | None = None,
+        limit: ResultLimit = UNLIMITED,
     ) -> None:
+        self.limit = limit
         self.locator = locator
         self.manifest = manifest
         self.elsewhere = elsewhere
@@ -67,7 +72,7 @@ class TableReader:
     @lazy
     def fragments(self) -> Sequence[FragmentReader]:
         """Readers of the fragments, in scan order."""
-        return _Fragments(self.locator, self.manifest, self.elsewhere)
+        return _Fragments(self.locator, self.manifest, self.elsewhere, self.limit)
 
     @lazy
     def live_starts(self) -> NDArray[np.int64]:
@@ -300,10 +305,13 @@ def _lineage(fragment: Fragment | None) -> object:
 class _Fragments(Sequence[FragmentReader]):
     """Readers of the fragments of a version. Each is made on first use and then kept."""
 
-    def __init__(self, locator: FileLocator, manifest: Manifest, elsewhere: Elsewhere | None) -> None:
+    def __init__(
+        self, locator: FileLocator, manifest: Manifest, elsewhere: Elsewhere | None, limit: ResultLimit
+    ) -> None:
         self._locator = locator
         self._fragments = manifest.fragment_list
         self._elsewhere = elsewhere
+        self._limit = limit
         self._known: dict[int, FragmentReader] = {}
 
     def __len__(self) -> int:
@@ -329,7 +337,7 @@ class _Fragments(Sequence[FragmentReader]):
         known = self._known.get(index)
         if known is None:
             before = int(self._starts[index]) if index <= self._counted else self._known[index - 1]
-            made = FragmentReader(self._locator, self._fragments[index], before, self._elsewhere)
+            made = FragmentReader(self._locator, self._fragments[index], before, self._elsewhere, self._limit)
             # the first of several threads wins, so that files are opened once
             known = self._known.setdefault(index, made)
         return known

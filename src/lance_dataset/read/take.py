@@ -12,10 +12,12 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from lance_dataset.errors import RowIndexError
+from lance_dataset.limits import ResultLimit, ResultMeter
 from lance_dataset.read.concatenate import join_arrays, take_values
 from lance_dataset.read.empty_batches import empty_batch, rows_only
 from lance_dataset.read.fragment_reader import FragmentReader
 from lance_dataset.read.projection import OutputColumn, Projection
+from lance_dataset.read.result_sizes import check_planned, fits, has_fixed_width
 from lance_dataset.read.row_taker import known_taker
 from lance_dataset.read.table_reader import TableReader
 from lance_dataset.table.row_addresses import grouped, split_places
@@ -108,17 +110,23 @@ def take_rows(reader: TableReader, rows: NDArray[np.int64], projection: Projecti
     if not projection.columns or not len(rows):
         _check_numbers(reader, rows)
         return rows_only(len(rows), projection.schema) if not projection.columns else empty_batch(projection.schema)
+    limit = reader.limit
 
-    def others(part: Projection) -> pa.RecordBatch:
+    def others(part: Projection, meter: ResultMeter | None = None) -> pa.RecordBatch:
         starts = reader.live_starts
         owners = np.searchsorted(starts, rows, side="right") - 1
 
         def piece(position: int, mine: NDArray[np.int64]) -> pa.RecordBatch:
             fragment = reader.fragments[position]
-            return _take_columns(fragment, fragment.physical(rows[mine] - starts[position]), part, schema)
+            return _take_columns(fragment, fragment.physical(rows[mine] - starts[position]), part, schema, meter)
 
         return _by_fragment(reader, owners, piece, part)
 
+    if limit.max_bytes is not None:
+        _check_numbers(reader, rows)
+        return _limited(
+            limit, len(rows), projection, others, lambda: reader.taker(projection).numbers(rows, projection, others)
+        )
     try:
         return reader.taker(projection).numbers(rows, projection, others)
     except IndexError as error:
@@ -174,16 +182,48 @@ def take_addresses(
         return rows_only(len(addresses), projection.schema)
     if not len(addresses):
         return empty_batch(projection.schema)
+    limit = reader.limit
 
-    def others(part: Projection) -> pa.RecordBatch:
+    def others(part: Projection, meter: ResultMeter | None = None) -> pa.RecordBatch:
         owners, offsets = split_places(places)
 
         def piece(position: int, mine: NDArray[np.int64]) -> pa.RecordBatch:
-            return _take_columns(reader.fragments[position], offsets[mine], part, schema)
+            return _take_columns(reader.fragments[position], offsets[mine], part, schema, meter)
 
         return _by_fragment(reader, owners, piece, part)
 
+    if limit.max_bytes is not None:
+        return _limited(
+            limit, len(places), projection, others, lambda: reader.taker(projection).places(places, projection, others)
+        )
     return reader.taker(projection).places(places, projection, others)
+
+
+def _limited(
+    limit: ResultLimit,
+    num_rows: int,
+    projection: Projection,
+    columns: Callable[[Projection, ResultMeter], pa.RecordBatch],
+    compiled: Callable[[], pa.RecordBatch],
+) -> pa.RecordBatch:
+    """Take rows of a limited result. Compiled code is used if it allocates no more than planned.
+
+    Parameters
+    ----------
+    limit
+        Limit of the result.
+    num_rows
+        Number of rows.
+    projection
+        Columns to take.
+    columns
+        Function that takes columns one by one, and knows the size of each before it is allocated.
+    compiled
+        Function that takes the rows by compiled code.
+    """
+    check_planned(limit, num_rows, projection.schema)
+    fixed = has_fixed_width(projection.schema)
+    return fits(limit, compiled if fixed else partial(columns, projection, limit.meter("the result of the take")))
 
 
 def _by_fragment(
@@ -232,23 +272,42 @@ def take_fragment_rows(
     """Take rows by physical offset in a fragment, deleted ones included."""
     if not projection.columns or not len(rows):
         return _take_columns(fragment, rows, projection, schema)
+    limit = fragment.limit
     # a weak reference, since the fragment holds the taker: files must be closed without the garbage collector
     taker = known_taker(
         fragment.takers, projection, lambda: [weakref.proxy(fragment)], lambda: np.array([0, fragment.physical_rows])
     )
     rows = np.ascontiguousarray(rows, np.int64)
-    return taker.places(rows, projection, lambda part: _take_columns(fragment, rows, part, schema))
+
+    def others(part: Projection, meter: ResultMeter | None = None) -> pa.RecordBatch:
+        return _take_columns(fragment, rows, part, schema, meter)
+
+    if limit.max_bytes is not None:
+        return _limited(limit, len(rows), projection, others, lambda: taker.places(rows, projection, others))
+    return taker.places(rows, projection, others)
 
 
 def _take_columns(
-    fragment: FragmentReader, rows: NDArray[np.int64], projection: Projection, schema: Schema
+    fragment: FragmentReader,
+    rows: NDArray[np.int64],
+    projection: Projection,
+    schema: Schema,
+    meter: ResultMeter | None = None,
 ) -> pa.RecordBatch:
-    """Take rows by physical offset in a fragment, column by column."""
+    """Take rows by physical offset in a fragment, column by column. A limited result has a meter."""
     if not projection.columns:
         return rows_only(len(rows), projection.schema)
     rows = rows.view()  # an object that identifies this call, so that columns can share what they computed
     tasks = [partial(_take_column, fragment, output, rows, schema) for output in projection.columns]
+    if meter is not None:
+        tasks = [partial(_metered, task, meter) for task in tasks]
     return pa.RecordBatch.from_arrays(together(tasks, waiting=fragment.is_remote), schema=projection.schema)
+
+
+def _metered(task: Callable[[], pa.Array], meter: ResultMeter) -> pa.Array:
+    array = task()
+    meter.add(array.nbytes)
+    return array
 
 
 def _take_column(fragment: FragmentReader, output: OutputColumn, rows: NDArray[np.int64], schema: Schema) -> pa.Array:

@@ -9,10 +9,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from lance_dataset.limits import UNLIMITED, ResultLimit
 from lance_dataset.read.concatenate import UnjoinableError, join_arrays
 from lance_dataset.read.empty_batches import rows_only
 
-__all__ = ["aligned_batches", "exact_batches", "sized_batches"]
+__all__ = ["aligned_batches", "exact_batches", "limited_batches", "sized_batches"]
 
 
 def aligned_batches(
@@ -68,15 +69,45 @@ def _range(chunks: Sequence[pa.Array], starts: NDArray[np.int64], first: int, st
     return join_arrays(pieces, field.type, field.name)
 
 
-def exact_batches(pieces: Iterator[pa.RecordBatch], batch_size: int) -> Iterator[pa.RecordBatch]:
-    """Re-cut a stream into batches of exactly `batch_size` rows, except for the last."""
-    return sized_batches(pieces, repeat(batch_size))
+def exact_batches(
+    pieces: Iterator[pa.RecordBatch], batch_size: int, limit: ResultLimit = UNLIMITED
+) -> Iterator[pa.RecordBatch]:
+    """Re-cut a stream into batches of exactly `batch_size` rows, except for the last. See `sized_batches`."""
+    return sized_batches(pieces, repeat(batch_size), limit)
 
 
-def sized_batches(pieces: Iterable[pa.RecordBatch], sizes: Iterable[int]) -> Iterator[pa.RecordBatch]:
+def limited_batches(pieces: Iterable[pa.RecordBatch], limit: ResultLimit) -> Iterator[pa.RecordBatch]:
+    """Cut the batches of a stream that are larger than the limit of a result.
+
+    Raises
+    ------
+    MemoryLimitError
+        A single row is larger.
+    """
+    for piece in pieces:
+        waiting = [piece]
+        while waiting:
+            batch = waiting.pop()
+            if limit.max_bytes is None or batch.nbytes <= limit.max_bytes:
+                yield batch
+                continue
+            if batch.num_rows < 2:
+                limit.check(batch.nbytes, "a single row")
+            middle = batch.num_rows // 2
+            waiting += [batch.slice(middle), batch.slice(0, middle)]
+
+
+def sized_batches(
+    pieces: Iterable[pa.RecordBatch], sizes: Iterable[int], limit: ResultLimit = UNLIMITED
+) -> Iterator[pa.RecordBatch]:
     """Re-cut a stream into batches of the given sizes, each at least one; the last batch may be shorter.
 
     Rows beyond the given sizes form one more batch.
+
+    Raises
+    ------
+    MemoryLimitError
+        A batch is larger than `limit`.
     """
     left = iter(sizes)
     size = next(left, None)
@@ -88,6 +119,8 @@ def sized_batches(pieces: Iterable[pa.RecordBatch], sizes: Iterable[int]) -> Ite
             piece = piece.slice(part.num_rows)
             waiting.append(part)
             rows += part.num_rows
+            if limit.max_bytes is not None:
+                limit.check(sum(each.nbytes for each in waiting), f"a batch of {rows:,} rows or more")
             if rows == size:
                 yield _joined(waiting)
                 waiting, rows, size = [], 0, next(left, None)

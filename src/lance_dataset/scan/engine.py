@@ -11,6 +11,8 @@ from typing import TypeVar
 import numpy as np
 import pyarrow as pa
 
+from lance_dataset.errors import MemoryLimitError
+from lance_dataset.limits import ResultMeter
 from lance_dataset.read.fragment_reader import FragmentReader
 from lance_dataset.read.table_reader import TableReader
 from lance_dataset.scan.filtering import select
@@ -53,6 +55,11 @@ class Rows:
     columns: list[list[pa.Array]]
     shared: Window | None = None
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all columns."""
+        return sum(chunk.nbytes for chunks in self.columns for chunk in chunks)
+
 
 class Scan:
     """A scan of one version of a table; it may run several times.
@@ -71,6 +78,7 @@ class Scan:
         self._reader = reader
         self._request = request
         self._plan = plan
+        self._limit = reader.limit
         self._pruning = Pruning(request)
         self._release = Release(_stored_fields(request)) if plan.releases else None
 
@@ -111,6 +119,7 @@ class Scan:
     ) -> Iterator[_Result]:
         """Yield the results of `work`, computed ahead of the consumer if that pays; `weight` is an item's bytes."""
         plan = self._plan
+        work = self._limit.around(work)
         return stream(
             fetching(work) if plan.waits else work,
             items,
@@ -136,8 +145,9 @@ class Scan:
 
         if self._plan.grows:
             looked = 0
+            limited = self._limit.around(worked)
             for window in found:
-                yield worked(window)
+                yield limited(window)
                 looked += window.width
                 if looked >= _CAUTIOUS_ROWS:
                     break
@@ -219,7 +229,12 @@ class Scan:
         parts = self._parts(found, apart)
         if not parts:
             self._let_go(found.window)
-        return [self._piece(part) for part in parts]
+        try:
+            return [self._piece(part) for part in parts]
+        except MemoryLimitError:
+            if self._limit.max_bytes is None:
+                raise
+            return found  # to be read in smaller pieces
 
     def _parts(self, selection: Selection, apart: bool) -> list[Selection]:
         """Split a selection into the parts that are returned together, by fragment if `apart` is true."""
@@ -239,11 +254,28 @@ class Scan:
 
     def _pieces(self, selection: Selection, apart: bool) -> Iterator[Rows]:
         pieces = [piece for part in self._parts(selection, apart) for piece in part.pieces(self._plan.piece_rows)]
+        if self._limit.max_bytes is not None:
+            yield from chain.from_iterable(map(self._halved, pieces))
+            return
         if len(pieces) < 2:
             yield from map(self._piece, pieces)
             return
         plan = self._plan
         yield from self._stream(self._piece, pieces, in_order=plan.in_order, weight=lambda piece: plan.piece_bytes)
+
+    def _halved(self, selection: Selection) -> Iterator[Rows]:
+        """Yield the rows of a selection, which is halved as long as they take more memory than a result may."""
+        try:
+            rows = self._limit.around(self._piece)(selection)
+        except MemoryLimitError:
+            if selection.num_rows < 2:
+                raise
+        else:
+            yield rows
+            return
+        middle = selection.num_rows // 2
+        yield from self._halved(selection.cut(0, middle))
+        yield from self._halved(selection.cut(middle, selection.num_rows))
 
     def _piece(self, selection: Selection) -> Rows:
         rows, window = self.read(selection), selection.window
@@ -256,6 +288,9 @@ class Scan:
         """Read the output columns of selected rows."""
         numbers = range(len(self._request.projection.columns))
         columns = [partial(self._column, number, selection) for number in numbers]
+        if self._limit.max_bytes is not None:
+            meter = self._limit.meter(f"the result of {selection.num_rows:,} rows")
+            columns = [partial(_metered, column, meter) for column in columns]
         return Rows(selection.num_rows, together(columns, waiting=self._plan.waits))
 
     def columns(self, number: int, selections: Sequence[Selection]) -> Iterator[list[pa.Array]]:
@@ -279,6 +314,12 @@ class Scan:
         size = sum(chunk.nbytes for chunk in chunks)
         node.add(selection.num_rows if first else 0, batches=int(first), bytes=size)
         return chunks
+
+
+def _metered(column: Callable[[], list[pa.Array]], meter: ResultMeter) -> list[pa.Array]:
+    chunks = column()
+    meter.add(sum(chunk.nbytes for chunk in chunks))
+    return chunks
 
 
 def _stored_fields(request: ScanRequest) -> list[Field]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
+from typing import TypeAlias
 
 import pyarrow as pa
 
 from lance_dataset.file.column import Part
+from lance_dataset.limits import ResultLimit
 from lance_dataset.read.concatenate import bisected, keep_rows, read_chunks
 from lance_dataset.read.empty_batches import empty_batch
 from lance_dataset.read.fragment_reader import FragmentReader
@@ -23,6 +25,9 @@ from lance_dataset.threads.waiting import together
 
 __all__ = ["whole_table"]
 
+#: Fragment, number of an output column, and part of it that is decoded together.
+_Task: TypeAlias = "tuple[FragmentReader, int, Part]"
+
 #: Columns of fewer bytes on average are decoded one after another: threads would only wait for the interpreter lock.
 _PARALLEL_BYTES = 256 << 10
 #: Nanoseconds of decoding, in total and per part of a column, above which threads gain more than they cost.
@@ -35,7 +40,7 @@ _DERIVED_COST = 10.0
 def whole_table(reader: TableReader, request: ScanRequest, plan: ScanStrategy) -> pa.Table:
     """Return all live rows, chunked as the files are, so that nothing is copied unnecessarily."""
     schema = request.projection.schema
-    pieces = _decode(request, plan, list(fragments_of(reader, request)))
+    pieces = _decode(request, plan, list(fragments_of(reader, request)), reader.limit)
     if not any(pieces):
         return pa.Table.from_batches([empty_batch(schema)])
     columns = [pa.chunked_array(found, field_.type) for found, field_ in zip(pieces, schema, strict=True)]
@@ -43,7 +48,10 @@ def whole_table(reader: TableReader, request: ScanRequest, plan: ScanStrategy) -
 
 
 def _decode(
-    request: ScanRequest, plan: ScanStrategy, ranges: Sequence[tuple[FragmentReader, int, int]]
+    request: ScanRequest,
+    plan: ScanStrategy,
+    ranges: Sequence[tuple[FragmentReader, int, int]],
+    limit: ResultLimit,
 ) -> list[list[pa.Array]]:
     """Decode the live rows of some ranges of fragments; return non-empty chunks of every output column."""
     outputs = request.projection.columns
@@ -61,10 +69,11 @@ def _decode(
     tasks = [(place[0], place[1], part) for place, found in zip(places, cut, strict=True) for part in found]
     costs = [part.cost for _, _, part in tasks]
 
-    def decode(task: tuple[FragmentReader, int, Part]) -> list[pa.Array]:
+    def decode_part(task: _Task) -> list[pa.Array]:
         fragment, number, part = task
         return _read_part(fragment, outputs[number], request, plan, part.start, part.stop)
 
+    decode = _limited(decode_part, limit)
     heavy = sum(costs) > max(_PARALLEL_COST, _PARALLEL_TASK_COST * len(tasks))
     if plan.waits:
         decoded = together([partial(decode, task) for task in tasks], waiting=True)
@@ -74,6 +83,20 @@ def _decode(
     for (_, number, _), read in zip(tasks, decoded, strict=True):
         pieces[number].extend(piece for piece in read if len(piece))
     return pieces
+
+
+def _limited(decode: Callable[[_Task], list[pa.Array]], limit: ResultLimit) -> Callable[[_Task], list[pa.Array]]:
+    """Return the same function, whose results together must not be larger than a limit."""
+    if limit.max_bytes is None:
+        return decode
+    meter = limit.meter("the result of the scan")
+
+    def metered(task: _Task) -> list[pa.Array]:
+        chunks = decode(task)
+        meter.add(sum(chunk.nbytes for chunk in chunks))
+        return chunks
+
+    return limit.around(metered)
 
 
 def _is_read(fragment: FragmentReader, request: ScanRequest, rows: int) -> bool:

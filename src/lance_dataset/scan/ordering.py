@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 
 import numpy as np
 import pyarrow as pa
@@ -78,6 +79,11 @@ class _Found:
     def __len__(self) -> int:
         return len(self.rows)
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the rows and keys."""
+        return int(self.fragments.nbytes + self.rows.nbytes) + sum(key.nbytes for key in self.keys)
+
     def take(self, places: NDArray[np.int64]) -> _Found:
         """Return the rows at the given places."""
         index = pa.array(places)
@@ -99,10 +105,15 @@ class _Sort:
         projection = Projection(self._outputs, pa.schema([output.arrow for output in self._outputs]))
         self._key_request = replace(request, projection=projection, order_by=(), limit=None, offset=0, in_order=True)
         self._key_plan = strategy(reader, self._key_request)
+        self._limit = reader.limit
 
     def all(self) -> _Found:
         """Return all selected rows, in storage order."""
-        return self._joined(list(Scan(self._reader, self._key_request, self._key_plan).each(self._found)))
+        all_found, meter = [], self._limit.meter("sorting all rows")
+        for found in Scan(self._reader, self._key_request, self._key_plan).each(self._found):
+            meter.add(found.nbytes)
+            all_found.append(found)
+        return self._joined(all_found)
 
     def top(self, count: int) -> _Found:
         """Return the first `count` rows in sort order."""
@@ -120,6 +131,8 @@ class _Sort:
             if len(found) == 0:
                 continue
             kept.append(found)
+            if self._limit.max_bytes is not None:
+                self._limit.check(sum(each.nbytes for each in kept), "sorting rows for the first ones")
             if bound is None or sum(map(len, kept)) > count + _SPARE_ROWS:
                 kept = [self._best(kept, count)]
                 if len(kept[0]) == count:
@@ -205,8 +218,12 @@ class _Sort:
         """Gather rows of several selections by place, column by column, so that only one column is copied at a time."""
         schema, arrays = self._request.projection.schema, []
         scan = Scan(self._reader, replace(self._request, filter=None, order_by=()), self._plan)
+        meter = self._limit.meter("the result of the scan")
         for number, field in enumerate(schema):
-            chunks = [chunk for column in scan.columns(number, selections) for chunk in column]
+            chunks = []
+            for chunk in chain.from_iterable(scan.columns(number, selections)):
+                meter.add(chunk.nbytes)
+                chunks.append(chunk)
             values = pa.chunked_array(chunks, field.type)
             arrays.append(pa.chunked_array(take_chunked(values, places, field.name), field.type))
         return pa.Table.from_arrays(arrays, schema=schema)

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from lance_dataset.limits import ResultLimit
 from lance_dataset.read.empty_batches import empty_batch, rows_only, rows_only_table
 from lance_dataset.read.fragment_reader import FragmentReader
+from lance_dataset.read.result_sizes import check_planned
 from lance_dataset.read.table_reader import TableReader
-from lance_dataset.scan.batches import aligned_batches, exact_batches
+from lance_dataset.scan.batches import aligned_batches, exact_batches, limited_batches
 from lance_dataset.scan.engine import Rows, Scan
 from lance_dataset.scan.full_scan import whole_table
 from lance_dataset.scan.ordering import sorted_table
@@ -43,12 +46,23 @@ def scan_table(reader: TableReader, request: ScanRequest) -> pa.Table:
     request = narrowed(reader, request)
     if not request.projection.columns:
         return rows_only_table(count(reader, request), request.projection.schema)
+    limited = reader.limit.max_bytes is not None
+    if limited and request.filter is None:
+        check_planned(reader.limit, count(reader, replace(request, metrics=None)), request.projection.schema)
     plan = strategy(reader, request)
     if request.order_by:
         return sorted_table(reader, request, plan)
     if _is_whole(request) and not _is_in_crumbs(reader, request):
         return whole_table(reader, request, plan)
-    return _table(Scan(reader, request, plan).rows(apart=False), request.projection.schema)
+    found = Scan(reader, request, plan).rows(apart=False)
+    return _table(_metered(found, reader.limit) if limited else found, request.projection.schema)
+
+
+def _metered(found: Iterator[Rows], limit: ResultLimit) -> Iterator[Rows]:
+    meter = limit.meter("the result of the scan")
+    for rows in found:
+        meter.add(rows.nbytes)
+        yield rows
 
 
 def _is_whole(request: ScanRequest) -> bool:
@@ -85,7 +99,9 @@ def scan_batches(reader: TableReader, request: ScanRequest) -> Iterator[pa.Recor
     else:
         pieces = _batches(Scan(reader, request, plan).rows(), schema, request.batch_size)
     if request.strict_batch_size:
-        pieces = exact_batches(pieces, request.batch_size)
+        pieces = exact_batches(pieces, request.batch_size, reader.limit)
+    if reader.limit.max_bytes is not None:
+        pieces = limited_batches(pieces, reader.limit)
     for piece in pieces:
         for start in range(0, piece.num_rows, request.batch_size):
             yield piece.slice(start, request.batch_size)

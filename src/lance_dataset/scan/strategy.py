@@ -119,11 +119,12 @@ def strategy(reader: TableReader | FragmentReader, request: ScanRequest) -> Scan
     early, late = _times(request, steps)
     releases = costs.is_mapped and _is_much(_num_rows(reader, request), request, costs, (*early, *late))
     out_bytes = sum(costs.output_bytes(output) for output in request.projection.columns)
+    most = MAX_BATCH_BYTES if reader.limit.max_bytes is None else min(reader.limit.max_bytes, MAX_BATCH_BYTES)
     batch = request.batch_size
-    if batch * out_bytes > MAX_BATCH_BYTES:
-        batch = max(int(MAX_BATCH_BYTES / out_bytes), 1)
+    if batch * out_bytes > most:
+        batch = max(int(most / out_bytes), 1)
     computes = request.filter is None and any(output.expression is not None for output in request.projection.columns)
-    wanted_bytes = _COMPUTED_BYTES if computes else PIECE_BYTES
+    wanted_bytes = min(_COMPUTED_BYTES if computes else PIECE_BYTES, most)
     piece = _whole_batches(max(int(wanted_bytes / max(out_bytes, 1.0)), batch, 1), request.batch_size)
     if request.filter is None:
         window, cost, looked_bytes = min(piece, 1 << 20), _read_cost(request, costs), 0.0
@@ -162,7 +163,7 @@ def strategy(reader: TableReader | FragmentReader, request: ScanRequest) -> Scan
         releases=releases,
         look_bytes=_look_bytes(request, int(2 * window * looked_bytes), threads),
         task_bytes=piece_bytes + int(2 * window * looked_bytes),
-        buffer_bytes=min(request.io_buffer_size or _BUFFER_BYTES, _BUFFER_BYTES),
+        buffer_bytes=min(request.io_buffer_size or _BUFFER_BYTES, _BUFFER_BYTES, most),
         costs=costs,
     )
 

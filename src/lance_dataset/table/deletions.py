@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import secrets
+from collections.abc import Callable
+from functools import partial
 from typing import TypeVar
 
 import numpy as np
@@ -12,6 +14,7 @@ import pyarrow as pa
 
 from lance_dataset.errors import CorruptFileError, InvalidInputError
 from lance_dataset.io.base import ObjectStore
+from lance_dataset.table.arrow_batch import read_batch
 from lance_dataset.table.fragment import DeletionFile, DeletionFileType, Fragment
 from lance_dataset.table.paths import FileLocator
 from lance_dataset.table.roaring import decode_bitmap, encode_bitmap
@@ -23,10 +26,10 @@ _Offset = TypeVar("_Offset", np.uint32, np.int64)
 #: Maximum number of offsets in an Arrow file. More are written as a bitmap.
 _MAX_ARROW = 5_000
 _SCHEMA = pa.schema([pa.field("row_id", pa.uint32(), nullable=False)])
-#: A file is a few hundred bytes. Waking a thread for its one column takes longer than decompressing it.
-_READ_OPTIONS = pa.ipc.IpcReadOptions(use_threads=False)
 #: Limit for fragments without a recorded number of rows.
 _MAX_UNKNOWN = 1 << 28
+#: Bytes of memory for a deleted row: as it is decoded, and as a 64-bit number of a fragment.
+_OFFSET_BYTES = 16
 
 
 def read_deletions(
@@ -54,16 +57,32 @@ def read_deletions(
         The deletion file does not exist.
     CorruptFileError
         Its content contradicts the format or the manifest.
+    MemoryLimitError
+        The deleted rows need too much memory for the files of the fragment.
     """
     file = fragment.deletion_file
     if file is None:
         return np.empty(0, np.uint32)
     store, path = locator.deletion_file(fragment.id, file)
     rows = physical_rows or fragment.physical_rows
-    offsets = decode_deletions(store.read(path), file.file_type, rows or _MAX_UNKNOWN, path)
+    offsets = decode_deletions(
+        store.read(path),
+        file.file_type,
+        rows or _MAX_UNKNOWN,
+        path,
+        bytes_read=partial(_stored_bytes, locator, fragment),
+    )
     if file.num_deleted_rows and len(offsets) != file.num_deleted_rows:
         raise CorruptFileError(f"{path}: lists {len(offsets)} rows, but its manifest says {file.num_deleted_rows}")
     return offsets
+
+
+def _stored_bytes(locator: FileLocator, fragment: Fragment) -> int:
+    """Return the size of the files of a fragment in storage; the manifest may claim any."""
+    places = [locator.data_file(file) for file in fragment.files]
+    if fragment.deletion_file is not None:
+        places.append(locator.deletion_file(fragment.id, fragment.deletion_file))
+    return sum(store.open_input(path).size for store, path in dict.fromkeys(places))
 
 
 def write_deletions(
@@ -127,34 +146,39 @@ def encode_deletions(offsets: npt.NDArray[np.uint32], file_type: DeletionFileTyp
 
 
 def decode_deletions(
-    data: bytes, file_type: DeletionFileType, physical_rows: int, where: str
+    data: bytes,
+    file_type: DeletionFileType,
+    physical_rows: int,
+    where: str,
+    *,
+    bytes_read: Callable[[], int] | None = None,
 ) -> npt.NDArray[np.uint32]:
-    """Decode the offsets of a deletion file, ascending and distinct. All must be below `physical_rows`."""
+    """Decode the offsets of a deletion file, ascending and distinct. All must be below `physical_rows`.
+
+    Parameters
+    ----------
+    data, file_type, where
+        Content, format and name of the file.
+    physical_rows
+        Number of rows of the fragment.
+    bytes_read
+        See `decode_bitmap`.
+
+    Raises
+    ------
+    CorruptFileError
+        The content contradicts the format or the fragment.
+    MemoryLimitError
+        The offsets need too much memory.
+    """
     if file_type is DeletionFileType.BITMAP:
-        return decode_bitmap(data, physical_rows, where)
-    offsets = _arrow_offsets(data, where)
+        return decode_bitmap(data, physical_rows, where, per_value=_OFFSET_BYTES, bytes_read=bytes_read)
+    column = read_batch(data, _SCHEMA, where).column(0)
+    if column.null_count:
+        raise CorruptFileError(f"{where}: a deletion file must not contain nulls")
+    offsets = column.to_numpy(zero_copy_only=False)
     if (offsets[1:] <= offsets[:-1]).any():
         offsets = np.unique(offsets)
     if len(offsets) and int(offsets[-1]) >= physical_rows:
         raise CorruptFileError(f"{where}: deletes row {offsets[-1]} of a fragment of {physical_rows} rows")
     return offsets
-
-
-def _arrow_offsets(data: bytes, where: str) -> npt.NDArray[np.uint32]:
-    try:
-        reader = pa.ipc.open_file(pa.py_buffer(data), options=_READ_OPTIONS)
-        if reader.schema != _SCHEMA or reader.num_record_batches != 1:
-            raise CorruptFileError(
-                f"{where}: a deletion file has one batch of one column 'row_id: uint32 not null', "
-                f"this one has {reader.num_record_batches} of {reader.schema.to_string()!r}"
-            )
-        batch = reader.get_batch(0)
-        batch.validate(full=True)
-    except CorruptFileError:
-        raise
-    except (pa.ArrowException, OSError, ValueError, MemoryError) as error:
-        raise CorruptFileError(f"{where}: invalid Arrow file: {error}") from error
-    column = batch.column(0)
-    if column.null_count:
-        raise CorruptFileError(f"{where}: a deletion file must not contain nulls")
-    return column.to_numpy(zero_copy_only=False)

@@ -69,6 +69,11 @@ _FILE_COLUMNS = np.array(
     ],
     np.int64,
 )
+#: Bytes of memory for the columns of each data file, and for its path.
+_FILE_MEMORY = 80
+_PATH_MEMORY = 100
+#: Bytes of memory of an object in a decoded fragment.
+_MEMBER_MEMORY = 500
 #: Ids from here on are rejected when a manifest is read.
 _END_OF_IDS = 1 << 32
 _TAG = bytes([_MANIFEST_FRAGMENTS << 3 | 2])
@@ -178,7 +183,10 @@ class _Messages:
     @cached_property
     def _files(self) -> tuple[Numbers, Numbers, Numbers]:
         """Position of the fragment of each data file, and the byte range of the file's message."""
-        owners, _, starts, ends = locate_records(self.data, (self._starts, self._ends), _FRAGMENT_FILES, self.where)
+        ranges = (self._starts, self._ends)
+        owners, _, starts, ends = locate_records(
+            self.data, ranges, _FRAGMENT_FILES, self.where, per_record=_FILE_MEMORY
+        )
         return owners, starts, ends
 
     @cached_property
@@ -217,7 +225,9 @@ class _Messages:
     def file_paths(self) -> list[bytes]:
         """Return the path of each data file, as stored."""
         _, starts, ends = self._files
-        owners, _, firsts, lasts = locate_records(self.data, (starts, ends), _FILE_PATH, self.where)
+        owners, _, firsts, lasts = locate_records(
+            self.data, (starts, ends), _FILE_PATH, self.where, per_record=_PATH_MEMORY
+        )
         paths = [self.data[first:last] for first, last in zip(firsts.tolist(), lasts.tolist(), strict=True)]
         if len(owners) == len(starts) and (owners[1:] > owners[:-1]).all():
             return paths
@@ -325,7 +335,10 @@ class FragmentList(Sequence[Fragment]):
         known = self._known.get(index)
         if known is None:
             where = self._messages.where
-            known = Fragment.from_proto(parse_message(table_pb2.DataFragment, self._messages[index], where), where)
+            message = parse_message(
+                table_pb2.DataFragment, self._messages[index], where, per_message=_MEMBER_MEMORY, per_number=8
+            )
+            known = Fragment.from_proto(message, where)
             if self._check is not None:
                 self._check(known)
             self._known[index] = known

@@ -13,6 +13,7 @@ from lance_dataset.errors import CorruptFileError, LanceError
 from lance_dataset.file.legacy import with_dictionaries
 from lance_dataset.file.versions import DEFAULT_VERSION
 from lance_dataset.io.base import ObjectStore
+from lance_dataset.limits import check_memory
 from lance_dataset.table.checks import check_fields, check_known_versions, check_manifest
 from lance_dataset.table.flags import Feature, check_readable
 from lance_dataset.table.fragment import LEGACY_VERSION, Fragment
@@ -42,6 +43,11 @@ __all__ = [
     "read_manifest",
 ]
 
+#: Bytes of memory of a decoded fragment, and of a data file in it.
+_FRAGMENT_MEMORY = 600
+_FILE_MEMORY = 400
+#: Bytes of memory of a decoded field of a schema.
+_FIELD_MEMORY = 400
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.timezone.utc)
 
 
@@ -403,7 +409,7 @@ def _known_schema(fields: bytes, metadata: tuple[tuple[str, bytes], ...]) -> Sch
 
 
 def _read_schema(fields: bytes, metadata: Mapping[str, bytes], where: str) -> Schema:
-    messages = parse_message(table_pb2.Manifest, fields, where).fields
+    messages = parse_message(table_pb2.Manifest, fields, where, per_message=_FIELD_MEMORY).fields
     check_fields(messages, where)
     return Schema.from_proto(messages, metadata, where=where)
 
@@ -416,6 +422,9 @@ def _fragments(parts: ManifestParts, path: str) -> FragmentList:
     fragments = FragmentList(parts.fragments, path)
     if parts.message.HasField("writer_version"):
         return fragments
+    columns = fragments.columns
+    needed = _FRAGMENT_MEMORY * len(columns.ids) + _FILE_MEMORY * len(columns.file_owners)
+    check_memory(needed, len(parts.fragments), f"{path}: a list of {len(columns.ids):,} fragments")
     return FragmentList.of(map(_without_counts, fragments), path)
 
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TypeVar
-
 import numpy as np
-from google.protobuf.message import DecodeError, Message
 from numpy.typing import NDArray
 
 from lance_dataset.errors import CorruptFileError
+from lance_dataset.io.messages import parse_message
+from lance_dataset.limits import check_memory
 from lancecodec import records
 from lancecodec.errors import CodecError
 
@@ -24,30 +23,10 @@ __all__ = [
 
 Numbers = NDArray[np.int64]
 
-_Parsed = TypeVar("_Parsed", bound=Message)
-
-
-def parse_message(kind: type[_Parsed], data: bytes, where: str) -> _Parsed:
-    """Parse a message.
-
-    Parameters
-    ----------
-    kind
-        Class of the message.
-    data
-        The bytes.
-    where
-        Name of the file, for error messages.
-
-    Raises
-    ------
-    CorruptFileError
-        The bytes are not such a message.
-    """
-    try:
-        return kind.FromString(data)
-    except DecodeError as error:
-        raise CorruptFileError(f"{where}: invalid {kind.DESCRIPTOR.name} message: {error}") from error
+#: Bytes of memory for each record that is located.
+_RECORD = 48
+#: Messages of fewer bytes are short.
+_SHORT = 32
 
 
 def whole_range(data: bytes) -> tuple[Numbers, Numbers]:
@@ -56,7 +35,7 @@ def whole_range(data: bytes) -> tuple[Numbers, Numbers]:
 
 
 def locate_records(
-    data: bytes, ranges: tuple[Numbers, Numbers], field: int, where: str
+    data: bytes, ranges: tuple[Numbers, Numbers], field: int, where: str, *, per_record: int = _RECORD
 ) -> tuple[Numbers, Numbers, Numbers, Numbers]:
     """Locate the messages in a field of messages, see `lancecodec.records.locate`.
 
@@ -70,6 +49,8 @@ def locate_records(
         Number of the field.
     where
         Name of the file, for error messages.
+    per_record
+        Bytes of memory that the caller needs for each record, with those of the result.
 
     Returns
     -------
@@ -80,10 +61,13 @@ def locate_records(
     ------
     CorruptFileError
         The bytes are not messages.
+    MemoryLimitError
+        There are too many.
     """
     none = np.empty(0, np.int64)
     try:
         count = records.locate(data, *ranges, field, none, none, none, none)
+        check_memory(count * per_record, len(data), f"{where}: a list of {count:,} messages in field {field}")
         owners, heads, starts, ends = (np.empty(count, np.int64) for _ in range(4))
         records.locate(data, *ranges, field, owners, heads, starts, ends)
     except CodecError as error:
@@ -126,14 +110,27 @@ def joined_ranges(data: bytes, starts: Numbers, ends: Numbers) -> bytes:
     return b"".join(data[first:last] for first, last in zip(firsts, lasts, strict=True))
 
 
-def split_records(data: bytes, field: int, where: str) -> tuple[bytes, bytes]:
+def split_records(
+    data: bytes, field: int, where: str, *, per_record: int = _RECORD, per_short_record: int = 0
+) -> tuple[bytes, bytes]:
     """Split a message into the messages of one field, each with its tag, and the rest.
+
+    Parameters
+    ----------
+    data, field, where, per_record
+        See `locate_records`.
+    per_short_record
+        Bytes of memory that the caller needs for each message of less than 32 bytes.
 
     Raises
     ------
     CorruptFileError
         The bytes are not a message.
+    MemoryLimitError
+        There are too many messages.
     """
-    _, heads, _, ends = locate_records(data, whole_range(data), field, where)
+    _, heads, starts, ends = locate_records(data, whole_range(data), field, where, per_record=per_record)
+    short = int((ends - starts < _SHORT).sum())
+    check_memory(short * per_short_record, len(data), f"{where}: a list of {short:,} empty messages in field {field}")
     rest = joined_ranges(data, np.append(0, ends), np.append(heads, len(data)))
     return joined_ranges(data, heads, ends), rest

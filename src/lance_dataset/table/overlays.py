@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from lance_dataset._proto import table_pb2
 from lance_dataset.errors import CorruptFileError
+from lance_dataset.limits import check_memory
 from lance_dataset.table.fragment import DataFile
 from lance_dataset.table.messages import parse_message
 from lance_dataset.table.roaring import decode_bitmap
@@ -45,21 +46,27 @@ class Overlay:
         ------
         CorruptFileError
             It is not an overlay message, or does not state the rows for which it has values.
+        MemoryLimitError
+            It has values for too many rows.
         """
         overlay = parse_message(table_pb2.DataOverlayFile, message, "overlay file")
         file = DataFile.from_proto(overlay.data_file)
         where = f"overlay file {file.path!r}"
         coverage = overlay.WhichOneof("coverage")
         if coverage == "shared_offset_bitmap":
-            bitmaps = [overlay.shared_offset_bitmap] * len(file.fields)
+            bitmaps = [overlay.shared_offset_bitmap]
         elif coverage == "field_coverage":
             bitmaps = list(overlay.field_coverage.offset_bitmaps)
         else:
             raise CorruptFileError(f"{where}: does not state the rows for which it has values")
-        if len(bitmaps) != len(file.fields):
+        shared = coverage == "shared_offset_bitmap"
+        if not shared and len(bitmaps) != len(file.fields):
             raise CorruptFileError(f"{where}: has {len(bitmaps)} bitmaps for {len(file.fields)} fields")
-        offsets = tuple(decode_bitmap(bitmap, _MAX_ROWS, where) for bitmap in bitmaps)
-        return cls(file, offsets, overlay.committed_version)
+        offsets: list[npt.NDArray[np.uint32]] = []
+        for bitmap in bitmaps:
+            offsets.append(decode_bitmap(bitmap, _MAX_ROWS, where))
+            check_memory(sum(rows.nbytes for rows in offsets), len(message), f"{where}: its bitmaps")
+        return cls(file, tuple(offsets * len(file.fields) if shared else offsets), overlay.committed_version)
 
     @property
     def live_fields(self) -> frozenset[int]:

@@ -7,7 +7,7 @@ are found by CRoaring.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -15,7 +15,8 @@ import numpy as np
 import numpy.typing as npt
 import pyroaring
 
-from lance_dataset.errors import CorruptFileError
+from lance_dataset.errors import CorruptFileError, MemoryLimitError
+from lance_dataset.limits import BASE_MEMORY, check_memory
 
 __all__ = [
     "MAX_ARRAY",
@@ -37,6 +38,8 @@ _OFFSETS_FROM = 4
 #: Maximum number of values in an array container. Larger containers are bitsets.
 MAX_ARRAY = 4096
 _BITSET_BYTES = 8192
+#: Bytes of memory for a run, while those of several containers are joined.
+_RUN_BYTES = 32
 
 #: First values and lengths (int64) of runs of consecutive values, ascending.
 Runs = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]
@@ -73,7 +76,9 @@ def _bits(values: npt.NDArray[np.uint16]) -> npt.NDArray[np.uint8]:
     return np.packbits(bits, bitorder="little")
 
 
-def decode_bitmap(data: bytes, limit: int, where: str) -> npt.NDArray[np.uint32]:
+def decode_bitmap(
+    data: bytes, limit: int, where: str, *, per_value: int = 4, bytes_read: Callable[[], int] | None = None
+) -> npt.NDArray[np.uint32]:
     """Return the values of a serialized bitmap. Bytes after it are ignored.
 
     Parameters
@@ -81,9 +86,14 @@ def decode_bitmap(data: bytes, limit: int, where: str) -> npt.NDArray[np.uint32]
     data
         The bytes.
     limit
-        Exclusive upper bound of the values. It also bounds the memory used.
+        Exclusive upper bound of the values.
     where
         Name of the file, for error messages.
+    per_value
+        Bytes of memory that the caller needs for each value, with those of the result.
+    bytes_read
+        Function that returns the bytes of all files that the values belong to; None for those of `data`. It is called
+        only for many values.
 
     Returns
     -------
@@ -94,14 +104,34 @@ def decode_bitmap(data: bytes, limit: int, where: str) -> npt.NDArray[np.uint32]
     ------
     CorruptFileError
         The bytes are not a bitmap, or a value is not below `limit`.
+    MemoryLimitError
+        It has too many values.
     """
-    parts = list(bitmap_parts(data, limit, where))
-    return np.concatenate(parts) if parts else np.empty(0, np.uint32)
+    count = _num_values(data, where)
+    needed = count * per_value
+    if needed > BASE_MEMORY and count <= limit:  # more are reported below
+        check_memory(needed, len(data) if bytes_read is None else bytes_read(), f"{where}: a bitmap")
+    containers, _ = _bitmap(data, limit, where)
+    found = np.empty(sum(len(container) for container in containers), np.uint32)
+    end = 0
+    for container in containers:
+        found[end : end + len(container)] = container.decoded()
+        end += len(container)
+    return found
 
 
 def bitmap_parts(data: bytes, limit: int, where: str) -> Iterator[npt.NDArray[np.uint32]]:
     """Yield the values of `decode_bitmap`, at most 65,536 at a time."""
     return (container.decoded() for container in _bitmap(data, limit, where)[0])
+
+
+def _num_values(data: bytes | memoryview, where: str) -> int:
+    """Return the number of values that a bitmap says it has."""
+    try:
+        count, _, position = _header(data)
+        return int(np.frombuffer(data, "<u2", 2 * count, position)[1::2].sum(dtype=np.int64)) + count
+    except (struct.error, ValueError) as error:
+        raise CorruptFileError(f"{where}: invalid roaring bitmap: {error}") from error
 
 
 def bitmap_size(data: bytes | memoryview, where: str) -> int:
@@ -139,7 +169,7 @@ def encode_treemap(bitmaps: Mapping[int, bytes]) -> bytes:
 def decode_treemap(data: bytes, limits: Mapping[int, int], where: str) -> dict[int, Runs]:
     """Return the values of a serialized set of unsigned 64-bit values: runs of lower halves by upper half.
 
-    Runs use memory proportional to the size of `data`, no matter how many values they represent.
+    Runs use memory for each run, no matter how many values they represent.
 
     Parameters
     ----------
@@ -154,10 +184,12 @@ def decode_treemap(data: bytes, limits: Mapping[int, int], where: str) -> dict[i
     ------
     CorruptFileError
         The bytes are not such a set, or a value is not within the limits.
+    MemoryLimitError
+        It has too many runs.
     """
     content = memoryview(data)
     found: dict[int, Runs] = {}
-    position = 8
+    position, needed = 8, 0
     try:
         (count,) = struct.unpack_from("<Q", data)
         if count > len(limits):
@@ -167,8 +199,13 @@ def decode_treemap(data: bytes, limits: Mapping[int, int], where: str) -> dict[i
             if high not in limits or high in found:
                 raise ValueError(f"a bitmap for {high}, which is not expected or occurs twice")
             containers, size = _bitmap(content[position + 4 :], limits[high], where)
+            needed += _RUN_BYTES * sum(container.most_runs for container in containers)
+            if needed > BASE_MEMORY:
+                check_memory(needed, len(data), f"{where}: a 64-bit bitmap")
             found[high] = _joined_runs(containers)
             position += 4 + size
+    except MemoryLimitError:
+        raise
     except (struct.error, ValueError) as error:
         raise CorruptFileError(f"{where}: invalid 64-bit roaring bitmap: {error}") from error
     return found
@@ -176,11 +213,39 @@ def decode_treemap(data: bytes, limits: Mapping[int, int], where: str) -> dict[i
 
 @dataclass(frozen=True)
 class _Container:
-    """Values with the same upper half: either `values`, or the first values of runs with their `lengths`."""
+    """Values with the same upper half.
+
+    Attributes
+    ----------
+    base
+        The upper half, as a number of 32 bits.
+    stored
+        Lower halves, ascending, or the first ones of runs; for a bitset, its bytes.
+    lengths
+        Lengths of the runs; None for single values and bitsets.
+    size
+        Number of values.
+    """
 
     base: int
-    values: npt.NDArray[np.int64]
+    stored: npt.NDArray[np.integer]
     lengths: npt.NDArray[np.int64] | None
+    size: int
+
+    def __len__(self) -> int:
+        return self.size
+
+    @property
+    def values(self) -> npt.NDArray[np.integer]:
+        """Lower halves, or the first ones of runs. A bitset is decoded each time."""
+        if self.stored.dtype != np.uint8:
+            return self.stored
+        return np.flatnonzero(np.unpackbits(self.stored.view(np.uint8), bitorder="little"))
+
+    @property
+    def most_runs(self) -> int:
+        """Maximum number of runs of consecutive values."""
+        return min(self.size, (1 << 16) - self.size + 1) if self.lengths is None else len(self.lengths)
 
     def decoded(self) -> npt.NDArray[np.uint32]:
         """Return all values."""
@@ -246,13 +311,15 @@ def _containers(data: bytes | memoryview, limit: int) -> tuple[list[_Container],
             if (values[1:] <= values[:-1]).any():
                 raise ValueError("an array container is not ascending")
         else:
-            bits = np.unpackbits(np.frombuffer(data, np.uint8, _BITSET_BYTES, position), bitorder="little")
-            values = np.flatnonzero(bits).astype("<u2")
+            values = np.frombuffer(data, np.uint8, _BITSET_BYTES, position)
             position += _BITSET_BYTES
-        found = len(values) if lengths is None else int(lengths.sum())
+        if values.dtype == np.uint8:
+            found = int.from_bytes(values.tobytes(), "little").bit_count()
+        else:
+            found = len(values) if lengths is None else int(lengths.sum())
         if found != cardinality:
             raise ValueError(f"a container has {found} values, but its header says {cardinality}")
-        containers.append(_Container(key << 16, values, lengths))
+        containers.append(_Container(key << 16, values, lengths, found))
     return containers, position
 
 

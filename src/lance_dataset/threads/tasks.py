@@ -6,6 +6,7 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future, wait
+from contextvars import copy_context
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Generic, TypeVar
@@ -44,7 +45,7 @@ class Task(Generic[_Item, _Result]):
     @classmethod
     def start(cls, pool: SharedPool, function: Callable[[_Item], _Result], item: _Item) -> Task[_Item, _Result]:
         """Hand a call to a pool."""
-        return cls(function, item, pool().submit(function, item), os.getpid())
+        return cls(function, item, pool().submit(copy_context().run, function, item), os.getpid())
 
     @property
     def is_ready(self) -> bool:

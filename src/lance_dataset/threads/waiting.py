@@ -10,6 +10,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, Future
+from contextvars import copy_context
 from functools import partial
 from typing import TypeVar
 
@@ -144,7 +145,7 @@ def _run(task: Callable[[], _Result], depth: int) -> _Result:
 def _submit(pool: Executor, task: Callable[[], _Result], depth: int) -> Future[_Result]:
     """Run a task on a thread, or here if the system gives the process none."""
     try:
-        return pool.submit(_run, task, depth)
+        return pool.submit(copy_context().run, _run, task, depth)
     except RuntimeError:
         done: Future[_Result] = Future()
         try:

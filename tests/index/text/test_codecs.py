@@ -135,7 +135,7 @@ GOLDEN = {
 def test_dictionaries(stored: str) -> None:
     entries = GOLDEN[stored]
     assert write_fst(entries).hex() == stored
-    assert list(read_fst(bytes.fromhex(stored), len(entries))) == entries
+    assert list(read_fst(bytes.fromhex(stored), len(entries), "index")) == entries
 
 
 WORDS = st.binary(max_size=12) | st.text("abct", max_size=9).map(str.encode)
@@ -148,9 +148,9 @@ NUMBERS = st.integers(0, (1 << 64) - 1) | st.integers(0, 300)
 def test_dictionaries_of_any_words(words: dict[bytes, int]) -> None:
     entries = sorted(words.items())
     stored = write_fst(entries)
-    assert list(read_fst(stored, len(entries))) == entries
+    assert list(read_fst(stored, len(entries), "index")) == entries
     with pytest.raises(ValueError, match="count of"):
-        list(read_fst(stored, len(entries) - 1))
+        list(read_fst(stored, len(entries) - 1, "index"))
 
 
 @given(st.dictionaries(WORDS, NUMBERS, max_size=30), st.data())
@@ -159,7 +159,7 @@ def test_damaged_dictionaries(words: dict[bytes, int], data: st.DataObject) -> N
     for _ in range(data.draw(st.integers(1, 3))):
         stored[data.draw(st.integers(0, len(stored) - 1))] = data.draw(st.integers(0, 255))
     try:
-        assert len(list(read_fst(bytes(stored), 1000))) <= 1000
+        assert len(list(read_fst(bytes(stored), 1000, "index"))) <= 1000
     except ValueError:
         return
 

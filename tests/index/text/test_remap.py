@@ -317,7 +317,7 @@ def changed(files: dict[str, bytes], name: str, batch: pa.RecordBatch, metadata:
 
 def words_of(folder: IndexFolder) -> list[tuple[bytes, int]]:
     row = folder.open("part_0_tokens.lance").read()
-    return list(read_fst(row.column(FST_BYTES)[0].as_py(), 1 << 20))
+    return list(read_fst(row.column(FST_BYTES)[0].as_py(), 1 << 20, "index"))
 
 
 def test_dictionary_as_table(stored: dict[str, dict[str, bytes]]) -> None:

@@ -50,8 +50,9 @@ class BlobAccess(Shown):
         """
         from lance_dataset.read.blobs import select_blobs
 
-        _, blobs = select_blobs(self.snapshot.reader, blob_column, ids=ids, addresses=addresses, indices=indices)
-        return [None if blob is None else BlobFile(blob, buffer_size) for blob in blobs]
+        reader = self.snapshot.reader
+        _, blobs = select_blobs(reader, blob_column, ids=ids, addresses=addresses, indices=indices)
+        return [None if blob is None else BlobFile(blob, buffer_size, limit=reader.limit) for blob in blobs]
 
     def read_blobs(
         self,
@@ -75,8 +76,9 @@ class BlobAccess(Shown):
         from lance_dataset.read.blobs import read_blob_values, select_blobs
 
         _check_buffer(io_buffer_size)
-        rows, blobs = select_blobs(self.snapshot.reader, blob_column, ids=ids, addresses=addresses, indices=indices)
-        return list(zip(rows, read_blob_values(blobs), strict=True))
+        reader = self.snapshot.reader
+        rows, blobs = select_blobs(reader, blob_column, ids=ids, addresses=addresses, indices=indices)
+        return list(zip(rows, read_blob_values(blobs, reader.limit), strict=True))
 
     def read_blob_ranges(
         self,
@@ -114,12 +116,13 @@ class BlobAccess(Shown):
             raise InvalidInputError(f"selector must be one of 'ids', 'addresses', or 'indices', got {selector!r}")
         _check_buffer(io_buffer_size)
         chosen: dict[str, Any] = {selector: [row for row, _, _ in requests]}
-        rows, blobs = select_blobs(self.snapshot.reader, blob_column, **chosen)
+        reader = self.snapshot.reader
+        rows, blobs = select_blobs(reader, blob_column, **chosen)
         parts = [
             None if blob is None else blob.part(offset, length)
             for blob, (_, offset, length) in zip(blobs, requests, strict=True)
         ]
-        return list(zip(range(len(parts)), rows, read_blob_values(parts), strict=True))
+        return list(zip(range(len(parts)), rows, read_blob_values(parts, reader.limit), strict=True))
 
 
 def _check_buffer(io_buffer_size: int | None) -> None:

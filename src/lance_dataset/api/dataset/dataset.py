@@ -102,6 +102,9 @@ class LanceDataset(
     trusted_bases
         Paths and URIs in which base paths of the dataset may lie; an empty list for none besides the dataset itself.
         The default is the environment variable ``LANCE_TRUSTED_BASES`` (separated by commas), or any place.
+    max_result_bytes
+        Most bytes of memory of one result, at least 1; None for no limit. A table or a list of values that is larger
+        raises MemoryLimitError, and streams have smaller batches. Programs that serve others can pass it.
 
     Raises
     ------
@@ -121,6 +124,7 @@ class LanceDataset(
         session: Session | None = None,
         commit_lock: CommitLock | None = None,
         trusted_bases: Sequence[str | os.PathLike[str]] | None = None,
+        max_result_bytes: int | None = None,
     ) -> None:
         location = TableLocation.resolve(
             os.fspath(uri),
@@ -129,6 +133,7 @@ class LanceDataset(
             scan_options=default_scan_options,
             commit_lock=commit_lock,
             trusted_bases=trusted_bases,
+            max_result_bytes=max_result_bytes,
         )
         self._snapshot = open_snapshot(location, version)
 

@@ -107,8 +107,13 @@ class Referenced(Shown):
 
         made = make_branch(self.snapshot, branch, reference)
         if storage_options is not None:
-            trusted = made.store.trusted_bases
-            location = TableLocation.resolve(made.uri, storage_options, made.session, trusted_bases=trusted)
+            location = TableLocation.resolve(
+                made.uri,
+                storage_options,
+                made.session,
+                trusted_bases=made.store.trusted_bases,
+                max_result_bytes=made.location.result_limit.max_bytes,
+            )
             made = open_snapshot(location, made.version)
         return self.showing(made)
 
@@ -187,7 +192,8 @@ class Referenced(Shown):
         session = opening.get("session") or place.session
         target = TableLocation.resolve(target_path, options, session)
         made = clone(self.snapshot, target, reference)
-        opening = {"trusted_bases": _trust_of_clones(place), **opening}
+        kept = {"trusted_bases": _trust_of_clones(place), "max_result_bytes": place.result_limit.max_bytes}
+        opening = {**kept, **opening}
         return self.showing(
             open_dataset(target.uri, made.version, **{**opening, "storage_options": options, "session": session})
         )

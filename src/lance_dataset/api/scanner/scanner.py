@@ -95,7 +95,10 @@ class LanceScanner(pads.Scanner):
         with self._running(progress) as run:
             if run.progress is None:
                 return self._for_user(scan_table(self._reader, run.request))
-            batches = list(_counted(scan_batches(self._reader, run.request), run.progress))
+            batches, meter = [], self._reader.limit.meter("the result of the scan")
+            for batch in _counted(scan_batches(self._reader, run.request), run.progress):
+                meter.add(batch.nbytes)
+                batches.append(batch)
             return self._for_user(pa.Table.from_batches(batches, run.request.projection.schema))
 
     def to_batches(self, *, progress: ProgressOption = None) -> Iterator[pa.RecordBatch]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
@@ -12,6 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from lance_dataset.index.files import IndexFolder, IndexTable, NewIndexFolder
+from lance_dataset.index.metadata_json import parse_json
 from lance_dataset.table.index_metadata import IndexMetadata
 from lance_dataset.table.indices.moved_rows import Relocation
 from lance_dataset.types.schema import Schema
@@ -76,7 +76,7 @@ def _parts(lookup: IndexTable) -> list[int]:
     """Return the ids of the files of an index that consists of several files."""
     text = lookup.metadata.get(_PAGES_OF_PARTS, "")
     try:
-        pages = json.loads(text)
+        pages = parse_json(text)
         parts = [part for part, _ in pages]
     except (ValueError, TypeError, RecursionError) as error:
         raise lookup.corrupt(f"{_PAGES_OF_PARTS} is not an array of pairs: {error}") from error

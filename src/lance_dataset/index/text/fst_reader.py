@@ -16,14 +16,17 @@ from lance_dataset.index.text.fst_layout import (
     TAIL_BYTES,
     VERSION,
 )
+from lance_dataset.limits import BASE_MEMORY, check_memory
 
 __all__ = ["read_fst"]
 
 _MAX_NUMBER = (1 << 64) - 1
+#: Bytes of memory of a path to keys, besides its text. The posting lists limit the number of keys.
+_ENTRY_BYTES = 150
 _FIRST_ONE, _FIRST_NEXT = ONE << 6, NEXT << 6
 
 
-def read_fst(data: bytes, most: int) -> Iterator[tuple[bytes, int]]:
+def read_fst(data: bytes, most: int, where: str) -> Iterator[tuple[bytes, int]]:
     """Yield the keys of a dictionary in ascending order, and their numbers.
 
     Parameters
@@ -32,19 +35,25 @@ def read_fst(data: bytes, most: int) -> Iterator[tuple[bytes, int]]:
         Bytes of the dictionary.
     most
         Maximum number of keys.
+    where
+        Name of the file, for error messages.
 
     Raises
     ------
     ValueError
         The bytes are not such a dictionary.
+    MemoryLimitError
+        All keys together, or the paths to them, need too much memory.
     """
     count, root = _frame(data, most)
     nodes = data[: len(data) - TAIL_BYTES]
-    found = 0
+    found = held = listed = 0
     budget = 64 * len(nodes) + 64 * most  # paths that lead to no key could go on forever
     stack: list[tuple[int, bytes, int]] = [(root, b"", 0)]
+    held += _ENTRY_BYTES  # bytes of the paths on the stack; `listed` are those of the keys found
     while stack:
         address, key, number = stack.pop()
+        held -= len(key) + _ENTRY_BYTES
         # A node with one transition does not need the stack.
         tail = bytearray()
         while address != EMPTY_FINAL and nodes[address] >= _FIRST_ONE:
@@ -65,7 +74,11 @@ def read_fst(data: bytes, most: int) -> Iterator[tuple[bytes, int]]:
             found += 1
             if number + output > _MAX_NUMBER:
                 raise ValueError("a number has more than 64 bits")
+            listed += len(key)
             yield key, number + output
+        held += len(transitions) * (len(key) + 1 + _ENTRY_BYTES)
+        if held + listed > BASE_MEMORY:
+            check_memory(held + listed, len(data), f"{where}: a dictionary of words")
         for step, output, target in reversed(transitions):
             stack.append((target, key + bytes((step,)), number + output))
     if found != count:

@@ -6,7 +6,6 @@ word.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +15,7 @@ from numpy.typing import NDArray
 
 from lance_dataset.errors import UnsupportedError
 from lance_dataset.index.files import IndexFolder, IndexTable
+from lance_dataset.index.metadata_json import parse_json
 from lance_dataset.index.text.posting_blocks import BlockFormat
 from lance_dataset.table.indices.coverage import MAX_FRAGMENTS
 from lance_dataset.table.roaring import decode_bitmap
@@ -124,7 +124,7 @@ def _choice(table: IndexTable, metadata: Mapping[str, str], key: str, known: tup
 def _partitions(table: IndexTable) -> list[int]:
     """Return the ids of the partitions."""
     try:
-        ids: Any = json.loads(table.metadata["partitions"])
+        ids: Any = parse_json(table.metadata["partitions"])
     except (KeyError, ValueError, RecursionError) as error:
         raise table.corrupt(f"does not say which partitions there are: {error}") from error
     if not isinstance(ids, list) or any(type(each) is not int or not 0 <= each < 1 << 64 for each in ids):

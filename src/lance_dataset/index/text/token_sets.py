@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from lance_dataset.errors import MemoryLimitError
 from lance_dataset.index.files import IndexTable, NewIndexFolder
 from lance_dataset.index.text.byte_ranges import Ints
 from lance_dataset.index.text.fst_reader import read_fst
@@ -54,12 +55,14 @@ def _renumbered_fst(table: IndexTable, numbers: Ints) -> Iterator[pa.RecordBatch
     seen = bytearray(len(new))
     kept: list[tuple[bytes, int]] = []
     try:
-        for token, number in read_fst(data, len(new)):
+        for token, number in read_fst(data, len(new), table.where):
             if number >= len(new) or seen[number]:
                 raise ValueError(f"a word has the number {number} of {len(new)}, or a used one")
             seen[number] = 1
             if new[number] >= 0:
                 kept.append((token, new[number]))
+    except MemoryLimitError:
+        raise
     except ValueError as error:
         raise table.corrupt(str(error)) from error
     _check_all(table, np.frombuffer(seen, bool))

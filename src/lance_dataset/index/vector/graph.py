@@ -13,6 +13,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from lance_dataset.errors import CorruptFileError
+from lance_dataset.index.metadata_json import parse_json
 
 __all__ = ["Graph", "GraphLevel", "decode_graph", "encode_graph"]
 
@@ -148,7 +149,7 @@ def _parse_note(note: str, graph_rows: int, where: str) -> tuple[int, list[int],
     Releases up to 1.0 have node 0 on all levels, but count it only on the lowest.
     """
     try:
-        value = json.loads(note)
+        value = parse_json(note)
     except (ValueError, RecursionError) as error:
         raise CorruptFileError(f"{where}: the description of its graph is not JSON: {error}") from error
     value = value if isinstance(value, dict) else {}

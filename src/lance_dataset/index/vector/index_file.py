@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from typing import Any
 
@@ -10,6 +9,7 @@ import pyarrow as pa
 
 from lance_dataset.errors import UnsupportedError
 from lance_dataset.index.files import IndexTable
+from lance_dataset.index.metadata_json import parse_json
 from lance_dataset.index.vector.ivf import IVF_KEY, IvfModel
 from lance_dataset.index.vector.storage import VectorStorage, buffer, distance_name, entry
 
@@ -106,7 +106,7 @@ class VectorIndexFile:
 
 def _parse(table: IndexTable, key: str) -> Any:
     try:
-        return json.loads(entry(table, key))
+        return parse_json(entry(table, key))
     except (ValueError, RecursionError) as error:
         raise table.corrupt(f"{key} in its metadata is not JSON: {error}") from error
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from lance_dataset._proto import vector_index_pb2
 from lance_dataset.errors import CorruptFileError
+from lance_dataset.index.metadata_json import parse_json
 from lance_dataset.index.vector.tensors import decode_tensor
 from lance_dataset.table.messages import parse_message
 
@@ -235,8 +236,8 @@ class _Entries:
 
 def _parse_json(text: str, where: str) -> Mapping[str, Any]:
     try:
-        outer = json.loads(text)
-        inner = json.loads(outer[0]) if isinstance(outer, list) and len(outer) == 1 else None
+        outer = parse_json(text)
+        inner = parse_json(outer[0]) if isinstance(outer, list) and len(outer) == 1 else None
     except (ValueError, TypeError, RecursionError) as error:
         raise CorruptFileError(f"{where}: storage_metadata is not JSON: {error}") from error
     if not isinstance(inner, dict):

@@ -36,6 +36,8 @@ REUSE_INDEX = "__lance_frag_reuse"
 MEMORY_INDEX = "__lance_mem_wal"
 #: Maximum number of fragments, and highest id. Limits the memory that a small bitmap can expand to.
 MAX_FRAGMENTS = 1 << 26
+#: Bytes of memory of the id of a fragment in a set. A table of a million fragments fits the limit.
+_ID_BYTES = 64
 #: Releases before this one recorded wrong sets of fragments.
 _FIRST_RELIABLE = (0, 8, 15)
 _LAST_UNRELIABLE = "0.8.14"
@@ -92,10 +94,14 @@ def coverage(index: table_pb2.IndexMetadata | IndexMetadata) -> frozenset[int] |
     ------
     CorruptFileError
         The bytes are not a bitmap.
+    MemoryLimitError
+        It has too many fragments.
     """
     if not index.fragment_bitmap:
         return None
-    return frozenset(decode_bitmap(index.fragment_bitmap, MAX_FRAGMENTS, f"index {index.name!r}").tolist())
+    return frozenset(
+        decode_bitmap(index.fragment_bitmap, MAX_FRAGMENTS, f"index {index.name!r}", per_value=_ID_BYTES).tolist()
+    )
 
 
 def covering_indices(manifest: Manifest) -> Callable[[int], frozenset[int]]:

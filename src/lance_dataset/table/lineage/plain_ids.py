@@ -97,7 +97,7 @@ def _single_ranges(data: bytes) -> tuple[NDArray[np.int64], NDArray[np.uint64], 
     """Return the positions of the fragments whose only segment is a range, with its start and end."""
     _, _, starts, ends = locate_records(data, whole_range(data), _MANIFEST_FRAGMENTS, _WHERE)
     owners, _, starts, ends = locate_records(data, (starts, ends), _FRAGMENT_ROW_IDS, _WHERE)
-    inner, _, starts, ends = locate_records(data, (starts, ends), _SEQUENCE_SEGMENTS, _WHERE)
+    inner, _, starts, ends = locate_records(data, (starts, ends), _SEQUENCE_SEGMENTS, _WHERE, per_record=100)
     columns = np.empty((len(_SEGMENT_COLUMNS), len(starts)), np.int64)
     records.columns(data, starts, ends, _SEGMENT_COLUMNS, columns)
     positions = owners[inner]

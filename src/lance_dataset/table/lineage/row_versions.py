@@ -16,6 +16,9 @@ from lance_dataset.table.messages import parse_message
 
 __all__ = ["RowVersions"]
 
+#: Bytes of memory of a decoded run.
+_RUN_BYTES = 50
+
 
 @dataclass(frozen=True, eq=False)
 class RowVersions:
@@ -78,7 +81,9 @@ class RowVersions:
         """
         if data is None:
             return cls.constant(physical_rows, 1)
-        message = parse_message(rowids_pb2.RowDatasetVersionSequence, data, f"{where}: row versions")
+        message = parse_message(
+            rowids_pb2.RowDatasetVersionSequence, data, f"{where}: row versions", per_message=_RUN_BYTES
+        )
         counts, left = [], physical_rows
         for run in message.runs:
             count = len(decode_segment(run.span, left, where))

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from lance_dataset._proto import rowids_pb2
 from lance_dataset.errors import CorruptFileError
+from lance_dataset.limits import check_memory
 
 __all__ = ["MAX_ID", "Bitmap", "Holes", "Range", "Runs", "Segment", "Values", "decode_segment"]
 
@@ -25,6 +26,9 @@ __all__ = ["MAX_ID", "Bitmap", "Holes", "Range", "Runs", "Segment", "Values", "d
 MAX_ID = 2**64 - 1
 
 _ONE = np.uint64(1)
+#: Bytes of memory of a run while a bitmap is unpacked, and for each byte of the bitmap.
+_RUN_BYTES = 40
+_UNPACKED_BYTES = 24
 
 
 @dataclass(frozen=True, eq=False)
@@ -297,6 +301,8 @@ class Bitmap(_Packed):
         return self.start, self.stop - 1
 
     def _unpacked(self) -> Runs:
+        most = min(len(self), 8 * len(self.bits) - len(self) + 1)
+        check_memory(_RUN_BYTES * most + _UNPACKED_BYTES * len(self.bits), len(self.bits), "a bitmap of row ids")
         change = np.diff(np.unpackbits(self.bits, bitorder="little").view(np.int8), prepend=0, append=0)
         begins, ends = np.flatnonzero(change == 1), np.flatnonzero(change == -1)
         starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(ends - begins)])
