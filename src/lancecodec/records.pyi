@@ -9,6 +9,8 @@ MAX: int
 LAST_32: int
 SIGNS: int
 MAX_COLUMNS: int
+BYTES_FIELD: int
+NUMBERS_FIELD: int
 
 def locate(
     src: Buffer,
@@ -35,3 +37,4 @@ def columns(
     wanted: NDArray[np.int64],
     out: NDArray[np.int64],
 ) -> None: ...
+def weigh(src: Buffer, fixed: NDArray[np.int64], fields: NDArray[np.int64]) -> tuple[int, int, int]: ...

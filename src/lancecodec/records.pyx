@@ -19,10 +19,12 @@ SIGNS
     Number of characters of the last text that do not belong in a plain file name: all except ASCII letters and digits,
     ``-``, ``_`` and ``.``, and a ``.`` in front. An empty text counts as 1.
 
+`weigh` tells what a general parser would allocate for a message.
+
 `MAX_COLUMNS` is the largest number of columns in one call.
 """
 
-from libc.stdint cimport int64_t
+from libc.stdint cimport int64_t, uint8_t
 
 from lancecodec.buffers cimport ByteView, readable
 from lancecodec.problems cimport LC_OK, fail, lc_bytes
@@ -54,6 +56,17 @@ cdef extern from "kernels/records.h" nogil:
                            const lc_record_column *columns, int64_t count, int64_t *out)
     int lc_records_numbers(lc_bytes src, const int64_t *starts, const int64_t *ends, int64_t n, int64_t number,
                            lc_record_numbers *out)
+    int LC_RECORD_BYTES, LC_RECORD_NUMBERS
+    ctypedef struct lc_record_types:
+        const int64_t *fixed
+        const int64_t *fields
+        int64_t width
+    ctypedef struct lc_record_memory:
+        int64_t bytes
+        int64_t messages
+        int64_t numbers
+    int lc_record_weigh(const uint8_t *at, const uint8_t *end, const lc_record_types *types, int64_t type, int depth,
+                        lc_record_memory *out)
 
 LAST = LC_RECORD_LAST
 COUNT = LC_RECORD_COUNT
@@ -62,6 +75,8 @@ MAX = LC_RECORD_MAX
 LAST_32 = LC_RECORD_LAST_32
 SIGNS = LC_RECORD_SIGNS
 MAX_COLUMNS = LC_RECORD_COLUMNS
+BYTES_FIELD = LC_RECORD_BYTES
+NUMBERS_FIELD = LC_RECORD_NUMBERS
 
 
 cdef int check_lengths(int64_t given, int64_t expected, str what) except -1:
@@ -206,3 +221,51 @@ def columns(src, const int64_t[::1] starts not None, const int64_t[::1] ends not
                                      &out[0, 0])
     if problem != LC_OK:
         fail(problem, "fields of records")
+
+
+def weigh(src, const int64_t[::1] fixed not None, const int64_t[:, ::1] fields not None):
+    """Compute how much memory a general parser would allocate for a message, without parsing it.
+
+    Parameters
+    ----------
+    src
+        Buffer with a message of type 0.
+    fixed
+        int64 array of length t: bytes of memory of a message of each type, without its texts and lists.
+    fields
+        int64 array of shape (t, w): for each type and number of a field the type of the messages in the field,
+        `NUMBERS_FIELD` for a list of numbers, or `BYTES_FIELD` for all other fields.
+
+    Returns
+    -------
+    bytes : int
+        Bytes of messages and texts.
+    messages : int
+        Number of messages, with those inside of others.
+    numbers : int
+        Number of numbers in lists.
+
+    Raises
+    ------
+    CodecError
+        The bytes are not valid messages, or nested more than 100 deep, or the arrays do not match.
+    """
+    cdef ByteView view = readable(src)
+    cdef lc_record_types types
+    cdef lc_record_memory found
+    cdef int64_t count = fixed.shape[0], i, j
+    cdef int problem
+    check_lengths(fields.shape[0], count, "types of messages")
+    if count == 0 or fields.shape[1] == 0:
+        raise CodecError("no types of messages")
+    for i in range(count):
+        for j in range(fields.shape[1]):
+            if not LC_RECORD_NUMBERS <= fields[i, j] < count:
+                raise CodecError(f"field {j} has type {fields[i, j]} of {count}")
+    types.fixed, types.fields, types.width = &fixed[0], &fields[0, 0], fields.shape[1]
+    found.bytes, found.messages, found.numbers = 0, 0, 0
+    with nogil:
+        problem = lc_record_weigh(view.data, view.data + view.size, &types, 0, 0, &found)
+    if problem != LC_OK:
+        fail(problem, "fields of a message")
+    return found.bytes, found.messages, found.numbers

@@ -226,4 +226,52 @@ static int lc_records_columns(lc_bytes src, const int64_t *starts, const int64_t
     return LC_OK;
 }
 
+/* What the fields of a type of message become in memory. */
+enum {
+    LC_RECORD_BYTES = -1,  /* text, bytes, a single number, or unknown: a copy */
+    LC_RECORD_NUMBERS = -2 /* a list of numbers; types of inner messages are numbers from 0 */
+};
+
+typedef struct {
+    const int64_t *fixed;  /* bytes of memory of a message of each type */
+    const int64_t *fields; /* [type * width + number of a field]: a type, LC_RECORD_BYTES or LC_RECORD_NUMBERS */
+    int64_t width;
+} lc_record_types;
+
+typedef struct {
+    int64_t bytes, messages, numbers;
+} lc_record_memory;
+
+#define LC_RECORD_DEPTH 100
+#define LC_RECORD_TEXT 48 /* bytes of memory of a text or a field of unknown kind, in addition to its copy */
+
+/* Number of varints in packed bytes. */
+LC_INLINE int64_t lc_record_packed(const uint8_t *data, int64_t size) {
+    int64_t found = 0;
+    for (int64_t i = 0; i < size; i++) found += data[i] < 0x80;
+    return found;
+}
+
+/* Add up the memory of a message and of all inside it, as a parser would allocate it. */
+static int lc_record_weigh(const uint8_t *at, const uint8_t *end, const lc_record_types *types, int64_t type, int depth,
+                           lc_record_memory *out) {
+    if (depth > LC_RECORD_DEPTH) return LC_BAD_HEADER;
+    out->messages++, out->bytes += types->fixed[type];
+    while (at < end) {
+        lc_record_field field;
+        int problem = lc_record_next(&at, end, &field);
+        if (problem) return problem;
+        int64_t is = field.number < types->width ? types->fields[type * types->width + field.number] : LC_RECORD_BYTES;
+        if (field.kind == LC_FIELD_BYTES && is >= 0) {
+            problem = lc_record_weigh(field.data, field.data + field.size, types, is, depth + 1, out);
+            if (problem) return problem;
+        } else if (is == LC_RECORD_NUMBERS) {
+            out->numbers += field.kind == LC_FIELD_BYTES ? lc_record_packed(field.data, field.size) : 1;
+        } else {
+            out->bytes += field.kind == LC_FIELD_BYTES ? 2 * field.size + LC_RECORD_TEXT : 0;
+        }
+    }
+    return LC_OK;
+}
+
 #endif
