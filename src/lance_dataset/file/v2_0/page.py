@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from lance_dataset.errors import CorruptFileError, UnsupportedError
+from lance_dataset.errors import CorruptFileError, MemoryLimitError, UnsupportedError
 from lance_dataset.file.cache import PageCache
 from lance_dataset.file.container import ColumnMetadata, PageMetadata
+from lance_dataset.file.page_encodings import PageMemory
 from lance_dataset.file.v2_0.compression import decompress
 from lance_dataset.file.v2_0.nodes import (
     PAGE_ENCODING,
@@ -120,10 +121,12 @@ def open_pages(
     """
     pages: list[Page] = []
     cache = PageCache()
+    memory = PageMemory(f"{source.path}, column {metadata.index} ({name!r})")
     start = shared = 0
     for number, stored in enumerate(metadata.pages):
         where = f"{source.path}, column {metadata.index} ({name!r}), page {number}"
         node = page_node(stored, where)
+        memory.add(stored.encoding, node, parse_page_encoding)
         if stored.length > _MAX_ROWS - start:
             raise CorruptFileError(f"{where}: claims {stored.length} values")
         if stored.length:
@@ -150,7 +153,7 @@ def page_node(stored: PageMetadata, where: str) -> Node:
         raise CorruptFileError(f"{where}: encoding {stored.type_name!r} does not belong in a 2.0 file")
     try:
         return parse_page_encoding(stored.encoding)
-    except (CorruptFileError, UnsupportedError) as error:
+    except (CorruptFileError, MemoryLimitError, UnsupportedError) as error:
         raise type(error)(f"{where}: {error}") from error
 
 

@@ -22,8 +22,9 @@ from lance_dataset.file.structural.layout import (
     max_visible_definition,
 )
 from lance_dataset.file.structural.read.levels import LeafValues, decode_levels
-from lance_dataset.file.structural.read.page import LeafPage, Page, expand_ranges
+from lance_dataset.file.structural.read.page import LeafPage, Page, expand_ranges, expand_rows
 from lance_dataset.file.take_shape import take_shape
+from lance_dataset.limits import check_memory
 from lancecodec import OffsetOverflowError, constant, take_pages
 from lancecodec.take_pages import PageTaker
 
@@ -109,7 +110,9 @@ class ConstantPage(LeafPage):
         """First item of each row, followed by the number of items."""
         repetition, _, items = self._levels
         if repetition is None:
-            return np.arange(self.page.length + 1, dtype=np.int64) * self._items_per_row
+            raise CorruptFileError(f"{self.page.where}: a constant page of lists without levels")
+        stored = sum(size for _, size in self.page.buffers)
+        check_memory(9 * items + 8 * self.page.length, stored, f"{self.page.where}: the starts of its lists")
         starts = np.flatnonzero(np.frombuffer(repetition, np.uint16) == self._depth)
         if len(starts) != self.page.length or (len(starts) and starts[0] != 0):
             raise CorruptFileError(f"{self.page.where}: its levels start {len(starts)} rows")
@@ -143,8 +146,11 @@ class ConstantPage(LeafPage):
         repetition, definition, _ = self._levels
         if repetition is None and definition is None:
             return self._leaf(len(rows) * self._items_per_row, None, None, self._values)
-        begins = self._rows[rows]
-        items = expand_ranges(begins, self._rows[rows + 1] - begins)
+        if repetition is None:
+            items = expand_rows(rows, self._items_per_row)
+        else:
+            begins = self._rows[rows]
+            items = expand_ranges(begins, self._rows[rows + 1] - begins)
         return self._leaf(len(items), _pick(repetition, items), _pick(definition, items), self._values)
 
     def taker(self, required: bool, lists: bool | None = None) -> PageTaker | None:

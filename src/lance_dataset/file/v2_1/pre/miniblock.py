@@ -13,6 +13,7 @@ from lance_dataset.file.cache import lazy
 from lance_dataset.file.structural.encodings.flat import Flat
 from lance_dataset.file.structural.encodings.variable import Variable
 from lance_dataset.file.structural.layout import MiniBlockLayout
+from lance_dataset.file.structural.read.decompression import WantedValues
 from lance_dataset.file.structural.read.miniblock import MiniBlockPage, OpenedChunks
 from lance_dataset.file.structural.read.page import Page
 from lance_dataset.file.v2_1.pre.encodings import WRITERS
@@ -96,7 +97,7 @@ class EarlyMiniBlockPage(PreMiniBlockPage):
     def _dictionary_size(self, data: pa.Buffer) -> int:
         return early_dictionary_size(self._layout, data, self.page.where)
 
-    def _load(self, spans: Sequence[tuple[int, int]]) -> OpenedChunks:
+    def _load(self, spans: Sequence[tuple[int, int]], wanted: WantedValues) -> OpenedChunks:
         chunks = [chunk for first, stop in spans for chunk in range(first, stop)]
         rewritten = [self._rewritten(chunk) for chunk in chunks]
         table = self._table
