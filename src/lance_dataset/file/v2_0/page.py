@@ -11,7 +11,7 @@ from lance_dataset.errors import CorruptFileError, MemoryLimitError, Unsupported
 from lance_dataset.file.cache import PageCache
 from lance_dataset.file.container import ColumnMetadata, PageMetadata
 from lance_dataset.file.page_encodings import PageMemory
-from lance_dataset.file.v2_0.compression import decompress
+from lance_dataset.file.v2_0.compression import claimed_size, decompress, zstd_range
 from lance_dataset.file.v2_0.nodes import (
     PAGE_ENCODING,
     BufferRef,
@@ -22,6 +22,7 @@ from lance_dataset.file.v2_0.nodes import (
     unwrapped,
 )
 from lance_dataset.io.base import InputFile
+from lance_dataset.limits import check_memory, memory_allowance
 
 __all__ = ["Page", "first_node", "open_pages", "page_node"]
 
@@ -87,21 +88,44 @@ class Page:
         """
         first, last = start * flat.bits // 8, (stop * flat.bits + 7) // 8
         if flat.scheme:
-            data = self.decompress(flat, (total * flat.bits + 7) // 8)
+            size = (total * flat.bits + 7) // 8
+            if self.is_streamed(flat, size):
+                return self.decompress_range(flat, first, last)
+            data = self.decompress(flat, size)
             if last > data.size:
                 raise CorruptFileError(f"{self.where}: decompressed buffer has {data.size} bytes instead of {last}")
             return data.slice(first, last - first)
         return self.read_part(flat.buffer, first, last, stop)
 
     def decompress(self, flat: Flat, size: int, exact: bool = True) -> pa.Buffer:
-        """Return the content of a compressed flat buffer: `size` bytes, or at most `size` bytes unless `exact`."""
+        """Return the content of a compressed flat buffer: `size` bytes, or at most `size` bytes unless `exact`.
+
+        Raises
+        ------
+        CorruptFileError, MemoryLimitError
+            The content has another size, or takes too much memory.
+        """
         position, stored = self.locate(flat.buffer)
 
         def make() -> pa.Buffer:
             content = self.source.read(position, stored).to_pybytes()
+            needed = size if exact else min(size, claimed_size(content, flat.scheme))
+            check_memory(needed, stored, f"{self.where}: a buffer of compressed values")
             return pa.py_buffer(decompress(content, flat.scheme, size, exact, self.where))
 
         return self.cache.get((position, stored, flat.scheme, size, exact), make, lambda content: content.size)
+
+    def is_streamed(self, flat: Flat, size: int) -> bool:
+        """Return whether a compressed buffer has too many bytes to be kept, so that parts are decompressed alone."""
+        return flat.scheme == "zstd" and size > memory_allowance(self.locate(flat.buffer)[1])
+
+    def decompress_range(self, flat: Flat, first: int, last: int) -> pa.Buffer:
+        """Return bytes ``[first, last)`` of the content of a buffer compressed with Zstandard, keep nothing else."""
+        content = self.source.read(*self.locate(flat.buffer)).to_pybytes()
+        part = zstd_range(content, first, last, self.where)
+        if len(part) < last - first:
+            raise CorruptFileError(f"{self.where}: decompressed buffer has {first + len(part)} bytes instead of {last}")
+        return pa.py_buffer(part)
 
 
 def open_pages(
