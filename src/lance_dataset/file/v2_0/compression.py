@@ -64,25 +64,24 @@ def claimed_size(stored: bytes, scheme: str) -> int:
     return most
 
 
-def zstd_range(stored: bytes, first: int, last: int, where: str) -> bytes:
-    """Return bytes ``[first, last)`` of the content of a Zstandard buffer, or fewer if it ends before.
+def zstd_range(stored: bytes, first: int, out: memoryview, where: str) -> int:
+    """Write the content of a Zstandard buffer from byte `first` on to `out`; return the number of bytes written.
 
     Raises
     ------
     CorruptFileError
         The content cannot be decompressed.
     """
-    frame, parts = stored if _is_bare(stored) else stored[8:], []
+    frame, size = stored if _is_bare(stored) else stored[8:], 0
     try:
         with zstandard.ZstdDecompressor().stream_reader(frame) as reader:
             while first > 0 and (part := reader.read(min(first, _CHUNK))):
-                first, last = first - len(part), last - len(part)
-            while last > first and (part := reader.read(min(last - first, _CHUNK))):
-                parts.append(part)
-                last -= len(part)
+                first -= len(part)
+            while size < len(out) and (done := reader.readinto(out[size : size + _CHUNK])):
+                size += done
     except zstandard.ZstdError as error:
         raise CorruptFileError(f"{where}: a zstd buffer cannot be decompressed: {error}") from error
-    return b"".join(parts)
+    return size
 
 
 def _is_bare(stored: bytes) -> bool:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from lance_dataset.errors import CorruptFileError, MemoryLimitError, UnsupportedError
+from lance_dataset.file.buffers import allocate, octets
 from lance_dataset.file.cache import PageCache
 from lance_dataset.file.container import ColumnMetadata, PageMetadata
 from lance_dataset.file.page_encodings import PageMemory
@@ -122,10 +123,13 @@ class Page:
     def decompress_range(self, flat: Flat, first: int, last: int) -> pa.Buffer:
         """Return bytes ``[first, last)`` of the content of a buffer compressed with Zstandard, keep nothing else."""
         content = self.source.read(*self.locate(flat.buffer)).to_pybytes()
-        part = zstd_range(content, first, last, self.where)
-        if len(part) < last - first:
-            raise CorruptFileError(f"{self.where}: decompressed buffer has {first + len(part)} bytes instead of {last}")
-        return pa.py_buffer(part)
+        most = claimed_size(content, flat.scheme)
+        if last <= most:
+            out = allocate(last - first)
+            most = first + zstd_range(content, first, octets(out), self.where)
+        if last > most:
+            raise CorruptFileError(f"{self.where}: a decompressed buffer has {most} bytes instead of {last}")
+        return out
 
 
 def open_pages(
