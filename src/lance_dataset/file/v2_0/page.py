@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from lance_dataset.errors import CorruptFileError, MemoryLimitError, UnsupportedError
 from lance_dataset.file.buffers import allocate, octets
-from lance_dataset.file.cache import PageCache
+from lance_dataset.file.cache import EXPANDED, PageCache, is_expanded
 from lance_dataset.file.container import ColumnMetadata, PageMetadata
 from lance_dataset.file.page_encodings import PageMemory
 from lance_dataset.file.v2_0.compression import claimed_size, decompress, zstd_range
@@ -114,7 +114,9 @@ class Page:
             check_memory(needed, stored, f"{self.where}: a buffer of compressed values")
             return pa.py_buffer(decompress(content, flat.scheme, size, exact, self.where))
 
-        return self.cache.get((position, stored, flat.scheme, size, exact), make, lambda content: content.size)
+        key = self.cache.key, position, stored, flat.scheme, size, exact
+        cache = EXPANDED if is_expanded(size, stored) else self.cache
+        return cache.get(key, make, lambda content: content.size)
 
     def is_streamed(self, flat: Flat, size: int) -> bool:
         """Return whether a compressed buffer has too many bytes to be kept, so that parts are decompressed alone."""

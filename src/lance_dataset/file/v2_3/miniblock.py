@@ -14,7 +14,6 @@ import pyarrow as pa
 
 from lance_dataset.errors import CorruptFileError, UnsupportedError
 from lance_dataset.file.buffers import allocate
-from lance_dataset.file.cache import lazy
 from lance_dataset.file.structural.encodings.base import Encoding
 from lance_dataset.file.structural.encodings.bitpacking import OutOfLineBitpacking
 from lance_dataset.file.structural.layout import MiniBlockLayout, list_depth, max_definition
@@ -50,13 +49,9 @@ class PlanarMiniBlockPage(MiniBlockPage):
     def _at_hand(self) -> bool:
         return self._rewriter is None and super()._at_hand
 
-    @lazy
-    def _dictionary(self) -> pa.Array | None:
-        layout = self._layout
-        if layout.dictionary is None:
-            return None
+    def _open_dictionary(self, encoding: Encoding) -> pa.Array:
         data = self.page.read(2)
-        return layout.dictionary.planar_entries(data, layout.dictionary_size, self._entry_type, self.page.where)
+        return encoding.planar_entries(data, self._layout.dictionary_size, self._entry_type, self.page.where)
 
     def _load(self, spans: Sequence[tuple[int, int]], wanted: WantedValues) -> OpenedChunks:
         if self._rewriter is None:

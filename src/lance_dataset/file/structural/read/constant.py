@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
+from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 
 from lance_dataset.errors import CorruptFileError
 from lance_dataset.file.buffers import allocate, bit_width
-from lance_dataset.file.cache import lazy
+from lance_dataset.file.cache import Decoded, lazy
 from lance_dataset.file.kinds import is_binary_like, is_empty_struct, is_wide
 from lance_dataset.file.structural.arrays import dictionary_array, fixed_array, value_bits
 from lance_dataset.file.structural.layout import (
@@ -30,6 +31,8 @@ from lancecodec.take_pages import PageTaker
 
 __all__ = ["ConstantPage"]
 
+#: Repetition and definition levels, and the number of items.
+_Levels: TypeAlias = "tuple[pa.Buffer | None, pa.Buffer | None, int]"
 #: Byte limits. Constant pages do not grow with their number of values; writers cut pages far below these limits.
 _MAX_BYTES = 1 << 30
 _MAX_PAGE_BYTES = 1 << 34
@@ -64,6 +67,7 @@ class ConstantPage(LeafPage):
         self._items_per_row = items_per_row
         self._depth = list_depth(layout.layers)
         count = len(page.buffers)
+        self._decoded = Decoded(_levels_size, sum(size for _, size in page.buffers))
         self._inline = layout.inline_value is not None
         if count not in ((0, 2) if self._inline else (0, 1, 2, 3)):
             raise CorruptFileError(f"{page.where}: a constant page with {count} buffers")
@@ -74,9 +78,12 @@ class ConstantPage(LeafPage):
 
     # -- levels --------------------------------------------------------------------------------------------------
 
-    @lazy
-    def _levels(self) -> tuple[pa.Buffer | None, pa.Buffer | None, int]:
+    @property
+    def _levels(self) -> _Levels:
         """Repetition and definition levels, and the number of items."""
+        return self._decoded.get(self._open_levels)
+
+    def _open_levels(self) -> _Levels:
         layout, page = self._layout, self.page
         items = page.length * self._items_per_row
         if len(page.buffers) < 2:
@@ -170,6 +177,8 @@ class ConstantPage(LeafPage):
             size = max(shape.width, 0)
             value = bytes(0 if shape.width < 0 else max(size, 1)) if scalar is None else scalar
         if self.page.length * (size + 8) > _MAX_PAGE_BYTES:
+            return None
+        if definition is not None and not self._decoded.stays:
             return None
         return take_pages.constant(self.page.length, shape.width, value, definition=definition, required=required)
 
@@ -278,6 +287,10 @@ class ConstantPage(LeafPage):
         if (bits == 0 and not empty) or bits % 8 or len(value) != bits // 8:
             raise CorruptFileError(f"{self.page.where}: a scalar of {len(value)} bytes for type {self._value_type}")
         return value
+
+
+def _levels_size(levels: _Levels) -> int:
+    return sum(stream.size for stream in levels[:2] if stream is not None)
 
 
 def _pick(levels: pa.Buffer | None, items: NDArray[np.int64]) -> pa.Buffer | None:

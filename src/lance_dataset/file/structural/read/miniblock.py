@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from operator import attrgetter
 
 import numpy as np
 import pyarrow as pa
@@ -11,8 +12,8 @@ from numpy.typing import NDArray
 
 from lance_dataset.errors import CorruptFileError
 from lance_dataset.file.buffers import allocate
-from lance_dataset.file.cache import lazy
-from lance_dataset.file.structural.encodings.base import ChunkValues, TakenLevels
+from lance_dataset.file.cache import Decoded, lazy
+from lance_dataset.file.structural.encodings.base import ChunkValues, Encoding, TakenLevels
 from lance_dataset.file.structural.layout import MiniBlockLayout, list_depth, max_definition, max_visible_definition
 from lance_dataset.file.structural.read.decompression import ALL_VALUES, WantedValues, decompress_chunks
 from lance_dataset.file.structural.read.dictionary import DictionaryValues, indices_taker
@@ -66,6 +67,9 @@ class MiniBlockPage(LeafPage):
         expected = self._encoding.num_buffers
         if layout.num_buffers != expected:
             raise CorruptFileError(f"{page.where}: {layout.num_buffers} value buffers per chunk instead of {expected}")
+        self._entries: Decoded[pa.Array] | None = None
+        if layout.dictionary is not None:
+            self._entries = Decoded(attrgetter("nbytes"), page.size_of(2))
         if not self._depth and layout.num_items != page.length * items_per_row:
             raise CorruptFileError(
                 f"{page.where}: {layout.num_items} values in {page.length} rows of {items_per_row} values"
@@ -87,13 +91,17 @@ class MiniBlockPage(LeafPage):
         data = self.page.read(len(self.page.buffers) - 1)
         return RepetitionIndex(data, self._table.num_chunks, self.page.length)
 
-    @lazy
+    @property
     def _dictionary(self) -> pa.Array | None:
-        layout = self._layout
-        if layout.dictionary is None:
+        """Entries of the dictionary."""
+        encoding = self._layout.dictionary
+        if encoding is None or self._entries is None:
             return None
+        return self._entries.get(lambda: self._open_dictionary(encoding))
+
+    def _open_dictionary(self, encoding: Encoding) -> pa.Array:
         data = self.page.read(2)
-        return layout.dictionary.entries(data, layout.dictionary_size, self._entry_type, self.page.where)
+        return encoding.entries(data, self._layout.dictionary_size, self._entry_type, self.page.where)
 
     @property
     def _entry_type(self) -> pa.DataType:
@@ -184,7 +192,7 @@ class MiniBlockPage(LeafPage):
 
     def read_encoded(self, start: int, stop: int) -> LeafValues:
         """See `LeafPage.read_encoded`; runs are expanded, as comparing runs costs more than they save."""
-        return self._read(start, stop, encoded=self._dictionary is not None)
+        return self._read(start, stop, encoded=self._layout.dictionary is not None)
 
     def _read(self, start: int, stop: int, *, encoded: bool) -> LeafValues:
         if self._depth:
@@ -237,6 +245,8 @@ class MiniBlockPage(LeafPage):
         chunks, dictionary = self._all_chunks, self._dictionary
         if dictionary is None:
             return self._encoding.take_chunks(chunks, shape, self._value_type, levels, required, where)
+        if self._entries is None or not self._entries.stays:
+            return None
         return indices_taker(self._encoding, chunks, shape, dictionary, levels, required, where)
 
     def _chunks_of(self, items: NDArray[np.int64]) -> list[tuple[int, int]]:
@@ -268,7 +278,7 @@ class MiniBlockPage(LeafPage):
 
     def _tolerated(self, definition: pa.Buffer | None) -> pa.Buffer | None:
         """Return a bitmap of the valid items if dictionary indices of nulls need not have an entry, otherwise None."""
-        if self._dictionary is None or definition is None:
+        if self._layout.dictionary is None or definition is None:
             return None
         levels = np.frombuffer(definition, np.uint16)
         return pa.py_buffer(np.packbits(levels[levels <= self._max_visible] == 0, bitorder="little"))

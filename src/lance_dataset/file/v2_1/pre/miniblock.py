@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from lance_dataset.errors import CorruptFileError, UnsupportedError
 from lance_dataset.file.cache import lazy
+from lance_dataset.file.structural.encodings.base import Encoding
 from lance_dataset.file.structural.encodings.flat import Flat
 from lance_dataset.file.structural.encodings.variable import Variable
 from lance_dataset.file.structural.layout import MiniBlockLayout
@@ -32,13 +33,9 @@ _COUNT = struct.Struct("<I")
 class PreMiniBlockPage(MiniBlockPage):
     """A page of 0.26 to 0.32: its chunks are those of 2.1, but dictionaries of strings have a different header."""
 
-    @lazy
-    def _dictionary(self) -> pa.Array | None:
-        layout = self._layout
-        if layout.dictionary is None:
-            return None
+    def _open_dictionary(self, encoding: Encoding) -> pa.Array:
         data = self.page.read(2)
-        encoding, size = layout.dictionary, self._dictionary_size(data)
+        size = self._dictionary_size(data)
         if isinstance(encoding, Variable):
             data = _stable_strings(data, size, 64 if encoding.wide else 32)
         return encoding.entries(data, size, self._entry_type, self.page.where)
