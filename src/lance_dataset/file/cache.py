@@ -111,7 +111,7 @@ class Decoded(Generic[T]):
 
 
 #: Decoded parts of pages of all open files that take many times their bytes, see `is_expanded`.
-EXPANDED = PageCache(64 << 20)
+EXPANDED = PageCache(16 << 20)
 _MAX_EXPANSION = 8
 _SMALL_PART = 64 << 10
 

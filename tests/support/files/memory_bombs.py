@@ -257,6 +257,36 @@ def constant_rows(folder: Path, values: list[int | None]) -> bytes:
     return parts.assemble()
 
 
+def many_columns(folder: Path) -> bytes:
+    """Return a file of version 2.0 whose columns share a page that decompresses to 24 MB."""
+    parts = parts_of(folder, pa.table({f"x{number}": pa.array(range(9), pa.int64()) for number in range(30)}), "2.0")
+    place, rows = parts.add_buffer(zstd(bytes(24 * MB))), 3 * MB
+
+    def change(encoding: encodings_pb2.ArrayEncoding) -> None:
+        encoding.nullable.no_nulls.values.flat.compression.scheme = "zstd"
+
+    for number, column in enumerate(parts.columns):
+        parts.edit(number, change)
+        column.pages[0].length = parts.descriptor.length = rows
+        column.pages[0].buffer_offsets[0], column.pages[0].buffer_sizes[0] = place
+    return parts.assemble()
+
+
+def many_dictionaries(folder: Path) -> bytes:
+    """Return a file whose columns have dictionaries that decompress to 16 MB each."""
+    values = pa.array([2**70, 2, 3] * 100, pa.decimal128(38, 0))
+    parts = parts_of(folder, pa.table({f"x{number}": values for number in range(15)}), "2.1")
+    place = parts.add_buffer(zstd(bytes(16 * MB)))
+    for number, column in enumerate(parts.columns):
+        stored = any_pb2.Any.FromString(column.pages[0].encoding.direct.encoding)
+        layout = pb.PageLayout.FromString(stored.value)
+        layout.mini_block_layout.dictionary.CopyFrom(wrapped(flat(128)))
+        layout.mini_block_layout.num_dictionary_items = MB
+        column.pages[0].buffer_offsets[2], column.pages[0].buffer_sizes[2] = place
+        parts.set_encoding(number, layout, name=LAYOUT)
+    return parts.assemble()
+
+
 def compressed_column(folder: Path) -> bytes:
     metadata = {"lance-encoding:compression": "zstd", "lance-encoding:bss": "off"}
     schema = pa.schema([pa.field("x", pa.float64(), metadata=metadata)])
@@ -267,7 +297,7 @@ def compressed_column(folder: Path) -> bytes:
 #: Makers of files that must be read: (maker, ways of the driver).
 HONEST: dict[str, tuple[Callable[[Path], bytes], tuple[str, ...]]] = {
     "zstd chunks": (
-        lambda folder: chunk_page(folder, NUMBERS, wrapped(flat(64)), zstd(bytes(8 << 15)), 1000, 15),
+        lambda folder: chunk_page(folder, NUMBERS, wrapped(flat(64)), zstd(bytes(8 << 15)), 500, 15),
         ("first", "take", "backwards", "all"),
     ),
     "zstd texts": (
@@ -275,13 +305,15 @@ HONEST: dict[str, tuple[Callable[[Path], bytes], tuple[str, ...]]] = {
         ("batches", "take", "backwards"),
     ),
     "giant zstd texts": (
-        lambda folder: chunk_page(folder, TEXTS, wrapped(VARIABLE), zstd(strings(2, 100 * MB)), 1, 1),
+        lambda folder: chunk_page(folder, TEXTS, wrapped(VARIABLE), zstd(strings(2, 50 * MB)), 1, 1),
         ("batches", "take"),
     ),
     "levels": (lambda folder: level_runs(folder, 20_000_000), ("first", "take", "all")),
     "constant": (lambda folder: constant_rows(folder, [7]), ("first", "take")),
     "nulls": (lambda folder: constant_rows(folder, [None]), ("first", "take")),
     "equal texts": (lambda folder: written(folder, pa.table({"x": ["the same text"] * 1_000_000})), ("all", "take")),
+    "2.0 columns": (many_columns, ("first", "take")),
+    "dictionaries": (many_dictionaries, ("first", "take", "all")),
     "zstd column": (compressed_column, ("all", "first", "take")),
     "2.0 zstd": (lambda folder: array_page(folder, "zstd", 1 << 24, zstd(bytes(128 * MB))), ("first", "all")),
 }

@@ -28,7 +28,7 @@ from lance_dataset.file.v2_0.nodes import (
     Nullable,
     symbol_table,
 )
-from lance_dataset.file.v2_0.page import Page
+from lance_dataset.file.v2_0.page import Page, part_of
 from lance_dataset.file.v2_0.values import (
     MAX_UNBACKED_BYTES,
     discard_values,
@@ -236,7 +236,7 @@ def _read_binary(page: Page, node: Binary, total: int, arrow_type: pa.DataType, 
     )
     discard_values(page, ends_node, before, stop)
     if content is not None:
-        data = content.slice(first, last - first)
+        data = part_of(content, first, last)
     elif node.data is None:
         data = pa.py_buffer(b"")
     elif isinstance(node.data, Flat) and node.data.scheme:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from lance_dataset.errors import CorruptFileError, MemoryLimitError, UnsupportedError
-from lance_dataset.file.buffers import allocate, octets
+from lance_dataset.file.buffers import allocate, octets, private_copy
 from lance_dataset.file.cache import EXPANDED, PageCache, is_expanded
 from lance_dataset.file.container import ColumnMetadata, PageMetadata
 from lance_dataset.file.page_encodings import PageMemory
@@ -25,7 +25,7 @@ from lance_dataset.file.v2_0.nodes import (
 from lance_dataset.io.base import InputFile
 from lance_dataset.limits import check_memory, memory_allowance
 
-__all__ = ["Page", "first_node", "open_pages", "page_node"]
+__all__ = ["Page", "first_node", "open_pages", "page_node", "part_of"]
 
 #: Far more than any writer puts into a column, and small enough for sums and products to fit in 64 bits.
 _MAX_ROWS = 2**40
@@ -95,7 +95,7 @@ class Page:
             data = self.decompress(flat, size)
             if last > data.size:
                 raise CorruptFileError(f"{self.where}: decompressed buffer has {data.size} bytes instead of {last}")
-            return data.slice(first, last - first)
+            return part_of(data, first, last)
         return self.read_part(flat.buffer, first, last, stop)
 
     def decompress(self, flat: Flat, size: int, exact: bool = True) -> pa.Buffer:
@@ -120,7 +120,7 @@ class Page:
 
     def is_streamed(self, flat: Flat, size: int) -> bool:
         """Return whether a compressed buffer has too many bytes to be kept, so that parts are decompressed alone."""
-        return flat.scheme == "zstd" and size > memory_allowance(self.locate(flat.buffer)[1])
+        return flat.scheme == "zstd" and 2 * size > memory_allowance(self.locate(flat.buffer)[1])
 
     def decompress_range(self, flat: Flat, first: int, last: int) -> pa.Buffer:
         """Return bytes ``[first, last)`` of the content of a buffer compressed with Zstandard, keep nothing else."""
@@ -132,6 +132,12 @@ class Page:
         if last > most:
             raise CorruptFileError(f"{self.where}: a decompressed buffer has {most} bytes instead of {last}")
         return out
+
+
+def part_of(content: pa.Buffer, first: int, last: int) -> pa.Buffer:
+    """Return bytes ``[first, last)`` of decompressed content, as a copy if they are too few to keep all of it."""
+    part = content.slice(first, last - first)
+    return private_copy(part) if is_expanded(content.size, part.size) else part
 
 
 def open_pages(

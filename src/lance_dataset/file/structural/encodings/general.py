@@ -112,7 +112,7 @@ class General(Encoding):
         data = buffer.to_pybytes()
         size = self.decompressed_size(data)
         if size is not None:
-            check_memory(size, len(data), f"{where}: its dictionary")
+            check_memory(2 * size, len(data), f"{where}: its dictionary")  # decompressed, and decoded
         return self.decompress(pa.py_buffer(data), memory_allowance(len(data)) if size is None else size)
 
     @property

@@ -91,6 +91,7 @@ class ConstantPage(LeafPage):
         first = len(page.buffers) - 2
         streams: list[pa.Buffer | None] = []
         counts: list[int] = []
+        needed = 0
         for buffer, encoding, declared, present in (
             (first, layout.rep, layout.num_rep_values, self._depth > 0),
             (first + 1, layout.definition, layout.num_def_values, max_definition(self.layers) > 0),
@@ -104,6 +105,8 @@ class ConstantPage(LeafPage):
             count = declared if encoding is not None else size // 2
             if count > _MAX_BYTES:
                 raise CorruptFileError(f"{page.where}: claims {count} levels")
+            needed += 2 * count
+            check_memory(needed, sum(size for _, size in page.buffers), f"{page.where}: its levels")
             streams.append(decode_levels(page.read(buffer), encoding, count, page.where))
             counts.append(count)
         if len(set(counts)) > 1 or (self._depth and streams[0] is None):

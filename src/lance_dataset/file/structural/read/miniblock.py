@@ -113,6 +113,12 @@ class MiniBlockPage(LeafPage):
         """All chunks of a mapped page."""
         return self._open(self._all_chunks)
 
+    def _opened(self) -> OpenedChunks:
+        """Return all chunks of a mapped page, with a dictionary only as long as it stays itself."""
+        if self._entries is not None and self._dictionary is not None and not self._entries.stays:
+            return self._open(self._all_chunks)
+        return self._whole
+
     @lazy
     def _all_chunks(self) -> Chunks:
         return self._chunks(self.page.view(1))
@@ -158,7 +164,7 @@ class MiniBlockPage(LeafPage):
         """
         if self._at_hand:
             self._will_need(spans)
-            return self._whole
+            return self._opened()
         spans = [span for span in spans if span[0] < span[1]]
         chunks, starts = self._chunks(None), self._table.starts
         parts = [(starts[first], starts[stop]) for first, stop in spans]
@@ -221,7 +227,7 @@ class MiniBlockPage(LeafPage):
         if self._depth:
             return self._take_lists(rows)
         items = expand_rows(rows, self._items_per_row)
-        opened = self._whole if self._at_hand else self._load(self._chunks_of(items), _wanted(rows, items))
+        opened = self._opened() if self._at_hand else self._load(self._chunks_of(items), _wanted(rows, items))
         definition = None
         if self._layout.definition is not None:
             definition = allocate(len(items) * 2)
