@@ -70,6 +70,7 @@ cdef extern from "kernels/miniblock_variable.h" nogil:
                           int64_t *where)
     int lc_text_scan_estimate(const lc_chunks *chunks, const lc_text_codec *codec, int64_t a, int64_t b, int64_t *total,
                               int64_t *where)
+    int64_t lc_text_most(const lc_chunks *chunks, const lc_text_codec *codec)
     int lc_text_take_ends(const lc_chunks *chunks, const lc_text_codec *codec, const int64_t *items, int64_t n,
                           lc_ends *ends, int64_t *where)
     int lc_text_take_bytes(const lc_chunks *chunks, const lc_text_codec *codec, const int64_t *items, int64_t n,
@@ -459,6 +460,11 @@ cdef class VariableValues:
         lc_store_offset(target.data, wide, 0, base)
         return ends
 
+    @property
+    def most_bytes(self):
+        """Largest size in bytes of all loaded values together, if each is requested once."""
+        return lc_text_most(&self.chunks.chunks, &self.codec)
+
     def size(self, int64_t start, int64_t stop):
         """Compute the size of a range of values. It is several times as fast as decoding them.
 
@@ -634,6 +640,9 @@ cdef class VariableValues:
 
     def take_offsets(self, const int64_t[::1] items not None, bint wide, out, int64_t base=0):
         """Compute the offsets of the values at given positions: the first of two passes, before `take_bytes`.
+
+        Values that overlap are only noticed if their positions in `items` are next to each other and ascend. A caller
+        who passes other positions compares the result with `most_bytes`.
 
         Parameters
         ----------

@@ -9,7 +9,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from typing import Any, Generic, TypeVar, cast, overload
 
-__all__ = ["PageCache", "lazy"]
+__all__ = ["EXPANDED", "Decoded", "PageCache", "is_expanded", "lazy"]
 
 T = TypeVar("T")
 
@@ -69,6 +69,56 @@ class PageCache:
                 dropped.append(entries.popitem(last=False)[1])
                 self._bytes -= dropped[-1][1]
         return value
+
+
+class Decoded(Generic[T]):
+    """Decoded part of a page. It stays, unless it takes many times its stored bytes.
+
+    Parameters
+    ----------
+    size
+        Measures the part in bytes.
+    stored
+        Bytes of the part in the file.
+    """
+
+    __slots__ = ("_key", "_size", "_stored", "_value")
+
+    def __init__(self, size: Callable[[T], int], stored: int) -> None:
+        self._size = size
+        self._stored = stored
+        self._value: T | None = None
+        #: Key of the value in `EXPANDED`, once it is known to belong there.
+        self._key: int | None = None
+
+    def get(self, make: Callable[[], T]) -> T:
+        """Return the part, made on first use. The function is not kept: it would refer to the owner of this object."""
+        if self._value is not None:
+            return self._value
+        if self._key is not None:
+            return EXPANDED.get(self._key, make, self._size)
+        value = make()
+        if is_expanded(self._size(value), self._stored):
+            self._key = next(_keys)
+            return EXPANDED.get(self._key, lambda: value, self._size)
+        self._value = value
+        return value
+
+    @property
+    def stays(self) -> bool:
+        """True if the part was decoded and stays."""
+        return self._value is not None
+
+
+#: Decoded parts of pages of all open files that take many times their bytes, see `is_expanded`.
+EXPANDED = PageCache(16 << 20)
+_MAX_EXPANSION = 8
+_SMALL_PART = 64 << 10
+
+
+def is_expanded(size: int, stored: int) -> bool:
+    """Return whether a decoded part of a page is too large for its stored bytes to stay as long as its file is open."""
+    return size > _MAX_EXPANSION * stored + _SMALL_PART
 
 
 class lazy(Generic[T]):

@@ -16,10 +16,21 @@ from lance_dataset._proto import encodings_pb2, file2_pb2, file_pb2
 from lance_dataset.errors import CorruptFileError, UnsupportedError
 from lance_dataset.file.cache import lazy
 from lance_dataset.io.base import InputFile, OutputFile
+from lance_dataset.io.messages import message_memory, parse_message
+from lance_dataset.limits import check_memory
 from lance_dataset.types.schema import Schema
 from lancecodec import metadata
 
-__all__ = ["ALIGNMENT", "MAX_ROWS", "ColumnMetadata", "ContainerWriter", "FileMetadata", "PageMetadata", "pack_any"]
+__all__ = [
+    "ALIGNMENT",
+    "FIELD_MEMORY",
+    "MAX_ROWS",
+    "ColumnMetadata",
+    "ContainerWriter",
+    "FileMetadata",
+    "PageMetadata",
+    "pack_any",
+]
 
 MAGIC = b"LANC"
 ALIGNMENT = 64
@@ -36,6 +47,11 @@ _MAX_END = 4 << 20
 _LIKELY_END = 16 << 10
 #: Columns with at most this many pages are decoded again instead of being cached.
 _FEW_PAGES = 4
+#: Bytes of memory of a field of a schema, of a message with the metadata of pages, and of a position or size of a
+#: buffer, in addition to the message itself.
+FIELD_MEMORY = 400
+_PAGE_MEMORY = 100
+_BUFFER_MEMORY = 64
 #: Readers of this version do not prefetch.
 _UNANNOUNCED = "2.0"
 
@@ -48,7 +64,6 @@ _LEGACY_VERSIONS = {(0, 0), (0, 1), (0, 2)}
 
 _COLUMN_ENCODING_URL = "lance.encodings.ColumnEncoding"
 
-_M = TypeVar("_M", bound=Message)
 _V = TypeVar("_V")
 
 
@@ -145,6 +160,8 @@ class FileMetadata:
         self._num_rows: int | None = None
         # Not all columns are decoded: with thousands of files, that would be many objects for the garbage collector.
         self._columns: dict[int, ColumnMetadata] = {}
+        # Memory and size of the columns with long metadata.
+        self._long: dict[int, tuple[int, int]] = {}
         self._last: ColumnMetadata | None = None
 
     def _fetch_end(self, column_start: int) -> tuple[int, pa.Buffer | None]:
@@ -195,13 +212,15 @@ class FileMetadata:
 
     def _read_num_rows(self) -> int:
         scanned = metadata.scan_descriptor(self.read_global_buffer(0))
-        if scanned is None or scanned[1] > MAX_ROWS or not _is_schema(scanned[0]):
+        if scanned is None or scanned[1] > MAX_ROWS or not _is_schema(scanned[0], self.source.path):
             return self._descriptor.length
         return scanned[1]
 
     @property
     def _descriptor(self) -> file_pb2.FileDescriptor:
-        descriptor = _parse(file_pb2.FileDescriptor, self.read_global_buffer(0), f"{self.source.path}: file descriptor")
+        where = f"{self.source.path}: file descriptor"
+        data = self.read_global_buffer(0)
+        descriptor = parse_message(file_pb2.FileDescriptor, data, where, per_message=FIELD_MEMORY)
         if not descriptor.HasField("schema"):
             raise CorruptFileError(f"{self.source.path}: the file descriptor has no schema")
         if descriptor.length > MAX_ROWS:
@@ -222,7 +241,7 @@ class FileMetadata:
         """Return the stored metadata of one column, after validation."""
         self.column(index)
         data = self._read(*_TABLE_ENTRY.unpack_from(self._column_table, index * _TABLE_ENTRY.size))
-        return _parse(file2_pb2.ColumnMetadata, data, f"{self.source.path}, column {index}")
+        return parse_message(file2_pb2.ColumnMetadata, data.to_pybytes(), f"{self.source.path}, column {index}")
 
     def column(self, index: int) -> ColumnMetadata:
         """Return the metadata of one column, decoded on request; kept if it was the last, or if decoding is slow."""
@@ -243,6 +262,8 @@ class FileMetadata:
 
     def _decode_column(self, index: int) -> ColumnMetadata:
         data = self._read(*_TABLE_ENTRY.unpack_from(self._column_table, index * _TABLE_ENTRY.size))
+        if data.size > _SHORT:
+            self._check_memory(index, data.to_pybytes())
         scanned = metadata.scan_column(data, self.source.size)
         if scanned is None:
             return self._parse_column(index, data)
@@ -256,14 +277,23 @@ class FileMetadata:
             pages.append(PageMetadata(page_buffers, length, *known))
         return self._parse_column(index, data) if kind is None else ColumnMetadata(index, kind, buffers, tuple(pages))
 
+    def _check_memory(self, index: int, data: bytes) -> None:
+        """Raise MemoryLimitError if the columns that were decoded need too much memory with this one."""
+        where = f"{self.source.path}, column {index}"
+        kind = file2_pb2.ColumnMetadata
+        needed = message_memory(kind, data, where, per_message=_PAGE_MEMORY, per_number=_BUFFER_MEMORY, exact=True)
+        self._long[index] = needed, len(data)
+        total, read = (sum(parts) for parts in zip(*self._long.values(), strict=True))
+        check_memory(total, read, f"{where}: the metadata of its pages")
+
     def _parse_column(self, index: int, data: pa.Buffer) -> ColumnMetadata:
         """Parse a column of any serialization; this method decides what is corrupt."""
         where = f"{self.source.path}, column {index}"
-        stored = _parse(file2_pb2.ColumnMetadata, data, where)
+        stored = parse_message(file2_pb2.ColumnMetadata, data.to_pybytes(), where)
         type_name, encoding = _unpack_any(stored.encoding, where)
         if type_name != _COLUMN_ENCODING_URL:
             raise CorruptFileError(f"{where}: column encoding of unknown type {type_name!r}")
-        kind = _column_kind(_parse(encodings_pb2.ColumnEncoding, encoding, where))
+        kind = _column_kind(parse_message(encodings_pb2.ColumnEncoding, encoding, where))
         pages = []
         for number, page in enumerate(stored.pages):
             at = f"{where}, page {number}"
@@ -339,9 +369,12 @@ def _is_known_schema(schema: bytes) -> bool:
     return True
 
 
-def _is_schema(schema: bytes) -> bool:
-    """Return True if the bytes are a schema message."""
-    return _is_known_schema(schema) if len(schema) <= _LONG else _is_known_schema.__wrapped__(schema)
+def _is_schema(schema: bytes, path: str) -> bool:
+    """Return True if the bytes are a schema message, raise MemoryLimitError if it is too large to find out."""
+    if len(schema) <= _LONG:
+        return _is_known_schema(schema)
+    check_memory(message_memory(file_pb2.Schema, schema, path), len(schema), f"{path}: its schema")
+    return _is_known_schema.__wrapped__(schema)
 
 
 def _version_name(path: str, major: int, minor: int) -> str:
@@ -353,13 +386,6 @@ def _version_name(path: str, major: int, minor: int) -> str:
     raise UnsupportedError(f"{path}: unknown Lance file version {major}.{minor}; a newer release may read it")
 
 
-def _parse(message_type: type[_M], data: bytes | pa.Buffer, where: str) -> _M:
-    try:
-        return message_type.FromString(bytes(data))
-    except DecodeError as error:
-        raise CorruptFileError(f"{where}: broken metadata ({error})") from error
-
-
 def _unpack_any(encoding: file2_pb2.Encoding, where: str) -> tuple[str, bytes]:
     """Return the type name and value of the `Any` inside an encoding."""
     location = encoding.WhichOneof("location")
@@ -367,7 +393,7 @@ def _unpack_any(encoding: file2_pb2.Encoding, where: str) -> tuple[str, bytes]:
         raise UnsupportedError(f"{where}: deferred encodings are not supported; no release writes them")
     if location != "direct":
         raise CorruptFileError(f"{where}: the encoding is missing")
-    wrapped = _parse(any_pb2.Any, encoding.direct.encoding, where)
+    wrapped = parse_message(any_pb2.Any, encoding.direct.encoding, where)
     if "/" not in wrapped.type_url:
         raise CorruptFileError(f"{where}: encoding type {wrapped.type_url!r} is not a type URL")
     return wrapped.type_url.rsplit("/", 1)[1], wrapped.value

@@ -82,11 +82,13 @@ def parse_message(
         raise CorruptFileError(f"{where}: invalid {kind.DESCRIPTOR.name} message: {error}") from error
 
 
-def message_memory(kind: type[Message], data: bytes, where: str, *, per_message: int = 0, per_number: int = 0) -> int:
+def message_memory(
+    kind: type[Message], data: bytes, where: str, *, per_message: int = 0, per_number: int = 0, exact: bool = False
+) -> int:
     """Return about how many bytes of memory a message takes after it was parsed.
 
-    The result for a short message is an upper bound, at most `lance_dataset.limits.BASE_MEMORY`. The other parameters
-    are those of `parse_message`.
+    Unless `exact`, the result for a short message is an upper bound, at most `lance_dataset.limits.BASE_MEMORY`. The
+    other parameters are those of `parse_message`.
 
     Raises
     ------
@@ -96,7 +98,7 @@ def message_memory(kind: type[Message], data: bytes, where: str, *, per_message:
     types = _message_types(kind.DESCRIPTOR)
     # A message in a list has at least 2 bytes, and so has a text. A number has at least 1.
     most = max((int(types.fixed.max()) + per_message) // 2, _NUMBER + per_number, _TEXT) + 1
-    if len(data) * most <= BASE_MEMORY:
+    if not exact and len(data) * most <= BASE_MEMORY:
         return len(data) * most
     try:
         size, messages, numbers = records.weigh(data, types.fixed, types.fields)

@@ -212,7 +212,8 @@ static int lc_text_scan(const lc_chunks *chunks, const lc_text_codec *codec, int
     return LC_OK;
 }
 
-/* End offsets of values items[0..n). `where`: the damaged chunk, for LC_CHUNK_ITEM the index in items. */
+/* End offsets of values items[0..n). `where`: the damaged chunk, for LC_CHUNK_ITEM the index in items. Values behind
+ * each other that overlap are an error: forged ones could be any times as large as the page. */
 static int lc_text_take_ends(const lc_chunks *chunks, const lc_text_codec *codec, const int64_t *items, int64_t n,
                              lc_ends *ends, int64_t *where) {
     int problem = LC_OK;
@@ -223,14 +224,29 @@ static int lc_text_take_ends(const lc_chunks *chunks, const lc_text_codec *codec
         if (problem == LC_CHUNK_ITEM) *where = i;
         if (stop < 0) return problem;
         int64_t first = chunks->table.firsts[*where], values = chunks->table.firsts[*where + 1] - first;
+        int64_t before = INT64_MAX;
+        const uint8_t *end = NULL;
         for (; i < stop && !problem; i++) {
             problem = lc_variable_chunk_value(chunk.values[codec->buffer], values, codec->wide, items[i] - first,
                                               &value);
-            if (!problem) problem = lc_ends_add(ends, lc_text_size(codec, value));
+            if (problem) break;
+            problem = items[i] > before && value.data < end ? LC_BAD_OFFSETS
+                                                            : lc_ends_add(ends, lc_text_size(codec, value));
+            before = items[i], end = value.data + value.size;
         }
         if (problem) return problem;
     }
     return LC_OK;
+}
+
+/* Most bytes that the loaded chunks can stand for if no values overlap. */
+static int64_t lc_text_most(const lc_chunks *chunks, const lc_text_codec *codec) {
+    int64_t size = chunks->table.starts[chunks->table.count];
+    if (chunks->plain) {
+        size = 0;
+        for (int64_t i = 0; i < chunks->table.count; i++) size += chunks->plain[i].size;
+    }
+    return codec->table && codec->table->compressed ? 8 * size : size;
 }
 
 /* Bytes of values items[0..n), back to back. */

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import string
+import struct
 from pathlib import Path
 from typing import Any
 
@@ -187,6 +188,21 @@ def test_variable(how: str, wide: bool, version: str) -> None:
         column.take_bytes(items, np.zeros(size - 1, np.uint8))
     with pytest.raises(CodecError, match="do not fit the output"):
         column.scan_offsets(0, 4000, False, np.zeros(4001, np.int32), 2**31 - 5)
+
+
+def test_texts_that_overlap() -> None:
+    """Only an order of positions that skips the broken texts between them could take each byte several times."""
+    offsets = np.where(np.arange(9) % 2, 136, 36).astype("<u4")
+    chunk = struct.pack("<HIxx", 0, 136) + offsets.tobytes() + b"a" * 100
+    table = ChunkTable(struct.pack("<I", (len(chunk) // 8 - 1) << 4), 8, len(chunk), True)
+    column = VariableValues(Chunks(table, 1, data=chunk), False)
+    places = np.zeros(5, np.int64)
+    for item in (0, 6):
+        assert column.take_offsets(np.array([item]), True, places) == 100
+        assert column.take_offsets(np.array([item] * 3), True, places) == 300 > column.most_bytes
+    assert column.take_offsets(np.array([6, 4, 2, 0]), True, places) == 400 > column.most_bytes
+    with pytest.raises(CodecError):
+        column.take_offsets(np.array([0, 2]), True, places)
 
 
 def once(column: VariableValues, start: int, stop: int, wide: bool) -> list[str]:

@@ -211,3 +211,32 @@ def test_arguments() -> None:
     assert columns(b"", *whole(b""), [(1, 0, records.LAST, 9)]) == [[9]]
     assert columns(data, NONE, NONE, [(1, 0, records.LAST, 9)]) == [[]]
     assert columns(data, *whole(data), []) == []
+
+
+def test_weigh() -> None:
+    """Types 0 and 1: 0 has a text in field 1, numbers in 2, and messages of type 1 in 3; 1 has messages of type 0."""
+    fixed = np.array([100, 10], np.int64)
+    text, listed = records.BYTES_FIELD, records.NUMBERS_FIELD
+    fields = np.array([[text, text, listed, 1], [text, 0, text, text]], np.int64)
+
+    def weigh(record: Record) -> tuple[int, int, int]:
+        return records.weigh(encoded(record), fixed, fields)
+
+    assert weigh([]) == (100, 1, 0)
+    assert weigh([(2, (1, 300, 2**40)), (2, 5)]) == (100, 1, 4)
+    assert weigh([(3, []), (3, [(1, [(2, 7)])])]) == (100 + 10 + 10 + 100, 4, 1)
+    alone = weigh([(1, [])])[0]
+    assert weigh([(1, [(9, 1)] * 50)])[0] == alone + 2 * 100
+    assert weigh([(9, [])])[0] == alone
+    for data in (b"\x1a\x05", b"\x0b", b"\xff", b"\x1a\x02\x0a\x01"):
+        with pytest.raises(CodecError, match="fields of a message"):
+            records.weigh(data, fixed, fields)
+    deep = b""
+    for number in range(211):
+        deep = bytes([10 if number % 2 else 26]) + varint(len(deep)) + deep
+    with pytest.raises(CodecError):
+        records.weigh(deep, fixed, fields)
+    with pytest.raises(CodecError, match="type 2 of 2"):
+        records.weigh(b"", fixed, np.full((2, 1), 2, np.int64))
+    with pytest.raises(CodecError, match="types of messages"):
+        records.weigh(b"", fixed[:1], fields)

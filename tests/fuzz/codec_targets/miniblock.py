@@ -126,6 +126,8 @@ def variable(c: Chaos) -> object:
         size = column.scan_offsets(start, stop, out_wide, room(c, width * (stop - start + 1)), base)
         return column.scan_bytes(start, stop, room(c, size))
     size = column.take_offsets(items, out_wide, c.out(width * (len(items) + 1)), base)
+    if len(np.unique(items)) == len(items) and (np.diff(items) > 0).all():
+        assert size <= column.most_bytes
     return column.take_bytes(items, room(c, size))
 
 

@@ -69,8 +69,16 @@ def numbers(c: Chaos) -> object:
     return records.numbers(data, starts, ends, c.random.randint(0, 7), *out)
 
 
+def weigh(c: Chaos) -> object:
+    data = c.damaged(record(c, 3), 0.4)
+    count, width = c.random.randint(0, 3), c.random.choice([0, 3, 7])
+    fields = np.ascontiguousarray(c.integers(count + 2, count * width).reshape(count, width) - 2)
+    return records.weigh(data, c.integers(100, count + (c.random.random() < 0.02)), fields)
+
+
 TARGETS: dict[str, Callable[[Chaos], object]] = {
     "records.locate": locate,
     "records.columns": columns,
     "records.numbers": numbers,
+    "records.weigh": weigh,
 }

@@ -86,6 +86,7 @@ static void fz_target(fz_input *in) {
     if (all == size) FZ_CHECK(!memcmp(out, pass, (size_t)size) && !memcmp(ends, again, (size_t)((b - a) * width)));
     if (other) return;
     FZ_CHECK(!fourth && picked_size == taken);
+    FZ_CHECK(b - a < items || size <= lc_text_most(chunks, &c.codec));
     for (int64_t i = 0; i < n; i++) {
         if (at[i] < a || at[i] >= b) continue;
         int64_t k = at[i] - a, begin = k ? lc_load_offset(ends, wide, k - 1) : 0, end = lc_load_offset(ends, wide, k);

@@ -9,15 +9,17 @@ from itertools import pairwise
 from typing import TypeVar
 
 import numpy as np
-from google.protobuf.message import DecodeError, Message
+from google.protobuf.message import Message
 from numpy.typing import NDArray
 
 from lance_dataset._proto import file_pb2, table_pb2
 from lance_dataset.errors import CorruptFileError, UnsupportedError
 from lance_dataset.file.cache import lazy
+from lance_dataset.file.container import FIELD_MEMORY
 from lance_dataset.file.v0_1.dictionaries import with_dictionaries
 from lance_dataset.file.v0_1.spans import Spans
 from lance_dataset.io.base import InputFile
+from lance_dataset.io.messages import parse_message
 from lance_dataset.types.schema import Schema
 
 __all__ = ["FOOTER", "LEGACY_PAIRS", "MAGIC", "LegacyFile", "PageTable"]
@@ -28,6 +30,8 @@ FOOTER = struct.Struct("<qhh4s")
 LEGACY_PAIRS = frozenset({(0, 0), (0, 1), (0, 2)})
 _LENGTH = struct.Struct("<I")
 _CELL = 16
+#: Bytes of memory of the first row of a batch while a list of them becomes an array.
+_NUMBER_MEMORY = 48
 _NUMBER = re.compile("[0-9]{1,10}")
 
 _M = TypeVar("_M", bound=Message)
@@ -230,10 +234,10 @@ def _framed(source: InputFile, position: int, message_type: type[_M], what: str)
     start = position + _LENGTH.size
     if length > end - start:
         raise CorruptFileError(f"{source.path}: its {what} claims {length} bytes, but there are {end - start}")
-    try:
-        return message_type.FromString(bytes(source.read(start, length)))
-    except DecodeError as error:
-        raise CorruptFileError(f"{source.path}: broken {what} ({error})") from error
+    data = bytes(source.read(start, length))
+    return parse_message(
+        message_type, data, f"{source.path}: {what}", per_message=FIELD_MEMORY, per_number=_NUMBER_MEMORY
+    )
 
 
 def _batch_offsets(message: file_pb2.Metadata, path: str) -> NDArray[np.int64]:

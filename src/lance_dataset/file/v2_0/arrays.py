@@ -28,7 +28,7 @@ from lance_dataset.file.v2_0.nodes import (
     Nullable,
     symbol_table,
 )
-from lance_dataset.file.v2_0.page import Page
+from lance_dataset.file.v2_0.page import Page, part_of
 from lance_dataset.file.v2_0.values import (
     MAX_UNBACKED_BYTES,
     discard_values,
@@ -229,16 +229,18 @@ def _read_binary(page: Page, node: Binary, total: int, arrow_type: pa.DataType, 
     ends_node = binary_ends(page, node)
     before = max(start - 1, 0)
     ends = read_values(page, ends_node, before, stop, total)
-    limit, content = read_content(page, node, total)
+    limit, content = read_content(page, node, total, streams=True)
     offsets, validity = allocate((length + 1) * (8 if wide else 4)), allocate((length + 7) // 8)
     first, last, nulls = offset_codec.decode(
         ends, start - before, stop - before, node.adjustment, limit, wide, offsets, validity
     )
     discard_values(page, ends_node, before, stop)
     if content is not None:
-        data = content.slice(first, last - first)
+        data = part_of(content, first, last)
     elif node.data is None:
         data = pa.py_buffer(b"")
+    elif isinstance(node.data, Flat) and node.data.scheme:
+        data = page.decompress_range(node.data, first, last)
     else:
         data = read_values(page, node.data, first, last, limit)
     if is_text(arrow_type):
@@ -267,12 +269,18 @@ def binary_ends(page: Page, node: Binary) -> Fixed:
     return node.ends
 
 
-def read_content(page: Page, node: Binary, total: int) -> tuple[int, pa.Buffer | None]:
-    """Return the maximum end of the node's values, and the bytes if all of them are needed to read any."""
+def read_content(page: Page, node: Binary, total: int, streams: bool = False) -> tuple[int, pa.Buffer | None]:
+    """Return the maximum end of the node's values, and the bytes if all of them are needed to read any.
+
+    With `streams`, they are not if they are too many to be kept; see `Page.decompress_range`.
+    """
     if node.data is None:
         return 0, None
     if isinstance(node.data, Flat) and node.data.scheme:
-        content = page.decompress(node.data, _last_end(page, node, total), exact=False)
+        size = _last_end(page, node, total)
+        if streams and page.is_streamed(node.data, size):
+            return end_limit(node, size), None
+        content = page.decompress(node.data, size, exact=False)
         return end_limit(node, content.size), content
     return end_limit(node, num_stored(page, node.data)), None
 

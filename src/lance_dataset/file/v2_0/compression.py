@@ -54,6 +54,41 @@ def decompress(stored: bytes, scheme: str, size: int, exact: bool, where: str) -
     return content
 
 
+def claimed_size(stored: bytes, scheme: str) -> int:
+    """Return the length that a compressed buffer claims for its content, the largest possible if it has none."""
+    most = len(stored) * _MAX_EXPANSION[scheme] + _EXPANSION_SLACK
+    if scheme == "lz4":
+        return min(int.from_bytes(stored[:4], "little"), most)
+    if len(stored) >= 8 and not _is_bare(stored):
+        return min(int.from_bytes(stored[:8], "little"), most)
+    return most
+
+
+def zstd_range(stored: bytes, first: int, out: memoryview, where: str) -> int:
+    """Write the content of a Zstandard buffer from byte `first` on to `out`; return the number of bytes written.
+
+    Raises
+    ------
+    CorruptFileError
+        The content cannot be decompressed.
+    """
+    frame, size = stored if _is_bare(stored) else stored[8:], 0
+    try:
+        with zstandard.ZstdDecompressor().stream_reader(frame) as reader:
+            while first > 0 and (part := reader.read(min(first, _CHUNK))):
+                first -= len(part)
+            while size < len(out) and (done := reader.readinto(out[size : size + _CHUNK])):
+                size += done
+    except zstandard.ZstdError as error:
+        raise CorruptFileError(f"{where}: a zstd buffer cannot be decompressed: {error}") from error
+    return size
+
+
+def _is_bare(stored: bytes) -> bool:
+    """Return whether a Zstandard buffer is a frame alone (0.18 to 0.25), without a length before it."""
+    return len(stored) < 8 or (stored[:4] == _ZSTD_MAGIC and not stored[4] & _UNUSED_HEADER_BIT)
+
+
 def _lz4(stored: bytes, size: int, exact: bool, where: str) -> bytes:
     (length,) = struct.unpack_from("<I", stored)
     _check_claim(length, len(stored), "lz4", size, exact, where)
@@ -64,9 +99,8 @@ def _zstd(stored: bytes, size: int, exact: bool, where: str) -> bytes:
     """Decompress either existing form: a bare frame (0.18 to 0.25), or a u64 length before the frame."""
     if not stored:
         return b""
-    bare = len(stored) < 8 or (stored[:4] == _ZSTD_MAGIC and not stored[4] & _UNUSED_HEADER_BIT)
     frame, length = stored, None
-    if not bare:
+    if not _is_bare(stored):
         frame, (length,) = stored[8:], struct.unpack_from("<Q", stored)
         _check_claim(length, len(stored), "zstd", size, exact, where)
         if not length:

@@ -11,6 +11,7 @@ from google.protobuf.message import DecodeError
 
 from lance_dataset._proto import encodings_pb2
 from lance_dataset.errors import CorruptFileError, UnsupportedError
+from lance_dataset.file.page_encodings import cached_by_encoding
 from lancecodec import CodecError
 from lancecodec.fsst import SymbolTable
 
@@ -183,7 +184,7 @@ Node: TypeAlias = (
 )
 
 
-@lru_cache(maxsize=8192)
+@cached_by_encoding(encodings_pb2.ArrayEncoding, 8192)
 def parse_page_encoding(encoding: bytes) -> Node:
     """Parse a serialized `ArrayEncoding`; equal pages share one tree.
 

@@ -7,10 +7,12 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from lance_dataset.errors import CorruptFileError, UnsupportedError
-from lance_dataset.file.cache import PageCache
+from lance_dataset.errors import CorruptFileError, MemoryLimitError, UnsupportedError
+from lance_dataset.file.buffers import allocate, octets, private_copy
+from lance_dataset.file.cache import EXPANDED, PageCache, is_expanded
 from lance_dataset.file.container import ColumnMetadata, PageMetadata
-from lance_dataset.file.v2_0.compression import decompress
+from lance_dataset.file.page_encodings import PageMemory
+from lance_dataset.file.v2_0.compression import claimed_size, decompress, zstd_range
 from lance_dataset.file.v2_0.nodes import (
     PAGE_ENCODING,
     BufferRef,
@@ -21,8 +23,9 @@ from lance_dataset.file.v2_0.nodes import (
     unwrapped,
 )
 from lance_dataset.io.base import InputFile
+from lance_dataset.limits import check_memory, memory_allowance
 
-__all__ = ["Page", "first_node", "open_pages", "page_node"]
+__all__ = ["Page", "first_node", "open_pages", "page_node", "part_of"]
 
 #: Far more than any writer puts into a column, and small enough for sums and products to fit in 64 bits.
 _MAX_ROWS = 2**40
@@ -86,21 +89,55 @@ class Page:
         """
         first, last = start * flat.bits // 8, (stop * flat.bits + 7) // 8
         if flat.scheme:
-            data = self.decompress(flat, (total * flat.bits + 7) // 8)
+            size = (total * flat.bits + 7) // 8
+            if self.is_streamed(flat, size):
+                return self.decompress_range(flat, first, last)
+            data = self.decompress(flat, size)
             if last > data.size:
                 raise CorruptFileError(f"{self.where}: decompressed buffer has {data.size} bytes instead of {last}")
-            return data.slice(first, last - first)
+            return part_of(data, first, last)
         return self.read_part(flat.buffer, first, last, stop)
 
     def decompress(self, flat: Flat, size: int, exact: bool = True) -> pa.Buffer:
-        """Return the content of a compressed flat buffer: `size` bytes, or at most `size` bytes unless `exact`."""
+        """Return the content of a compressed flat buffer: `size` bytes, or at most `size` bytes unless `exact`.
+
+        Raises
+        ------
+        CorruptFileError, MemoryLimitError
+            The content has another size, or takes too much memory.
+        """
         position, stored = self.locate(flat.buffer)
 
         def make() -> pa.Buffer:
             content = self.source.read(position, stored).to_pybytes()
+            needed = size if exact else min(size, claimed_size(content, flat.scheme))
+            check_memory(needed, stored, f"{self.where}: a buffer of compressed values")
             return pa.py_buffer(decompress(content, flat.scheme, size, exact, self.where))
 
-        return self.cache.get((position, stored, flat.scheme, size, exact), make, lambda content: content.size)
+        key = self.cache.key, position, stored, flat.scheme, size, exact
+        cache = EXPANDED if is_expanded(size, stored) else self.cache
+        return cache.get(key, make, lambda content: content.size)
+
+    def is_streamed(self, flat: Flat, size: int) -> bool:
+        """Return whether a compressed buffer has too many bytes to be kept, so that parts are decompressed alone."""
+        return flat.scheme == "zstd" and 2 * size > memory_allowance(self.locate(flat.buffer)[1])
+
+    def decompress_range(self, flat: Flat, first: int, last: int) -> pa.Buffer:
+        """Return bytes ``[first, last)`` of the content of a buffer compressed with Zstandard, keep nothing else."""
+        content = self.source.read(*self.locate(flat.buffer)).to_pybytes()
+        most = claimed_size(content, flat.scheme)
+        if last <= most:
+            out = allocate(last - first)
+            most = first + zstd_range(content, first, octets(out), self.where)
+        if last > most:
+            raise CorruptFileError(f"{self.where}: a decompressed buffer has {most} bytes instead of {last}")
+        return out
+
+
+def part_of(content: pa.Buffer, first: int, last: int) -> pa.Buffer:
+    """Return bytes ``[first, last)`` of decompressed content, as a copy if they are too few to keep all of it."""
+    part = content.slice(first, last - first)
+    return private_copy(part) if is_expanded(content.size, part.size) else part
 
 
 def open_pages(
@@ -120,10 +157,12 @@ def open_pages(
     """
     pages: list[Page] = []
     cache = PageCache()
+    memory = PageMemory(f"{source.path}, column {metadata.index} ({name!r})")
     start = shared = 0
     for number, stored in enumerate(metadata.pages):
         where = f"{source.path}, column {metadata.index} ({name!r}), page {number}"
         node = page_node(stored, where)
+        memory.add(stored.encoding, node, parse_page_encoding)
         if stored.length > _MAX_ROWS - start:
             raise CorruptFileError(f"{where}: claims {stored.length} values")
         if stored.length:
@@ -150,7 +189,7 @@ def page_node(stored: PageMetadata, where: str) -> Node:
         raise CorruptFileError(f"{where}: encoding {stored.type_name!r} does not belong in a 2.0 file")
     try:
         return parse_page_encoding(stored.encoding)
-    except (CorruptFileError, UnsupportedError) as error:
+    except (CorruptFileError, MemoryLimitError, UnsupportedError) as error:
         raise type(error)(f"{where}: {error}") from error
 
 

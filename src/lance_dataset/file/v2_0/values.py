@@ -10,6 +10,7 @@ from lance_dataset.errors import CorruptFileError
 from lance_dataset.file.buffers import allocate, private_copy
 from lance_dataset.file.v2_0.nodes import Bitpacked, BitpackedBlocks, Fixed, Flat
 from lance_dataset.file.v2_0.page import Page
+from lance_dataset.limits import check_memory
 from lancecodec import bitpacking, bitstream, flat
 
 __all__ = [
@@ -77,6 +78,9 @@ def take_values(page: Page, node: Fixed, rows: NDArray[np.int64], total: int) ->
     if bits == 0 or len(rows) == 0:
         return out
     if isinstance(node, Flat):
+        if node.scheme:
+            stored = page.locate(node.buffer)[1]
+            check_memory((total * bits + 7) // 8, stored, f"{page.where}: its compressed values")
         values = page.read_flat(node, 0, total, total)
         if bits == 1:
             flat.take_bits(values, total, 1, rows, out)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import Any
 
 from google.protobuf.message import DecodeError
 
 from lance_dataset._proto import encodings21_pb2 as pb
 from lance_dataset.errors import CorruptFileError
+from lance_dataset.file.page_encodings import cached_by_encoding
 from lance_dataset.file.structural.encodings.base import Encoding
 from lance_dataset.file.structural.encodings.registry import parse_encoding, parse_optional
 from lance_dataset.file.structural.layout import (
@@ -29,7 +29,7 @@ _MAX_LAYERS = 1000
 _MAX_ITEMS = 2**40
 
 
-@lru_cache(maxsize=4096)
+@cached_by_encoding(pb.PageLayout)
 def parse_page_layout(encoding: bytes) -> Layout:
     """Parse a serialized `PageLayout`; equal pages share one value.
 

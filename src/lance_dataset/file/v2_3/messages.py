@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import Any
 
 from google.protobuf import empty_pb2
@@ -11,6 +10,7 @@ from google.protobuf.message import DecodeError
 
 from lance_dataset._proto import encodings23_pb2 as pb
 from lance_dataset.errors import CorruptFileError, UnsupportedError
+from lance_dataset.file.page_encodings import cached_by_encoding
 from lance_dataset.file.structural.encodings.base import Encoding
 from lance_dataset.file.structural.encodings.registry import parse_encoding, parse_optional
 from lance_dataset.file.structural.layout import ConstantLayout, FullZipLayout, Layer, MiniBlockLayout, list_depth
@@ -36,7 +36,7 @@ _MAX_COUNT = 2**40
 _VALID = (Layer.ALL_VALID_ITEM,)
 
 
-@lru_cache(maxsize=4096)
+@cached_by_encoding(pb.PlanarLayout)
 def parse_planar_layout(encoding: bytes) -> PlanarLayout:
     """Parse a serialized `PlanarLayout`; equal pages share one value.
 

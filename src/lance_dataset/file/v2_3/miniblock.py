@@ -14,12 +14,13 @@ import pyarrow as pa
 
 from lance_dataset.errors import CorruptFileError, UnsupportedError
 from lance_dataset.file.buffers import allocate
-from lance_dataset.file.cache import lazy
 from lance_dataset.file.structural.encodings.base import Encoding
 from lance_dataset.file.structural.encodings.bitpacking import OutOfLineBitpacking
 from lance_dataset.file.structural.layout import MiniBlockLayout, list_depth, max_definition
+from lance_dataset.file.structural.read.decompression import WantedValues, check_span
 from lance_dataset.file.structural.read.miniblock import MiniBlockPage, OpenedChunks
 from lance_dataset.file.structural.read.page import Page
+from lance_dataset.limits import check_memory, memory_allowance
 from lancecodec import bitpacking
 from lancecodec.miniblock import ChunkTable
 
@@ -29,8 +30,6 @@ _Part: TypeAlias = "pa.Buffer | bytes"
 
 _UNIT = 8
 _COUNT_BITS = 4
-#: Maximum decompressed size of a value buffer, in bytes.
-_MAX_CHUNK = 1 << 31
 _LEVEL_BITS = 16
 #: Maximum bit width of rewritten levels, so that a chunk has room for 65,535 of them.
 _MAX_LEVEL_WIDTH = 7
@@ -50,19 +49,19 @@ class PlanarMiniBlockPage(MiniBlockPage):
     def _at_hand(self) -> bool:
         return self._rewriter is None and super()._at_hand
 
-    @lazy
-    def _dictionary(self) -> pa.Array | None:
-        layout = self._layout
-        if layout.dictionary is None:
-            return None
+    def _open_dictionary(self, encoding: Encoding) -> pa.Array:
         data = self.page.read(2)
-        return layout.dictionary.planar_entries(data, layout.dictionary_size, self._entry_type, self.page.where)
+        return encoding.planar_entries(data, self._layout.dictionary_size, self._entry_type, self.page.where)
 
-    def _load(self, spans: Sequence[tuple[int, int]]) -> OpenedChunks:
+    def _load(self, spans: Sequence[tuple[int, int]], wanted: WantedValues) -> OpenedChunks:
         if self._rewriter is None:
-            return super()._load(spans)
+            return super()._load(spans, wanted)
         chunks = [chunk for first, stop in spans for chunk in range(first, stop)]
-        rewritten = [self._rewritten(chunk) for chunk in chunks]
+        rewritten, starts, size, stored = [], self._table.starts, 0, 0
+        for chunk in chunks:
+            rewritten.append(self._rewritten(chunk))
+            size, stored = size + len(rewritten[-1]), stored + starts[chunk + 1] - starts[chunk]
+            check_span(size, stored, len(chunks), wanted)
         words = np.frombuffer(self.page.read(0), "<u4").copy()
         sizes = np.array([len(data) for data in rewritten], np.uint32)
         words[chunks] = words[chunks] % (1 << _COUNT_BITS) | (sizes // _UNIT - 1) << _COUNT_BITS
@@ -71,7 +70,7 @@ class PlanarMiniBlockPage(MiniBlockPage):
         opened = self._chunks(None, table)
         for chunk, data in zip(chunks, rewritten, strict=True):
             opened.load(data, chunk)
-        self._decompress(opened, spans)
+        self._decompress(opened, spans, wanted)
         return self._open(opened)
 
     def _rewritten(self, chunk: int) -> bytes:
@@ -190,8 +189,18 @@ class ChunkRewriter:
 
     def _plain_value(self, parts: list[pa.Buffer], count: int) -> _Part:
         if self._values is not self._stored.values and parts:
-            parts = [self._stored.values.decompress(parts[0], _MAX_CHUNK), *parts[1:]]
+            parts = [self._decompressed(parts[0], count), *parts[1:]]
         return self._values.plain_chunk(parts, count)
+
+    def _decompressed(self, part: pa.Buffer, count: int) -> pa.Buffer:
+        """Return the first value buffer without general compression."""
+        most = self._values.most_stored_bytes(count)
+        if most is None:
+            data = part.to_pybytes()
+            most = self._stored.values.decompressed_size(data)
+            most = memory_allowance(len(data)) if most is None else most
+            check_memory(most, len(data), f"{self._where}: a chunk")
+        return self._stored.values.decompress(part, most)
 
 
 def _repack(encoding: Encoding | None, plain: Encoding | None, part: pa.Buffer, count: int) -> pa.Buffer:

@@ -27,6 +27,8 @@ __all__ = ["LayerSlots", "Slots", "Structure", "check_sparse_layers", "open_stru
 _MAX_SLOTS = 2**40
 #: Number of slots of a layer that a read may always ask for. Pages with enough bytes allow more.
 _FREE_SLOTS = 1 << 24
+#: Slots of several rows that are scanned together, which take some 20 bytes each while the result is made.
+_SCANNED_SLOTS = 1 << 21
 
 
 @dataclass(frozen=True)
@@ -148,6 +150,7 @@ class Structure:
     def __init__(self, layers: Sequence[_Layer], leaf_slots: int, stored_bytes: int) -> None:
         self._layers = layers
         self._limit = max(_FREE_SLOTS, 64 * stored_bytes)
+        self._scanned = max(_SCANNED_SLOTS, stored_bytes // 4)
         self.leaf_slots = leaf_slots
         self.values = self._value_slots()
         self.num_values = int(self.values.before(np.array([leaf_slots]))[0])
@@ -183,9 +186,10 @@ class Structure:
             A null list has items.
         """
         slots, visible, found = rows, None, []
+        limit = self._limit if rows.count == 1 or rows.chosen is not None else self._scanned
         for layer in self._layers:
-            if slots.count > self._limit:
-                raise OffsetOverflowError(f"more than {self._limit} values below {rows.count} rows")
+            if slots.count > limit:
+                raise OffsetOverflowError(f"more than {limit} values below {rows.count} rows")
             valid, lengths, below = layer.validity.of(slots), None, slots
             if layer.lists is not None:
                 lengths, below = layer.lists.items(slots)

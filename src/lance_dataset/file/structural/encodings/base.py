@@ -21,7 +21,9 @@ from lance_dataset.file.kinds import is_binary_like
 from lance_dataset.file.sizes import size_text
 from lance_dataset.file.structural.arrays import empty_array, fixed_array, value_bits
 from lance_dataset.file.take_shape import TakeShape
+from lance_dataset.limits import check_memory
 from lancecodec import take_pages
+from lancecodec.bitpacking import BLOCK_VALUES
 from lancecodec.miniblock import Chunks
 from lancecodec.miniblock_values import FixedValues
 from lancecodec.take_pages import PageTaker
@@ -50,6 +52,8 @@ _MAX_EXPANSION = 256
 #: Most bytes per stored byte of integers in 2.3, beyond the free bytes: what the narrowest bit packing yields.
 _MAX_INTEGER_EXPANSION = 64
 _WORD_BITS = (8, 16, 32, 64)
+#: Most bytes of padding behind values.
+_PADDING = 64
 
 #: Parses the encoding in a required field of a message.
 ParsePart: TypeAlias = "Callable[[Any, str], Encoding]"
@@ -176,6 +180,14 @@ class Encoding:
         """Return a buffer without general compression."""
         return data
 
+    def decompressed_size(self, data: bytes) -> int | None:
+        """Return the bytes that `decompress` will allocate, None if only decompression can tell."""
+        return len(data)
+
+    def decompress_first(self, data: bytes, size: int) -> bytes:
+        """Return the first bytes of a buffer without general compression."""
+        return data[:size]
+
     @property
     def flat_bits(self) -> int | None:
         """Bits of a value if values are stored without compression, otherwise None."""
@@ -197,6 +209,15 @@ class Encoding:
     def least_bits(self) -> Sequence[float]:
         """Minimum bits of a value in each value buffer of a chunk, as far as the encoding tells."""
         return ()
+
+    def most_chunk_bytes(self, count: int, where: str) -> int | None:
+        """Return the maximum bytes of the first value buffer of a chunk of `count` values, None if values decide."""
+        return self.padded_bytes(count, self.chunk_codec(where)[1])
+
+    @staticmethod
+    def padded_bytes(count: int, bits: int) -> int:
+        """Return the maximum bytes of `count` values of `bits` bits with any padding."""
+        return (count * bits + 7) // 8 + _PADDING
 
     def open_chunks(self, chunks: Chunks, value_type: pa.DataType, where: str) -> ChunkValues:
         """Open the decoder of the values of some chunks."""
@@ -311,6 +332,7 @@ class Encoding:
         bytes_needed = (count * bits + 7) // 8
         if bytes_needed > _FREE_BYTES + _MAX_EXPANSION * buffer.size:
             raise CorruptFileError(f"{where}: {buffer.size} bytes claim to hold {count} values of {bits} bits")
+        check_memory(bytes_needed, buffer.size, f"{where}: a block of {count} values of {bits} bits")
         out = allocate(bytes_needed)
         self.decode_block(buffer, count, bits, out, where)
         return out
@@ -341,6 +363,10 @@ class Encoding:
     def stored_buffers(self) -> int:
         """Number of value buffers in a chunk before it is rewritten."""
         return self.num_buffers
+
+    def most_stored_bytes(self, count: int) -> int | None:
+        """Return the maximum bytes of the first stored buffer of a chunk to be rewritten, None if values decide."""
+        return self.padded_bytes(2 * (count + BLOCK_VALUES), max(_WORD_BITS))
 
     def plain_chunk(self, buffers: list[pa.Buffer], count: int) -> pa.Buffer | bytes:
         """Return the values of a chunk, encoded as in `plain_chunks`."""
@@ -393,6 +419,7 @@ class Encoding:
         """Raise CorruptFileError if `stored` bytes cannot hold so many integers, as some encodings have no bytes."""
         if size > _FREE_BYTES + _MAX_INTEGER_EXPANSION * stored:
             raise CorruptFileError(f"{stored} bytes claim to hold {size} bytes of integers")
+        check_memory(size, stored, f"{size} bytes of integers in {stored} bytes")
 
     def decode_integers(self, payload: pa.Buffer | None, count: int, bits: int, out: pa.Buffer) -> None:
         """Decode integers that `check_integers` has checked into a buffer of their size."""

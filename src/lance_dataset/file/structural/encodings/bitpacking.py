@@ -60,6 +60,10 @@ class InlineBitpacking(WordEncoding):
         """See `Encoding.chunk_codec`."""
         return miniblock_values.INLINE, self.bits
 
+    def most_chunk_bytes(self, count: int, where: str) -> int:
+        """See `Encoding.most_chunk_bytes`; the last block is full, and each has a header."""
+        return self.padded_bytes((count // _BLOCK + 1) * (_BLOCK + 1), self.bits)
+
     @property
     def level_codec(self) -> tuple[int, int] | None:
         """See `Encoding.level_codec`."""

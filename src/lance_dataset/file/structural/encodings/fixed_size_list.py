@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -88,6 +89,11 @@ class FixedSizeList(Encoding):
             count *= dimension
             bits += [count] * stored
         return bits if inner.flat_bits is None else [*bits, count * inner.flat_bits]
+
+    def most_chunk_bytes(self, count: int, where: str) -> int:
+        """See `Encoding.most_chunk_bytes`; the first buffer has either the values or the validity of items."""
+        dimensions, _, inner = self._nested
+        return self.padded_bytes(count * prod(dimensions), inner.flat_bits or 1)
 
     def open_chunks(self, chunks: Chunks, value_type: pa.DataType, where: str) -> ChunkValues:
         """See `Encoding.open_chunks`."""

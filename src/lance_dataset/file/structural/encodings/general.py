@@ -14,12 +14,13 @@ from lance_dataset.file.buffers import allocate
 from lance_dataset.file.kinds import is_binary_like
 from lance_dataset.file.options import EncodingOptions
 from lance_dataset.file.structural.arrays import binary_array
-from lance_dataset.file.structural.encodings.base import MAX_BLOCK_BYTES, Encoding, ParsePart, StoredValues
+from lance_dataset.file.structural.encodings.base import Encoding, ParsePart, StoredValues
 from lance_dataset.file.structural.encodings.byte_stream_split import ByteStreamSplit
 from lance_dataset.file.structural.encodings.request import EncodedChunks, EncodedItems, Request, in_units
 from lance_dataset.file.structural.encodings.rle import Rle
 from lance_dataset.file.structural.encodings.values import Bytes, Strings
 from lance_dataset.file.structural.encodings.variable import Variable
+from lance_dataset.limits import check_memory, memory_allowance
 from lancecodec import OffsetOverflowError, bitpacking, general
 from lancecodec.general import Scheme
 
@@ -72,6 +73,14 @@ class General(Encoding):
         # a copy, because the libraries do not expect that a mapped file changes while they read it
         return pa.py_buffer(general.decompress(self.scheme, bytes(data), max_size=max_size))
 
+    def decompressed_size(self, data: bytes) -> int | None:
+        """See `Encoding.decompressed_size`."""
+        return general.decompressed_size(self.scheme, data)
+
+    def decompress_first(self, data: bytes, size: int) -> bytes:
+        """See `Encoding.decompress_first`."""
+        return general.decompress_first(self.scheme, data, size)
+
     def variable_items(
         self,
         value_type: pa.DataType,
@@ -92,11 +101,19 @@ class General(Encoding):
 
     def entries(self, buffer: pa.Buffer, size: int, value_type: pa.DataType, where: str) -> pa.Array:
         """See `Encoding.entries`."""
-        return self.values.entries(self.decompress(buffer, MAX_BLOCK_BYTES), size, value_type, where)
+        return self.values.entries(self._decompressed_block(buffer, where), size, value_type, where)
 
     def planar_entries(self, buffer: pa.Buffer, size: int, value_type: pa.DataType, where: str) -> pa.Array:
         """See `Encoding.planar_entries`."""
-        return self.values.planar_entries(self.decompress(buffer, MAX_BLOCK_BYTES), size, value_type, where)
+        return self.values.planar_entries(self._decompressed_block(buffer, where), size, value_type, where)
+
+    def _decompressed_block(self, buffer: pa.Buffer, where: str) -> pa.Buffer:
+        """Return the block of a dictionary, raise MemoryLimitError if it is too large."""
+        data = buffer.to_pybytes()
+        size = self.decompressed_size(data)
+        if size is not None:
+            check_memory(2 * size, len(data), f"{where}: its dictionary")  # decompressed, and decoded
+        return self.decompress(pa.py_buffer(data), memory_allowance(len(data)) if size is None else size)
 
     @property
     def integer_bits(self) -> int:

@@ -66,6 +66,10 @@ class PackedStruct(Encoding):
         """See `Encoding.least_bits`."""
         return (sum(self.bits),)
 
+    def most_chunk_bytes(self, count: int, where: str) -> int:
+        """See `Encoding.most_chunk_bytes`."""
+        return self.padded_bytes(count, sum(self.bits))
+
     def open_chunks(self, chunks: Chunks, value_type: pa.DataType, where: str) -> ChunkValues:
         """See `Encoding.open_chunks`."""
         return _PackedValues(self._widths(value_type, where), chunks, value_type)

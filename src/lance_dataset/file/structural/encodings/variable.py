@@ -66,6 +66,9 @@ class StringEncoding(TextEncoding):
 
     is_text = True
 
+    def most_chunk_bytes(self, count: int, where: str) -> None:
+        """See `Encoding.most_chunk_bytes`."""
+
     def open_chunks(self, chunks: Chunks, value_type: pa.DataType, where: str) -> ChunkValues:
         """See `Encoding.open_chunks`."""
         if not is_binary_like(value_type):
@@ -181,6 +184,10 @@ class Variable(StringEncoding):
         """See `Encoding.stored_buffers`."""
         return 1 + self.offsets.has_payload
 
+    def most_stored_bytes(self, count: int) -> int | None:
+        """See `Encoding.most_stored_bytes`; without encoded offsets the first buffer has the values."""
+        return super().most_stored_bytes(count) if self.offsets.has_payload else None
+
     def plain_chunk(self, buffers: list[pa.Buffer], count: int) -> pa.Buffer | bytes:
         """See `Encoding.plain_chunk`."""
         bits = self.offsets.checked_integer_bits()
@@ -248,7 +255,12 @@ class _TextValues(ChunkValues):
 
     def take(self, items: NDArray[np.int64], validity: pa.Buffer | None = None) -> pa.Array:
         offsets = allocate((len(items) + 1) * (8 if self._wide else 4))
-        data = allocate(self._values.take_offsets(items, self._wide, offsets))
+        size = self._values.take_offsets(items, self._wide, offsets)
+        if size > self._values.most_bytes and len(items) > 1:
+            # values that were requested several times, or that were forged to overlap
+            distinct = np.unique(items)
+            self._values.take_offsets(distinct, True, allocate((len(distinct) + 1) * 8))
+        data = allocate(size)
         self._values.take_bytes(items, data)
         return binary_array(self._type, len(items), offsets, data)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
+from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 
 from lance_dataset.errors import CorruptFileError
 from lance_dataset.file.buffers import allocate, bit_width
-from lance_dataset.file.cache import lazy
+from lance_dataset.file.cache import Decoded, lazy
 from lance_dataset.file.kinds import is_binary_like, is_empty_struct, is_wide
 from lance_dataset.file.structural.arrays import dictionary_array, fixed_array, value_bits
 from lance_dataset.file.structural.layout import (
@@ -22,13 +23,16 @@ from lance_dataset.file.structural.layout import (
     max_visible_definition,
 )
 from lance_dataset.file.structural.read.levels import LeafValues, decode_levels
-from lance_dataset.file.structural.read.page import LeafPage, Page, expand_ranges
+from lance_dataset.file.structural.read.page import LeafPage, Page, expand_ranges, expand_rows
 from lance_dataset.file.take_shape import take_shape
+from lance_dataset.limits import check_memory
 from lancecodec import OffsetOverflowError, constant, take_pages
 from lancecodec.take_pages import PageTaker
 
 __all__ = ["ConstantPage"]
 
+#: Repetition and definition levels, and the number of items.
+_Levels: TypeAlias = "tuple[pa.Buffer | None, pa.Buffer | None, int]"
 #: Byte limits. Constant pages do not grow with their number of values; writers cut pages far below these limits.
 _MAX_BYTES = 1 << 30
 _MAX_PAGE_BYTES = 1 << 34
@@ -63,6 +67,7 @@ class ConstantPage(LeafPage):
         self._items_per_row = items_per_row
         self._depth = list_depth(layout.layers)
         count = len(page.buffers)
+        self._decoded = Decoded(_levels_size, sum(size for _, size in page.buffers))
         self._inline = layout.inline_value is not None
         if count not in ((0, 2) if self._inline else (0, 1, 2, 3)):
             raise CorruptFileError(f"{page.where}: a constant page with {count} buffers")
@@ -73,9 +78,12 @@ class ConstantPage(LeafPage):
 
     # -- levels --------------------------------------------------------------------------------------------------
 
-    @lazy
-    def _levels(self) -> tuple[pa.Buffer | None, pa.Buffer | None, int]:
+    @property
+    def _levels(self) -> _Levels:
         """Repetition and definition levels, and the number of items."""
+        return self._decoded.get(self._open_levels)
+
+    def _open_levels(self) -> _Levels:
         layout, page = self._layout, self.page
         items = page.length * self._items_per_row
         if len(page.buffers) < 2:
@@ -83,6 +91,7 @@ class ConstantPage(LeafPage):
         first = len(page.buffers) - 2
         streams: list[pa.Buffer | None] = []
         counts: list[int] = []
+        needed = 0
         for buffer, encoding, declared, present in (
             (first, layout.rep, layout.num_rep_values, self._depth > 0),
             (first + 1, layout.definition, layout.num_def_values, max_definition(self.layers) > 0),
@@ -96,6 +105,8 @@ class ConstantPage(LeafPage):
             count = declared if encoding is not None else size // 2
             if count > _MAX_BYTES:
                 raise CorruptFileError(f"{page.where}: claims {count} levels")
+            needed += 2 * count
+            check_memory(needed, sum(size for _, size in page.buffers), f"{page.where}: its levels")
             streams.append(decode_levels(page.read(buffer), encoding, count, page.where))
             counts.append(count)
         if len(set(counts)) > 1 or (self._depth and streams[0] is None):
@@ -109,7 +120,9 @@ class ConstantPage(LeafPage):
         """First item of each row, followed by the number of items."""
         repetition, _, items = self._levels
         if repetition is None:
-            return np.arange(self.page.length + 1, dtype=np.int64) * self._items_per_row
+            raise CorruptFileError(f"{self.page.where}: a constant page of lists without levels")
+        stored = sum(size for _, size in self.page.buffers)
+        check_memory(9 * items + 8 * self.page.length, stored, f"{self.page.where}: the starts of its lists")
         starts = np.flatnonzero(np.frombuffer(repetition, np.uint16) == self._depth)
         if len(starts) != self.page.length or (len(starts) and starts[0] != 0):
             raise CorruptFileError(f"{self.page.where}: its levels start {len(starts)} rows")
@@ -143,8 +156,11 @@ class ConstantPage(LeafPage):
         repetition, definition, _ = self._levels
         if repetition is None and definition is None:
             return self._leaf(len(rows) * self._items_per_row, None, None, self._values)
-        begins = self._rows[rows]
-        items = expand_ranges(begins, self._rows[rows + 1] - begins)
+        if repetition is None:
+            items = expand_rows(rows, self._items_per_row)
+        else:
+            begins = self._rows[rows]
+            items = expand_ranges(begins, self._rows[rows + 1] - begins)
         return self._leaf(len(items), _pick(repetition, items), _pick(definition, items), self._values)
 
     def taker(self, required: bool, lists: bool | None = None) -> PageTaker | None:
@@ -164,6 +180,8 @@ class ConstantPage(LeafPage):
             size = max(shape.width, 0)
             value = bytes(0 if shape.width < 0 else max(size, 1)) if scalar is None else scalar
         if self.page.length * (size + 8) > _MAX_PAGE_BYTES:
+            return None
+        if definition is not None and not self._decoded.stays:
             return None
         return take_pages.constant(self.page.length, shape.width, value, definition=definition, required=required)
 
@@ -272,6 +290,10 @@ class ConstantPage(LeafPage):
         if (bits == 0 and not empty) or bits % 8 or len(value) != bits // 8:
             raise CorruptFileError(f"{self.page.where}: a scalar of {len(value)} bytes for type {self._value_type}")
         return value
+
+
+def _levels_size(levels: _Levels) -> int:
+    return sum(stream.size for stream in levels[:2] if stream is not None)
 
 
 def _pick(levels: pa.Buffer | None, items: NDArray[np.int64]) -> pa.Buffer | None:

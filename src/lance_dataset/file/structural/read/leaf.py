@@ -22,6 +22,7 @@ from lance_dataset.file.structural.layout import (
     Layer,
 )
 from lance_dataset.file.structural.nesting import Branch
+from lance_dataset.file.structural.read.decompression import WideSpanError
 from lance_dataset.file.structural.read.levels import assemble, check_layers
 from lance_dataset.file.structural.read.page import LeafPage, NestedPage, Page
 from lance_dataset.file.structural.read.plain_pages import plain_array, plain_taker
@@ -141,7 +142,7 @@ class LeafColumn(ColumnReader):
             if encoded and isinstance(page, LevelPage):
                 return [page.read_encoded(first, end)]
             return [page.read(first, end)]
-        except OffsetOverflowError as error:
+        except (OffsetOverflowError, WideSpanError) as error:
             if end - first == 1:
                 raise CorruptFileError(f"{where}: one value has more than 2**31 - 1 bytes or items") from error
             middle = (first + end) // 2
@@ -227,12 +228,24 @@ class LeafColumn(ColumnReader):
         where = self._pages[number].where
         try:
             return self._open(number).take(rows)
+        except WideSpanError:
+            return self._take_halves(number, rows)
         except OffsetOverflowError as error:
             raise OversizeError(f"{where}: {error}") from error
         except CodecError as error:
             raise CorruptFileError(f"{where}: {error}") from error
         except CorruptFileError as error:
             raise _placed(error, where) from error
+
+    def _take_halves(self, number: int, rows: NDArray[np.int64]) -> pa.Array:
+        """Return rows of a page in two steps, each with the chunks of half of the distinct rows."""
+        distinct, places = np.unique(rows, return_inverse=True)
+        middle = len(distinct) // 2
+        halves = [self._take_page(number, distinct[:middle]), self._take_page(number, distinct[middle:])]
+        taken = self._join(halves)
+        return (
+            taken if len(distinct) == len(rows) and (places[1:] > places[:-1]).all() else taken.take(pa.array(places))
+        )
 
     def taker(self) -> ColumnTaker | None:
         """See `ColumnReader.taker`."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from operator import attrgetter
 
 import numpy as np
 import pyarrow as pa
@@ -11,9 +12,10 @@ from numpy.typing import NDArray
 
 from lance_dataset.errors import CorruptFileError
 from lance_dataset.file.buffers import allocate
-from lance_dataset.file.cache import lazy
-from lance_dataset.file.structural.encodings.base import ChunkValues, TakenLevels
+from lance_dataset.file.cache import Decoded, lazy
+from lance_dataset.file.structural.encodings.base import ChunkValues, Encoding, TakenLevels
 from lance_dataset.file.structural.layout import MiniBlockLayout, list_depth, max_definition, max_visible_definition
+from lance_dataset.file.structural.read.decompression import ALL_VALUES, WantedValues, decompress_chunks
 from lance_dataset.file.structural.read.dictionary import DictionaryValues, indices_taker
 from lance_dataset.file.structural.read.levels import LeafValues, level_codec, list_levels
 from lance_dataset.file.structural.read.page import LeafPage, Page, expand_ranges, expand_rows
@@ -25,9 +27,6 @@ from lancecodec.miniblock_levels import Levels, RepetitionIndex
 from lancecodec.take_pages import PageTaker
 
 __all__ = ["MiniBlockPage", "OpenedChunks"]
-
-#: Maximum decompressed bytes of a chunk, far above what writers store: two values may be of any length.
-_MAX_CHUNK = 1 << 31
 
 
 @dataclass(frozen=True)
@@ -68,6 +67,9 @@ class MiniBlockPage(LeafPage):
         expected = self._encoding.num_buffers
         if layout.num_buffers != expected:
             raise CorruptFileError(f"{page.where}: {layout.num_buffers} value buffers per chunk instead of {expected}")
+        self._entries: Decoded[pa.Array] | None = None
+        if layout.dictionary is not None:
+            self._entries = Decoded(attrgetter("nbytes"), page.size_of(2))
         if not self._depth and layout.num_items != page.length * items_per_row:
             raise CorruptFileError(
                 f"{page.where}: {layout.num_items} values in {page.length} rows of {items_per_row} values"
@@ -89,13 +91,17 @@ class MiniBlockPage(LeafPage):
         data = self.page.read(len(self.page.buffers) - 1)
         return RepetitionIndex(data, self._table.num_chunks, self.page.length)
 
-    @lazy
+    @property
     def _dictionary(self) -> pa.Array | None:
-        layout = self._layout
-        if layout.dictionary is None:
+        """Entries of the dictionary."""
+        encoding = self._layout.dictionary
+        if encoding is None or self._entries is None:
             return None
+        return self._entries.get(lambda: self._open_dictionary(encoding))
+
+    def _open_dictionary(self, encoding: Encoding) -> pa.Array:
         data = self.page.read(2)
-        return layout.dictionary.entries(data, layout.dictionary_size, self._entry_type, self.page.where)
+        return encoding.entries(data, self._layout.dictionary_size, self._entry_type, self.page.where)
 
     @property
     def _entry_type(self) -> pa.DataType:
@@ -106,6 +112,12 @@ class MiniBlockPage(LeafPage):
     def _whole(self) -> OpenedChunks:
         """All chunks of a mapped page."""
         return self._open(self._all_chunks)
+
+    def _opened(self) -> OpenedChunks:
+        """Return all chunks of a mapped page, with a dictionary only as long as it stays itself."""
+        if self._entries is not None and self._dictionary is not None and not self._entries.stays:
+            return self._open(self._all_chunks)
+        return self._whole
 
     @lazy
     def _all_chunks(self) -> Chunks:
@@ -142,17 +154,23 @@ class MiniBlockPage(LeafPage):
             return OpenedChunks(self._encoding.open_chunks(chunks, self._value_type, where), levels)
         return OpenedChunks(DictionaryValues(self._encoding, chunks, self._value_type, dictionary, where), levels)
 
-    def _load(self, spans: Sequence[tuple[int, int]]) -> OpenedChunks:
-        """Return the chunks of some ascending ranges, read and decompressed if necessary."""
+    def _load(self, spans: Sequence[tuple[int, int]], wanted: WantedValues) -> OpenedChunks:
+        """Return the chunks of some ascending ranges, read and decompressed if necessary to read values.
+
+        Raises
+        ------
+        WideSpanError
+            See `check_span`.
+        """
         if self._at_hand:
             self._will_need(spans)
-            return self._whole
+            return self._opened()
         spans = [span for span in spans if span[0] < span[1]]
         chunks, starts = self._chunks(None), self._table.starts
         parts = [(starts[first], starts[stop]) for first, stop in spans]
         for (first, _), data in zip(spans, self.page.read_parts(1, parts), strict=True):
             chunks.load(data, first)
-        self._decompress(chunks, spans)
+        self._decompress(chunks, spans, wanted)
         return self._open(chunks)
 
     def will_need(self, rows: NDArray[np.int64]) -> bool:
@@ -168,17 +186,9 @@ class MiniBlockPage(LeafPage):
         starts = self._table.starts
         return self.page.will_need(1, [(starts[first], starts[stop]) for first, stop in spans])
 
-    def _decompress(self, chunks: Chunks, spans: Sequence[tuple[int, int]]) -> None:
+    def _decompress(self, chunks: Chunks, spans: Sequence[tuple[int, int]], wanted: WantedValues) -> None:
         if self._wrapped:
-            least, firsts = sum(self._least_bits[:1]), self._table.firsts
-            for first, stop in spans:
-                for chunk in range(first, stop):
-                    stored = chunks.stored(chunk)
-                    plain = self._layout.values.decompress(stored, _MAX_CHUNK)
-                    count = firsts[chunk + 1] - firsts[chunk]
-                    if count * least > 8 * len(plain):
-                        raise CorruptFileError(f"chunk {chunk}: {count} values in {len(plain)} bytes")
-                    chunks.replace(chunk, plain)
+            decompress_chunks(chunks, self._layout.values, spans, wanted, self.page.where)
 
     # -- rows without lists --------------------------------------------------------------------------------------
 
@@ -188,14 +198,14 @@ class MiniBlockPage(LeafPage):
 
     def read_encoded(self, start: int, stop: int) -> LeafValues:
         """See `LeafPage.read_encoded`; runs are expanded, as comparing runs costs more than they save."""
-        return self._read(start, stop, encoded=self._dictionary is not None)
+        return self._read(start, stop, encoded=self._layout.dictionary is not None)
 
     def _read(self, start: int, stop: int, *, encoded: bool) -> LeafValues:
         if self._depth:
             return self._read_lists(start, stop)
         low, high = start * self._items_per_row, stop * self._items_per_row
         first, last = self._table.chunk_range(low, high)
-        opened = self._load([(first, last)])
+        opened = self._load([(first, last)], WantedValues(low, high, divisible=stop - start > 1))
         definition = None
         if self._layout.definition is not None:
             firsts = self._table.firsts
@@ -217,7 +227,7 @@ class MiniBlockPage(LeafPage):
         if self._depth:
             return self._take_lists(rows)
         items = expand_rows(rows, self._items_per_row)
-        opened = self._whole if self._at_hand else self._load(self._chunks_of(items))
+        opened = self._opened() if self._at_hand else self._load(self._chunks_of(items), _wanted(rows, items))
         definition = None
         if self._layout.definition is not None:
             definition = allocate(len(items) * 2)
@@ -241,6 +251,8 @@ class MiniBlockPage(LeafPage):
         chunks, dictionary = self._all_chunks, self._dictionary
         if dictionary is None:
             return self._encoding.take_chunks(chunks, shape, self._value_type, levels, required, where)
+        if self._entries is None or not self._entries.stays:
+            return None
         return indices_taker(self._encoding, chunks, shape, dictionary, levels, required, where)
 
     def _chunks_of(self, items: NDArray[np.int64]) -> list[tuple[int, int]]:
@@ -272,7 +284,7 @@ class MiniBlockPage(LeafPage):
 
     def _tolerated(self, definition: pa.Buffer | None) -> pa.Buffer | None:
         """Return a bitmap of the valid items if dictionary indices of nulls need not have an entry, otherwise None."""
-        if self._dictionary is None or definition is None:
+        if self._layout.dictionary is None or definition is None:
             return None
         levels = np.frombuffer(definition, np.uint16)
         return pa.py_buffer(np.packbits(levels[levels <= self._max_visible] == 0, bitorder="little"))
@@ -281,7 +293,7 @@ class MiniBlockPage(LeafPage):
 
     def _read_lists(self, start: int, stop: int) -> LeafValues:
         first, last, skipped = self._index.chunk_range(start, stop)
-        opened = self._load([(first, last)])
+        opened = self._load([(first, last)], replace(ALL_VALUES, divisible=stop - start > 1))
         total = opened.levels.begins(first, last)[-1]
         if self._depth == 1 and total > self.page.length + self._layout.num_items:
             # A chunk may claim millions; each must begin a row or own a value.
@@ -308,7 +320,7 @@ class MiniBlockPage(LeafPage):
         return level_codecs.count_visible(definition, start, stop, self._max_visible)
 
     def _take_lists(self, rows: NDArray[np.int64]) -> LeafValues:
-        opened = self._load(self._chunks_of_rows(rows))
+        opened = self._load(self._chunks_of_rows(rows), _wanted(rows, None))
         begins, counts = np.empty(len(rows), np.int64), np.empty(len(rows), np.int64)
         taken = opened.levels.take_rows(self._index, rows, begins, counts)
         repetition, definition = (None if levels is None else pa.py_buffer(levels) for levels in taken)
@@ -332,3 +344,8 @@ class MiniBlockPage(LeafPage):
             else:
                 merged.append((first, last))
         return merged
+
+
+def _wanted(rows: NDArray[np.int64], items: NDArray[np.int64] | None) -> WantedValues:
+    """Return the values that a take of rows reads; none of lists are known before their levels are decoded."""
+    return WantedValues(items=items, divisible=len(rows) > 1 and bool((rows != rows[0]).any()))

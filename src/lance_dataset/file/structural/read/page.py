@@ -11,9 +11,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from lance_dataset.errors import CorruptFileError, UnsupportedError
+from lance_dataset.errors import CorruptFileError, MemoryLimitError, UnsupportedError
 from lance_dataset.file.cache import PageCache
 from lance_dataset.file.container import ColumnMetadata
+from lance_dataset.file.page_encodings import EncodingParser, PageMemory
 from lance_dataset.file.structural.layout import Layer
 from lance_dataset.file.structural.nesting import Branch
 from lance_dataset.file.structural.read.levels import LeafValues
@@ -253,7 +254,7 @@ class PageGrammar:
 
     versions: str
     type_name: str
-    parse: Callable[[bytes], Any]
+    parse: EncodingParser[Any]
     open_page: Callable[[Page, Branch], NestedPage]
     is_plain: bool = False
     older: tuple[PageGrammar, ...] = ()
@@ -310,6 +311,7 @@ def open_pages(
     if rows_per_value < 1:
         raise CorruptFileError(f"{column}: fixed-size lists of 0 structs")
     pages: list[Page] = []
+    memory = PageMemory(column)
     cache = PageCache() if len(metadata.pages) > 1 else None  # a single page creates its own on demand
     start = 0
     for number, (buffers, stored_length, type_name, encoding) in enumerate(metadata.pages):
@@ -320,7 +322,8 @@ def open_pages(
             )
         try:
             layout = own.parse(encoding)
-        except (CorruptFileError, UnsupportedError) as error:
+            memory.add(encoding, layout, own.parse)
+        except (CorruptFileError, MemoryLimitError, UnsupportedError) as error:
             raise type(error)(f"{column}, page {number}: {error}") from error
         length, rest = divmod(stored_length, rows_per_value)
         if rest or stored_length > _MAX_ROWS - start:

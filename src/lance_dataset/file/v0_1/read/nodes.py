@@ -36,6 +36,8 @@ __all__ = [
 
 #: Maximum width in bits at which rows are located before checking that their pages have them.
 _NARROW = 8 << 10
+#: Lists with at most this many items are not compared with each other.
+_FEW_ITEMS = 1 << 16
 #: Average page size in bytes from which on pages become separate arrays instead of being copied into one.
 _VIEW_BYTES = 256 << 10
 
@@ -321,13 +323,26 @@ class ListNode(Node):
         self._type = arrow_type
         self._items = items
         wide = is_wide(arrow_type)
+        self._where = pages.where
         self._offsets = _Offsets(pages, stored_wide=wide, wide=wide, extra=1)
 
     def read(self, spans: Spans) -> pa.Array:
         """See `Node.read`."""
         ends = self._offsets.read(spans)
+        self._check_items(ends, spans)
         items = self._items.read(spans.items(ends.starts, ends.sizes, ends.total))
         return pa.Array.from_buffers(self._type, spans.total, [None, ends.offsets], 0, children=[items])
+
+    def _check_items(self, ends: _Ends, spans: Spans) -> None:
+        """Raise if lists of different rows share items, which could then be any times as many as the file has."""
+        if ends.total <= _FEW_ITEMS:
+            return
+        order = np.lexsort((spans.starts, spans.batches))
+        batches, rows, first = spans.batches[order], spans.starts[order], ends.starts[order]
+        shared = (first[1:] < (first + ends.sizes[order])[:-1]) & (batches[1:] == batches[:-1]) & (rows[1:] > rows[:-1])
+        if shared.any():
+            batch = int(batches[1:][shared][0])
+            raise CorruptFileError(f"{self._where}, batch {batch}: its lists overlap")
 
 
 @dataclass(frozen=True)

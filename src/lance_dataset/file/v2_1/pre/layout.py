@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import Any
 
 from google.protobuf.message import DecodeError
@@ -12,6 +11,7 @@ from google.protobuf.message import DecodeError
 from lance_dataset._proto import encodings21_pb2 as pb
 from lance_dataset._proto import encodings21_pre_pb2 as pre
 from lance_dataset.errors import CorruptFileError, UnsupportedError
+from lance_dataset.file.page_encodings import cached_by_encoding
 from lance_dataset.file.structural.layout import (
     ConstantLayout,
     FullZipLayout,
@@ -57,7 +57,7 @@ class PreLayout:
         return layout
 
 
-@lru_cache(maxsize=4096)
+@cached_by_encoding(pre.PageLayout)
 def parse_page_layout(encoding: bytes) -> PreLayout:
     """Parse a serialized `PageLayout`; equal pages share one value.
 

@@ -10,9 +10,11 @@ import pyarrow as pa
 
 from lance_dataset.errors import CorruptFileError, UnsupportedError
 from lance_dataset.file.cache import lazy
+from lance_dataset.file.structural.encodings.base import Encoding
 from lance_dataset.file.structural.encodings.flat import Flat
 from lance_dataset.file.structural.encodings.variable import Variable
 from lance_dataset.file.structural.layout import MiniBlockLayout
+from lance_dataset.file.structural.read.decompression import WantedValues
 from lance_dataset.file.structural.read.miniblock import MiniBlockPage, OpenedChunks
 from lance_dataset.file.structural.read.page import Page
 from lance_dataset.file.v2_1.pre.encodings import WRITERS
@@ -31,13 +33,9 @@ _COUNT = struct.Struct("<I")
 class PreMiniBlockPage(MiniBlockPage):
     """A page of 0.26 to 0.32: its chunks are those of 2.1, but dictionaries of strings have a different header."""
 
-    @lazy
-    def _dictionary(self) -> pa.Array | None:
-        layout = self._layout
-        if layout.dictionary is None:
-            return None
+    def _open_dictionary(self, encoding: Encoding) -> pa.Array:
         data = self.page.read(2)
-        encoding, size = layout.dictionary, self._dictionary_size(data)
+        size = self._dictionary_size(data)
         if isinstance(encoding, Variable):
             data = _stable_strings(data, size, 64 if encoding.wide else 32)
         return encoding.entries(data, size, self._entry_type, self.page.where)
@@ -96,7 +94,7 @@ class EarlyMiniBlockPage(PreMiniBlockPage):
     def _dictionary_size(self, data: pa.Buffer) -> int:
         return early_dictionary_size(self._layout, data, self.page.where)
 
-    def _load(self, spans: Sequence[tuple[int, int]]) -> OpenedChunks:
+    def _load(self, spans: Sequence[tuple[int, int]], wanted: WantedValues) -> OpenedChunks:
         chunks = [chunk for first, stop in spans for chunk in range(first, stop)]
         rewritten = [self._rewritten(chunk) for chunk in chunks]
         table = self._table

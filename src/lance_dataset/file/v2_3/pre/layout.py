@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 
 from google.protobuf.message import DecodeError
 
 from lance_dataset._proto import encodings21_sparse_pb2 as pb
 from lance_dataset.errors import CorruptFileError
+from lance_dataset.file.page_encodings import cached_by_encoding
 from lance_dataset.file.structural.encodings.constant import Constant
 from lance_dataset.file.structural.encodings.registry import parse_encoding
 from lance_dataset.file.structural.encodings.sequences import Delta, Range
@@ -51,7 +51,7 @@ class EarlierSparseLayout:
     leaf_slots: int
 
 
-@lru_cache(maxsize=4096)
+@cached_by_encoding(pb.PageLayout)
 def parse_page_layout(encoding: bytes) -> Layout | EarlierSparseLayout:
     """Parse a serialized `PageLayout`, sparse or not; equal pages share one value.
 
