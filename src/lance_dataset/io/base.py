@@ -92,6 +92,12 @@ class InputFile(Protocol):
             True if something has to be loaded, judging by a sample.
         """
 
+    def blocks(self) -> FileBlocks | None:
+        """Return memory that keeps blocks of the file for random access, None if the file is mapped.
+
+        Also None if the system does not support it, or a limit does not allow it.
+        """
+
     def discard(self, offset: int, length: int) -> None:
         """Release memory that only caches these bytes, which will not be read again soon. They stay readable."""
 

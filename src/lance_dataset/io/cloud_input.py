@@ -130,6 +130,7 @@ class CloudInput:
         self._e_tag = e_tag
         self._end: pa.Buffer | None = end
         self._end_start = size - end.size
+        self._blocks = KnownBlocks()
 
     @property
     def path(self) -> str:
@@ -222,6 +223,10 @@ class CloudInput:
     def will_need(self, ranges: Sequence[tuple[int, int]]) -> bool:
         """Do nothing: ranges are requested when they are read."""
         return False
+
+    def blocks(self) -> FileBlocks | None:
+        """See `InputFile.blocks`."""
+        return self._blocks.get(self)
 
     def discard(self, offset: int, length: int) -> None:
         """Do nothing: only the last bytes are held."""

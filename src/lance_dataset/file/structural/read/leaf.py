@@ -277,11 +277,20 @@ def _open_taker(
         if number not in known and _may_be_plain(pages[number]):
             plain = plain_taker(pages[number], branch)
             if plain is not None:
-                return plain
+                return _loaded(plain, pages[number])
         opened = _opened(pages, known, open_page, branch, number)
-        return opened.taker() if isinstance(opened, LevelPage) else None
+        taker = opened.taker() if isinstance(opened, LevelPage) else None
+        return None if taker is None else _loaded(taker, pages[number])
     except (CodecError, CorruptFileError, UnsupportedError):
         return None
+
+
+def _loaded(taker: PageTaker, page: Page) -> PageTaker:
+    """Return the taker, which loads what it needs unless the page is mapped."""
+    blocks = page.blocks
+    if blocks is not None:
+        taker.load_from(blocks)
+    return taker
 
 
 def _even_parts(start: int, stop: int, cost: float) -> list[Part]:

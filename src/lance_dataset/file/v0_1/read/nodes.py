@@ -20,6 +20,7 @@ from lance_dataset.file.v0_1.spans import Spans, fetch, release
 from lance_dataset.io.base import InputFile
 from lancecodec import CodecError, OffsetOverflowError, utf8
 from lancecodec import spans as kernels
+from lancecodec.blocks import Held
 
 __all__ = [
     "BinaryNode",
@@ -205,14 +206,15 @@ class FixedNode(Node):
         if bits % 8 == 0:
             width = bits // 8
             places, sizes = starts + spans.starts * width, spans.counts * width
-            source, starts = fetch(pages.source, places, sizes)
+            source, starts, held = fetch(pages.source, places, sizes, is_range=spans.is_range)
             kernels.fixed(source, starts, spans.counts, width, out)
             if spans.is_range:
                 release(pages.source, places, sizes)
             return
         first = spans.starts * bits
         end = first + spans.counts * bits
-        source, begins = fetch(pages.source, starts + first // 8, -(-end // 8) - first // 8)
+        places, sizes = starts + first // 8, -(-end // 8) - first // 8
+        source, begins, held = fetch(pages.source, places, sizes, is_range=spans.is_range)
         kernels.bits(source, begins * 8 + first % 8, spans.counts * bits, out)
 
 
@@ -253,7 +255,7 @@ class BinaryNode(Node):
         values = allocate(ends.total)
         validity, nulls = None, 0
         try:
-            source, starts = fetch(pages.source, ends.starts, ends.sizes)
+            source, starts, held = fetch(pages.source, ends.starts, ends.sizes, is_range=spans.is_range)
             kernels.fixed(source, starts, ends.sizes, 1, values)
             if spans.is_range:
                 release(pages.source, ends.starts, ends.sizes)
@@ -405,7 +407,7 @@ class _Offsets:
         pages = self._pages
         starts, sizes = np.empty(spans.length, np.int64), np.empty(spans.length, np.int64)
         try:
-            source, positions = self._find(spans)
+            source, positions, held = self._find(spans)
             offsets = allocate((spans.total + 1) * (8 if self._wide else 4))
             total = kernels.offsets(
                 source, positions, spans.counts, self._stored_wide, self._wide, offsets, starts, sizes
@@ -423,13 +425,13 @@ class _Offsets:
             pages.fail(error)
         return _Ends(offsets, starts, sizes, total)
 
-    def _find(self, spans: Spans) -> tuple[pa.Buffer, NDArray[np.int64]]:
+    def _find(self, spans: Spans) -> tuple[pa.Buffer, NDArray[np.int64], Held | None]:
         """Return a buffer with the offsets of each span, and their start positions in it."""
         pages, width = self._pages, 8 if self._stored_wide else 4
         if spans.rows is not None and self._by_row is not None and pages.source.mapped is not None:
             positions = np.empty(spans.length, np.int64)
             self._by_row.locate(spans.rows, positions)
-            return pages.source.mapped, positions
+            return pages.source.mapped, positions, None
         pages.check(spans, self._extra)
         positions = pages.positions[spans.batches] + spans.starts * width
-        return fetch(pages.source, positions, (spans.counts + 1) * width)
+        return fetch(pages.source, positions, (spans.counts + 1) * width, is_range=spans.is_range)
