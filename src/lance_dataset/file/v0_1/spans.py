@@ -13,7 +13,7 @@ from lance_dataset.file.buffers import allocate, octets
 from lance_dataset.file.cache import lazy
 from lance_dataset.io.base import InputFile
 from lancecodec import CodecError
-from lancecodec.blocks import Held
+from lancecodec.blocks import FileBlocks, Held
 
 __all__ = ["RowSpans", "Spans", "fetch", "release"]
 
@@ -119,7 +119,7 @@ class RowSpans(Spans):
 
 
 def fetch(
-    source: InputFile, positions: NDArray[np.int64], sizes: NDArray[np.int64], *, is_range: bool = True
+    source: InputFile, positions: NDArray[np.int64], sizes: NDArray[np.int64], blocks: FileBlocks | None = None
 ) -> tuple[pa.Buffer, NDArray[np.int64], Held | None]:
     """Return a buffer with the bytes of these ranges, the start of each range in it, and what keeps them in memory.
 
@@ -130,8 +130,8 @@ def fetch(
     ----------
     positions, sizes
         The ranges.
-    is_range
-        False for single rows, of which others nearby may be needed later.
+    blocks
+        Blocks of the file if the ranges are single rows.
 
     Raises
     ------
@@ -141,11 +141,10 @@ def fetch(
     mapped = source.mapped
     if mapped is not None:
         return mapped, positions, None
-    if is_range and len(sizes) > 1:
+    if blocks is None and len(sizes) > 1:
         first, size = int(positions.min()), int((positions + sizes).max() - positions.min())
         if size <= 2 * int(sizes.sum()) and first >= 0:
             return source.read(first, size), positions - first, None
-    blocks = None if is_range else source.blocks()
     if blocks is not None:
         with suppress(CodecError):  # reported below, with the place
             return pa.py_buffer(blocks), positions, blocks.hold(np.ascontiguousarray(positions), positions + sizes)

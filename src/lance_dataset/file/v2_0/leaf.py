@@ -128,20 +128,28 @@ class LeafColumn(ColumnReader):
     def take(self, rows: NDArray[np.int64]) -> pa.Array:
         """Take values, see `ColumnReader.take`; compiled for a mapped file, else range by range."""
         try:
-            if self._fixed is not None:
-                array = self._take_fixed(self._fixed, rows)
-            elif self._ends is not None:
-                array = self._take_binary(self._ends, rows)
-            else:
+            array = self._take_pages(rows)
+            if array is None:
                 return self._take_ranges(rows)
         except OffsetOverflowError as error:
             raise OversizeError(f"{self._where}: {error}") from error
         except CodecError as error:
-            if self._blocks is not None:  # bytes may have been looked at that are not loaded
-                return self._take_ranges(rows)
             raise CorruptFileError(f"{self._where}: {error}") from error
         self._check_nulls(array)
         return array
+
+    def _take_pages(self, rows: NDArray[np.int64]) -> pa.Array | None:
+        """Take values from compiled tables, None if there are none for these pages."""
+        try:
+            if self._fixed is not None:
+                return self._take_fixed(self._fixed, rows)
+            return None if self._ends is None else self._take_binary(self._ends, rows)
+        except OffsetOverflowError:
+            raise
+        except CodecError:
+            if self._blocks is None:
+                raise
+            return None  # bytes that were not loaded may have been looked at
 
     def _take_fixed(self, pages: FixedPages, rows: NDArray[np.int64]) -> pa.Array:
         count = len(rows)

@@ -20,7 +20,7 @@ from lance_dataset.file.v0_1.spans import Spans, fetch, release
 from lance_dataset.io.base import InputFile
 from lancecodec import CodecError, OffsetOverflowError, utf8
 from lancecodec import spans as kernels
-from lancecodec.blocks import Held
+from lancecodec.blocks import FileBlocks, Held
 
 __all__ = [
     "BinaryNode",
@@ -68,6 +68,17 @@ class Pages:
         """Look up the pages of a field."""
         positions, lengths = table.cells(field_id)
         return cls(table.source, positions, lengths, table.batch_offsets, where)
+
+    @lazy
+    def blocks(self) -> FileBlocks | None:
+        """Blocks of the file, kept for later takes; None if it is mapped."""
+        return self.source.blocks()
+
+    def fetch(
+        self, positions: NDArray[np.int64], sizes: NDArray[np.int64], spans: Spans
+    ) -> tuple[pa.Buffer, NDArray[np.int64], Held | None]:
+        """See `spans.fetch`."""
+        return fetch(self.source, positions, sizes, None if spans.is_range else self.blocks)
 
     def by_row(self, bits: int, extra: int = 0) -> kernels.BatchPages | None:
         """Return compiled access to fixed-width values by row; `extra` values have no row. None for unmapped files."""
@@ -206,7 +217,7 @@ class FixedNode(Node):
         if bits % 8 == 0:
             width = bits // 8
             places, sizes = starts + spans.starts * width, spans.counts * width
-            source, starts, held = fetch(pages.source, places, sizes, is_range=spans.is_range)
+            source, starts, held = pages.fetch(places, sizes, spans)
             kernels.fixed(source, starts, spans.counts, width, out)
             if spans.is_range:
                 release(pages.source, places, sizes)
@@ -214,7 +225,7 @@ class FixedNode(Node):
         first = spans.starts * bits
         end = first + spans.counts * bits
         places, sizes = starts + first // 8, -(-end // 8) - first // 8
-        source, begins, held = fetch(pages.source, places, sizes, is_range=spans.is_range)
+        source, begins, held = pages.fetch(places, sizes, spans)
         kernels.bits(source, begins * 8 + first % 8, spans.counts * bits, out)
 
 
@@ -255,7 +266,7 @@ class BinaryNode(Node):
         values = allocate(ends.total)
         validity, nulls = None, 0
         try:
-            source, starts, held = fetch(pages.source, ends.starts, ends.sizes, is_range=spans.is_range)
+            source, starts, held = pages.fetch(ends.starts, ends.sizes, spans)
             kernels.fixed(source, starts, ends.sizes, 1, values)
             if spans.is_range:
                 release(pages.source, ends.starts, ends.sizes)
@@ -434,4 +445,4 @@ class _Offsets:
             return pages.source.mapped, positions, None
         pages.check(spans, self._extra)
         positions = pages.positions[spans.batches] + spans.starts * width
-        return fetch(pages.source, positions, (spans.counts + 1) * width, is_range=spans.is_range)
+        return pages.fetch(positions, (spans.counts + 1) * width, spans)
