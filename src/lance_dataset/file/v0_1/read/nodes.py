@@ -81,8 +81,13 @@ class Pages:
         return fetch(self.source, positions, sizes, None if spans.is_range else self.blocks)
 
     def by_row(self, bits: int, extra: int = 0) -> kernels.BatchPages | None:
-        """Return compiled access to fixed-width values by row; `extra` values have no row. None for unmapped files."""
+        """Return compiled access to fixed-width values by row; `extra` values have no row.
+
+        None for files that are neither mapped nor have blocks. Rows of the latter must be loaded with `hold_rows`.
+        """
         mapped = self.source.mapped
+        if mapped is None and bits % 8 == 0 and self.blocks is not None:
+            mapped = pa.py_buffer(self.blocks)
         if mapped is None or (bits % 8 and bits != 1) or bits > 8 * mapped.size:
             return None
         lengths = np.maximum(self.lengths - extra, 0) if extra else self.lengths
@@ -90,6 +95,14 @@ class Pages:
             return kernels.BatchPages(mapped, self.batch_offsets, self.positions, lengths, bits)
         except CodecError as error:
             self.fail(error)
+
+    def hold_rows(
+        self, by_row: kernels.BatchPages, rows: NDArray[np.int64], width: int
+    ) -> tuple[NDArray[np.int64], Held | None]:
+        """Load `width` bytes of each row, as long as the result lives; return their positions too."""
+        positions = np.empty(len(rows), np.int64)
+        by_row.locate(rows, positions)
+        return positions, None if self.blocks is None else self.blocks.hold(positions, positions + width)
 
     def check_size(self, bits: int) -> None:
         """Raise unless all pages fit in the file; otherwise they would decode to many times its size."""
@@ -180,7 +193,9 @@ class FixedNode(Node):
         out = allocate((spans.total * self._bits + 7) // 8)
         try:
             if by_row is not None and rows is not None:
+                held = None if self._pages.blocks is None else self._pages.hold_rows(by_row, rows, self._bits // 8)
                 by_row.take(rows, out)
+                del held
             elif out.size:
                 self._copy(spans, out)
         except CodecError as error:
@@ -439,10 +454,9 @@ class _Offsets:
     def _find(self, spans: Spans) -> tuple[pa.Buffer, NDArray[np.int64], Held | None]:
         """Return a buffer with the offsets of each span, and their start positions in it."""
         pages, width = self._pages, 8 if self._stored_wide else 4
-        if spans.rows is not None and self._by_row is not None and pages.source.mapped is not None:
-            positions = np.empty(spans.length, np.int64)
-            self._by_row.locate(spans.rows, positions)
-            return pages.source.mapped, positions, None
+        if spans.rows is not None and self._by_row is not None:
+            positions, held = pages.hold_rows(self._by_row, spans.rows, 2 * width)
+            return pages.source.mapped or pa.py_buffer(pages.blocks), positions, held
         pages.check(spans, self._extra)
         positions = pages.positions[spans.batches] + spans.starts * width
         return pages.fetch(positions, (spans.counts + 1) * width, spans)
