@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from lance_dataset.errors import CorruptFileError
 from lance_dataset.io.statistics import IOCounter
+from lancecodec.blocks import FileBlocks
 
 __all__ = ["InputFile", "ObjectInfo", "ObjectStore", "OutputFile", "is_plain_path", "safe_join"]
 

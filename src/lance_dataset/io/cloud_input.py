@@ -10,11 +10,13 @@ import obstore
 import pyarrow as pa
 
 from lance_dataset.errors import CorruptFileError, InvalidInputError, StorageError
+from lance_dataset.io.blocks import KnownBlocks
 from lance_dataset.io.cloud_errors import CLIENT_ERRORS, check_process, is_passing, status_of, translated
 from lance_dataset.io.ranges import MergedRange, merge_ranges, split_merged
 from lance_dataset.io.secrets import scrubbed
 from lance_dataset.io.statistics import IOCounter
 from lance_dataset.threads.pools import request_pool
+from lancecodec.blocks import FileBlocks
 
 __all__ = ["CloudInput", "CloudObject"]
 

@@ -20,7 +20,7 @@ from lance_dataset.file.structural.read.page import LeafPage, Page, expand_range
 from lance_dataset.file.take_shape import take_shape
 from lancecodec import CodecError, take_pages
 from lancecodec import levels as level_codecs
-from lancecodec.blocks import Held
+from lancecodec.blocks import FileBlocks, Held
 from lancecodec.miniblock import Chunks, ChunkTable
 from lancecodec.miniblock_levels import Levels, RepetitionIndex
 from lancecodec.take_pages import PageTaker
@@ -245,9 +245,14 @@ class MiniBlockPage(LeafPage):
             return self._encoding.take_chunks(chunks, shape, self._value_type, levels, required, where)
         return indices_taker(self._encoding, chunks, shape, dictionary, levels, required, where)
 
+    @property
+    def _blocks(self) -> FileBlocks | None:
+        """Blocks of a file that is not mapped, from which `_all_chunks` are views; None if chunks need other reads."""
+        return None if self._wrapped or type(self) is not MiniBlockPage else self.page.blocks
+
     def _hold(self, items: NDArray[np.int64]) -> Held | None:
         """Load the chunks of some values for `_whole`, as long as the result lives; None if that is not necessary."""
-        blocks = None if self._wrapped else self.page.blocks
+        blocks = self._blocks
         return None if blocks is None else take_pages.hold_values(self._all_chunks, blocks, items)
 
     def _chunks_of(self, items: NDArray[np.int64]) -> list[tuple[int, int]]:
@@ -315,8 +320,7 @@ class MiniBlockPage(LeafPage):
         return level_codecs.count_visible(definition, start, stop, self._max_visible)
 
     def _take_lists(self, rows: NDArray[np.int64]) -> LeafValues:
-        blocks = None if self._wrapped else self.page.blocks
-        held = None
+        blocks, held = self._blocks, None
         if blocks is not None:
             held = take_pages.hold_lists(self._all_chunks, blocks, self._index.started, rows)
         opened = self._whole if held is not None else self._load(self._chunks_of_rows(rows))

@@ -162,8 +162,9 @@ def _resolved(page: Page, data: Chunks, plan: _Plan) -> pa.Array:
 def _chunks(page: Page, plan: _Plan, most_bytes: int | None = None) -> Chunks | None:
     """Return all chunks of a page, None if they are not mapped, are too large, or do not fit the description."""
     layout, whole = plan.layout, most_bytes is not None
+    at_hand = page.is_mapped if whole else page.is_viewable
     count = 2 if layout.dictionary is None else 3
-    if len(page.buffers) != count or layout.num_items != page.length or not (page.is_mapped if whole else page.is_viewable):
+    if len(page.buffers) != count or layout.num_items != page.length or not at_hand:
         return None
     chunks = page.buffers[1]
     if layout.num_items * plan.least_bits > 8 * chunks[1] or (whole and chunks[1] > most_bytes):

@@ -232,7 +232,7 @@ class FixedNode(Node):
         if bits % 8 == 0:
             width = bits // 8
             places, sizes = starts + spans.starts * width, spans.counts * width
-            source, starts, held = pages.fetch(places, sizes, spans)
+            source, starts, _held = pages.fetch(places, sizes, spans)
             kernels.fixed(source, starts, spans.counts, width, out)
             if spans.is_range:
                 release(pages.source, places, sizes)
@@ -240,7 +240,7 @@ class FixedNode(Node):
         first = spans.starts * bits
         end = first + spans.counts * bits
         places, sizes = starts + first // 8, -(-end // 8) - first // 8
-        source, begins, held = pages.fetch(places, sizes, spans)
+        source, begins, _held = pages.fetch(places, sizes, spans)
         kernels.bits(source, begins * 8 + first % 8, spans.counts * bits, out)
 
 
@@ -281,7 +281,7 @@ class BinaryNode(Node):
         values = allocate(ends.total)
         validity, nulls = None, 0
         try:
-            source, starts, held = pages.fetch(ends.starts, ends.sizes, spans)
+            source, starts, _held = pages.fetch(ends.starts, ends.sizes, spans)
             kernels.fixed(source, starts, ends.sizes, 1, values)
             if spans.is_range:
                 release(pages.source, ends.starts, ends.sizes)
@@ -433,7 +433,7 @@ class _Offsets:
         pages = self._pages
         starts, sizes = np.empty(spans.length, np.int64), np.empty(spans.length, np.int64)
         try:
-            source, positions, held = self._find(spans)
+            source, positions, _held = self._find(spans)
             offsets = allocate((spans.total + 1) * (8 if self._wide else 4))
             total = kernels.offsets(
                 source, positions, spans.counts, self._stored_wide, self._wide, offsets, starts, sizes
