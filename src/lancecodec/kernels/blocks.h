@@ -10,7 +10,9 @@
 #include "bits.h"
 #include "chunk.h"
 
+#if !defined(LC_BLOCK_LOG) /* tests use smaller blocks */
 #define LC_BLOCK_LOG 12
+#endif
 #define LC_EXTENT_LOG (LC_BLOCK_LOG + 6) /* an extent has a word of the bitmap */
 #define LC_BLOCKS_MOST ((int64_t)1 << 46)
 /* Blocks between two runs that are read too, because that is as fast as another system call. */
