@@ -136,7 +136,6 @@ cdef class FileBlocks:
 
     def __cinit__(self, int64_t size, fetch, lend=None, give_back=None):
         global next_serial
-        cdef int problem
         self.blocks.size = size
         if size < 0 or size > LC_BLOCKS_MOST:
             raise CodecError(f"a file of {size} bytes")
@@ -211,9 +210,9 @@ cdef class FileBlocks:
         cdef int64_t begin, end, size = self.blocks.size
         cdef int problem
         for begin, end in ranges:
+            if begin < 0 or end < begin or end > (size >> LC_BLOCK_LOG) + 1:
+                raise CodecError(f"blocks {begin} to {end} of a file of {size} bytes")
             begin, end = begin << LC_BLOCK_LOG, min(end << LC_BLOCK_LOG, size)
-            if begin < 0 or end < begin:
-                raise CodecError(f"bytes {begin} to {end} of a file of {size}")
             problem = lc_need(&held.needs, &self.blocks, self.blocks.base + begin, end - begin)
             if problem:
                 fail(problem, f"bytes {begin} to {end} of a file of {size}")
@@ -221,7 +220,7 @@ cdef class FileBlocks:
 
     @property
     def is_local(self):
-        """Whether the file has a descriptor."""
+        """True if the file has a descriptor."""
         return self.lend is not None
 
     cdef int load_runs(self, const lc_blocks_run *runs, int64_t n) except -1:
@@ -252,7 +251,7 @@ cdef class FileBlocks:
                 size += lc_blocks_bytes(runs + i)
             self.give_back(done, size)
         if problem == LC_BLOCKS_END:
-            raise CodecError(f"the file ends before byte {runs[done].end << LC_BLOCK_LOG}; it shrank after it was opened")
+            raise CodecError(f"ends before byte {runs[done].end << LC_BLOCK_LOG}; it shrank after it was opened")
         if problem:
             raise OSError(error, os.strerror(error))
         self.record(runs, done)

@@ -110,9 +110,9 @@ cdef class _Pages:
         """
         cdef Held held = new_held(blocks)
         cdef int64_t n = rows.shape[0]
-        cdef int attempt
+        cdef int _attempt
         check_aligned(&rows[0])
-        for attempt in range(LOADS):
+        for _attempt in range(LOADS):
             if self.add_needs(&rows[0], n, &blocks.blocks, &held.needs):
                 raise CodecError("a page is outside of its file")
             if held.needs.count == 0:

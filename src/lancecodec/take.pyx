@@ -569,7 +569,7 @@ cdef class TakenRows:
 
     def decode(self, int64_t column):
         """Decode a column. Threads may decode different columns at the same time. The GIL is released for larger
-        columns.
+        columns, and while bytes are loaded from files that are not mapped.
 
         Parameters
         ----------
@@ -609,9 +609,9 @@ cdef class TakenRows:
     cdef int load(self, int64_t column, lc_needs *needs) except? -2:
         """Load what a column needs; return a problem number. A column whose bytes cannot be loaded becomes missing."""
         cdef lc_column_rows rows
-        cdef int problem, attempt
+        cdef int problem, _attempt
         rows.rows, rows.places, rows.n = self.found, self.order, self.num_rows
-        for attempt in range(LOADS):
+        for _attempt in range(LOADS):
             problem = lc_column_needs(&rows, self.segments + column, needs)
             if problem or needs.count == 0:
                 return problem

@@ -34,9 +34,11 @@ __all__ = ["LeafColumn", "LevelPage"]
 
 #: Cost in nanoseconds below which rows are not worth a task of their own, and above which a page is cut.
 _PART_COST = 5e5
+_MAX_PART_COST = 4e6
+#: Nanoseconds for reading a byte of a file that is in memory, but not mapped.
+_READ_COST = 0.2
 #: Number of rows of a take that are checked to find out whether the others are in memory.
 _SAMPLED_ROWS = 6
-_MAX_PART_COST = 4e6
 
 
 class LeafColumn(ColumnReader):
@@ -127,9 +129,10 @@ class LeafColumn(ColumnReader):
         ):
             return 0.0  # the values are used in place
         rows = page.length * self.branch.rows_per_value
+        copied = 0.0 if page.is_mapped or page.source.is_remote else _READ_COST * sum(size for _, size in page.buffers)
         if self.branch.above or is_binary_like(self.branch.leaf.storage_type):
             return 3.0 * rows + sum(size for _, size in page.buffers)
-        return float(rows)
+        return max(float(rows), copied)
 
     def _read_page(self, number: int, first: int, end: int, *, encoded: bool = False) -> list[pa.Array]:
         plain = self._plain_page(number, encoded=encoded) if end - first == self._pages[number].length else None
