@@ -71,6 +71,8 @@ def _touch_array(array: pa.Array) -> int:
     if (pa.types.is_primitive(kind) or pa.types.is_decimal(kind)) and kind.bit_width % 8 == 0:
         width_bytes = kind.bit_width // 8
         return total + _read(buffers[1], start * width_bytes, stop * width_bytes)
+    if pa.types.is_struct(kind):
+        return sum(_touch_array(child) for child in array.flatten())
     raise TypeError(f"cannot touch the bytes of {kind}; teach benchmarks/touch.py")
 
 

@@ -5,6 +5,8 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import Buffer
 
+from lancecodec.blocks import FileBlocks, Held
+
 #: One page of `EndsPages`, for type checkers only.
 EndsTable: TypeAlias = tuple[Buffer, int, int, int, Buffer | None, Buffer | None, int]
 
@@ -12,6 +14,7 @@ class FixedPages:
     has_nulls: bool
     num_rows: int
 
+    def hold(self, rows: NDArray[np.int64], blocks: FileBlocks) -> Held: ...
     def __init__(
         self, starts: Sequence[int], bits: int, values: list[Buffer | None], validity: list[Buffer | None]
     ) -> None: ...
@@ -20,6 +23,7 @@ class FixedPages:
 class EndsPages:
     num_rows: int
 
+    def hold(self, rows: NDArray[np.int64], blocks: FileBlocks) -> Held: ...
     def __init__(
         self,
         starts: Sequence[int],

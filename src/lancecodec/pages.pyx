@@ -3,6 +3,7 @@
 from cpython.mem cimport PyMem_Calloc, PyMem_Free
 from libc.stdint cimport int64_t, uint8_t, uint64_t
 
+from lancecodec.blocks cimport FileBlocks, Held, lc_blocks, lc_needs, load_needs, new_held
 from lancecodec.buffers cimport ByteView, check_aligned, readable, writable
 
 from lancecodec.errors import CodecError, OffsetOverflowError
@@ -31,6 +32,15 @@ cdef extern from "kernels/pages.h" nogil:
                              int64_t *nulls, int64_t *where)
     int lc_ends_take_bytes(const lc_page_map *map, const lc_ends_page *pages, const int64_t *rows, int64_t n, int wide,
                            const uint8_t *offsets, uint8_t *out, int64_t out_size, int64_t *where)
+
+cdef extern from "kernels/pages_needs.h" nogil:
+    int lc_fixed_pages_needs(const lc_page_map *map, const lc_fixed_page *pages, const int64_t *rows, int64_t n,
+                             int64_t width, lc_blocks *blocks, lc_needs *needs)
+    int lc_ends_pages_needs(const lc_page_map *map, const lc_ends_page *pages, const int64_t *rows, int64_t n,
+                            lc_blocks *blocks, lc_needs *needs)
+
+#: Values are found in this many steps at most: codes, ends, bytes. The last one finds everything loaded.
+cdef int LOADS = 5
 
 
 cdef class _Pages:
@@ -72,6 +82,43 @@ cdef class _Pages:
             raise CodecError(f"{what} of page {page} has {view.size} bytes instead of {needed}")
         self.keep.append(view)
         return view.data
+
+    cdef int add_needs(self, const int64_t *rows, int64_t n, lc_blocks *blocks, lc_needs *needs) noexcept:
+        return 0
+
+    def hold(self, const int64_t[::1] rows not None, FileBlocks blocks not None):
+        """Load what is needed to take some rows. Buffers that are not views of the blocks are in memory already.
+
+        Parameters
+        ----------
+        rows
+            int64 array of row numbers, in any order.
+        blocks
+            Blocks of the file.
+
+        Returns
+        -------
+        Held
+            An object that keeps the bytes as long as it lives.
+
+        Raises
+        ------
+        CodecError
+            A page is outside of the file, or the file is shorter than its size.
+        OSError
+            The system cannot read the file.
+        """
+        cdef Held held = new_held(blocks)
+        cdef int64_t n = rows.shape[0]
+        cdef int _attempt
+        check_aligned(&rows[0])
+        for _attempt in range(LOADS):
+            if self.add_needs(&rows[0], n, &blocks.blocks, &held.needs):
+                raise CodecError("a page is outside of its file")
+            if held.needs.count == 0:
+                return held
+            load_needs(&held.needs)
+        raise CodecError("the file changes while it is read")
 
 
 cdef class FixedPages(_Pages):
@@ -130,6 +177,10 @@ cdef class FixedPages(_Pages):
 
     def __dealloc__(self):
         PyMem_Free(self.pages)
+
+    cdef int add_needs(self, const int64_t *rows, int64_t n, lc_blocks *blocks, lc_needs *needs) noexcept:
+        cdef int64_t width = 0 if self.bits == 1 else self.bits // 8
+        return lc_fixed_pages_needs(&self.map, self.pages, rows, n, width, blocks, needs)
 
     def take(self, const int64_t[::1] rows not None, out, validity=None):
         """Read the values of given rows.
@@ -228,6 +279,9 @@ cdef class EndsPages(_Pages):
 
     def __dealloc__(self):
         PyMem_Free(self.pages)
+
+    cdef int add_needs(self, const int64_t *rows, int64_t n, lc_blocks *blocks, lc_needs *needs) noexcept:
+        return lc_ends_pages_needs(&self.map, self.pages, rows, n, blocks, needs)
 
     cdef int fail(self, int problem, int64_t where) except -1:
         if problem == LC_TAKE_ROW:

@@ -14,8 +14,9 @@ cimport cython
 from cpython.list cimport PyList_GET_ITEM, PyList_GET_SIZE
 from libc.stdint cimport int64_t, uint8_t, uint64_t, uintptr_t
 from libc.stdlib cimport calloc, free, malloc
-from libc.string cimport memcpy
+from libc.string cimport memcpy, memset
 
+from lancecodec.blocks cimport FileBlocks, Held, lc_needs, lc_needs_close, load_needs, needed_ranges, new_held
 from lancecodec.buffers cimport ByteView, check_aligned, readable
 from lancecodec.take_pages cimport PageTaker, lc_take_expected, lc_take_page
 
@@ -58,6 +59,9 @@ cdef extern from "kernels/take_column.h" nogil:
     int lc_column_take(const lc_column_shape *shape, const lc_column_rows *rows, const lc_column_segments *segments,
                        const uint64_t *utf8, lc_array *out)
 
+cdef extern from "kernels/take_needs.h" nogil:
+    int lc_column_needs(const lc_column_rows *rows, const lc_column_segments *segments, lc_needs *needs)
+
 cdef extern from "kernels/take_rows.h" nogil:
     int lc_rows_look(const int64_t *keys, int64_t n, int64_t *low, int64_t *high)
     void lc_rows_sort(int64_t *keys, int64_t *places, int64_t n, int64_t low, int64_t high, int64_t *spare)
@@ -85,6 +89,10 @@ cdef enum:
     MISSING
     DECODED
     DECODING
+#: Loading a column takes so many steps at most: the places of values, then the values. The last one finds everything.
+cdef int LOADS = 4
+#: Problem number of a column whose bytes cannot be loaded.
+cdef int LC_NO_DATA = -1
 #: Largest number of fragments in the cache.
 cdef int64_t MOST_FRAGMENTS = 1 << 16
 #: Largest size of a value in bytes.
@@ -155,6 +163,26 @@ cdef class ColumnTaker:
     def num_rows(self):
         """Number of rows."""
         return self.firsts[self.count]
+
+    def open(self, int64_t number):
+        """Open a page for later takes.
+
+        Parameters
+        ----------
+        number
+            Number of the page.
+
+        Raises
+        ------
+        CodecError
+            There is no such page, or it does not match the column.
+        """
+        if number < 0 or number >= self.count:
+            raise CodecError(f"there is no page {number}")
+        self.page(number)
+
+    cdef bint is_open(self, int64_t number):
+        return self.known[number] != NULL or number in self.pages
 
     cdef const lc_take_page *page(self, int64_t number) except? NULL:
         """Return the page, or NULL if its rows cannot be taken here."""
@@ -302,6 +330,23 @@ cdef class RowTaker:
         """Number of live rows of all fragments."""
         return self.starts[self.num_fragments]
 
+    def open(self, int64_t position):
+        """Open a fragment for later takes.
+
+        Parameters
+        ----------
+        position
+            Position of the fragment.
+
+        Raises
+        ------
+        CodecError
+            There is no such fragment, or it does not match the table.
+        """
+        if position < 0 or position >= self.num_fragments:
+            raise CodecError(f"there is no fragment {position}")
+        self.fragment(position)
+
     cdef FragmentTaker fragment(self, int64_t position):
         known = self.fragments.get(position)
         if known is None:
@@ -314,13 +359,17 @@ cdef class RowTaker:
             known = self.fragments.setdefault(position, made)
         return known
 
-    def numbers(self, const int64_t[::1] rows not None):
+    def numbers(self, const int64_t[::1] rows not None, list pending=None):
         """Find live rows by their number in the table.
 
         Parameters
         ----------
         rows
             int64 array of row numbers, at least one, in any order.
+        pending
+            List to which fragments and pages are added that are not open yet, instead of opening them: pairs of an
+            object and the argument of its `open`. If there are any, the result is of no use. Open them at the same
+            time, and call again, as there may be more.
 
         Returns
         -------
@@ -341,16 +390,19 @@ cdef class RowTaker:
         taken = begin(self, &rows[0], rows.shape[0])
         if taken.low < 0 or taken.high >= self.num_rows:
             raise IndexError(f"row {taken.low if taken.low < 0 else taken.high} is outside {self.num_rows} rows")
+        taken.pending = pending
         taken.find_live()
         return taken
 
-    def places(self, const int64_t[::1] rows not None):
+    def places(self, const int64_t[::1] rows not None, list pending=None):
         """Find rows by the position of their fragment and their number in it. Deleted rows are found too.
 
         Parameters
         ----------
         rows
             int64 array of ``position of the fragment << 32 | row``, at least one, in any order.
+        pending
+            As for `numbers`.
 
         Returns
         -------
@@ -371,6 +423,7 @@ cdef class RowTaker:
         taken = begin(self, &rows[0], rows.shape[0])
         if taken.low < 0 or taken.high >> 32 >= self.num_fragments:
             raise IndexError(f"a row is outside of {self.num_fragments} fragments")
+        taken.pending = pending
         taken.find_places()
         return taken
 
@@ -383,6 +436,9 @@ cdef class TakenRows:
     ----------
     num_rows : int
         Number of rows.
+    waits : bool
+        Whether pages are in files without a descriptor, for which `requests` should be loaded at the same time before
+        columns are decoded.
     """
 
     cdef RowTaker taker
@@ -398,6 +454,9 @@ cdef class TakenRows:
     cdef uint8_t *states
     cdef list held
     cdef bint given
+    cdef Held loaded
+    cdef readonly bint waits
+    cdef list pending
     # A copy: the garbage collector may have cleared the taker before the memory is freed.
     cdef int64_t num_columns
 
@@ -421,6 +480,10 @@ cdef class TakenRows:
         while i < n:
             position = lc_rows_find(starts, self.taker.num_fragments + 1, self.found[i])
             stop = i + 1 + lc_rows_find(self.found + i, n - i, starts[position + 1] - 1)
+            if self.pending is not None and position not in self.taker.fragments:
+                self.pending.append((self.taker, position))
+                i = stop
+                continue
             fragment = self.taker.fragment(position)
             for k in range(i, stop):
                 self.found[k] -= starts[position]
@@ -447,7 +510,10 @@ cdef class TakenRows:
             stop = i + 1 + lc_rows_find(self.found + i, n - i, (position << 32) + 0xFFFFFFFF)
             for k in range(i, stop):
                 self.found[k] &= 0xFFFFFFFF
-            self.add(self.taker.fragment(position), i, stop)
+            if self.pending is not None and position not in self.taker.fragments:
+                self.pending.append((self.taker, position))
+            else:
+                self.add(self.taker.fragment(position), i, stop)
             i = stop
         return 0
 
@@ -478,12 +544,18 @@ cdef class TakenRows:
             raise CodecError(f"column {c} has values of {column.width} bytes, not of {self.taker.shapes[c].width}")
         while begin < end:
             number = lc_rows_find(column.firsts, column.count, self.found[begin])
+            if self.pending is not None and not column.is_open(number):
+                self.pending.append((column, number))
+                begin += 1 + lc_rows_find(self.found + begin, end - begin, column.firsts[number + 1] - 1)
+                continue
             segment.page = column.page(number)
             if segment.page == NULL:
                 self.states[c] = MISSING
                 return 0
             if segment.page.lists != NULL and not self.taker.shapes[c].listed:
                 raise CodecError(f"page {number} of column {c} has lists, but its column does not")
+            if segment.page.blocks != NULL and not self.waits:
+                self.waits = (<FileBlocks><object>segment.page.blocks.owner).lend is None
             segment.begin, segment.base = begin, column.firsts[number]
             begin += 1 + lc_rows_find(self.found + begin, end - begin, column.firsts[number + 1] - 1)
             segment.end = begin
@@ -497,7 +569,7 @@ cdef class TakenRows:
 
     def decode(self, int64_t column):
         """Decode a column. Threads may decode different columns at the same time. The GIL is released for larger
-        columns.
+        columns, and while bytes are loaded from files that are not mapped.
 
         Parameters
         ----------
@@ -510,6 +582,7 @@ cdef class TakenRows:
             There is no such column, or another thread is decoding it.
         """
         cdef lc_column_rows rows
+        cdef lc_needs needs
         cdef int problem
         cdef lc_array *out
         if column < 0 or column >= self.taker.num_columns:
@@ -519,14 +592,65 @@ cdef class TakenRows:
         if self.states[column] != OPEN:
             return
         self.states[column] = DECODING
+        memset(&needs, 0, sizeof(lc_needs))
         out = self.arrays + column
         rows.rows, rows.places, rows.n = self.found, self.order, self.num_rows
-        if self.num_rows <= FEW_ROWS and self.expected(column) <= FEW_BYTES:
+        problem = self.load(column, &needs)
+        if problem:
+            pass
+        elif self.num_rows <= FEW_ROWS and self.expected(column) <= FEW_BYTES:
             problem = lc_column_take(self.taker.shapes + column, &rows, self.segments + column, automaton, out)
         else:
             with nogil:
                 problem = lc_column_take(self.taker.shapes + column, &rows, self.segments + column, automaton, out)
+        lc_needs_close(&needs)
         self.states[column] = MISSING if problem else DECODED
+
+    cdef int load(self, int64_t column, lc_needs *needs) except? -2:
+        """Load what a column needs; return a problem number. A column whose bytes cannot be loaded becomes missing."""
+        cdef lc_column_rows rows
+        cdef int problem, _attempt
+        rows.rows, rows.places, rows.n = self.found, self.order, self.num_rows
+        for _attempt in range(LOADS):
+            problem = lc_column_needs(&rows, self.segments + column, needs)
+            if problem or needs.count == 0:
+                return problem
+            try:
+                load_needs(needs)
+            except Exception:
+                return LC_NO_DATA
+            except BaseException:
+                lc_needs_close(needs)
+                self.states[column] = MISSING
+                raise
+        return LC_NO_DATA
+
+    def requests(self):
+        """Return what has to be loaded before columns are decoded without waiting.
+
+        Load all of it at the same time, and ask again until the list is empty: the places of values may be known only
+        after others were loaded. Without these calls, `decode` loads the bytes of one column after the other.
+
+        Returns
+        -------
+        list of tuple
+            Pairs of a `FileBlocks` and the argument of its `load`.
+
+        Raises
+        ------
+        MemoryError
+            There is not enough memory.
+        """
+        cdef lc_column_rows rows
+        cdef int64_t c
+        rows.rows, rows.places, rows.n = self.found, self.order, self.num_rows
+        if self.loaded is None:
+            self.loaded = new_held(None)
+            self.loaded.owners = self.held
+        for c in range(self.taker.num_columns):
+            if self.states[c] == OPEN and lc_column_needs(&rows, self.segments + c, &self.loaded.needs):
+                self.states[c] = MISSING
+        return needed_ranges(&self.loaded.needs)
 
     cdef int64_t expected(self, int64_t column):
         """Estimate the size of the rows of a column in bytes."""

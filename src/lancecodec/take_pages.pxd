@@ -3,6 +3,7 @@
 cimport cython
 from libc.stdint cimport int64_t, uint8_t
 
+from lancecodec.blocks cimport FileBlocks, lc_blocks
 from lancecodec.buffers cimport ByteView
 from lancecodec.miniblock cimport lc_chunks
 from lancecodec.problems cimport lc_bytes
@@ -69,6 +70,7 @@ cdef extern from "kernels/take.h" nogil:
         int64_t index_width
         lc_bytes value
         const uint8_t *definition
+        lc_blocks *blocks
     int lc_fsst_table_parse(const uint8_t *bytes, int64_t size, lc_fsst_table *table)
     int64_t lc_zip_control(int64_t bits)
     int64_t lc_take_expected(const lc_take_page *page)

@@ -1,10 +1,14 @@
+import numpy as np
+from numpy.typing import NDArray
 from typing_extensions import Buffer
 
+from lancecodec.blocks import FileBlocks, Held
 from lancecodec.miniblock import Chunks
 
 class PageTaker:
     @property
     def num_rows(self) -> int: ...
+    def load_from(self, blocks: FileBlocks) -> None: ...
 
 def nulls(rows: int, width: int, *, required: bool = False) -> PageTaker: ...
 def constant(
@@ -59,3 +63,5 @@ def zipped(
     symbol_table: Buffer | None = None,
     required: bool = False,
 ) -> PageTaker: ...
+def hold_values(chunks: Chunks, blocks: FileBlocks, items: NDArray[np.int64]) -> Held: ...
+def hold_lists(chunks: Chunks, blocks: FileBlocks, started: Buffer, rows: NDArray[np.int64]) -> Held: ...

@@ -9,11 +9,18 @@ cimport cython
 from libc.stdint cimport int64_t
 from libc.stdlib cimport free, malloc
 
+from lancecodec.blocks cimport FileBlocks, Held, lc_blocks, lc_needs, load_needs, new_held
 from lancecodec.buffers cimport ByteView, check_aligned, readable
-from lancecodec.miniblock cimport Chunks
-from lancecodec.problems cimport fail, lc_bytes
+from lancecodec.miniblock cimport Chunks, lc_chunks
+from lancecodec.problems cimport LC_OK, fail, lc_bytes
 
 from lancecodec.errors import CodecError
+
+cdef extern from "kernels/take_needs.h" nogil:
+    int lc_need_values(const lc_chunks *chunks, lc_blocks *blocks, const int64_t *rows, int64_t n, int64_t base,
+                       lc_needs *needs)
+    int lc_need_lists(const lc_chunks *chunks, lc_blocks *blocks, const int64_t *started, const int64_t *rows,
+                      int64_t n, int64_t base, lc_needs *needs)
 
 cdef tuple VALUE_BITS = (None, (8, 16, 32, 64), (8, 16, 32, 64), (32, 64))
 cdef tuple LEVEL_KINDS = (LC_LEVEL_FLAT, LC_LEVEL_INLINE, LC_LEVEL_RLE, LC_LEVEL_OUT_OF_LINE)
@@ -33,6 +40,17 @@ cdef class PageTaker:
     def num_rows(self):
         """Number of rows."""
         return self.page.rows
+
+    def load_from(self, FileBlocks blocks not None):
+        """Set where the bytes of the page have to be loaded before rows are taken.
+
+        Parameters
+        ----------
+        blocks
+            Blocks of the file. The chunks, zipped items and index that describe the page must be views of them.
+        """
+        self.keep += (blocks,)
+        self.page.blocks = &blocks.blocks
 
     cdef const lc_fsst_table *symbols(self, object table) except? NULL:
         """Return the symbols of an FSST table, or NULL for None."""
@@ -376,3 +394,76 @@ def zipped(data, int64_t rows, int64_t width, *, int64_t bits_def=0, index=None,
     layout.width, layout.prefix, layout.table = -1, offset_bits // 8, taker.symbols(symbol_table)
     taker.page.index_width = index_width
     return taker
+
+
+def hold_values(Chunks chunks not None, FileBlocks blocks not None, const int64_t[::1] items not None):
+    """Load the chunks of some values of a page.
+
+    Parameters
+    ----------
+    chunks
+        `Chunks` with all chunks of the page, as views of `blocks`.
+    blocks
+        Blocks of the file.
+    items
+        int64 array of positions of values in the page, in any order.
+
+    Returns
+    -------
+    Held
+        An object that keeps the chunks as long as it lives.
+
+    Raises
+    ------
+    CodecError
+        A position is outside of the page, a chunk outside of the file, or the file is shorter than its size.
+    OSError
+        The system cannot read the file.
+    """
+    cdef Held held = new_held(blocks)
+    cdef int problem = LC_OK
+    if items.shape[0]:
+        problem = lc_need_values(&chunks.chunks, &blocks.blocks, &items[0], items.shape[0], 0, &held.needs)
+    if problem:
+        chunks.fail(problem, 0, "values")
+    load_needs(&held.needs)
+    return held
+
+
+def hold_lists(Chunks chunks not None, FileBlocks blocks not None, started, const int64_t[::1] rows not None):
+    """Load the chunks of some rows of lists.
+
+    Parameters
+    ----------
+    chunks, blocks
+        As for `hold_values`.
+    started
+        As for `Lists`.
+    rows
+        int64 array of rows of the page, in any order.
+
+    Returns
+    -------
+    Held
+        An object that keeps the chunks as long as it lives.
+
+    Raises
+    ------
+    CodecError
+        As for `hold_values`, or `started` does not match the chunks.
+    OSError
+        The system cannot read the file.
+    """
+    cdef Held held = new_held(blocks)
+    cdef ByteView view = readable(started)
+    cdef const int64_t *starts = <const int64_t *>view.data
+    cdef int problem = LC_OK
+    check_aligned(starts)
+    if view.size // 8 - 1 != chunks.chunks.table.count:
+        raise CodecError(f"{view.size} bytes are not the starts of the rows of {chunks.chunks.table.count} chunks")
+    if rows.shape[0]:
+        problem = lc_need_lists(&chunks.chunks, &blocks.blocks, starts, &rows[0], rows.shape[0], 0, &held.needs)
+    if problem:
+        chunks.fail(problem, 0, "rows")
+    load_needs(&held.needs)
+    return held

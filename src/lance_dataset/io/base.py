@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from lance_dataset.errors import CorruptFileError, MissingFileError
 from lance_dataset.io.statistics import IOCounter
+from lancecodec.blocks import FileBlocks
 
 __all__ = ["InputFile", "ObjectInfo", "ObjectStore", "OutputFile", "is_plain_path", "safe_join"]
 
@@ -90,6 +91,12 @@ class InputFile(Protocol):
         -------
         bool
             True if something has to be loaded, judging by a sample.
+        """
+
+    def blocks(self) -> FileBlocks | None:
+        """Return memory that keeps blocks of the file for random access, None if the file is mapped.
+
+        Also None if the system does not support it, or a limit does not allow it.
         """
 
     def discard(self, offset: int, length: int) -> None:

@@ -10,12 +10,14 @@ import obstore
 import pyarrow as pa
 
 from lance_dataset.errors import CorruptFileError, InvalidInputError, StorageError
+from lance_dataset.io.blocks import KnownBlocks
 from lance_dataset.io.cloud_errors import CLIENT_ERRORS, check_process, is_passing, status_of, translated
 from lance_dataset.io.ranges import MergedRange, merge_ranges, split_merged
 from lance_dataset.io.secrets import scrubbed
 from lance_dataset.io.statistics import IOCounter
 from lance_dataset.limits import check_file_size
 from lance_dataset.threads.pools import request_pool
+from lancecodec.blocks import FileBlocks
 
 __all__ = ["CloudInput", "CloudObject"]
 
@@ -133,6 +135,7 @@ class CloudInput:
         self._e_tag = e_tag
         self._end: pa.Buffer | None = end
         self._end_start = size - end.size
+        self._blocks = KnownBlocks()
 
     @property
     def path(self) -> str:
@@ -225,6 +228,10 @@ class CloudInput:
     def will_need(self, ranges: Sequence[tuple[int, int]]) -> bool:
         """Do nothing: ranges are requested when they are read."""
         return False
+
+    def blocks(self) -> FileBlocks | None:
+        """See `InputFile.blocks`."""
+        return self._blocks.get(self)
 
     def discard(self, offset: int, length: int) -> None:
         """Do nothing: only the last bytes are held."""

@@ -9,11 +9,13 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from lance_dataset.errors import CorruptFileError, InvalidInputError
+from lance_dataset.io.blocks import KnownBlocks
 from lance_dataset.io.descriptors import DescriptorPool, PooledFile
 from lance_dataset.io.mapping import Mapping, map_file
 from lance_dataset.io.ranges import MergedRange, merge_ranges, split_merged
 from lance_dataset.io.statistics import IOCounter
 from lance_dataset.threads.pools import read_pool
+from lancecodec.blocks import FileBlocks
 
 __all__ = ["MappedInput", "PlainInput"]
 
@@ -126,6 +128,9 @@ class MappedInput:
                 mapping.will_need(merged.offset, merged.offset + merged.length)
         return True
 
+    def blocks(self) -> None:
+        """None: all bytes are in memory."""
+
     def discard(self, offset: int, length: int) -> None:
         """Release whole memory pages of the mapping, so that they do not count as memory of this process."""
         mapping = self._mapping
@@ -163,6 +168,7 @@ class PlainInput:
         self._size = size
         self._counter = IOCounter() if counter is None else counter
         self._remote = remote
+        self._blocks = KnownBlocks()
 
     @property
     def path(self) -> str:
@@ -236,8 +242,18 @@ class PlainInput:
         """Do nothing: ranges are requested when they are read."""
         return False
 
+    def blocks(self) -> FileBlocks | None:
+        """See `InputFile.blocks`."""
+        return self._blocks.get(self, self._file.acquire, self._give_back)
+
+    def _give_back(self, reads: int, size: int) -> None:
+        """End the use of a descriptor for some reads."""
+        self._file.release()
+        self._counter.read_iops += reads
+        self._counter.read_bytes += size
+
     def discard(self, offset: int, length: int) -> None:
-        """Do nothing: no bytes are held."""
+        """Do nothing: blocks are dropped when there are too many."""
 
     def close(self) -> None:
         """Close the file."""

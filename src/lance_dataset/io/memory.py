@@ -148,6 +148,9 @@ class MemoryInput:
     def will_need(self, ranges: Sequence[tuple[int, int]]) -> bool:
         return False
 
+    def blocks(self) -> None:
+        pass
+
     def discard(self, offset: int, length: int) -> None:
         pass
 

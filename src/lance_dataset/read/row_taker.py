@@ -10,20 +10,21 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from lance_dataset.errors import CorruptFileError, UnsupportedError
+from lance_dataset.errors import CorruptFileError, LanceError, UnsupportedError
 from lance_dataset.file.take_shape import TakeShape, take_shape
 from lance_dataset.read.fragment_reader import FragmentReader
 from lance_dataset.read.prefetch import Announcements, announce, announce_numbers
 from lance_dataset.read.projection import OutputColumn, Projection
 from lance_dataset.table.row_addresses import places_of, split_places
 from lance_dataset.threads.streams import map_parallel
+from lance_dataset.threads.waiting import together
 from lance_dataset.types.schema import Field
 from lancecodec import CodecError
 from lancecodec.take import ADDRESSES, ColumnTaker, FragmentTaker, RowTaker, TakenRows
 
 __all__ = ["ProjectionTaker", "TakeColumns", "known_taker", "take_field"]
 
-_Look = Callable[[NDArray[np.int64]], TakenRows]
+_Look = Callable[..., TakenRows]
 #: Function that takes the columns of a projection for all rows of a call.
 TakeColumns = Callable[[Projection], pa.RecordBatch]
 
@@ -37,6 +38,8 @@ _MANY_ROWS = 1 << 12
 _REMEMBERED = 16
 #: Minimum number of rows to announce. For fewer rows, checking if they are in memory takes longer than taking them.
 _ANNOUNCED_ROWS = 64
+#: Rounds of opening: fragments, then pages.
+_OPENINGS = 3
 
 
 class ProjectionTaker:
@@ -67,6 +70,8 @@ class ProjectionTaker:
         self._taker = (
             RowTaker(shapes, np.ascontiguousarray(starts, np.int64).data, opened) if any(self._shapes) else None
         )
+        #: Whether files are known to lie on other machines.
+        self._waits = False
         self._parts: dict[tuple[int, ...], Projection] = {}
 
     def numbers(self, rows: NDArray[np.int64], projection: Projection, others: TakeColumns) -> pa.RecordBatch:
@@ -118,10 +123,23 @@ class ProjectionTaker:
         if look is None:
             return others(projection)
         try:
-            taken = look(rows)
+            taken = self._look(look, rows)
         except (CodecError, CorruptFileError, UnsupportedError):
             return others(projection)
         return self._batch(taken, projection, others)
+
+    def _look(self, look: _Look, rows: NDArray[np.int64]) -> TakenRows:
+        """Find rows; what has to be opened on other machines for that is opened at the same time."""
+        for _ in range(_OPENINGS):
+            pending: list[tuple[RowTaker | ColumnTaker, int]] = []
+            taken = look(rows, pending)
+            if not pending:
+                return taken
+            if len(pending) > 1 and pending[0][0] is self._taker:
+                self._waits |= self._fragments[pending[0][1]].is_remote
+            tasks = [partial(owner.open, number) for owner, number in pending]
+            together(tasks, waiting=len(tasks) > 1 and self._waits)
+        return look(rows)
 
     def _announce_places(self, rows: NDArray[np.int64]) -> None:
         positions, offsets = split_places(np.sort(rows))
@@ -134,6 +152,8 @@ class ProjectionTaker:
 
     def _batch(self, taken: TakenRows, projection: Projection, others: TakeColumns) -> pa.RecordBatch:
         schema, length = projection.schema, taken.num_rows
+        if taken.waits and not _load(taken):
+            return others(projection)
         if length * len(self._shapes) < _PARALLEL:
             taken.decode_all()
         else:
@@ -162,6 +182,16 @@ class ProjectionTaker:
             known = Projection(outputs, pa.schema([output.arrow for output in outputs]))
             self._parts[columns] = known
         return known
+
+
+def _load(taken: TakenRows) -> bool:
+    """Load what rows need from files on other machines; return False if that failed."""
+    try:
+        while requests := taken.requests():
+            together([partial(blocks.load, ranges) for blocks, ranges in requests], waiting=len(requests) > 1)
+    except (LanceError, CodecError, OSError):  # the general code reports it with the place
+        return False
+    return True
 
 
 def _shape(output: OutputColumn) -> TakeShape | None:

@@ -8,6 +8,7 @@
 
 #include <stdlib.h>
 
+#include "blocks.h"
 #include "fullzip.h"
 #include "miniblock_fixed.h"
 #include "miniblock_levels.h"
@@ -49,6 +50,7 @@ typedef struct {
     /* constant */
     lc_bytes value;
     const uint8_t *definition; /* a level of 16 bits per row; NULL: no nulls */
+    lc_blocks *blocks;         /* of the file, which take_needs.h loads first; NULL: all bytes are in memory */
 } lc_take_page;
 
 /* Rows of a page: rows[i] - base is the row in the page, and it is written to places[i], or to first + i. */

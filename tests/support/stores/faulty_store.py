@@ -151,6 +151,9 @@ class _Input:
     def read_ranges(self, ranges: Sequence[tuple[int, int]]) -> list[pa.Buffer]:
         return self._store.call("read_ranges", self.path, lambda: self._inner.read_ranges(ranges))
 
+    def blocks(self) -> None:
+        pass
+
     def discard(self, offset: int, length: int) -> None:
         self._inner.discard(offset, length)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 
 import numpy as np
 import pyarrow as pa
@@ -11,6 +12,8 @@ from numpy.typing import NDArray
 from lance_dataset.file.buffers import allocate, octets
 from lance_dataset.file.cache import lazy
 from lance_dataset.io.base import InputFile
+from lancecodec import CodecError
+from lancecodec.blocks import FileBlocks, Held
 
 __all__ = ["RowSpans", "Spans", "fetch", "release"]
 
@@ -116,11 +119,19 @@ class RowSpans(Spans):
 
 
 def fetch(
-    source: InputFile, positions: NDArray[np.int64], sizes: NDArray[np.int64]
-) -> tuple[pa.Buffer, NDArray[np.int64]]:
-    """Return a buffer with the bytes of these ranges, and the start of each range in it.
+    source: InputFile, positions: NDArray[np.int64], sizes: NDArray[np.int64], blocks: FileBlocks | None = None
+) -> tuple[pa.Buffer, NDArray[np.int64], Held | None]:
+    """Return a buffer with the bytes of these ranges, the start of each range in it, and what keeps them in memory.
 
-    For a mapped file, the buffer is the mapping. For others, it is the concatenated ranges.
+    For a mapped file, the buffer is the mapping. For others, it has all bytes between the ranges, the blocks of the
+    file, or the concatenated ranges.
+
+    Parameters
+    ----------
+    positions, sizes
+        The ranges.
+    blocks
+        Blocks of the file if the ranges are single rows.
 
     Raises
     ------
@@ -129,9 +140,16 @@ def fetch(
     """
     mapped = source.mapped
     if mapped is not None:
-        return mapped, positions
+        return mapped, positions, None
+    if blocks is None and len(sizes) > 1:
+        first, size = int(positions.min()), int((positions + sizes).max() - positions.min())
+        if size <= 2 * int(sizes.sum()) and first >= 0:
+            return source.read(first, size), positions - first, None
+    if blocks is not None:
+        with suppress(CodecError):  # reported below, with the place
+            return pa.py_buffer(blocks), positions, blocks.hold(np.ascontiguousarray(positions), positions + sizes)
     ranges = [(start, size) for start, size in zip(positions.tolist(), sizes.tolist(), strict=True) if size]
-    return _joined(source.read_ranges(ranges)), np.cumsum(sizes) - sizes
+    return _joined(source.read_ranges(ranges)), np.cumsum(sizes) - sizes, None
 
 
 def release(source: InputFile, positions: NDArray[np.int64], sizes: NDArray[np.int64]) -> None:

@@ -20,6 +20,7 @@ from lance_dataset.file.v2_0.nodes import Binary, Dictionary, Fixed, FixedSizeLi
 from lance_dataset.file.v2_0.page import Page
 from lance_dataset.file.v2_0.take import ends_table, nested_array, take_page
 from lancecodec import CodecError, OffsetOverflowError, utf8
+from lancecodec.blocks import FileBlocks, Held
 from lancecodec.pages import EndsPages, FixedPages
 
 if TYPE_CHECKING:
@@ -127,11 +128,8 @@ class LeafColumn(ColumnReader):
     def take(self, rows: NDArray[np.int64]) -> pa.Array:
         """Take values, see `ColumnReader.take`; compiled for a mapped file, else range by range."""
         try:
-            if self._fixed is not None:
-                array = self._take_fixed(self._fixed, rows)
-            elif self._ends is not None:
-                array = self._take_binary(self._ends, rows)
-            else:
+            array = self._take_pages(rows)
+            if array is None:
                 return self._take_ranges(rows)
         except OffsetOverflowError as error:
             raise OversizeError(f"{self._where}: {error}") from error
@@ -140,11 +138,26 @@ class LeafColumn(ColumnReader):
         self._check_nulls(array)
         return array
 
+    def _take_pages(self, rows: NDArray[np.int64]) -> pa.Array | None:
+        """Take values from compiled tables, None if there are none for these pages."""
+        try:
+            if self._fixed is not None:
+                return self._take_fixed(self._fixed, rows)
+            return None if self._ends is None else self._take_binary(self._ends, rows)
+        except OffsetOverflowError:
+            raise
+        except CodecError:
+            if self._blocks is None:
+                raise
+            return None  # bytes that were not loaded may have been looked at
+
     def _take_fixed(self, pages: FixedPages, rows: NDArray[np.int64]) -> pa.Array:
         count = len(rows)
+        held = self._hold(pages, rows)
         values = allocate((count * self._fixed_bits + 7) // 8)
         validity = allocate((count + 7) // 8) if pages.has_nulls else None
         nulls = pages.take(rows, values, validity if validity is not None else None)
+        del held
         if nulls == 0:
             validity = None
         if not pa.types.is_fixed_size_list(self.arrow_type):
@@ -153,14 +166,25 @@ class LeafColumn(ColumnReader):
 
     def _take_binary(self, pages: EndsPages, rows: NDArray[np.int64]) -> pa.Array:
         count, wide = len(rows), is_wide(self.arrow_type)
+        held = self._hold(pages, rows)
         offsets, validity = allocate((count + 1) * (8 if wide else 4)), allocate((count + 7) // 8)
         total, nulls = pages.take_offsets(rows, wide, offsets, validity)
         data = allocate(total)
         pages.take_bytes(rows, wide, offsets, data)
+        del held
         if not pa.types.is_binary(self.arrow_type) and not pa.types.is_large_binary(self.arrow_type):
             utf8.validate(data, offsets, wide)
         buffers = [validity if nulls else None, offsets, data]
         return pa.Array.from_buffers(self.arrow_type, count, buffers, null_count=nulls)
+
+    def _hold(self, pages: FixedPages | EndsPages, rows: NDArray[np.int64]) -> Held | None:
+        """Load what some rows need, as long as the result lives; None if the file is mapped."""
+        blocks = self._blocks
+        return None if blocks is None else pages.hold(rows, blocks)
+
+    @property
+    def _blocks(self) -> FileBlocks | None:
+        return self._pages[0].source.blocks() if self._pages else None
 
     def _take_ranges(self, rows: NDArray[np.int64]) -> pa.Array:
         """Take values page by page, for other encodings and files that are not mapped."""
@@ -178,8 +202,8 @@ class LeafColumn(ColumnReader):
     # -- compiled page tables, built once per open file ------------------------------------------------------------
 
     @property
-    def _mapped(self) -> bool:
-        return all(page.source.mapped is not None for page in self._pages)
+    def _viewable(self) -> bool:
+        return all(page.source.mapped is not None or page.source.blocks() is not None for page in self._pages)
 
     @lazy
     def _page_starts(self) -> list[int]:
@@ -192,7 +216,7 @@ class LeafColumn(ColumnReader):
 
     @lazy
     def _fixed(self) -> FixedPages | None:
-        if self._fixed_bits == 0 or not self._mapped:
+        if self._fixed_bits == 0 or not self._viewable:
             return None
         values: list[pa.Buffer | None] = []
         validity: list[pa.Buffer | None] = []
@@ -201,15 +225,15 @@ class LeafColumn(ColumnReader):
             if shape is None:
                 return None
             flat, bits, count = shape
-            values.append(None if flat is None else page.read_flat(flat, 0, page.length * count, page.length * count))
-            validity.append(None if bits is None else page.read_flat(bits, 0, page.length, page.length))
+            values.append(None if flat is None else page.view_flat(flat, page.length * count))
+            validity.append(None if bits is None else page.view_flat(bits, page.length))
         if all(buffer is None for buffer in values):
             return None  # all values are null: only the schema gives their width
         return FixedPages(self._page_starts, self._fixed_bits, values, validity)
 
     @lazy
     def _ends(self) -> EndsPages | None:
-        if not is_binary_like(self.arrow_type) or not self._mapped:
+        if not is_binary_like(self.arrow_type) or not self._viewable:
             return None
         tables: list[EndsTable | None] = []
         for page in self._pages:
@@ -270,7 +294,7 @@ def _binary_table(page: Page) -> EndsTable | None:
         return None
     if not _is_in_place(items):
         return None
-    return ends_table(page, items, node.size, page.read_flat(codes, 0, page.length, page.length))
+    return ends_table(page, items, node.size, page.view_flat(codes, page.length))
 
 
 def _is_in_place(node: Binary) -> bool:

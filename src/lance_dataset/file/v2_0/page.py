@@ -98,6 +98,24 @@ class Page:
             return part_of(data, first, last)
         return self.read_part(flat.buffer, first, last, stop)
 
+    def view_flat(self, flat: Flat, total: int) -> pa.Buffer:
+        """Return all values of a flat node for random access.
+
+        If the file has blocks, the values must be loaded before they are looked at; see `InputFile.blocks`.
+        """
+        position, size = self.locate(flat.buffer)
+        needed = (total * flat.bits + 7) // 8
+        if flat.scheme or needed > size or self.source.mapped is not None:
+            return self.read_flat(flat, 0, total, total)
+        return self.view(position, needed)
+
+    def view(self, position: int, size: int) -> pa.Buffer:
+        """Return bytes of the file for random access; see `view_flat`."""
+        blocks = self.source.blocks()
+        if blocks is None or position < 0 or size < 0 or position + size > self.source.size:
+            return self.source.read(position, size)
+        return pa.py_buffer(blocks).slice(position, size)
+
     def decompress(self, flat: Flat, size: int, exact: bool = True) -> pa.Buffer:
         """Return the content of a compressed flat buffer: `size` bytes, or at most `size` bytes unless `exact`.
 

@@ -163,7 +163,7 @@ def ends_table(page: Page, node: Binary, total: int, codes: pa.Buffer | None = N
     if ends_node is None:
         ends = pa.py_buffer(b"")
     elif isinstance(ends_node, Flat):
-        ends = read_values(page, ends_node, 0, total, total)
+        ends = page.view_flat(ends_node, total)
     else:
         ends = _kept(page, ends_node, total)
     limit, content = read_content(page, node, total) if total else (0, None)
@@ -172,7 +172,7 @@ def ends_table(page: Page, node: Binary, total: int, codes: pa.Buffer | None = N
     elif node.data is None or total == 0:
         data = pa.py_buffer(b"")
     elif isinstance(node.data, Flat):
-        data = page.source.read(*page.locate(node.data.buffer))
+        data = page.view(*page.locate(node.data.buffer))
     else:
         available = num_stored(page, node.data)
         limit, data = end_limit(node, available), _kept(page, node.data, available)

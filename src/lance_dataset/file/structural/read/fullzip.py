@@ -105,8 +105,10 @@ class FullZipPage(LeafPage):
         if not self._indexed:
             return self._take_items(expand_rows(rows, self._items_per_row))
         rows = expand_rows(rows, self._entries_per_row)
-        begins, ends = self._row_ranges(rows)
-        if self.page.is_mapped:
+        index = self.page.hold(1, rows * self._index_width, (rows + 2) * self._index_width)
+        begins, ends = self._row_ranges(rows, viewed=index is not None)
+        data = self.page.hold(0, begins, ends)
+        if self.page.is_mapped or data is not None:
             return self._unzip(self.page.view(0), begins, ends, len(rows))
         data, begins, ends = self._fetch(begins, ends)
         return self._unzip(data, begins, ends, len(rows))
@@ -114,7 +116,7 @@ class FullZipPage(LeafPage):
     def taker(self, required: bool, lists: bool | None = None) -> PageTaker | None:
         """See `LeafPage.taker`."""
         layout = self._layout
-        if self._lists or self._items_per_row != 1 or not self.page.is_mapped or layout.rep_bits:
+        if self._lists or self._items_per_row != 1 or not self.page.is_viewable or layout.rep_bits:
             return None
         if layout.def_bits and max_definition(self.layers) != 1:
             return None
@@ -138,10 +140,10 @@ class FullZipPage(LeafPage):
             required=required,
         )
 
-    def _row_ranges(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return the starts and ends of rows in the data; of an unmapped index, only their entries are read."""
+    def _row_ranges(self, rows: NDArray[np.int64], *, viewed: bool) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the starts and ends of rows in the data; of an index that is not at hand, only entries are read."""
         width, count = self._index_width, len(rows)
-        if self.page.is_mapped:
+        if viewed or self.page.is_mapped:
             index, numbers = self.page.view(1), rows
         elif 2 * count >= self.page.size_of(1) // width:
             index, numbers = self.page.read(1), rows
@@ -184,10 +186,11 @@ class FullZipPage(LeafPage):
         width, count = self._width or 0, len(items)
         values = allocate(count * width)
         definition = allocate(count * 2) if self._layout.def_bits else None
-        if self.page.is_mapped:
+        size = self._zip.item_size or 0
+        held = self.page.hold(0, items * size, (items + 1) * size)
+        if self.page.is_mapped or held is not None:
             data = self.page.view(0)
         else:
-            size = self._zip.item_size or 0
             distinct, items = np.unique(items, return_inverse=True)
             data, _, _ = self._fetch(distinct * size, (distinct + 1) * size)
         if width or definition is not None:

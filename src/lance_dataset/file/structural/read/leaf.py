@@ -35,9 +35,11 @@ __all__ = ["LeafColumn", "LevelPage"]
 
 #: Cost in nanoseconds below which rows are not worth a task of their own, and above which a page is cut.
 _PART_COST = 5e5
+_MAX_PART_COST = 4e6
+#: Nanoseconds for reading a byte of a file that is in memory, but not mapped.
+_READ_COST = 0.2
 #: Number of rows of a take that are checked to find out whether the others are in memory.
 _SAMPLED_ROWS = 6
-_MAX_PART_COST = 4e6
 
 
 class LeafColumn(ColumnReader):
@@ -128,9 +130,10 @@ class LeafColumn(ColumnReader):
         ):
             return 0.0  # the values are used in place
         rows = page.length * self.branch.rows_per_value
+        copied = 0.0 if page.is_mapped or page.source.is_remote else _READ_COST * sum(size for _, size in page.buffers)
         if self.branch.above or is_binary_like(self.branch.leaf.storage_type):
             return 3.0 * rows + sum(size for _, size in page.buffers)
-        return float(rows)
+        return max(float(rows), copied)
 
     def _read_page(self, number: int, first: int, end: int, *, encoded: bool = False) -> list[pa.Array]:
         plain = self._plain_page(number, encoded=encoded) if end - first == self._pages[number].length else None
@@ -290,11 +293,20 @@ def _open_taker(
         if number not in known and _may_be_plain(pages[number]):
             plain = plain_taker(pages[number], branch)
             if plain is not None:
-                return plain
+                return _loaded(plain, pages[number])
         opened = _opened(pages, known, open_page, branch, number)
-        return opened.taker() if isinstance(opened, LevelPage) else None
+        taker = opened.taker() if isinstance(opened, LevelPage) else None
+        return None if taker is None else _loaded(taker, pages[number])
     except (CodecError, CorruptFileError, UnsupportedError):
         return None
+
+
+def _loaded(taker: PageTaker, page: Page) -> PageTaker:
+    """Return the taker, which loads what it needs unless the page is mapped."""
+    blocks = page.blocks
+    if blocks is not None:
+        taker.load_from(blocks)
+    return taker
 
 
 def _even_parts(start: int, stop: int, cost: float) -> list[Part]:

@@ -20,8 +20,9 @@ from lance_dataset.file.structural.read.dictionary import DictionaryValues, indi
 from lance_dataset.file.structural.read.levels import LeafValues, level_codec, list_levels
 from lance_dataset.file.structural.read.page import LeafPage, Page, expand_ranges, expand_rows
 from lance_dataset.file.take_shape import take_shape
-from lancecodec import CodecError
+from lancecodec import CodecError, take_pages
 from lancecodec import levels as level_codecs
+from lancecodec.blocks import FileBlocks, Held
 from lancecodec.miniblock import Chunks, ChunkTable
 from lancecodec.miniblock_levels import Levels, RepetitionIndex
 from lancecodec.take_pages import PageTaker
@@ -110,7 +111,7 @@ class MiniBlockPage(LeafPage):
 
     @lazy
     def _whole(self) -> OpenedChunks:
-        """All chunks of a mapped page."""
+        """All chunks of a page that is viewable."""
         return self._open(self._all_chunks)
 
     def _opened(self) -> OpenedChunks:
@@ -227,7 +228,9 @@ class MiniBlockPage(LeafPage):
         if self._depth:
             return self._take_lists(rows)
         items = expand_rows(rows, self._items_per_row)
-        opened = self._opened() if self._at_hand else self._load(self._chunks_of(items), _wanted(rows, items))
+        held = self._hold(items)
+        at_hand = self._at_hand or held is not None
+        opened = self._opened() if at_hand else self._load(self._chunks_of(items), _wanted(rows, items))
         definition = None
         if self._layout.definition is not None:
             definition = allocate(len(items) * 2)
@@ -236,7 +239,7 @@ class MiniBlockPage(LeafPage):
 
     def taker(self, required: bool, lists: bool | None = None) -> PageTaker | None:
         """See `LeafPage.taker`."""
-        if type(self) is not MiniBlockPage or self._items_per_row != 1 or not self._at_hand:
+        if type(self) is not MiniBlockPage or self._items_per_row != 1 or self._wrapped or not self.page.is_viewable:
             return None
         where = self.page.where
         shape = take_shape(self._value_type)
@@ -254,6 +257,16 @@ class MiniBlockPage(LeafPage):
         if self._entries is None or not self._entries.stays:
             return None
         return indices_taker(self._encoding, chunks, shape, dictionary, levels, required, where)
+
+    @property
+    def _blocks(self) -> FileBlocks | None:
+        """Blocks of a file that is not mapped, from which `_all_chunks` are views; None if chunks need other reads."""
+        return None if self._wrapped or type(self) is not MiniBlockPage else self.page.blocks
+
+    def _hold(self, items: NDArray[np.int64]) -> Held | None:
+        """Load the chunks of some values for `_whole`, as long as the result lives; None if that is not necessary."""
+        blocks = self._blocks
+        return None if blocks is None else take_pages.hold_values(self._all_chunks, blocks, items)
 
     def _chunks_of(self, items: NDArray[np.int64]) -> list[tuple[int, int]]:
         if self._at_hand:
@@ -320,7 +333,10 @@ class MiniBlockPage(LeafPage):
         return level_codecs.count_visible(definition, start, stop, self._max_visible)
 
     def _take_lists(self, rows: NDArray[np.int64]) -> LeafValues:
-        opened = self._load(self._chunks_of_rows(rows), _wanted(rows, None))
+        blocks, held = self._blocks, None
+        if blocks is not None:
+            held = take_pages.hold_lists(self._all_chunks, blocks, self._index.started, rows)
+        opened = self._opened() if held is not None else self._load(self._chunks_of_rows(rows), _wanted(rows, None))
         begins, counts = np.empty(len(rows), np.int64), np.empty(len(rows), np.int64)
         taken = opened.levels.take_rows(self._index, rows, begins, counts)
         repetition, definition = (None if levels is None else pa.py_buffer(levels) for levels in taken)

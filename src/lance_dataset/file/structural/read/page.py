@@ -20,6 +20,7 @@ from lance_dataset.file.structural.nesting import Branch
 from lance_dataset.file.structural.read.levels import LeafValues
 from lance_dataset.io.base import InputFile
 from lancecodec import gather
+from lancecodec.blocks import FileBlocks, Held
 from lancecodec.take_pages import PageTaker
 
 __all__ = [
@@ -110,8 +111,38 @@ class Page:
         return self.source.read(position, size)
 
     def view(self, buffer: int) -> pa.Buffer:
-        """Return a whole buffer of a mapped page of which only some places are going to be read."""
-        return self.source.read(*self.buffers[buffer])
+        """Return a whole buffer of which only some places are going to be read, without reading it.
+
+        If the file is not mapped, `hold` must load the places before they are looked at.
+        """
+        position, size = self.buffers[buffer]
+        blocks = self.blocks
+        if blocks is None:
+            return self.source.read(position, size)
+        if position < 0 or size < 0 or position + size > self.source.size:
+            raise CorruptFileError(f"{self.where}: bytes {position} to {position + size} lie outside the file")
+        return pa.py_buffer(blocks).slice(position, size)
+
+    @property
+    def blocks(self) -> FileBlocks | None:
+        """See `InputFile.blocks`."""
+        return self.source.blocks()
+
+    @property
+    def is_viewable(self) -> bool:
+        """True if `view` costs neither a request nor a copy."""
+        return self.source.mapped is not None or self.source.blocks() is not None
+
+    def hold(self, buffer: int, begins: NDArray[np.int64], ends: NDArray[np.int64]) -> Held | None:
+        """Load ranges of bytes for `view` as long as the result lives; None if the file is mapped or has no blocks.
+
+        The ranges must lie inside the buffer.
+        """
+        blocks = self.source.blocks()
+        if blocks is None:
+            return None
+        position = self.buffers[buffer][0]
+        return blocks.hold(begins + position, ends + position)
 
     def read_range(self, buffer: int, start: int, stop: int) -> pa.Buffer:
         """Return bytes ``[start, stop)`` of a buffer; the range must lie inside it."""

@@ -79,7 +79,7 @@ _plans: dict[tuple[int, int], tuple[Any, Any, _Plan | None]] = {}
 
 
 def plain_taker(page: Page, branch: Branch) -> PageTaker | None:
-    """Open random access to a mapped page of values without lists, dictionary and compression; None for other pages.
+    """Open random access to a page of values without lists, dictionary and compression; None for other pages.
 
     Raises
     ------
@@ -161,15 +161,16 @@ def _resolved(page: Page, data: Chunks, plan: _Plan) -> pa.Array:
 
 def _chunks(page: Page, plan: _Plan, most_bytes: int | None = None) -> Chunks | None:
     """Return all chunks of a page, None if they are not mapped, are too large, or do not fit the description."""
-    layout, source = plan.layout, page.source
+    layout, at_hand = plan.layout, page.is_viewable if most_bytes is None else page.is_mapped
     count = 2 if layout.dictionary is None else 3
-    if len(page.buffers) != count or layout.num_items != page.length or source.mapped is None:
+    if len(page.buffers) != count or layout.num_items != page.length or not at_hand:
         return None
-    words, chunks = page.buffers[:2]
+    chunks = page.buffers[1]
     if layout.num_items * plan.least_bits > 8 * chunks[1] or (most_bytes is not None and chunks[1] > most_bytes):
         return None
-    table = ChunkTable(source.read(*words), layout.num_items, chunks[1], layout.large)
-    return Chunks(table, layout.num_buffers, definition=plan.definition is not None, data=source.read(*chunks))
+    words = page.source.read(*page.buffers[0]) if page.is_mapped else page.read(0)
+    table = ChunkTable(words, layout.num_items, chunks[1], layout.large)
+    return Chunks(table, layout.num_buffers, definition=plan.definition is not None, data=page.view(1))
 
 
 def _known_plan(layout: Any, branch: Branch) -> _Plan | None:

@@ -20,6 +20,7 @@ from lance_dataset.file.v0_1.spans import Spans, fetch, release
 from lance_dataset.io.base import InputFile
 from lancecodec import CodecError, OffsetOverflowError, utf8
 from lancecodec import spans as kernels
+from lancecodec.blocks import FileBlocks, Held
 
 __all__ = [
     "BinaryNode",
@@ -70,9 +71,25 @@ class Pages:
         positions, lengths = table.cells(field_id)
         return cls(table.source, positions, lengths, table.batch_offsets, where)
 
+    @lazy
+    def blocks(self) -> FileBlocks | None:
+        """Blocks of the file, kept for later takes; None if it is mapped."""
+        return self.source.blocks()
+
+    def fetch(
+        self, positions: NDArray[np.int64], sizes: NDArray[np.int64], spans: Spans
+    ) -> tuple[pa.Buffer, NDArray[np.int64], Held | None]:
+        """See `spans.fetch`."""
+        return fetch(self.source, positions, sizes, None if spans.is_range else self.blocks)
+
     def by_row(self, bits: int, extra: int = 0) -> kernels.BatchPages | None:
-        """Return compiled access to fixed-width values by row; `extra` values have no row. None for unmapped files."""
+        """Return compiled access to fixed-width values by row; `extra` values have no row.
+
+        None for files that are neither mapped nor have blocks. Rows of the latter must be loaded with `hold_rows`.
+        """
         mapped = self.source.mapped
+        if mapped is None and bits % 8 == 0 and self.blocks is not None:
+            mapped = pa.py_buffer(self.blocks)
         if mapped is None or (bits % 8 and bits != 1) or bits > 8 * mapped.size:
             return None
         lengths = np.maximum(self.lengths - extra, 0) if extra else self.lengths
@@ -80,6 +97,14 @@ class Pages:
             return kernels.BatchPages(mapped, self.batch_offsets, self.positions, lengths, bits)
         except CodecError as error:
             self.fail(error)
+
+    def hold_rows(
+        self, by_row: kernels.BatchPages, rows: NDArray[np.int64], width: int
+    ) -> tuple[NDArray[np.int64], Held | None]:
+        """Load `width` bytes of each row, as long as the result lives; return their positions too."""
+        positions = np.empty(len(rows), np.int64)
+        by_row.locate(rows, positions)
+        return positions, None if self.blocks is None else self.blocks.hold(positions, positions + width)
 
     def check_size(self, bits: int) -> None:
         """Raise unless all pages fit in the file; otherwise they would decode to many times its size."""
@@ -170,7 +195,9 @@ class FixedNode(Node):
         out = allocate((spans.total * self._bits + 7) // 8)
         try:
             if by_row is not None and rows is not None:
+                held = None if self._pages.blocks is None else self._pages.hold_rows(by_row, rows, self._bits // 8)
                 by_row.take(rows, out)
+                del held
             elif out.size:
                 self._copy(spans, out)
         except CodecError as error:
@@ -207,14 +234,15 @@ class FixedNode(Node):
         if bits % 8 == 0:
             width = bits // 8
             places, sizes = starts + spans.starts * width, spans.counts * width
-            source, starts = fetch(pages.source, places, sizes)
+            source, starts, _held = pages.fetch(places, sizes, spans)
             kernels.fixed(source, starts, spans.counts, width, out)
             if spans.is_range:
                 release(pages.source, places, sizes)
             return
         first = spans.starts * bits
         end = first + spans.counts * bits
-        source, begins = fetch(pages.source, starts + first // 8, -(-end // 8) - first // 8)
+        places, sizes = starts + first // 8, -(-end // 8) - first // 8
+        source, begins, _held = pages.fetch(places, sizes, spans)
         kernels.bits(source, begins * 8 + first % 8, spans.counts * bits, out)
 
 
@@ -255,7 +283,7 @@ class BinaryNode(Node):
         values = allocate(ends.total)
         validity, nulls = None, 0
         try:
-            source, starts = fetch(pages.source, ends.starts, ends.sizes)
+            source, starts, _held = pages.fetch(ends.starts, ends.sizes, spans)
             kernels.fixed(source, starts, ends.sizes, 1, values)
             if spans.is_range:
                 release(pages.source, ends.starts, ends.sizes)
@@ -420,7 +448,7 @@ class _Offsets:
         pages = self._pages
         starts, sizes = np.empty(spans.length, np.int64), np.empty(spans.length, np.int64)
         try:
-            source, positions = self._find(spans)
+            source, positions, _held = self._find(spans)
             offsets = allocate((spans.total + 1) * (8 if self._wide else 4))
             total = kernels.offsets(
                 source, positions, spans.counts, self._stored_wide, self._wide, offsets, starts, sizes
@@ -438,13 +466,12 @@ class _Offsets:
             pages.fail(error)
         return _Ends(offsets, starts, sizes, total)
 
-    def _find(self, spans: Spans) -> tuple[pa.Buffer, NDArray[np.int64]]:
+    def _find(self, spans: Spans) -> tuple[pa.Buffer, NDArray[np.int64], Held | None]:
         """Return a buffer with the offsets of each span, and their start positions in it."""
         pages, width = self._pages, 8 if self._stored_wide else 4
-        if spans.rows is not None and self._by_row is not None and pages.source.mapped is not None:
-            positions = np.empty(spans.length, np.int64)
-            self._by_row.locate(spans.rows, positions)
-            return pages.source.mapped, positions
+        if spans.rows is not None and self._by_row is not None:
+            positions, held = pages.hold_rows(self._by_row, spans.rows, 2 * width)
+            return pages.source.mapped or pa.py_buffer(pages.blocks), positions, held
         pages.check(spans, self._extra)
         positions = pages.positions[spans.batches] + spans.starts * width
-        return fetch(pages.source, positions, (spans.counts + 1) * width)
+        return pages.fetch(positions, (spans.counts + 1) * width, spans)

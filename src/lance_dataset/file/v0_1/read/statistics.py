@@ -71,7 +71,7 @@ def _have_bytes(file: LegacyFile, field: Field, null_count: pa.Array) -> NDArray
     places = np.concatenate([firsts, firsts + file.batch_rows[batches] * 8])
     ends = np.empty(len(places), np.int64)
     try:
-        source, positions = fetch(file.source, places, np.full(len(places), 8))
+        source, positions, _ = fetch(file.source, places, np.full(len(places), 8))
         kernels.fixed(source, positions, np.ones(len(places), np.int64), 8, ends.data)
     except CodecError as error:
         raise CorruptFileError(f"{file.source.path}, column {field.name!r}: {error}") from error

@@ -1,0 +1,23 @@
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from typing_extensions import Buffer
+
+def set_limit(size: int) -> None: ...
+def usage() -> tuple[int, int]: ...
+
+class FileBlocks(Buffer):
+    def __init__(
+        self,
+        size: int,
+        fetch: Callable[[list[tuple[int, int]]], Sequence[Buffer]],
+        lend: Callable[[], int] | None = ...,
+        give_back: Callable[[int, int], None] | None = ...,
+    ) -> None: ...
+    def hold(self, begins: NDArray[np.int64], ends: NDArray[np.int64]) -> Held: ...
+    def load(self, ranges: Sequence[tuple[int, int]]) -> None: ...
+    @property
+    def is_local(self) -> bool: ...
+
+class Held: ...
