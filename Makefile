@@ -58,8 +58,9 @@ build-ext: $(VENV)/.stamp-ext ## Rebuild the compiled modules whose sources chan
 # ---- checks ----------------------------------------------------------------------------------------------------------
 
 .PHONY: test
-test: $(VENV)/.stamp-ext ## Run the tests (installs what they need, Java for Spark included)
+test: $(VENV)/.stamp-ext ## Run the tests (installs what they need: Java, PostgreSQL, Azurite)
 	scripts/ensure_java.sh
+	scripts/ensure_servers.sh
 	scripts/old_releases.sh
 	$(BIN)/python -m pytest --numprocesses $(TEST_PROCESSES) $(ARGS)
 
@@ -137,6 +138,6 @@ proto: $(PROTO_VENV)/.stamp $(PROTOS) ## Generate src/lance_dataset/_proto from 
 
 .PHONY: clean
 clean: ## Remove everything that was built, environments included
-	rm -rf $(VENV) $(PROTO_VENV) .venv-pylance-* build dist .demo src/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(PROTO_VENV) .venv-pylance-* build dist .demo .servers src/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	rm -f src/lancecodec/*.so src/lancecodec/*.pyd src/lancecodec/*.c
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
