@@ -18,13 +18,14 @@ import pyarrow as pa
 import pytest
 from support.stores.azure_server import AzureServer, azure_server
 from support.stores.dynamodb_server import DynamoServer, dynamodb_server
+from support.stores.gcs_server import GoogleServer, google_server
 from support.stores.postgres_server import PostgresServer, postgres_server
 from support.stores.s3_server import S3Server
 
 import lance_dataset
 from lance_dataset.errors import AlreadyExistsError, CommitConflictError, DatasetNotFoundError
 
-__all__ = ["azure_server", "dynamodb_server", "postgres_server"]
+__all__ = ["azure_server", "dynamodb_server", "google_server", "postgres_server"]
 
 ROUNDS = 6
 
@@ -43,12 +44,15 @@ class Place:
         return lance_dataset.dataset(self.uri, version=version, storage_options=self.options)
 
 
-@pytest.fixture(params=["s3", "azure", "postgres", "dynamodb"])
+@pytest.fixture(params=["s3", "azure", "google", "postgres", "dynamodb"])
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
     """Return a place on one of the servers."""
     if request.param == "azure":
         azure: AzureServer = request.getfixturevalue("azure_server")
         return Place(f"az://{azure.new_container()}/dir/t.lance", azure.options)
+    if request.param == "google":
+        google: GoogleServer = request.getfixturevalue("google_server")
+        return Place(f"gs://{google.new_bucket()}/dir/t.lance", google.options)
     if request.param == "postgres":
         postgres: PostgresServer = request.getfixturevalue("postgres_server")
         options = {"manifest_store_url": postgres.new_database(), "local_fsync": "false"}
@@ -138,9 +142,17 @@ def test_conflicts(place: Place) -> None:
     assert (place.open().version, ids(place.open())) == (5, [7])
 
 
-def append_one_by_one(place: Place, first: int, together: Barrier) -> None:
+_together: Barrier
+
+
+def _set_barrier(barrier: Barrier) -> None:
+    global _together
+    _together = barrier
+
+
+def append_one_by_one(place: Place, first: int) -> None:
     """Append single rows, beside another process that does the same."""
-    together.wait(60)
+    _together.wait(60)
     for number in range(first, first + ROUNDS):
         place.write(rows(number), "append")
 
@@ -149,11 +161,10 @@ def append_one_by_one(place: Place, first: int, together: Barrier) -> None:
 def two_processes() -> Iterator[Callable[[Place], None]]:
     """Return a function that appends to a place from two other processes at once, which are started only once."""
     context = multiprocessing.get_context("spawn")
-    with context.Manager() as manager, ProcessPoolExecutor(2, context) as pool:
+    with ProcessPoolExecutor(2, context, _set_barrier, (context.Barrier(2),)) as pool:
 
         def append(place: Place) -> None:
-            together = manager.Barrier(2)
-            work = [pool.submit(append_one_by_one, place, first, together) for first in (100, 200)]
+            work = [pool.submit(append_one_by_one, place, first) for first in (100, 200)]
             for each in work:
                 each.result(120)
 
