@@ -1,8 +1,7 @@
 """Server of Google Cloud Storage for tests: fake-gcs-server, with data in memory.
 
 Its XML interface, which the client library uses, only reads and lists. Writes are forwarded to its JSON interface,
-which checks generations like Google's. It checks the condition of a write and writes in two steps, while Google promises one,
-so writes are forwarded one at a time. It has no uploads in parts, so objects over 10 MiB cannot be tested here. A test
+which checks generations like Google's. It has no uploads in parts, so objects over 10 MiB cannot be tested here. A test
 that needs it fails if it is not installed.
 """
 
@@ -16,7 +15,6 @@ import threading
 import urllib.request
 import uuid
 from collections.abc import Iterator, Mapping
-from contextlib import nullcontext
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib import metadata
@@ -127,8 +125,6 @@ def _as_json(method: str, path: str, headers: Mapping[str, str], body: bytes) ->
 
 
 def _handler(inner: str) -> type[BaseHTTPRequestHandler]:
-    writing = threading.Lock()
-
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
 
@@ -145,10 +141,9 @@ def _handler(inner: str) -> type[BaseHTTPRequestHandler]:
                 sent = {name: value for name, value in sent.items() if name.lower() != "content-type"}
                 sent["Content-Type"] = kind
             try:
-                with nullcontext() if self.command in ("GET", "HEAD") else writing:
-                    connection.request(method, path, body, {**sent, "Host": inner})
-                    answer = connection.getresponse()
-                    content = answer.read()
+                connection.request(method, path, body, {**sent, "Host": inner})
+                answer = connection.getresponse()
+                content = answer.read()
             finally:
                 connection.close()
             self.send_response_only(answer.status)
