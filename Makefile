@@ -112,9 +112,10 @@ fuzz: $(VENV)/.stamp-ext ## Random calls of the codec core with sanitizers, and 
 	HYPOTHESIS_PROFILE=long $(BIN)/python -m pytest -q tests/interop/test_structural.py
 
 .PHONY: stress
-stress: $(VENV)/.stamp-ext ## 16 processes beside pylance on one dataset, every crash point, long random histories (30 minutes)
+stress: $(VENV)/.stamp-ext ## 16 processes beside pylance on one dataset, every crash point, bad networks, long random histories (45 minutes)
 	$(BIN)/python scripts/stress.py $(ARGS)
-	LANCE_STRESS=1 $(BIN)/python -m pytest -q --timeout=1800 tests/faults/test_crash.py tests/faults/test_faulty_store.py
+	LANCE_STRESS=1 $(BIN)/python -m pytest -q --timeout=1800 tests/faults/test_crash.py tests/faults/test_faulty_store.py tests/faults/test_bad_disk.py
+	LANCE_STRESS=1 $(BIN)/python -m pytest -q --timeout=1800 tests/faults/test_chaos.py
 	LANCE_STRESS=1 $(BIN)/python -m pytest -q --timeout=1800 tests/changes/test_sequences.py
 	HYPOTHESIS_PROFILE=long $(BIN)/python -m pytest -q --timeout=1800 tests/interop/writers/test_two_handles.py
 

@@ -15,7 +15,9 @@ from support.stores.s3_server import S3Server
 
 THOROUGH = os.environ.get("LANCE_STRESS", "") not in ("", "0")
 SEED = int(os.environ.get("LANCE_STRESS_SEED", "20261123"))
-ROUNDS, STEPS = (40, 60) if THOROUGH else (1, 13)
+ROUNDS, STEPS = (10, 60) if THOROUGH else (1, 10)
+#: Operations on a server that always fails: each of them waits for its retries.
+HOPELESS = [*CHANGES, *READS] if THOROUGH else ["create", "append", "cleanup", "take"]
 
 
 @pytest.mark.parametrize("kinds", [NETWORK, LYING, STALE], ids=["network", "lying", "stale"])
@@ -30,11 +32,11 @@ def test_random_operations(s3_server: S3Server, kinds: tuple[Fault, ...]) -> Non
                 except Exception as error:
                     raise AssertionError(f"seed {seed}, step {turn}: {type(error).__name__}: {error}") from error
             chaos.check_all()
-        print(f"seed {seed}: done {chaos.done}, failed {chaos.failed}, {proxy.count()} requests")
+        print(f"seed {seed}: done {chaos.done}, failed {chaos.failed}, faults {chaos.faults}")
         assert chaos.done
 
 
-@pytest.mark.parametrize("name", [*CHANGES, *READS])
+@pytest.mark.parametrize("name", HOPELESS)
 def test_a_server_that_always_fails(s3_server: S3Server, name: str) -> None:
     """Every operation ends after a few requests."""
     with proxied(s3_server) as proxy:

@@ -100,6 +100,7 @@ class Chaos:
         self.state = State()
         self.done: dict[str, int] = {}
         self.failed: dict[str, int] = {}
+        self.faults: dict[str | int, int] = {}
         self._faults = random.Random(seed + 1)
         self._kinds, self._often = kinds, often
         self._proxy = proxy
@@ -182,9 +183,14 @@ class Chaos:
     @contextlib.contextmanager
     def _faulty(self) -> Iterator[None]:
         quiet = self._proxy.fault
-        self._proxy.fault = lambda method, path: (
-            self._faults.choice(self._kinds) if self._faults.random() < self._often else None
-        )
+
+        def fault(method: str, path: str) -> Fault:
+            chosen = self._faults.choice(self._kinds) if self._faults.random() < self._often else None
+            if chosen is not None:
+                self.faults[chosen] = self.faults.get(chosen, 0) + 1
+            return chosen
+
+        self._proxy.fault = fault
         try:
             yield
         finally:
