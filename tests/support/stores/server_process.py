@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import socket
 import subprocess
 import sys
@@ -44,6 +45,8 @@ def running(
     more
         Further arguments of `subprocess.Popen`.
     """
+    if setpriv := shutil.which("setpriv"):  # on Linux, the system stops it if this process is killed
+        command = [setpriv, "--pdeathsig", "KILL", "--", *command]
     log = folder / "server.log"
     with open(log, "wb") as output:
         # It runs in a separate session, so that an interrupted test run does not stop it before the tests end.
