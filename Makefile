@@ -58,8 +58,9 @@ build-ext: $(VENV)/.stamp-ext ## Rebuild the compiled modules whose sources chan
 # ---- checks ----------------------------------------------------------------------------------------------------------
 
 .PHONY: test
-test: $(VENV)/.stamp-ext ## Run the tests (installs what they need, Java for Spark included)
+test: $(VENV)/.stamp-ext ## Run the tests (installs what they need: Java, PostgreSQL, Azurite)
 	scripts/ensure_java.sh
+	scripts/ensure_servers.sh
 	scripts/old_releases.sh
 	$(BIN)/python -m pytest --numprocesses $(TEST_PROCESSES) $(ARGS)
 
@@ -117,9 +118,10 @@ soak: $(VENV)/.stamp-ext ## Damage whole datasets, and read and change them:  ma
 	$(BIN)/python -W ignore tests/fuzz/datasets/__main__.py --minutes $(MINUTES) --processes $(PROCESSES) $(ARGS)
 
 .PHONY: stress
-stress: $(VENV)/.stamp-ext ## 16 processes beside pylance on one dataset, every crash point, long random histories (30 minutes)
+stress: $(VENV)/.stamp-ext ## 16 processes beside pylance on one dataset, every crash point, bad networks, long random histories (45 minutes)
 	$(BIN)/python scripts/stress.py $(ARGS)
-	LANCE_STRESS=1 $(BIN)/python -m pytest -q --timeout=1800 tests/faults/test_crash.py tests/faults/test_faulty_store.py
+	LANCE_STRESS=1 $(BIN)/python -m pytest -q --timeout=1800 tests/faults/test_crash.py tests/faults/test_faulty_store.py tests/faults/test_bad_disk.py
+	LANCE_STRESS=1 $(BIN)/python -m pytest -q --timeout=1800 tests/faults/test_chaos.py
 	LANCE_STRESS=1 $(BIN)/python -m pytest -q --timeout=1800 tests/changes/test_sequences.py
 	HYPOTHESIS_PROFILE=long $(BIN)/python -m pytest -q --timeout=1800 tests/interop/writers/test_two_handles.py
 
@@ -143,6 +145,6 @@ proto: $(PROTO_VENV)/.stamp $(PROTOS) ## Generate src/lance_dataset/_proto from 
 
 .PHONY: clean
 clean: ## Remove everything that was built, environments included
-	rm -rf $(VENV) $(PROTO_VENV) .venv-pylance-* build dist .demo src/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(PROTO_VENV) .venv-pylance-* build dist .demo .servers src/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	rm -f src/lancecodec/*.so src/lancecodec/*.pyd src/lancecodec/*.c
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from typing import Any
 
 __all__ = [
     "AlreadyExistsError",
@@ -143,6 +144,14 @@ class CommitConflictError(LanceError, OSError):
     def __init__(self, message: str, *, retryable: bool) -> None:
         super().__init__(message)
         self.retryable = retryable
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # exceptions are made of their positional arguments alone
+        return _commit_conflict, (type(self), str(self), self.retryable), self.__dict__
+
+
+def _commit_conflict(kind: type[CommitConflictError], message: str, retryable: bool) -> CommitConflictError:
+    return kind(message, retryable=retryable)
 
 
 def nearest_name_hint(name: str, known: Iterable[str]) -> str:

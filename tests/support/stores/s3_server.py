@@ -8,26 +8,21 @@ from __future__ import annotations
 
 import importlib.metadata
 import json
-import socket
-import subprocess
-import sys
-import time
-import urllib.error
 import urllib.request
 import uuid
 from collections.abc import Iterator
-from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from support.stores.server_process import free_ports, running
+
 __all__ = ["S3Server", "s3_server"]
 
 _ACCESS_KEY = "test-access-key"
 _SECRET_KEY = "test-secret-key"
-_START_SECONDS = 60.0
 
 
 @dataclass(frozen=True)
@@ -88,14 +83,9 @@ class S3Server:
 @pytest.fixture(scope="session")
 def s3_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
     folder = tmp_path_factory.mktemp("s3")
-    process, server = _start(folder)
-    try:
-        _wait(process, server)
+    command, server = _command(folder)
+    with running("the S3 server", command, folder, _Probe(server)):
         yield server
-    finally:
-        # Its data is no longer needed, and an orderly stop takes ten seconds.
-        process.kill()
-        process.wait(10)
 
 
 def _executable() -> str:
@@ -110,9 +100,9 @@ def _executable() -> str:
     return found[0]
 
 
-def _start(folder: Path) -> tuple[subprocess.Popen[bytes], S3Server]:
+def _command(folder: Path) -> tuple[list[str], S3Server]:
     # The server derives a second port (for gRPC) from each by adding 10,000 by default.
-    master, master_rpc, volume, volume_rpc, filer, filer_rpc, s3, s3_rpc = _free_ports(8)
+    master, master_rpc, volume, volume_rpc, filer, filer_rpc, s3, s3_rpc = free_ports(8)
     identity = {
         "name": "tests",
         "credentials": [{"accessKey": _ACCESS_KEY, "secretKey": _SECRET_KEY}],
@@ -151,36 +141,18 @@ def _start(folder: Path) -> tuple[subprocess.Popen[bytes], S3Server]:
         *settings,
         *(f"-{name}={port}" for name, port in ports.items()),
     ]
-    with open(folder / "server.log", "wb") as log:
-        # It runs in a separate session, so that an interrupted test run does not stop it before the tests end.
-        process = subprocess.Popen(
-            command, stdout=log, stderr=subprocess.STDOUT, start_new_session=sys.platform != "win32", cwd=folder
-        )
-    return process, S3Server(f"http://127.0.0.1:{s3}", folder)
+    return command, S3Server(f"http://127.0.0.1:{s3}", folder)
 
 
-def _free_ports(count: int) -> list[int]:
-    with ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        return [each.getsockname()[1] for each in sockets]
+class _Probe:
+    """Write an object, which is possible later than the first answer."""
 
+    def __init__(self, server: S3Server) -> None:
+        self._server = server
+        self._bucket = ""
 
-def _wait(process: subprocess.Popen[bytes], server: S3Server) -> None:
-    """Wait until an object can be written, which is later than the first answer."""
-    deadline = time.monotonic() + _START_SECONDS
-    bucket = ""
-    while True:
-        try:
-            with urllib.request.urlopen(f"{server.endpoint}/status", timeout=2):
-                pass
-            bucket = bucket or server.new_bucket("startup")
-            server.client().put_object(Bucket=bucket, Key="probe", Body=b"x")
-            return
-        except Exception as error:
-            if process.poll() is None and time.monotonic() < deadline:
-                time.sleep(0.1)
-                continue
-            log = (server.folder / "server.log").read_text(encoding="utf-8", errors="replace")
-            raise RuntimeError(f"the S3 server did not start: {error}\n{log[-4000:]}") from error
+    def __call__(self) -> None:
+        with urllib.request.urlopen(f"{self._server.endpoint}/status", timeout=2):
+            pass
+        self._bucket = self._bucket or self._server.new_bucket("startup")
+        self._server.client().put_object(Bucket=self._bucket, Key="probe", Body=b"x")
