@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from google.protobuf.message import Message
 
 from lance_dataset.file.cache import PageCache
 from lance_dataset.io.messages import message_memory
-from lance_dataset.limits import check_memory
+from lance_dataset.limits import BASE_MEMORY, check_memory
 
 __all__ = ["EncodingParser", "PageMemory", "cached_by_encoding"]
 
@@ -23,6 +23,8 @@ _EXPANSION = 16
 _PER_MESSAGE = 320
 _PER_NUMBER = 40
 _KEPT_BYTES = 32 << 20
+#: Most bytes of memory for a byte of any encoding.
+_MOST_EXPANSION = 300
 #: Bytes of memory for the objects of a page without its encoding, and its least bytes in a file.
 _PAGE = 600
 _STORED_PAGE = 40
@@ -86,18 +88,29 @@ class PageMemory:
         self._where = where
         self._known: set[int] = set()
         self._needed = self._stored = 0
+        # Pages that were not weighed yet, because there is room for them however large they are.
+        self._light: list[tuple[bytes, object, EncodingParser[Any]]] = []
+        self._most = 0
 
-    def add(self, encoding: bytes, parsed: object, parser: EncodingParser[_V]) -> None:
-        """Add a page; `parsed` is its parsed encoding, which must stay alive.
+    def add(self, encoding: bytes, parsed: object, parser: EncodingParser[Any]) -> None:
+        """Add a page; `parsed` is its parsed encoding.
 
         Raises
         ------
         MemoryLimitError
             The pages need too much memory.
         """
-        self._needed += _PAGE
-        self._stored += _STORED_PAGE + len(encoding)
-        if id(parsed) not in self._known:
-            self._known.add(id(parsed))
-            self._needed += parser.memory(encoding)
+        self._light.append((encoding, parsed, parser))
+        self._most += _PAGE + _MOST_EXPANSION * len(encoding)
+        if self._most > BASE_MEMORY:
+            self._weigh()
+
+    def _weigh(self) -> None:
+        for encoding, parsed, parser in self._light:
+            self._needed += _PAGE
+            self._stored += _STORED_PAGE + len(encoding)
+            if id(parsed) not in self._known:
+                self._known.add(id(parsed))
+                self._needed += parser.memory(encoding)
+        self._light, self._most = [], 0
         check_memory(self._needed, self._stored, f"{self._where}: its pages")

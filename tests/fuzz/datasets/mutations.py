@@ -237,7 +237,7 @@ def missing(path: Path, root: Path, chance: random.Random, others: Sequence[Path
 
 def sparse(path: Path, root: Path, chance: random.Random, others: Sequence[Path], canary: Path) -> None:
     """Make the file huge, with zeros at its end or its begin."""
-    if path.is_symlink() or not path.is_file():
+    if path.is_symlink() or not path.is_file() or path.stat().st_nlink > 1:
         return
     size = path.stat().st_size
     if chance.random() < 0.5:

@@ -13,6 +13,7 @@ from lance_dataset.errors import CorruptFileError
 from lance_dataset.file.cache import lazy
 from lance_dataset.file.structural.layout import FullZipLayout, MiniBlockLayout
 from lance_dataset.file.structural.read.constant import ConstantPage
+from lance_dataset.file.structural.read.decompression import WideSpanError
 from lance_dataset.file.structural.read.fullzip import FullZipPage
 from lance_dataset.file.structural.read.page import LeafPage, Page
 from lance_dataset.file.v2_3.layout import DictionaryLayout, SparseValues
@@ -84,10 +85,20 @@ class _PagePlane:
         self._page = page
 
     def read(self, start: int, stop: int) -> pa.Array:
-        return self._page.read(start, stop).values
+        try:
+            return self._page.read(start, stop).values
+        except WideSpanError:
+            pass  # as long as it is handled, it keeps what was decompressed
+        middle = (start + stop) // 2
+        return pa.concat_arrays([self.read(start, middle), self.read(middle, stop)])
 
     def take(self, index: NDArray[np.int64]) -> pa.Array:
-        return self._page.take(index).values
+        try:
+            return self._page.take(index).values
+        except WideSpanError:
+            pass
+        middle = len(index) // 2
+        return pa.concat_arrays([self.take(index[:middle]), self.take(index[middle:])])
 
 
 class _DictionaryPlane:

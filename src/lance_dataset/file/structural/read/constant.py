@@ -105,8 +105,9 @@ class ConstantPage(LeafPage):
             count = declared if encoding is not None else size // 2
             if count > _MAX_BYTES:
                 raise CorruptFileError(f"{page.where}: claims {count} levels")
+            if needed:  # otherwise the block is checked alone
+                check_memory(needed + 2 * count, sum(size for _, size in page.buffers), f"{page.where}: its levels")
             needed += 2 * count
-            check_memory(needed, sum(size for _, size in page.buffers), f"{page.where}: its levels")
             streams.append(decode_levels(page.read(buffer), encoding, count, page.where))
             counts.append(count)
         if len(set(counts)) > 1 or (self._depth and streams[0] is None):

@@ -8,13 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from lance_dataset.errors import CorruptFileError
 from lance_dataset.file.structural.encodings.base import Encoding
 from lance_dataset.limits import MEMORY_PER_BYTE, check_memory, memory_allowance
+from lancecodec import CodecError
 from lancecodec.miniblock import Chunks
 
 __all__ = ["ALL_VALUES", "SPAN_BYTES", "WantedValues", "WideSpanError", "check_span", "decompress_chunks"]
@@ -106,28 +109,35 @@ def decompress_chunks(
     WideSpanError
         See `check_span`.
     """
-    numbers = [number for first, stop in spans for number in range(first, stop)]
-    units = [chunks.stored(number) for number in numbers]
     firsts, inner = chunks.table.firsts, encoding.inner
-    least, claims = sum(inner.least_bits[:1]), []
-    for number, unit in zip(numbers, units, strict=True):
+    least, several = sum(inner.least_bits[:1]), sum(stop - first for first, stop in spans)
+    size = stored = 0
+    for number in chain.from_iterable(range(first, stop) for first, stop in spans):
+        unit = chunks.stored(number)
         first, stop = firsts[number], firsts[number + 1]
-        claim, most = encoding.decompressed_size(unit), inner.most_chunk_bytes(stop - first, where)
-        if most is None:
-            most = _MAX_TEXT_BYTES if claim is not None else memory_allowance(len(unit))
-        claim = most if claim is None else claim
-        if claim > most:
-            raise CorruptFileError(f"{where}: chunk {number} claims {claim} bytes for {stop - first} values")
-        if claim > _USUAL_TEXT_BYTES and inner.is_text:
-            _check_texts(encoding, unit, claim, stop - first, wanted.positions(first, stop), f"{where}: chunk {number}")
-        claims.append(claim)
-    check_span(sum(claims), sum(map(len, units)), len(numbers), wanted)
-    for number, unit, claim in zip(numbers, units, claims, strict=True):
-        plain = encoding.decompress(unit, claim)
-        count = firsts[number + 1] - firsts[number]
+        count = stop - first
+        most = inner.most_chunk_bytes(count, where)
+        try:
+            plain = encoding.decompress(unit, _USUAL_TEXT_BYTES if most is None else most)
+        except CodecError:
+            if most is not None:
+                raise
+            plain = _large_texts(encoding, unit, count, wanted.positions(first, stop), f"{where}: chunk {number}")
         if count * least > 8 * len(plain):
             raise CorruptFileError(f"chunk {number}: {count} values in {len(plain)} bytes")
+        size, stored = size + len(plain), stored + len(unit)
+        check_span(size, stored, several, wanted)
         chunks.replace(number, plain)
+
+
+def _large_texts(encoding: Encoding, unit: bytes, count: int, wanted: NDArray[np.int64], where: str) -> pa.Buffer:
+    """Decompress a chunk of texts that may have more bytes than usual."""
+    claim = encoding.decompressed_size(unit)
+    if claim is None:
+        return encoding.decompress(unit, memory_allowance(len(unit)))
+    if _USUAL_TEXT_BYTES < claim <= _MAX_TEXT_BYTES:
+        _check_texts(encoding, unit, claim, count, wanted, where)
+    return encoding.decompress(unit, min(claim, _MAX_TEXT_BYTES))
 
 
 def _check_texts(encoding: Encoding, unit: bytes, size: int, count: int, wanted: NDArray[np.int64], where: str) -> None:

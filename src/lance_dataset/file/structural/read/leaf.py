@@ -145,16 +145,18 @@ class LeafColumn(ColumnReader):
             if encoded and isinstance(page, LevelPage):
                 return [page.read_encoded(first, end)]
             return [page.read(first, end)]
-        except (OffsetOverflowError, WideSpanError) as error:
+        except OffsetOverflowError as error:
             if end - first == 1:
                 raise CorruptFileError(f"{where}: one value has more than 2**31 - 1 bytes or items") from error
-            middle = (first + end) // 2
-            halves = (first, middle), (middle, end)
-            return [piece for half in halves for piece in self._read_page(number, *half, encoded=encoded)]
+        except WideSpanError:
+            pass  # as long as it is handled, it keeps what was decompressed
         except CodecError as error:
             raise CorruptFileError(f"{where}: {error}") from error
         except CorruptFileError as error:
             raise _placed(error, where) from error
+        middle = (first + end) // 2
+        halves = (first, middle), (middle, end)
+        return [piece for half in halves for piece in self._read_page(number, *half, encoded=encoded)]
 
     def _plain_page(self, number: int, *, encoded: bool) -> pa.Array | None:
         """Return a whole page that is small and plain, None for others and for a broken one, which `_open` reports."""
@@ -232,13 +234,14 @@ class LeafColumn(ColumnReader):
         try:
             return self._open(number).take(rows)
         except WideSpanError:
-            return self._take_halves(number, rows)
+            pass  # as long as it is handled, it keeps what was decompressed
         except OffsetOverflowError as error:
             raise OversizeError(f"{where}: {error}") from error
         except CodecError as error:
             raise CorruptFileError(f"{where}: {error}") from error
         except CorruptFileError as error:
             raise _placed(error, where) from error
+        return self._take_halves(number, rows)
 
     def _take_halves(self, number: int, rows: NDArray[np.int64]) -> pa.Array:
         """Return rows of a page in two steps, each with the chunks of half of the distinct rows."""
