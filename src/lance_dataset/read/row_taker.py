@@ -70,8 +70,8 @@ class ProjectionTaker:
         self._taker = (
             RowTaker(shapes, np.ascontiguousarray(starts, np.int64).data, opened) if any(self._shapes) else None
         )
-        #: Whether files are known to lie on other machines.
-        self._waits = False
+        #: Whether files lie on other machines; None until one is opened.
+        self._waits: bool | None = None
         self._parts: dict[tuple[int, ...], Projection] = {}
 
     def numbers(self, rows: NDArray[np.int64], projection: Projection, others: TakeColumns) -> pa.RecordBatch:
@@ -123,7 +123,7 @@ class ProjectionTaker:
         if look is None:
             return others(projection)
         try:
-            taken = self._look(look, rows)
+            taken = look(rows) if self._waits is False else self._look(look, rows)
         except (CodecError, CorruptFileError, UnsupportedError):
             return others(projection)
         return self._batch(taken, projection, others)
@@ -135,10 +135,10 @@ class ProjectionTaker:
             taken = look(rows, pending)
             if not pending:
                 return taken
-            if len(pending) > 1 and pending[0][0] is self._taker:
-                self._waits |= self._fragments[pending[0][1]].is_remote
+            if not self._waits and pending[0][0] is self._taker:
+                self._waits = self._fragments[pending[0][1]].is_remote
             tasks = [partial(owner.open, number) for owner, number in pending]
-            together(tasks, waiting=len(tasks) > 1 and self._waits)
+            together(tasks, waiting=len(tasks) > 1 and self._waits is True)
         return look(rows)
 
     def _announce_places(self, rows: NDArray[np.int64]) -> None:

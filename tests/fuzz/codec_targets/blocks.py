@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+import weakref
 from collections.abc import Callable
 
 import numpy as np
@@ -20,7 +21,9 @@ def opened(c: Chaos, content: bytes) -> FileBlocks:
             file.flush()
             descriptor = os.dup(file.fileno())
         size = c.random.choice([len(content), len(content), len(content) + 5000])
-        return FileBlocks(size, lambda _: [], lambda: descriptor, lambda _, __: None)
+        made = FileBlocks(size, lambda _: [], lambda: descriptor, lambda _, __: None)
+        weakref.finalize(made, os.close, descriptor)
+        return made
 
     def fetch(ranges: list[tuple[int, int]]) -> list[bytes]:
         parts = [content[offset : offset + length] for offset, length in ranges]
