@@ -52,7 +52,7 @@ def read_batch(data: bytes, schema: pa.Schema, where: str) -> pa.RecordBatch:
         message = pa.ipc.read_message(pa.py_buffer(_only_block(data)))
     except CorruptFileError:
         raise
-    except (pa.ArrowException, OSError, ValueError, MemoryError, struct.error) as error:
+    except (pa.ArrowException, EOFError, OSError, ValueError, MemoryError, struct.error) as error:
         raise CorruptFileError(f"{where}: invalid Arrow file: {error}") from error
     rows, needed = _weight(message, where)
     check_memory(needed, len(data), f"{where}: its batch of {rows:,} rows")
@@ -62,7 +62,7 @@ def read_batch(data: bytes, schema: pa.Schema, where: str) -> pa.RecordBatch:
     try:
         batch = pa.ipc.read_record_batch(message, schema)
         batch.validate(full=True)
-    except (pa.ArrowException, OSError, ValueError, MemoryError) as error:
+    except (pa.ArrowException, EOFError, OSError, ValueError, MemoryError) as error:
         raise CorruptFileError(f"{where}: invalid Arrow file: {error}") from error
     return batch
 
