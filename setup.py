@@ -14,7 +14,14 @@ CODEC_DIR = Path("src/lancecodec")
 
 # Kernels read typed values out of byte buffers, hence no strict aliasing. -march=native is left out on purpose:
 # kernels are multi-versioned where the compiler can, so one wheel runs everywhere.
-UNIX_COMPILE_ARGS = ["-O3", "-g0", "-fno-strict-aliasing", "-fno-math-errno", "-fno-trapping-math"]
+UNIX_COMPILE_ARGS = [
+    "-O3",
+    "-g0",
+    "-fno-strict-aliasing",
+    "-fno-math-errno",
+    "-fno-trapping-math",
+    "-Wno-unused-function",  # modules include headers of which they use a part
+]
 MSVC_COMPILE_ARGS = ["/O2"]
 
 DIRECTIVES: dict[str, object] = {
