@@ -151,6 +151,7 @@ def open_and_write(folder: Path) -> None:
     dataset = lance.dataset(path, asof=dt.datetime.now() + dt.timedelta(days=1), storage_options={"mmap": "false"})
     dataset = lance.dataset(path, asof=dt.date.today() + dt.timedelta(days=1), commit_lock=lock, block_size=4096)
     dataset = lance.dataset(path, (None, 1), read_params={"validate_on_decode": True}, index_cache_size_bytes=1)
+    dataset = lance.dataset(path, max_result_bytes=1 << 30)
     dataset = lance.LanceDataset(path, version=2, session=session, commit_lock=lock)
     session_of: lance.Session = dataset.session()
     same: bool = session_of.is_same_as(session)
@@ -964,11 +965,12 @@ def raised(folder: Path) -> None:
         errors.FilterError,
         errors.StorageError,
         errors.UnsafePathError,
+        errors.MemoryLimitError,
     ]
     os_errors: list[type[OSError]] = [errors.AlreadyExistsError, errors.RowIndexError, errors.CommitConflictError]
     denied: type[PermissionError] = errors.StoragePermissionError
     kinds: list[type[lance.LanceError]] = [errors.AlreadyExistsError, errors.RowIndexError, errors.SchemaError]
-    assert len(value_errors) == 13 and os_errors and denied and kinds
+    assert len(value_errors) == 14 and os_errors and denied and kinds
     try:
         lance.dataset(folder / "people").to_table(filter="id >")
     except errors.FilterError as error:
