@@ -10,7 +10,7 @@ import time
 
 import pytest
 from support.stores.chaos import CHANGES, LYING, NETWORK, READS, STALE, Chaos
-from support.stores.s3_proxy import Fault, proxied
+from support.stores.s3_proxy import LOSE_ANSWER, REPLAY, Fault, proxied
 from support.stores.s3_server import S3Server
 
 THOROUGH = os.environ.get("LANCE_STRESS", "") not in ("", "0")
@@ -50,3 +50,19 @@ def test_a_server_that_always_fails(s3_server: S3Server, name: str) -> None:
         assert chaos.failed == {name: 1}
         assert proxy.count() <= 8
         assert time.monotonic() - start < 30
+
+
+@pytest.mark.parametrize("fault", [LOSE_ANSWER, REPLAY])
+def test_a_commit_whose_answer_is_lost(s3_server: S3Server, fault: Fault) -> None:
+    """The manifest is written, but the writer hears nothing, or that it exists: the commit succeeds, only once."""
+    with proxied(s3_server) as proxy:
+        chaos = Chaos(s3_server, proxy, s3_server.new_bucket(), SEED, (), 0.0)
+        chaos.step("create")
+        faults = iter([fault])
+        proxy.fault = lambda method, path: (
+            next(faults, None) if method == "PUT" and path.endswith(".manifest") else None
+        )
+        chaos.write({100: 1}, "append")
+        assert next(faults, None) is None
+    assert chaos.open(clean=True).version == 2
+    assert chaos.seen().rows == {**(chaos.state.rows or {}), 100: 1}

@@ -125,8 +125,14 @@ class Chaos:
         return {number: self.chance.randrange(1000) for number in range(first, self._next)}
 
     def some_ids(self) -> list[int]:
-        """Return some ids of the dataset."""
-        ids = sorted(self.state.rows or ())
+        """Return some ids of the dataset.
+
+        A change through an old list sees the rows of an old version, so there only ids that all versions have are used.
+        """
+        known = set(self.state.rows or ())
+        if self._kinds == STALE:
+            known = known.intersection(*(state.rows for state in self._past if state.rows is not None))
+        ids = sorted(known)
         return self.chance.sample(ids, min(len(ids), self.chance.randint(1, 5)))
 
     def step(self, name: str = "") -> None:
@@ -270,7 +276,8 @@ def _tag(chaos: Chaos) -> Change:
 def _branch(chaos: Chaos) -> Change:
     name = f"side{chaos.chance.randrange(10**9)}"
     branches = {**chaos.state.branches, name: chaos.state.rows or {}}
-    return lambda: chaos.open().create_branch(name), replace(chaos.state, branches=branches)
+    version = chaos.open(clean=True).version  # an old list would give an old version
+    return lambda: chaos.open().create_branch(name, version), replace(chaos.state, branches=branches)
 
 
 def _scan(chaos: Chaos, past: list[State]) -> None:
