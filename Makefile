@@ -30,7 +30,7 @@ help: ## This list
 $(VENV)/.stamp-venv:
 	@test -n "$(PYTHON)" || exit 1
 	"$(PYTHON)" -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --upgrade pip "setuptools>=77" "Cython>=3.0.11"
+	$(BIN)/python -m pip install --quiet --upgrade pip "setuptools>=77" "Cython>=3.2"
 	@touch $@
 
 # --no-build-isolation: the editable install uses the compiler setup that `build-ext` uses, so objects are shared.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from pathlib import Path
 
 from Cython.Build import cythonize
@@ -11,6 +12,8 @@ from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 
 CODEC_DIR = Path("src/lancecodec")
+#: Module with what Cython generates for typed memoryviews: in each module, it was most of the code to compile.
+SHARED = "lancecodec._memoryviews"
 
 # Kernels read typed values out of byte buffers, hence no strict aliasing. -march=native is left out on purpose:
 # kernels are multi-versioned where the compiler can, so one wheel runs everywhere.
@@ -48,7 +51,7 @@ def codec_extensions() -> list[Extension]:
     """One extension for each module of the codec core, rebuilt when a header it includes or any .pxd changes."""
     shared = sorted(CODEC_DIR.glob("*.pxd"))
     declared = {header for path in shared for header in included(path)}
-    return [
+    return [Extension(SHARED, [f"src/{SHARED.replace('.', '/')}.c"])] + [
         Extension(
             f"lancecodec.{source.stem}",
             [source.as_posix()],
@@ -76,7 +79,15 @@ class BuildExt(build_ext):
         super().build_extensions()
 
 
-setup(
-    ext_modules=cythonize(codec_extensions(), compiler_directives=DIRECTIVES, include_path=["src"]),
-    cmdclass={"build_ext": BuildExt},
-)
+if __name__ == "__main__":  # processes that translate modules may import this file
+    processors = os.cpu_count() or 1
+    setup(
+        ext_modules=cythonize(
+            codec_extensions(),
+            compiler_directives=DIRECTIVES,
+            include_path=["src"],
+            shared_utility_qualified_name=SHARED,
+            nthreads=processors if sys.platform == "linux" else 0,
+        ),
+        cmdclass={"build_ext": BuildExt},
+    )

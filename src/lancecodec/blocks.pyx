@@ -23,6 +23,7 @@ cdef extern from "kernels/blocks.h" nogil:
     int64_t LC_BLOCKS_MOST
     int64_t lc_blocks_bytes(const lc_blocks_run *run)
     int64_t lc_blocks_mark(const lc_blocks_run *run)
+    uint64_t lc_blocks_forget(lc_blocks *blocks, int64_t extent)
 
 cdef extern from "kernels/blocks_memory.h" nogil:
     int LC_BLOCKS_END, LC_BLOCKS_FAILED
@@ -99,16 +100,21 @@ cdef int drop_blocks() except -1:
             blocks.blocks.used[extent] = 0
             order.append(entry)
             continue
-        forget(&blocks.blocks, extent)
-        lc_blocks_drop(&blocks.blocks, extent)
+        if forget(&blocks.blocks, extent):
+            lc_blocks_drop(&blocks.blocks, extent)
+        else:
+            order.append(entry)
     return 0
 
 
-cdef void forget(lc_blocks *blocks, int64_t extent) noexcept:
+cdef bint forget(lc_blocks *blocks, int64_t extent) noexcept:
+    """Forget the blocks of an extent; return False if there are none, or if a take needs them."""
     global total_bytes, num_extents
-    if blocks.loaded[extent]:
-        total_bytes -= lc_popcount64(blocks.loaded[extent]) << LC_BLOCK_LOG
+    cdef uint64_t loaded = lc_blocks_forget(blocks, extent) if blocks.loaded[extent] else 0
+    if loaded:
+        total_bytes -= lc_popcount64(loaded) << LC_BLOCK_LOG
         num_extents -= 1
+    return loaded != 0
 
 
 cdef class FileBlocks:
@@ -154,7 +160,8 @@ cdef class FileBlocks:
                 living.pop(self.serial, None)
             for extent in range(self.blocks.extents):
                 forget(&self.blocks, extent)
-        lc_blocks_release(&self.blocks)
+        with nogil:
+            lc_blocks_release(&self.blocks)
 
     def __getbuffer__(self, Py_buffer *buffer, int flags):
         PyBuffer_FillInfo(buffer, self, self.blocks.base, self.blocks.size, True, flags)

@@ -90,10 +90,10 @@ def entries_fit(table, uint64_t low, uint64_t high, uint64_t total):
 cdef bint only_field(const uint8_t *at, const uint8_t *end, int64_t number, Slice *out) noexcept nogil:
     """Check that a record is a single field of bytes with this number, and store where they are."""
     cdef lc_record_field field
-    if at == end or lc_record_next(&at, end, &field) != LC_OK:
+    if at == end or lc_record_next(&at, end, &field) != LC_OK or field.kind != LC_FIELD_BYTES:
         return False
     out.data, out.size = field.data, field.size
-    return at == end and field.number == number and field.kind == LC_FIELD_BYTES
+    return at == end and field.number == number
 
 
 cdef bint direct_encoding(lc_record_field *field, Slice *out) noexcept nogil:

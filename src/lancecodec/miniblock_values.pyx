@@ -463,7 +463,10 @@ cdef class VariableValues:
     @property
     def most_bytes(self):
         """Largest size in bytes of all loaded values together, if each is requested once."""
-        return lc_text_most(&self.chunks.chunks, &self.codec)
+        cdef int64_t most
+        with nogil:
+            most = lc_text_most(&self.chunks.chunks, &self.codec)
+        return most
 
     def size(self, int64_t start, int64_t stop):
         """Compute the size of a range of values. It is several times as fast as decoding them.

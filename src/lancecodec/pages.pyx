@@ -75,7 +75,7 @@ cdef class _Pages:
         """Number of rows in all pages."""
         return self.map.rows
 
-    cdef const uint8_t *hold(self, object buffer, int64_t needed, int64_t page, str what) except? NULL:
+    cdef const uint8_t *kept(self, object buffer, int64_t needed, int64_t page, str what) except? NULL:
         """Return the address of a buffer of at least `needed` bytes, and keep it exported as long as this object."""
         cdef ByteView view = readable(buffer)
         if view.size < needed:
@@ -83,7 +83,7 @@ cdef class _Pages:
         self.keep.append(view)
         return view.data
 
-    cdef int add_needs(self, const int64_t *rows, int64_t n, lc_blocks *blocks, lc_needs *needs) noexcept:
+    cdef int add_needs(self, const int64_t *rows, int64_t n, lc_blocks *blocks, lc_needs *needs) noexcept nogil:
         return 0
 
     def hold(self, const int64_t[::1] rows not None, FileBlocks blocks not None):
@@ -110,10 +110,12 @@ cdef class _Pages:
         """
         cdef Held held = new_held(blocks)
         cdef int64_t n = rows.shape[0]
-        cdef int _attempt
+        cdef int problem, _attempt
         check_aligned(&rows[0])
         for _attempt in range(LOADS):
-            if self.add_needs(&rows[0], n, &blocks.blocks, &held.needs):
+            with nogil:
+                problem = self.add_needs(&rows[0], n, &blocks.blocks, &held.needs)
+            if problem:
                 raise CodecError("a page is outside of its file")
             if held.needs.count == 0:
                 return held
@@ -169,16 +171,16 @@ cdef class FixedPages(_Pages):
             if rows > 2**56 // bits:
                 raise CodecError(f"page {i} claims {rows} rows")
             if values[i] is not None:
-                self.pages[i].values = self.hold(values[i], (rows * bits + 7) // 8, i, "value buffer")
+                self.pages[i].values = self.kept(values[i], (rows * bits + 7) // 8, i, "value buffer")
             if validity[i] is not None:
-                self.pages[i].validity = self.hold(validity[i], (rows + 7) // 8, i, "validity buffer")
+                self.pages[i].validity = self.kept(validity[i], (rows + 7) // 8, i, "validity buffer")
             if values[i] is None or validity[i] is not None:
                 self.has_nulls = True
 
     def __dealloc__(self):
         PyMem_Free(self.pages)
 
-    cdef int add_needs(self, const int64_t *rows, int64_t n, lc_blocks *blocks, lc_needs *needs) noexcept:
+    cdef int add_needs(self, const int64_t *rows, int64_t n, lc_blocks *blocks, lc_needs *needs) noexcept nogil:
         cdef int64_t width = 0 if self.bits == 1 else self.bits // 8
         return lc_fixed_pages_needs(&self.map, self.pages, rows, n, width, blocks, needs)
 
@@ -270,17 +272,17 @@ cdef class EndsPages(_Pages):
         if at.entries:
             if at.adjustment <= at.limit:
                 raise CodecError(f"null adjustment {adjustment} of page {i} is not above its {limit} items")
-            at.ends = self.hold(ends, at.entries * 8, i, "offset buffer")
+            at.ends = self.kept(ends, at.entries * 8, i, "offset buffer")
         if codes is not None:
-            at.codes = self.hold(codes, rows, i, "index buffer")
+            at.codes = self.kept(codes, rows, i, "index buffer")
         if data is not None and at.limit:
-            at.data = self.hold(data, at.limit, i, "byte buffer")
+            at.data = self.kept(data, at.limit, i, "byte buffer")
         return 0
 
     def __dealloc__(self):
         PyMem_Free(self.pages)
 
-    cdef int add_needs(self, const int64_t *rows, int64_t n, lc_blocks *blocks, lc_needs *needs) noexcept:
+    cdef int add_needs(self, const int64_t *rows, int64_t n, lc_blocks *blocks, lc_needs *needs) noexcept nogil:
         return lc_ends_pages_needs(&self.map, self.pages, rows, n, blocks, needs)
 
     cdef int fail(self, int problem, int64_t where) except -1:

@@ -606,13 +606,22 @@ cdef class TakenRows:
         lc_needs_close(&needs)
         self.states[column] = MISSING if problem else DECODED
 
+    cdef int needs_of(self, int64_t column, lc_needs *needs) noexcept:
+        """Add the bytes that a column needs of those that are known now; return a problem number."""
+        cdef lc_column_rows rows
+        cdef int problem
+        rows.rows, rows.places, rows.n = self.found, self.order, self.num_rows
+        if self.num_rows <= FEW_ROWS:
+            return lc_column_needs(&rows, self.segments + column, needs)
+        with nogil:
+            problem = lc_column_needs(&rows, self.segments + column, needs)
+        return problem
+
     cdef int load(self, int64_t column, lc_needs *needs) except? -2:
         """Load what a column needs; return a problem number. A column whose bytes cannot be loaded becomes missing."""
-        cdef lc_column_rows rows
         cdef int problem, _attempt
-        rows.rows, rows.places, rows.n = self.found, self.order, self.num_rows
         for _attempt in range(LOADS):
-            problem = lc_column_needs(&rows, self.segments + column, needs)
+            problem = self.needs_of(column, needs)
             if problem or needs.count == 0:
                 return problem
             try:
@@ -641,16 +650,14 @@ cdef class TakenRows:
         MemoryError
             There is not enough memory.
         """
-        cdef lc_column_rows rows
         cdef int64_t c
-        rows.rows, rows.places, rows.n = self.found, self.order, self.num_rows
-        if self.loaded is None:
-            self.loaded = new_held(None)
-            self.loaded.owners = self.held
+        cdef Held loaded = new_held(None)
+        loaded.owners = self.held
         for c in range(self.taker.num_columns):
-            if self.states[c] == OPEN and lc_column_needs(&rows, self.segments + c, &self.loaded.needs):
+            if self.states[c] == OPEN and self.needs_of(c, &loaded.needs):
                 self.states[c] = MISSING
-        return needed_ranges(&self.loaded.needs)
+        self.loaded = loaded  # it has pinned what the one before it has
+        return needed_ranges(&loaded.needs)
 
     cdef int64_t expected(self, int64_t column):
         """Estimate the size of the rows of a column in bytes."""

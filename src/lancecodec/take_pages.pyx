@@ -423,7 +423,8 @@ def hold_values(Chunks chunks not None, FileBlocks blocks not None, const int64_
     cdef Held held = new_held(blocks)
     cdef int problem = LC_OK
     if items.shape[0]:
-        problem = lc_need_values(&chunks.chunks, &blocks.blocks, &items[0], items.shape[0], 0, &held.needs)
+        with nogil:
+            problem = lc_need_values(&chunks.chunks, &blocks.blocks, &items[0], items.shape[0], 0, &held.needs)
     if problem:
         chunks.fail(problem, 0, "values")
     load_needs(&held.needs)
@@ -462,7 +463,8 @@ def hold_lists(Chunks chunks not None, FileBlocks blocks not None, started, cons
     if view.size // 8 - 1 != chunks.chunks.table.count:
         raise CodecError(f"{view.size} bytes are not the starts of the rows of {chunks.chunks.table.count} chunks")
     if rows.shape[0]:
-        problem = lc_need_lists(&chunks.chunks, &blocks.blocks, starts, &rows[0], rows.shape[0], 0, &held.needs)
+        with nogil:
+            problem = lc_need_lists(&chunks.chunks, &blocks.blocks, starts, &rows[0], rows.shape[0], 0, &held.needs)
     if problem:
         chunks.fail(problem, 0, "rows")
     load_needs(&held.needs)

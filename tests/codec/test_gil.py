@@ -41,6 +41,9 @@ BRIEF = {
     *("lc_rows_find", "lc_rows_skip_deleted", "lc_take_expected"),
     *("lc_segments_add", "lc_column_take", "lc_array_make"),
     *("lc_key_rows_open", "lc_key_table_open", "lc_key_table_close"),
+    *("lc_column_needs", "lc_blocks_reserve", "lc_blocks_enlarge"),
+    # the number of blocks of all files, which the GIL guards
+    *("lc_blocks_bytes", "lc_blocks_mark", "lc_blocks_forget", "lc_blocks_drop", "lc_popcount64"),
     # a field of a message from which Python objects are made as it is read
     *("lc_record_next", "lc_record_varint"),
 }

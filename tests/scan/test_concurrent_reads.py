@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -22,21 +23,22 @@ from lance_dataset.scan.request import ScanRequest
 
 
 class Reads:
-    """A counter of reads that are in progress at the same time, each of which takes a while."""
+    """A counter of threads that read at the same time; each read takes a while."""
 
     def __init__(self) -> None:
-        self.now = self.most = 0
+        self.most = 0
+        self._reading: Counter[int] = Counter()
         self._lock = threading.Lock()
 
     def __enter__(self) -> None:
         with self._lock:
-            self.now += 1
-            self.most = max(self.most, self.now)
+            self._reading[threading.get_ident()] += 1
+            self.most = max(self.most, len(self._reading))
         time.sleep(0.003)
 
     def __exit__(self, *exception: object) -> None:
         with self._lock:
-            self.now -= 1
+            self._reading -= Counter([threading.get_ident()])
 
 
 @pytest.fixture
@@ -148,13 +150,13 @@ def test_statistics(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("ahead", [1, 8])
 def test_samplers(tmp_path: Path, reads: Reads, ahead: int) -> None:
     """Besides the current batch, as many batches are fetched at the same time as are to be read ahead."""
-    data = table(200)
+    data = table(20_000)
     lance_dataset.write_dataset(data, tmp_path / "d", data_storage_version="2.0")
     dataset = opened(tmp_path / "d")
     dataset.take([0], columns=["id"])
     reads.most = 0
-    batches = sampler.ShardedBatchSampler(0, 1)(dataset, batch_size=10, columns=["id"], batch_readahead=ahead)
-    assert [row for batch in batches for row in batch["id"].to_pylist()] == list(range(200))
+    batches = sampler.ShardedBatchSampler(0, 1)(dataset, batch_size=1_000, columns=["id"], batch_readahead=ahead)
+    assert [row for batch in batches for row in batch["id"].to_pylist()] == list(range(20_000))
     assert (reads.most <= 2) if ahead == 1 else (reads.most > 3)
 
 

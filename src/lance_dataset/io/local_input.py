@@ -243,7 +243,9 @@ class PlainInput:
         return False
 
     def blocks(self) -> FileBlocks | None:
-        """See `InputFile.blocks`."""
+        """See `InputFile.blocks`. Ranges of a file on another machine are requested together, with threads."""
+        if self._remote:
+            return self._blocks.get(self)
         return self._blocks.get(self, self._file.acquire, self._give_back)
 
     def _give_back(self, reads: int, size: int) -> None:

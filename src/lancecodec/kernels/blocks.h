@@ -47,6 +47,31 @@ typedef struct {
     int64_t missing; /* how often a block was missing */
 } lc_needs;
 
+/* Words that threads change at the same time. Blocks are marked and dropped under one lock, but pinned without it. */
+#if defined(_MSC_VER) /* blocks are not used there */
+LC_INLINE uint64_t lc_blocks_load(const uint64_t *word) { return *word; }
+LC_INLINE uint64_t lc_blocks_add(uint64_t *word, uint64_t bits) {
+    uint64_t before = *word;
+    *word |= bits;
+    return before;
+}
+LC_INLINE uint64_t lc_blocks_clear(uint64_t *word) {
+    uint64_t before = *word;
+    *word = 0;
+    return before;
+}
+LC_INLINE int32_t lc_pins_add(int32_t *pins, int32_t n) { return *pins += n; }
+LC_INLINE void lc_blocks_use(uint8_t *used) { *used = 1; }
+#else
+LC_INLINE uint64_t lc_blocks_load(const uint64_t *word) { return __atomic_load_n(word, __ATOMIC_SEQ_CST); }
+LC_INLINE uint64_t lc_blocks_add(uint64_t *word, uint64_t bits) {
+    return __atomic_fetch_or(word, bits, __ATOMIC_SEQ_CST);
+}
+LC_INLINE uint64_t lc_blocks_clear(uint64_t *word) { return __atomic_exchange_n(word, 0, __ATOMIC_SEQ_CST); }
+LC_INLINE int32_t lc_pins_add(int32_t *pins, int32_t n) { return __atomic_add_fetch(pins, n, __ATOMIC_SEQ_CST); }
+LC_INLINE void lc_blocks_use(uint8_t *used) { __atomic_store_n(used, 1, __ATOMIC_RELAXED); }
+#endif
+
 static inline int lc_needs_grow(void **memory, int64_t *capacity, size_t each) {
     int64_t grown = *capacity ? 4 * *capacity : 8;
     void *moved = realloc(*memory, (size_t)grown * each);
@@ -66,8 +91,8 @@ LC_INLINE int lc_needs_pin(lc_needs *needs, lc_blocks *blocks, int64_t extent) {
         return LC_NO_MEMORY;
     needs->pins[needs->pinned].blocks = blocks;
     needs->pins[needs->pinned++].extent = extent;
-    blocks->pins[extent]++;
-    blocks->used[extent] = 1;
+    lc_pins_add(blocks->pins + extent, 1);
+    lc_blocks_use(blocks->used + extent);
     return LC_OK;
 }
 
@@ -89,7 +114,7 @@ static int lc_needs_add(lc_needs *needs, lc_blocks *blocks, int64_t begin, int64
 
 /* Add the missing ones among blocks [begin, end) of an extent. */
 static int lc_needs_extent(lc_needs *needs, lc_blocks *blocks, int64_t extent, int64_t begin, int64_t end) {
-    uint64_t loaded = blocks->loaded[extent];
+    uint64_t loaded = lc_blocks_load(blocks->loaded + extent);
     for (int64_t b = begin, stop; b < end; b = stop) {
         for (; b < end && loaded >> b & 1; b++) {}
         for (stop = b; stop < end && !(loaded >> stop & 1); stop++) {}
@@ -108,7 +133,7 @@ LC_INLINE int lc_need(lc_needs *needs, lc_blocks *blocks, const uint8_t *p, int6
         int64_t begin = extent == first >> 6 ? first & 63 : 0, end = extent == last >> 6 ? (last & 63) + 1 : 64;
         uint64_t wanted = (end == 64 ? ~(uint64_t)0 : ((uint64_t)1 << end) - 1) & ~(uint64_t)0 << begin;
         if (lc_needs_pin(needs, blocks, extent)) return LC_NO_MEMORY;
-        if ((wanted & ~blocks->loaded[extent]) && lc_needs_extent(needs, blocks, extent, begin, end))
+        if ((wanted & ~lc_blocks_load(blocks->loaded + extent)) && lc_needs_extent(needs, blocks, extent, begin, end))
             return LC_NO_MEMORY;
     }
     return LC_OK;
@@ -136,7 +161,7 @@ static void lc_needs_merge(lc_needs *needs) {
 
 /* Unpin everything. */
 static void lc_needs_close(lc_needs *needs) {
-    for (int64_t i = 0; i < needs->pinned; i++) needs->pins[i].blocks->pins[needs->pins[i].extent]--;
+    for (int64_t i = 0; i < needs->pinned; i++) lc_pins_add(needs->pins[i].blocks->pins + needs->pins[i].extent, -1);
     free(needs->runs);
     free(needs->pins);
     memset(needs, 0, sizeof *needs);
@@ -152,11 +177,19 @@ LC_INLINE int64_t lc_blocks_bytes(const lc_blocks_run *run) {
 static int64_t lc_blocks_mark(const lc_blocks_run *run) {
     int64_t added = 0;
     for (int64_t b = run->begin; b < run->end; b++) {
-        uint64_t bit = (uint64_t)1 << (b & 63), *word = run->blocks->loaded + (b >> 6);
-        added += !(*word & bit);
-        *word |= bit;
+        uint64_t bit = (uint64_t)1 << (b & 63);
+        added += !(lc_blocks_add(run->blocks->loaded + (b >> 6), bit) & bit);
     }
     return added;
+}
+
+/* Forget the blocks of an extent unless it is pinned. Return the bits of the blocks. Whoever pins it from now on finds
+ * that they are missing. */
+static uint64_t lc_blocks_forget(lc_blocks *blocks, int64_t extent) {
+    uint64_t loaded = lc_blocks_clear(blocks->loaded + extent);
+    if (lc_pins_add(blocks->pins + extent, 0) == 0) return loaded;
+    lc_blocks_add(blocks->loaded + extent, loaded);
+    return 0;
 }
 
 #endif

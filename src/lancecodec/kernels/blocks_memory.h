@@ -66,11 +66,10 @@ static void lc_blocks_release(lc_blocks *blocks) {
     blocks->loaded = NULL;
 }
 
-/* Forget the blocks of an extent, and give their memory back. */
+/* Give back the memory of an extent whose blocks were forgotten. */
 static void lc_blocks_drop(lc_blocks *blocks, int64_t extent) {
     uint8_t *at = blocks->base + (extent << LC_EXTENT_LOG);
     size_t size = (size_t)1 << LC_EXTENT_LOG;
-    blocks->loaded[extent] = 0;
 #if defined(__linux__)
     madvise(at, size, MADV_DONTNEED);
 #else
