@@ -29,21 +29,29 @@ help: ## This list
 
 $(VENV)/.stamp-venv:
 	@test -n "$(PYTHON)" || exit 1
-	"$(PYTHON)" -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --upgrade pip "setuptools>=77" "Cython>=3.2"
+	@echo "Making the virtual environment $(VENV)"
+	@"$(PYTHON)" -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --upgrade pip "setuptools>=77" "Cython>=3.2"
 	@touch $@
 
-# --no-build-isolation: the editable install uses the compiler setup that `build-ext` uses, so objects are shared.
-$(VENV)/.stamp-install: $(VENV)/.stamp-venv pyproject.toml setup.py
-	$(BIN)/python -m pip install --quiet --no-build-isolation --editable ".[dev]"
+$(VENV)/.stamp-ext: $(VENV)/.stamp-venv setup.py $(CODEC_SOURCES)
+	@echo "Compiling the codec core (about two minutes on two processors if all of it is new)"
+	@$(BIN)/python setup.py --quiet build_ext --inplace
+	@touch $@
+
+# --no-build-isolation: the editable install finds the modules that were just compiled.
+$(VENV)/.stamp-install: $(VENV)/.stamp-venv pyproject.toml setup.py | $(VENV)/.stamp-ext
+	@echo "Installing the package and everything for development"
+	@$(BIN)/python -m pip install --quiet --no-build-isolation --editable ".[dev]"
+	@touch $@ $(VENV)/.stamp-demo
+
+$(VENV)/.stamp-demo: $(VENV)/.stamp-venv pyproject.toml setup.py | $(VENV)/.stamp-ext
+	@echo "Installing the package, PySpark and the flight data"
+	@$(BIN)/python -m pip install --quiet --progress-bar on --no-build-isolation --editable ".[demo]"
 	@touch $@
 
 $(VENV)/.stamp-bench: $(VENV)/.stamp-install
 	$(BIN)/python -m pip install --quiet --no-build-isolation --editable ".[bench]"
-	@touch $@
-
-$(VENV)/.stamp-ext: $(VENV)/.stamp-install setup.py $(CODEC_SOURCES)
-	$(BIN)/python setup.py --quiet build_ext --inplace
 	@touch $@
 
 .PHONY: venv
@@ -58,14 +66,14 @@ build-ext: $(VENV)/.stamp-ext ## Rebuild the compiled modules whose sources chan
 # ---- checks ----------------------------------------------------------------------------------------------------------
 
 .PHONY: test
-test: $(VENV)/.stamp-ext ## Run the tests (installs what they need: Java, PostgreSQL, Azurite)
+test: $(VENV)/.stamp-install $(VENV)/.stamp-ext ## Run the tests (installs what they need: Java, PostgreSQL, Azurite)
 	scripts/ensure_java.sh
 	scripts/ensure_servers.sh
 	scripts/old_releases.sh
 	$(BIN)/python -m pytest --numprocesses $(TEST_PROCESSES) $(ARGS)
 
 .PHONY: lint
-lint: $(VENV)/.stamp-ext ## Style, types, import directions, words of docstrings
+lint: $(VENV)/.stamp-install $(VENV)/.stamp-ext ## Style, types, import directions, words of docstrings
 	$(BIN)/ruff check $(LINTED)
 	$(BIN)/ruff format --check $(LINTED)
 	$(BIN)/mypy
@@ -93,7 +101,7 @@ wheel: $(VENV)/.stamp-install ## Build a wheel, install it into a clean environm
 # ---- the rest --------------------------------------------------------------------------------------------------------
 
 .PHONY: demo
-demo: $(VENV)/.stamp-ext ## Flight data through Spark into a dataset, beside Parquet
+demo: $(VENV)/.stamp-demo $(VENV)/.stamp-ext ## Flight data through Spark into a dataset, beside Parquet
 	scripts/ensure_java.sh
 	$(BIN)/python -m demo.flights $(ARGS)
 
@@ -102,7 +110,7 @@ bench: $(VENV)/.stamp-bench $(VENV)/.stamp-ext ## Side by side with pylance, Par
 	$(BIN)/python benchmarks/compare.py $(ARGS)
 
 .PHONY: fuzz
-fuzz: $(VENV)/.stamp-ext ## Random calls of the codec core with sanitizers, and libFuzzer on its kernels (needs clang; PYTHON_ONLY=1 leaves it out)
+fuzz: $(VENV)/.stamp-install $(VENV)/.stamp-ext ## Random calls of the codec core with sanitizers, and libFuzzer on its kernels (needs clang; PYTHON_ONLY=1 leaves it out)
 	$(BIN)/python scripts/fuzz_codec.py --sanitize $(ARGS)
 	$(if $(PYTHON_ONLY),,$(BIN)/python scripts/fuzz_kernels.py)
 	$(BIN)/python tests/fuzz/fuzz_pages.py --cases 20000
@@ -114,11 +122,11 @@ fuzz: $(VENV)/.stamp-ext ## Random calls of the codec core with sanitizers, and 
 MINUTES ?= 60
 PROCESSES ?= 1
 .PHONY: soak
-soak: $(VENV)/.stamp-ext ## Damage whole datasets, and read and change them:  make soak MINUTES=60 PROCESSES=2 ARGS="--seed 1"
+soak: $(VENV)/.stamp-install $(VENV)/.stamp-ext ## Damage whole datasets, and read and change them:  make soak MINUTES=60 PROCESSES=2 ARGS="--seed 1"
 	$(BIN)/python -W ignore tests/fuzz/datasets/__main__.py --minutes $(MINUTES) --processes $(PROCESSES) $(ARGS)
 
 .PHONY: stress
-stress: $(VENV)/.stamp-ext ## 16 processes beside pylance on one dataset, every crash point, bad networks, long random histories (45 minutes)
+stress: $(VENV)/.stamp-install $(VENV)/.stamp-ext ## 16 processes beside pylance on one dataset, every crash point, bad networks, long random histories (45 minutes)
 	$(BIN)/python scripts/stress.py $(ARGS)
 	LANCE_STRESS=1 $(BIN)/python -m pytest -q --timeout=1800 tests/faults/test_crash.py tests/faults/test_faulty_store.py tests/faults/test_bad_disk.py
 	LANCE_STRESS=1 $(BIN)/python -m pytest -q --timeout=1800 tests/faults/test_chaos.py
@@ -126,7 +134,7 @@ stress: $(VENV)/.stamp-ext ## 16 processes beside pylance on one dataset, every 
 	HYPOTHESIS_PROFILE=long $(BIN)/python -m pytest -q --timeout=1800 tests/interop/writers/test_two_handles.py
 
 .PHONY: compatibility
-compatibility: $(VENV)/.stamp-ext ## Run 17 releases of pylance against this package and write docs/compatibility.md (20 minutes)
+compatibility: $(VENV)/.stamp-install $(VENV)/.stamp-ext ## Run 17 releases of pylance against this package and write docs/compatibility.md (20 minutes)
 	$(BIN)/python scripts/compatibility.py $(ARGS)
 
 .PHONY: portability
