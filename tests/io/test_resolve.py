@@ -27,7 +27,9 @@ def test_local_locations(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     assert resolve("file-object-store:///t")[1] == "/t"
     assert resolve("file://localhost/t")[1] == "/t"
     assert resolve("~/t")[1] == "/home/someone/t"
-    assert resolve("odd:name")[1] == f"{tmp_path}/odd:name"
+    assert resolve("file:/t")[1] == resolve("FILE:///t")[1] == "/t"
+    assert resolve("./odd:name")[1] == f"{tmp_path}/odd:name"
+    assert resolve("x/odd:name")[1] == f"{tmp_path}/x/odd:name"
     assert resolve("/")[1] == ""
 
 
@@ -43,7 +45,9 @@ def test_memory_belongs_to_the_session() -> None:
     assert same.statistics is not store.statistics
 
 
-@pytest.mark.parametrize("uri", ["foo://x", "ftp://host/x", "https://host/x"])
+@pytest.mark.parametrize(
+    "uri", ["foo://x", "ftp://host/x", "https://host/x", "dbfs:/x", "odd:name", "s3:/bucket/x", "memory:x"]
+)
 def test_other_schemes(uri: str) -> None:
     with pytest.raises(ValueError, match="No object store provider found for scheme") as caught:
         resolve(uri)
@@ -51,7 +55,7 @@ def test_other_schemes(uri: str) -> None:
     assert "'s3://...'" in str(caught.value)
 
 
-@pytest.mark.parametrize("uri", ["", "a\0b", "file://host/x", "file:///a%00b"])
+@pytest.mark.parametrize("uri", ["", "a\0b", "file://host/x", "file:///a%00b", "file:x", "file://x"])
 def test_bad_locations(uri: str) -> None:
     with pytest.raises(InvalidInputError):
         resolve(uri)

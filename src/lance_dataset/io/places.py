@@ -9,12 +9,11 @@ from dataclasses import dataclass
 from urllib.parse import unquote
 
 from lance_dataset.io.cloud_options import AZURE, GCS, S3, StoreKind, is_credential, is_shared_option
+from lance_dataset.io.uris import LOCAL_SCHEMES, file_path, has_scheme, split_scheme
 
 __all__ = ["Location", "is_absolute", "location_of", "options_elsewhere", "without_manifest_store"]
 
-_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://")
 _DRIVE = re.compile(r"/?[A-Za-z]:[\\/]")
-_LOCAL = frozenset({"file", "file-object-store"})
 _DYNAMO = "s3+ddb"
 _KINDS: Mapping[str, StoreKind] = {"s3": S3, "gs": GCS, "az": AZURE, "abfss": AZURE}
 _MANIFEST_STORE = frozenset({"manifest_store_url", "manifest_store_table"})
@@ -55,18 +54,20 @@ class Location:
 
 def is_absolute(text: str) -> bool:
     """Return True for a URI with a scheme and for an absolute path, which mean the same in every process."""
-    return _SCHEME.match(text) is not None or text.startswith("/") or _DRIVE.match(text) is not None
+    return has_scheme(text) or text.startswith("/") or _DRIVE.match(text) is not None
 
 
 def location_of(text: str) -> Location:
-    """Return the place that a URI or path names."""
-    match = _SCHEME.match(text)
-    scheme = match.group(1).lower() if match else "file"
-    rest = text[match.end() :] if match else text
-    if scheme in _LOCAL:
-        path = unquote(rest[rest.find("/") :]) if match else os.path.expanduser(rest)
-        if re.match(r"/[A-Za-z]:", path):
-            path = path[1:]
+    """Return the place that a URI or path names.
+
+    Raises
+    ------
+    InvalidInputError
+        A file URI names another host or is relative.
+    """
+    scheme, rest = split_scheme(text)
+    if scheme in ("", *LOCAL_SCHEMES):
+        path = file_path(text) if scheme else os.path.expanduser(rest)
         return Location("file", "", _names(os.path.realpath(path.replace("\0", "")).replace(os.sep, "/")))
     if scheme == "memory":
         return Location(scheme, "", _names(rest))

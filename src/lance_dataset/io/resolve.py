@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import copy
 import os
-import re
 import threading
 import weakref
 from collections.abc import Mapping
-from urllib.parse import unquote
 
 from lance_dataset.errors import InvalidInputError, UnsupportedError
 from lance_dataset.io.base import ObjectStore
@@ -19,13 +17,9 @@ from lance_dataset.io.memory import MemoryStore
 from lance_dataset.io.option_values import flag_option
 from lance_dataset.io.secrets import redacted
 from lance_dataset.io.statistics import IOCounter
+from lance_dataset.io.uris import CLOUD_SCHEMES, LOCAL_SCHEMES, file_path, has_authority, split_scheme, unknown_scheme
 
 __all__ = ["resolve"]
-
-# a single letter before the colon is a drive
-_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://")
-_LOCAL_SCHEMES = frozenset({"file", "file-object-store"})
-_CLOUD_SCHEMES = frozenset({"s3", "gs", "az", "abfss"})
 
 _memory_stores: weakref.WeakKeyDictionary[object, MemoryStore] = weakref.WeakKeyDictionary()
 _memory_lock = threading.Lock()
@@ -39,7 +33,8 @@ def resolve(
     Parameters
     ----------
     uri
-        A plain path (made absolute; ``~`` is the home directory), a ``file://`` URI, or ``memory://name``.
+        A plain path (made absolute; ``~`` is the home directory), a ``file:`` URI, ``memory://name``, or a URI of a
+        cloud store.
     storage_options
         For local files: ``mmap`` (``"false"`` for plain reads instead of memory mapping) and ``local_fsync``
         (``"false"`` to skip syncing files and directories). For any store: ``manifest_store_url`` (a URL of SQLAlchemy)
@@ -77,18 +72,17 @@ def resolve(
 def _without_manifests(
     text: str, storage_options: Mapping[str, str] | None, session: object | None
 ) -> tuple[ObjectStore, str]:
-    match = _SCHEME.match(text)
-    scheme = match.group(1).lower() if match else "file"
-    rest = text[match.end() :] if match else text
+    scheme, rest = split_scheme(text)
+    if scheme in ("", *LOCAL_SCHEMES):
+        return _local_store(storage_options or {}), _absolute(file_path(text) if scheme else text)
+    if not has_authority(text):
+        raise unknown_scheme(text)
     if scheme == "memory":
         return _counting_apart(_memory_store(session)), "/" + rest.strip("/")
-    if scheme in _CLOUD_SCHEMES:
+    if scheme in CLOUD_SCHEMES:
         store, root = _cloud_store(text, storage_options)
         return _counting_apart(store), root
-    if scheme not in _LOCAL_SCHEMES:
-        raise UnsupportedError(_unknown_scheme(scheme))
-    path = _file_uri_path(text, rest) if match else rest
-    return _local_store(storage_options or {}), _absolute(path)
+    raise unknown_scheme(text)
 
 
 def _cloud_store(uri: str, options: Mapping[str, str] | None) -> tuple[ObjectStore, str]:
@@ -109,25 +103,6 @@ def _counting_apart(store: ObjectStore) -> ObjectStore:
     store = copy.copy(store)
     store.statistics = IOCounter()
     return store
-
-
-def _unknown_scheme(scheme: str) -> str:
-    known = ", ".join(f"'{each}://...'" for each in sorted(_CLOUD_SCHEMES))
-    return (
-        f"No object store provider found for scheme {scheme!r}: use a plain path, 'file://...', 'memory://...' or a "
-        f"cloud store ({known})"
-    )
-
-
-def _file_uri_path(uri: str, rest: str) -> str:
-    host, slash, path = rest.partition("/")
-    if host not in ("", "localhost") or not slash:
-        raise InvalidInputError(f"{redacted(uri)!r} names a host; a file URI must be absolute, as in 'file:///a/b'")
-    decoded = unquote(slash + path)
-    if "\0" in decoded:
-        raise InvalidInputError(f"{redacted(uri)!r} contains a NUL character")
-    # file:///C:/a
-    return decoded[1:] if re.match(r"/[A-Za-z]:", decoded) else decoded
 
 
 def _absolute(path: str) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from lance_dataset.errors import InvalidInputError
 from lance_dataset.io.base import ObjectStore
+from lance_dataset.io.uris import has_scheme
 from lance_dataset.read.location import TableLocation
 from lance_dataset.read.snapshot import Snapshot
 from lance_dataset.table.manifest import Manifest
@@ -79,7 +80,7 @@ def uri_of_branch(store: ObjectStore, main: str, uri: str, current: str | None, 
 
     if branch == current:
         return uri
-    location, mark, query = uri.partition("?") if "://" in uri else (uri, "", "")
+    location, mark, query = uri.partition("?") if has_scheme(uri) else (uri, "", "")
     location = location.rstrip("/") or location
     ending = f"/{TREE_FOLDER}/{current}"
     if current is not None:

@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 
 from lance_dataset.io.base import ObjectStore
 from lance_dataset.io.guarded import CommitLock, commit_lock_of
+from lance_dataset.io.places import is_absolute
 from lance_dataset.read.location import TableLocation
 from lance_dataset.read.projection import Projection, project_structs
 from lance_dataset.read.session import Session
@@ -71,9 +72,10 @@ class Snapshot:
 
     def __reduce__(self) -> tuple[Any, ...]:
         place = self.location
+        uri = place.uri if is_absolute(place.uri) else place.store.uri(place.root)
         options = place.storage_options, place.scan_options, commit_lock_of(place.store)
         limits = place.store.trusted_bases, place.result_limit.max_bytes
-        return _reopened, (place.uri, self.version, *options, *limits)
+        return _reopened, (uri, self.version, *options, *limits)
 
     # -- other versions of the table -----------------------------------------------------------------------------
 

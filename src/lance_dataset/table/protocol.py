@@ -9,7 +9,6 @@ import warnings
 from collections.abc import Iterable
 from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
-from urllib.parse import unquote
 
 from lance_dataset.errors import (
     AlreadyExistsError,
@@ -18,7 +17,7 @@ from lance_dataset.errors import (
     MissingFileError,
     StorageError,
 )
-from lance_dataset.io.base import ObjectStore, is_plain_path
+from lance_dataset.io.base import ObjectStore
 from lance_dataset.io.external.base import ExternalManifests, ManifestEntry
 from lance_dataset.io.guarded import CommitLock, GuardedStore
 from lance_dataset.table.naming import (
@@ -34,10 +33,9 @@ from lance_dataset.table.naming import (
     sorted_names,
 )
 
-__all__ = ["CommitProtocol", "commit_protocol", "drop_table"]
+__all__ = ["CommitProtocol", "commit_protocol"]
 
 _log = logging.getLogger(__name__)
-_BRANCHES_FOLDER = "_refs/branches"
 
 
 class CommitProtocol(abc.ABC):
@@ -344,20 +342,6 @@ def commit_protocol(store: ObjectStore) -> CommitProtocol:
     manifests, lock = store.external_manifests, store.commit_lock
     protocol = DirectProtocol() if manifests is None else ExternalProtocol(manifests)
     return protocol if lock is None else LockedProtocol(protocol, lock)
-
-
-def drop_table(store: ObjectStore, root: str) -> None:
-    """Remove a table with its branches, and its entries in an external table."""
-    protocol = commit_protocol(store)
-    files = [name for name in store.list_names(f"{root}/{_BRANCHES_FOLDER}") if name.endswith(".json")]
-    names = [unquote(name[: -len(".json")]) for name in files]
-    # a file with another kind of name is not that of a branch, and its entries would be those of another table
-    roots = [root, *(f"{root}/tree/{name}" for name in names if is_plain_path(name))]
-    for each in roots:
-        protocol.forget(store, each, None)
-    store.delete_tree(root)
-    for each in roots:  # entries that readers inserted meanwhile
-        protocol.forget(store, each, None)
 
 
 def _entry(version: int, name: str, size: int | None) -> ManifestEntry:

@@ -45,7 +45,7 @@ from lance_dataset.records.defaults import (
 from lance_dataset.records.operations import LanceOperation, Transaction, commit_properties
 from lance_dataset.records.results import Version, VersionRef
 from lance_dataset.records.settings import AutoCleanupConfig, DatasetBasePath, auto_cleanup_settings
-from lance_dataset.table.protocol import drop_table
+from lance_dataset.table.dropping import drop_table
 from lance_dataset.table.versions import find_latest, latest_version, list_versions, read_named, version_info
 
 if TYPE_CHECKING:
@@ -427,7 +427,9 @@ class LanceDataset(
         storage_options: Mapping[str, str] | None = None,
         ignore_not_found: bool | None = None,
     ) -> None:
-        """Delete a dataset with all its versions.
+        """Delete a dataset with all its versions and branches.
+
+        Files in its folder that do not belong to it stay. The log names them.
 
         Raises
         ------
