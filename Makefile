@@ -128,7 +128,7 @@ soak: $(VENV)/.stamp-install $(VENV)/.stamp-ext ## Damage whole datasets, and re
 .PHONY: stress
 stress: $(VENV)/.stamp-install $(VENV)/.stamp-ext ## 16 processes beside pylance on one dataset, every crash point, bad networks, long random histories (45 minutes)
 	$(BIN)/python scripts/stress.py $(ARGS)
-	LANCE_STRESS=1 $(BIN)/python -m pytest -q --timeout=1800 tests/faults/test_crash.py tests/faults/test_faulty_store.py tests/faults/test_bad_disk.py
+	LANCE_STRESS=1 $(BIN)/python -m pytest -q --timeout=1800 tests/faults/test_crash.py tests/faults/test_kill.py tests/faults/test_faulty_store.py tests/faults/test_bad_disk.py
 	LANCE_STRESS=1 $(BIN)/python -m pytest -q --timeout=1800 tests/faults/test_chaos.py
 	LANCE_STRESS=1 $(BIN)/python -m pytest -q --timeout=1800 tests/changes/test_sequences.py
 	HYPOTHESIS_PROFILE=long $(BIN)/python -m pytest -q --timeout=1800 tests/interop/writers/test_two_handles.py

@@ -22,7 +22,7 @@ import fuzz_manifest
 import fuzz_runner
 from legacy_parts import take_apart_legacy
 
-CASES = 250
+CASES = 120
 
 
 @pytest.mark.slow

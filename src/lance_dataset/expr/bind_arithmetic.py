@@ -167,7 +167,9 @@ class ArithmeticRules(BinderBase):
         left, right = self.bind(node.left), self.bind(node.right)
         if not any(is_text(side.type) or pa.types.is_null(side.type) for side in (left, right)):
             if not (is_binary(left.type) and is_binary(right.type)):
-                raise self.error(f"Operator || needs a string, not {left.type} and {right.type}", node)
+                raise self.error(
+                    f"Operator || joins texts, not {left.type} and {right.type}; between conditions write OR", node
+                )
             target = common_type(left.type, right.type) or pa.binary()
         else:
             large = pa.types.is_large_string(left.type) or pa.types.is_large_string(right.type)

@@ -61,6 +61,8 @@ _KEYWORD_PRECEDENCE = {
 }
 _NEGATABLE = {"LIKE", "ILIKE", "IN", "BETWEEN"}
 _UNSUPPORTED_OPERATORS = {"&", "|", "^", "~", "~*", "!~", "!~*", "!", "->", "->>", "<=>", "?", "$", ":", "@"}
+#: What people mean who know these operators from other languages.
+_INSTEAD = {"&&": "AND", "&": "AND", "|": "OR", "!": "NOT", "~": "NOT"}
 _UNSUPPORTED_KEYWORDS = {
     "EXISTS",
     "SIMILAR",
@@ -154,7 +156,10 @@ class _Parser(SpecialForms):
     def reject_unsupported(self) -> None:
         token = self.peek(0)
         if token.kind is TokenKind.OPERATOR and token.value in _UNSUPPORTED_OPERATORS:
-            raise self.error(f"Operator {token.text} is not supported in filters")
+            twice = self.peek(1).value == token.value and self.peek(1).kind is TokenKind.OPERATOR
+            operator = token.text * 2 if twice and token.value == "&" else token.text
+            instead = f"; write {_INSTEAD[operator]}" if operator in _INSTEAD else ""
+            raise self.error(f"Operator {operator} is not supported in filters{instead}")
         if token.keyword in _UNSUPPORTED_KEYWORDS:
             raise self.error(f"{token.keyword} is not supported in filters")
 

@@ -54,7 +54,8 @@ def check_table_blobs(schema: Schema, version: str) -> None:
             if is_blob(field):
                 raise UnsupportedError(
                     f"column {field.name!r}: blob columns cannot be written to datasets of file version {version} by "
-                    'this release; use data_storage_version="2.1"'
+                    'this release; use data_storage_version="2.1", or store plain binary values: remove '
+                    "lance-encoding:blob from the metadata of the field"
                 )
 
 

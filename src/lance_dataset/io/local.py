@@ -10,7 +10,14 @@ import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
-from lance_dataset.errors import CorruptFileError, InvalidInputError, LanceError, MissingFileError, UnsafePathError
+from lance_dataset.errors import (
+    AlreadyExistsError,
+    CorruptFileError,
+    InvalidInputError,
+    LanceError,
+    MissingFileError,
+    UnsafePathError,
+)
 from lance_dataset.io.anchored import check_place, open_file, open_place, remove_file, remove_tree, walk_files
 from lance_dataset.io.base import InputFile, ObjectInfo, ObjectStore, OutputFile
 from lance_dataset.io.durable import forget_folders, sync_folder
@@ -88,7 +95,7 @@ class LocalStore(ObjectStore):
         return _regular(path, lambda: open_file(_checked(path), self.table_root, _READING))
 
     def open_output(self, path: str) -> OutputFile:
-        with _kinds_checked(path):
+        with _kinds_checked(path, self.table_root):
             return LocalOutput(_checked(path), self.table_root, durable=self._fsync, counter=self.statistics)
 
     def read(self, path: str) -> bytes:
@@ -105,17 +112,17 @@ class LocalStore(ObjectStore):
         return content
 
     def put(self, path: str, data: bytes, *, durable: bool = True) -> None:
-        with _kinds_checked(path):
+        with _kinds_checked(path, self.table_root):
             publish(_checked(path), self.table_root, data, durable=durable and self._fsync)
         self.statistics.add_write(len(data))
 
     def put_if_absent(self, path: str, data: bytes) -> None:
-        with _kinds_checked(path):
+        with _kinds_checked(path, self.table_root):
             publish_new(_checked(path), self.table_root, data, durable=self._fsync)
         self.statistics.add_write(len(data))
 
     def put_spare(self, path: str, data: bytes) -> None:
-        with _kinds_checked(path):
+        with _kinds_checked(path, self.table_root):
             publish_new(_checked(path), self.table_root, data, durable=False)
         self.statistics.add_write(len(data))
 
@@ -178,12 +185,12 @@ class LocalStore(ObjectStore):
 
     def delete(self, path: str) -> None:
         with suppress(FileNotFoundError, NotADirectoryError):
-            with _kinds_checked(path):
+            with _kinds_checked(path, self.table_root):
                 remove_file(_checked(path), self.table_root)
 
     def delete_tree(self, prefix: str) -> None:
         folder = _checked(prefix).rstrip("/")
-        with _kinds_checked(folder):
+        with _kinds_checked(folder, self.table_root):
             remove_tree(folder, self.table_root)
         forget_folders(folder)
         if self._fsync:
@@ -204,7 +211,7 @@ class LocalStore(ObjectStore):
     def copy(self, source: str, target: str, origin: ObjectStore | None = None) -> None:
         opener = origin if isinstance(origin, LocalStore) else self
         descriptor, _ = opener._open_own(source)
-        with _kinds_checked(target):
+        with _kinds_checked(target, self.table_root):
             publish_copy(descriptor, _checked(target), self.table_root, durable=self._fsync)
 
     def uri(self, path: str) -> str:
@@ -218,8 +225,11 @@ def _checked(path: str) -> str:
 
 
 @contextmanager
-def _kinds_checked(path: str) -> Iterator[None]:
-    """Report a file in place of a folder, a folder in place of a file, and the like as damage of the dataset."""
+def _kinds_checked(path: str, root: str | None = None) -> Iterator[None]:
+    """Report a file in place of a folder, a folder in place of a file, and the like as damage of the dataset.
+
+    If the root of the table or a folder above it is a file, there is no dataset.
+    """
     try:
         yield
     except (LanceError, FileNotFoundError):
@@ -227,10 +237,24 @@ def _kinds_checked(path: str) -> Iterator[None]:
     except OSError as error:
         if error.errno not in _MISSING:
             raise
+        file = None if root is None else _file_in_path(root)
+        if file is not None:
+            raise AlreadyExistsError(
+                f"{file} is a file, and a dataset needs a folder of its own: choose another path, or remove the file"
+            ) from error
         place = error.filename2 or error.filename or path
         raise CorruptFileError(
             f"{place}: {error.strerror}; a file or folder of the dataset is of the wrong kind"
         ) from error
+
+
+def _file_in_path(root: str) -> str | None:
+    """Return the root or the folder above it that is a file."""
+    while root and not os.path.isdir(root):
+        if os.path.lexists(root):
+            return root
+        root = root.rpartition("/")[0]
+    return None
 
 
 def _status(entry: os.DirEntry[str]) -> os.stat_result | None:

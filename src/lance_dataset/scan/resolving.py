@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lance_dataset.errors import InvalidInputError, UnsupportedError
+from lance_dataset.errors import FieldNotFoundError, InvalidInputError, UnsupportedError
 from lance_dataset.read.projection import full_schema, project, scalar_path, with_blob_values
 from lance_dataset.read.snapshot import Snapshot
 from lance_dataset.read.table_reader import TableReader
@@ -145,6 +145,12 @@ def _fragment_positions(reader: TableReader, fragment_ids: Sequence[int] | None)
 
 def _ordering(schema: Schema, key: ColumnOrdering | str) -> Ordering:
     name = key if isinstance(key, str) else key.column_name
+    column, _, direction = name.rpartition(" ")
+    if direction.lower() in ("asc", "desc") and name not in schema.arrow.names:
+        raise FieldNotFoundError(
+            f"No field named {name} to sort by; the direction is given by "
+            f"ColumnOrdering({column.strip()!r}, ascending={direction.lower() == 'asc'})"
+        )
     path = scalar_path(schema, name, "to sort by")
     kind = path[-1].to_arrow().type
     if pa.types.is_nested(kind):

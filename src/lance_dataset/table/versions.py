@@ -8,7 +8,6 @@ from typing import Any
 
 from lance_dataset.errors import (
     CorruptFileError,
-    DatasetNotFoundError,
     MissingFileError,
     UnsupportedError,
     VersionNotFoundError,
@@ -25,6 +24,7 @@ from lance_dataset.table.naming import (
     manifest_path,
     named_path,
 )
+from lance_dataset.table.no_table import no_table
 from lance_dataset.table.protocol import commit_protocol
 
 __all__ = [
@@ -121,12 +121,8 @@ def latest_version(store: ObjectStore, root: str) -> ManifestName:
     """
     latest = find_latest(store, root)
     if latest is None:
-        raise _no_table(store, root)
+        raise no_table(store, root)
     return latest
-
-
-def _no_table(store: ObjectStore, root: str) -> DatasetNotFoundError:
-    return DatasetNotFoundError(f"Dataset at path {store.uri(root)} was not found")
 
 
 def read_named(store: ObjectStore, root: str, name: ManifestName, decode: Decode | None = None) -> Manifest:
@@ -172,7 +168,7 @@ def read_newest(store: ObjectStore, root: str, decode: Decode | None = None) -> 
     """
     manifest = read_latest(store, root, decode)
     if manifest is None:
-        raise _no_table(store, root)
+        raise no_table(store, root)
     return manifest
 
 
@@ -246,7 +242,7 @@ def version_as_of(store: ObjectStore, root: str, moment: dt.datetime) -> Manifes
     """
     versions = list_versions(store, root)
     if not versions:
-        raise _no_table(store, root)
+        raise no_table(store, root)
     for name in reversed(versions):
         try:
             manifest = read_named(store, root, name)

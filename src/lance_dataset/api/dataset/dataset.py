@@ -28,7 +28,7 @@ from lance_dataset.api.scanner.builder import dataset_schema
 from lance_dataset.api.sql import SqlQueryBuilder
 from lance_dataset.arguments import checked_integer, refuse
 from lance_dataset.changes.write.input import ReaderLike
-from lance_dataset.errors import DatasetNotFoundError, InvalidInputError, MissingFileError, UnsupportedError
+from lance_dataset.errors import InvalidInputError, MissingFileError, UnsupportedError
 from lance_dataset.file.explain.report import EncodingReport
 from lance_dataset.file.versions import asked_version
 from lance_dataset.io.guarded import CommitLock
@@ -46,6 +46,7 @@ from lance_dataset.records.operations import LanceOperation, Transaction, commit
 from lance_dataset.records.results import Version, VersionRef
 from lance_dataset.records.settings import AutoCleanupConfig, DatasetBasePath, auto_cleanup_settings
 from lance_dataset.table.dropping import drop_table
+from lance_dataset.table.no_table import no_table
 from lance_dataset.table.versions import find_latest, latest_version, list_versions, read_named, version_info
 
 if TYPE_CHECKING:
@@ -440,7 +441,7 @@ class LanceDataset(
         if find_latest(store, root) is None:
             if ignore_not_found:
                 return
-            raise DatasetNotFoundError(f"Dataset at path {store.uri(root)} was not found")
+            raise no_table(store, root)
         drop_table(store, root)
 
 

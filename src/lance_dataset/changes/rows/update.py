@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from lance_dataset.changes.fragments.row_moves import commit_row_moves, prepare_row_moves
 from lance_dataset.changes.retry import repeated_on_conflict
-from lance_dataset.errors import FieldNotFoundError, InvalidInputError, UnsupportedError, nearest_name_hint
+from lance_dataset.errors import FieldNotFoundError, FilterError, InvalidInputError, UnsupportedError, nearest_name_hint
 from lance_dataset.expr.compiled import BoundExpression, compile_expression, compile_filter, converted
 from lance_dataset.file.blob_fields import undescribed
 from lance_dataset.read.fragment_reader import SYSTEM_COLUMNS
@@ -31,6 +31,9 @@ __all__ = ["update_rows"]
 _MOST_ROWS = 1 << 16
 _LEAST_ROWS = 1 << 10
 
+_TEXTS = frozenset({"string", "large_string"})
+#: What separates a hint from a message: that of a filter ends with an excerpt of its text.
+_NEXT: Mapping[type[Exception], str] = {FieldNotFoundError: "; ", FilterError: "\n"}
 #: System columns that are read as well: row addresses and, if the table has stable ones, row ids.
 _LOCATED = ("_rowaddr", "_rowid")
 
@@ -110,12 +113,23 @@ def _assignments(snapshot: Snapshot, updates: Mapping[str, str]) -> dict[str, Bo
         if not isinstance(name, str) or not isinstance(text, str):
             raise TypeError(f"updates must map columns to SQL expressions, both as text, not {name!r} to {text!r}")
         target = _target(snapshot.manifest.schema, name)
-        expression = compile_expression(text, readable)
+        expression = _compiled(name, text, target, readable)
         # JSON text is converted to its stored form when it is written.
         is_json = target.logical_type == "json"
         assigned = expression if is_json else converted(expression, target.storage_type)
         found[name] = _assignment(name, assigned)
     return found
+
+
+def _compiled(column: str, text: str, target: Field, schema: pa.Schema) -> BoundExpression:
+    """Compile the expression of a column. Errors say how to write a text."""
+    try:
+        return compile_expression(text, schema)
+    except (FieldNotFoundError, FilterError) as error:
+        if target.logical_type not in _TEXTS or "'" in text:
+            raise
+        hint = f"if {text} is meant as text, quote it: {{{column!r}: \"'{text}'\"}}"
+        raise type(error)(f"column {column!r}: {error}{_NEXT[type(error)]}{hint}") from error
 
 
 def _assignment(column: str, expression: BoundExpression) -> BoundExpression:

@@ -12,7 +12,7 @@ from typing import Any
 
 from lance_dataset.arguments import check_count, check_duration, check_texts
 from lance_dataset.changes.write.target import WriteTarget
-from lance_dataset.errors import DatasetNotFoundError, InvalidInputError, UnsupportedError
+from lance_dataset.errors import InvalidInputError, UnsupportedError
 from lance_dataset.file.versions import resolve_version
 from lance_dataset.read.existing_files import check_replacements
 from lance_dataset.read.snapshot import Snapshot
@@ -22,6 +22,7 @@ from lance_dataset.records.operations import LANCE_COMMIT_MESSAGE_KEY, LanceOper
 from lance_dataset.table import operations as table_operations
 from lance_dataset.table.commit.loop import commit_transaction, create_table
 from lance_dataset.table.manifest import Manifest
+from lance_dataset.table.no_table import no_table
 from lance_dataset.table.old_tables.legacy_dictionaries import check_dictionaries, with_file_dictionaries
 from lance_dataset.table.paths import FileLocator
 from lance_dataset.table.transaction import Transaction as TableTransaction
@@ -164,7 +165,7 @@ def _commit(target: WriteTarget, change: TableTransaction, settings: CommitSetti
             detached=settings.detached,
         )
     if not isinstance(change.operation, table_operations.Overwrite):
-        raise DatasetNotFoundError(f"Dataset at path {target.store.uri(target.root)} was not found")
+        raise no_table(target.store, target.root)
     if settings.detached:
         raise UnsupportedError("a dataset cannot begin with a detached version; create it first")
     return create_table(

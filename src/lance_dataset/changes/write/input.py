@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 import pyarrow as pa
 import pyarrow.dataset as pads
 
-from lance_dataset.errors import InvalidInputError, SchemaError, nearest_name_hint
+from lance_dataset.errors import InvalidInputError, OutOfRangeError, SchemaError, nearest_name_hint
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -119,7 +119,7 @@ def _foreign_batches(data: Any, schema: pa.Schema | None) -> tuple[pa.Schema, It
     if _is_frame(data, "polars"):
         return as_batches(data.to_arrow())
     if isinstance(data, Mapping):
-        return as_batches(_convert(lambda: pa.Table.from_pydict(dict(data), schema=schema)))
+        return as_batches(_convert(lambda: _columns_table(data, schema)))
     if hasattr(data, "with_format") and hasattr(data, "features"):
         return _hugging_face_batches(data, schema)
     if hasattr(data, "__arrow_c_stream__"):
@@ -156,12 +156,35 @@ def _convert(call: Callable[[], _Converted]) -> _Converted:
         raise InvalidInputError(f"the data cannot be converted to Arrow: {text}") from error
 
 
+def _columns_table(data: Mapping[str, Any], schema: pa.Schema | None) -> pa.Table:
+    try:
+        return pa.Table.from_pydict(dict(data), schema=schema)
+    except OverflowError:
+        for name, values in data.items():
+            _checked_column(name, lambda values=values, name=name: pa.array(values, schema and schema.field(name).type))
+        raise
+
+
 def _rows_table(rows: Sequence[Any], schema: pa.Schema | None) -> pa.Table:
     if schema is not None:
-        return _convert(lambda: pa.Table.from_pylist(rows, schema=schema))
+        return _convert(lambda: pa.table([_row_values(rows, f.name, f.type) for f in schema], schema=schema))
     # from_pylist looks at the first row only, and would drop columns that only later rows have.
     names = list(dict.fromkeys(name for row in rows for name in row))
-    return _convert(lambda: pa.Table.from_pydict({name: [row.get(name) for row in rows] for name in names}))
+    return pa.table({name: _row_values(rows, name) for name in names})
+
+
+def _row_values(rows: Sequence[Any], name: str, kind: pa.DataType | None = None) -> pa.Array | pa.ChunkedArray:
+    """Return the values of a column of rows. Errors name it."""
+    return _checked_column(name, lambda: pa.array([row.get(name) for row in rows], kind))
+
+
+def _checked_column(name: str, make: Callable[[], _Converted]) -> _Converted:
+    try:
+        return make()
+    except OverflowError as error:
+        raise OutOfRangeError(f"column {name!r} has an integer that does not fit 64 bits; store it as text") from error
+    except (pa.ArrowException, ValueError, TypeError) as error:
+        raise InvalidInputError(f"the data cannot be converted to Arrow: column {name!r}: {error}") from error
 
 
 def _hugging_face_batches(data: Any, schema: pa.Schema | None) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:

@@ -7,7 +7,6 @@ from dataclasses import replace
 from lance_dataset.errors import (
     AlreadyExistsError,
     CommitConflictError,
-    DatasetNotFoundError,
     InvalidInputError,
     MissingFileError,
     VersionNotFoundError,
@@ -30,6 +29,7 @@ from lance_dataset.table.conflicts import AffectedRows, check_columns_kept, chec
 from lance_dataset.table.fragment import Fragment
 from lance_dataset.table.manifest import Manifest, read_commit_id
 from lance_dataset.table.naming import ManifestName, Naming, is_detached, named_path, random_detached_version
+from lance_dataset.table.no_table import no_table
 from lance_dataset.table.old_tables.completion import FragmentCompletion
 from lance_dataset.table.old_tables.latest_copy import adopt_latest_copy
 from lance_dataset.table.operations import (
@@ -241,7 +241,7 @@ class _Commit:
     def _find_latest(self) -> ManifestName:
         latest = find_latest_to_follow(self._store, self._root)
         if latest is None:
-            raise DatasetNotFoundError(f"Dataset at path {self._store.uri(self._root)} was not found")
+            raise no_table(self._store, self._root)
         if latest.naming is Naming.LATEST_COPY:
             latest = adopt_latest_copy(self._store, self._root)
         if self._known is not None and not self._identified:

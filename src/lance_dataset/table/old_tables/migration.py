@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from lance_dataset.errors import AlreadyExistsError, CorruptFileError, DatasetNotFoundError, MissingFileError
+from lance_dataset.errors import AlreadyExistsError, CorruptFileError, MissingFileError
 from lance_dataset.io.base import ObjectStore
 from lance_dataset.table.flags import check_writable
 from lance_dataset.table.naming import VERSIONS_FOLDER, ManifestName, Naming, manifest_path, named_path
+from lance_dataset.table.no_table import no_table
 from lance_dataset.table.old_tables.latest_copy import adopt_latest_copy, remove_latest_copy
 from lance_dataset.table.protocol import commit_protocol
 from lance_dataset.table.versions import find_latest, list_manifests, read_named
@@ -39,7 +40,7 @@ def migrate_names(store: ObjectStore, root: str) -> None:
     """
     latest = find_latest(store, root)
     if latest is None:
-        raise DatasetNotFoundError(f"Dataset at path {store.uri(root)} was not found")
+        raise no_table(store, root)
     check_writable(read_named(store, root, latest).writer_flags, store.uri(named_path(root, latest)))
     if latest.naming is Naming.LATEST_COPY:
         adopt_latest_copy(store, root)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TypeAlias, TypeVar
 
@@ -16,6 +17,7 @@ from lance_dataset.errors import (
     MissingFileError,
     ReferenceExistsError,
     VersionNotFoundError,
+    nearest_name_hint,
 )
 from lance_dataset.io.base import ObjectStore
 from lance_dataset.table.manifest import Manifest
@@ -147,7 +149,17 @@ def find_tag(store: ObjectStore, root: str, name: str) -> Tag:
     try:
         return decode_tag(_read(store, path), name, path)
     except MissingFileError:
-        raise VersionNotFoundError(f"Ref not found error: tag {name} does not exist in {store.uri(root)}") from None
+        text = f"Ref not found error: tag {name} does not exist in {store.uri(root)}"
+        raise VersionNotFoundError(f"{text}{_instead_of_tag(store, root, name)}") from None
+
+
+def _instead_of_tag(store: ObjectStore, root: str, name: str) -> str:
+    """Return the end of a message about a missing tag: what else has this name, or a similar tag."""
+    with suppress(InvalidInputError):
+        if has_branch_file(store, root, name):
+            return f"; {name} is a branch, whose newest version is version=({name!r}, None)"
+    names = (reference_name(each) for each in store.list_names(f"{root}/{TAGS_FOLDER}"))
+    return nearest_name_hint(name, (each for each in names if each is not None))
 
 
 def find_branch(store: ObjectStore, root: str, name: str) -> Branch:
