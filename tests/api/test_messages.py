@@ -154,6 +154,6 @@ def test_file_uris(folder: Path, prefix: str) -> None:
 @pytest.mark.usefixtures("folder")
 def test_unknown_schemes(uri: str) -> None:
     before = set(os.listdir())
-    with pytest.raises(UnsupportedError, match="begins with './'"):
+    with pytest.raises(UnsupportedError, match=r"begins with './'"):
         lance.write_dataset(ROWS, uri)
     assert set(os.listdir()) == before

@@ -187,6 +187,9 @@ def test_a_disk_that_is_full(request: pytest.FixtureRequest, tmp_path: Path) -> 
             resource.setrlimit(resource.RLIMIT_FSIZE, limits)
 
     fill_and_go_on(tmp_path, limited())
+    with limited(), pytest.raises(OSError, match=r"new/data/.*\.lance"):
+        lance_dataset.write_dataset(random_rows(10_000), tmp_path / "new")
+    assert not (tmp_path / "new").exists()
 
 
 def read_only(path: str, number: int) -> None:

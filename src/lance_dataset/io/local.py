@@ -228,7 +228,7 @@ def _checked(path: str) -> str:
 def _kinds_checked(path: str, root: str | None = None) -> Iterator[None]:
     """Report a file in place of a folder, a folder in place of a file, and the like as damage of the dataset.
 
-    If the root of the table or a folder above it is a file, there is no dataset.
+    Other errors name the path. If the root of the table or a folder above it is a file, there is no dataset.
     """
     try:
         yield
@@ -236,6 +236,7 @@ def _kinds_checked(path: str, root: str | None = None) -> Iterator[None]:
         raise
     except OSError as error:
         if error.errno not in _MISSING:
+            error.filename = error.filename or path
             raise
         file = None if root is None else _file_in_path(root)
         if file is not None:

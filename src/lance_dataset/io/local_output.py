@@ -95,7 +95,9 @@ class LocalOutput:
             self._flush()
             if self._durable:
                 _sync_data(self._descriptor)
-        except BaseException:
+        except BaseException as error:
+            if isinstance(error, OSError):
+                error.filename = error.filename or self._path
             self.abort()
             raise
         descriptor, self._descriptor = self._descriptor, -1
@@ -124,8 +126,12 @@ class LocalOutput:
         parts = [part for part in self._pending if len(part)]
         self._pending.clear()
         self._pending_size = 0
-        for start in range(0, len(parts), _MAX_VECTOR):
-            self._write_vector(parts[start : start + _MAX_VECTOR])
+        try:
+            for start in range(0, len(parts), _MAX_VECTOR):
+                self._write_vector(parts[start : start + _MAX_VECTOR])
+        except OSError as error:
+            error.filename = error.filename or self._path
+            raise
         if self._durable and _start_writeback is not None and self._written - self._started >= _WRITEBACK_STEP:
             _start_writeback(self._descriptor, self._started, self._written - self._started)
             self._started = self._written

@@ -18,7 +18,7 @@ from lance_dataset.table.commit.leftovers import ChangeFiles, data_files_of
 from lance_dataset.table.fragment import Fragment
 from lance_dataset.table.manifest import BasePath
 from lance_dataset.table.operations import Overwrite
-from lance_dataset.table.paths import DataFolder
+from lance_dataset.table.paths import DATA_FOLDER, DataFolder
 from lance_dataset.types.schema import Schema
 
 __all__ = ["FileSettings", "Mode", "WrittenData", "check_mode", "write_files", "write_version"]
@@ -120,7 +120,13 @@ def write_files(
         settings.max_page_bytes,
         settings.max_rows_per_group,
     )
-    fragments, written = write_fragment_files(target.store, target.root, planned, batches, options, folders)
+    try:
+        fragments, written = write_fragment_files(target.store, target.root, planned, batches, options, folders)
+    except BaseException:
+        if target.manifest is None:  # the table does not exist, and neither should its folders
+            for folder in (f"{target.root}/{DATA_FOLDER}", target.root):
+                target.store.delete_empty_folder(folder)
+        raise
     return WrittenData(fragments, written, version, folders)
 
 
