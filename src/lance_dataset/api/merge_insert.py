@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from lance_dataset.arguments import check_duration, checked_integer
 from lance_dataset.changes.write.input import ReaderLike, as_batches, has_no_rows
+from lance_dataset.changes.write.lossless import fit_batches
 from lance_dataset.errors import InvalidInputError, UnsupportedError
 from lance_dataset.file.versions import resolve_version
 from lance_dataset.read.shown import Shown
@@ -314,6 +315,8 @@ class MergeInsertBuilder:
             raise InvalidInputError("Cannot specify target_all_bases together with target_bases")
         table = self._dataset.snapshot.manifest.schema
         given, batches = as_batches(data_obj, schema)
+        if self._clauses.writes_source:
+            given, batches = fit_batches(given, batches, table)
         if has_no_rows(data_obj):
             given, batches = empty_source(table, given, self._clauses), iter(())
         return Merge.collect(table, self._clauses, self._options, given, batches)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from urllib.parse import unquote
 
 from lance_dataset.io.cloud_options import AZURE, GCS, S3, StoreKind, is_credential, is_shared_option
-from lance_dataset.io.uris import LOCAL_SCHEMES, file_path, has_scheme, split_scheme
+from lance_dataset.io.uris import LOCAL_SCHEMES, file_path, has_authority, split_scheme
 
 __all__ = ["Location", "is_absolute", "location_of", "options_elsewhere", "without_manifest_store"]
 
@@ -54,7 +54,10 @@ class Location:
 
 def is_absolute(text: str) -> bool:
     """Return True for a URI with a scheme and for an absolute path, which mean the same in every process."""
-    return has_scheme(text) or text.startswith("/") or _DRIVE.match(text) is not None
+    scheme, rest = split_scheme(text)
+    if scheme in LOCAL_SCHEMES:
+        return rest.startswith("/")
+    return has_authority(text) or text.startswith("/") or _DRIVE.match(text) is not None
 
 
 def location_of(text: str) -> Location:

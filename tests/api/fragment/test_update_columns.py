@@ -55,7 +55,6 @@ NEW: dict[str, tuple[pa.Table, tuple[str, ...]]] = {
     "list": (pa.table({"_rowid": ids(0, 2), "l": [[9, 9], [8]], "a": [1, 1]}), ()),
     "views": (pa.table({"a": [2], "b": pa.array(["q"], pa.string_view())}), ("a",)),
     "key of a view": (pa.table({"a": [20], "b": pa.array(["y"], pa.string_view())}), ("b",)),
-    "wider type": (pa.table({"a": [2], "b": pa.array(["q"], pa.large_string())}), ("a",)),
     "no key": (pa.table({"a": [1], "b": ["q"]}), ("zz",)),
     "no key there": (pa.table({"a": [1], "b": ["q"]}), ("a", "zz")),
 }

@@ -97,7 +97,7 @@ def test_every_kind(make: object) -> None:
     "data",
     [
         pd.DataFrame({"a": [1, 2], "b": ["x", None]}),
-        pd.DataFrame({"a": [1, 2]}, index=[5, 6]),
+        pd.DataFrame({"a": [1, 2]}, index=pd.Index([5, 6], name="i")),
         pl.DataFrame({"a": [1, 2], "s": ["x", "y"], "l": [[1], [2]]}),
         {"a": [1, None], "l": [[1], []]},
         [{"a": 1}, {"a": None}],

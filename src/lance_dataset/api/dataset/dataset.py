@@ -476,6 +476,7 @@ def write_dataset(
     namespace_client: object = None,
     table_id: Sequence[str] | None = None,
     session: Session | None = None,
+    preserve_index: bool | None = None,
 ) -> LanceDataset:
     """Write data as one new version, atomically and durably, in bounded memory.
 
@@ -483,12 +484,13 @@ def write_dataset(
     ----------
     data_obj
         pyarrow Table, RecordBatch, RecordBatchReader, Dataset or Scanner; LanceDataset or LanceScanner; pandas or
-        polars DataFrame; dict of columns; list of dicts; iterable of RecordBatch (with `schema`); any object with
-        ``__arrow_c_stream__``.
+        polars DataFrame; dict of columns; list of dicts; iterable of dicts or DataFrames, or of RecordBatch (with
+        `schema`); any object with ``__arrow_c_stream__``. Appended data is cast to the types of the dataset where no
+        value changes.
     uri
         Path, URI, or an open dataset. The open handle stays on its version; `LanceDataset.insert` moves it.
     schema
-        Schema of the data; required for iterables.
+        Schema to which the data is cast; required for iterables of RecordBatch.
     mode
         ``create`` (the dataset must not exist), ``append`` or ``overwrite``. The last two create it if needed.
     max_rows_per_file, max_bytes_per_file
@@ -516,6 +518,9 @@ def write_dataset(
         itself.
     target_all_bases
         Write new files to all base paths in turn: True to include the dataset itself, False to leave it out.
+    preserve_index
+        For a pandas DataFrame: whether its index is written as a column. The default writes an index that has a name,
+        and warns of another one that is not just the numbers of the rows.
 
     Returns
     -------
@@ -527,7 +532,8 @@ def write_dataset(
     AlreadyExistsError
         `mode` is ``create`` and the dataset exists.
     SchemaError
-        `mode` is ``append`` and the data does not fit the dataset.
+        `mode` is ``append`` and the data does not fit the dataset, or a value would change in a cast. The message names
+        column, row and value.
     UnsupportedError
         The file version cannot hold a type, or an option belongs to a later release.
 
@@ -537,6 +543,7 @@ def write_dataset(
         The data has nulls that legacy files cannot store. They keep nulls only in strings, binaries and dictionaries
         of these.
     """
+    from lance_dataset.changes.write.input import with_index
     from lance_dataset.changes.write.target import CommitOptions
     from lance_dataset.changes.write.writing import FileSettings, check_mode, write_version
 
@@ -568,4 +575,5 @@ def write_dataset(
         v2_paths=enable_v2_manifest_paths,
         stable_row_ids=enable_stable_row_ids,
     )
-    return LanceDataset.showing(write_version(target, data_obj, schema, mode, settings, options))
+    data = with_index(data_obj, preserve_index)
+    return LanceDataset.showing(write_version(target, data, schema, mode, settings, options))

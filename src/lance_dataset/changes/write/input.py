@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
+import re
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
 import pyarrow as pa
 import pyarrow.dataset as pads
 
+from lance_dataset.callers import callers_level
 from lance_dataset.errors import InvalidInputError, OutOfRangeError, SchemaError, nearest_name_hint
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["ReaderLike", "as_batches", "has_no_rows"]
+__all__ = ["PANDAS_INDEX", "ReaderLike", "as_batches", "has_no_rows", "with_index"]
 
 _HUGGING_FACE_ROWS = 1024
+#: Rows of an iterable of dicts that become one batch.
+_GROUPED_ROWS = 8192
+#: Names that pyarrow gives to the index of a pandas DataFrame, and the first of them.
+PANDAS_INDEX = "__index_level_0__"
+_UNNAMED_INDEX = re.compile(r"__index_level_\d+__")
 _Converted = TypeVar("_Converted")
 
 
@@ -50,7 +60,9 @@ ReaderLike: TypeAlias = (
 )
 
 
-def as_batches(data: ReaderLike, schema: pa.Schema | None = None) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
+def as_batches(
+    data: ReaderLike, schema: pa.Schema | None = None, *, keep_index: bool = False
+) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
     """Read data of any supported kind as a stream. Iterators are consumed batch by batch.
 
     Parameters
@@ -58,10 +70,12 @@ def as_batches(data: ReaderLike, schema: pa.Schema | None = None) -> tuple[pa.Sc
     data
         Arrow Table, RecordBatch, RecordBatchReader, Dataset or Scanner (those of this package too), pandas or polars
         DataFrame, dict of columns, list of dicts, list of pydantic objects, Hugging Face dataset, iterable of
-        RecordBatch or Table, or anything with the Arrow C stream or array interface.
+        RecordBatch, Table, DataFrame or dict, or anything with the Arrow C stream or array interface.
     schema
-        Schema of an iterable, of pandas data, dicts and lists. It is required for an iterable, whose batches are cast
-        to it by column name. Arrow data and polars frames have their own schema, so it is ignored for these.
+        Schema to which the data is cast by column name, without overflow. It is required for an iterable of Arrow data.
+        Other iterables have that of their first item, or group of rows.
+    keep_index
+        True to keep the index of a pandas DataFrame as a column even if it has no name.
 
     Returns
     -------
@@ -77,20 +91,37 @@ def as_batches(data: ReaderLike, schema: pa.Schema | None = None) -> tuple[pa.Sc
     InvalidInputError
         An iterable comes without a schema, or the data cannot be converted to Arrow.
     SchemaError
-        While reading: a batch of an iterable does not fit the schema.
+        The data has other columns than the schema. While reading: a batch does not fit the schema.
     """
     schema = _arrow_schema(schema)
-    if isinstance(data, pa.Table):
-        return data.schema, iter(data.to_batches())
-    if isinstance(data, pa.RecordBatch):
-        return data.schema, iter((data,))
-    if isinstance(data, pa.RecordBatchReader):
-        return data.schema, iter(data)
-    if isinstance(data, pads.Scanner):
-        return as_batches(data.to_reader())
     if isinstance(data, pads.Dataset):
-        return as_batches(data.scanner().to_reader())
+        data = data.scanner()
+    if isinstance(data, pads.Scanner):
+        data = data.to_reader()
+    if isinstance(data, pa.Table):
+        return _cast_stream(data.schema, iter(data.to_batches()), schema)
+    if isinstance(data, pa.RecordBatch):
+        return _cast_stream(data.schema, iter((data,)), schema)
+    if isinstance(data, pa.RecordBatchReader):
+        return _cast_stream(data.schema, iter(data), schema)
+    if _is_frame(data, "pandas"):
+        return as_batches(_pandas_table(data, schema, keep_index=keep_index))
     return _foreign_batches(data, schema)
+
+
+def with_index(data: Any, preserve: bool | None) -> Any:
+    """Return a pandas DataFrame as a table with its index, if `preserve`, or without it; anything else for None.
+
+    Raises
+    ------
+    TypeError
+        The data is not a pandas DataFrame.
+    """
+    if preserve is None:
+        return data
+    if not _is_frame(data, "pandas"):
+        raise TypeError(f"preserve_index is for a pandas DataFrame, not {type(data).__name__}")
+    return _convert(lambda: pa.Table.from_pandas(data, preserve_index=preserve))
 
 
 def has_no_rows(data: Any) -> bool:
@@ -114,18 +145,16 @@ def _arrow_schema(schema: Any) -> pa.Schema | None:
 
 
 def _foreign_batches(data: Any, schema: pa.Schema | None) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
-    if _is_frame(data, "pandas"):
-        return as_batches(_convert(lambda: pa.Table.from_pandas(data, schema=schema)))
     if _is_frame(data, "polars"):
-        return as_batches(data.to_arrow())
+        return as_batches(data.to_arrow(), schema)
     if isinstance(data, Mapping):
         return as_batches(_convert(lambda: _columns_table(data, schema)))
     if hasattr(data, "with_format") and hasattr(data, "features"):
         return _hugging_face_batches(data, schema)
     if hasattr(data, "__arrow_c_stream__"):
-        return as_batches(_convert(lambda: pa.RecordBatchReader.from_stream(data)))
+        return as_batches(_convert(lambda: pa.RecordBatchReader.from_stream(data)), schema)
     if hasattr(data, "__arrow_c_array__"):
-        return as_batches(_convert(lambda: pa.record_batch(data)))
+        return as_batches(_convert(lambda: pa.record_batch(data)), schema)
     if isinstance(data, list) and data and isinstance(data[0], Mapping):
         return as_batches(_rows_table(data, schema))
     if isinstance(data, list) and data and hasattr(data[0], "model_dump"):
@@ -133,8 +162,8 @@ def _foreign_batches(data: Any, schema: pa.Schema | None) -> tuple[pa.Schema, It
     if isinstance(data, (str, bytes)) or not isinstance(data, Iterable):
         raise TypeError(_unknown(data))
     if schema is None:
-        raise InvalidInputError("Must provide schema to write dataset from RecordBatch iterable")
-    return schema, _cast_all(data, schema)
+        return _inferred(iter(data))
+    return schema, _cast_all(_pieces(data, schema), schema)
 
 
 def _unknown(data: Any) -> str:
@@ -161,7 +190,7 @@ def _columns_table(data: Mapping[str, Any], schema: pa.Schema | None) -> pa.Tabl
         return pa.Table.from_pydict(dict(data), schema=schema)
     except OverflowError:
         for name, values in data.items():
-            _checked_column(name, lambda values=values, name=name: pa.array(values, schema and schema.field(name).type))
+            _checked_column(name, partial(pa.array, values, None if schema is None else schema.field(name).type))
         raise
 
 
@@ -193,32 +222,100 @@ def _hugging_face_batches(data: Any, schema: pa.Schema | None) -> tuple[pa.Schem
             raise InvalidInputError("this Hugging Face dataset does not know its features; pass schema=")
         schema = data.features.arrow_schema.remove_metadata()
     # Unlike the table below it, iteration honours select(), shuffle() and filter().
-    return schema, _cast_all(data.with_format("arrow").iter(batch_size=_HUGGING_FACE_ROWS), schema)
+    return schema, _cast_all(_pieces(data.with_format("arrow").iter(batch_size=_HUGGING_FACE_ROWS), schema), schema)
 
 
-def _cast_all(items: Iterable[Any], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+def _cast_all(items: Iterable[tuple[int, pa.RecordBatch]], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    for position, batch in items:
+        yield _cast_batch(batch, schema, position)
+
+
+def _pieces(items: Iterable[Any], schema: pa.Schema | None) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """Convert the items of an iterable to batches, rows in groups. Yield each with the number of its first item."""
+    rows: list[Any] = []
     for position, item in enumerate(items):
-        if isinstance(item, pa.RecordBatch):
-            yield _cast_batch(item, schema, position)
-        elif isinstance(item, pa.Table):
-            for batch in item.to_batches():
-                yield _cast_batch(batch, schema, position)
-        else:
-            raise TypeError(f"item {position} of the data is a {type(item).__name__}; expected RecordBatch or Table")
+        row = _as_row(item)
+        if row is not None:
+            rows.append(row)
+        if rows and (row is None or len(rows) == _GROUPED_ROWS):
+            first = position - len(rows) + (row is not None)
+            yield from ((first, batch) for batch in _rows_table(rows, schema).to_batches())
+            rows = []
+        if row is None:
+            yield from ((position, batch) for batch in _item_batches(item, position))
+    if rows:
+        yield from ((position + 1 - len(rows), batch) for batch in _rows_table(rows, schema).to_batches())
+
+
+def _as_row(item: Any) -> Mapping[str, Any] | None:
+    if isinstance(item, Mapping):
+        return item
+    return item.model_dump() if hasattr(item, "model_dump") else None
+
+
+def _item_batches(item: Any, position: int) -> list[pa.RecordBatch]:
+    if isinstance(item, pa.RecordBatch):
+        return [item]
+    if _is_frame(item, "pandas"):
+        item = _pandas_table(item, None)
+    elif _is_frame(item, "polars"):
+        item = item.to_arrow()
+    if isinstance(item, pa.Table):
+        return item.to_batches()
+    raise TypeError(
+        f"item {position} of the data is a {type(item).__name__}; expected RecordBatch, Table, frame or dict"
+    )
+
+
+def _inferred(items: Iterator[Any]) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
+    """Read an iterable of rows or frames whose schema is that of its first ones."""
+    first = next(items, None)
+    if first is None or isinstance(first, pa.RecordBatch | pa.Table):
+        raise InvalidInputError("Must provide schema to write dataset from RecordBatch iterable")
+    pieces = _pieces(chain([first], items), None)
+    position, batch = next(pieces)
+    return batch.schema, _cast_all(chain([(position, batch)], pieces), batch.schema)
+
+
+def _cast_stream(
+    given: pa.Schema, batches: Iterator[pa.RecordBatch], schema: pa.Schema | None
+) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
+    """Cast a stream to a schema, unless it is None or has the same types."""
+    if schema is None or given.equals(schema):
+        return given, batches
+    _check_names(given, schema, "the data does")
+    return schema, _cast_all(enumerate(batches), schema)
+
+
+def _check_names(given: pa.Schema, schema: pa.Schema, subject: str) -> None:
+    if sorted(given.names) != sorted(schema.names):
+        missing = [name for name in schema.names if name not in given.names]
+        unexpected = [name for name in given.names if name not in schema.names]
+        hint = nearest_name_hint(missing[0], given.names) if missing else ""
+        raise SchemaError(
+            f"{subject} not have the columns of the schema: missing={missing}, unexpected={unexpected}{hint}"
+        )
+
+
+def _pandas_table(frame: pd.DataFrame, schema: pa.Schema | None, *, keep_index: bool = False) -> pa.Table:
+    """Convert a frame. An index without a name, as filtering leaves it, is dropped with a warning."""
+    table = _convert(lambda: pa.Table.from_pandas(frame, schema=schema))
+    unnamed = [name for name in table.column_names if _UNNAMED_INDEX.fullmatch(name) and name not in frame.columns]
+    if keep_index or schema is not None or not unnamed:
+        return table
+    warnings.warn(
+        f"the index of the DataFrame has no name and is not written; call reset_index(drop=True) to say so, or pass "
+        f"preserve_index=True to write it as column {unnamed[0]!r}",
+        stacklevel=callers_level(),
+    )
+    return table.drop_columns(unnamed)
 
 
 def _cast_batch(batch: pa.RecordBatch, schema: pa.Schema, position: int) -> pa.RecordBatch:
     given = batch.schema
     if given.equals(schema, check_metadata=True):
         return batch
-    if sorted(given.names) != sorted(schema.names):
-        missing = [name for name in schema.names if name not in given.names]
-        unexpected = [name for name in given.names if name not in schema.names]
-        hint = nearest_name_hint(missing[0], given.names) if missing else ""
-        raise SchemaError(
-            f"item {position} of the data does not have the columns of the schema: "
-            f"missing={missing}, unexpected={unexpected}{hint}"
-        )
+    _check_names(given, schema, f"item {position} of the data does")
     columns = [_cast_column(batch.column(field.name), field, position) for field in schema]
     return pa.RecordBatch.from_arrays(columns, schema=schema) if columns else batch
 

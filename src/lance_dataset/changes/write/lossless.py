@@ -33,7 +33,12 @@ _FAMILIES: tuple[_Check, ...] = (
 
 
 def fit_batches(
-    given: pa.Schema, batches: Iterator[pa.RecordBatch], table: Schema
+    given: pa.Schema,
+    batches: Iterator[pa.RecordBatch],
+    table: Schema,
+    *,
+    without: str | None = None,
+    empty: bool = False,
 ) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
     """Cast new data to the types of the columns of a table.
 
@@ -43,6 +48,10 @@ def fit_batches(
         Schema of the data, and the data.
     table
         Schema of the table.
+    without
+        Column that is not cast.
+    empty
+        True if the data has no rows: its columns may be of any type.
 
     Returns
     -------
@@ -54,24 +63,25 @@ def fit_batches(
     SchemaError
         While reading: a value would change. The message names column, row and value.
     """
-    schema = fitted_schema(given, table)
+    if empty:
+        known = table.arrow
+        return pa.schema([known.field(each.name) if each.name in known.names else each for each in given]), iter(())
+    schema = fitted_schema(given, table, without)
     return (given, batches) if schema is given else (schema, _cast_all(batches, schema))
 
 
-def fitted_schema(given: pa.Schema, table: Schema) -> pa.Schema:
+def fitted_schema(given: pa.Schema, table: Schema, without: str | None = None) -> pa.Schema:
     """Return a schema with the types of the table for those columns that can be cast, or the schema itself."""
-    fields = []
     known = table.arrow
-    for field in given:
-        place = known.get_field_index(field.name)
-        target = field.type if place < 0 else _fitted(field.type, known.field(place).type) or field.type
-        if target.equals(field.type):
-            fields.append(field)
-        else:  # the metadata may be that of another type
-            fields.append(pa.field(field.name, target, field.nullable, known.field(place).metadata))
-    return (
-        given if all(new is old for new, old in zip(fields, given, strict=True)) else pa.schema(fields, given.metadata)
-    )
+    fitted = given
+    for position, field in enumerate(given):
+        place = -1 if field.name == without else known.get_field_index(field.name)
+        target = None if place < 0 else _fitted(field.type, known.field(place).type)
+        if target is not None and not target.equals(field.type):
+            # the metadata of the field may be that of another type
+            metadata = known.field(place).metadata
+            fitted = fitted.set(position, pa.field(field.name, target, field.nullable, metadata))
+    return fitted
 
 
 def _fitted(source: pa.DataType, target: pa.DataType) -> pa.DataType | None:
@@ -177,7 +187,7 @@ def cast_exactly(array: pa.Array, field: pa.Field, first: int = 0) -> pa.Array:
     raise SchemaError(
         f"column {field.name!r}, row {first + row}: {_shown(array[row])} of type {array.type} would change as "
         f"{field.type}{problem}; if that is meant, cast the column before it is written: "
-        f"pyarrow.compute.cast(column, {_written(field.type)}, safe=False)"
+        f"pyarrow.compute.cast(column, {_written(field)}, safe=False)"
     )
 
 
@@ -229,7 +239,12 @@ def _shown(value: pa.Scalar) -> str:
     return text if len(text) <= 100 else f"{text[:100]}..."
 
 
-def _written(kind: pa.DataType) -> str:
-    """Return a type as one would write it, if it is simple."""
-    name = str(kind)
-    return f"pyarrow.{name}()" if name.isidentifier() else repr(name)
+def _written(field: pa.Field) -> str:
+    """Return the type of a column of the table as one would write it."""
+    name = str(field.type)
+    name = _FACTORIES.get(name, name)
+    return f"pyarrow.{name}()" if name.isidentifier() else f"dataset.schema.field({field.name!r}).type"
+
+
+#: Functions that make types of other names.
+_FACTORIES = {"halffloat": "float16", "float": "float32", "double": "float64", "date32[day]": "date32"}

@@ -10,7 +10,8 @@ import pyarrow as pa
 
 from lance_dataset.changes.write.bases import data_folders, registered_bases
 from lance_dataset.changes.write.fragment_files import WriteOptions, write_fragment_files
-from lance_dataset.changes.write.input import ReaderLike, as_batches
+from lance_dataset.changes.write.input import PANDAS_INDEX, ReaderLike, as_batches, has_no_rows
+from lance_dataset.changes.write.lossless import fit_batches
 from lance_dataset.changes.write.target import CommitOptions, WriteTarget
 from lance_dataset.errors import AlreadyExistsError, InvalidInputError
 from lance_dataset.read.snapshot import Snapshot
@@ -110,7 +111,11 @@ def write_files(
     """
     bases = new_bases if target.manifest is None else target.manifest.base_paths
     folders = data_folders(target.location, bases, settings.target_bases, settings.target_all_bases)
-    arrow, batches = as_batches(data, schema)
+    appended = target.manifest if mode == "append" else None
+    keep_index = appended is not None and PANDAS_INDEX in appended.schema.names
+    arrow, batches = as_batches(data, schema, keep_index=keep_index)
+    if appended is not None:
+        arrow, batches = fit_batches(arrow, batches, appended.schema, empty=has_no_rows(data))
     planned, version = target.plan(arrow, mode, settings.storage_version)
     options = WriteOptions(
         version,

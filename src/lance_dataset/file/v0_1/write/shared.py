@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 import warnings
 from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 
+from lance_dataset.callers import callers_level
 from lance_dataset.file.buffers import bitmap_at_zero
 from lance_dataset.file.v0_1.arrays import visible_items
 from lance_dataset.file.v0_1.layout import PageKind, page_kind
@@ -56,7 +56,7 @@ class LegacyWrite:
         if (path, lost) not in self._warned:
             self._warned.add((path, lost))
             text = f"column {path!r} {lost}; a later data_storage_version keeps all that legacy files lose"
-            warnings.warn(text, UserWarning, stacklevel=_callers_level())
+            warnings.warn(text, UserWarning, stacklevel=callers_level())
 
     def with_values(self, schema: Schema) -> Schema:
         """Return the schema with the present dictionaries."""
@@ -108,14 +108,6 @@ class LegacyWrite:
         kind = pa.large_list(field) if offsets.dtype == np.int64 else pa.list_(field)
         buffers = [_validity(array), pa.py_buffer(np.ascontiguousarray(offsets))]
         return pa.Array.from_buffers(kind, len(array), buffers, array.null_count, 0, [below])
-
-
-def _callers_level() -> int:
-    """Return the stack level of the code that called the package; Python then warns once for each such place."""
-    frame, level = sys._getframe(1), 1
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("lance_dataset"):
-        frame, level = frame.f_back, level + 1
-    return level
 
 
 def _is_usual_item(item: Field) -> bool:
