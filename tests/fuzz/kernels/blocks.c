@@ -31,14 +31,14 @@ static void step(fz_input *in, lc_blocks *blocks, int file) {
     FZ_CHECK(!problem || (short_file && problem == LC_BLOCKS_END));
     for (int64_t i = 0; i < done; i++) FZ_CHECK(lc_blocks_mark(needs.runs + i) > 0);
     for (int64_t i = 0; i < count && !problem && done == needs.count; i++)
-        FZ_CHECK(!memcmp(blocks->base + at[i], content + at[i], (size_t)size[i]));
+        FZ_CHECK(!size[i] || !memcmp(blocks->base + at[i], content + at[i], (size_t)size[i]));
     int64_t extent = fz_upto(in, blocks->extents - 1);
     if (lc_blocks_forget(blocks, extent)) {
         FZ_CHECK(!blocks->pins[extent]);
         lc_blocks_drop(blocks, extent);
     }
     for (int64_t i = 0; i < count && !problem && done == needs.count; i++)
-        FZ_CHECK(!memcmp(blocks->base + at[i], content + at[i], (size_t)size[i]));
+        FZ_CHECK(!size[i] || !memcmp(blocks->base + at[i], content + at[i], (size_t)size[i]));
     lc_needs_close(&needs);
 }
 

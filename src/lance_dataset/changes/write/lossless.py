@@ -16,7 +16,9 @@ _Check = Callable[[pa.DataType], bool]
 _types = pa.types
 #: Types among which values are cast if they stay the same: integers of any width, texts, and so on.
 _FAMILIES: tuple[_Check, ...] = (
-    lambda kind: _types.is_integer(kind) or _types.is_floating(kind) or _types.is_decimal(kind),
+    lambda kind: _types.is_integer(kind) or _types.is_float32(kind) or _types.is_float64(kind),
+    lambda kind: _types.is_integer(kind) or _types.is_decimal(kind),
+    _types.is_floating,
     lambda kind: _types.is_string(kind) or _types.is_large_string(kind) or _types.is_string_view(kind),
     lambda kind: (
         _types.is_binary(kind)
@@ -205,9 +207,9 @@ def _is_exact(array: pa.Array, result: pa.Array) -> bool:
         return _is_exact(array.keys, result.keys) and _is_exact(array.items, result.items)
     if _is_list(source):
         return _is_exact(array.flatten(), result.flatten())
-    if _types.is_floating(source) and not source.equals(target):
-        back = result.cast(source)
-        same = pc.or_kleene(pc.equal(array, back), pc.and_kleene(pc.is_nan(array), pc.is_nan(back)))
+    if _types.is_floating(source) and _types.is_floating(target) and target.bit_width < source.bit_width:
+        before, after = array.cast(pa.float64()), result.cast(pa.float64())
+        same = pc.or_kleene(pc.equal(before, after), pc.and_kleene(pc.is_nan(before), pc.is_nan(after)))
         return pc.all(same, min_count=0).as_py() is not False
     return True
 
