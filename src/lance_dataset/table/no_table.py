@@ -1,4 +1,4 @@
-"""What lies at a place where a table was expected, for error messages."""
+"""Description of what lies at a place where a table was expected, for error messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who changed what, and when."""
+"""History of a table: its versions, and what made them."""
 
 import sys
 from datetime import datetime, timedelta

@@ -1,4 +1,4 @@
-"""What a table is made of."""
+"""Statistics of a table and of its columns."""
 
 import sys
 

@@ -24,6 +24,7 @@ from lance_dataset.io.external.sql import SqlManifests, sql_manifests
 from lance_dataset.io.guarded import with_commit_lock, with_manifests
 from lance_dataset.io.memory import MemoryStore
 from lance_dataset.table.commit.loop import commit_transaction, create_table
+from lance_dataset.table.dropping import drop_table
 from lance_dataset.table.manifest import read_manifest
 from lance_dataset.table.naming import (
     Naming,
@@ -32,7 +33,7 @@ from lance_dataset.table.naming import (
 )
 from lance_dataset.table.old_tables.migration import migrate_names
 from lance_dataset.table.operations import Append, Overwrite
-from lance_dataset.table.protocol import commit_protocol, drop_table
+from lance_dataset.table.protocol import commit_protocol
 from lance_dataset.table.transaction import Transaction
 from lance_dataset.table.versions import find_latest, list_versions, locate_version, read_latest, read_version
 
