@@ -492,6 +492,9 @@ def history(folder: Path) -> None:
 
 def maintain(folder: Path) -> None:
     dataset: lance.LanceDataset = lance.write_dataset(people(), folder / "maintained", max_rows_per_file=10)
+    assert not dataset.has_index
+    no_indices: list[dict[str, object]] = dataset.list_indices()
+    assert no_indices == []
     optimizer: DatasetOptimizer = dataset.optimize
     optimizer.enable_auto_cleanup({"interval": 10, "older_than_seconds": 3600})
     optimizer.disable_auto_cleanup()
