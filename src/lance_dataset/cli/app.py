@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from lance_dataset.cli import change, compare, load, look, references, upkeep
+from lance_dataset.cli import change, compare, load, look, purge, references, upkeep
 
 __all__ = ["app"]
 
@@ -41,7 +41,7 @@ def _root(
 _COMMANDS: tuple[Callable[..., None], ...] = (
     *(look.info, look.schema, look.explain, look.head, look.take, look.count, look.versions, compare.diff),
     *(change.update, change.delete, change.merge),
-    *(upkeep.compact, upkeep.cleanup, upkeep.validate),
+    *(purge.purge, upkeep.compact, upkeep.cleanup, upkeep.validate),
 )
 app.command("import")(load.import_)
 for _command in _COMMANDS:

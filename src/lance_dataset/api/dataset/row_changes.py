@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeAlias
 
 import pyarrow.compute as pc
@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from lance_dataset.api.merge_insert import MergeInsertBuilder
 from lance_dataset.read.shown import Shown
 from lance_dataset.records.defaults import DEFAULT_CONFLICT_RETRIES, DEFAULT_RETRY_TIMEOUT
+from lance_dataset.records.purge import PurgeReport
 from lance_dataset.records.results import DeleteResult, UpdateResult
 
 __all__ = ["RowChanges"]
@@ -59,6 +60,54 @@ class RowChanges(Shown):
         made, rows = delete_rows(self.snapshot, predicate, conflict_retries, retry_timeout)
         self.show(made)
         return {"num_deleted_rows": rows}
+
+    def purge(
+        self, where: Predicate, *, branches: Sequence[str] | None = None, delete_unverified: bool = False
+    ) -> PurgeReport:
+        """Erase the rows for which a condition is true, and their copies in old versions; move this handle.
+
+        The rows are deleted, every fragment whose data files hold them is rewritten (also where an earlier delete only
+        marked them), all indices are dropped, and all versions before the newest one are removed with their files.
+        Tagged versions stay and are reported. If no version holds such rows, nothing changes. If a purge was
+        interrupted, run it again.
+
+        Parameters
+        ----------
+        where
+            SQL text or a pyarrow expression. Rows for which it is null are kept.
+        branches
+            Names of the branches to purge, ``main`` for the main one. The default is the current one.
+        delete_unverified
+            True to also remove files that no version refers to, such as those that an interrupted purge or write left.
+            Use it only while nobody writes.
+
+        Returns
+        -------
+        PurgeReport
+            What was removed, and what still holds the rows: tags, branches, base paths. Clones are not known.
+
+        Raises
+        ------
+        FilterError, FieldNotFoundError
+            The condition is malformed or does not fit the schema of a branch.
+        TypeError
+            `where` is missing or has another type.
+        VersionNotFoundError, InvalidInputError
+            A branch does not exist, or `branches` is empty.
+        UnsupportedError
+            A fragment cannot be rewritten.
+        CommitConflictError
+            The dataset was replaced by another, or all retries failed.
+
+        Examples
+        --------
+        >>> print(dataset.purge("id = 77777"))
+        """
+        from lance_dataset.changes.purge.purging import purge
+
+        made, report = purge(self.snapshot, where, branches, delete_unverified=bool(delete_unverified))
+        self.show(made)
+        return report
 
     def update(
         self,

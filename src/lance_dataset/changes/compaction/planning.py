@@ -16,7 +16,7 @@ from lance_dataset.table.indices.system import with_current_coverage
 from lance_dataset.table.manifest import Manifest
 from lance_dataset.types.schema import Schema
 
-__all__ = ["Limits", "Plan", "Task", "plan_compaction"]
+__all__ = ["Limits", "Plan", "Task", "plan_compaction", "plan_rewrite"]
 
 #: Types whose nulls legacy files hold: as empty values, or because there is nothing else.
 _NULLS_IN_LEGACY = frozenset({"null", "string", "large_string", "binary", "large_binary", "json"})
@@ -115,10 +115,7 @@ def plan_compaction(reader: TableReader, limits: Limits, version: str | None, *,
         and 2.x would be mixed.
     """
     manifest = reader.manifest
-    if manifest.blob_dataset_version:
-        raise UnsupportedError(
-            "the dataset keeps its blobs in a separate dataset, like releases around 0.20; it cannot be compacted"
-        )
+    _check_blobs(manifest)
     version = version or manifest.storage_version
     present = manifest.fragment_list.columns.storage_versions
     upgrade = is_mixture(present | {version, manifest.storage_version})
@@ -137,6 +134,39 @@ def plan_compaction(reader: TableReader, limits: Limits, version: str | None, *,
     if version == LEGACY_VERSION:
         _check_missing(manifest.schema, tasks)
     return Plan(tasks, version, version if upgrade else None)
+
+
+def plan_rewrite(reader: TableReader, fragment_ids: Collection[int]) -> Plan:
+    """Plan to rewrite the given fragments, each by itself, in the file version of the table.
+
+    Raises
+    ------
+    UnsupportedError
+        The table has files of 0.1 and of later versions, or files of 0.1 cannot hold the data.
+    """
+    manifest = reader.manifest
+    _check_blobs(manifest)
+    version = manifest.storage_version
+    if is_mixture(manifest.fragment_list.columns.storage_versions | {version}):
+        raise UnsupportedError(
+            "the dataset has files of storage version 0.1 and of later ones, so single fragments cannot be rewritten: "
+            "rewrite all with compact_files(data_storage_version='2.0') first"
+        )
+    tasks = tuple(
+        _task([(position, fragment)])
+        for position, fragment in enumerate(reader.fragments)
+        if fragment.fragment.id in fragment_ids
+    )
+    if version == LEGACY_VERSION:
+        _check_missing(manifest.schema, tasks)
+    return Plan(tasks, version, None)
+
+
+def _check_blobs(manifest: Manifest) -> None:
+    if manifest.blob_dataset_version:
+        raise UnsupportedError(
+            "the dataset keeps its blobs in a separate dataset, like releases around 0.20; it cannot be compacted"
+        )
 
 
 def _check_upgrade(manifest: Manifest, version: str, limits: Limits) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from lance_dataset.changes.compaction.committing import check_deferral, commit_rewritten
-from lance_dataset.changes.compaction.planning import Plan, plan_compaction
+from lance_dataset.changes.compaction.planning import Plan, plan_compaction, plan_rewrite
 from lance_dataset.changes.compaction.rewriting import Rewritten, rewrite_task
 from lance_dataset.changes.compaction.settings import CompactionSettings
 from lance_dataset.read.snapshot import Snapshot
@@ -12,7 +14,7 @@ from lance_dataset.table.flags import check_writable
 from lance_dataset.threads.pools import job_pool
 from lance_dataset.threads.waiting import map_waiting
 
-__all__ = ["compact", "planned"]
+__all__ = ["compact", "planned", "rewrite_fragments"]
 
 
 def planned(snapshot: Snapshot, settings: CompactionSettings) -> Plan:
@@ -51,6 +53,36 @@ def compact(snapshot: Snapshot, settings: CompactionSettings) -> tuple[Snapshot,
     plan = planned(snapshot, settings)
     if not plan.tasks and plan.storage_version is None:
         return snapshot, []
+    return _run(snapshot, plan, settings)
+
+
+def rewrite_fragments(snapshot: Snapshot, fragment_ids: Collection[int]) -> tuple[Snapshot, int]:
+    """Rewrite the live rows of the given fragments, each by itself, in one commit.
+
+    Returns
+    -------
+    snapshot : Snapshot
+        The new version, or the same one if there are no such fragments.
+    num_fragments : int
+        Number of fragments that were rewritten.
+
+    Raises
+    ------
+    UnsupportedError
+        The fragments cannot be rewritten, or an index cannot follow their rows.
+    CommitConflictError
+        Other writers changed the same fragments or their columns in the meantime.
+    """
+    check_writable(snapshot.manifest.writer_flags, snapshot.manifest.path)
+    plan = plan_rewrite(snapshot.reader, fragment_ids)
+    if not plan.tasks:
+        return snapshot, 0
+    made, rewritten = _run(snapshot, plan, CompactionSettings())
+    return made, len(rewritten)
+
+
+def _run(snapshot: Snapshot, plan: Plan, settings: CompactionSettings) -> tuple[Snapshot, list[Rewritten]]:
+    """Execute a plan and commit it. If that fails, all new files are removed."""
     rewritten: list[Rewritten] = []
     try:
         _execute(snapshot, plan, settings, rewritten)

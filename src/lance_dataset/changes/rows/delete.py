@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Iterable
 
 import numpy as np
 import pyarrow.compute as pc
@@ -21,7 +22,7 @@ from lance_dataset.table.flags import check_writable
 from lance_dataset.table.fragment import Fragment
 from lance_dataset.table.operations import Delete
 
-__all__ = ["delete_rows", "fragment_without_offsets", "fragment_without_rows"]
+__all__ = ["delete_matches", "delete_rows", "fragment_without_offsets", "fragment_without_rows"]
 
 
 def delete_rows(
@@ -99,12 +100,37 @@ def _compiled(snapshot: Snapshot, predicate: str | pc.Expression) -> Filter:
 
 
 def _delete(snapshot: Snapshot, predicate: Filter) -> tuple[Snapshot, int]:
-    manifest, store, root = snapshot.manifest, snapshot.store, snapshot.root
+    manifest = snapshot.manifest
     check_writable(manifest.writer_flags, manifest.path)
     # All rows are found first: reading can fail, and deletion files must not be written in that case.
     hits = matching_by_fragment(snapshot.reader, _request(predicate, snapshot))
+    return delete_matches(snapshot, hits, str(predicate))
+
+
+def delete_matches(
+    snapshot: Snapshot, hits: Iterable[tuple[FragmentReader, NDArray[np.int64]]], predicate: str
+) -> tuple[Snapshot, int]:
+    """Delete live rows by physical offset, in one commit.
+
+    Parameters
+    ----------
+    snapshot
+        Version to change.
+    hits
+        Fragments, and the ascending physical offsets of the live rows to delete.
+    predicate
+        Text that the transaction records, for information.
+
+    Returns
+    -------
+    snapshot : Snapshot
+        The new version.
+    num_rows : int
+        Number of deleted rows.
+    """
+    store, root = snapshot.store, snapshot.root
     masks = write_masks(store, root, hits, snapshot.version)
-    operation = Delete(masks.updated, masks.removed, str(predicate))
+    operation = Delete(masks.updated, masks.removed, predicate)
     with ChangeFiles(store, root, masked=masks.updated).taken_back(snapshot.version):
         made = commit_change(snapshot, operation, affected_rows=masks.affected_rows)
     remove_superseded(store, root, masks.updated, fragments_in(made.manifest, masks.updated))
