@@ -32,6 +32,7 @@ from lance_dataset.records.cleanup import (
 from lance_dataset.records.fragment import DataFile, FragmentMetadata
 from lance_dataset.records.index import Index, IndexFile
 from lance_dataset.records.operations import LANCE_COMMIT_MESSAGE_KEY, LanceOperation, Transaction
+from lance_dataset.records.purge import PurgeReport, RemainingCopy
 from lance_dataset.records.results import Branch, DeleteResult, ExecuteResult, Tag, UpdateResult, Version, VersionRef
 from lance_dataset.records.schema import LanceSchema
 from lance_dataset.records.settings import AlterColumn, AutoCleanupConfig, DatasetBasePath
@@ -80,6 +81,8 @@ __all__ = [
     "LanceSchema",
     "LanceStats",
     "MergeInsertBuilder",
+    "PurgeReport",
+    "RemainingCopy",
     "ScanStatistics",
     "ScannerBuilder",
     "Session",

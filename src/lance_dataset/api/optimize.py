@@ -64,7 +64,12 @@ class DatasetOptimizer:
         excluded_fragment_ids: Sequence[int] | None = None,
         data_storage_version: str | None = None,
     ) -> CompactionMetrics:
-        """Join small adjacent fragments and drop deleted rows in one commit; move the handle to the new version.
+        """Join small adjacent fragments and rewrite those with many deleted rows; move the handle to the new version.
+
+        All is one commit. Deleted rows are dropped only from fragments that are rewritten: those that are joined with a
+        neighbour, and those with a larger fraction of deleted rows than `materialize_deletions_threshold`. In all
+        others they stay, and older versions keep the old files until a cleanup removes them. So compaction does not
+        erase rows; use `LanceDataset.purge` for that.
 
         Groups of fragments are rewritten one after another, in bounded memory. New fragments come last; otherwise the
         order of rows stays. Datasets with stable row ids keep their row ids and row versions. An option that is not

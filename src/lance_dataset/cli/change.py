@@ -65,7 +65,7 @@ def delete(
     dry_run: DryRunOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Delete rows, in one commit. Older versions keep them until a cleanup."""
+    """Delete rows, in one commit. They are only marked as deleted, and older versions keep them; purge erases them."""
     dataset = open_dataset(uri)
     if dry_run:
         rows = dataset.count_rows(where)

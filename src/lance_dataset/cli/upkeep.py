@@ -48,7 +48,11 @@ def compact(
     dry_run: DryRunOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Merge small fragments and drop deleted rows, in one commit."""
+    """Merge small fragments and rewrite those with many deleted rows, in one commit.
+
+    Deleted rows stay in fragments that are not rewritten, and old versions keep them until a cleanup. Use purge to
+    erase rows.
+    """
     from lance_dataset.cli import output
 
     dataset = open_dataset(uri)

@@ -18,9 +18,9 @@ class RemainingCopy:
     Attributes
     ----------
     kind
-        ``tag``, ``version``, ``branch``, ``base path`` or ``files``.
+        ``tag``, ``version``, ``branch``, ``dictionary``, ``base path`` or ``files``.
     name
-        Name of the tag or branch, number of the version, path of the base, or number of files.
+        Name of the tag or branch, branch and number of the version, column, path of the base, or number of files.
     detail
         Why it stays, and what removes it.
     """

@@ -86,11 +86,14 @@ class Plan:
         File version of the new fragments.
     storage_version
         Storage version that the table gets; None if it keeps its own.
+    prunes_dictionaries
+        True if dictionaries of the new fragments hold only values that rows have.
     """
 
     tasks: tuple[Task, ...]
     version: str
     storage_version: str | None
+    prunes_dictionaries: bool = False
 
 
 def plan_compaction(reader: TableReader, limits: Limits, version: str | None, *, deferred: bool = False) -> Plan:
@@ -139,6 +142,8 @@ def plan_compaction(reader: TableReader, limits: Limits, version: str | None, *,
 def plan_rewrite(reader: TableReader, fragment_ids: Collection[int]) -> Plan:
     """Plan to rewrite the given fragments, each by itself, in the file version of the table.
 
+    Values that no row has are left out of dictionaries, except in files of 0.1, which share one in the manifest.
+
     Raises
     ------
     UnsupportedError
@@ -159,7 +164,7 @@ def plan_rewrite(reader: TableReader, fragment_ids: Collection[int]) -> Plan:
     )
     if version == LEGACY_VERSION:
         _check_missing(manifest.schema, tasks)
-    return Plan(tasks, version, None)
+    return Plan(tasks, version, None, prunes_dictionaries=version != LEGACY_VERSION)
 
 
 def _check_blobs(manifest: Manifest) -> None:

@@ -58,7 +58,9 @@ class Rewritten:
     surviving: bytes | None = None
 
 
-def rewrite_task(snapshot: Snapshot, task: Task, version: str, settings: CompactionSettings) -> Rewritten:
+def rewrite_task(
+    snapshot: Snapshot, task: Task, version: str, settings: CompactionSettings, *, prune_dictionaries: bool = False
+) -> Rewritten:
     """Write the live rows of a task's fragments to new fragments. If that fails, all new files are removed.
 
     Parameters
@@ -71,6 +73,8 @@ def rewrite_task(snapshot: Snapshot, task: Task, version: str, settings: Compact
         File version of the new fragments.
     settings
         Options of the compaction.
+    prune_dictionaries
+        True to leave values that no row has out of the dictionaries of columns.
 
     Returns
     -------
@@ -91,7 +95,7 @@ def rewrite_task(snapshot: Snapshot, task: Task, version: str, settings: Compact
     written: list[Fragment] = []
     try:
         if task.num_rows:
-            written += _written(snapshot, task, version, settings)
+            written += _written(snapshot, task, version, settings, prune_dictionaries)
         rows = sum(fragment.physical_rows for fragment in written)
         if rows != task.num_rows:
             raise _wrong_rows(task)
@@ -110,20 +114,24 @@ def _moves_matter(manifest: Manifest, settings: CompactionSettings) -> bool:
     return settings.defer_index_remap or bool(manifest.index_section)
 
 
-def _written(snapshot: Snapshot, task: Task, version: str, settings: CompactionSettings) -> list[Fragment]:
-    if settings.copies_pages:
+def _written(
+    snapshot: Snapshot, task: Task, version: str, settings: CompactionSettings, prune_dictionaries: bool
+) -> list[Fragment]:
+    if settings.copies_pages and not prune_dictionaries:
         reason = why_not_copied(task.fragments, snapshot.manifest.schema, version)
         if reason is None:
             return _copied(snapshot, task, version, settings)
         if settings.must_copy_pages:
             raise UnsupportedError(f"binary copy is not supported: {reason}; use another compaction_mode to re-encode")
-    return _encoded(snapshot, task, version, settings)
+    return _encoded(snapshot, task, version, settings, prune_dictionaries)
 
 
 # -- re-encoding -----------------------------------------------------------------------------------------------------
 
 
-def _encoded(snapshot: Snapshot, task: Task, version: str, settings: CompactionSettings) -> list[Fragment]:
+def _encoded(
+    snapshot: Snapshot, task: Task, version: str, settings: CompactionSettings, prune_dictionaries: bool
+) -> list[Fragment]:
     store, root, schema = snapshot.store, snapshot.root, snapshot.manifest.schema
     sizes = _part_sizes(task.num_rows, settings.target_rows_per_fragment)
     writing = WriteOptions(
@@ -133,6 +141,8 @@ def _encoded(snapshot: Snapshot, task: Task, version: str, settings: CompactionS
         max_rows_per_group=max(1, settings.max_rows_per_group),
     )
     batches = live_rows(snapshot, task.fragments, max(1, settings.batch_size) if settings.batch_size else None)
+    if prune_dictionaries:
+        batches = map(_pruned, batches)
     written: list[Fragment] = []
     try:
         for part in _parts(batches, sizes):
@@ -145,6 +155,17 @@ def _encoded(snapshot: Snapshot, task: Task, version: str, settings: CompactionS
         ChangeFiles(store, root, data_files_of(written)).remove()
         raise
     return written
+
+
+def _pruned(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Leave values that no row has out of the dictionaries of columns."""
+    columns = [
+        column.dictionary_decode().dictionary_encode().cast(column.type)
+        if isinstance(column, pa.DictionaryArray)
+        else column
+        for column in batch.columns
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=batch.schema)
 
 
 def _part_sizes(rows: int, target_rows: int) -> list[int]:

@@ -101,7 +101,8 @@ def _execute(snapshot: Snapshot, plan: Plan, settings: CompactionSettings, rewri
     done: dict[int, Rewritten] = {}
 
     def execute(number: int) -> None:
-        done[number] = rewrite_task(snapshot, plan.tasks[number], plan.version, settings)
+        task = plan.tasks[number]
+        done[number] = rewrite_task(snapshot, task, plan.version, settings, prune_dictionaries=plan.prunes_dictionaries)
 
     try:
         map_waiting(

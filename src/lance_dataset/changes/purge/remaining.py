@@ -1,4 +1,4 @@
-"""What still holds purged rows inside a dataset."""
+"""Copies of purged rows that stay inside a dataset."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from lance_dataset.read.opening import open_place
 from lance_dataset.read.snapshot import Snapshot
 from lance_dataset.records.purge import RemainingCopy
 from lance_dataset.table.cleanup.plan import CleanupPolicy, plan_cleanup, tagged_versions
+from lance_dataset.table.fragment import LEGACY_VERSION
 from lance_dataset.table.references.catalog import find_place, list_branches, place_of
 from lance_dataset.table.references.names import MAIN_BRANCH, main_root
 
@@ -31,6 +32,8 @@ def remaining_copies(
     """
     for name, head in purged.items():
         yield from _versions(name, head, before[name], versions_with_rows(head, matcher))
+        if before[name].with_rows:
+            yield from _dictionaries(name, head)
     head = next(iter(purged.values()))
     main = main_root(head.manifest, head.root)
     for name in (None, *sorted(list_branches(head.store, main))):
@@ -59,7 +62,9 @@ def _versions(name: str | None, head: Snapshot, before: Holding, now: Holding) -
             continue
         if version in tags:
             for tag in tags[version]:
-                yield RemainingCopy("tag", tag, f"version {version} of {branch} {what}; delete the tag, then purge again")
+                yield RemainingCopy(
+                    "tag", tag, f"version {version} of {branch} {what}; delete the tag, then purge again"
+                )
         elif version >= head.version:
             yield RemainingCopy("version", f"{branch}:{version}", f"{what}; purge again")
         else:
@@ -67,8 +72,21 @@ def _versions(name: str | None, head: Snapshot, before: Holding, now: Holding) -
             yield RemainingCopy("version", f"{branch}:{version}", f"{what}; {why}")
 
 
+def _dictionaries(name: str | None, head: Snapshot) -> Iterator[RemainingCopy]:
+    """Yield the columns whose dictionaries were not pruned."""
+    schema = head.manifest.schema
+    legacy = head.manifest.storage_version == LEGACY_VERSION
+    pruned = set() if legacy else {field.id for field in schema.fields}
+    for node in schema.walk():
+        if node.logical_type.startswith("dict:") and node.id not in pruned:
+            detail = f"the dictionary of this column of {name or MAIN_BRANCH} keeps values that only erased rows had; "
+            yield RemainingCopy("dictionary", node.name, detail + "write the data into a new dataset to drop them")
+
+
 def _branch(head: Snapshot, name: str | None, matcher: Matcher) -> Iterator[RemainingCopy]:
-    place = find_place(head.store, main_root(head.manifest, head.root), (name, None), place_of(head.manifest, head.root))
+    place = find_place(
+        head.store, main_root(head.manifest, head.root), (name, None), place_of(head.manifest, head.root)
+    )
     found = versions_with_rows(open_place(head, place), matcher)
     text = ", ".join(map(str, sorted(found.with_rows)))
     if found.with_rows:
@@ -86,6 +104,6 @@ def _unverified(name: str | None, head: Snapshot) -> Iterator[RemainingCopy]:
         yield RemainingCopy(
             "files",
             str(len(files)),
-            f"no version of {name or MAIN_BRANCH} refers to them; they may belong to a running or an interrupted write; "
+            f"no version of {name or MAIN_BRANCH} refers to them; they may belong to a running or interrupted write; "
             "purge with delete_unverified=True while nobody writes",
         )
