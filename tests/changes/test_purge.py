@@ -189,6 +189,26 @@ def test_interrupted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str)
     assert files_with(path) == []
 
 
+def test_another_writer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A change of the same fragment between the delete and the rewrite makes the purge start again."""
+    path = tmp_path / "t"
+    dataset = people(path)
+    rewrite, calls = purging.rewrite_fragments, []
+
+    def after_another(latest: Any, fragment_ids: Any) -> Any:
+        if not calls:
+            reference.dataset(path).delete("id = 4")
+        calls.append(latest.version)
+        return rewrite(latest, fragment_ids)
+
+    monkeypatch.setattr(purging, "rewrite_fragments", after_another)
+    report = dataset.purge(WHERE)
+    assert len(calls) == 2
+    assert (report.rows_deleted, report.rows_erased, report.fragments_rewritten) == (1, 1, 1)
+    assert files_with(path) == []
+    assert reference.dataset(path).count_rows() == ROWS - 2
+
+
 def test_files_that_no_version_refers_to(tmp_path: Path) -> None:
     path = tmp_path / "t"
     dataset = people(path)
