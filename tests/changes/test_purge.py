@@ -229,9 +229,9 @@ def test_files_that_no_version_refers_to(tmp_path: Path) -> None:
 def test_command(tmp_path: Path) -> None:
     path = tmp_path / "t"
     people(path).tags.create("keep", 1)
-    facts = run_json("purge", path, "id = 7")
+    facts = run_json("purge", path, "--where", "id = 7")
     assert (facts["rows_deleted"], facts["fragments_rewritten"], facts["branches"]) == (1, 1, ["main"])
     assert facts["remaining"][0]["name"] == "keep"
-    text = run("purge", path, "id = 8", "--branches", "main").stdout
+    text = run("purge", path, "--where", "id = 8", "--branches", "main").stdout
     assert "erased 1 rows" in text
     assert "tag keep" in text

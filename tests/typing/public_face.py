@@ -38,6 +38,8 @@ from lance_dataset.dataset import (
     DeleteResult,
     ExecuteResult,
     LanceStats,
+    PurgeReport,
+    RemainingCopy,
     SqlQuery,
     SqlQueryBuilder,
     Tag,
@@ -565,6 +567,17 @@ def maintain(folder: Path) -> None:
     assert expected.old_versions == removed.old_versions
 
 
+def erase(folder: Path) -> None:
+    dataset: lance.LanceDataset = lance.write_dataset(people(), folder / "erased")
+    dataset.tags.create("kept", 1)
+    report: PurgeReport = dataset.purge("true", branches=["main"], delete_unverified=False)
+    copies: tuple[RemainingCopy, ...] = report.remaining
+    texts: list[str] = [copies[0].kind, copies[0].name, copies[0].detail, *report.indices_dropped, *report.branches]
+    counts: list[int] = [report.rows_deleted, report.rows_erased, report.fragments_rewritten, report.failed_deletes]
+    counts += [report.versions_removed, report.files_removed, report.bytes_removed]
+    assert texts[:2] == ["tag", "kept"] and len(counts) == 7 and str(report)
+
+
 def counted(done: int, total: int | None) -> None:
     assert total is None or done <= total
 
@@ -997,6 +1010,7 @@ def main(folder: Path) -> None:
     references(folder)
     history(folder)
     maintain(folder)
+    erase(folder)
     fragments_of(folder)
     commit(folder)
     single_file(folder)

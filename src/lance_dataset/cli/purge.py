@@ -17,7 +17,7 @@ __all__ = ["purge"]
 def purge(
     uri: DatasetArgument,
     where: Annotated[
-        str, typer.Argument(metavar="WHERE", help="Erase the rows for which this is true, as in: id = 77777.")
+        str, typer.Option("--where", metavar="SQL", help="Erase the rows for which this is true, as in: id = 77777.")
     ],
     branches: Annotated[
         str | None,
