@@ -7,13 +7,13 @@ from typing import Annotated
 
 import typer
 
-from lance_dataset.cli import change, compare, load, look, purge, references, upkeep
+from lance_dataset.cli import change, compare, export, load, look, purge, references, upkeep
 
 __all__ = ["app"]
 
 app = typer.Typer(
     name="lance-dataset",
-    help="Inspect Lance datasets, create them from Parquet, CSV and Arrow files, change and maintain them.",
+    help="Inspect Lance datasets, import and export files, change and maintain datasets.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -40,7 +40,7 @@ def _root(
 
 _COMMANDS: tuple[Callable[..., None], ...] = (
     *(look.info, look.schema, look.explain, look.head, look.take, look.count, look.versions, compare.diff),
-    *(change.update, change.delete, change.merge),
+    *(export.sql, export.export, change.update, change.delete, change.merge, change.restore),
     *(purge.purge, upkeep.compact, upkeep.cleanup, upkeep.validate),
 )
 app.command("import")(load.import_)

@@ -26,7 +26,7 @@ from lance_dataset.cli.options import (
 if TYPE_CHECKING:
     from lance_dataset import LanceDataset
 
-__all__ = ["delete", "merge", "update"]
+__all__ = ["delete", "merge", "restore", "update"]
 
 
 @guarded
@@ -54,6 +54,22 @@ def _assignment(text: str) -> tuple[str, str]:
     if not equals or not column.strip() or not expression.strip():
         raise typer.BadParameter(f"{text!r} is not COLUMN=SQL", param_hint="--set")
     return column.strip(), expression.strip()
+
+
+@guarded
+def restore(
+    uri: DatasetArgument,
+    version: Annotated[str, typer.Argument(metavar="VERSION", help="Version: a number, a tag, or BRANCH:NUMBER.")],
+    as_json: JsonOption = False,
+) -> None:
+    """Make an old version the newest one, in one commit. The versions between stay."""
+    from lance_dataset.cli import output
+
+    dataset = open_dataset(uri, version)
+    rows = dataset.count_rows()
+    dataset.restore()
+    facts = {"uri": uri, "restored": version, "version": dataset.version, "rows": rows}
+    output.tell(facts, f"version {version} is now version {dataset.version}, with {rows:,} rows", as_json)
 
 
 @guarded

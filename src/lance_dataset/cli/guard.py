@@ -25,7 +25,7 @@ def guarded(command: Callable[Parameters, Result]) -> Callable[Parameters, Resul
     """Wrap a command so that expected errors end it with a message and a status.
 
     Errors of this package, of Arrow (such as a bad value in a CSV file) and of the operating system exit with 1.
-    Ctrl-C exits with 130. Anything else is a bug and keeps its traceback.
+    With ``--json`` the message is JSON too. Ctrl-C exits with 130. Anything else is a bug and keeps its traceback.
     """
 
     @functools.wraps(command)
@@ -42,7 +42,16 @@ def guarded(command: Callable[Parameters, Result]) -> Callable[Parameters, Resul
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise typer.Exit(FAILED) from None
         except (LanceError, pa.ArrowException, OSError) as error:
-            typer.echo(f"error: {error}", err=True)
+            _tell(error, as_json=bool(kwargs.get("as_json")))
             raise typer.Exit(FAILED) from None
 
     return run
+
+
+def _tell(error: Exception, *, as_json: bool) -> None:
+    if as_json:
+        import json
+
+        typer.echo(json.dumps({"error": {"type": type(error).__name__, "message": str(error)}}), err=True)
+    else:
+        typer.echo(f"error: {error}", err=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -16,20 +16,17 @@ from lance_dataset.cli.options import (
     split_names,
 )
 
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from lance_dataset import LanceDataset
+
 __all__ = ["count", "explain", "head", "info", "schema", "take", "versions"]
 
 
-def _print_table(table: Any, as_json: bool) -> None:
-    import pyarrow as pa
-
-    from lance_dataset.cli import output
-
-    if as_json:
-        output.print_json(table.to_pylist())
-        return
-    kinds = [column.type for column in table.columns]
-    numeric = [pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind) for kind in kinds]
-    output.print_rows(table.column_names, (list(row.values()) for row in table.to_pylist()), numeric)
+#: Rows that are formatted at a time.
+_BATCH_ROWS = 2048
+RecordOption = Annotated[bool, typer.Option("--record", help="Print one value a line, in full.")]
 
 
 @guarded
@@ -93,7 +90,7 @@ def explain(
         output.print_encodings(report, pages)
 
 
-def _explained(uri: str, version: int | None) -> Any:
+def _explained(uri: str, version: str | None) -> Any:
     """Open a dataset, or a reader of a file that is not a dataset."""
     from pathlib import Path
 
@@ -110,12 +107,21 @@ def _explained(uri: str, version: int | None) -> Any:
 def head(
     uri: DatasetArgument,
     rows: Annotated[int, typer.Option("--rows", "-n", min=0, help="How many.")] = 10,
+    row_filter: Annotated[
+        str | None, typer.Option("--filter", metavar="SQL", help="Show rows for which this is true, as: x > 3.")
+    ] = None,
     columns: ColumnsOption = None,
     version: VersionOption = None,
+    as_records: RecordOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Show the first rows."""
-    _print_table(open_dataset(uri, version).head(rows, columns=split_names(columns)), as_json)
+    """Show the first rows. Columns that do not fit the terminal are left out."""
+    from lance_dataset.cli import output
+
+    dataset = open_dataset(uri, version)
+    scanner = dataset.scanner(split_names(columns), filter=row_filter, limit=rows, batch_size=_BATCH_ROWS)
+    reader = scanner.to_reader()
+    output.print_batches(reader, reader.schema, as_json=as_json, as_records=as_records)
 
 
 @guarded
@@ -124,10 +130,14 @@ def take(
     rows: Annotated[list[int], typer.Argument(metavar="ROW...", min=0, help="Row numbers, starting at 0.")],
     columns: ColumnsOption = None,
     version: VersionOption = None,
+    as_records: RecordOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Show the rows with the given numbers, in the given order."""
-    _print_table(open_dataset(uri, version).take(rows, columns=split_names(columns)), as_json)
+    from lance_dataset.cli import output
+
+    table = open_dataset(uri, version).take(rows, columns=split_names(columns))
+    output.print_batches(table.to_batches(), table.schema, as_json=as_json, as_records=as_records)
 
 
 @guarded
@@ -148,12 +158,33 @@ def count(
 
 @guarded
 def versions(uri: DatasetArgument, as_json: JsonOption = False) -> None:
-    """List all versions, oldest first."""
-    found = open_dataset(uri).versions()
+    """List all versions, oldest first: time, operation and rows. The times have their zone."""
+    dataset = open_dataset(uri)
+    found = [{**entry, **_made(dataset, entry["version"])} for entry in dataset.versions()]
     from lance_dataset.cli import output
 
     if as_json:
-        output.print_json(found)
+        output.print_json([{**entry, "timestamp": entry["timestamp"].astimezone()} for entry in found])
         return
-    rows = [(entry["version"], entry["timestamp"].isoformat(sep=" ", timespec="seconds")) for entry in found]
-    output.print_rows(["version", "time"], rows, [True, False])
+    rows = [(entry["version"], _moment(entry["timestamp"]), entry["operation"], entry["rows"]) for entry in found]
+    output.print_rows(["version", "time", "operation", "rows"], rows, [True, False, False, True])
+
+
+def _made(dataset: LanceDataset, version: int) -> dict[str, Any]:
+    """Return what made a version, and its number of rows; None for what is not known."""
+    from lance_dataset.errors import LanceError
+
+    try:
+        transaction = dataset.read_transaction(version)
+        operation = None if transaction is None else type(transaction.operation).__name__
+    except LanceError:
+        operation = None
+    try:
+        rows = dataset.checkout_version(version).count_rows()
+    except LanceError:
+        rows = None
+    return {"operation": operation, "rows": rows}
+
+
+def _moment(moment: datetime) -> str:
+    return moment.astimezone().strftime("%Y-%m-%d %H:%M:%S%z")

@@ -25,7 +25,12 @@ __all__ = [
 
 DatasetArgument = Annotated[str, typer.Argument(metavar="DATASET", help="Path or URI of the dataset.")]
 VersionOption = Annotated[
-    int | None, typer.Option("--version", metavar="NUMBER", min=1, help="Version to open. [default: the newest]")
+    str | None,
+    typer.Option(
+        "--version",
+        metavar="VERSION",
+        help="Version to open: a number, a tag, BRANCH:NUMBER, or BRANCH: for its newest. [default: the newest]",
+    ),
 ]
 ColumnsOption = Annotated[str | None, typer.Option("--columns", metavar="A,B,...", help="Columns. [default: all]")]
 FormatOption = Annotated[
@@ -41,10 +46,10 @@ DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Report what would
 
 
 def open_dataset(uri: str, version: Any = None) -> LanceDataset:
-    """Open a version of a dataset by number, tag or pair of branch and number; the newest by default."""
+    """Open a version of a dataset by text or by what `reference` returns; the newest by default."""
     import lance_dataset
 
-    return lance_dataset.dataset(uri, version=version)
+    return lance_dataset.dataset(uri, version=reference(version) if isinstance(version, str) else version)
 
 
 def split_names(names: str | None) -> list[str] | None:

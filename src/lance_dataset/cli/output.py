@@ -5,23 +5,22 @@ from __future__ import annotations
 import base64
 import json
 import math
-import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime, time, timedelta
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import typer
-from rich import box
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
+
+from lance_dataset.cli.rows import records, table, terminal_width
 
 if TYPE_CHECKING:
     from lance_dataset.file import EncodingReport
 
 __all__ = [
     "json_value",
+    "print_batches",
     "print_encodings",
     "print_json",
     "print_pairs",
@@ -31,14 +30,8 @@ __all__ = [
     "tell",
 ]
 
-# Longer values are cut in tables for people; JSON has them in full.
-LONGEST_CELL = 80
-# Wide enough never to wrap: output piped into a file or a pager must not depend on the width of a terminal.
-UNLIMITED_WIDTH = 1_000_000
-
-
-def _console() -> Console:
-    return Console(width=None if sys.stdout.isatty() else UNLIMITED_WIDTH, highlight=False)
+#: Lines that are written at a time.
+_LINES = 500
 
 
 def json_value(value: Any) -> Any:
@@ -77,32 +70,54 @@ def tell(facts: Mapping[str, Any], text: str, as_json: bool) -> None:
         typer.echo(text)
 
 
-def _cell(value: Any) -> Text:
-    if value is None:
-        return Text("null", style="dim")
-    text = value if isinstance(value, str) else str(value)
-    text = text.replace("\n", "\\n")
-    return Text(text if len(text) <= LONGEST_CELL else text[: LONGEST_CELL - 3] + "...")
-
-
 def print_rows(names: Sequence[str], rows: Iterable[Sequence[Any]], numeric: Sequence[bool] | None = None) -> None:
     """Print a table with a header line; numeric columns are aligned to the right."""
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for position, name in enumerate(names):
-        right = numeric is not None and numeric[position]
-        table.add_column(Text(name), justify="right" if right else "left", overflow="fold")
-    for row in rows:
-        table.add_row(*(_cell(value) for value in row))
-    _console().print(table)
+    _print_lines(table(names, rows, numeric))
+
+
+def print_batches(batches: Iterable[pa.RecordBatch], schema: pa.Schema, *, as_json: bool, as_records: bool) -> None:
+    """Print rows as they are read: as a table that fits the terminal, as records, or as JSON."""
+    if as_json:
+        for part in _json_rows(batches):
+            typer.echo(part, nl=False)
+        return
+    rows = (row for batch in batches for row in zip(*(column.to_pylist() for column in batch.columns), strict=True))
+    if as_records:
+        _print_lines(records(schema.names, rows))
+        return
+    kinds = schema.types
+    numeric = [pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind) for kind in kinds]
+    _print_lines(table(schema.names, rows, numeric, terminal_width()))
+
+
+def _json_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[str]:
+    """Yield the parts of a JSON list of rows."""
+    rows = (row for batch in batches for row in batch.to_pylist())
+    first = next(rows, None)
+    if first is None:
+        yield "[]\n"
+        return
+    before = "[\n"
+    for row in chain([first], rows):
+        text = json.dumps(json_value(row), indent=2, ensure_ascii=False)
+        yield before + "  " + text.replace("\n", "\n  ")
+        before = ",\n"
+    yield "\n]\n"
+
+
+def _print_lines(lines: Iterable[str]) -> None:
+    """Write lines to stdout, many at a time."""
+    given = iter(lines)
+    while block := list(islice(given, _LINES)):
+        typer.echo("\n".join(block))
 
 
 def print_pairs(pairs: Mapping[str, Any]) -> None:
     """Print one line per name and value."""
-    grid = Table.grid(padding=(0, 2))
+    longest = max(map(len, pairs), default=0)
     for name, value in pairs.items():
         shown = f"{value:,}" if isinstance(value, int) else str(value)
-        grid.add_row(Text(name, style="bold"), Text(shown))
-    _console().print(grid)
+        typer.echo(f"{name:<{longest}}  {shown}")
 
 
 def print_encodings(report: EncodingReport, pages: bool) -> None:
