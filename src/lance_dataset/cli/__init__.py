@@ -3,14 +3,30 @@
 from __future__ import annotations
 
 import sys
+from importlib.machinery import ModuleSpec
 
 __all__ = ["main"]
 
 _EXTRA_PACKAGES = frozenset({"rich", "typer"})
 
 
+class _WithoutPandas:
+    """Import hook that keeps pandas out.
+
+    Arrow imports pandas, if it is installed, as soon as it converts a value. That takes longer than most commands do,
+    and none of them needs it.
+    """
+
+    @staticmethod
+    def find_spec(name: str, path: object = None, target: object = None) -> ModuleSpec | None:
+        if name == "pandas":
+            raise ModuleNotFoundError("the command line does not use pandas", name=name)
+        return None
+
+
 def main() -> None:
     """Run the command with the arguments of the process, and exit with its status."""
+    sys.meta_path.insert(0, _WithoutPandas)
     try:
         from lance_dataset.cli.app import app
     except ModuleNotFoundError as error:
