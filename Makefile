@@ -119,6 +119,12 @@ fuzz: $(VENV)/.stamp-install $(VENV)/.stamp-ext ## Random calls of the codec cor
 	$(BIN)/python tests/fuzz/fuzz_manifest.py --cases 5000
 	HYPOTHESIS_PROFILE=long $(BIN)/python -m pytest -q tests/interop/test_structural.py
 
+.PHONY: first-contact
+first-contact: ## The tasks of newcomers, in a new environment that has only the package with its command line
+	rm -rf .venv-first-contact && "$(PYTHON)" -m venv .venv-first-contact
+	.venv-first-contact/bin/python -m pip install --quiet ".[cli]"
+	.venv-first-contact/bin/python tests/first_contact .venv-first-contact/bin/python
+
 MINUTES ?= 60
 PROCESSES ?= 1
 .PHONY: soak

@@ -211,14 +211,14 @@ def test_interrupt_is_status_130_and_leaves_no_dataset(tmp_path: Path) -> None:
     source, target = tmp_path / "source.csv", tmp_path / "target.lance"
     script = (
         "import pyarrow as pa, sys, time\n"
-        "import lance_dataset.cli.sources as sources\n"
+        "from lance_dataset.cli.sources import opening\n"
         "def endless():\n"
         "    while True:\n"
         "        print('reading', flush=True)\n"
         "        time.sleep(0.05)\n"
         "        yield pa.RecordBatch.from_pydict({'x': [1]})\n"
-        "stream = sources.SourceStream(pa.schema([('x', pa.int64())]), None, endless)\n"
-        "sources.open_files = lambda *arguments: stream\n"
+        "stream = opening.SourceStream(pa.schema([('x', pa.int64())]), None, endless)\n"
+        "opening.open_sources = lambda *arguments: stream\n"
         "from lance_dataset.cli import main\n"
         "main()\n"
     )

@@ -81,7 +81,7 @@ def test_every_format(tmp_path: Path, table: pa.Table, name: str, write: Callabl
 
 def test_directories_globs_and_names_together(tmp_path: Path, table: pa.Table) -> None:
     parts = [table.slice(start, 2_000) for start in range(0, 10_000, 2_000)]
-    nested = tmp_path / "many" / "year=2024"
+    nested = tmp_path / "many" / "part"
     nested.mkdir(parents=True)
     pq.write_table(parts[0], tmp_path / "many" / "a.parquet")
     pq.write_table(parts[1], nested / "b.parquet")
@@ -121,7 +121,10 @@ def test_columns_and_widths_of_all_files_count(tmp_path: Path) -> None:
     second = pa.table({"x": pa.array([2**40], pa.int64()), "y": ["new"]})
     pq.write_table(first, tmp_path / "1.parquet")
     pq.write_table(second, tmp_path / "2.parquet")
-    run(tmp_path / "*.parquet", tmp_path / "out.lance")
+    refused = run(tmp_path / "*.parquet", tmp_path / "out.lance", status=1)
+    assert "has no column 'y'" in refused.stderr
+    assert "--union" in refused.stderr
+    run(tmp_path / "*.parquet", tmp_path / "out.lance", "--union")
     expected = pa.table({"x": pa.array([1, 2, 2**40], pa.int64()), "y": pa.array([None, None, "new"], pa.string())})
     assert read(tmp_path / "out.lance").equals(expected)
 
@@ -176,7 +179,75 @@ def refuse_incompatible(path: Path) -> tuple[list[str], str]:
 def refuse_broken_csv(path: Path) -> tuple[list[str], str]:
     rows = "".join(f"{i}\n" for i in range(400_000))
     (path / "a.csv").write_text(f"number\n{rows}not a number\n")
-    return [str(path / "a.csv")], "not a number"
+    return [str(path / "a.csv"), "--strict"], "a.csv: row 400001: column 'number': 'not a number'"
+
+
+def refuse_ragged_csv(path: Path) -> tuple[list[str], str]:
+    (path / "a.csv").write_text("a,b\n1,2\n3\n")
+    return [str(path / "a.csv")], "a.csv: row 2: expected 2 values, found 1"
+
+
+def refuse_column_twice(path: Path) -> tuple[list[str], str]:
+    (path / "a.csv").write_text("a,a\n1,2\n")
+    return [str(path / "a.csv")], "a.csv: the header has the column 'a' twice"
+
+
+def refuse_told_type(path: Path) -> tuple[list[str], str]:
+    (path / "a.csv").write_text("a,b\n1,x\n2,y\nthree,z\n")
+    return [str(path / "a.csv"), "--types", "a=int64"], "a.csv: row 3: column 'a': 'three' is not a value of type int64"
+
+
+def refuse_unknown_type(path: Path) -> tuple[list[str], str]:
+    (path / "a.csv").write_text("a\n1\n")
+    return [str(path / "a.csv"), "--types", "a=number"], "'number' is not a type"
+
+
+def refuse_type_of_unknown_column(path: Path) -> tuple[list[str], str]:
+    (path / "a.csv").write_text("name\n1\n")
+    return [str(path / "a.csv"), "--types", "nmae=string"], "did you mean 'name'"
+
+
+def refuse_empty_csv(path: Path) -> tuple[list[str], str]:
+    (path / "a.csv").write_text("")
+    return [str(path / "a.csv")], "a.csv: Empty CSV file"
+
+
+def refuse_latin1_csv(path: Path) -> tuple[list[str], str]:
+    (path / "a.csv").write_bytes("name\nMüller\n".encode("latin-1"))
+    return [str(path / "a.csv")], "a.csv"
+
+
+def refuse_broken_json(path: Path) -> tuple[list[str], str]:
+    (path / "a.ndjson").write_text('{"a": 1}\n{"a": \n')
+    return [str(path / "a.ndjson")], "a.ndjson: row 2"
+
+
+def refuse_json_of_two_types(path: Path) -> tuple[list[str], str]:
+    (path / "a.ndjson").write_text('{"a": 1}\n{"a": "x"}\n')
+    return [str(path / "a.ndjson")], "a.ndjson: row 2: Column(/a) changed from number to string"
+
+
+def refuse_json_list_of_numbers(path: Path) -> tuple[list[str], str]:
+    (path / "a.json").write_text('[{"a": 1}, 2]')
+    return [str(path / "a.json")], "a.json: row 2: 2 is not an object"
+
+
+def refuse_json_of_huge_integers(path: Path) -> tuple[list[str], str]:
+    (path / "a.ndjson").write_text('{"a": 1}\n{"a": 18446744073709551615}\n')
+    return [str(path / "a.ndjson")], "a.ndjson: row 2: column 'a': 18446744073709551615 does not fit"
+
+
+def refuse_column_of_directory_and_file(path: Path) -> tuple[list[str], str]:
+    (path / "year=2024").mkdir()
+    pq.write_table(pa.table({"year": [2023]}), path / "year=2024" / "a.parquet")
+    return [str(path / "year=2024")], "--no-partitions"
+
+
+def refuse_missing_partition(path: Path) -> tuple[list[str], str]:
+    (path / "year=2024").mkdir()
+    pq.write_table(pa.table({"a": [1]}), path / "year=2024" / "a.parquet")
+    pq.write_table(pa.table({"a": [1]}), path / "b.parquet")
+    return [str(path / "b.parquet"), str(path / "year=2024")], "b.parquet is in no directory year=..."
 
 
 def refuse_broken_parquet(path: Path) -> tuple[list[str], str]:
@@ -200,6 +271,19 @@ REFUSALS = [
     refuse_mixed,
     refuse_incompatible,
     refuse_broken_csv,
+    refuse_ragged_csv,
+    refuse_column_twice,
+    refuse_told_type,
+    refuse_unknown_type,
+    refuse_type_of_unknown_column,
+    refuse_empty_csv,
+    refuse_latin1_csv,
+    refuse_broken_json,
+    refuse_json_of_two_types,
+    refuse_json_list_of_numbers,
+    refuse_json_of_huge_integers,
+    refuse_column_of_directory_and_file,
+    refuse_missing_partition,
     refuse_broken_parquet,
     refuse_unknown_column,
     refuse_remote,

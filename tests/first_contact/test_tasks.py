@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import os
+import traceback
 from pathlib import Path
 
 import pytest
@@ -23,8 +24,11 @@ def run(task: Task) -> tuple[int, str]:
         answer = CliRunner().invoke(get_command(app), task.command)
         return answer.exit_code, answer.output
     out = io.StringIO()
-    with contextlib.redirect_stdout(out):
-        exec(compile(task.code, task.title, "exec"), {"__name__": "__main__"})
+    try:
+        with contextlib.redirect_stdout(out):
+            exec(compile(task.code, task.title, "exec"), {"__name__": "__main__"})
+    except Exception:
+        return 1, out.getvalue() + traceback.format_exc()
     return 0, out.getvalue()
 
 
@@ -34,10 +38,13 @@ def test_tasks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setitem(os.environ, "COLUMNS", "80")
     monkeypatch.setitem(os.environ, "NO_COLOR", "1")
-    found = {
-        task.title: (*problems(task, *answer), answer[1]) for task in TASKS if problems(task, *(answer := run(task)))
-    }
-    assert found == {}
+    answers = [(task, *run(task)) for task in TASKS]
+    found = [
+        "\n".join((f"# {task.title}", *wrong, output))
+        for task, status, output in answers
+        if (wrong := problems(task, status, output))
+    ]
+    assert not found, "\n\n".join(found)
 
 
 def test_there_are_enough_tasks() -> None:

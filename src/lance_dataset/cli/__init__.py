@@ -33,4 +33,8 @@ def main() -> None:
         if error.name is None or error.name.partition(".")[0] not in _EXTRA_PACKAGES:
             raise
         sys.exit(f"lance-dataset: the command line needs {error.name}: pip install 'lance-dataset[cli]'")
+    if "--json" in sys.argv:
+        from lance_dataset.cli.guard import run_with_json_errors
+
+        sys.exit(run_with_json_errors(app))
     app()

@@ -18,13 +18,17 @@ from lance_dataset.cli.options import (
     DryRunOption,
     FormatOption,
     JsonOption,
+    NullValuesOption,
+    TypesOption,
     WhereOption,
     open_dataset,
+    read_options,
     split_names,
 )
 
 if TYPE_CHECKING:
     from lance_dataset import LanceDataset
+    from lance_dataset.cli.sources.options import ReadOptions
 
 __all__ = ["delete", "merge", "restore", "update"]
 
@@ -137,6 +141,8 @@ def merge(
     source_format: FormatOption = None,
     columns: ColumnsOption = None,
     delimiter: DelimiterOption = None,
+    types: TypesOption = None,
+    null_values: NullValuesOption = None,
     dry_run: DryRunOption = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -147,7 +153,15 @@ def merge(
         raise typer.BadParameter("can only be used with --when-matched update", param_hint="--update-if")
     *sources, uri = paths
     dataset = open_dataset(uri)
-    source = _source(sources, source_format, split_names(columns), delimiter, dataset.schema)
+    options = read_options(
+        source_format=source_format,
+        columns=columns,
+        delimiter=delimiter,
+        types=types,
+        null_values=null_values,
+        known={field.name: field.type for field in dataset.schema},
+    )
+    source = _source(sources, options)
     with _changed(dataset, dry_run) as handle:
         builder = handle.merge_insert(split_names(on))
         if when_matched is Matched.UPDATE:
@@ -171,16 +185,16 @@ def merge(
     _tell(uri, handle, {**facts, "rows": rows}, text, "", dry_run, as_json)
 
 
-def _source(
-    names: list[str], source_format: str | None, columns: list[str] | None, delimiter: str | None, types: Any
-) -> Any:
+def _source(names: list[str], options: ReadOptions) -> Any:
     """Return the rows of files, or of a dataset."""
-    from lance_dataset.cli import sources
     from lance_dataset.cli.counter import RowCounter
+    from lance_dataset.cli.sources.files import is_dataset
+    from lance_dataset.cli.sources.opening import open_sources
 
-    if len(names) == 1 and source_format is None and sources.is_dataset(names[0]):
+    if len(names) == 1 and options.format is None and is_dataset(names[0]):
+        columns = None if options.columns is None else list(options.columns)
         return open_dataset(names[0]).scanner(columns, blob_handling="all_binary").to_reader()
-    return RowCounter().reader(sources.open_sources(names, source_format, columns, delimiter, types))
+    return RowCounter().reader(open_sources(names, options))
 
 
 @contextmanager

@@ -137,7 +137,7 @@ def _show(facts: Mapping[str, Any]) -> None:
     typer.echo("\nrows")
     output.print_pairs({f"  {name}": value for name, value in facts["rows"].items()})
     if "inserted" not in facts["rows"]:
-        typer.echo("  which rows changed is known only for versions of one branch with stable row ids")
+        typer.echo("  changed rows are known only for versions of one branch with stable row ids")
     typer.echo("\nfragments")
     output.print_pairs({f"  {name.replace('_', ' ')}": value for name, value in facts["fragments"].items()})
     if facts["schema"]:

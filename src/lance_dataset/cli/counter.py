@@ -8,7 +8,7 @@ from typing import TypeAlias
 import pyarrow as pa
 from rich.console import Console
 
-from lance_dataset.cli.sources import SourceStream
+from lance_dataset.cli.sources.opening import SourceStream
 
 __all__ = ["RowCounter"]
 

@@ -12,9 +12,10 @@ import typer
 
 from lance_dataset.errors import LanceError
 
-__all__ = ["guarded"]
+__all__ = ["guarded", "run_with_json_errors"]
 
 FAILED = 1
+WRONG_USAGE = 2
 INTERRUPTED = 130
 
 Parameters = ParamSpec("Parameters")
@@ -48,10 +49,23 @@ def guarded(command: Callable[Parameters, Result]) -> Callable[Parameters, Resul
     return run
 
 
+def run_with_json_errors(app: typer.Typer) -> int:
+    """Run a command whose arguments have ``--json``, and return its status. Mistakes in its arguments are JSON too."""
+    usage_error = typer.BadParameter.__base__
+    try:
+        return int(typer.main.get_command(app).main(standalone_mode=False) or 0)
+    except Exception as error:
+        if usage_error is None or not isinstance(error, usage_error):
+            raise
+        _tell(error, as_json=True)
+        return WRONG_USAGE
+
+
 def _tell(error: Exception, *, as_json: bool) -> None:
     if as_json:
         import json
 
-        typer.echo(json.dumps({"error": {"type": type(error).__name__, "message": str(error)}}), err=True)
+        message = getattr(error, "format_message", error.__str__)()
+        typer.echo(json.dumps({"error": {"type": type(error).__name__, "message": message}}), err=True)
     else:
         typer.echo(f"error: {error}", err=True)

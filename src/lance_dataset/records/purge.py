@@ -7,7 +7,8 @@ from dataclasses import dataclass
 __all__ = ["PurgeReport", "RemainingCopy"]
 
 _ELSEWHERE = (
-    "clones, exports, backups and object versions of the store are not known to the dataset; erase the rows there too"
+    "note: the dataset does not know its clones, exports, backups and object versions\n"
+    "of the store; erase the rows there too"
 )
 
 
@@ -70,8 +71,9 @@ class PurgeReport:
 
     def __str__(self) -> str:
         lines = [
-            f"erased {self.rows_erased:,} rows ({self.rows_deleted:,} of them were not deleted before) on "
-            f"{', '.join(self.branches)}; rewrote {self.fragments_rewritten:,} fragments",
+            f"erased {self.rows_erased:,} rows on {', '.join(self.branches)}; "
+            f"{self.rows_deleted:,} of them were not deleted before",
+            f"rewrote {self.fragments_rewritten:,} fragments",
             f"removed {self.versions_removed:,} old versions with {self.files_removed:,} files "
             f"({self.bytes_removed:,} bytes)",
         ]
@@ -81,4 +83,4 @@ class PurgeReport:
             lines.append(f"{self.failed_deletes:,} files could not be removed; purge again")
         if self.remaining:
             lines += ["still there:", *(f"  {copy}" for copy in self.remaining)]
-        return "\n".join([*lines, f"note: {_ELSEWHERE}"])
+        return "\n".join([*lines, _ELSEWHERE])

@@ -165,7 +165,10 @@ def write_version(
         Appended data does not fit the table, or another writer changed it.
     """
     if mode == "create" and target.manifest is not None:
-        raise AlreadyExistsError(f"Dataset already exists: {target.store.uri(target.root)}")
+        raise AlreadyExistsError(
+            f"Dataset already exists: {target.store.uri(target.root)}; append to it with mode='append', or replace its "
+            "rows with mode='overwrite'"
+        )
     bases = registered_bases(target, mode, options.initial_bases)
     written = write_files(target, data, schema, mode, settings, bases)
     overwrite = Overwrite(written.schema, tuple(written.fragments), options.config, bases, written.version)

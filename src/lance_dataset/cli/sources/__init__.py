@@ -1,0 +1,1 @@
+"""Input of `import` and `merge`: files of other formats, as one stream of batches."""
