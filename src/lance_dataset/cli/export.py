@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable, Iterable
 from typing import IO, TYPE_CHECKING, Annotated, Any
@@ -98,11 +97,10 @@ def _write_csv(opened: IO[bytes], schema: pa.Schema, batches: Iterable[pa.Record
 
 
 def _write_lines(opened: IO[bytes], schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
-    from lance_dataset.cli.output import json_value
+    from lance_dataset.cli.output import json_lines
 
     for batch in batches:
-        rows = (json.dumps(json_value(row), ensure_ascii=False) for row in batch.to_pylist())
-        opened.writelines(f"{row}\n".encode() for row in rows)
+        opened.writelines(f"{row}\n".encode() for row in json_lines(batch))
 
 
 def _write_arrow(opened: IO[bytes], schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:

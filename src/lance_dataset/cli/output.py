@@ -7,19 +7,20 @@ import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime, time, timedelta
-from itertools import chain, islice
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import typer
 
-from lance_dataset.cli.rows import records, table, terminal_width
+from lance_dataset.cli.cells import python_values
+from lance_dataset.cli.rows import batch_table, records, row_table, terminal_width
 
 if TYPE_CHECKING:
     from lance_dataset.file import EncodingReport
 
 __all__ = [
-    "json_value",
+    "json_lines",
     "print_batches",
     "print_encodings",
     "print_json",
@@ -72,37 +73,44 @@ def tell(facts: Mapping[str, Any], text: str, as_json: bool) -> None:
 
 def print_rows(names: Sequence[str], rows: Iterable[Sequence[Any]], numeric: Sequence[bool] | None = None) -> None:
     """Print a table with a header line; numeric columns are aligned to the right."""
-    _print_lines(table(names, rows, numeric))
+    _print_lines(row_table(names, rows, numeric))
 
 
 def print_batches(batches: Iterable[pa.RecordBatch], schema: pa.Schema, *, as_json: bool, as_records: bool) -> None:
     """Print rows as they are read: as a table that fits the terminal, as records, or as JSON."""
     if as_json:
-        for part in _json_rows(batches):
-            typer.echo(part, nl=False)
-        return
-    rows = (row for batch in batches for row in zip(*(column.to_pylist() for column in batch.columns), strict=True))
-    if as_records:
+        _print_json_rows(batches)
+    elif as_records:
+        rows = (row for batch in batches for row in zip(*map(python_values, batch.columns), strict=True))
         _print_lines(records(schema.names, rows))
-        return
-    kinds = schema.types
-    numeric = [pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind) for kind in kinds]
-    _print_lines(table(schema.names, rows, numeric, terminal_width()))
+    else:
+        _print_lines(batch_table(schema, batches, terminal_width()))
 
 
-def _json_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[str]:
-    """Yield the parts of a JSON list of rows."""
-    rows = (row for batch in batches for row in batch.to_pylist())
-    first = next(rows, None)
-    if first is None:
-        yield "[]\n"
-        return
-    before = "[\n"
-    for row in chain([first], rows):
-        text = json.dumps(json_value(row), indent=2, ensure_ascii=False)
-        yield before + "  " + text.replace("\n", "\n  ")
-        before = ",\n"
-    yield "\n]\n"
+def json_lines(batch: pa.RecordBatch) -> Iterator[str]:
+    """Yield the rows of a batch as JSON objects, each on one line."""
+    names = batch.schema.names
+    for row in zip(*map(_json_values, batch.columns), strict=True):
+        yield json.dumps(dict(zip(names, row, strict=True)), ensure_ascii=False)
+
+
+def _json_values(column: pa.Array) -> list[Any]:
+    values = python_values(column)
+    kind = column.type
+    if pa.types.is_integer(kind) or pa.types.is_boolean(kind) or pa.types.is_string(kind):
+        return values
+    return list(map(json_value, values))
+
+
+def _print_json_rows(batches: Iterable[pa.RecordBatch]) -> None:
+    """Write a JSON list of rows, one row a line."""
+    between = "["
+    for batch in batches:
+        rows = iter(json_lines(batch))
+        while block := list(islice(rows, _LINES)):
+            typer.echo(between + "\n  " + ",\n  ".join(block), nl=False)
+            between = ","
+    typer.echo("[]" if between == "[" else "\n]")
 
 
 def _print_lines(lines: Iterable[str]) -> None:

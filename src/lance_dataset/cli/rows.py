@@ -5,11 +5,17 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+import textwrap
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import chain, islice
+from itertools import chain
 from typing import Any
 
-__all__ = ["records", "table", "terminal_width"]
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lance_dataset.cli.cells import cell_texts, shown_text, texts_of
+
+__all__ = ["batch_table", "records", "row_table", "terminal_width"]
 
 #: Longer values are cut in tables; JSON and records have them in full.
 _LONGEST_CELL = 80
@@ -27,39 +33,44 @@ def terminal_width() -> int | None:
     return None
 
 
-def table(
-    names: Sequence[str],
-    rows: Iterable[Sequence[Any]],
-    numeric: Sequence[bool] | None = None,
-    width: int | None = None,
-) -> Iterator[str]:
-    """Yield the lines of a table. Rows are formatted as they come.
+def batch_table(schema: pa.Schema, batches: Iterable[pa.RecordBatch], width: int | None) -> Iterator[str]:
+    """Yield the lines of a table of rows, a batch at a time.
 
     Parameters
     ----------
-    names
-        Names of the columns.
-    rows
-        Values of each row.
-    numeric
-        True for columns that are aligned to the right.
+    schema
+        Schema of the batches.
+    batches
+        Rows. The first batch decides the widths of the columns.
     width
         Number of characters of the longest line. Columns that do not fit are left out, and named in the last line. None
         for any width.
     """
     longest = _LONGEST_CELL if width is None else min(_LONGEST_FITTED_CELL, width)
-    given = iter(rows)
-    first = [[_cell(value, longest) for value in row] for row in islice(given, _MEASURED_ROWS)]
-    headers = [_cell(name, longest) for name in names]
-    widths = [max(map(len, column)) for column in zip(headers, *first, strict=True)] if names else []
-    shown = len(names) if width is None else _fitting(widths, width)
-    aligned = _aligner(widths[:shown], numeric)
-    later = ([_cell(value, longest) for value in row[:shown]] for row in given)
-    yield aligned(headers)
-    yield "-" * (sum(widths[:shown]) + len(_GAP) * (shown - 1))
-    yield from map(aligned, chain(first, later))
-    if shown < len(names):
-        yield from _left_out(names, shown, width)
+    given = iter(batches)
+    first = next((batch for batch in given if batch.num_rows), None)
+    measured = [] if first is None else [cell_texts(column[:_MEASURED_ROWS], longest) for column in first.columns]
+    widths = _widths(schema.names, measured or [pa.array([], pa.string())] * len(schema), longest)
+    shown = len(widths) if width is None else _fitting(widths, width)
+    numeric = [_is_number(kind) for kind in schema.types]
+    yield from _header(schema.names[:shown], widths[:shown], numeric, longest)
+    for batch in chain([] if first is None else [first], given):
+        cells = [cell_texts(column, longest) for column in batch.columns[:shown]]
+        yield from _aligned(cells, widths[:shown], numeric)
+    if shown < len(widths):
+        yield from _left_out(schema.names, shown, width)
+
+
+def row_table(
+    names: Sequence[str], rows: Iterable[Sequence[Any]], numeric: Sequence[bool] | None = None
+) -> Iterator[str]:
+    """Yield the lines of a table of Python values; numeric columns are aligned to the right."""
+    columns = list(zip(*rows, strict=True)) or [()] * len(names)
+    cells = [texts_of(column, _LONGEST_CELL) for column in columns]
+    right = [False] * len(names) if numeric is None else list(numeric)
+    widths = _widths(names, cells, _LONGEST_CELL)
+    yield from _header(names, widths, right, _LONGEST_CELL)
+    yield from _aligned(cells, widths, right)
 
 
 def records(names: Sequence[str], rows: Iterable[Sequence[Any]]) -> Iterator[str]:
@@ -68,19 +79,19 @@ def records(names: Sequence[str], rows: Iterable[Sequence[Any]]) -> Iterator[str
     for number, row in enumerate(rows):
         yield f"-- {number}"
         for name, value in zip(names, row, strict=True):
-            yield f"{name:<{longest}}{_GAP}{_text(value)}"
+            yield f"{name:<{longest}}{_GAP}{shown_text(value)}"
 
 
-def _text(value: Any) -> str:
-    text = "null" if value is None else value if isinstance(value, str) else str(value)
-    return text if text.isprintable() else "".join(each if each.isprintable() else repr(each)[1:-1] for each in text)
+def _is_number(kind: pa.DataType) -> bool:
+    return pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
 
 
-def _cell(value: Any, longest: int) -> str:
-    if isinstance(value, str | bytes | list | dict) and len(value) > longest:
-        value = value[: longest + 1] if isinstance(value, str | bytes | list) else value
-    text = _text(value)
-    return text if len(text) <= longest else text[: longest - 3] + "..."
+def _widths(names: Sequence[str], cells: Sequence[pa.StringArray], longest: int) -> list[int]:
+    headers = texts_of(names, longest).to_pylist()
+    return [
+        max(len(header), pc.max(pc.utf8_length(column)).as_py() or 0)
+        for header, column in zip(headers, cells, strict=True)
+    ]
 
 
 def _fitting(widths: Sequence[int], width: int) -> int:
@@ -93,28 +104,25 @@ def _fitting(widths: Sequence[int], width: int) -> int:
     return len(widths)
 
 
-def _aligner(widths: Sequence[int], numeric: Sequence[bool] | None) -> Callable[[Sequence[str]], str]:
-    right = [False] * len(widths) if numeric is None else list(numeric)[: len(widths)]
-    places = list(zip(widths, right, strict=True))
+def _header(names: Sequence[str], widths: Sequence[int], numeric: Sequence[bool], longest: int) -> Iterator[str]:
+    yield from _aligned([texts_of([name], longest) for name in names], widths, numeric)
+    yield "-" * (sum(widths) + len(_GAP) * (len(widths) - 1))
 
-    def aligned(cells: Sequence[str]) -> str:
-        parts = (
-            cell.rjust(size) if to_right else cell.ljust(size)
-            for cell, (size, to_right) in zip(cells, places, strict=False)
-        )
-        return _GAP.join(parts).rstrip()
 
-    return aligned
+def _aligned(cells: Sequence[pa.StringArray], widths: Sequence[int], numeric: Sequence[bool]) -> list[str]:
+    if not cells:
+        return [""]
+    pads: dict[bool, Callable[..., pa.StringArray]] = {True: pc.utf8_lpad, False: pc.utf8_rpad}
+    padded = [
+        pads[to_right](column, width=width, padding=" ")
+        for column, width, to_right in zip(cells, widths, numeric, strict=False)
+    ]
+    lines = pc.utf8_rtrim(pc.binary_join_element_wise(*padded, _GAP), characters=" ")
+    found: list[str] = lines.to_pylist()
+    return found
 
 
 def _left_out(names: Sequence[str], shown: int, width: int | None) -> Iterator[str]:
     others = ", ".join(names[shown:])
-    text = f"({shown} of {len(names)} columns; --columns or --record show the others: "
-    room = (width or _LONGEST_CELL) - 1
-    for part in (f"{text}{others})",):
-        while len(part) > room:
-            at = part.rfind(" ", 0, room)
-            at = room if at <= 0 else at
-            yield part[:at]
-            part = part[at:].lstrip()
-        yield part
+    text = f"({shown} of {len(names)} columns; --columns or --record show the others: {others})"
+    yield from textwrap.wrap(text, (width or _LONGEST_CELL) - 1, break_on_hyphens=False)
