@@ -157,3 +157,10 @@ def test_unknown_schemes(uri: str) -> None:
     with pytest.raises(UnsupportedError, match=r"begins with './'"):
         lance.write_dataset(ROWS, uri)
     assert set(os.listdir()) == before
+
+
+def test_missing_arguments_name_the_class_that_users_know(tmp_path: Path) -> None:
+    dataset = lance.write_dataset(pa.table({"a": [1]}), tmp_path / "a.lance")
+    for call, missing in ((dataset.delete, "predicate"), (dataset.update, "updates"), (dataset.take, "indices")):
+        with pytest.raises(TypeError, match=rf"^LanceDataset\.\w+\(\) missing .*'{missing}'"):
+            call()  # type: ignore[call-arg]

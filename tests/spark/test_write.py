@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from decimal import Decimal
 from pathlib import Path
 
 import lance as reference
@@ -184,6 +185,29 @@ def test_appended_values_take_the_types_of_the_dataset(spark, uri):
         with pytest.raises(PythonException, match=f"Column '{name}' .* without loss"):
             save(spark.sql(sql.format(u=u, s=s)), uri, "append")
     assert reference.dataset(uri).count_rows() == 2
+
+
+def test_numbers_of_other_types_are_appended_if_they_fit(spark, uri):
+    table = pa.table(
+        {
+            "n": pa.array([1], pa.int32()),
+            "d": pa.array([0.5]),
+            "l": pa.array([[1]], pa.list_(pa.int16())),
+            "s": pa.array([{"x": 1}], pa.struct([("x", pa.int64())])),
+            "m": pa.array([Decimal("1.25")], pa.decimal128(10, 2)),
+        }
+    )
+    lance_dataset.write_dataset(table, uri)
+    sql = "SELECT cast({n} AS {kind}) n, 7L d, array(5L, null) l, struct(3 x) s, cast({m} AS decimal(12,3)) m"
+    save(spark.sql(sql.format(n=2, kind="bigint", m="2.5")), uri, "append")
+    save(spark.sql(sql.format(n=3.0, kind="double", m="null")), uri, "append")
+    rows = reference.dataset(uri).to_table().to_pylist()
+    assert rows[1] == {"n": 2, "d": 7.0, "l": [5, None], "s": {"x": 3}, "m": Decimal("2.50")}
+    assert (rows[2]["n"], rows[2]["m"]) == (3, None)
+    for n, kind, m, name in ((2**31, "bigint", "0", "n"), (2.5, "double", "0", "n"), (1, "int", "0.125", "m")):
+        with pytest.raises(PythonException, match=f"Column '{name}' .* without loss"):
+            save(spark.sql(sql.format(n=n, kind=kind, m=m)), uri, "append")
+    assert reference.dataset(uri).version == 3
 
 
 @pytest.mark.parametrize(

@@ -68,3 +68,13 @@ def test_what_belongs_to_a_table() -> None:
         *("tree/b/x", "tree/b/data/in/_versions/1.manifest", "tree/b/data/in/data/a.lance", "other.lance"),
     ]
     assert foreign_paths([*own, *foreign], ["r"]) == sorted(foreign)
+
+
+def test_creating_beside_other_files_is_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (tmp_path / "thesis.txt").write_text("years of work")
+    lance_dataset.write_dataset(pa.table({"a": [1]}), tmp_path)
+    assert f"{tmp_path} is created in a folder that has other files: thesis.txt" in caplog.text
+    caplog.clear()
+    lance_dataset.write_dataset(pa.table({"a": [1]}), tmp_path, mode="append")
+    lance_dataset.write_dataset(pa.table({"a": [1]}), tmp_path / "empty" / "new.lance")
+    assert not caplog.text

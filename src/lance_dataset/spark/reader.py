@@ -13,6 +13,7 @@ from lance_dataset.spark.batches import conform_batch
 from lance_dataset.spark.options import ReadOptions
 from lance_dataset.spark.partitions import RowPartition, RowSlice, partition_count, plan_partitions
 from lance_dataset.spark.pushdown import translate
+from lance_dataset.spark.shipping import Shipped
 from lance_dataset.spark.snapshot import Snapshot
 from lance_dataset.spark.types import arrow_schema, spark_schema
 
@@ -42,7 +43,7 @@ def select_fields(schema: pa.Schema, columns: Iterable[str] | None) -> pa.Schema
     return pa.schema(fields)
 
 
-class LanceReader(DataSourceReader):
+class LanceReader(Shipped, DataSourceReader):
     """Reads one version of a dataset.
 
     Parameters
@@ -91,7 +92,7 @@ class LanceReader(DataSourceReader):
         )
         return iter(scanner.to_batches())
 
-    def __getstate__(self) -> dict[str, Any]:
+    def _shipped_state(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name not in ("_sizes", "_dataset_schema")}
 
 

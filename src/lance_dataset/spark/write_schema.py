@@ -14,12 +14,8 @@ __all__ = ["appended_schema", "check_maps", "created_schema", "fill_missing", "s
 
 _FIRST_WITH_NULL_STRUCTS = (2, 1)
 _FIRST_WITH_MAPS = (2, 2)
-_WIDER = {
-    "tinyint": {"smallint", "int", "bigint"},
-    "smallint": {"int", "bigint"},
-    "int": {"bigint"},
-    "float": {"double"},
-}
+_INTEGERS = {"tinyint", "smallint", "int", "bigint"}
+_NUMBERS = _INTEGERS | {"float", "double"}
 
 
 def created_schema(schema: Any) -> pa.Schema:
@@ -63,7 +59,7 @@ def appended_schema(schema: Any, stored: pa.Schema) -> pa.Schema:
     """Return the schema of files appended to a dataset; it is that of the dataset, if the data fits it.
 
     Columns are matched by name. A column that the data lacks is filled with nulls. A column must have the Spark type
-    in which it is read back, or a narrower integer or floating type.
+    in which it is read back, or one whose values can be the same; each value is checked when it is written.
 
     Raises
     ------
@@ -86,13 +82,34 @@ def appended_schema(schema: Any, stored: pa.Schema) -> pa.Schema:
 
 
 def _check_type(field: Any, stored: pa.Field) -> None:
-    wanted, given = spark_type(stored, stored.name).simpleString(), field.dataType.simpleString()
-    if given == wanted or given == "void" or wanted in (_WIDER.get(given) or ()):
+    wanted_type = spark_type(stored, stored.name)
+    if _may_fit(field.dataType, wanted_type):
         return
+    wanted, given = wanted_type.simpleString(), field.dataType.simpleString()
     raise SchemaError(
         f"Column {field.name!r} is {given} in the data, but {stored.type} in the dataset; "
         f"write df.withColumn({field.name!r}, col({field.name!r}).cast({wanted!r}))"
     )
+
+
+def _may_fit(given: Any, wanted: Any) -> bool:
+    """Return True if values of a Spark type can be those of another, at any depth. Doubles are not cast to floats."""
+    mine, theirs = given.simpleString(), wanted.simpleString()
+    if mine in (theirs, "void"):
+        return True
+    if mine in _NUMBERS and theirs in _NUMBERS:
+        return (mine, theirs) != ("double", "float")
+    kind = given.typeName()
+    if kind != wanted.typeName():
+        return False
+    if kind == "array":
+        return _may_fit(given.elementType, wanted.elementType)
+    if kind == "map":
+        return _may_fit(given.keyType, wanted.keyType) and _may_fit(given.valueType, wanted.valueType)
+    if kind == "struct":
+        pairs = zip(given.fields, wanted.fields, strict=False)
+        return given.names == wanted.names and all(_may_fit(one.dataType, other.dataType) for one, other in pairs)
+    return bool(kind == "decimal")
 
 
 def fill_missing(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:

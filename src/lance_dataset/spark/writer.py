@@ -16,6 +16,7 @@ from lance_dataset.file import resolve_version
 from lance_dataset.fragment import FragmentMetadata, remove_uncommitted, write_fragments
 from lance_dataset.spark.batches import check_storable, conform_batch
 from lance_dataset.spark.options import WriteOptions
+from lance_dataset.spark.shipping import Shipped
 from lance_dataset.spark.snapshot import newest_or_none
 from lance_dataset.spark.write_schema import (
     appended_schema,
@@ -117,7 +118,7 @@ def _new_content(
     return WritePlan(options, action, arrow, stored, read_version)
 
 
-class LanceWriter(DataSourceArrowWriter):
+class LanceWriter(Shipped, DataSourceArrowWriter):
     """Writer that writes data files in tasks, and then commits all of them atomically or none."""
 
     def __init__(self, plan: WritePlan) -> None:

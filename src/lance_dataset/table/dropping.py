@@ -10,7 +10,7 @@ from lance_dataset.io.base import ObjectStore, is_plain_path
 from lance_dataset.table.naming import VERSIONS_FOLDER
 from lance_dataset.table.protocol import commit_protocol
 
-__all__ = ["drop_table", "foreign_paths"]
+__all__ = ["drop_table", "foreign_paths", "log_other_names"]
 
 _log = logging.getLogger(__name__)
 _BRANCHES_FOLDER = "_refs/branches"
@@ -62,6 +62,15 @@ def foreign_paths(paths: Iterable[str], branches: Collection[str] = ()) -> list[
     owners = {each for each in tables if _is_branch(each)} | {f"{_TREE}{name}" for name in branches}
     inner = tuple(f"{each}/" for each in tables - owners)
     return [path for path in known if not _belongs(path, owners, inner)]
+
+
+def log_other_names(store: ObjectStore, root: str) -> None:
+    """Log what a folder has in which a table is created, if it is not of a table. Object stores are not asked."""
+    if "://" in store.uri(root):
+        return
+    others = sorted({*store.list_names(root)} - {*_WHOLE_FOLDERS, _DATA, _TREE.rstrip("/")})
+    if others:
+        _log.warning("%s is created in a folder that has other files: %s", store.uri(root), _listed(others))
 
 
 def _is_branch(table: str) -> bool:

@@ -6,6 +6,7 @@ import datetime as dt
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from types import FunctionType
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, cast
 
 import pyarrow as pa
@@ -577,3 +578,15 @@ def write_dataset(
     )
     data = with_index(data_obj, preserve_index)
     return LanceDataset.showing(write_version(target, data, schema, mode, settings, options))
+
+
+def _name_methods(kind: type, parts: tuple[type, ...]) -> None:
+    """Name the methods that a class has from its parts like its own. Python's errors and tracebacks show the names."""
+    for part in parts:
+        for name, value in vars(part).items():
+            function = value.__func__ if isinstance(value, (classmethod, staticmethod)) else value
+            if isinstance(function, FunctionType):
+                function.__qualname__ = f"{kind.__name__}.{name}"
+
+
+_name_methods(LanceDataset, LanceDataset.__bases__)

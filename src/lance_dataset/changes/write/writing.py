@@ -16,6 +16,7 @@ from lance_dataset.changes.write.target import CommitOptions, WriteTarget
 from lance_dataset.errors import AlreadyExistsError, InvalidInputError
 from lance_dataset.read.snapshot import Snapshot
 from lance_dataset.table.commit.leftovers import ChangeFiles, data_files_of
+from lance_dataset.table.dropping import log_other_names
 from lance_dataset.table.fragment import Fragment
 from lance_dataset.table.manifest import BasePath
 from lance_dataset.table.operations import Overwrite
@@ -169,6 +170,8 @@ def write_version(
             f"Dataset already exists: {target.store.uri(target.root)}; append to it with mode='append', or replace its "
             "rows with mode='overwrite'"
         )
+    if target.manifest is None:
+        log_other_names(target.store, target.root)
     bases = registered_bases(target, mode, options.initial_bases)
     written = write_files(target, data, schema, mode, settings, bases)
     overwrite = Overwrite(written.schema, tuple(written.fragments), options.config, bases, written.version)
