@@ -69,7 +69,7 @@ def test_kinds(values: list[str], kind: pa.DataType) -> None:
 
 @given(st.lists(st.one_of(st.integers(-(2**70), 2**70).map(str), st.floats().map(repr), st.text(max_size=5))))
 def test_converted_values_print_as_numbers_that_are_equal(values: list[str]) -> None:
-    """What a column of text is converted to says the same as the text."""
+    """Converting a column of text changes no value."""
     finder = TypeFinder()
     array = pa.array(values, pa.string())
     finder.add(array)

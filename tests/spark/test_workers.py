@@ -1,4 +1,4 @@
-"""What tasks get is unpickled on workers, which may lack the package."""
+"""Unpickling on Spark workers, which may lack the package."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How source files are read: types of columns, nulls, separators."""
+"""Options of reading source files: types of columns, nulls, separators."""
 
 from __future__ import annotations
 
