@@ -88,7 +88,10 @@ __all__ = [
 ]
 
 _MODULES = frozenset(
-    {"blob", "commit", "debug", "errors", "file", "fragment", "log", "optimize", "sampler", "schema", "udf", "util"}
+    {
+        *("blob", "commit", "debug", "errors", "file", "fragment", "indices", "log"),
+        *("optimize", "sampler", "schema", "udf", "util"),
+    }
 )
 #: Modules of names that are not in the module `dataset`.
 _OTHERS = {"LanceError": "errors", "set_logger": "log", "write_fragments": "fragment"}

@@ -31,6 +31,7 @@ from lance_dataset.records.cleanup import (
 )
 from lance_dataset.records.fragment import DataFile, FragmentMetadata
 from lance_dataset.records.index import Index, IndexFile
+from lance_dataset.records.index_description import IndexInformation
 from lance_dataset.records.operations import LANCE_COMMIT_MESSAGE_KEY, LanceOperation, Transaction
 from lance_dataset.records.purge import PurgeReport, RemainingCopy
 from lance_dataset.records.results import Branch, DeleteResult, ExecuteResult, Tag, UpdateResult, Version, VersionRef
@@ -74,6 +75,7 @@ __all__ = [
     "IOStats",
     "Index",
     "IndexFile",
+    "IndexInformation",
     "LanceDataset",
     "LanceFragment",
     "LanceOperation",

@@ -17,6 +17,7 @@ __all__ = [
     "DatasetNotFoundError",
     "FieldNotFoundError",
     "FilterError",
+    "IndexNotFoundError",
     "InvalidInputError",
     "LanceError",
     "MemoryLimitError",
@@ -88,6 +89,13 @@ class SchemaError(LanceError, ValueError, OSError, RuntimeError):
 
 class FieldNotFoundError(LanceError, ValueError, OSError, RuntimeError):
     """A column does not exist in the schema."""
+
+
+class IndexNotFoundError(LanceError, KeyError, RuntimeError):
+    """The dataset has no index of this name."""
+
+    def __str__(self) -> str:
+        return Exception.__str__(self)  # that of KeyError adds quotes
 
 
 class FilterError(LanceError, ValueError, OSError):

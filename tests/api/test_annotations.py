@@ -16,6 +16,9 @@ CALLABLES: dict[str, Callable[..., Any]] = {
 #: Callables annotated with `Any`, and why.
 ANY: dict[str, str] = {
     "FragmentMetadata.to_json": "JSON",
+    "IndexDescription.__init__": "JSON",
+    "Indexed.index_statistics": "JSON",
+    "LanceStats.index_stats": "JSON",
     "RowDatasetVersionMeta.asdict": "JSON",
     "RowIdMeta.asdict": "JSON",
     "SqlQuery.__init__": "made by the package only: options of a scan, checked one by one",

@@ -11,11 +11,12 @@ import datetime as dt
 import json
 import logging
 import pickle
+import shutil
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -78,6 +79,7 @@ from lance_dataset.fragment import (
     remove_uncommitted,
     write_fragments,
 )
+from lance_dataset.indices import IndexDescription, IndexInformation, IndexSegmentDescription
 from lance_dataset.log import LOGGER, set_logger
 from lance_dataset.optimize import (
     Compaction,
@@ -489,14 +491,13 @@ def history(folder: Path) -> None:
     assert all(texts)
 
 
+INDEXED = Path(__file__).parents[1] / "fixtures" / "indices" / "pylance-1.0.0"
+
 # -- maintenance -------------------------------------------------------------------------------------------------------
 
 
 def maintain(folder: Path) -> None:
     dataset: lance.LanceDataset = lance.write_dataset(people(), folder / "maintained", max_rows_per_file=10)
-    assert not dataset.has_index
-    no_indices: list[dict[str, object]] = dataset.list_indices()
-    assert no_indices == []
     optimizer: DatasetOptimizer = dataset.optimize
     optimizer.enable_auto_cleanup({"interval": 10, "older_than_seconds": 3600})
     optimizer.disable_auto_cleanup()
@@ -565,6 +566,29 @@ def maintain(folder: Path) -> None:
     totals += [removed.transaction_files_removed, removed.index_files_removed, removed.deletion_files_removed]
     assert all(number >= 0 for number in totals) and removed.failed_deletes == 0
     assert expected.old_versions == removed.old_versions
+
+
+def indexed(folder: Path) -> None:
+    dataset: lance.LanceDataset = lance.dataset(shutil.copytree(INDEXED, folder / "indexed"))
+    has: bool = dataset.has_index
+    listed: list[IndexInformation] = dataset.list_indices()
+    entry: IndexInformation = listed[0]
+    texts: list[str] = [entry["name"], entry["type"], entry["uuid"], *entry["fields"]]
+    covered: set[int] = entry["fragment_ids"]
+    place: tuple[int, int | None] = entry["version"], entry["base_id"]
+    index: IndexDescription = dataset.describe_indices()[0]
+    texts += [index.name, index.index_type, index.type_url, *index.field_names, *index.details]
+    numbers: list[int] = [index.num_rows_indexed, *index.fields]
+    segment: IndexSegmentDescription = index.segments[0]
+    sizes: list[int | None] = [index.total_size_bytes, segment.size_bytes, segment.base_id]
+    created: dt.datetime | None = segment.created_at
+    numbers += [segment.dataset_version_at_last_update, segment.index_version, *segment.covering_fields]
+    assert has and covered == segment.fragment_ids and segment.uuid == entry["uuid"] and created and place[0] and sizes
+    statistics: dict[str, Any] = dataset.stats.index_stats(index.name)
+    assert statistics == dataset.index_statistics(index.name)
+    with contextlib.suppress(errors.IndexNotFoundError):
+        dataset.drop_index("nothing")
+    dataset.drop_index(index.name)
 
 
 def erase(folder: Path) -> None:
@@ -1010,6 +1034,7 @@ def main(folder: Path) -> None:
     references(folder)
     history(folder)
     maintain(folder)
+    indexed(folder)
     erase(folder)
     fragments_of(folder)
     commit(folder)

@@ -16,7 +16,7 @@ _sym_db = _symbol_database.Default()
 from google.protobuf import any_pb2 as google_dot_protobuf_dot_any__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\'lance_dataset/_proto/scalar_index.proto\x12\x0elance.index.pb\x1a\x19google/protobuf/any.proto\"N\n\x10JsonIndexDetails\x12\x0c\n\x04path\x18\x01 \x01(\t\x12,\n\x0etarget_details\x18\x02 \x01(\x0b\x32\x14.google.protobuf.Anyb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\'lance_dataset/_proto/scalar_index.proto\x12\x0elance.index.pb\x1a\x19google/protobuf/any.proto\"N\n\x10JsonIndexDetails\x12\x0c\n\x04path\x18\x01 \x01(\t\x12,\n\x0etarget_details\x18\x02 \x01(\x0b\x32\x14.google.protobuf.Any\"\xa6\x06\n\x14InvertedIndexDetails\x12\x1b\n\x0e\x62\x61se_tokenizer\x18\x01 \x01(\tH\x00\x88\x01\x01\x12\x10\n\x08language\x18\x02 \x01(\t\x12\x15\n\rwith_position\x18\x03 \x01(\x08\x12\x1d\n\x10max_token_length\x18\x04 \x01(\rH\x01\x88\x01\x01\x12\x12\n\nlower_case\x18\x05 \x01(\x08\x12\x0c\n\x04stem\x18\x06 \x01(\x08\x12\x19\n\x11remove_stop_words\x18\x07 \x01(\x08\x12\x15\n\rascii_folding\x18\x08 \x01(\x08\x12\x18\n\x10min_ngram_length\x18\t \x01(\r\x12\x18\n\x10max_ngram_length\x18\n \x01(\r\x12\x13\n\x0bprefix_only\x18\x0b \x01(\x08\x12\x17\n\nblock_size\x18\x0c \x01(\rH\x02\x88\x01\x01\x12@\n\x04\x63ode\x18\r \x01(\x0b\x32\x32.lance.index.pb.InvertedIndexDetails.CodeTokenizer\x12V\n\x14\x64ocument_granularity\x18\x0e \x01(\x0e\x32\x38.lance.index.pb.InvertedIndexDetails.DocumentGranularity\x12#\n\x16posting_format_version\x18\x0f \x01(\rH\x03\x88\x01\x01\x1a\xaf\x01\n\rCodeTokenizer\x12\x19\n\x11split_identifiers\x18\x01 \x01(\x08\x12\x1e\n\x11split_on_numerics\x18\x02 \x01(\x08H\x00\x88\x01\x01\x12\x1e\n\x11preserve_original\x18\x03 \x01(\x08H\x01\x88\x01\x01\x12\x17\n\x0findex_operators\x18\x04 \x01(\x08\x42\x14\n\x12_split_on_numericsB\x14\n\x12_preserve_original\"0\n\x13\x44ocumentGranularity\x12\x07\n\x03ROW\x10\x00\x12\x10\n\x0cLIST_ELEMENT\x10\x01\x42\x11\n\x0f_base_tokenizerB\x13\n\x11_max_token_lengthB\r\n\x0b_block_sizeB\x19\n\x17_posting_format_version\"\xa9\x01\n\x16MinHashLshIndexDetails\x12\x12\n\nnum_hashes\x18\x01 \x01(\r\x12\x11\n\tnum_bands\x18\x02 \x01(\r\x12\x14\n\x0cshingle_size\x18\x03 \x01(\r\x12\x37\n\ttokenizer\x18\x04 \x01(\x0b\x32$.lance.index.pb.InvertedIndexDetails\x12\x19\n\x11signature_version\x18\x05 \x01(\rb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -25,4 +25,12 @@ if _descriptor._USE_C_DESCRIPTORS == False:
   DESCRIPTOR._options = None
   _globals['_JSONINDEXDETAILS']._serialized_start=86
   _globals['_JSONINDEXDETAILS']._serialized_end=164
+  _globals['_INVERTEDINDEXDETAILS']._serialized_start=167
+  _globals['_INVERTEDINDEXDETAILS']._serialized_end=973
+  _globals['_INVERTEDINDEXDETAILS_CODETOKENIZER']._serialized_start=666
+  _globals['_INVERTEDINDEXDETAILS_CODETOKENIZER']._serialized_end=841
+  _globals['_INVERTEDINDEXDETAILS_DOCUMENTGRANULARITY']._serialized_start=843
+  _globals['_INVERTEDINDEXDETAILS_DOCUMENTGRANULARITY']._serialized_end=891
+  _globals['_MINHASHLSHINDEXDETAILS']._serialized_start=976
+  _globals['_MINHASHLSHINDEXDETAILS']._serialized_end=1145
 # @@protoc_insertion_point(module_scope)

@@ -117,3 +117,64 @@ class Index(_message.Message):
     index_type: int
     vector_index: VectorIndex
     def __init__(self, name: _Optional[str] = ..., columns: _Optional[_Iterable[str]] = ..., dataset_version: _Optional[int] = ..., index_type: _Optional[int] = ..., vector_index: _Optional[_Union[VectorIndex, _Mapping]] = ...) -> None: ...
+
+class VectorIndexDetails(_message.Message):
+    __slots__ = ("metric_type", "target_partition_size", "hnsw", "pq", "sq", "rq", "flat", "runtime_hints")
+    class RuntimeHintsEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
+    class HnswParameters(_message.Message):
+        __slots__ = ("max_connections", "construction_ef", "max_level")
+        MAX_CONNECTIONS_FIELD_NUMBER: _ClassVar[int]
+        CONSTRUCTION_EF_FIELD_NUMBER: _ClassVar[int]
+        MAX_LEVEL_FIELD_NUMBER: _ClassVar[int]
+        max_connections: int
+        construction_ef: int
+        max_level: int
+        def __init__(self, max_connections: _Optional[int] = ..., construction_ef: _Optional[int] = ..., max_level: _Optional[int] = ...) -> None: ...
+    class ProductQuantization(_message.Message):
+        __slots__ = ("num_bits", "num_sub_vectors")
+        NUM_BITS_FIELD_NUMBER: _ClassVar[int]
+        NUM_SUB_VECTORS_FIELD_NUMBER: _ClassVar[int]
+        num_bits: int
+        num_sub_vectors: int
+        def __init__(self, num_bits: _Optional[int] = ..., num_sub_vectors: _Optional[int] = ...) -> None: ...
+    class ScalarQuantization(_message.Message):
+        __slots__ = ("num_bits",)
+        NUM_BITS_FIELD_NUMBER: _ClassVar[int]
+        num_bits: int
+        def __init__(self, num_bits: _Optional[int] = ...) -> None: ...
+    class RabitQuantization(_message.Message):
+        __slots__ = ("num_bits", "rotation_type")
+        class RotationType(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+            __slots__ = ()
+            FAST: _ClassVar[VectorIndexDetails.RabitQuantization.RotationType]
+            MATRIX: _ClassVar[VectorIndexDetails.RabitQuantization.RotationType]
+        FAST: VectorIndexDetails.RabitQuantization.RotationType
+        MATRIX: VectorIndexDetails.RabitQuantization.RotationType
+        NUM_BITS_FIELD_NUMBER: _ClassVar[int]
+        ROTATION_TYPE_FIELD_NUMBER: _ClassVar[int]
+        num_bits: int
+        rotation_type: VectorIndexDetails.RabitQuantization.RotationType
+        def __init__(self, num_bits: _Optional[int] = ..., rotation_type: _Optional[_Union[VectorIndexDetails.RabitQuantization.RotationType, str]] = ...) -> None: ...
+    METRIC_TYPE_FIELD_NUMBER: _ClassVar[int]
+    TARGET_PARTITION_SIZE_FIELD_NUMBER: _ClassVar[int]
+    HNSW_FIELD_NUMBER: _ClassVar[int]
+    PQ_FIELD_NUMBER: _ClassVar[int]
+    SQ_FIELD_NUMBER: _ClassVar[int]
+    RQ_FIELD_NUMBER: _ClassVar[int]
+    FLAT_FIELD_NUMBER: _ClassVar[int]
+    RUNTIME_HINTS_FIELD_NUMBER: _ClassVar[int]
+    metric_type: VectorMetricType
+    target_partition_size: int
+    hnsw: VectorIndexDetails.HnswParameters
+    pq: VectorIndexDetails.ProductQuantization
+    sq: VectorIndexDetails.ScalarQuantization
+    rq: VectorIndexDetails.RabitQuantization
+    flat: OtherStage
+    runtime_hints: _containers.ScalarMap[str, str]
+    def __init__(self, metric_type: _Optional[_Union[VectorMetricType, str]] = ..., target_partition_size: _Optional[int] = ..., hnsw: _Optional[_Union[VectorIndexDetails.HnswParameters, _Mapping]] = ..., pq: _Optional[_Union[VectorIndexDetails.ProductQuantization, _Mapping]] = ..., sq: _Optional[_Union[VectorIndexDetails.ScalarQuantization, _Mapping]] = ..., rq: _Optional[_Union[VectorIndexDetails.RabitQuantization, _Mapping]] = ..., flat: _Optional[_Union[OtherStage, _Mapping]] = ..., runtime_hints: _Optional[_Mapping[str, str]] = ...) -> None: ...

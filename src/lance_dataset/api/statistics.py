@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TypedDict
+from typing import Any, TypedDict
 
 import numpy as np
 
@@ -14,7 +13,7 @@ from lance_dataset.file.legacy import LegacyFile
 from lance_dataset.read.fragment_reader import FragmentReader
 from lance_dataset.read.snapshot import Snapshot
 from lance_dataset.table.fragment_list import FragmentList
-from lance_dataset.types.schema import Field, Schema
+from lance_dataset.types.schema import Schema
 
 __all__ = ["DataStatistics", "DatasetStats", "FieldStatistics", "LanceStats"]
 
@@ -72,6 +71,35 @@ class LanceStats:
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
 
+    def index_stats(self, index_name: str) -> dict[str, Any]:
+        """Return the statistics of an index.
+
+        Parameters
+        ----------
+        index_name
+            Name of the index.
+
+        Returns
+        -------
+        dict
+            index_type, name, num_indices and num_segments (the same number), indices and segments (the same list, with
+            a dict for each segment whose keys depend on the kind), num_indexed_fragments, num_indexed_rows,
+            num_unindexed_fragments, num_unindexed_rows, num_indexed_rows_per_delta (one number for each segment),
+            updated_at_timestamp_ms.
+
+        Raises
+        ------
+        KeyError
+            There is no index of this name.
+        UnsupportedError
+            The index is the log of a MemWAL.
+        CorruptFileError, MissingFileError
+            A file of the index cannot be read.
+        """
+        from lance_dataset.index.statistics import index_statistics
+
+        return index_statistics(self._snapshot, index_name)
+
     def dataset_stats(self, max_rows_per_group: int = 1024) -> DatasetStats:
         """Count deleted rows, fragments and small fragments.
 
@@ -121,13 +149,6 @@ def _add_legacy(sizes: dict[int, int], schema: Schema, fragment: FragmentReader)
         found = fragment.stored(field_id)
         return (found[0], found[1]) if found is not None and isinstance(found[0], LegacyFile) else None
 
-    ids = dict(_ids(schema.fields))
+    ids = {path: field_id for field_id, path in schema.paths_by_id()}
     for page in explain_columns(stored_columns(schema, legacy)):
         sizes[ids[page.column]] += sum(buffer.size for buffer in page.buffers)
-
-
-def _ids(nodes: Sequence[Field], above: str = "") -> Iterator[tuple[str, int]]:
-    """Yield the paths and ids of fields."""
-    for node in nodes:
-        yield f"{above}{node.name}", node.id
-        yield from _ids(node.children, f"{above}{node.name}.")

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 
-import pyarrow as pa
-
 from lance_dataset._proto import table_pb2
 from lance_dataset.errors import UnsupportedError
 from lance_dataset.index.files import IndexFolder, NewIndexFolder
+from lance_dataset.index.kinds import KINDS
 from lance_dataset.index.scalar import bitmap, btree, json_path, minhash, ngram
 from lance_dataset.index.text.remap import remap as remap_inverted
+from lance_dataset.index.unnoted import unnoted_kind
 from lance_dataset.index.vector.remap import remap as remap_vector
 from lance_dataset.io.base import ObjectStore
 from lance_dataset.table.index_metadata import IndexDetails, IndexMetadata
@@ -41,19 +41,6 @@ _REMAPS: Mapping[str, Remap] = {
     "vector": remap_vector,
 }
 
-
-#: Latest format version of each kind that this release knows.
-_LATEST: Mapping[str, int] = {
-    "btree": 1,
-    "bitmap": 0,
-    "labellist": 1,
-    "ngram": 0,
-    "rtree": 0,
-    "minhashlsh": 0,
-    "json": 1,
-    "inverted": 3,
-    "vector": 2,
-}
 
 #: Types of the details of the kinds that existed before indices recorded their details.
 _UNNOTED_DETAILS: Mapping[str, str] = {
@@ -89,7 +76,7 @@ def indices_to_remap(manifest: Manifest, fragment_ids: Collection[int] | None = 
         covered = coverage(index) if fragment_ids is not None else None
         if fragment_ids is not None and (covered is None or covered.isdisjoint(fragment_ids)):
             continue
-        known = kind is None or (kind in _REMAPS and index.index_version <= _LATEST[kind])
+        known = kind is None or (kind in _REMAPS and index.index_version <= KINDS[kind].latest)
         if stable and not (known and stores_addresses(index)):
             continue  # it holds row ids, or it no longer covers the rewritten fragments
         if not known:
@@ -163,21 +150,7 @@ def _kind(index: table_pb2.IndexMetadata, schema: Schema, folder: IndexFolder) -
     kind = index_kind(index)
     if kind is not None:
         return kind
-    column = next((node for node in schema.walk() if node.id in index.fields), None)
-    if column is not None and pa.types.is_fixed_size_list(column.storage_type):
-        return "vector"
-    if column is not None and _is_list(column.storage_type):
-        return "labellist"
-    names = set(folder.names())
-    if "bitmap_page_lookup.lance" in names:
-        return "bitmap"
-    if not names.isdisjoint(("metadata.lance", "invert.lance")):
-        return "inverted"
-    return "vector" if "index.idx" in names else "btree"
-
-
-def _is_list(kind: pa.DataType) -> bool:
-    return pa.types.is_list(kind) or pa.types.is_large_list(kind)
+    return unnoted_kind(index.fields, schema, folder)
 
 
 def _cannot_follow(name: str, reason: str) -> UnsupportedError:

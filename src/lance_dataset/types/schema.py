@@ -294,6 +294,16 @@ class Schema:
         for top in self.fields:
             yield from top.walk()
 
+    def paths_by_id(self) -> Iterator[tuple[int, str]]:
+        """Yield the id of each field, parents before children, and the names from the column down to it with dots."""
+
+        def below(fields: Sequence[Field], above: str) -> Iterator[tuple[int, str]]:
+            for node in fields:
+                yield node.id, above + node.name
+                yield from below(node.children, f"{above}{node.name}.")
+
+        return below(self.fields, "")
+
     @property
     def max_field_id(self) -> int:
         """Largest field id, -1 for an empty schema."""

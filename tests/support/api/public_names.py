@@ -18,6 +18,7 @@ MODULES = (
     "errors",
     "file",
     "fragment",
+    "indices",
     "log",
     "optimize",
     "sampler",

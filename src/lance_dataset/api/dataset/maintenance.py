@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from lance_dataset.api.statistics import LanceStats
 from lance_dataset.arguments import checked_integer
-from lance_dataset.errors import InvalidInputError, UnsupportedError
+from lance_dataset.errors import InvalidInputError
 from lance_dataset.read.shown import Shown
 from lance_dataset.records.cleanup import (
     CleanupCandidateFile,
@@ -35,37 +35,6 @@ class Maintained(Shown):
     def stats(self) -> LanceStats:
         """Statistics of the open version."""
         return LanceStats(self.snapshot)
-
-    @property
-    def has_index(self) -> bool:
-        """True if the open version has an index."""
-        return bool(self._index_names())
-
-    def list_indices(self) -> list[dict[str, object]]:
-        """List the indices of the open version.
-
-        Returns
-        -------
-        list of dict
-            Empty if there are none.
-
-        Raises
-        ------
-        UnsupportedError
-            There are indices: this release keeps them right in all changes, but does not describe them.
-        """
-        names = self._index_names()
-        if names:
-            raise UnsupportedError(
-                f"list_indices: this release does not describe indices; this version has {', '.join(names)}"
-            )
-        return []
-
-    def _index_names(self) -> list[str]:
-        from lance_dataset.table.indices.coverage import is_system_index, parse_indices
-
-        indices = parse_indices(self.snapshot.manifest.index_section)
-        return sorted({index.name for index in indices if not is_system_index(index)})
 
     def validate(self) -> None:
         """Check that the files of this version exist and agree with its manifest.

@@ -16,7 +16,16 @@ from lance_dataset.table.index_metadata import IndexMetadata
 from lance_dataset.table.indices.moved_rows import Relocation
 from lance_dataset.types.schema import Schema
 
-__all__ = ["DEFAULT_PAGE_ROWS", "PAGE_DATA", "PAGE_LOOKUP", "PageBounds", "open_page_data", "page_rows", "remap"]
+__all__ = [
+    "DEFAULT_PAGE_ROWS",
+    "PAGE_DATA",
+    "PAGE_LOOKUP",
+    "PageBounds",
+    "open_lookup",
+    "open_page_data",
+    "page_rows",
+    "remap",
+]
 
 #: Columns: values in ascending order with nulls first, row ids.
 PAGE_DATA: Final = "page_data.lance"
@@ -63,13 +72,34 @@ def open_page_data(folder: IndexFolder, lookup: IndexTable) -> list[IndexTable]:
         files = [folder.open(PAGE_DATA)]
     else:
         files = [folder.open(_PART_DATA.format(part)) for part in _parts(lookup)]
-    bounds = _types(lookup, 4)
+    kind = _value_type(lookup)
     for file in files:
-        if (kinds := _types(file, 2)) != [bounds[0], pa.uint64()]:
-            raise file.corrupt(f"has columns of the types {kinds}, not {bounds[0]} and uint64")
+        if (kinds := _types(file, 2)) != [kind, pa.uint64()]:
+            raise file.corrupt(f"has columns of the types {kinds}, not {kind} and uint64")
+    return files
+
+
+def open_lookup(folder: IndexFolder) -> IndexTable:
+    """Open the file with the bounds of the pages.
+
+    Raises
+    ------
+    CorruptFileError
+        It has the wrong columns.
+    MissingFileError
+        It does not exist.
+    """
+    lookup = folder.open(PAGE_LOOKUP)
+    _value_type(lookup)
+    return lookup
+
+
+def _value_type(lookup: IndexTable) -> pa.DataType:
+    """Return the type of the bounds; raise CorruptFileError if the file has other columns."""
+    bounds = _types(lookup, 4)
     if bounds[1:] != [bounds[0], pa.uint32(), pa.uint32()]:
         raise lookup.corrupt(f"has columns of the types {bounds}")
-    return files
+    return bounds[0]
 
 
 def _parts(lookup: IndexTable) -> list[int]:

@@ -13,7 +13,7 @@ from lance_dataset.index.files import IndexFolder, IndexTable, NewIndexFolder
 from lance_dataset.table.index_metadata import IndexMetadata
 from lance_dataset.table.indices.moved_rows import Relocation
 
-__all__ = ["BANDS", "SIGNATURES", "remap"]
+__all__ = ["BANDS", "SIGNATURES", "page_rows", "remap"]
 
 #: Columns: row id, signature. The row number in the file is the document number.
 SIGNATURES: Final = "signatures.lance"
@@ -51,11 +51,18 @@ def remap(source: IndexFolder, target: NewIndexFolder, moved: Relocation, index:
     metadata = {key: value for key, value in bands.metadata.items() if key != _PAGE_TABLE}
     metadata[_DOCUMENTS] = str(int(np.count_nonzero(numbers != _GONE)))
     buffers: dict[str, bytes] = {}
-    batches = _moved_bands(bands, numbers, _page_rows(bands), buffers)
+    batches = _moved_bands(bands, numbers, page_rows(bands), buffers)
     target.write(BANDS, bands.schema, bands.written_version, batches, metadata, buffers)
 
 
-def _page_rows(bands: IndexTable) -> int:
+def page_rows(bands: IndexTable) -> int:
+    """Return the number of rows of a page of bands.
+
+    Raises
+    ------
+    CorruptFileError
+        The file states something other than a positive number.
+    """
     text = bands.metadata.get(_PAGE_ROWS, "")
     rows = int(text) if text.isascii() and text.isdecimal() and len(text) < 20 else 0
     if rows < 1:

@@ -61,6 +61,10 @@ class VectorIndexFile:
 
     def __init__(self, table: IndexTable) -> None:
         self.table = table
+        if table.version == "0.1":
+            raise UnsupportedError(
+                f"{table.where}: vector indices of releases before 0.11 with graphs are not supported"
+            )
         kind = _parse(table, INDEX_KEY)
         name, distance = (kind.get("type"), kind.get("distance_type")) if isinstance(kind, dict) else (None, None)
         found = _KIND.fullmatch(name) if isinstance(name, str) else None
