@@ -115,15 +115,14 @@ def test_blobs_name_both_ways_out(tmp_path: Path) -> None:
     assert lance.write_dataset(data, tmp_path / "b", data_storage_version="2.1").count_rows() == 1
 
 
-def test_indices_are_listed_as_none(tmp_path: Path) -> None:
+def test_datasets_without_indices_list_none(tmp_path: Path) -> None:
     vectors = pa.FixedSizeListArray.from_arrays(pa.array(np.arange(40, dtype=np.float32)), 4)
     dataset = lance.write_dataset(pa.table({"id": range(10), "v": vectors}), tmp_path / "t")
     assert (dataset.list_indices(), dataset.has_index) == ([], False)
     reference.dataset(tmp_path / "t").create_scalar_index("id", "BTREE")
     dataset = lance.dataset(tmp_path / "t")
     assert dataset.has_index
-    with pytest.raises(UnsupportedError, match="id_idx"):
-        dataset.list_indices()
+    assert [each["name"] for each in dataset.list_indices()] == ["id_idx"]
 
 
 def test_pickles_of_relative_paths(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
