@@ -105,6 +105,10 @@ class _Package(ModuleType):
         if name != "dataset" or not isinstance(value, ModuleType):
             super().__setattr__(name, value)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle by name, as cloudpickle does with other modules: functions for Spark's workers refer to this one."""
+        return importlib.import_module, (self.__name__,)
+
 
 def __getattr__(name: str) -> Any:
     if name in _MODULES:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import decimal
 import json
+import pickle
 import subprocess
 import sys
 from pathlib import Path
@@ -15,6 +16,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
+from pyspark import cloudpickle
 from support.processes.cli_runs import run, run_json
 
 import lance_dataset as lance
@@ -187,6 +189,22 @@ def test_sql(numbers: Path) -> None:
 
 def test_the_package_imports_nothing_before_it_is_used() -> None:
     script = "import sys, lance_dataset; assert 'pyarrow' not in sys.modules; lance_dataset.dataset; import pyarrow"
+    subprocess.run([sys.executable, "-c", script], check=True)
+
+
+def test_the_package_is_pickled_by_name() -> None:
+    assert pickle.loads(pickle.dumps(lance)) is lance
+    assert pickle.loads(cloudpickle.dumps(lambda: lance.LanceDataset))() is lance.LanceDataset
+
+
+def test_the_module_and_the_function_of_one_name() -> None:
+    script = (
+        "import lance_dataset.dataset, lance_dataset\n"
+        "from lance_dataset.dataset import LanceDataset\n"
+        "assert lance_dataset.LanceDataset is LanceDataset\n"
+        "assert callable(lance_dataset.dataset) and callable(lance_dataset.write_dataset)\n"
+        "assert 'optimize' in dir(lance_dataset) and lance_dataset.optimize.Compaction\n"
+    )
     subprocess.run([sys.executable, "-c", script], check=True)
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
+import lance_dataset.dataset  # noqa: F401 - modules that are imported later would take from the memory
 from lance_dataset.errors import LanceError
 from lance_dataset.file.standalone import LanceFileReader
 

@@ -180,7 +180,7 @@ def test_full_disk(small_disk: Path) -> None:
 
 READ_ONLY = """
 import os, sys
-import lance_dataset as lance, pyarrow as pa
+import lance_dataset as lance, lance_dataset.dataset, pyarrow as pa
 if os.getuid() == 0:
     os.setgid(65534)
     os.setuid(65534)

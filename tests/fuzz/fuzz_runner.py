@@ -24,6 +24,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeAlias
 
+import lance_dataset.dataset  # noqa: F401 - modules that are imported later would take from the memory of a case
+
 __all__ = ["Case", "main", "run", "run_child"]
 
 Case: TypeAlias = Callable[[Path, random.Random, Path], None]

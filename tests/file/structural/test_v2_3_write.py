@@ -329,9 +329,10 @@ def test_no_other_version_warns(name: str | None) -> None:
 def test_the_warning_is_shown_once(tmp_path: Path) -> None:
     script = (
         "import pyarrow as pa, sys; from lance_dataset.file import LanceFileWriter\n"
+        "table = pa.table({'a': [1]})\n"  # imports pandas, which makes Python forget the warnings that it has shown
         "for name in '23':\n"
         "    with LanceFileWriter(sys.argv[1] + name, version='2.3') as writer:\n"
-        "        writer.write_batch(pa.table({'a': [1]}))\n"
+        "        writer.write_batch(table)\n"
     )
     done = subprocess.run(
         [sys.executable, "-c", script, str(tmp_path / "f")], capture_output=True, text=True, check=True

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import lance_dataset.dataset  # noqa: F401 - modules that are imported later would take from the memory of a trial
 from lance_dataset.errors import LanceError
 
 __all__ = ["Finding", "Outcome", "add_canary", "prepare", "run_calls"]
