@@ -148,14 +148,40 @@ def test_tags_and_branches_are_reported(tmp_path: Path) -> None:
     assert lance.dataset(path, version="keep").count_rows(WHERE) == 1
     assert branch.checkout_version(("dev", None)).count_rows(WHERE) == 2
     dataset.tags.delete("keep")
+    report = dataset.purge(WHERE)
+    # The branch uses files of the version that it started from, which therefore stays.
+    assert kinds(report) == [("version", "main:1"), ("branch", "dev")]
     report = dataset.purge(WHERE, branches=["main", "dev"])
     assert report.branches == ("dev", "main")
     assert report.rows_deleted == 2
     assert branch.checkout_version(("dev", None)).count_rows() == ROWS - 1
     assert reference.dataset(path).checkout_version(("dev", None)).count_rows() == ROWS - 1
-    # The branch uses other files of the version that it started from, which therefore stays.
-    assert kinds(report) == [("version", "main:1")]
-    assert "branch" in str(report)
+    assert report.remaining == ()
+    assert files_with(path) == []
+
+
+@pytest.mark.parametrize("order", [["main", "child", "grandchild"], ["grandchild", "main", "child"]])
+def test_branches_that_share_files_with_their_parents(tmp_path: Path, order: list[str]) -> None:
+    """The versions that branches started from go too: the branches get files of their own."""
+    path = tmp_path / "t"
+    people(path)
+    main = lance.dataset(path)
+    child = main.create_branch("child")
+    child.delete("id = 12")
+    grandchild = child.create_branch("grandchild")
+    grandchild.delete("id = 22")
+    main.delete(WHERE)
+    report = main.purge(WHERE, branches=order)
+    assert report.remaining == ()
+    assert files_with(path) == []
+    for branch, gone in ((None, {7}), ("child", {7, 12}), ("grandchild", {7, 12, 22})):
+        dataset = lance.dataset(path, version=(branch, None)) if branch else lance.dataset(path)
+        dataset.validate()
+        assert set(dataset.to_table()["id"].to_pylist()) == set(range(ROWS)) - gone
+    theirs = reference.dataset(path).checkout_version(("grandchild", None))
+    assert theirs.count_rows() == ROWS - 3
+    again = lance.dataset(path).purge(WHERE, branches=order)
+    assert (again.fragments_rewritten, again.versions_removed) == (0, 0)
 
 
 def test_dictionaries(tmp_path: Path) -> None:

@@ -217,6 +217,31 @@ def refuse_latin1_csv(path: Path) -> tuple[list[str], str]:
     return [str(path / "a.csv")], "a.csv"
 
 
+def refuse_other_delimiter(path: Path) -> tuple[list[str], str]:
+    (path / "a.csv").write_text("a;b\n1;2\n")
+    return [str(path / "a.csv")], "--delimiter ';'"
+
+
+def refuse_broken_gzip(path: Path) -> tuple[list[str], str]:
+    (path / "a.csv.gz").write_bytes(b"not gzip")
+    return [str(path / "a.csv.gz")], "a.csv.gz: "
+
+
+def refuse_broken_json_gzip(path: Path) -> tuple[list[str], str]:
+    (path / "a.json.gz").write_bytes(b"not gzip")
+    return [str(path / "a.json.gz")], "a.json.gz: "
+
+
+def refuse_long_row(path: Path) -> tuple[list[str], str]:
+    (path / "a.csv").write_text('a,b\n1,"' + "x\n" * 9_000_000 + '"\n')
+    return [str(path / "a.csv")], "a.csv: after row 0: a row has more than 8 MiB"
+
+
+def refuse_empty_json(path: Path) -> tuple[list[str], str]:
+    (path / "a.json").write_text("[]")
+    return [str(path / "a.json")], "a.json: there are no rows"
+
+
 def refuse_broken_json(path: Path) -> tuple[list[str], str]:
     (path / "a.ndjson").write_text('{"a": 1}\n{"a": \n')
     return [str(path / "a.ndjson")], "a.ndjson: row 2"
@@ -278,6 +303,11 @@ REFUSALS = [
     refuse_type_of_unknown_column,
     refuse_empty_csv,
     refuse_latin1_csv,
+    refuse_other_delimiter,
+    refuse_broken_gzip,
+    refuse_broken_json_gzip,
+    refuse_long_row,
+    refuse_empty_json,
     refuse_broken_json,
     refuse_json_of_two_types,
     refuse_json_list_of_numbers,

@@ -1,5 +1,6 @@
 """Purge: delete rows, rewrite the fragments that hold them, and remove the versions before.
 
+A branch gets files of its own if the version that it started from holds the rows, so that this can go.
 Every step is an ordinary commit or an ordinary cleanup. If a purge is interrupted, the next one continues: it searches
 the data files of all versions, so it finds the rows that are left.
 """
@@ -87,9 +88,14 @@ def purge(
         matcher.find(head)  # all conditions are checked before anything changes
     before = {name: versions_with_rows(head, matcher) for name, head in heads.items()}
     tally = _Tally()
+    known = list_branches(snapshot.store, main_root(snapshot.manifest, snapshot.root))
     for name in names:
         if before[name].with_rows:
             heads[name] = _erased(heads[name], matcher, tally)
+        if name is not None and name in known:
+            parent = before.get(known[name].parent_branch)
+            if parent is not None and known[name].parent_version in parent.with_rows:
+                heads[name] = _detached_from_parent(heads[name], tally)
     removed = [_cleaned(heads[name], before[name], delete_unverified) for name in names]
     report = PurgeReport(
         branches=tuple(name or MAIN_BRANCH for name in names),
@@ -189,6 +195,32 @@ def _without_indices(latest: Snapshot, tally: _Tally) -> Snapshot:
     made = commit_change(latest, CreateIndex(removed_indices=dropped))
     tally.indices_dropped.update(dict.fromkeys(sorted({index.name for index in found})))
     return made
+
+
+def _detached_from_parent(head: Snapshot, tally: _Tally) -> Snapshot:
+    """Rewrite the fragments of a branch whose files lie elsewhere in the dataset.
+
+    The version that the branch started from holds the rows, and cannot be removed while the branch needs its files.
+    """
+    main = main_root(head.manifest, head.root)
+    places = (main, head.store.uri(main))
+
+    def rewritten(latest: Snapshot) -> Snapshot:
+        inside = {base.id for base in latest.manifest.base_paths if _is_inside(base.path, places)}
+        inherited = {
+            reader.fragment.id
+            for reader in latest.reader.fragments
+            if any(file.base_id in inside for file in reader.fragment.files)
+        }
+        made, count = rewrite_fragments(latest, inherited)
+        tally.fragments_rewritten += count
+        return made
+
+    return repeated_on_conflict(head, rewritten)
+
+
+def _is_inside(path: str, places: Sequence[str]) -> bool:
+    return any(path == place or path.startswith(f"{place}/") for place in places)
 
 
 # -- cleanup ---------------------------------------------------------------------------------------------------------

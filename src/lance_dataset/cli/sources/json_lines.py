@@ -79,6 +79,8 @@ def _opened(path: Path, told: Mapping[str, pa.DataType], named: frozenset[str]) 
         if _LONG_NUMBER.search(block):
             _check_exact(path, row, block, schema, named)
         rows += table.num_rows
+    if not schema.names:
+        raise InvalidInputError(f"{path}: there are no rows with values, so its columns are not known")
     return JsonFile(path, schema, rows)
 
 
@@ -153,11 +155,16 @@ _ROW = re.compile(r"(?:JSON parse error: )?(.*) in row (\d+)", re.DOTALL)
 def _blocks(path: Path) -> Iterator[tuple[int, bytes]]:
     """Yield blocks of whole lines with one object each, and the number of rows before each."""
     rows = 0
-    with pa.input_stream(str(path), compression="detect") as opened:
-        lines = _lines(path, opened)
-        while block := _block(lines):
-            yield rows, b"".join(block)
-            rows += len(block)
+    try:
+        with pa.input_stream(str(path), compression="detect") as opened:
+            lines = _lines(path, opened)
+            while block := _block(lines):
+                yield rows, b"".join(block)
+                rows += len(block)
+    except OSError as error:
+        if isinstance(error, InvalidInputError) or error.errno is not None:
+            raise
+        raise InvalidInputError(f"{path}: after row {rows:,}: {error}") from error
 
 
 def _block(lines: Iterator[bytes]) -> list[bytes]:

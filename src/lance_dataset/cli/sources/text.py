@@ -88,7 +88,7 @@ def _scan(
     looks: dict[str, LookFinder],
 ) -> tuple[list[str], int]:
     """Note the types of the values of a file. Return the names of its columns and the number of its rows."""
-    names = _names(path, delimiter)
+    names = _names(path, delimiter, told=options.delimiter is not None)
     wanted = names if options.columns is None else [name for name in options.columns if name in names]
     rows = 0
     for batch in _read(path, delimiter, options.null_values, wanted):
@@ -132,12 +132,19 @@ def _converted(path: Path, field: pa.Field, values: pa.Array, row: int) -> pa.Ar
 # -- parsing -----------------------------------------------------------------------------------------------------------
 
 
-def _names(path: Path, delimiter: str) -> list[str]:
+def _names(path: Path, delimiter: str, *, told: bool) -> list[str]:
+    """Return the names in the header."""
     with _opened(path, delimiter, None, []) as reader:
         names = reader.schema.names
     twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
         raise InvalidInputError(f"{path}: the header has the column {twice[0]!r} twice")
+    other = next((each for each in ";\t|," if each != delimiter and each in names[0]), None)
+    if other is not None and len(names) == 1 and not told:
+        raise InvalidInputError(
+            f"{path}: the header has the only column {names[0]!r}; if values are separated by {other!r}, set "
+            f"--delimiter {other!r}, else {delimiter!r}"
+        )
     return names
 
 
@@ -151,13 +158,8 @@ def _read(path: Path, delimiter: str, null_values: tuple[str, ...], columns: Seq
             for batch in reader:
                 rows += batch.num_rows
                 yield _with_nulls(batch, nulls) if null_values else batch
-    except pa.ArrowInvalid as error:
-        if bad:
-            raise InvalidInputError(
-                f"{path}: row {bad[0].number - 1 if bad[0].number else f'after {rows:,}'}: expected "
-                f"{bad[0].expected_columns} values, found {bad[0].actual_columns}: {bad[0].text[:80]!r}"
-            ) from error
-        raise InvalidInputError(f"{path}: after row {rows:,}: {error}") from error
+    except _BROKEN as error:
+        raise _explained(path, error, bad, rows) from error
 
 
 def _opened(
@@ -180,13 +182,27 @@ def _opened(
                 quoted_strings_can_be_null=False,
             ),
         )
-    except pa.ArrowInvalid as error:
-        if bad:
-            raise InvalidInputError(
-                f"{path}: row {(bad[0].number or 2) - 1}: expected {bad[0].expected_columns} values, found "
-                f"{bad[0].actual_columns}: {bad[0].text[:80]!r}"
-            ) from error
-        raise InvalidInputError(f"{path}: {error}") from error
+    except _BROKEN as error:
+        raise _explained(path, error, bad, 0) from error
+
+
+#: Errors of the parser, and of streams of compressed files.
+_BROKEN = (pa.ArrowInvalid, OSError)
+
+
+def _explained(path: Path, error: Exception, bad: Sequence[pa.csv.InvalidRow], rows: int) -> Exception:
+    """Return an error that names the file, and the row if it is known."""
+    if isinstance(error, OSError) and error.errno is not None:
+        return error
+    if bad:
+        row = f"row {bad[0].number - 1}" if bad[0].number else f"after row {rows:,}"
+        return InvalidInputError(
+            f"{path}: {row}: expected {bad[0].expected_columns} values, found {bad[0].actual_columns}: "
+            f"{bad[0].text[:80]!r}"
+        )
+    if "straddl" in str(error):
+        return InvalidInputError(f"{path}: after row {rows:,}: a row has more than {_BLOCK_BYTES >> 20} MiB")
+    return InvalidInputError(f"{path}: {f'after row {rows:,}: ' if rows else ''}{error}")
 
 
 def _with_nulls(batch: pa.RecordBatch, null_values: pa.Array) -> pa.RecordBatch:

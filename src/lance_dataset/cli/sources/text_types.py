@@ -13,6 +13,8 @@ _TRUE = pa.array(["true", "True", "TRUE", "1"])
 _FALSE = pa.array(["false", "False", "FALSE", "0"])
 #: Text that a float64 would not keep: signs and zeros in front, as in phone numbers and codes, and long numbers.
 _NOT_A_FLOAT = r"^\+|^-?0[0-9]|^-?[0-9]{16,}$"
+#: Times need minutes: two digits alone are no hour.
+_TIME = r"^[0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]+)?)?$"
 #: Types by how they are tried, with the type that is tried if a later value does not fit.
 _WIDER = {
     pa.int64(): pa.float64(),
@@ -45,8 +47,11 @@ class TypeFinder:
         self._exact_as_float = True
 
     def add(self, values: pa.Array) -> None:
-        """Note the values of a block, an array of strings. Empty strings and nulls fit every type."""
-        values = _filled(values)
+        """Note the values of a block, an array of strings.
+
+        Nulls and empty strings fit every type. Space around values does not count, except in text.
+        """
+        values = _filled(pc.utf8_trim_whitespace(values))
         if not len(values) or self.kind == _TEXT:
             return
         if self.kind == pa.null():
@@ -130,6 +135,8 @@ def convert(values: pa.Array, kind: pa.DataType) -> pa.Array:
     if pa.types.is_boolean(kind):
         return _booleans(values)
     if pa.types.is_time(kind):
+        if pc.any(pc.invert(pc.match_substring_regex(values, _TIME))).as_py():
+            raise pa.ArrowInvalid("a value is not written as hours, minutes and seconds")
         return pc.binary_join_element_wise("1970-01-01", values, " ").cast(pa.timestamp("ns")).cast(kind)
     return values.cast(kind)
 
