@@ -71,6 +71,8 @@ class TypeFinder:
             converted = convert(values, kind)
         except pa.ArrowInvalid:
             return False
+        if kind == pa.float64():  # infinite numbers have to be written as such
+            return not pc.any(pc.and_(pc.is_inf(converted), pc.match_substring_regex(values, "[0-9]"))).as_py()
         if kind != pa.int64():
             return True
         # An integer has to be written as it is printed: 007, 0x7 and -0 are text.
