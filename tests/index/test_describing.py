@@ -204,6 +204,17 @@ def test_several_pages_with_nulls(tmp_path: Path) -> None:
     assert_same(tmp_path / "pages.lance")
 
 
+@pytest.mark.parametrize(("points", "page"), [(100, 4096), (51, 8), (600, 8), (1, 8)])
+def test_geometries(tmp_path: Path, points: int, page: int) -> None:
+    kind = pa.struct([pa.field("x", pa.float64(), nullable=False), pa.field("y", pa.float64(), nullable=False)])
+    marks = {"ARROW:extension:name": "geoarrow.point", "ARROW:extension:metadata": "{}"}
+    values = pa.array([{"x": float(n), "y": float(n % 7)} for n in range(points)], kind)
+    table = pa.table([values], schema=pa.schema([pa.field("p", kind, metadata=marks)]))
+    dataset = lance.write_dataset(table, tmp_path / "points.lance")
+    dataset.create_scalar_index("p", IndexConfig("rtree", {"page_size": page}))
+    assert_same(tmp_path / "points.lance")
+
+
 @pytest.mark.parametrize(
     "details", [None, ("/lance.table.FooIndexDetails", b""), ("lance.table.BTreeIndexDetails", b"")]
 )

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from lance_dataset._proto import scalar_index_pb2
 from lance_dataset.index.files import IndexFolder, IndexTable
+from lance_dataset.index.metadata_json import parse_json
 from lance_dataset.index.scalar import bitmap, btree, minhash, ngram
 from lance_dataset.table.messages import parse_message
 
@@ -132,14 +133,33 @@ def fm_statistics(folder: IndexFolder) -> dict[str, Any]:
 
 
 def rtree_statistics(folder: IndexFolder) -> dict[str, Any]:
-    """Return the numbers of pages and items, and the box around all items."""
+    """Return the numbers of pages and items, the box around all items, and the first row of each page."""
     table = folder.open(_TREE)
+    page_size, items = _number(table, "page_size", 4096), _number(table, "num_items", 0)
+    if page_size < 2 or items > table.num_rows:
+        raise table.corrupt(f"{items} items in pages of {page_size} contradict its {table.num_rows} rows")
+    try:
+        box = parse_json(table.metadata.get("bbox", "null"))
+    except (ValueError, RecursionError) as error:
+        raise table.corrupt(f"bbox in its metadata is not JSON: {error}") from error
     return {
-        "page_size": _number(table, "page_size", 4096),
+        "page_size": page_size,
         "num_pages": _number(table, "num_pages", 0),
-        "num_items": _number(table, "num_items", 0),
-        "bbox": table.metadata.get("bbox"),
+        "num_items": items,
+        "bbox": box,
+        "page_offsets": _page_offsets(items, page_size),
     }
+
+
+def _page_offsets(items: int, page_size: int) -> list[int]:
+    """Return the first row of each page: those of the items, then level by level one row for each page below."""
+    found: list[int] = []
+    start, rows = 0, items
+    while rows:
+        pages = range(start, start + rows, page_size)
+        found.extend(pages)
+        start, rows = start + rows, len(pages) if len(pages) > 1 else 0
+    return found
 
 
 def _number(table: IndexTable, key: str, default: int) -> int:
