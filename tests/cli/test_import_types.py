@@ -59,6 +59,8 @@ KINDS = [
     ([" 1.5", "2"], pa.float64()),
     (["1", "NA"], pa.string()),
     (["x"], pa.string()),
+    (["\r"], pa.string()),
+    (["1", " "], pa.string()),
     ([""], pa.null()),
 ]
 

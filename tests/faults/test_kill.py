@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-KILLS = 200 if os.environ.get("LANCE_STRESS", "") not in ("", "0") else 80
+KILLS = 200 if os.environ.get("LANCE_STRESS", "") not in ("", "0") else 60
 DRIVER = Path(__file__).with_name("kill_driver.py")
 
 

@@ -51,8 +51,12 @@ class TypeFinder:
 
         Nulls and empty strings fit every type. Space around values does not count, except in text.
         """
-        values = _filled(pc.utf8_trim_whitespace(values))
+        values = _filled(values)
         if not len(values) or self.kind == _TEXT:
+            return
+        values = pc.utf8_trim_whitespace(values)
+        if pc.any(pc.equal(values, "")).as_py():  # only text keeps space
+            self.kind = _TEXT
             return
         if self.kind == pa.null():
             self.kind = next((kind for kind in _WIDER if self._fits(values, kind)), _TEXT)
