@@ -6,6 +6,7 @@ import os
 import signal
 import threading
 import time
+from collections.abc import Iterator
 from functools import partial
 
 import pytest
@@ -69,6 +70,15 @@ def test_calls_for_each_item_end_before_the_first_error_is_raised() -> None:
     assert sorted(done) == list(range(100))
 
 
+@pytest.fixture
+def interrupts() -> Iterator[None]:
+    """Raise KeyboardInterrupt at a signal, also where the shell that started the tests has it ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interrupts")
 def test_after_an_interrupt_no_call_begins_and_none_goes_on() -> None:
     caller = threading.get_ident()
     begun: list[int] = []
@@ -76,7 +86,7 @@ def test_after_an_interrupt_no_call_begins_and_none_goes_on() -> None:
 
     def call(number: int) -> None:
         begun.append(number)
-        if number == 20:
+        if number in (20, 1000, 2000):  # again: Python drops an interrupt that comes during a callback of its collector
             signal.pthread_kill(caller, signal.SIGINT)
         time.sleep(0.02)
         ended.append(number)
@@ -194,6 +204,7 @@ def test_calls_that_have_not_started_are_dropped_if_the_body_fails() -> None:
     assert done == [0]
 
 
+@pytest.mark.usefixtures("interrupts")
 def test_an_interrupt_waits_for_what_runs() -> None:
     caller = threading.get_ident()
     ended: list[bool] = []

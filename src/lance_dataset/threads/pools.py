@@ -12,6 +12,7 @@ import queue
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import thread as thread_pools
 from contextlib import suppress
 
 from lance_dataset.errors import InvalidInputError
@@ -49,7 +50,17 @@ def cpu_count() -> int:
 
 
 class _Pool(ThreadPoolExecutor):
-    """Pool that works with the threads it has if the system refuses to start more."""
+    """Pool that works with the threads it has if the system refuses to start more.
+
+    Its threads register themselves for the end of the process. The library does that in the caller, after the start:
+    an interrupt in between left a thread that nobody told to end, and the process waited for it forever.
+    """
+
+    def __init__(self, size: int, name: str) -> None:
+        super().__init__(size, name, initializer=self._register)
+
+    def _register(self) -> None:
+        thread_pools._threads_queues[threading.current_thread()] = self._work_queue  # type: ignore[index]  # declared as read-only
 
     def _adjust_thread_count(self) -> None:
         try:
