@@ -18,6 +18,8 @@ __all__ = [
     "FieldNotFoundError",
     "FilterError",
     "IndexNotFoundError",
+    "IndexedFieldNotFoundError",
+    "InvalidIndexError",
     "InvalidInputError",
     "LanceError",
     "MemoryLimitError",
@@ -89,6 +91,17 @@ class SchemaError(LanceError, ValueError, OSError, RuntimeError):
 
 class FieldNotFoundError(LanceError, ValueError, OSError, RuntimeError):
     """A column does not exist in the schema."""
+
+
+class IndexedFieldNotFoundError(FieldNotFoundError, KeyError):
+    """The column of an index does not exist in the schema."""
+
+    def __str__(self) -> str:
+        return Exception.__str__(self)  # that of KeyError adds quotes
+
+
+class InvalidIndexError(InvalidInputError, RuntimeError):
+    """An index cannot have this name or these parameters."""
 
 
 class IndexNotFoundError(LanceError, KeyError, RuntimeError):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final
 
 import pyarrow as pa
 
@@ -14,8 +15,10 @@ from lance_dataset.io.base import InputFile, ObjectStore, safe_join
 from lance_dataset.table.index_metadata import IndexFile
 from lance_dataset.types.schema import Schema
 
-__all__ = ["IndexFolder", "IndexTable", "NewIndexFolder"]
+__all__ = ["WRITTEN_VERSION", "IndexFolder", "IndexTable", "NewIndexFolder"]
 
+#: Version of the files of new indices.
+WRITTEN_VERSION: Final = "2.2"
 _LEGACY = "0.1"
 #: Version that replaces legacy files, which this release does not write.
 _OLDEST_WRITTEN = "2.0"

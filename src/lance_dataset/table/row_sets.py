@@ -6,7 +6,8 @@ written together. Every count and length is checked, because the bytes come from
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import struct
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -26,6 +27,7 @@ __all__ = [
     "SetsLayout",
     "bounds_of_sets",
     "decode_sets",
+    "encode_parts",
     "encode_sets",
     "layout_of_sets",
 ]
@@ -298,6 +300,14 @@ def decode_sets(layout: SetsLayout, sets: npt.NDArray[np.bool_], where: str) -> 
     if ((values[1:] <= values[:-1]) & (owner[1:] == owner[:-1])).any():
         raise CorruptFileError(f"{where}: a {layout.form.name} has values that are not ascending")
     return owner, values
+
+
+def encode_parts(parts: Mapping[int, bytes], form: SetForm) -> bytes:
+    """Serialize one set of the given bitmaps by key; an empty one stands for all rows of a fragment."""
+    output = [struct.pack("<I" if form.count_bytes == 4 else "<Q", len(parts))]
+    for key, content in sorted(parts.items()):
+        output += [struct.pack("<I", key), struct.pack("<I", len(content)) if form.sized else b"", content]
+    return b"".join(output)
 
 
 def encode_sets(owners: _Ints, values: npt.NDArray[np.uint64], sets: int, form: SetForm) -> pa.LargeBinaryArray:

@@ -1,14 +1,19 @@
-"""Indices of a dataset: list, describe and drop them."""
+"""Indices of a dataset: create, list, describe and drop them."""
 
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Callable, Sequence
 from typing import Any
 
+from lance_dataset.arguments import checked_integer
+from lance_dataset.errors import InvalidInputError, UnsupportedError
 from lance_dataset.index.describing import details_of, shown_type, type_url_of
 from lance_dataset.index.segments import Segment, index_segments
 from lance_dataset.read.shown import Shown
+from lance_dataset.records.index_config import IndexConfig
 from lance_dataset.records.index_description import IndexDescription, IndexInformation, IndexSegmentDescription
+from lance_dataset.records.index_progress import IndexProgress
 
 __all__ = ["Indexed"]
 
@@ -63,6 +68,75 @@ class Indexed(Shown):
 
         return index_statistics(self.snapshot, index_name)
 
+    def create_scalar_index(
+        self,
+        column: str | Sequence[str],
+        index_type: str | IndexConfig,
+        name: str | None = None,
+        *,
+        replace: bool = True,
+        train: bool = True,
+        fragment_ids: Sequence[int] | None = None,
+        index_uuid: str | None = None,
+        progress_callback: Callable[[IndexProgress], object] | None = None,
+        format_version: int | None = None,
+        document_granularity: str | None = None,
+        memory_limit: int | None = None,
+        **kwargs: Any,
+    ) -> None:
+        """Build a scalar index of a column of the newest version, and move this handle to the new version.
+
+        Parameters
+        ----------
+        column
+            Name of the column, dotted for a field of a struct; or a list of one name.
+        index_type
+            ``BTREE`` or ``BITMAP`` for a column of numbers, texts, bytes, booleans or times, ``LABEL_LIST`` for lists of
+            them, in any case; or an `lance_dataset.indices.IndexConfig` with parameters.
+        name
+            Name of the index, by default the column's with ``_idx`` added.
+        replace
+            False for an error if the column has an index of this name.
+        train
+            False for an empty index, which the first optimization trains.
+        fragment_ids, index_uuid
+            Not supported here: parts of an index are built with `create_index_uncommitted` in the reference.
+        progress_callback
+            Is called with an `IndexProgress` as rows are read.
+        format_version, document_granularity
+            Parameters of full-text indices, which this release does not build; others ignore them.
+        memory_limit
+            Maximum number of bytes to sort with, approximately; None for a quarter of the memory of the machine. Above
+            it, sorted runs go to temporary files.
+        **kwargs
+            Ignored, as in the reference: pass parameters in an `IndexConfig`.
+
+        Raises
+        ------
+        KeyError
+            The column does not exist.
+        TypeError
+            The type of the column does not fit the kind of index.
+        NotImplementedError
+            The kind is not known or not built by this release, or there are several columns (an `UnsupportedError`).
+        RuntimeError
+            The name belongs to an index that must not be replaced, or a parameter is invalid (an `InvalidIndexError`).
+        CommitConflictError
+            Other writers changed the indexed rows, and the retries ran out.
+        """
+        from lance_dataset.changes.indexing.create_index import NewIndex, create_index
+
+        if fragment_ids is not None or index_uuid is not None:
+            raise InvalidInputError("create_scalar_index builds indices of all fragments: leave out fragment_ids and index_uuid")
+        if memory_limit is not None:
+            memory_limit = checked_integer("memory_limit", memory_limit, bits=63)
+        wanted = NewIndex(_one_column(column), _checked_kind(index_type), _checked_name(name), bool(replace))
+        self.show(
+            create_index(
+                self.snapshot, wanted, train=bool(train), memory_limit=memory_limit, progress=progress_callback
+            )
+        )
+
     def drop_index(self, name: str) -> None:
         """Remove an index from the newest version, in one commit, and move this handle to the new version.
 
@@ -85,6 +159,28 @@ class Indexed(Shown):
         from lance_dataset.changes.indexing.drop_index import drop_index
 
         self.show(drop_index(self.snapshot, name))
+
+
+def _one_column(column: object) -> str:
+    if isinstance(column, str):
+        return column
+    if not isinstance(column, list | tuple) or not all(isinstance(each, str) for each in column):
+        raise TypeError(f"column must be the name of a column, or a list of one name, not {column!r}")
+    if len(column) != 1:
+        raise UnsupportedError("Scalar indices currently only support a single column")
+    return str(column[0])
+
+
+def _checked_kind(index_type: object) -> str | IndexConfig:
+    if isinstance(index_type, str | IndexConfig):
+        return index_type
+    raise TypeError(f"index_type must be str or IndexConfig, not {type(index_type).__name__}")
+
+
+def _checked_name(name: object) -> str | None:
+    if name is None or isinstance(name, str):
+        return name
+    raise TypeError(f"the name of an index must be text, not {type(name).__name__}")
 
 
 def _information(segment: Segment) -> IndexInformation:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from lance_dataset.changes.keys.key_columns import key_columns
 from lance_dataset.changes.keys.key_index import KeyIndex, index_size
-from lance_dataset.changes.keys.spool import Spool
+from lance_dataset.read.spool import Spool
 from lancecodec.join_keys import KeyParts
 
 __all__ = ["INDEX_BUDGET", "Partition", "PartitionedKeys", "partitions_needed"]

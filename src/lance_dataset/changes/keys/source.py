@@ -11,7 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from lance_dataset.changes.keys.key_columns import is_view, plain_type
-from lance_dataset.changes.keys.spool import Spool, check_columns
+from lance_dataset.read.spool import Spool, check_columns
 from lance_dataset.errors import FieldNotFoundError, RowIndexError, nearest_name_hint
 from lance_dataset.read.concatenate import UnjoinableError, join_arrays
 

@@ -15,7 +15,7 @@ from lance_dataset.table.index_metadata import IndexMetadata
 from lance_dataset.table.indices.moved_rows import Relocation
 from lance_dataset.table.row_sets import EMPTY_ROW_SET, ROW_SETS
 
-__all__ = ["KEYS", "LOOKUP", "NULL_LISTS", "SETS", "remap"]
+__all__ = ["KEYS", "LOOKUP", "NULL_LISTS", "SETS", "STATISTICS", "remap"]
 
 #: Name of the file, which has one row for each distinct value.
 LOOKUP: Final = "bitmap_page_lookup.lance"
@@ -26,7 +26,8 @@ SETS: Final = "bitmaps"
 #: Key of the global buffer with the rows whose lists are null; old releases did not write it.
 NULL_LISTS: Final = "lance:label_list_nulls"
 
-_STATISTICS = "lance:index_stats"
+#: Key of the number of sets, as JSON.
+STATISTICS: Final = "lance:index_stats"
 
 
 def remap(source: IndexFolder, target: NewIndexFolder, moved: Relocation, index: IndexMetadata) -> None:
@@ -54,4 +55,4 @@ def _moved(table: IndexTable, moved: Relocation, metadata: dict[str, str]) -> It
         )
         count += left.num_rows
         yield left
-    metadata[_STATISTICS] = json.dumps({"num_bitmaps": count}, separators=(",", ":"))
+    metadata[STATISTICS] = json.dumps({"num_bitmaps": count}, separators=(",", ":"))

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from lance_dataset.index.files import IndexFolder, IndexTable, NewIndexFolder
+from lance_dataset.index.files import WRITTEN_VERSION, IndexFolder, IndexTable, NewIndexFolder
 from lance_dataset.index.metadata_json import parse_json
 from lance_dataset.table.index_metadata import IndexMetadata
 from lance_dataset.table.indices.moved_rows import Relocation
@@ -25,6 +25,7 @@ __all__ = [
     "open_page_data",
     "page_rows",
     "remap",
+    "write_lookup",
 ]
 
 #: Columns: values in ascending order with nulls first, row ids.
@@ -182,9 +183,32 @@ def remap(source: IndexFolder, target: NewIndexFolder, moved: Relocation, index:
     batches = _moved(files, moved, bounds, schema.storage_arrow)
     target.write(PAGE_DATA, schema, files[0].written_version, batches)
     schema = _named(lookup.schema, _LOOKUP_COLUMNS)
+    _write_lookup(target, bounds, schema, lookup.written_version, rows)
+
+
+def write_lookup(target: NewIndexFolder, bounds: PageBounds, kind: pa.DataType, rows: int) -> None:
+    """Write the bounds of the pages of a new index.
+
+    Parameters
+    ----------
+    target
+        Folder of the index.
+    bounds
+        The bounds.
+    kind
+        Type of the values.
+    rows
+        Rows of a page.
+    """
+    types = (kind, kind, pa.uint32(), pa.uint32())
+    fields = [pa.field(name, each, nullable) for (name, nullable), each in zip(_LOOKUP_COLUMNS, types, strict=True)]
+    _write_lookup(target, bounds, Schema.from_arrow(pa.schema(fields)), WRITTEN_VERSION, rows)
+
+
+def _write_lookup(target: NewIndexFolder, bounds: PageBounds, schema: Schema, version: str, rows: int) -> None:
     batch = bounds.finish(schema.storage_arrow)
     metadata = {_PAGE_ROWS: str(rows), _PARTITIONED: "false"}
-    target.write(PAGE_LOOKUP, schema, lookup.written_version, [batch], metadata)
+    target.write(PAGE_LOOKUP, schema, version, [batch], metadata)
 
 
 def _named(schema: Schema, columns: tuple[tuple[str, bool], ...]) -> Schema:

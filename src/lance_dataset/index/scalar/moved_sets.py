@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterator
 from itertools import islice
 
@@ -20,6 +19,7 @@ from lance_dataset.table.row_sets import (
     SetsLayout,
     bounds_of_sets,
     decode_sets,
+    encode_parts,
     encode_sets,
     layout_of_sets,
 )
@@ -111,10 +111,7 @@ def _moved_set(layout: SetsLayout, number: int, moved: Relocation, where: str) -
     if not made.keys().isdisjoint(parts):
         raise CorruptFileError(f"{where}: a {form.name} has a row of a fragment that did not exist yet")
     parts.update({key: bitmap.serialize() for key, bitmap in made.items()})
-    output = [struct.pack("<I" if form.count_bytes == 4 else "<Q", len(parts))]
-    for key, content in sorted(parts.items()):
-        output += [struct.pack("<I", key), struct.pack("<I", len(content)) if form.sized else b"", content]
-    return b"".join(output)
+    return encode_parts(parts, form)
 
 
 def _moved_part(part: SetPart, rows: int, moved: Relocation, where: str) -> Iterator[tuple[int, pyroaring.BitMap]]:
