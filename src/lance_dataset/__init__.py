@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from lance_dataset import errors, file
     from lance_dataset import fragment as fragment
     from lance_dataset import log as log
+    from lance_dataset import progress as progress
     from lance_dataset import schema as schema
     from lance_dataset import udf as udf
     from lance_dataset import util as util
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
     from lance_dataset.errors import LanceError
     from lance_dataset.fragment import write_fragments
     from lance_dataset.log import set_logger
+    from lance_dataset.progress import IndexProgress
 
 __all__ = [
     "BlobFile",
@@ -67,6 +69,7 @@ __all__ = [
     "IOStats",
     "Index",
     "IndexFile",
+    "IndexProgress",
     "LanceDataset",
     "LanceError",
     "LanceFragment",
@@ -90,11 +93,11 @@ __all__ = [
 _MODULES = frozenset(
     {
         *("blob", "commit", "debug", "errors", "file", "fragment", "indices", "log"),
-        *("optimize", "sampler", "schema", "udf", "util"),
+        *("optimize", "progress", "sampler", "schema", "udf", "util"),
     }
 )
 #: Modules of names that are not in the module `dataset`.
-_OTHERS = {"LanceError": "errors", "set_logger": "log", "write_fragments": "fragment"}
+_OTHERS = {"IndexProgress": "progress", "LanceError": "errors", "set_logger": "log", "write_fragments": "fragment"}
 
 
 class _Package(ModuleType):

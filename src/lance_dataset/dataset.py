@@ -31,6 +31,7 @@ from lance_dataset.records.cleanup import (
 )
 from lance_dataset.records.fragment import DataFile, FragmentMetadata
 from lance_dataset.records.index import Index, IndexFile
+from lance_dataset.records.index_config import DocumentGranularity, IndexConfig
 from lance_dataset.records.index_description import IndexInformation
 from lance_dataset.records.operations import LANCE_COMMIT_MESSAGE_KEY, LanceOperation, Transaction
 from lance_dataset.records.purge import PurgeReport, RemainingCopy
@@ -68,12 +69,14 @@ __all__ = [
     "DatasetOptimizer",
     "DatasetStats",
     "DeleteResult",
+    "DocumentGranularity",
     "ExecuteResult",
     "FFILanceTableProvider",
     "FieldStatistics",
     "FragmentMetadata",
     "IOStats",
     "Index",
+    "IndexConfig",
     "IndexFile",
     "IndexInformation",
     "LanceDataset",

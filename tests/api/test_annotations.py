@@ -16,6 +16,7 @@ CALLABLES: dict[str, Callable[..., Any]] = {
 #: Callables annotated with `Any`, and why.
 ANY: dict[str, str] = {
     "FragmentMetadata.to_json": "JSON",
+    "IndexConfig.__init__": "JSON",
     "IndexDescription.__init__": "JSON",
     "Indexed.index_statistics": "JSON",
     "LanceStats.index_stats": "JSON",

@@ -38,7 +38,6 @@ MISSING: dict[str, dict[str, str]] = {
         "commit_existing_index_segments": _INDICES,
         "create_index": _INDICES,
         "create_index_uncommitted": _INDICES,
-        "create_scalar_index": _INDICES,
         "get_ivf_model": _INDICES,
         "merge_existing_index_segments": _INDICES,
         "merge_index_metadata": _INDICES,

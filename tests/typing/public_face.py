@@ -37,6 +37,7 @@ from lance_dataset.dataset import (
     DatasetOptimizer,
     DatasetStats,
     DeleteResult,
+    DocumentGranularity,
     ExecuteResult,
     LanceStats,
     PurgeReport,
@@ -79,7 +80,7 @@ from lance_dataset.fragment import (
     remove_uncommitted,
     write_fragments,
 )
-from lance_dataset.indices import IndexDescription, IndexInformation, IndexSegmentDescription
+from lance_dataset.indices import IndexConfig, IndexDescription, IndexInformation, IndexSegmentDescription
 from lance_dataset.log import LOGGER, set_logger
 from lance_dataset.optimize import (
     Compaction,
@@ -589,6 +590,22 @@ def indexed(folder: Path) -> None:
     with contextlib.suppress(errors.IndexNotFoundError):
         dataset.drop_index("nothing")
     dataset.drop_index(index.name)
+    config = IndexConfig("btree", {"zone_size": 100})
+    parameters: tuple[str, dict[str, Any]] = config.index_type, config.parameters
+    told: list[lance.IndexProgress] = []
+    dataset.create_scalar_index(
+        "n", config, progress_callback=told.append, document_granularity=DocumentGranularity.ROW
+    )
+    counts: tuple[str, str, int | None, int | None, str, float | None] = (
+        *(told[0].event, told[0].stage),
+        *(told[0].completed, told[0].total),
+        *(told[0].unit, told[0].fraction),
+    )
+    assert counts and parameters
+    with contextlib.suppress(errors.InvalidIndexError):
+        dataset.create_scalar_index("n", "BTREE", replace=False)
+    with contextlib.suppress(errors.IndexedFieldNotFoundError):
+        dataset.create_scalar_index("nothing", "BTREE")
 
 
 def erase(folder: Path) -> None:

@@ -86,6 +86,11 @@ class IndexTable:
         return self.numbered_buffer(int(number))
 
     @property
+    def num_bytes(self) -> int:
+        """Size of the file."""
+        return self._reader.metadata.source.size
+
+    @property
     def num_buffers(self) -> int:
         """Number of global buffers; their numbers start at 1."""
         stored = self._reader.metadata
@@ -141,7 +146,7 @@ class IndexTable:
     def batches(self, columns: Sequence[str] | None = None, rows: int | None = None) -> Iterator[pa.RecordBatch]:
         """Yield all rows in batches of `rows`; by default, batches are smaller if the rows are large."""
         if rows is None:
-            rows = max(1, min(_BATCH_ROWS, _BATCH_BYTES * self.num_rows // max(self._reader.metadata.source.size, 1)))
+            rows = max(1, min(_BATCH_ROWS, _BATCH_BYTES * self.num_rows // max(self.num_bytes, 1)))
         for start in range(0, self.num_rows, rows):
             yield self.read(start, start + rows, columns)
 

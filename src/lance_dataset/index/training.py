@@ -43,7 +43,7 @@ class Training:
 
 @dataclass(frozen=True)
 class Trainer:
-    """How indices of one kind are built.
+    """Training of the indices of one kind.
 
     Attributes
     ----------
@@ -169,7 +169,9 @@ TRAINERS: Final[Mapping[str, Trainer]] = {
 }
 
 #: Kinds of the reference that this release reads and keeps up to date, but does not build.
-_NOT_BUILT: Final = frozenset({"ngram", "zonemap", "bloomfilter", "inverted", "fts", "rtree", "minhashlsh", "json", "fm"})
+_NOT_BUILT: Final = frozenset(
+    {"ngram", "zonemap", "bloomfilter", "inverted", "fts", "rtree", "minhashlsh", "json", "fm"}
+)
 
 
 def trainer_of_kind(name: str) -> Trainer:

@@ -28,7 +28,8 @@ class Session:
     Parameters
     ----------
     index_cache_size_bytes
-        Limit of the index cache, 6 GiB by default. It has no effect, since this release does not read indices.
+        Limit of the index cache, 6 GiB by default. It has no effect: what an open dataset has read of its indices is
+        freed with the dataset.
     metadata_cache_size_bytes
         Limit of the metadata cache, 1 GiB by default; 0 for no cache.
     index_cache_backend, metadata_cache_backend, store_registry
@@ -87,7 +88,7 @@ class Session:
         return self.metadata.statistics().bytes
 
     def index_cache_size_bytes(self) -> int:
-        """Return the size of the index cache in bytes: 0, since this release does not read indices."""
+        """Return the size of the index cache in bytes: 0, since sessions do not keep indices."""
         return 0
 
     def cache_stats(self) -> CacheStatistics:

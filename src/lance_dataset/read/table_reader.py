@@ -65,6 +65,8 @@ class TableReader:
         self.scanned_schema = described_schema(manifest.schema)
         #: Projections of takes by requested columns.
         self.projections: dict[tuple[str, ...] | None, Projection] = {}
+        #: What higher floors keep as long as the reader, by type.
+        self.companions: dict[type, object] = {}
         self._indexed: _Indexed | None = None
         self._takers: dict[tuple[int, ...], ProjectionTaker] = {}
         self._earlier: _Indexed | None = None if previous is None else previous._indexed or previous._earlier

@@ -1,11 +1,19 @@
-"""`IndexConfig`: kind and parameters of an index that is to be built."""
+"""Kind and parameters of an index that is to be built."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import Enum
 from typing import Any
 
-__all__ = ["IndexConfig"]
+__all__ = ["DocumentGranularity", "IndexConfig"]
+
+
+class DocumentGranularity(str, Enum):
+    """Documents of a full-text index of lists: whole rows, or the elements of lists."""
+
+    ROW = "row"
+    LIST_ELEMENT = "list_element"
 
 
 @dataclass

@@ -112,7 +112,7 @@ def restricted(
     if allowed is None and blocked is None:
         return request
     # Imported here, so that `import lance_dataset` does not load the pruning.
-    from lance_dataset.scan.pruning.row_pruning import narrowed
+    from lance_dataset.scan.narrowing import narrowed
 
     request = narrowed(reader, request)
     positions = range(len(reader.fragments)) if request.fragments is None else request.fragments

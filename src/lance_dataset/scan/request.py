@@ -13,6 +13,7 @@ from lance_dataset.types.schema import Schema
 
 if TYPE_CHECKING:
     from lance_dataset.expr.compiled import Filter
+    from lance_dataset.index.open_segments import TableIndices
 
 __all__ = ["DEFAULT_BATCH_SIZE", "Ordering", "ScanRequest"]
 
@@ -79,6 +80,10 @@ class ScanRequest:
         Maximum number of windows and of fragments read ahead of the consumer; None for as many as keep threads busy.
     metrics
         Counters of the steps of the scan; None to count nothing.
+    indices
+        Indices that may answer the filter; None to use none. The result is the same.
+    used_indices
+        Descriptions of the lookups in indices that `rows` is the result of.
     """
 
     schema: Schema
@@ -100,3 +105,5 @@ class ScanRequest:
     batch_readahead: int | None = None
     fragment_readahead: int | None = None
     metrics: ScanMetrics | None = field(default=None, compare=False)
+    indices: TableIndices | None = field(default=None, compare=False, repr=False)
+    used_indices: tuple[str, ...] = ()

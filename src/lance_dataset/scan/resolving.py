@@ -20,8 +20,9 @@ from lance_dataset.types.schema import Schema
 
 if TYPE_CHECKING:
     from lance_dataset.expr.compiled import Filter
+    from lance_dataset.index.open_segments import TableIndices
 
-__all__ = ["address_sets", "resolve_request", "serialize_row_addrs"]
+__all__ = ["address_sets", "indices_for_scans", "resolve_request", "serialize_row_addrs"]
 
 
 def serialize_row_addrs(addrs: Iterable[int]) -> bytes:
@@ -97,7 +98,17 @@ def resolve_request(snapshot: Snapshot, options: Mapping[str, Any]) -> ScanReque
         io_buffer_size=options.get("io_buffer_size"),
         batch_readahead=options.get("batch_readahead"),
         fragment_readahead=options.get("fragment_readahead"),
+        indices=None if options.get("use_scalar_index") is False else indices_for_scans(snapshot),
     )
+
+
+def indices_for_scans(snapshot: Snapshot) -> TableIndices | None:
+    """Return the indices of a version that may answer filters, None without any."""
+    if not snapshot.manifest.index_section:
+        return None
+    from lance_dataset.index.open_segments import table_indices
+
+    return table_indices(snapshot)
 
 
 def _compiled_filter(filter: str | pc.Expression | None, schema: Schema) -> Filter | None:

@@ -17,8 +17,8 @@ from lance_dataset.read.table_reader import TableReader
 from lance_dataset.scan.batches import aligned_batches, exact_batches, limited_batches
 from lance_dataset.scan.engine import Rows, Scan
 from lance_dataset.scan.full_scan import whole_table
+from lance_dataset.scan.narrowing import narrowed
 from lance_dataset.scan.ordering import sorted_table
-from lance_dataset.scan.pruning.row_pruning import narrowed
 from lance_dataset.scan.request import DEFAULT_BATCH_SIZE, Ordering, ScanRequest
 from lance_dataset.scan.strategy import ScanStrategy, strategy
 

@@ -13,8 +13,8 @@ import pyarrow as pa
 import pytest
 
 from lance_dataset.changes.keys.source import Source
-from lance_dataset.read.spool import Spool
 from lance_dataset.errors import FieldNotFoundError, RowIndexError, SchemaError, StorageError
+from lance_dataset.read.spool import Spool
 
 UUIDS = pa.ExtensionArray.from_storage(pa.uuid(), pa.array([b"a" * 16, None, b"b" * 16], pa.binary(16)))
 SCHEMA = pa.schema(

@@ -29,9 +29,13 @@ _VALUES: dict[str, pa.Array] = {
     "duration": pa.array(_RANDOM.integers(-(2**20), 2**20, _COUNT), pa.duration("s")),
     "text": pa.array([f"{number}é" for number in _RANDOM.integers(0, 10**4, _COUNT)]),
     "large_binary": pa.array([b"%d" % number for number in _RANDOM.integers(0, 10**4, _COUNT)], pa.large_binary()),
-    "fixed_size_binary": pa.array([bytes(row) for row in _RANDOM.integers(0, 256, (_COUNT, 3), np.uint8)], pa.binary(3)),
+    "fixed_size_binary": pa.array(
+        [bytes(row) for row in _RANDOM.integers(0, 256, (_COUNT, 3), np.uint8)], pa.binary(3)
+    ),
     "decimal128": pa.array([decimal.Decimal(int(x)) for x in _RANDOM.integers(-999, 999, _COUNT)], pa.decimal128(9, 2)),
-    "decimal256": pa.array([decimal.Decimal(int(x)) for x in _RANDOM.integers(-999, 999, _COUNT)], pa.decimal256(50, 2)),
+    "decimal256": pa.array(
+        [decimal.Decimal(int(x)) for x in _RANDOM.integers(-999, 999, _COUNT)], pa.decimal256(50, 2)
+    ),
 }
 
 

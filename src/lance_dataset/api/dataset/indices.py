@@ -11,7 +11,7 @@ from lance_dataset.errors import InvalidInputError, UnsupportedError
 from lance_dataset.index.describing import details_of, shown_type, type_url_of
 from lance_dataset.index.segments import Segment, index_segments
 from lance_dataset.read.shown import Shown
-from lance_dataset.records.index_config import IndexConfig
+from lance_dataset.records.index_config import DocumentGranularity, IndexConfig
 from lance_dataset.records.index_description import IndexDescription, IndexInformation, IndexSegmentDescription
 from lance_dataset.records.index_progress import IndexProgress
 
@@ -21,7 +21,11 @@ _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.timezone.utc)
 
 
 class Indexed(Shown):
-    """Indices of the open version. They are kept right by all changes; scans do not use them yet."""
+    """Indices of the open version. All changes keep them right.
+
+    Filters of scans, counts, deletes and updates use those of the kinds BTREE, BITMAP and LABEL_LIST where that is
+    cheaper than reading the columns. ``LANCE_CHECK_INDICES=1`` compares every answer with the scan without it.
+    """
 
     @property
     def has_index(self) -> bool:
@@ -80,7 +84,7 @@ class Indexed(Shown):
         index_uuid: str | None = None,
         progress_callback: Callable[[IndexProgress], object] | None = None,
         format_version: int | None = None,
-        document_granularity: str | None = None,
+        document_granularity: DocumentGranularity = DocumentGranularity.ROW,
         memory_limit: int | None = None,
         **kwargs: Any,
     ) -> None:
@@ -91,8 +95,8 @@ class Indexed(Shown):
         column
             Name of the column, dotted for a field of a struct; or a list of one name.
         index_type
-            ``BTREE`` or ``BITMAP`` for a column of numbers, texts, bytes, booleans or times, ``LABEL_LIST`` for lists of
-            them, in any case; or an `lance_dataset.indices.IndexConfig` with parameters.
+            ``BTREE`` or ``BITMAP`` for a column of numbers, texts, bytes, booleans or times, ``LABEL_LIST`` for
+            lists of them, in any case; or an `lance_dataset.indices.IndexConfig` with parameters.
         name
             Name of the index, by default the column's with ``_idx`` added.
         replace
@@ -127,7 +131,9 @@ class Indexed(Shown):
         from lance_dataset.changes.indexing.create_index import NewIndex, create_index
 
         if fragment_ids is not None or index_uuid is not None:
-            raise InvalidInputError("create_scalar_index builds indices of all fragments: leave out fragment_ids and index_uuid")
+            raise InvalidInputError(
+                "create_scalar_index builds indices of all fragments: leave out fragment_ids and index_uuid"
+            )
         if memory_limit is not None:
             memory_limit = checked_integer("memory_limit", memory_limit, bits=63)
         wanted = NewIndex(_one_column(column), _checked_kind(index_type), _checked_name(name), bool(replace))

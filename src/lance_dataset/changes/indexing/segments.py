@@ -34,7 +34,7 @@ _BATCH_ROWS = 1 << 16
 
 @dataclass(frozen=True)
 class IndexDefinition:
-    """What an index is of, and how it is built.
+    """Column, kind and parameters of an index.
 
     Attributes
     ----------
@@ -127,9 +127,7 @@ def new_id() -> str:
     return str(uuid.uuid4())
 
 
-def _entries(
-    snapshot: Snapshot, definition: IndexDefinition, fragment_ids: Sequence[int]
-) -> Iterator[pa.RecordBatch]:
+def _entries(snapshot: Snapshot, definition: IndexDefinition, fragment_ids: Sequence[int]) -> Iterator[pa.RecordBatch]:
     """Yield the values of the column with the rows they are of, in storage order."""
     schema = snapshot.scanned_schema
     by_address = definition.trainer.uses_addresses

@@ -11,9 +11,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from lance_dataset.changes.keys.key_columns import is_view, plain_type
-from lance_dataset.read.spool import Spool, check_columns
 from lance_dataset.errors import FieldNotFoundError, RowIndexError, nearest_name_hint
 from lance_dataset.read.concatenate import UnjoinableError, join_arrays
+from lance_dataset.read.spool import Spool, check_columns
 
 __all__ = ["DEFAULT_BUDGET", "Source", "bounded_rows", "source_row_bytes"]
 

@@ -16,6 +16,7 @@ from lance_dataset.expr.compiled import Filter, compile_filter
 from lance_dataset.read.fragment_reader import FragmentReader
 from lance_dataset.read.projection import Projection, full_schema
 from lance_dataset.read.snapshot import Snapshot
+from lance_dataset.scan.resolving import indices_for_scans
 from lance_dataset.scan.scan import ScanRequest, matching_by_fragment, matching_rows
 from lance_dataset.table.commit.leftovers import ChangeFiles, fragments_in, remove_superseded
 from lance_dataset.table.flags import check_writable
@@ -139,4 +140,5 @@ def delete_matches(
 
 def _request(predicate: Filter, snapshot: Snapshot) -> ScanRequest:
     schema = snapshot.scanned_schema
-    return ScanRequest(schema, Projection((), full_schema(schema)), filter=predicate)
+    nothing = Projection((), full_schema(schema))
+    return ScanRequest(schema, nothing, filter=predicate, indices=indices_for_scans(snapshot))

@@ -20,6 +20,7 @@ from lance_dataset.read.fragment_reader import SYSTEM_COLUMNS
 from lance_dataset.read.projection import OutputColumn, Projection, full_schema
 from lance_dataset.read.snapshot import Snapshot
 from lance_dataset.scan.request import DEFAULT_BATCH_SIZE, ScanRequest
+from lance_dataset.scan.resolving import indices_for_scans
 from lance_dataset.scan.scan import scan_batches
 from lance_dataset.scan.strategy import PIECE_BYTES
 from lance_dataset.table.row_addresses import by_fragment, split_address
@@ -216,6 +217,7 @@ def _updated_batches(
         _projection(schema, assignments, _LOCATED if stable else _LOCATED[:1]),
         filter=compile_filter(where, full_schema(schema)),
         batch_size=_batch_rows(snapshot),
+        indices=indices_for_scans(snapshot),
     )
     try:
         yield from scan_batches(snapshot.reader, request)

@@ -28,9 +28,7 @@ _Rows = NDArray[np.uint64]
 _MANY_ROWS = 1 << 20
 
 
-def train(
-    entries: Iterable[pa.RecordBatch], kind: pa.DataType, target: NewIndexFolder, memory_limit: int
-) -> None:
+def train(entries: Iterable[pa.RecordBatch], kind: pa.DataType, target: NewIndexFolder, memory_limit: int) -> None:
     """Write a bitmap index.
 
     Parameters

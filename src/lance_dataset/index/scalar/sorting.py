@@ -9,8 +9,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lance_dataset.file.buffers import concat_arrays
 from lance_dataset.index.scalar.value_order import order_of
-from lance_dataset.read.concatenate import concat_arrays
 from lance_dataset.read.spool import Spool
 
 __all__ = ["ROWS", "VALUES", "entry_schema", "sorted_entries"]
@@ -33,9 +33,7 @@ def entry_schema(kind: pa.DataType) -> pa.Schema:
     return pa.schema([pa.field(VALUES, kind), pa.field(ROWS, pa.uint64(), nullable=False)])
 
 
-def sorted_entries(
-    entries: Iterable[pa.RecordBatch], kind: pa.DataType, memory_limit: int
-) -> Iterator[pa.RecordBatch]:
+def sorted_entries(entries: Iterable[pa.RecordBatch], kind: pa.DataType, memory_limit: int) -> Iterator[pa.RecordBatch]:
     """Yield entries in the order of their values, nulls first.
 
     The algorithm is external merge sort (Knuth, The Art of Computer Programming, volume 3, section 5.4). Equal values
@@ -79,7 +77,9 @@ def sorted_entries(
 
 def _sorted(held: list[pa.RecordBatch], schema: pa.Schema) -> pa.RecordBatch:
     """Return the entries of all batches in order, nulls first."""
-    columns = [concat_arrays([batch.column(number) for batch in held], schema.field(number).type) for number in range(2)]
+    columns = [
+        concat_arrays([batch.column(number) for batch in held], schema.field(number).type) for number in range(2)
+    ]
     values, rows = columns
     if not values.null_count:
         ordered, places = order_of(values.type).sort(values)

@@ -158,7 +158,7 @@ class _ComparedOrder:
 
     def sort(self, values: pa.Array) -> tuple[pa.Array, _Places]:
         encoded = values.dictionary_encode()
-        if len(encoded.dictionary) > len(values) // _FEW_REPEATS:
+        if len(encoded.dictionary) >= len(values) / _FEW_REPEATS:
             order = pc.array_sort_indices(values)
         else:
             places = pc.array_sort_indices(encoded.dictionary).to_numpy()

@@ -20,7 +20,7 @@ from lance_dataset.scan.explain.plan_nodes import (
     ScanPlan,
     SortPlan,
 )
-from lance_dataset.scan.pruning.row_pruning import narrowed
+from lance_dataset.scan.narrowing import narrowed
 from lance_dataset.scan.request import ScanRequest
 from lance_dataset.scan.strategy import ScanStrategy, strategy
 from lance_dataset.scan.windows import Pruning, Slice, Window, fragments_of
@@ -153,7 +153,9 @@ def _reasons(
         yield f"{total - len(asked.fragments)} fragments left out by the caller"
     if asked.row_range is not None:
         yield f"rows {asked.row_range[0]}..{asked.row_range[1]} of each fragment"
-    if request.rows is not None:
+    if request.used_indices:
+        yield from request.used_indices
+    elif request.rows is not None:
         yield "rows chosen by their addresses" if asked.rows is not None else "rows named by the filter"
     gone = sum(part.width for part in before) - sum(part.width for part in after)
     if gone:

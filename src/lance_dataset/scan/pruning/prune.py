@@ -85,7 +85,7 @@ _TOTAL_FUNCTIONS = frozenset(
     (
         *("lower", "upper", "btrim", "ltrim", "rtrim", "reverse", "length", "octet_length", "bit_length", "ascii"),
         *("strpos", "starts_with", "ends_with", "contains", "isnan", "iszero", "coalesce", "nvl", "nullif"),
-        *("array_has",),
+        *("array_has", "array_has_any", "array_has_all"),
     )
 )
 

@@ -18,7 +18,7 @@ from lance_dataset.scan.request import ScanRequest
 from lance_dataset.scan.row_ranges import RowRanges
 from lance_dataset.table.row_addresses import first_addresses, last_addresses, offsets_of
 
-__all__ = ["narrowed"]
+__all__ = ["named_rows"]
 
 Addresses: TypeAlias = NDArray[np.uint64]
 
@@ -74,7 +74,7 @@ class _Intervals:
         return mine, _Intervals(firsts, np.minimum(self.lasts[mine], other.lasts[theirs]))
 
 
-def narrowed(reader: TableReader, request: ScanRequest) -> ScanRequest:
+def named_rows(reader: TableReader, request: ScanRequest) -> ScanRequest:
     """Return the request restricted to the rows that its filter names, if it names any.
 
     ``_rowid = 5 AND a > 3`` names a row by stable id, which the index of row ids finds, or by address.

@@ -1,0 +1,1 @@
+"""Answers of indices to the filter of a scan."""

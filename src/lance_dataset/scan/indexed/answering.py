@@ -1,0 +1,102 @@
+"""Scans restricted to the rows that indices find, where that is cheaper than reading the columns of the filter."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from lance_dataset.read.table_reader import TableReader
+from lance_dataset.scan.costs import ColumnCosts
+from lance_dataset.scan.indexed.conditions import conditions_of
+from lance_dataset.scan.indexed.lookups import Lookup, lookup_for
+from lance_dataset.scan.pruning.prune import may_fail
+from lance_dataset.scan.request import ScanRequest
+from lance_dataset.scan.row_ranges import RowRanges
+from lance_dataset.table.row_addresses import by_fragment, offsets_of
+from lance_dataset.threads.pools import cpu_count
+
+__all__ = ["answered"]
+
+#: Nanoseconds that a scan takes for each fragment, and for each row and condition besides reading.
+_FRAGMENT_COST = 5e4
+_CONDITION_COST = 2.0
+#: Work of a scan, in nanoseconds, above which several threads share it.
+_PARALLEL_COST = 2e6
+#: An offset above every row of a fragment.
+_END = 1 << 62
+
+
+def answered(reader: TableReader, request: ScanRequest, *, at_any_cost: bool = False) -> ScanRequest:
+    """Return the request restricted to the rows that indices find; fragments without an index are scanned.
+
+    The filter stays where it must be checked again. A filter that may raise an error is computed for all rows.
+
+    Parameters
+    ----------
+    reader
+        The version of the table.
+    request
+        The scan.
+    at_any_cost
+        True for using indices even where reading the columns is cheaper.
+
+    Raises
+    ------
+    CorruptFileError
+        The files of an index contradict the format.
+    """
+    tree = None if request.filter is None else request.filter.tree
+    if tree is None or request.indices is None or request.include_deleted or request.rows is not None:
+        return request
+    by_field = request.indices.by_field
+    if not by_field or may_fail(tree):
+        return request
+    node = conditions_of(tree, request.schema, by_field.__contains__)
+    lookup = None if node is None else lookup_for(node, by_field)
+    if lookup is None or not (at_any_cost or _is_cheaper(lookup, reader, request)):
+        return request
+    return _restricted(lookup, reader, request)
+
+
+def _is_cheaper(lookup: Lookup, reader: TableReader, request: ScanRequest) -> bool:
+    """Return True if a lookup takes less time than the scan of the fragments that it covers."""
+    fragments = reader.manifest.fragment_list
+    covered = np.isin(fragments.columns.ids, list(lookup.fragment_ids))
+    if request.fragments is not None:
+        chosen = np.zeros(len(covered), bool)
+        chosen[list(request.fragments)] = True
+        covered &= chosen
+    rows = int(fragments.columns.physical_rows[covered].clip(0).sum())
+    costs = ColumnCosts.of(reader, request)
+    stored = set(request.schema.names)
+    names = {name for name in (() if request.filter is None else request.filter.columns) if name in stored}
+    columns = [costs.cost(request.schema.top_level(name)) for name in names]
+    scan = rows * sum(cost.read + _CONDITION_COST for cost in columns)
+    if scan > _PARALLEL_COST:
+        scan /= cpu_count()
+    scan += _FRAGMENT_COST * int(covered.sum())
+    check = 0.0 if lookup.is_exact else lookup.estimate * sum(cost.take + cost.dense for cost in columns)
+    return lookup.cost + check < scan
+
+
+def _restricted(lookup: Lookup, reader: TableReader, request: ScanRequest) -> ScanRequest:
+    addresses, covered = lookup.rows(), lookup.fragment_ids
+    found = {owner: RowRanges.of_rows(offsets_of(addresses[mine])) for owner, mine in by_fragment(addresses)}
+    ids = reader.manifest.fragment_list.columns.ids
+    everything = RowRanges(np.zeros(1, np.int64), np.full(1, _END))
+    rows, kept, is_covered = {}, [], True
+    for position in range(len(ids)) if request.fragments is None else request.fragments:
+        fragment_id = int(ids[position])
+        ranges = found.get(fragment_id) if fragment_id in covered else everything
+        is_covered &= fragment_id in covered
+        if ranges is not None:
+            rows[fragment_id] = ranges
+            kept.append(position)
+    return replace(
+        request,
+        rows=rows,
+        fragments=tuple(kept),
+        filter=None if lookup.is_exact and is_covered else request.filter,
+        used_indices=tuple(f"{text}, {len(addresses):,} rows" for text in lookup.texts()),
+    )

@@ -1,0 +1,304 @@
+"""Filters as conditions that indices can answer.
+
+Negations are moved down to the conditions on single columns (De Morgan's laws hold in three-valued logic), where they
+become other ranges of values. So an answer consists only of the rows for which a condition is true.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lance_dataset.errors import FieldNotFoundError
+from lance_dataset.expr.tree import (
+    And,
+    Call,
+    Column,
+    Comparison,
+    Constant,
+    Expression,
+    InList,
+    IsNull,
+    IsTruth,
+    Like,
+    Not,
+    Or,
+)
+from lance_dataset.index.scalar.conditions import EVERYTHING, Condition, Interval, ItemCondition, ValueCondition
+from lance_dataset.index.scalar.value_order import ValueOrder, order_of
+from lance_dataset.types.schema import Schema
+
+__all__ = ["AllOf", "AnyOf", "ColumnCondition", "Node", "conditions_of"]
+
+_FLIPPED = {"=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+_NEGATED = {"=": "!=", "!=": "=", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
+_LIST_FUNCTIONS = {"array_has": True, "array_contains": True, "array_has_all": True, "array_has_any": False}
+
+
+_LAST_CHARACTER = chr(0x10FFFF)
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnCondition:
+    """A condition on one column.
+
+    Attributes
+    ----------
+    field_id
+        The field.
+    column
+        Its dotted name.
+    condition
+        The condition.
+    """
+
+    field_id: int
+    column: str
+    condition: Condition
+
+
+@dataclass(frozen=True, eq=False)
+class AllOf:
+    """Conditions that all must hold.
+
+    Attributes
+    ----------
+    parts
+        The conditions.
+    is_complete
+        True if nothing else must hold.
+    """
+
+    parts: tuple[Node, ...]
+    is_complete: bool
+
+
+@dataclass(frozen=True, eq=False)
+class AnyOf:
+    """Conditions of which one must hold."""
+
+    parts: tuple[Node, ...]
+
+
+Node: TypeAlias = "ColumnCondition | AllOf | AnyOf"
+
+
+def conditions_of(tree: Expression, schema: Schema, has_index: Callable[[int], bool]) -> Node | None:
+    """Return what a filter demands of columns with an index; None if that is nothing.
+
+    Parameters
+    ----------
+    tree
+        The filter, bound to the schema.
+    schema
+        Schema of the table.
+    has_index
+        Returns True for the ids of fields with an index.
+    """
+    return _Reading(schema, has_index).read(tree, negated=False)
+
+
+class _Reading:
+    def __init__(self, schema: Schema, has_index: Callable[[int], bool]) -> None:
+        self._schema = schema
+        self._has_index = has_index
+
+    def read(self, node: Expression, *, negated: bool) -> Node | None:
+        if isinstance(node, Not):
+            return self.read(node.operand, negated=not negated)
+        if isinstance(node, And | Or):
+            parts = [self.read(operand, negated=negated) for operand in node.operands]
+            return _all_of(parts) if isinstance(node, And) != negated else _any_of(parts)
+        return self._leaf(node, negated)
+
+    def _leaf(self, node: Expression, negated: bool) -> Node | None:
+        if isinstance(node, Comparison):
+            return self._comparison(node, negated)
+        if isinstance(node, InList):
+            return self._in_list(node, negated)
+        if isinstance(node, IsNull):
+            wants_null = not (node.negated ^ negated)
+            return self._on(node.operand, lambda _: ValueCondition(() if wants_null else (EVERYTHING,), wants_null))
+        if isinstance(node, IsTruth):
+            return self._truth(node, negated)
+        if isinstance(node, Column) and pa.types.is_boolean(node.type):
+            return self._on(node, lambda order: _points([order.bound(pa.scalar(not negated))]))
+        if isinstance(node, Call) and node.name in _LIST_FUNCTIONS:
+            return self._items(node, negated)
+        prefix = None if negated else _prefix(node)
+        if prefix is not None:
+            return self._on(node.children()[0], lambda _: _starting_with(prefix))
+        return None
+
+    def _on(self, operand: Expression, make: Callable[[ValueOrder], Condition | None]) -> ColumnCondition | None:
+        """Return a condition on a column; None if the operand is not a column with an index."""
+        if not isinstance(operand, Column):
+            return None
+        try:
+            field = self._schema.descend(operand.path)[-1]
+        except FieldNotFoundError:  # a column of the system
+            return None
+        if not self._has_index(field.id) or field.storage_type != operand.type:
+            return None
+        condition = make(order_of(operand.type))
+        return None if condition is None else ColumnCondition(field.id, ".".join(operand.path), condition)
+
+    def _comparison(self, node: Comparison, negated: bool) -> Node | None:
+        column, constant, operator = node.left, node.right, node.operator
+        if isinstance(constant, Column):
+            column, constant, operator = constant, column, _FLIPPED.get(operator, operator)
+        if operator not in _NEGATED or not isinstance(constant, Constant) or constant.type != column.type:
+            return None
+        value, operator = constant.value, _NEGATED[operator] if negated else operator
+        return self._on(column, lambda order: _compared(operator, value, order))
+
+    def _in_list(self, node: InList, negated: bool) -> Node | None:
+        values = [item.value for item in node.items if isinstance(item, Constant)]
+        if len(values) < len(node.items) or any(value.type != node.operand.type for value in values):
+            return None
+        if not (node.negated ^ negated):
+            return self._on(node.operand, lambda order: _one_of(values, order))
+        return self._on(node.operand, lambda order: _none_of(values, order))
+
+    def _truth(self, node: IsTruth, negated: bool) -> Node | None:
+        inverted = node.negated ^ negated
+        value = pa.scalar(node.truth ^ inverted)
+        return self._on(node.operand, lambda order: ValueCondition(_points([order.bound(value)]).intervals, inverted))
+
+    def _items(self, node: Call, negated: bool) -> Node | None:
+        if len(node.arguments) != 2 or not isinstance(node.arguments[1], Constant):
+            return None
+        column, value = node.arguments[0], node.arguments[1].value
+        if not value.is_valid or not (pa.types.is_list(column.type) or pa.types.is_large_list(column.type)):
+            return None
+        kind = column.type.value_type
+        items = (
+            value.values
+            if pa.types.is_list(value.type) or pa.types.is_large_list(value.type)
+            else pa.array([value], kind)
+        )
+        if items.type != kind or items.null_count or not len(items):
+            return None
+        if pa.types.is_floating(kind) and pc.any(pc.equal(items, pa.scalar(0, kind))).as_py():
+            return None  # zeros of either sign are equal, but different keys
+        condition = ItemCondition(items, _LIST_FUNCTIONS[node.name], negated)
+        return self._on(column, lambda _: condition)
+
+
+def _prefix(node: Expression) -> str | None:
+    """Return the text that values must start with, and need only start with; None for other conditions."""
+    if isinstance(node, Like) and not node.negated and not node.ignore_case and isinstance(node.pattern, Constant):
+        pattern = node.pattern.value.as_py()
+        literal = pattern[:-1] if isinstance(pattern, str) and pattern.endswith("%") else ""
+        return literal if literal and not set(literal) & set("%_\\") else None
+    if isinstance(node, Call) and node.name == "starts_with" and len(node.arguments) == 2:
+        value = node.arguments[1]
+        text = value.value.as_py() if isinstance(value, Constant) else None
+        return text if isinstance(text, str) and text else None
+    return None
+
+
+def _starting_with(prefix: str) -> ValueCondition:
+    """Return the texts with a prefix: from the prefix to the first text after all of those."""
+    stem = prefix
+    while stem and stem[-1] == _LAST_CHARACTER:
+        stem = stem[:-1]
+    if not stem:
+        return ValueCondition((Interval(prefix, None),))
+    following = ord(stem[-1]) + 1
+    after = stem[:-1] + chr(0xE000 if following == 0xD800 else following)  # surrogates are no characters
+    return ValueCondition((Interval(prefix, after, includes_high=False),))
+
+
+def _all_of(parts: Sequence[Node | None]) -> Node | None:
+    known = [part for part in parts if part is not None]
+    if not known:
+        return None
+    whole = len(known) == len(parts)
+    flat: list[Node] = []
+    for part in known:
+        if isinstance(part, AllOf):
+            flat += part.parts
+            whole &= part.is_complete
+        else:
+            flat.append(part)
+    joined = _joined(flat, ValueCondition.intersection)
+    return joined[0] if whole and len(joined) == 1 else AllOf(tuple(joined), whole)
+
+
+def _any_of(parts: Sequence[Node | None]) -> Node | None:
+    known = [part for part in parts if part is not None]
+    if len(known) < len(parts):
+        return None
+    flat: list[Node] = []
+    for part in known:
+        flat += part.parts if isinstance(part, AnyOf) else (part,)
+    joined = _joined(flat, ValueCondition.union)
+    return joined[0] if len(joined) == 1 else AnyOf(tuple(joined))
+
+
+def _joined(nodes: Sequence[Node], join: Callable[[ValueCondition, ValueCondition], ValueCondition]) -> list[Node]:
+    """Join the conditions on the values of the same field."""
+    by_field: dict[int, list[ColumnCondition]] = {}
+    others: list[Node] = []
+    for node in nodes:
+        if isinstance(node, ColumnCondition) and isinstance(node.condition, ValueCondition):
+            by_field.setdefault(node.field_id, []).append(node)
+        else:
+            others.append(node)
+    joined: list[Node] = []
+    for same in by_field.values():
+        condition = reduce(join, [each.condition for each in same if isinstance(each.condition, ValueCondition)])
+        joined.append(ColumnCondition(same[0].field_id, same[0].column, condition))
+    return joined + others
+
+
+def _compared(operator: str, value: pa.Scalar, order: ValueOrder) -> ValueCondition:
+    """Return the values that compare with a constant as wanted; none compares with null."""
+    if not value.is_valid:
+        return ValueCondition()
+    low, high = _equal_bounds(value, order)
+    below, above = Interval(None, low, includes_high=False), Interval(high, None, includes_low=False)
+    intervals = {
+        "=": (Interval(low, high),),
+        "!=": (below, above),
+        "<": (below,),
+        "<=": (Interval(None, high),),
+        ">": (above,),
+        ">=": (Interval(low, None),),
+    }
+    return ValueCondition(intervals[operator])
+
+
+def _equal_bounds(value: pa.Scalar, order: ValueOrder) -> tuple[Any, Any]:
+    """Return the least and the greatest value that equal a constant: zeros of both signs are equal."""
+    if pa.types.is_floating(value.type) and value.as_py() == 0:
+        zeros = (pc.cast(pa.scalar(sign, pa.float64()), value.type) for sign in (-0.0, 0.0))
+        low, high = (order.bound(zero) for zero in zeros)
+        return low, high
+    bound = order.bound(value)
+    return bound, bound
+
+
+def _points(bounds: Sequence[Any]) -> ValueCondition:
+    return ValueCondition(tuple(Interval(bound, bound) for bound in bounds))
+
+
+def _one_of(values: Sequence[pa.Scalar], order: ValueOrder) -> ValueCondition:
+    return ValueCondition(tuple(Interval(*_equal_bounds(value, order)) for value in values if value.is_valid))
+
+
+def _none_of(values: Sequence[pa.Scalar], order: ValueOrder) -> ValueCondition:
+    if any(not value.is_valid for value in values):
+        return ValueCondition()
+    gaps, low = [], None
+    for least, greatest in sorted(_equal_bounds(value, order) for value in values):
+        gaps.append(Interval(low, least, includes_low=False, includes_high=False))
+        low = greatest
+    gaps.append(Interval(low, None, includes_low=False))
+    return ValueCondition(tuple(gap for gap in gaps if not gap.is_empty))
