@@ -161,7 +161,7 @@ NAMES: dict[str, tuple[str, ...]] = {
         "LOGGER",
         "set_logger",
     ),
-    "lance.indices": ("IndexConfig",),
+    "lance.indices": ("IndexConfig", "IndexSegmentDescription"),
     "lance.progress": ("IndexProgress",),
     "lance.optimize": (
         "Compaction",

@@ -24,7 +24,7 @@ import lance_dataset
 import lance_dataset.file.standalone as ours
 
 #: Two versions, three ways: at least 2,400 cases.
-EXAMPLES = max(400, settings.default.max_examples * 10)
+EXAMPLES = max(300, settings.default.max_examples * 10)
 _WAYS = {
     "ours_to_ours": (ours, ours),
     "ours_to_reference": (ours, lance.file),

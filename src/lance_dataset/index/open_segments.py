@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from lance_dataset.errors import CorruptFileError
 from lance_dataset.index.files import IndexFolder
 from lance_dataset.index.scalar.bitmap_search import BitmapSearch, LabelListSearch
 from lance_dataset.index.scalar.btree_search import BTreeSearch
@@ -115,8 +116,15 @@ class _OpenSegment:
 
     @cached_property
     def search(self) -> Search:
-        """The open files."""
-        return SEARCHES[self._kind](self.segment.folder, self._rows_in)
+        """Open files of the segment."""
+        found = SEARCHES[self._kind](self.segment.folder, self._rows_in)
+        (field,) = self.segment.metadata.fields
+        kind = self.segment.snapshot.manifest.schema.by_id[field].storage_type
+        wanted = kind.value_type if self._kind == "labellist" else kind
+        if found.kind != wanted:
+            where = self.segment.folder.uri("")
+            raise CorruptFileError(f"{where}: the index {self.segment.name!r} has values of {found.kind}, not {wanted}")
+        return found
 
     def _rows_in(self, fragment_id: int) -> int:
         fragment = self.segment.snapshot.reader.fragment(fragment_id)
