@@ -601,7 +601,7 @@ def indexed(folder: Path) -> None:
         *(told[0].completed, told[0].total),
         *(told[0].unit, told[0].fraction),
     )
-    assert counts and parameters
+    assert counts[0] and parameters[0]
     with contextlib.suppress(errors.InvalidIndexError):
         dataset.create_scalar_index("n", "BTREE", replace=False)
     with contextlib.suppress(errors.IndexedFieldNotFoundError):
