@@ -22,6 +22,7 @@ ALLOWED = {
     "_replace",
     "_jwrite",  # of pyspark.sql.DataFrameWriter
     "_threads",  # of concurrent.futures.ThreadPoolExecutor
+    "_threads_queues",  # of its module
     "_work_queue",
 }
 
