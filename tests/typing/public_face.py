@@ -602,6 +602,7 @@ def indexed(folder: Path) -> None:
         *(told[0].unit, told[0].fraction),
     )
     assert counts[0] and parameters[0]
+    dataset.optimize.optimize_indices(num_indices_to_merge=1, index_names=["n_idx"], retrain=False, memory_limit=1 << 30)
     with contextlib.suppress(errors.InvalidIndexError):
         dataset.create_scalar_index("n", "BTREE", replace=False)
     with contextlib.suppress(errors.IndexedFieldNotFoundError):

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from lance_dataset.api.compaction import Compaction, CompactionMetrics, CompactionMode, CompactionOptions
+from lance_dataset.arguments import checked_integer
+from lance_dataset.errors import InvalidInputError
 from lance_dataset.read.shown import Shown
 from lance_dataset.records.settings import AutoCleanupConfig, auto_cleanup_keys, auto_cleanup_settings
 
@@ -44,6 +46,58 @@ class DatasetOptimizer:
 
         _no_options("disable_auto_cleanup", kwargs)
         self._dataset.show(update_config(self._dataset.snapshot, dict.fromkeys(auto_cleanup_keys())))
+
+    def optimize_indices(
+        self,
+        *,
+        num_indices_to_merge: int | None = None,
+        index_names: Sequence[str] | None = None,
+        retrain: bool = False,
+        memory_limit: int | None = None,
+        **kwargs: Any,
+    ) -> None:
+        """Add rows that have no index yet to the indices, in one commit, and move the dataset to the new version.
+
+        Parameters
+        ----------
+        num_indices_to_merge
+            Number of newest segments of each index to merge with the new rows, 1 by default. With 0 the new rows
+            become a segment of their own.
+        index_names
+            Indices to optimize; None for all. Names of no index are ignored.
+        retrain
+            Has no effect: scalar indices are always trained anew.
+        memory_limit
+            Maximum number of bytes to sort with, approximately; None for a quarter of the memory of the machine.
+        **kwargs
+            Ignored, as in the reference.
+
+        Raises
+        ------
+        ValueError
+            `index_names` is not a list of names.
+        OverflowError
+            A number is negative.
+        UnsupportedError
+            An index has rows to add, but this release does not build indices of its kind.
+        CommitConflictError
+            Other writers changed the rows or the indices, and the retries ran out.
+        """
+        from lance_dataset.changes.indexing.optimize_indices import optimize_indices
+
+        if index_names is not None and (
+            not isinstance(index_names, list | tuple | set) or not all(isinstance(name, str) for name in index_names)
+        ):
+            raise InvalidInputError(f"index_names must be a list of names, not {index_names!r}")
+        if num_indices_to_merge is not None:
+            num_indices_to_merge = checked_integer("num_indices_to_merge", num_indices_to_merge, bits=63)
+        if memory_limit is not None:
+            memory_limit = checked_integer("memory_limit", memory_limit, bits=63)
+        self._dataset.show(
+            optimize_indices(
+                self._dataset.snapshot, names=index_names, num_merged=num_indices_to_merge, memory_limit=memory_limit
+            )
+        )
 
     def compact_files(
         self,

@@ -9,9 +9,9 @@ from typing import Any, Final
 import pyarrow as pa
 
 from lance_dataset.errors import InvalidIndexError, InvalidInputError, UnsupportedError
-from lance_dataset.index.files import NewIndexFolder
+from lance_dataset.index.files import IndexFolder, NewIndexFolder
 from lance_dataset.index.scalar import bitmap_training, btree_training
-from lance_dataset.index.scalar.btree import DEFAULT_PAGE_ROWS
+from lance_dataset.index.scalar.btree import DEFAULT_PAGE_ROWS, open_lookup, page_rows
 
 __all__ = ["TRAINERS", "Trainer", "Training", "trainer_of_kind", "trainer_of_plugin"]
 
@@ -63,6 +63,8 @@ class Trainer:
         Format version of tables without and with stable row ids.
     uses_addresses
         True if entries have the addresses of rows even if the table has stable row ids.
+    read_parameters
+        Returns the parameters of an existing index; None if the kind has none.
     """
 
     name: str
@@ -74,6 +76,7 @@ class Trainer:
     version: int = 0
     stable_version: int = 0
     uses_addresses: bool = False
+    read_parameters: Callable[[IndexFolder], Mapping[str, Any]] | None = None
 
     def check_column(self, column: str, kind: pa.DataType) -> None:
         """Raise an error unless a column can have such an index.
@@ -106,6 +109,10 @@ class Trainer:
             found[name] = value
         return found
 
+    def parameters_of(self, folder: IndexFolder) -> dict[str, Any]:
+        """Return the parameters that an existing index was built with."""
+        return {**self.parameters, **({} if self.read_parameters is None else self.read_parameters(folder))}
+
 
 def _is_ordered(kind: pa.DataType) -> bool:
     tests = (
@@ -125,6 +132,10 @@ def _is_ordered(kind: pa.DataType) -> bool:
 
 def _is_list(kind: pa.DataType) -> bool:
     return (pa.types.is_list(kind) or pa.types.is_large_list(kind)) and _is_ordered(kind.value_type)
+
+
+def _btree_parameters(folder: IndexFolder) -> Mapping[str, Any]:
+    return {"zone_size": page_rows(open_lookup(folder))}
 
 
 def _write_btree(work: Training) -> bytes:
@@ -155,6 +166,7 @@ TRAINERS: Final[Mapping[str, Trainer]] = {
         {"zone_size": DEFAULT_PAGE_ROWS},
         stable_version=1,
         uses_addresses=True,
+        read_parameters=_btree_parameters,
     ),
     "bitmap": Trainer("BITMAP", "/lance.table.BitmapIndexDetails", _is_ordered, _ORDERED, _write_bitmap),
     "labellist": Trainer(

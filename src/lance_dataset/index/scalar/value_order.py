@@ -16,8 +16,9 @@ __all__ = ["ValueOrder", "order_of"]
 _Keys = NDArray[np.uint64]
 _Places = NDArray[np.int64]
 
-#: Values on average for each distinct one below which a dictionary is no help in sorting.
-_FEW_REPEATS = 4
+#: Values that are looked at to see whether there are few distinct ones, and how many of these are few.
+_SAMPLE_VALUES = 1 << 12
+_FEW_VALUES = 1 << 11
 _SIGN = np.uint64(1 << 63)
 _SIGNED: dict[int, pa.DataType] = {8: pa.int8(), 16: pa.int16(), 32: pa.int32(), 64: pa.int64()}
 _FLOATS: dict[pa.DataType, tuple[pa.DataType, int]] = {
@@ -150,6 +151,15 @@ class _FloatOrder(_KeyedOrder):
         return pa.array(found.astype(self._bits.to_pandas_dtype())).view(self._kind)
 
 
+def _repeats(values: pa.Array) -> bool:
+    """Return True if a sample has so few distinct values that sorting these alone is faster."""
+    step = len(values) // _SAMPLE_VALUES
+    if step < 2:
+        return False
+    sample = values.take(pa.array(np.arange(0, len(values), step)))
+    return pc.count_distinct(sample).as_py() < _FEW_VALUES  # type: ignore[no-any-return]
+
+
 class _ComparedOrder:
     """Order of decimals, text and bytes, which are compared as they are."""
 
@@ -157,10 +167,10 @@ class _ComparedOrder:
         self._kind = kind
 
     def sort(self, values: pa.Array) -> tuple[pa.Array, _Places]:
-        encoded = values.dictionary_encode()
-        if len(encoded.dictionary) >= len(values) / _FEW_REPEATS:
+        if not _repeats(values):
             order = pc.array_sort_indices(values)
         else:
+            encoded = values.dictionary_encode()
             places = pc.array_sort_indices(encoded.dictionary).to_numpy()
             ranks = np.empty(len(places), np.uint64)
             ranks[places] = np.arange(len(places), dtype=np.uint64)

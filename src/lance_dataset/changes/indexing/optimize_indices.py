@@ -1,0 +1,134 @@
+"""Optimization of indices: rows without an index are added, and segments are merged.
+
+A merged segment is trained anew from the rows of its fragments. Reading one column again is cheap, and the result
+has no entries of rows that were deleted or changed since.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+
+from lance_dataset.changes.commit import commit_change
+from lance_dataset.changes.indexing.segments import IndexDefinition, indexed_field, new_id, new_segment
+from lance_dataset.changes.retry import repeated_on_conflict
+from lance_dataset.errors import UnsupportedError
+from lance_dataset.index.segments import Segment, index_segments
+from lance_dataset.index.training import TRAINERS
+from lance_dataset.index.unnoted import unnoted_kind
+from lance_dataset.read.snapshot import Snapshot
+from lance_dataset.table.commit.leftovers import ChangeFiles
+from lance_dataset.table.flags import check_writable
+from lance_dataset.table.index_metadata import IndexMetadata
+from lance_dataset.table.operations import CreateIndex
+
+__all__ = ["optimize_indices"]
+
+
+@dataclass(frozen=True)
+class _Work:
+    """One segment that replaces others.
+
+    Attributes
+    ----------
+    like
+        Segment of the same index.
+    merged
+        Segments to replace.
+    fragment_ids
+        Fragments of the new segment, ascending.
+    """
+
+    like: Segment
+    merged: tuple[Segment, ...]
+    fragment_ids: tuple[int, ...]
+
+
+def optimize_indices(
+    snapshot: Snapshot,
+    *,
+    names: Collection[str] | None = None,
+    num_merged: int | None = None,
+    memory_limit: int | None = None,
+) -> Snapshot:
+    """Commit a version in which indices cover all fragments; return the same snapshot if they do already.
+
+    Parameters
+    ----------
+    snapshot
+        Version of the first attempt.
+    names
+        Indices to optimize; None for all. Names of no index are ignored.
+    num_merged
+        Number of newest segments of each index to merge with the rows that have no index; None for 1.
+    memory_limit
+        Maximum number of bytes to sort with, approximately; None for a quarter of the memory of the machine.
+
+    Raises
+    ------
+    UnsupportedError
+        An index has rows to add, but this release does not build indices of its kind.
+    CommitConflictError
+        Other writers changed the rows or the indices, and the retries ran out.
+    """
+    return repeated_on_conflict(snapshot, lambda latest: _optimize(latest, names, num_merged, memory_limit))
+
+
+def _optimize(
+    latest: Snapshot, names: Collection[str] | None, num_merged: int | None, memory_limit: int | None
+) -> Snapshot:
+    check_writable(latest.manifest.writer_flags, latest.manifest.path)
+    by_name: dict[str, list[Segment]] = {}
+    for segment in index_segments(latest):
+        if not segment.is_system and (names is None or segment.name in names):
+            by_name.setdefault(segment.name, []).append(segment)
+    existing = frozenset(latest.manifest.fragment_list.columns.ids.tolist())
+    planned = [_planned(segments, existing, 1 if num_merged is None else num_merged) for segments in by_name.values()]
+    work = [each for each in planned if each is not None]
+    if not work:
+        return latest
+    definitions = [_definition(each.like) for each in work]
+    made: list[str] = []
+    with ChangeFiles(latest.store, latest.root, indices=made).taken_back(latest.version):
+        built = []
+        for each, definition in zip(work, definitions, strict=True):
+            made.append(new_id())
+            built.append(_built(latest, each, definition, made[-1], memory_limit))
+        removed = tuple(segment.metadata for each in work for segment in each.merged)
+        return commit_change(latest, CreateIndex(tuple(built), removed))
+
+
+def _planned(segments: Sequence[Segment], existing: frozenset[int], num_merged: int) -> _Work | None:
+    """Return what to do for one index; None if there is nothing to do."""
+    left = existing.difference(*(segment.fragment_ids for segment in segments))
+    alive = [segment for segment in segments if segment.fragment_ids]
+    merged = alive[max(len(alive) - num_merged, 0) :] if num_merged else []
+    if not left and len(merged) < 2:
+        return None
+    dead = [segment for segment in segments if not segment.fragment_ids]
+    covered = left.union(*(segment.fragment_ids for segment in merged))
+    return _Work(segments[-1], (*dead, *merged), tuple(sorted(covered)))
+
+
+def _definition(like: Segment) -> IndexDefinition:
+    """Return the definition of the index of a segment."""
+    schema = like.snapshot.manifest.schema
+    kind = like.kind or unnoted_kind(like.metadata.fields, schema, like.folder)
+    trainer = TRAINERS.get(kind)
+    if trainer is None or len(like.column_names) != 1:
+        raise UnsupportedError(
+            f"the index {like.name!r} has rows to add, but this release does not build indices of the kind {kind!r}; "
+            "name the other indices with index_names, or optimize it with pylance"
+        )
+    path = indexed_field(like.snapshot, like.column_names[0])
+    return IndexDefinition(like.name, path, trainer, trainer.parameters_of(like.folder))
+
+
+def _built(
+    latest: Snapshot, work: _Work, definition: IndexDefinition, segment_id: str, memory_limit: int | None
+) -> IndexMetadata:
+    fragment_ids = work.fragment_ids if latest.reader.num_rows else ()
+    segment = new_segment(latest, definition, segment_id, fragment_ids=fragment_ids, memory_limit=memory_limit)
+    alive = [each.metadata.dataset_version for each in work.merged if each.fragment_ids]
+    details = work.like.metadata.details or segment.details
+    return replace(segment, dataset_version=min([latest.version, *alive]), details=details)
