@@ -35,13 +35,9 @@ _MODELS = "pydantic models come with a later release"
 MISSING: dict[str, dict[str, str]] = {
     "LanceDataset": {
         "centroids": _INDICES,
-        "commit_existing_index_segments": _INDICES,
         "create_index": _INDICES,
-        "create_index_uncommitted": _INDICES,
         "get_ivf_model": _INDICES,
-        "merge_existing_index_segments": _INDICES,
         "merge_index_metadata": _INDICES,
-        "prewarm_index": _INDICES,
         "initialize_mem_wal": _LOG,
         "mem_wal_index_details": _LOG,
         "mem_wal_writer": _LOG,

@@ -602,7 +602,13 @@ def indexed(folder: Path) -> None:
         *(told[0].unit, told[0].fraction),
     )
     assert counts[0] and parameters[0]
-    dataset.optimize.optimize_indices(num_indices_to_merge=1, index_names=["n_idx"], retrain=False, memory_limit=1 << 30)
+    part: lance.Index = dataset.create_index_uncommitted("s", "BITMAP", name="parts", fragment_ids=[0])
+    whole: lance.Index = dataset.merge_existing_index_segments([part])
+    dataset = dataset.commit_existing_index_segments("parts", "s", [whole])
+    dataset.prewarm_index("parts")
+    dataset.optimize.optimize_indices(
+        num_indices_to_merge=1, index_names=["n_idx"], retrain=False, memory_limit=1 << 30
+    )
     with contextlib.suppress(errors.InvalidIndexError):
         dataset.create_scalar_index("n", "BTREE", replace=False)
     with contextlib.suppress(errors.IndexedFieldNotFoundError):

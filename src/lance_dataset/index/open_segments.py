@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
@@ -92,6 +92,12 @@ class FieldIndex:
     def cost(self, condition: Condition) -> int:
         """Return the number of places to read."""
         return sum(segment.search.cost(condition) for segment in self.segments)
+
+    def prewarm(self, segment_ids: Collection[str] | None) -> None:
+        """Open the files of segments now, of all or of those with some ids."""
+        for each in self.segments:
+            if segment_ids is None or each.segment.metadata.uuid in segment_ids:
+                _ = each.search
 
     def rows(self, condition: Condition) -> NDArray[np.uint64]:
         """Return the addresses of the rows for which the condition is true, ascending; deleted rows may be among them.

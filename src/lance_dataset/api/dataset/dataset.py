@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from lance_dataset.api.dataset.blobs import BlobAccess
 from lance_dataset.api.dataset.handle import Handle
 from lance_dataset.api.dataset.history import History
+from lance_dataset.api.dataset.index_segments import IndexSegments
 from lance_dataset.api.dataset.indices import Indexed
 from lance_dataset.api.dataset.maintenance import Maintained
 from lance_dataset.api.dataset.reading import Reading
@@ -80,6 +81,7 @@ class LanceDataset(
     Configured,
     Maintained,
     Indexed,
+    IndexSegments,
     RowChanges,
     SchemaEvolution,
     BlobAccess,

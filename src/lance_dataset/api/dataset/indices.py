@@ -6,8 +6,8 @@ import datetime as dt
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from lance_dataset.arguments import checked_integer
-from lance_dataset.errors import InvalidInputError, UnsupportedError
+from lance_dataset.api.dataset.index_arguments import checked_kind, checked_limit, checked_name, one_column
+from lance_dataset.errors import InvalidInputError
 from lance_dataset.index.describing import details_of, shown_type, type_url_of
 from lance_dataset.index.segments import Segment, index_segments
 from lance_dataset.read.shown import Shown
@@ -104,7 +104,7 @@ class Indexed(Shown):
         train
             False for an empty index, which the first optimization trains.
         fragment_ids, index_uuid
-            Not supported here: parts of an index are built with `create_index_uncommitted` in the reference.
+            Not supported here: use `create_index_uncommitted` to build parts of an index.
         progress_callback
             Is called with an `IndexProgress` as rows are read.
         format_version, document_granularity
@@ -132,14 +132,16 @@ class Indexed(Shown):
 
         if fragment_ids is not None or index_uuid is not None:
             raise InvalidInputError(
-                "create_scalar_index builds indices of all fragments: leave out fragment_ids and index_uuid"
+                "create_scalar_index builds indices of all fragments; use create_index_uncommitted to build a segment"
             )
-        if memory_limit is not None:
-            memory_limit = checked_integer("memory_limit", memory_limit, bits=63)
-        wanted = NewIndex(_one_column(column), _checked_kind(index_type), _checked_name(name), bool(replace))
+        wanted = NewIndex(one_column(column), checked_kind(index_type), checked_name(name), bool(replace))
         self.show(
             create_index(
-                self.snapshot, wanted, train=bool(train), memory_limit=memory_limit, progress=progress_callback
+                self.snapshot,
+                wanted,
+                train=bool(train),
+                memory_limit=checked_limit(memory_limit),
+                progress=progress_callback,
             )
         )
 
@@ -165,28 +167,6 @@ class Indexed(Shown):
         from lance_dataset.changes.indexing.drop_index import drop_index
 
         self.show(drop_index(self.snapshot, name))
-
-
-def _one_column(column: object) -> str:
-    if isinstance(column, str):
-        return column
-    if not isinstance(column, list | tuple) or not all(isinstance(each, str) for each in column):
-        raise TypeError(f"column must be the name of a column, or a list of one name, not {column!r}")
-    if len(column) != 1:
-        raise UnsupportedError("Scalar indices currently only support a single column")
-    return str(column[0])
-
-
-def _checked_kind(index_type: object) -> str | IndexConfig:
-    if isinstance(index_type, str | IndexConfig):
-        return index_type
-    raise TypeError(f"index_type must be str or IndexConfig, not {type(index_type).__name__}")
-
-
-def _checked_name(name: object) -> str | None:
-    if name is None or isinstance(name, str):
-        return name
-    raise TypeError(f"the name of an index must be text, not {type(name).__name__}")
 
 
 def _information(segment: Segment) -> IndexInformation:

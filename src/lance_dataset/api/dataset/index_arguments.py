@@ -1,0 +1,53 @@
+"""Checks of the arguments of calls that build indices."""
+
+from __future__ import annotations
+
+from lance_dataset.arguments import checked_integer
+from lance_dataset.errors import UnsupportedError
+from lance_dataset.records.index_config import IndexConfig
+
+__all__ = ["checked_kind", "checked_limit", "checked_name", "one_column"]
+
+
+def one_column(column: object) -> str:
+    """Return the name of a column, given as such or as a list of one.
+
+    Raises
+    ------
+    TypeError
+        It is something else.
+    UnsupportedError
+        There are several names, or none.
+    """
+    if isinstance(column, str):
+        return column
+    if not isinstance(column, list | tuple) or not all(isinstance(each, str) for each in column):
+        raise TypeError(f"column must be the name of a column, or a list of one name, not {column!r}")
+    if len(column) != 1:
+        raise UnsupportedError("Scalar indices currently only support a single column")
+    return str(column[0])
+
+
+def checked_kind(index_type: object) -> str | IndexConfig:
+    """Return the kind of an index; raise TypeError unless it is text or an IndexConfig."""
+    if isinstance(index_type, str | IndexConfig):
+        return index_type
+    raise TypeError(f"index_type must be str or IndexConfig, not {type(index_type).__name__}")
+
+
+def checked_name(name: object) -> str | None:
+    """Return the name of an index; raise TypeError unless it is text or None."""
+    if name is None or isinstance(name, str):
+        return name
+    raise TypeError(f"the name of an index must be text, not {type(name).__name__}")
+
+
+def checked_limit(memory_limit: object) -> int | None:
+    """Return a number of bytes, or None.
+
+    Raises
+    ------
+    TypeError, OutOfRangeError
+        It is not an integer, or it is negative.
+    """
+    return None if memory_limit is None else checked_integer("memory_limit", memory_limit, bits=63)

@@ -1,0 +1,208 @@
+"""Segments of indices: build them apart, merge them, publish them."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from lance_dataset.api.dataset.index_arguments import checked_kind, checked_limit, checked_name, one_column
+from lance_dataset.errors import InvalidInputError, UnsupportedError
+from lance_dataset.read.shown import Shown
+from lance_dataset.records.index import Index
+from lance_dataset.records.index_config import IndexConfig
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+__all__ = ["IndexSegments"]
+
+
+class IndexSegments(Shown):
+    """Segments of indices that several workers build, and one process commits."""
+
+    def create_index_uncommitted(
+        self,
+        column: str | Sequence[str],
+        index_type: str | IndexConfig,
+        name: str | None = None,
+        metric: str = "L2",
+        replace: bool = False,
+        num_partitions: int | None = None,
+        ivf_centroids: object = None,
+        pq_codebook: object = None,
+        num_sub_vectors: int | None = None,
+        accelerator: object = None,
+        index_cache_size: int | None = None,
+        shuffle_partition_batches: int | None = None,
+        shuffle_partition_concurrency: int | None = None,
+        ivf_centroids_file: str | None = None,
+        precomputed_partition_dataset: str | None = None,
+        storage_options: Mapping[str, str] | None = None,
+        filter_nan: bool = True,
+        train: bool = True,
+        fragment_ids: Sequence[int] | None = None,
+        index_uuid: str | None = None,
+        *,
+        target_partition_size: int | None = None,
+        streaming_sample_rate: int | None = None,
+        streaming_coreset_rate: int | None = None,
+        streaming_refine_passes: int | None = None,
+        skip_transpose: bool = False,
+        rabitq_model: str | None = None,
+        memory_limit: int | None = None,
+        **kwargs: Any,
+    ) -> Index:
+        """Build a segment of an index from some fragments of the open version, without a commit.
+
+        Any process that can write to the dataset may build one. `commit_existing_index_segments` publishes them.
+
+        Parameters
+        ----------
+        column, index_type, name, memory_limit
+            See `create_scalar_index`. Indices of vectors are not built.
+        replace
+            True for a name that an index of the column has already.
+        fragment_ids
+            Fragments to index.
+        index_uuid
+            Id of the segment; None for a new one.
+        metric, num_partitions, ivf_centroids, pq_codebook, num_sub_vectors, accelerator, index_cache_size
+            Ignored, like all parameters that are not named here: they are those of vector indices.
+        shuffle_partition_batches, shuffle_partition_concurrency, ivf_centroids_file, precomputed_partition_dataset
+            Ignored.
+        storage_options, filter_nan, train, target_partition_size, streaming_sample_rate, streaming_coreset_rate
+            Ignored.
+        streaming_refine_passes, skip_transpose, rabitq_model, **kwargs
+            Ignored.
+
+        Returns
+        -------
+        Index
+            The segment. Its files are durable.
+
+        Raises
+        ------
+        ValueError
+            No fragments are given, or one does not exist.
+        KeyError, TypeError, NotImplementedError, RuntimeError
+            The index does not fit the table, see `create_scalar_index`.
+        """
+        from lance_dataset.changes.indexing.create_index import NewIndex
+        from lance_dataset.changes.indexing.publish_segments import build_segment
+
+        if not fragment_ids:
+            raise InvalidInputError("fragment_ids must name the fragments to index")
+        wanted = NewIndex(one_column(column), checked_kind(index_type), checked_name(name), bool(replace))
+        segment_id = None if index_uuid is None else _checked_id(index_uuid)
+        limit = checked_limit(memory_limit)
+        built = build_segment(self.snapshot, wanted, list(fragment_ids), segment_id=segment_id, memory_limit=limit)
+        return Index.from_table(built)
+
+    def merge_existing_index_segments(self, segments: Sequence[Index]) -> Index:
+        """Build one segment of the fragments of several segments, without a commit.
+
+        The fragments are read again in the open version.
+
+        Parameters
+        ----------
+        segments
+            Segments of one index, committed or not.
+
+        Raises
+        ------
+        ValueError
+            There are no segments, they are of different columns or kinds, or two cover the same fragment.
+        UnsupportedError
+            This release does not build indices of their kind.
+        """
+        from lance_dataset.changes.indexing.publish_segments import merge_segments
+
+        return Index.from_table(merge_segments(self.snapshot, [each.to_table() for each in _checked(segments)]))
+
+    def commit_existing_index_segments(self, index_name: str, column: str, segments: Sequence[Index]) -> Self:
+        """Publish segments as an index, in one commit, and move this handle to the new version.
+
+        Segments of an existing index of the name stay, unless the new ones cover all of their fragments.
+
+        Parameters
+        ----------
+        index_name
+            Name of the index.
+        column
+            Name of the indexed column.
+        segments
+            The segments, which must not overlap.
+
+        Returns
+        -------
+        LanceDataset
+            This dataset.
+
+        Raises
+        ------
+        ValueError
+            There are no segments, they are of another column or of different kinds, two cover the same fragment, a
+            segment of the index would be covered in part, or the column was rewritten since they were built.
+        CommitConflictError
+            Other writers changed the rows or the indices, and the retries ran out.
+        """
+        from lance_dataset.changes.indexing.publish_segments import publish_segments
+
+        name = checked_name(index_name)
+        if name is None:
+            raise TypeError("index_name must be text")
+        records = [each.to_table() for each in _checked(segments)]
+        self.show(publish_segments(self.snapshot, name, one_column(column), records))
+        return self
+
+    def prewarm_index(
+        self,
+        name: str,
+        *,
+        with_position: bool = False,
+        index_segments: Iterable[str | uuid.UUID] | None = None,
+    ) -> None:
+        """Open the files of an index now instead of at its first use.
+
+        Parameters
+        ----------
+        name
+            Name of the index.
+        with_position
+            Ignored: a parameter of full-text indices.
+        index_segments
+            Ids of the segments to open; None for all.
+
+        Raises
+        ------
+        RuntimeError
+            There is no index of this name (an `IndexNotFoundError`).
+        UnsupportedError
+            Scans of this release do not use indices of its kind.
+        """
+        from lance_dataset.index.open_segments import table_indices
+        from lance_dataset.index.segments import segments_named
+
+        named = segments_named(self.snapshot, name)
+        chosen = None if index_segments is None else {_checked_id(each) for each in index_segments}
+        indices = table_indices(self.snapshot)
+        found = [] if indices is None else [each for many in indices.by_field.values() for each in many]
+        mine = [each for each in found if each.name == name]
+        if not mine and any(segment.fragment_ids for segment in named):
+            raise UnsupportedError(f"scans of this release do not use the index {name!r}, so it cannot be opened ahead")
+        for each in mine:
+            each.prewarm(chosen)
+
+
+def _checked(segments: object) -> Sequence[Index]:
+    if not isinstance(segments, list | tuple) or not all(isinstance(each, Index) for each in segments):
+        raise TypeError("segments must be a list of Index")
+    return segments
+
+
+def _checked_id(text: object) -> str:
+    try:
+        return str(uuid.UUID(str(text)))
+    except ValueError:
+        raise InvalidInputError(f"the id of a segment must be a UUID, not {text!r}") from None

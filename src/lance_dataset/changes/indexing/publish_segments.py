@@ -1,0 +1,185 @@
+"""Segments that are built apart, by several workers, and published together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from lance_dataset.changes.commit import commit_change
+from lance_dataset.changes.indexing.create_index import NewIndex, definition_of
+from lance_dataset.changes.indexing.segments import IndexDefinition, indexed_field, new_id, new_segment
+from lance_dataset.changes.retry import repeated_on_conflict
+from lance_dataset.errors import InvalidInputError, UnsupportedError, VersionNotFoundError
+from lance_dataset.index.files import IndexFolder
+from lance_dataset.index.kinds import known_kind
+from lance_dataset.index.segments import Segment, index_segments
+from lance_dataset.index.training import TRAINERS
+from lance_dataset.read.snapshot import Snapshot
+from lance_dataset.table.commit.leftovers import ChangeFiles
+from lance_dataset.table.flags import check_writable
+from lance_dataset.table.fragment import Fragment
+from lance_dataset.table.index_metadata import IndexMetadata
+from lance_dataset.table.indices.coverage import coverage
+from lance_dataset.table.operations import CreateIndex
+
+__all__ = ["build_segment", "merge_segments", "publish_segments"]
+
+
+def build_segment(
+    snapshot: Snapshot,
+    wanted: NewIndex,
+    fragment_ids: Sequence[int],
+    *,
+    segment_id: str | None = None,
+    memory_limit: int | None = None,
+) -> IndexMetadata:
+    """Write a segment of some fragments, and commit nothing. If this fails, its files are removed.
+
+    Raises
+    ------
+    InvalidInputError
+        A fragment does not exist.
+    TypeError, IndexedFieldNotFoundError, InvalidIndexError, UnsupportedError
+        The index does not fit the table.
+    """
+    existing = set(snapshot.manifest.fragment_list.columns.ids.tolist())
+    unknown = sorted(set(fragment_ids) - existing)
+    if unknown:
+        raise InvalidInputError(f"fragment {unknown[0]} is not part of version {snapshot.version}")
+    if segment_id is not None and any(each.metadata.uuid == segment_id for each in index_segments(snapshot)):
+        raise InvalidInputError(f"an index has a segment with the id {segment_id} already")
+    made = new_id() if segment_id is None else segment_id
+    return _written(snapshot, definition_of(snapshot, wanted), made, sorted(set(fragment_ids)), memory_limit)
+
+
+def _written(
+    snapshot: Snapshot, definition: IndexDefinition, made: str, fragment_ids: Sequence[int], memory_limit: int | None
+) -> IndexMetadata:
+    try:
+        return new_segment(snapshot, definition, made, fragment_ids=fragment_ids, memory_limit=memory_limit)
+    except BaseException:
+        ChangeFiles(snapshot.store, snapshot.root, indices=[made]).remove()
+        raise
+
+
+def merge_segments(
+    snapshot: Snapshot, segments: Sequence[IndexMetadata], *, memory_limit: int | None = None
+) -> IndexMetadata:
+    """Write one segment of the fragments of several, and commit nothing. If this fails, its files are removed.
+
+    The rows of the fragments are read again, so the segment is right for the version.
+
+    Raises
+    ------
+    InvalidInputError
+        There are no segments, they are of different indices, or two cover the same fragment.
+    UnsupportedError
+        This release does not build indices of their kind.
+    """
+    covered = _disjoint_coverage(segments)
+    first = segments[0]
+    if len({each.fields for each in segments}) > 1 or len({_kind(each) for each in segments}) > 1:
+        raise InvalidInputError("the segments to merge are of different columns, or of different kinds of indices")
+    trainer = TRAINERS.get(_kind(first))
+    name = dict(snapshot.manifest.schema.paths_by_id()).get(first.fields[0]) if first.fields else None
+    if trainer is None or name is None:
+        raise UnsupportedError(f"this release does not build indices of the kind {_kind(first)!r}")
+    store, folder = snapshot.location.locator(snapshot.manifest).index_folder(first.uuid, first.base_id)
+    parameters = trainer.parameters_of(IndexFolder(store, folder))
+    definition = IndexDefinition(first.name, indexed_field(snapshot, name), trainer, parameters)
+    existing = set(snapshot.manifest.fragment_list.columns.ids.tolist())
+    merged = _written(snapshot, definition, new_id(), sorted(covered & existing), memory_limit)
+    return replace(merged, dataset_version=min(each.dataset_version for each in segments))
+
+
+def publish_segments(snapshot: Snapshot, name: str, column: str, segments: Sequence[IndexMetadata]) -> Snapshot:
+    """Commit segments as an index, or as more segments of it. Old segments that they cover entirely are replaced.
+
+    Raises
+    ------
+    IndexedFieldNotFoundError
+        The column does not exist.
+    InvalidInputError
+        There are no segments, they are of another column, two cover the same fragment, an old segment would be covered
+        in part, or the column was rewritten since they were built.
+    CommitConflictError
+        Other writers changed the rows or the indices, and the retries ran out.
+    """
+    return repeated_on_conflict(snapshot, lambda latest: _publish(latest, name, column, segments))
+
+
+def _publish(latest: Snapshot, name: str, column: str, segments: Sequence[IndexMetadata]) -> Snapshot:
+    check_writable(latest.manifest.writer_flags, latest.manifest.path)
+    covered = _disjoint_coverage(segments)
+    field_id = indexed_field(latest, column)[-1].id
+    for each in segments:
+        if each.fields != (field_id,):
+            raise InvalidInputError(f"segment {each.uuid} is of the fields {list(each.fields)}, not of {column!r}")
+        _check_unchanged(latest, each, field_id)
+    kinds = {_kind(each) for each in segments}
+    if len(kinds) > 1:
+        raise InvalidInputError(f"the segments are of different kinds: {', '.join(sorted(kinds))}")
+    known = [old for old in index_segments(latest) if old.name == name]
+    removed = tuple(old.metadata for old in known if _is_replaced(old, covered, field_id, kinds))
+    published = tuple(replace(each, name=name) for each in segments)
+    return commit_change(latest, CreateIndex(published, removed))
+
+
+def _is_replaced(old: Segment, covered: frozenset[int], field_id: int, kinds: set[str]) -> bool:
+    """Return True if new segments replace an old one of the index, False if it stays beside them."""
+    if old.metadata.fields != (field_id,):
+        raise InvalidInputError(f"the index {old.name!r} is of another column: {', '.join(old.column_names)}")
+    if old.fragment_ids <= covered:
+        return True
+    if old.fragment_ids & covered:
+        left = ", ".join(map(str, sorted(old.fragment_ids - covered)[:10]))
+        raise InvalidInputError(f"the new segments would orphan fragments of the index {old.name!r}: {left}")
+    if _kind(old.metadata) not in kinds:
+        raise InvalidInputError(f"the index {old.name!r} is of another kind, and has fragments the new segments lack")
+    return False
+
+
+def _disjoint_coverage(segments: Sequence[IndexMetadata]) -> frozenset[int]:
+    """Return all fragments that segments cover; raise InvalidInputError if there are no segments, or they overlap."""
+    if not segments:
+        raise InvalidInputError("there are no segments")
+    covered: set[int] = set()
+    for each in segments:
+        mine = coverage(each)
+        if mine is None:
+            raise InvalidInputError(f"segment {each.uuid} does not say which fragments it covers")
+        if covered & mine:
+            raise InvalidInputError(f"several segments cover fragment {min(covered & mine)}; segments must not overlap")
+        covered |= mine
+    return frozenset(covered)
+
+
+def _kind(segment: IndexMetadata) -> str:
+    kind = known_kind(segment)
+    if kind is None:
+        raise UnsupportedError(f"segment {segment.uuid} is of a kind or a version that this release does not know")
+    return kind
+
+
+def _check_unchanged(latest: Snapshot, segment: IndexMetadata, field_id: int) -> None:
+    """Raise InvalidInputError if the column was rewritten in place since a segment was built."""
+    if segment.dataset_version >= latest.version:
+        return
+    try:
+        then = latest.at(segment.dataset_version).manifest
+    except VersionNotFoundError:
+        raise InvalidInputError(
+            f"segment {segment.uuid} was built from version {segment.dataset_version}, which does not exist any more, "
+            "so changes since cannot be excluded; build it again"
+        ) from None
+    for fragment_id in sorted(coverage(segment) or ()):
+        now = latest.manifest.fragment(fragment_id)
+        if now is not None and _files(now, field_id) != _files(then.fragment(fragment_id), field_id):
+            raise InvalidInputError(
+                f"the column was rewritten in fragment {fragment_id} since version {segment.dataset_version}, which "
+                f"segment {segment.uuid} was built from; build it again"
+            )
+
+
+def _files(fragment: Fragment | None, field_id: int) -> set[str]:
+    return set() if fragment is None else {file.path for file in fragment.files if field_id in file.fields}
