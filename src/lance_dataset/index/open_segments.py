@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -25,6 +25,11 @@ from lance_dataset.table.indices.reuse import find_reuse_index, relocation
 from lance_dataset.table.row_addresses import fragments_of
 
 __all__ = ["FieldIndex", "Search", "TableIndices", "table_indices"]
+
+
+#: Nanoseconds of opening the files of a segment, and for each of their bytes.
+_FILE_COST = 2e5
+_BYTE_COSTS: Mapping[str, float] = {"btree": 0.02, "bitmap": 10.0, "labellist": 10.0}
 
 
 class Search(Protocol):
@@ -53,7 +58,7 @@ class Search(Protocol):
 SEARCHES: Mapping[str, type[Search]] = {"btree": BTreeSearch, "bitmap": BitmapSearch, "labellist": LabelListSearch}
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class FieldIndex:
     """One index of a field, all of its segments.
 
@@ -65,11 +70,14 @@ class FieldIndex:
         Its kind, a key of `KINDS`.
     segments
         Segments that cover fragments of the version.
+    missed
+        Nanoseconds of the scans that it could have saved so far.
     """
 
     name: str
     kind: str
     segments: tuple[_OpenSegment, ...]
+    missed: float = 0.0
 
     @cached_property
     def fragment_ids(self) -> frozenset[int]:
@@ -77,9 +85,24 @@ class FieldIndex:
         return frozenset().union(*(segment.segment.fragment_ids for segment in self.segments))
 
     @property
-    def num_bytes(self) -> int:
-        """Bytes of its files, as far as they are recorded."""
-        return sum(file.size_bytes for segment in self.segments for file in segment.segment.metadata.files)
+    def opening_cost(self) -> float:
+        """Nanoseconds of opening the segments that are not open: all keys are read, or the bounds of all pages."""
+        closed = [segment for segment in self.segments if "search" not in vars(segment)]
+        sizes = (file.size_bytes for segment in closed for file in segment.segment.metadata.files)
+        return _FILE_COST * len(closed) + _BYTE_COSTS[self.kind] * sum(sizes)
+
+    def is_worth_opening(self, scan: float) -> bool:
+        """Return True if the index is open, or if opening it takes no longer than the scans that it could have saved.
+
+        This is the rule for renting or buying skis: whatever comes, at most twice the time of the better choice.
+
+        Parameters
+        ----------
+        scan
+            Nanoseconds of the scan that the index could save now.
+        """
+        self.missed += scan
+        return self.opening_cost <= self.missed
 
     def answers(self, condition: Condition) -> bool:
         """Return True if it finds exactly the rows for which the condition is true."""
@@ -165,6 +188,9 @@ class TableIndices:
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return TableIndices, (self._snapshot,)
 
     @cached_property
     def by_field(self) -> Mapping[int, tuple[FieldIndex, ...]]:

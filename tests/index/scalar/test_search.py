@@ -92,6 +92,8 @@ def test_wrong_answers_are_found_in_shadow_mode(indexed: Path, tmp_path: Path, m
 
 def test_an_index_is_used_where_it_is_cheaper(indexed: Path) -> None:
     dataset = lance_dataset.dataset(indexed)
+    for each in ("k_idx", "b_idx", "s_idx"):
+        dataset.prewarm_index(each)
     used = {each: "ScalarIndexQuery" in dataset.scanner(filter=each).explain_plan() for each in _PLANS}
     assert used == _PLANS
 
@@ -104,6 +106,13 @@ _PLANS = {
     "k + 1 = 3": False,
     "k = 3 OR b + 1 = 2": False,
 }
+
+
+def test_an_index_is_opened_once_it_could_have_saved_enough(indexed: Path) -> None:
+    dataset = lance_dataset.dataset(indexed, session=lance_dataset.Session())
+    used = ["ScalarIndexQuery" in dataset.scanner(filter="s = 'x77'").explain_plan() for _ in range(100)]
+    assert used == sorted(used)
+    assert used[-1]
 
 
 def test_random_conjunctions_and_disjunctions(indexed: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -103,7 +103,7 @@ def definition_of(snapshot: Snapshot, wanted: NewIndex) -> IndexDefinition:
     else:
         trainer, parameters = trainer_of_kind(wanted.kind), {}
     path = indexed_field(snapshot, wanted.column)
-    trainer.check_column(wanted.column, path[-1].storage_type)
+    trainer.check_column(wanted.column, path[-1].to_arrow().type)
     name = _name(snapshot, wanted, path[-1].id, ".".join(field.name for field in path), trainer.type_url)
     return IndexDefinition(name, path, trainer, trainer.checked(_checked_mapping(parameters)))
 

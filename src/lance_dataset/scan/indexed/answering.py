@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import math
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -53,31 +54,51 @@ def answered(reader: TableReader, request: ScanRequest, *, at_any_cost: bool = F
     if not by_field or may_fail(tree):
         return request
     node = conditions_of(tree, request.schema, by_field.__contains__)
-    lookup = None if node is None else lookup_for(node, by_field)
-    if lookup is None or not (at_any_cost or _is_cheaper(lookup, reader, request)):
+    if node is None:
+        return request
+    work = _Work.of(reader, request)
+    lookup = lookup_for(node, by_field, math.inf if at_any_cost else work.scan)
+    if lookup is None or not (at_any_cost or _is_cheaper(lookup, work, reader)):
         return request
     return _restricted(lookup, reader, request)
 
 
-def _is_cheaper(lookup: Lookup, reader: TableReader, request: ScanRequest) -> bool:
+@dataclass(frozen=True)
+class _Work:
+    """Estimated work of a scan without indices.
+
+    Attributes
+    ----------
+    scan
+        Nanoseconds of all fragments.
+    take
+        Nanoseconds of taking the columns of the filter of one row.
+    """
+
+    scan: float
+    take: float
+
+    @staticmethod
+    def of(reader: TableReader, request: ScanRequest) -> _Work:
+        """Estimate the work of a request with a filter."""
+        counts = reader.manifest.fragment_list.columns.physical_rows
+        if request.fragments is not None:
+            counts = counts[list(request.fragments)]
+        costs = ColumnCosts.of(reader, request)
+        stored = set(request.schema.names)
+        names = {name for name in (() if request.filter is None else request.filter.columns) if name in stored}
+        columns = [costs.cost(request.schema.top_level(name)) for name in names]
+        scan = int(counts.clip(0).sum()) * sum(cost.read + _CONDITION_COST for cost in columns)
+        if scan > _PARALLEL_COST:
+            scan /= cpu_count()
+        return _Work(scan + _FRAGMENT_COST * len(counts), sum(cost.take + cost.dense for cost in columns))
+
+
+def _is_cheaper(lookup: Lookup, work: _Work, reader: TableReader) -> bool:
     """Return True if a lookup takes less time than the scan of the fragments that it covers."""
-    fragments = reader.manifest.fragment_list
-    covered = np.isin(fragments.columns.ids, list(lookup.fragment_ids))
-    if request.fragments is not None:
-        chosen = np.zeros(len(covered), bool)
-        chosen[list(request.fragments)] = True
-        covered &= chosen
-    rows = int(fragments.columns.physical_rows[covered].clip(0).sum())
-    costs = ColumnCosts.of(reader, request)
-    stored = set(request.schema.names)
-    names = {name for name in (() if request.filter is None else request.filter.columns) if name in stored}
-    columns = [costs.cost(request.schema.top_level(name)) for name in names]
-    scan = rows * sum(cost.read + _CONDITION_COST for cost in columns)
-    if scan > _PARALLEL_COST:
-        scan /= cpu_count()
-    scan += _FRAGMENT_COST * int(covered.sum())
-    check = 0.0 if lookup.is_exact else lookup.estimate * sum(cost.take + cost.dense for cost in columns)
-    return lookup.cost + check < scan
+    covered = len(lookup.fragment_ids) / max(len(reader.fragments), 1)
+    check = 0.0 if lookup.is_exact else lookup.estimate * work.take
+    return lookup.cost + check < work.scan * min(covered, 1.0)
 
 
 def _restricted(lookup: Lookup, reader: TableReader, request: ScanRequest) -> ScanRequest:

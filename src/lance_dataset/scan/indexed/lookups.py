@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from lance_dataset.index.kinds import KINDS
 from lance_dataset.index.open_segments import FieldIndex
-from lance_dataset.index.scalar.btree import DEFAULT_PAGE_ROWS
 from lance_dataset.index.scalar.conditions import Condition
 from lance_dataset.scan.indexed.conditions import AllOf, AnyOf, ColumnCondition, Node
 
@@ -121,25 +120,32 @@ class _Some:
 Lookup: TypeAlias = "_Leaf | _Every | _Some"
 
 
-def lookup_for(node: Node, by_field: Mapping[int, tuple[FieldIndex, ...]]) -> Lookup | None:
-    """Return the cheapest lookup that finds all rows for which a filter is true; None if indices cannot find them."""
+def lookup_for(node: Node, by_field: Mapping[int, tuple[FieldIndex, ...]], scan: float) -> Lookup | None:
+    """Return a lookup that finds all rows for which a filter is true; None if indices cannot find them.
+
+    Parameters
+    ----------
+    node
+        What the filter demands.
+    by_field
+        Indices by field.
+    scan
+        Nanoseconds of the scan that the lookup would save.
+    """
     if isinstance(node, ColumnCondition):
-        fitting = [each for each in by_field[node.field_id] if each.answers(node.condition)]
+        indices = by_field[node.field_id]
+        fitting = [each for each in indices if each.answers(node.condition) and each.is_worth_opening(scan)]
         if not fitting:
             return None
         most = max(len(each.fragment_ids) for each in fitting)
         fullest = [each for each in fitting if len(each.fragment_ids) == most]
-        return _Leaf(min(fullest, key=_opening_cost), node.column, node.condition)
-    parts = [lookup_for(part, by_field) for part in node.parts]
+        cheapest = min(fullest, key=lambda each: each.opening_cost)
+        return _Leaf(cheapest, node.column, node.condition)
+    parts = [lookup_for(part, by_field, scan) for part in node.parts]
     known = [part for part in parts if part is not None]
     if isinstance(node, AnyOf):
         return _Some(tuple(known)) if len(known) == len(parts) else None
     return _selective(node, known)
-
-
-def _opening_cost(index: FieldIndex) -> int:
-    """Return the bytes that must be read before the first lookup: all keys of a bitmap index, bounds of a B-tree."""
-    return index.num_bytes if index.kind != "btree" else index.num_bytes // DEFAULT_PAGE_ROWS
 
 
 def _selective(node: AllOf, parts: list[Lookup]) -> Lookup | None:
