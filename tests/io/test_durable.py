@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
+import threading
 from pathlib import Path
 
 import pytest
@@ -69,3 +70,30 @@ def test_way_to_a_folder_is_synced_once(tmp_path: Path, monkeypatch: pytest.Monk
     LocalStore().delete_tree(str(folder.parent))
     folder.mkdir(parents=True)
     assert {str(folder), str(folder.parent), str(tmp_path)} <= synced(folder, monkeypatch)
+
+
+def test_folders_are_forgotten_while_others_are_settled(tmp_path: Path) -> None:
+    """No thread sees the record of folders change while it reads it."""
+    folders = [tmp_path / f"f{number}" for number in range(40)]
+    for folder in folders:
+        folder.mkdir()
+    failed: list[BaseException] = []
+    left = threading.Event()
+
+    def forget() -> None:
+        while not left.is_set():
+            try:
+                forget_folders(str(tmp_path / "f1"))
+            except RuntimeError as error:
+                failed.append(error)
+                return
+
+    worker = threading.Thread(target=forget, daemon=True)
+    worker.start()
+    for _ in range(5):
+        for folder in folders:
+            settle_folder(str(folder))
+        forget_folders(str(tmp_path))
+    left.set()
+    worker.join()
+    assert not failed

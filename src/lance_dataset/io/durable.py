@@ -92,5 +92,6 @@ def _sync_above(folder: str) -> None:
 def forget_folders(folder: str) -> None:
     """Note that a folder and everything below it are gone: later folders of these names are new."""
     below = folder + "/"
-    for known in [known for known in _settled if known == folder or known.startswith(below)]:
+    # a copy, which is made at once: other threads add folders meanwhile
+    for known in [known for known in list(_settled) if known == folder or known.startswith(below)]:
         _settled.pop(known, None)

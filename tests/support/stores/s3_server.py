@@ -11,6 +11,7 @@ import json
 import urllib.request
 import uuid
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,8 @@ __all__ = ["S3Server", "s3_server"]
 
 _ACCESS_KEY = "test-access-key"
 _SECRET_KEY = "test-secret-key"
+#: Starts of the server, each on other ports.
+_ATTEMPTS = 5
 
 
 @dataclass(frozen=True)
@@ -82,9 +85,16 @@ class S3Server:
 
 @pytest.fixture(scope="session")
 def s3_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
-    folder = tmp_path_factory.mktemp("s3")
-    command, server = _command(folder)
-    with running("the S3 server", command, folder, _Probe(server)):
+    with ExitStack() as stack:
+        for left in reversed(range(_ATTEMPTS)):
+            folder = tmp_path_factory.mktemp("s3")
+            command, server = _command(folder)
+            try:
+                stack.enter_context(running("the S3 server", command, folder, _Probe(server)))
+                break
+            except RuntimeError as error:  # another process may have taken a free port meanwhile
+                if not left or "address already in use" not in str(error):
+                    raise
         yield server
 
 
