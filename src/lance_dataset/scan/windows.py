@@ -53,7 +53,19 @@ class Slice:
     @cached_property
     def width(self) -> int:
         """Number of rows."""
+        if len(self.ranges) > _FEW_RANGES:
+            return int(self._ends[-1])
         return sum(stop - start for start, stop in self.ranges)
+
+    @cached_property
+    def _bounds(self) -> NDArray[np.int64]:
+        """Return the ranges as an array of two columns."""
+        return np.array(self.ranges, np.int64).reshape(-1, 2)
+
+    @cached_property
+    def _ends(self) -> NDArray[np.int64]:
+        """Return the place after the last row of each range."""
+        return np.cumsum(self._bounds[:, 1] - self._bounds[:, 0])
 
     @property
     def is_scattered(self) -> bool:
@@ -67,6 +79,9 @@ class Slice:
         """Physical rows of the slice."""
         if len(self.ranges) == 1:
             return np.arange(*self.ranges[0])
+        if len(self.ranges) > _FEW_RANGES:
+            starts, lengths = self._bounds[:, 0], self._bounds[:, 1] - self._bounds[:, 0]
+            return np.repeat(starts - (self._ends - lengths), lengths) + np.arange(self.width)
         return np.concatenate([np.arange(start, stop) for start, stop in self.ranges] or [np.empty(0, np.int64)])
 
     def rows_at(self, places: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -77,12 +92,26 @@ class Slice:
         """Return the rows at places ``[first, stop)``."""
         if first <= 0 and stop >= self.width:
             return self
+        if len(self.ranges) > _FEW_RANGES:
+            return self._cut_many(max(first, 0), min(stop, self.width))
         found, base = [], 0
         for low, high in self.ranges:
             begin, end = max(low, low + first - base), min(high, low + stop - base)
             if begin < end:
                 found.append((begin, end))
             base += high - low
+        return Slice(self.fragment, tuple(found))
+
+    def _cut_many(self, first: int, stop: int) -> Slice:
+        """Cut many ranges without looking at each."""
+        if first >= stop:
+            return Slice(self.fragment, ())
+        low, high = np.searchsorted(self._ends, (first, stop - 1), side="right").tolist()
+        found = list(self.ranges[low : high + 1])
+        end = found[-1][1] - (int(self._ends[high]) - stop)
+        start = found[0][1] - (int(self._ends[low]) - first)
+        found[-1] = found[-1][0], end
+        found[0] = start, found[0][1]
         return Slice(self.fragment, tuple(found))
 
     def live(self) -> NDArray[np.int64] | None:
