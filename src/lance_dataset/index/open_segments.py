@@ -29,7 +29,7 @@ __all__ = ["FieldIndex", "Search", "TableIndices", "table_indices"]
 
 #: Nanoseconds of opening the files of a segment, and for each of their bytes.
 _FILE_COST = 2e5
-_BYTE_COSTS: Mapping[str, float] = {"btree": 0.02, "bitmap": 10.0, "labellist": 10.0}
+_BYTE_COSTS: Mapping[str, float] = {"btree": 0.02, "bitmap": 3.0, "labellist": 3.0}
 
 
 class Search(Protocol):

@@ -22,6 +22,8 @@ __all__ = ["answered"]
 #: Nanoseconds that a scan takes for each fragment, and for each row and condition besides reading.
 _FRAGMENT_COST = 5e4
 _CONDITION_COST = 2.0
+#: Nanoseconds of a condition on a list or a struct.
+_NESTED_COST = 15.0
 #: Work of a scan, in nanoseconds, above which several threads share it.
 _PARALLEL_COST = 2e6
 #: An offset above every row of a fragment.
@@ -87,8 +89,10 @@ class _Work:
         costs = ColumnCosts.of(reader, request)
         stored = set(request.schema.names)
         names = {name for name in (() if request.filter is None else request.filter.columns) if name in stored}
-        columns = [costs.cost(request.schema.top_level(name)) for name in names]
-        scan = int(counts.clip(0).sum()) * sum(cost.read + _CONDITION_COST for cost in columns)
+        fields = [request.schema.top_level(name) for name in names]
+        columns = [costs.cost(field) for field in fields]
+        conditions = sum(_NESTED_COST if field.children else _CONDITION_COST for field in fields)
+        scan = int(counts.clip(0).sum()) * (conditions + sum(cost.read for cost in columns))
         if scan > _PARALLEL_COST:
             scan /= cpu_count()
         return _Work(scan + _FRAGMENT_COST * len(counts), sum(cost.take + cost.dense for cost in columns))
