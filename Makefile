@@ -18,7 +18,7 @@ TEST_PROCESSES ?= auto
 ARGS ?=
 
 PROTOS := $(wildcard protos/*.proto)
-CODEC_SOURCES := $(wildcard src/lancecodec/*.pyx src/lancecodec/*.pxd src/lancecodec/kernels/*.h)
+CODEC_SOURCES := $(wildcard src/lancecodec/*.pyx src/lancecodec/*/*.pyx src/lancecodec/*.pxd src/lancecodec/kernels/*.h)
 LINTED := src tests benchmarks demo scripts setup.py
 
 .PHONY: help
@@ -160,5 +160,5 @@ proto: $(PROTO_VENV)/.stamp $(PROTOS) ## Generate src/lance_dataset/_proto from 
 .PHONY: clean
 clean: ## Remove everything that was built, environments included
 	rm -rf $(VENV) $(PROTO_VENV) .venv-pylance-* build dist .demo .servers src/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
-	rm -f src/lancecodec/*.so src/lancecodec/*.pyd src/lancecodec/*.c
+	rm -f src/lancecodec/{,search/}*.{so,pyd,c}
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,4 +1,4 @@
-"""The compiled part of the build: one extension per ``src/lancecodec/*.pyx``. Everything else is in pyproject.toml."""
+"""The compiled part of the build: one extension per ``.pyx`` file below ``src/lancecodec``. Everything else is in pyproject.toml."""
 
 from __future__ import annotations
 
@@ -49,16 +49,16 @@ def included(source: Path) -> set[Path]:
 
 def codec_extensions() -> list[Extension]:
     """One extension for each module of the codec core, rebuilt when a header it includes or any .pxd changes."""
-    shared = sorted(CODEC_DIR.glob("*.pxd"))
+    shared = sorted(CODEC_DIR.rglob("*.pxd"))
     declared = {header for path in shared for header in included(path)}
     return [Extension(SHARED, [f"src/{SHARED.replace('.', '/')}.c"])] + [
         Extension(
-            f"lancecodec.{source.stem}",
+            ".".join(source.relative_to("src").with_suffix("").parts),
             [source.as_posix()],
             include_dirs=[CODEC_DIR.as_posix()],
             depends=[path.as_posix() for path in sorted({*shared, *declared, *included(source)})],
         )
-        for source in sorted(CODEC_DIR.glob("*.pyx"))
+        for source in sorted(CODEC_DIR.rglob("*.pyx"))
     ]
 
 

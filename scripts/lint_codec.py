@@ -32,10 +32,10 @@ def forbidden_imports(path: Path) -> list[str]:
 
 
 def main() -> None:
-    sources = sorted([*CODEC_DIR.glob("*.pyx"), *CODEC_DIR.glob("*.pxd")])
+    sources = sorted([*CODEC_DIR.rglob("*.pyx"), *CODEC_DIR.rglob("*.pxd")])
     if not sources:
         return
-    imports = [*sources, *sorted(CODEC_DIR.glob("*.py"))]
+    imports = [*sources, *sorted(CODEC_DIR.rglob("*.py"))]
     messages = [message for path in imports for message in forbidden_imports(path)]
     print("\n".join(messages), end="\n" if messages else "")
     tools = Path(sys.executable).parent  # cython-lint looks for pycodestyle on the PATH

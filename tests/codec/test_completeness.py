@@ -14,14 +14,23 @@ ROOT = Path(__file__).resolve().parents[2]
 CODEC = ROOT / "src" / "lancecodec"
 #: Modules shared by the others and tested through them: buffers of the caller, the exception, texts of problems.
 SHARED = {"__init__", "buffers", "errors", "problems"}
-MODULES = sorted({path.stem for path in [*CODEC.glob("*.pyx"), *CODEC.glob("*.py")]} - SHARED)
+
+
+def dotted(path: Path) -> str:
+    """Return the name of a module below `lancecodec`."""
+    return ".".join(path.relative_to(CODEC).with_suffix("").parts)
+
+
+PATHS = sorted(path for path in [*CODEC.rglob("*.pyx"), *CODEC.rglob("*.py")])
+MODULES = sorted({dotted(path) for path in PATHS if path.stem not in SHARED})
 HEADERS = sorted((CODEC / "kernels").glob("*.h"))
 LONGEST_FUNCTION = 60
 
 
 def users(module: str, folder: str, name: str) -> list[str]:
     """Return the files that import the module."""
-    listed = rf"from lancecodec import (\([^)]*|[^\n(]*)\b{module}\b"
+    package, _, stem = f"lancecodec.{module}".rpartition(".")
+    listed = rf"from {package} import (\([^)]*|[^\n(]*)\b{stem}\b"
     pattern = re.compile(rf"^\s*({listed}|(from|import) lancecodec\.{module}\b)", re.MULTILINE)
     paths = sorted((ROOT / folder).rglob(name))
     return [path.name for path in paths if pattern.search(path.read_text(encoding="utf-8"))]
@@ -29,7 +38,8 @@ def users(module: str, folder: str, name: str) -> list[str]:
 
 @pytest.mark.parametrize("module", MODULES)
 def test_every_module_has_everything(module: str) -> None:
-    assert (CODEC / f"{module}.py").exists() or (CODEC / f"{module}.pyi").exists(), "no stub"
+    source = CODEC / module.replace(".", "/")
+    assert source.with_suffix(".py").exists() or source.with_suffix(".pyi").exists(), "no stub"
     assert users(module, "tests/codec", "test_*.py"), "no tests"
     assert users(module, "benchmarks/kernel_cases", "*.py"), "no benchmark"
     assert users(module, "tests/fuzz/codec_targets", "*.py"), "no fuzz target"
@@ -87,10 +97,13 @@ def reached_by_targets() -> set[str]:
     return reached
 
 
-@pytest.mark.parametrize("module", [module for module in MODULES if (CODEC / f"{module}.pyx").exists()])
+@pytest.mark.parametrize(
+    "module", [dotted(path) for path in PATHS if path.suffix == ".pyx" and path.stem not in SHARED]
+)
 def test_every_kernel_of_a_module_is_fuzzed(module: str) -> None:
     """Under libFuzzer, where memory is checked at every access, not only through the module."""
-    sources = [path for path in (CODEC / f"{module}.pyx", CODEC / f"{module}.pxd") if path.exists()]
+    source = CODEC / module.replace(".", "/")
+    sources = [path for path in (source.with_suffix(".pyx"), source.with_suffix(".pxd")) if path.exists()]
     externs = re.compile(r'cdef extern from "kernels/[^"]*"(?: nogil)?:\n((?:[ \t]+.*\n|\n)*)')
     blocks = [block for path in sources for block in externs.findall(path.read_text(encoding="utf-8"))]
     kernels = {name for block in blocks for name in re.findall(r"\b(lc_\w+)\(", block)}
@@ -143,16 +156,17 @@ def test_functions_are_found() -> None:
 def public_members() -> list[tuple[str, object, type | None]]:
     """Return name, object and class, if any, of every public function, class, method and attribute at run time."""
     found: list[tuple[str, object, type | None]] = []
-    for path in sorted([*CODEC.glob("*.pyx"), *CODEC.glob("*.py")]):
-        module = importlib.import_module("lancecodec" if path.stem == "__init__" else f"lancecodec.{path.stem}")
-        found.append((path.stem, module, None))
+    for path in PATHS:
+        owner = dotted(path.parent if path.stem == "__init__" else path)
+        module = importlib.import_module(f"lancecodec.{owner}" if owner else "lancecodec")
+        found.append((owner or path.stem, module, None))
         for name, value in vars(module).items():
             if name.startswith("_") or getattr(value, "__module__", None) != module.__name__:
                 continue
-            found.append((f"{path.stem}.{name}", value, None))
+            found.append((f"{owner}.{name}", value, None))
             if inspect.isclass(value):
                 members = [key for key in dir(value) if not key.startswith("_") and key not in dir(Exception)]
-                found += [(f"{path.stem}.{name}.{key}", getattr(value, key), value) for key in members]
+                found += [(f"{owner}.{name}.{key}", getattr(value, key), value) for key in members]
     return found
 
 
@@ -192,7 +206,7 @@ def test_every_public_member_is_found() -> None:
     }
 
 
-@pytest.mark.parametrize("stub", sorted(CODEC.glob("*.pyi")), ids=lambda path: path.name)
+@pytest.mark.parametrize("stub", sorted(CODEC.rglob("*.pyi")), ids=lambda path: path.name)
 def test_stubs_have_no_docstrings(stub: Path) -> None:
     """Stubs have no docstrings: those are in the compiled modules, where help() shows them."""
     tree = ast.parse(stub.read_text(encoding="utf-8"))
@@ -204,10 +218,10 @@ def test_stubs_have_no_docstrings(stub: Path) -> None:
     assert not strings
 
 
-@pytest.mark.parametrize("stub", sorted(CODEC.glob("*.pyi")), ids=lambda path: path.name)
+@pytest.mark.parametrize("stub", sorted(CODEC.rglob("*.pyi")), ids=lambda path: path.name)
 def test_stubs_match_the_modules(stub: Path) -> None:
     """Every class, function and method of a stub exists at run time."""
-    module = importlib.import_module(f"lancecodec.{stub.stem}")
+    module = importlib.import_module(f"lancecodec.{dotted(stub)}")
     for node in ast.parse(stub.read_text(encoding="utf-8")).body:
         if isinstance(node, ast.ClassDef | ast.FunctionDef):
             owner = getattr(module, node.name)

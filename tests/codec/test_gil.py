@@ -23,7 +23,7 @@ from lancecodec import take_pages
 from lancecodec.take import ColumnTaker, FragmentTaker, RowTaker
 
 ROOT = Path(__file__).resolve().parents[2]
-MODULES = sorted((ROOT / "src" / "lancecodec").glob("*.pyx"))
+MODULES = sorted((ROOT / "src" / "lancecodec").rglob("*.pyx"))
 sys.path.append(str(ROOT / "benchmarks"))
 
 EXTERN = re.compile(r'cdef extern from "kernels/[^"]*" nogil:\n((?:[ \t]+.*\n|\n)*)')

@@ -2,60 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from lance_dataset.errors import CorruptFileError
-from lance_dataset.index.files import IndexFolder
-from lance_dataset.index.scalar.bitmap_search import BitmapSearch, LabelListSearch
-from lance_dataset.index.scalar.btree_search import BTreeSearch
-from lance_dataset.index.scalar.conditions import Condition
+from lance_dataset.index.scalar.conditions import Answer, Condition
+from lance_dataset.index.searches import SEARCHES, FoundRows, Search
 from lance_dataset.index.segments import Segment, index_segments
 from lance_dataset.index.unnoted import unnoted_kind
 from lance_dataset.read.snapshot import Snapshot
+from lance_dataset.table.address_ranges import AddressRanges
+from lance_dataset.table.indices.changes import holds_addresses
 from lance_dataset.table.indices.coverage import has_reliable_coverage
 from lance_dataset.table.indices.moved_rows import Relocation
 from lance_dataset.table.indices.reuse import find_reuse_index, relocation
 from lance_dataset.table.row_addresses import fragments_of
 
-__all__ = ["FieldIndex", "Search", "TableIndices", "table_indices"]
+__all__ = ["FieldIndex", "IndexedValue", "TableIndices", "table_indices"]
 
-
-#: Nanoseconds of opening the files of a segment, and for each of their bytes.
+#: Nanoseconds of opening the files of a segment.
 _FILE_COST = 2e5
-_BYTE_COSTS: Mapping[str, float] = {"btree": 0.02, "bitmap": 3.0, "labellist": 3.0}
 
 
-class Search(Protocol):
-    """An open segment; see `BTreeSearch`."""
+class IndexedValue(NamedTuple):
+    """What an index is of.
 
-    kind: pa.DataType
-    nbytes: int
+    Attributes
+    ----------
+    field_id
+        The field.
+    path
+        Path inside its JSON documents; None for the field itself.
+    """
 
-    def __init__(self, folder: IndexFolder, rows_in: Callable[[int], int]) -> None: ...
-
-    @staticmethod
-    def answers(condition: Condition) -> bool:
-        """Return True if such an index finds exactly the rows for which the condition is true."""
-
-    def estimate(self, condition: Condition) -> int:
-        """Return an upper estimate of the number of rows."""
-
-    def cost(self, condition: Condition) -> int:
-        """Return the number of places to read."""
-
-    def search(self, condition: Condition) -> NDArray[np.uint64]:
-        """Return the ids or addresses of the rows for which the condition is true."""
-
-
-#: The kinds of indices that scans use.
-SEARCHES: Mapping[str, type[Search]] = {"btree": BTreeSearch, "bitmap": BitmapSearch, "labellist": LabelListSearch}
+    field_id: int
+    path: str | None = None
 
 
 @dataclass(eq=False)
@@ -68,6 +54,8 @@ class FieldIndex:
         Its name.
     kind
         Its kind, a key of `KINDS`.
+    files_kind
+        Kind of its files, a key of `SEARCHES`: the same kind, unless the index is of JSON documents.
     segments
         Segments that cover fragments of the version.
     missed
@@ -76,6 +64,7 @@ class FieldIndex:
 
     name: str
     kind: str
+    files_kind: str
     segments: tuple[_OpenSegment, ...]
     missed: float = 0.0
 
@@ -86,10 +75,10 @@ class FieldIndex:
 
     @property
     def opening_cost(self) -> float:
-        """Nanoseconds of opening the segments that are not open: all keys are read, or the bounds of all pages."""
+        """Nanoseconds of opening the segments that are not open."""
         closed = [segment for segment in self.segments if "search" not in vars(segment)]
         sizes = (file.size_bytes for segment in closed for file in segment.segment.metadata.files)
-        return _FILE_COST * len(closed) + _BYTE_COSTS[self.kind] * sum(sizes)
+        return _FILE_COST * len(closed) + SEARCHES[self.files_kind].byte_cost * sum(sizes)
 
     def is_worth_opening(self, scan: float) -> bool:
         """Return True if the index is open, or if opening it takes no longer than the scans that it could have saved.
@@ -104,16 +93,16 @@ class FieldIndex:
         self.missed += scan
         return self.opening_cost <= self.missed
 
-    def answers(self, condition: Condition) -> bool:
-        """Return True if it finds exactly the rows for which the condition is true."""
-        return SEARCHES[self.kind].answers(condition)
+    def answers(self, condition: Condition, kind: pa.DataType) -> Answer:
+        """Return how exactly it answers a condition on values of a type."""
+        return SEARCHES[self.files_kind].answers(condition)
 
     def estimate(self, condition: Condition) -> int:
         """Return an upper estimate of the number of rows."""
         return sum(segment.search.estimate(condition) for segment in self.segments)
 
-    def cost(self, condition: Condition) -> int:
-        """Return the number of places to read."""
+    def cost(self, condition: Condition) -> float:
+        """Return the nanoseconds of the search, apart from those for each row."""
         return sum(segment.search.cost(condition) for segment in self.segments)
 
     def prewarm(self, segment_ids: Collection[str] | None) -> None:
@@ -122,16 +111,17 @@ class FieldIndex:
             if segment_ids is None or each.segment.metadata.uuid in segment_ids:
                 _ = each.search
 
-    def rows(self, condition: Condition) -> NDArray[np.uint64]:
-        """Return the addresses of the rows for which the condition is true, ascending; deleted rows may be among them.
+    def rows(self, condition: Condition) -> AddressRanges:
+        """Return the addresses of the rows for which the condition is true; deleted rows may be among them.
+
+        If the answer is not exact, other rows may be among them, too.
 
         Raises
         ------
         CorruptFileError
             The files of the index contradict the format.
         """
-        parts = [segment.rows(condition) for segment in self.segments]
-        return np.unique(parts[0] if len(parts) == 1 else np.concatenate([np.empty(0, np.uint64), *parts]))
+        return AddressRanges.union([segment.rows(condition) for segment in self.segments])
 
 
 class _OpenSegment:
@@ -141,7 +131,7 @@ class _OpenSegment:
         self._moved = moved
         manifest = segment.snapshot.manifest
         stable = manifest.uses_stable_row_ids
-        self._has_ids = stable and not (kind == "btree" and (segment.metadata.index_version or 0) >= 1)
+        self._has_ids = stable and not holds_addresses(kind, segment.metadata.index_version)
 
     @cached_property
     def search(self) -> Search:
@@ -150,7 +140,7 @@ class _OpenSegment:
         (field,) = self.segment.metadata.fields
         kind = self.segment.snapshot.manifest.schema.by_id[field].storage_type
         wanted = kind.value_type if self._kind == "labellist" else kind
-        if found.kind != wanted:
+        if found.kind not in (wanted, None) and self.segment.kind != "json":
             where = self.segment.folder.uri("")
             raise CorruptFileError(f"{where}: the index {self.segment.name!r} has values of {found.kind}, not {wanted}")
         return found
@@ -159,22 +149,24 @@ class _OpenSegment:
         fragment = self.segment.snapshot.reader.fragment(fragment_id)
         return 0 if fragment is None else fragment.physical_rows
 
-    def rows(self, condition: Condition) -> NDArray[np.uint64]:
-        """Return addresses in the fragments that the segment covers, in any order."""
-        found = self.search.search(condition)
-        if self._has_ids:
+    def rows(self, condition: Condition) -> AddressRanges:
+        """Return addresses in the fragments that the segment covers."""
+        found = self._ranges(self.search.search(condition))
+        owners = fragments_of(found.starts)
+        outside = [each for each in np.unique(owners).tolist() if each not in self.segment.fragment_ids]
+        return found.without(np.isin(owners, outside)) if outside else found
+
+    def _ranges(self, found: FoundRows) -> AddressRanges:
+        """Return the rows of a search at their places in the version."""
+        if self._has_ids and not isinstance(found, AddressRanges):
             addresses, known = self.segment.snapshot.reader.addresses_of_ids(found)
             found = addresses[known]
         elif self._moved is not None:
+            if isinstance(found, AddressRanges):
+                found = found.addresses()
             addresses, gone = self._moved.locate(found)
             found = addresses[~gone]
-        if not len(found):
-            return found
-        owners = fragments_of(found)
-        present = np.unique(owners)
-        covered = self.segment.fragment_ids
-        outside = [each for each in present.tolist() if each not in covered]
-        return found[~np.isin(owners, outside)] if outside else found
+        return found if isinstance(found, AddressRanges) else AddressRanges.of_addresses(np.unique(found))
 
 
 class TableIndices:
@@ -193,28 +185,30 @@ class TableIndices:
         return TableIndices, (self._snapshot,)
 
     @cached_property
-    def by_field(self) -> Mapping[int, tuple[FieldIndex, ...]]:
-        """Indices by the id of their field."""
+    def by_value(self) -> Mapping[IndexedValue, tuple[FieldIndex, ...]]:
+        """Indices by what they are of."""
         snapshot = self._snapshot
         manifest = snapshot.manifest
         if not manifest.index_section or not has_reliable_coverage(manifest):
             return {}
         reuse = find_reuse_index(manifest)
         moved = None if reuse is None else relocation(reuse, snapshot.location.locator(manifest))
-        found: dict[tuple[int, str, str], list[_OpenSegment]] = {}
+        found: dict[tuple[IndexedValue, str, str, str], list[_OpenSegment]] = {}
         for segment in index_segments(snapshot):
             if segment.is_system or len(segment.metadata.fields) != 1 or not segment.fragment_ids:
                 continue
             kind = segment.kind
             if kind is None:
                 kind = unnoted_kind(segment.metadata.fields, manifest.schema, segment.folder)
-            if kind in SEARCHES:
-                key = segment.metadata.fields[0], segment.name, kind
-                found.setdefault(key, []).append(_OpenSegment(segment, kind, moved))
-        by_field: dict[int, list[FieldIndex]] = {}
-        for (field, name, kind), segments in found.items():
-            by_field.setdefault(field, []).append(FieldIndex(name, kind, tuple(segments)))
-        return {field: tuple(indices) for field, indices in by_field.items()}
+            files_kind, path = kind, None
+            if files_kind in SEARCHES:
+                value = IndexedValue(segment.metadata.fields[0], path)
+                key = value, segment.name, kind, files_kind
+                found.setdefault(key, []).append(_OpenSegment(segment, files_kind, moved))
+        by_value: dict[IndexedValue, list[FieldIndex]] = {}
+        for (value, name, kind, files_kind), segments in found.items():
+            by_value.setdefault(value, []).append(FieldIndex(name, kind, files_kind, tuple(segments)))
+        return {value: tuple(indices) for value, indices in by_value.items()}
 
 
 def table_indices(snapshot: Snapshot) -> TableIndices | None:

@@ -187,7 +187,7 @@ class IndexSegments(Shown):
         named = segments_named(self.snapshot, name)
         chosen = None if index_segments is None else {_checked_id(each) for each in index_segments}
         indices = table_indices(self.snapshot)
-        found = [] if indices is None else [each for many in indices.by_field.values() for each in many]
+        found = [] if indices is None else [each for many in indices.by_value.values() for each in many]
         mine = [each for each in found if each.name == name]
         if not mine and any(segment.fragment_ids for segment in named):
             raise UnsupportedError(f"scans of this release do not use the index {name!r}, so it cannot be opened ahead")

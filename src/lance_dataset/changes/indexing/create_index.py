@@ -10,7 +10,7 @@ from lance_dataset.changes.commit import commit_change
 from lance_dataset.changes.indexing.segments import IndexDefinition, Progress, indexed_field, new_id, new_segment
 from lance_dataset.changes.retry import repeated_on_conflict
 from lance_dataset.errors import InvalidIndexError
-from lance_dataset.index.training import trainer_of_kind, trainer_of_plugin
+from lance_dataset.index.training import check_column, trainer_of_kind, trainer_of_plugin
 from lance_dataset.read.snapshot import Snapshot
 from lance_dataset.records.index_config import IndexConfig
 from lance_dataset.table.commit.leftovers import ChangeFiles
@@ -102,8 +102,10 @@ def definition_of(snapshot: Snapshot, wanted: NewIndex) -> IndexDefinition:
         trainer, parameters = trainer_of_plugin(wanted.kind.index_type), wanted.kind.parameters
     else:
         trainer, parameters = trainer_of_kind(wanted.kind), {}
+    if trainer.specialize is not None:
+        trainer = trainer.specialize(_checked_mapping(parameters))
     path = indexed_field(snapshot, wanted.column)
-    trainer.check_column(wanted.column, path[-1].to_arrow().type)
+    check_column(trainer, wanted.column, path[-1].to_arrow().type)
     name = _name(snapshot, wanted, path[-1].id, ".".join(field.name for field in path), trainer.type_url)
     return IndexDefinition(name, path, trainer, trainer.checked(_checked_mapping(parameters)))
 

@@ -1,26 +1,35 @@
 """Optimization of indices: rows without an index are added, and segments are merged.
 
-A merged segment is trained anew from the rows of its fragments. Reading one column again is cheap, and the result
-has no entries of rows that were deleted or changed since.
+If the kind of an index can extend segments, only the rows without an index are read. Otherwise a merged segment is
+trained anew from all rows of its fragments: reading one column again is cheap, and the result has no entries of rows
+that were deleted or changed since.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
 
 from lance_dataset.changes.commit import commit_change
 from lance_dataset.changes.indexing.segments import IndexDefinition, indexed_field, new_id, new_segment
 from lance_dataset.changes.retry import repeated_on_conflict
 from lance_dataset.errors import UnsupportedError
 from lance_dataset.index.segments import Segment, index_segments
+from lance_dataset.index.trainer import OldSegment
 from lance_dataset.index.training import TRAINERS
 from lance_dataset.index.unnoted import unnoted_kind
 from lance_dataset.read.snapshot import Snapshot
 from lance_dataset.table.commit.leftovers import ChangeFiles
 from lance_dataset.table.flags import check_writable
 from lance_dataset.table.index_metadata import IndexMetadata
+from lance_dataset.table.indices.changes import holds_addresses
+from lance_dataset.table.indices.reuse import find_reuse_index
 from lance_dataset.table.operations import CreateIndex
+from lance_dataset.table.row_addresses import fragments_of
 
 __all__ = ["optimize_indices"]
 
@@ -128,7 +137,31 @@ def _built(
     latest: Snapshot, work: _Work, definition: IndexDefinition, segment_id: str, memory_limit: int | None
 ) -> IndexMetadata:
     fragment_ids = work.fragment_ids if latest.reader.num_rows else ()
-    segment = new_segment(latest, definition, segment_id, fragment_ids=fragment_ids, memory_limit=memory_limit)
+    old = [each for each in work.merged if each.fragment_ids] if fragment_ids else []
+    if definition.trainer.extend is None or find_reuse_index(latest.manifest) is not None:
+        old = []  # rows that moved since are no longer where the segments say
+    segment = new_segment(
+        latest,
+        definition,
+        segment_id,
+        fragment_ids=fragment_ids,
+        memory_limit=memory_limit,
+        old=[OldSegment(each.folder, partial(_is_covered, each)) for each in old],
+        old_fragment_ids=frozenset().union(*(each.fragment_ids for each in old)),
+    )
     alive = [each.metadata.dataset_version for each in work.merged if each.fragment_ids]
     details = work.like.metadata.details or segment.details
     return replace(segment, dataset_version=min([latest.version, *alive]), details=details)
+
+
+def _is_covered(segment: Segment, rows: NDArray[np.uint64]) -> NDArray[np.bool_]:
+    """Return for each id or address whether its row is in a fragment that a segment covers."""
+    manifest = segment.snapshot.manifest
+    known = np.ones(len(rows), bool)
+    kind = segment.kind or ""
+    if manifest.uses_stable_row_ids and not holds_addresses(kind, segment.metadata.index_version):
+        rows, known = segment.snapshot.reader.addresses_of_ids(rows)
+    owners = fragments_of(rows)
+    present = [each for each in np.unique(owners).tolist() if each in segment.fragment_ids]
+    found: NDArray[np.bool_] = np.isin(owners, np.array(present, np.uint64)) & known
+    return found

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +14,7 @@ import pyarrow as pa
 from lance_dataset.errors import FieldNotFoundError, IndexedFieldNotFoundError
 from lance_dataset.index.files import NewIndexFolder
 from lance_dataset.index.scalar.sorting import entry_schema
-from lance_dataset.index.training import Trainer, Training
+from lance_dataset.index.trainer import OldSegment, Trainer, Training
 from lance_dataset.read.projection import project, scalar_path
 from lance_dataset.read.snapshot import Snapshot
 from lance_dataset.records.index_progress import IndexProgress
@@ -81,6 +81,8 @@ def new_segment(
     fragment_ids: Sequence[int],
     memory_limit: int | None = None,
     progress: Progress | None = None,
+    old: Sequence[OldSegment] = (),
+    old_fragment_ids: Collection[int] = (),
 ) -> IndexMetadata:
     """Write the files of a segment; they are durable on return. If this fails, the caller removes them.
 
@@ -98,16 +100,23 @@ def new_segment(
         Maximum number of bytes to work with, approximately; None for a quarter of the memory of the machine.
     progress
         Is told how many rows have been read.
+    old
+        Segments of some of these fragments, whose content is taken over instead of reading the rows again. The kind
+        of the index must be able to.
+    old_fragment_ids
+        Fragments that they cover.
     """
     trainer = definition.trainer
     store, path = FileLocator(snapshot.store, snapshot.root).index_folder(segment_id, None)
     target = NewIndexFolder(store, path)
     kind = definition.path[-1].storage_type
-    entries = _entries(snapshot, definition, fragment_ids) if fragment_ids else iter(())
+    left = [each for each in fragment_ids if each not in old_fragment_ids]
+    entries = _entries(snapshot, definition, left) if left else iter(())
     if progress is not None:
         entries = _counted(entries, progress)
     limit = default_memory_limit() if memory_limit is None else memory_limit
-    details = trainer.write(Training(entries, kind, target, definition.parameters, limit))
+    work = Training(entries, kind, target, definition.parameters, limit)
+    details = trainer.extend(old, work) if old and trainer.extend is not None else trainer.write(work)
     stable = snapshot.manifest.uses_stable_row_ids
     return IndexMetadata(
         uuid=segment_id,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import reduce
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from lance_dataset.index.files import IndexFolder
 from lance_dataset.index.scalar.bitmap import KEYS, LOOKUP, SETS
 from lance_dataset.index.scalar.conditions import (
+    Answer,
     Condition,
     Interval,
     ItemCondition,
@@ -33,6 +34,9 @@ _Rows = NDArray[np.uint64]
 _KEPT_BYTES = 16 << 20
 #: Bytes from which a set may have a bit for each row.
 _BITSET_BYTES = 8 << 10
+#: Nanoseconds of reading a set, and of each byte of the file when it is opened.
+_SET_COST = 4e4
+_BYTE_COST = 3.0
 
 
 class _Keyed:
@@ -129,15 +133,17 @@ def _united(parts: list[_Rows]) -> _Rows:
 class BitmapSearch:
     """An open segment of a bitmap index; see `BTreeSearch` for its methods."""
 
+    byte_cost: ClassVar[float] = _BYTE_COST
+
     def __init__(self, folder: IndexFolder, rows_in: Callable[[int], int]) -> None:
         self._keyed = _Keyed(folder, rows_in)
         self.kind = self._keyed.kind
         self.nbytes = self._keyed.nbytes
 
     @staticmethod
-    def answers(condition: Condition) -> bool:
-        """Return True if such an index finds exactly the rows for which the condition is true."""
-        return isinstance(condition, ValueCondition)
+    def answers(condition: Condition) -> Answer:
+        """Return how exactly such an index answers a condition."""
+        return Answer.EXACT if isinstance(condition, ValueCondition) else Answer.NONE
 
     def estimate(self, condition: Condition) -> int:
         """Return an upper estimate of the number of rows, from the bytes of the sets."""
@@ -145,9 +151,9 @@ class BitmapSearch:
             return 0
         return self._keyed.estimate(self._keyed.places(condition))
 
-    def cost(self, condition: Condition) -> int:
-        """Return the number of sets to read."""
-        return len(self._keyed.places(condition)) if isinstance(condition, ValueCondition) else 0
+    def cost(self, condition: Condition) -> float:
+        """Return the nanoseconds of reading sets."""
+        return _SET_COST * len(self._keyed.places(condition)) if isinstance(condition, ValueCondition) else 0.0
 
     def search(self, condition: Condition) -> _Rows:
         """Return the ids of the rows for which the condition is true, in any order, each once."""
@@ -159,15 +165,18 @@ class BitmapSearch:
 class LabelListSearch:
     """An open segment of a label-list index; see `BTreeSearch` for its methods."""
 
+    byte_cost: ClassVar[float] = _BYTE_COST
+
     def __init__(self, folder: IndexFolder, rows_in: Callable[[int], int]) -> None:
         self._keyed = _Keyed(folder, rows_in)
         self.kind = self._keyed.kind
         self.nbytes = self._keyed.nbytes
 
     @staticmethod
-    def answers(condition: Condition) -> bool:
-        """Return True if such an index finds exactly the rows for which the condition is true."""
-        return isinstance(condition, ItemCondition) and not condition.negated
+    def answers(condition: Condition) -> Answer:
+        """Return how exactly such an index answers a condition."""
+        is_known = isinstance(condition, ItemCondition) and not condition.negated
+        return Answer.EXACT if is_known else Answer.NONE
 
     def _places(self, condition: ItemCondition) -> list[NDArray[np.int64]]:
         """Return the place of the set of each item, or no place."""
@@ -185,9 +194,9 @@ class LabelListSearch:
         sizes = [self._keyed.estimate(places) for places in self._places(condition)]
         return (min if condition.every else sum)(sizes) if sizes else 0
 
-    def cost(self, condition: Condition) -> int:
-        """Return the number of sets to read."""
-        return len(condition.items) if isinstance(condition, ItemCondition) else 0
+    def cost(self, condition: Condition) -> float:
+        """Return the nanoseconds of reading sets."""
+        return _SET_COST * len(condition.items) if isinstance(condition, ItemCondition) else 0.0
 
     def search(self, condition: Condition) -> _Rows:
         """Return the ids of the rows for which the condition is true, in any order, each once."""

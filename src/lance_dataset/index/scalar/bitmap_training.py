@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -15,12 +16,13 @@ from lance_dataset.index.files import WRITTEN_VERSION, NewIndexFolder
 from lance_dataset.index.scalar.bitmap import KEYS, LOOKUP, NULL_LISTS, SETS, STATISTICS
 from lance_dataset.index.scalar.sorting import ROWS, VALUES, entry_schema, sorted_entries
 from lance_dataset.index.scalar.value_order import order_of
+from lance_dataset.index.trainer import ORDERED, Trainer, Training, is_ordered
 from lance_dataset.table.roaring import encode_without_runs
 from lance_dataset.table.row_addresses import by_fragment
 from lance_dataset.table.row_sets import ROW_SETS, encode_parts, encode_sets
 from lance_dataset.types.schema import Schema
 
-__all__ = ["train", "train_label_list"]
+__all__ = ["LABEL_LIST_TRAINER", "TRAINER", "train", "train_label_list"]
 
 _Rows = NDArray[np.uint64]
 
@@ -195,3 +197,29 @@ def _write(
         buffers.update((key, rows.encode()) for key, rows in sets.items())
 
     target.write(LOOKUP, Schema.from_arrow(_schema(kind)), WRITTEN_VERSION, gathered(), metadata, buffers)
+
+
+def _write_bitmap(work: Training) -> bytes:
+    train(work.entries, work.kind, work.target, work.memory_limit)
+    return b""
+
+
+def _write_label_list(work: Training) -> bytes:
+    train_label_list(work.entries, work.kind, work.target, work.memory_limit)
+    return b""
+
+
+def _is_list(kind: pa.DataType) -> bool:
+    return (pa.types.is_list(kind) or pa.types.is_large_list(kind)) and is_ordered(kind.value_type)
+
+
+TRAINER: Final = Trainer("BITMAP", "/lance.table.BitmapIndexDetails", is_ordered, ORDERED, _write_bitmap)
+LABEL_LIST_TRAINER: Final = Trainer(
+    "LABEL_LIST",
+    "/lance.table.LabelListIndexDetails",
+    _is_list,
+    "a list or large list",
+    _write_label_list,
+    version=1,
+    stable_version=1,
+)

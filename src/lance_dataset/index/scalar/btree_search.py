@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable
 from threading import Lock
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -17,13 +17,22 @@ from numpy.typing import NDArray
 
 from lance_dataset.index.files import IndexFolder, IndexTable
 from lance_dataset.index.scalar.btree import open_lookup, open_page_data, page_rows
-from lance_dataset.index.scalar.conditions import Condition, Interval, ValueCondition, merged_ranges, nothing
+from lance_dataset.index.scalar.conditions import (
+    Answer,
+    Condition,
+    Interval,
+    ValueCondition,
+    merged_ranges,
+    nothing,
+)
 from lance_dataset.index.scalar.value_order import order_of
 
 __all__ = ["BTreeSearch"]
 
 #: Pages whose values are kept in memory.
 _KEPT_PAGES = 256
+#: Nanoseconds of examining the values of a page.
+_PAGE_COST = 4e4
 
 
 class BTreeSearch:
@@ -44,12 +53,16 @@ class BTreeSearch:
         Number of entries.
     nbytes : int
         Estimated bytes of memory.
+    byte_cost : float
+        Nanoseconds of opening, for each byte of its files.
 
     Raises
     ------
     CorruptFileError
         The files contradict the format.
     """
+
+    byte_cost: ClassVar[float] = 0.02
 
     def __init__(self, folder: IndexFolder, rows_in: Callable[[int], int] | None = None) -> None:
         lookup = open_lookup(folder)
@@ -68,17 +81,17 @@ class BTreeSearch:
         self.nbytes = 3 * bounds.nbytes + _KEPT_PAGES * 16 * rows
 
     @staticmethod
-    def answers(condition: Condition) -> bool:
-        """Return True if such an index finds exactly the rows for which the condition is true."""
-        return isinstance(condition, ValueCondition)
+    def answers(condition: Condition) -> Answer:
+        """Return how exactly such an index answers a condition."""
+        return Answer.EXACT if isinstance(condition, ValueCondition) else Answer.NONE
 
     def estimate(self, condition: Condition) -> int:
         """Return an upper estimate of the number of rows."""
         return sum(part.estimate(condition) for part in self._parts) if isinstance(condition, ValueCondition) else 0
 
-    def cost(self, condition: Condition) -> int:
-        """Return the number of pages whose values are examined."""
-        return 2 * len(condition.intervals) if isinstance(condition, ValueCondition) else 0
+    def cost(self, condition: Condition) -> float:
+        """Return the nanoseconds of examining the values of pages."""
+        return 2 * _PAGE_COST * len(condition.intervals) if isinstance(condition, ValueCondition) else 0.0
 
     def search(self, condition: Condition) -> NDArray[np.uint64]:
         """Return the ids or addresses of the rows for which the condition is true, in any order, each once.

@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final
 
 import pyarrow as pa
 
-from lance_dataset.index.files import WRITTEN_VERSION, NewIndexFolder
-from lance_dataset.index.scalar.btree import PAGE_DATA, PageBounds, write_lookup
+from lance_dataset.index.files import WRITTEN_VERSION, IndexFolder, NewIndexFolder
+from lance_dataset.index.scalar.btree import (
+    DEFAULT_PAGE_ROWS,
+    PAGE_DATA,
+    PageBounds,
+    open_lookup,
+    page_rows,
+    write_lookup,
+)
 from lance_dataset.index.scalar.sorting import VALUES, entry_schema, sorted_entries
+from lance_dataset.index.trainer import ORDERED, Parameter, Trainer, Training, is_ordered, positive
 from lance_dataset.types.schema import Schema
 
-__all__ = ["train"]
+__all__ = ["TRAINER", "train"]
 
 
 def train(
-    entries: Iterable[pa.RecordBatch], kind: pa.DataType, target: NewIndexFolder, page_rows: int, memory_limit: int
+    entries: Iterable[pa.RecordBatch], kind: pa.DataType, target: NewIndexFolder, rows: int, memory_limit: int
 ) -> None:
     """Write a B-tree index.
 
@@ -27,12 +36,12 @@ def train(
         Type of the values.
     target
         Folder of its files.
-    page_rows
+    rows
         Values in a page.
     memory_limit
         Maximum number of bytes to sort with, approximately.
     """
-    bounds = PageBounds(kind, page_rows)
+    bounds = PageBounds(kind, rows)
 
     def noted() -> Iterator[pa.RecordBatch]:
         for batch in sorted_entries(entries, kind, memory_limit):
@@ -40,4 +49,26 @@ def train(
             yield batch
 
     target.write(PAGE_DATA, Schema.from_arrow(entry_schema(kind)), WRITTEN_VERSION, noted())
-    write_lookup(target, bounds, kind, page_rows)
+    write_lookup(target, bounds, kind, rows)
+
+
+def _write(work: Training) -> bytes:
+    train(work.entries, work.kind, work.target, work.parameters["zone_size"], work.memory_limit)
+    return b""
+
+
+def _parameters(folder: IndexFolder) -> Mapping[str, Any]:
+    return {"zone_size": page_rows(open_lookup(folder))}
+
+
+TRAINER: Final = Trainer(
+    "BTREE",
+    "/lance.table.BTreeIndexDetails",
+    is_ordered,
+    ORDERED,
+    _write,
+    {"zone_size": Parameter(DEFAULT_PAGE_ROWS, positive)},
+    stable_version=1,
+    uses_addresses=True,
+    read_parameters=_parameters,
+)

@@ -4,12 +4,38 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from enum import Enum
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 
-__all__ = ["EVERYTHING", "Condition", "Interval", "ItemCondition", "ValueCondition", "merged_ranges", "nothing"]
+__all__ = [
+    "EVERYTHING",
+    "AllTexts",
+    "Answer",
+    "AnyText",
+    "Condition",
+    "Interval",
+    "ItemCondition",
+    "Text",
+    "TextCondition",
+    "TextNeed",
+    "ValueCondition",
+    "merged_ranges",
+    "nothing",
+]
+
+
+class Answer(Enum):
+    """How exactly an index answers a condition."""
+
+    #: Not at all.
+    NONE = 0
+    #: It finds all rows for which the condition is true, and maybe others.
+    CANDIDATES = 1
+    #: It finds just the rows for which the condition is true.
+    EXACT = 2
 
 
 @dataclass(frozen=True)
@@ -105,7 +131,47 @@ class ItemCondition:
     negated: bool = False
 
 
-Condition = ValueCondition | ItemCondition
+@dataclass(frozen=True)
+class Text:
+    """The need that a text contains another one, which is not empty."""
+
+    content: str
+
+
+@dataclass(frozen=True)
+class AllTexts:
+    """Needs that a text must all satisfy."""
+
+    parts: tuple[TextNeed, ...]
+
+
+@dataclass(frozen=True)
+class AnyText:
+    """Needs of which a text must satisfy one."""
+
+    parts: tuple[TextNeed, ...]
+
+
+TextNeed: TypeAlias = "Text | AllTexts | AnyText"
+
+
+@dataclass(frozen=True)
+class TextCondition:
+    """Is true only for texts that satisfy a need; never for nulls.
+
+    Attributes
+    ----------
+    need
+        What texts must contain.
+    is_whole
+        True if the condition is true for all texts that satisfy the need.
+    """
+
+    need: TextNeed
+    is_whole: bool
+
+
+Condition = ValueCondition | ItemCondition | TextCondition
 
 
 def merged_ranges(ranges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:

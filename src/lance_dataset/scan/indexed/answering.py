@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from lance_dataset.read.table_reader import TableReader
 from lance_dataset.scan.costs import ColumnCosts
@@ -14,6 +15,7 @@ from lance_dataset.scan.indexed.lookups import Lookup, lookup_for
 from lance_dataset.scan.pruning.prune import may_fail
 from lance_dataset.scan.request import ScanRequest
 from lance_dataset.scan.row_ranges import RowRanges
+from lance_dataset.table.address_ranges import AddressRanges
 from lance_dataset.table.row_addresses import by_fragment, offsets_of
 from lance_dataset.threads.pools import cpu_count
 
@@ -52,14 +54,14 @@ def answered(reader: TableReader, request: ScanRequest, *, at_any_cost: bool = F
     tree = None if request.filter is None else request.filter.tree
     if tree is None or request.indices is None or request.include_deleted or request.rows is not None:
         return request
-    by_field = request.indices.by_field
-    if not by_field or may_fail(tree):
+    by_value = request.indices.by_value
+    if not by_value or may_fail(tree):
         return request
-    node = conditions_of(tree, request.schema, by_field.__contains__)
+    node = conditions_of(tree, request.schema, by_value.__contains__)
     if node is None:
         return request
     work = _Work.of(reader, request)
-    lookup = lookup_for(node, by_field, math.inf if at_any_cost else work.scan)
+    lookup = lookup_for(node, by_value, math.inf if at_any_cost else work.scan)
     if lookup is None or not (at_any_cost or _is_cheaper(lookup, work, reader)):
         return request
     return _restricted(lookup, reader, request)
@@ -107,7 +109,7 @@ def _is_cheaper(lookup: Lookup, work: _Work, reader: TableReader) -> bool:
 
 def _restricted(lookup: Lookup, reader: TableReader, request: ScanRequest) -> ScanRequest:
     addresses, covered = lookup.rows(), lookup.fragment_ids
-    found = {owner: RowRanges.of_rows(offsets_of(addresses[mine])) for owner, mine in by_fragment(addresses)}
+    found = {owner: _ranges(addresses, mine) for owner, mine in by_fragment(addresses.starts)}
     ids = reader.manifest.fragment_list.columns.ids
     everything = RowRanges(np.zeros(1, np.int64), np.full(1, _END))
     rows, kept, is_covered = {}, [], True
@@ -123,5 +125,11 @@ def _restricted(lookup: Lookup, reader: TableReader, request: ScanRequest) -> Sc
         rows=rows,
         fragments=tuple(kept),
         filter=None if lookup.is_exact and is_covered else request.filter,
-        used_indices=tuple(f"{text}, {len(addresses):,} rows" for text in lookup.texts()),
+        used_indices=tuple(f"{text}, {addresses.num_rows:,} rows" for text in lookup.texts()),
     )
+
+
+def _ranges(addresses: AddressRanges, chosen: NDArray[np.int64]) -> RowRanges:
+    """Return some ranges of addresses, all of one fragment, as rows of this fragment."""
+    starts = offsets_of(addresses.starts[chosen])
+    return RowRanges(starts, starts + (addresses.stops[chosen] - addresses.starts[chosen]).view(np.int64))

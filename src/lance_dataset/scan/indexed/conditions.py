@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lance_dataset.errors import FieldNotFoundError
+from lance_dataset.expr.condition_text import condition_text
 from lance_dataset.expr.tree import (
     And,
     Call,
@@ -29,6 +30,7 @@ from lance_dataset.expr.tree import (
     Not,
     Or,
 )
+from lance_dataset.index.open_segments import IndexedValue
 from lance_dataset.index.scalar.conditions import EVERYTHING, Condition, Interval, ItemCondition, ValueCondition
 from lance_dataset.index.scalar.value_order import ValueOrder, order_of
 from lance_dataset.types.schema import Schema
@@ -49,16 +51,19 @@ class ColumnCondition:
 
     Attributes
     ----------
-    field_id
-        The field.
-    column
-        Its dotted name.
+    value
+        What the condition is on: a field, or a path inside its JSON documents.
+    kind
+        Type of the values.
+    text
+        The condition as text.
     condition
         The condition.
     """
 
-    field_id: int
-    column: str
+    value: IndexedValue
+    kind: pa.DataType
+    text: str
     condition: Condition
 
 
@@ -86,9 +91,10 @@ class AnyOf:
 
 
 Node: TypeAlias = "ColumnCondition | AllOf | AnyOf"
+_Condition: TypeAlias = tuple[Expression, Callable[[ValueOrder], Condition | None]]
 
 
-def conditions_of(tree: Expression, schema: Schema, has_index: Callable[[int], bool]) -> Node | None:
+def conditions_of(tree: Expression, schema: Schema, has_index: Callable[[IndexedValue], bool]) -> Node | None:
     """Return what a filter demands of columns with an index; None if that is nothing.
 
     Parameters
@@ -98,13 +104,13 @@ def conditions_of(tree: Expression, schema: Schema, has_index: Callable[[int], b
     schema
         Schema of the table.
     has_index
-        Returns True for the ids of fields with an index.
+        Returns True for values with an index.
     """
     return _Reading(schema, has_index).read(tree, negated=False)
 
 
 class _Reading:
-    def __init__(self, schema: Schema, has_index: Callable[[int], bool]) -> None:
+    def __init__(self, schema: Schema, has_index: Callable[[IndexedValue], bool]) -> None:
         self._schema = schema
         self._has_index = has_index
 
@@ -117,60 +123,71 @@ class _Reading:
         return self._leaf(node, negated)
 
     def _leaf(self, node: Expression, negated: bool) -> Node | None:
-        if isinstance(node, Comparison):
-            return self._comparison(node, negated)
-        if isinstance(node, InList):
-            return self._in_list(node, negated)
-        if isinstance(node, IsNull):
-            wants_null = not (node.negated ^ negated)
-            return self._on(node.operand, lambda _: ValueCondition(() if wants_null else (EVERYTHING,), wants_null))
-        if isinstance(node, IsTruth):
-            return self._truth(node, negated)
-        if isinstance(node, Column) and pa.types.is_boolean(node.type):
-            return self._on(node, lambda order: _points([order.bound(pa.scalar(not negated))]))
-        if isinstance(node, Call) and node.name in _LIST_FUNCTIONS:
-            return self._items(node, negated)
-        prefix = None if negated else _prefix(node)
-        if prefix is not None:
-            return self._on(node.children()[0], lambda _: _starting_with(prefix))
-        return None
+        found = self._condition(node, negated)
+        if found is None:
+            return None
+        operand, make = found
+        value = self._value(operand)
+        if value is None or not self._has_index(value):
+            return None
+        condition = make(order_of(operand.type))
+        if condition is None:
+            return None
+        return ColumnCondition(value, operand.type, condition_text(Not(node) if negated else node), condition)
 
-    def _on(self, operand: Expression, make: Callable[[ValueOrder], Condition | None]) -> ColumnCondition | None:
-        """Return a condition on a column; None if the operand is not a column with an index."""
+    def _value(self, operand: Expression) -> IndexedValue | None:
+        """Return what an index must be of to answer conditions on an operand; None if no index can."""
         if not isinstance(operand, Column):
             return None
         try:
             field = self._schema.descend(operand.path)[-1]
         except FieldNotFoundError:  # a column of the system
             return None
-        if not self._has_index(field.id) or field.storage_type != operand.type:
-            return None
-        condition = make(order_of(operand.type))
-        return None if condition is None else ColumnCondition(field.id, ".".join(operand.path), condition)
+        return IndexedValue(field.id) if field.storage_type == operand.type else None
 
-    def _comparison(self, node: Comparison, negated: bool) -> Node | None:
+    def _condition(self, node: Expression, negated: bool) -> _Condition | None:
+        """Return the operand of a condition, and what makes the condition on its values."""
+        if isinstance(node, Comparison):
+            return self._comparison(node, negated)
+        if isinstance(node, InList):
+            return self._in_list(node, negated)
+        if isinstance(node, IsNull):
+            wants_null = not (node.negated ^ negated)
+            return node.operand, lambda _: ValueCondition(() if wants_null else (EVERYTHING,), wants_null)
+        if isinstance(node, IsTruth):
+            return self._truth(node, negated)
+        if isinstance(node, Column | Call) and pa.types.is_boolean(node.type) and self._value(node) is not None:
+            return node, lambda order: _points([order.bound(pa.scalar(not negated))])
+        if isinstance(node, Call) and node.name in _LIST_FUNCTIONS:
+            return self._items(node, negated)
+        prefix = None if negated else _prefix(node)
+        if prefix is not None:
+            return node.children()[0], lambda _: _starting_with(prefix)
+        return None
+
+    def _comparison(self, node: Comparison, negated: bool) -> _Condition | None:
         column, constant, operator = node.left, node.right, node.operator
-        if isinstance(constant, Column):
+        if isinstance(column, Constant):
             column, constant, operator = constant, column, _FLIPPED.get(operator, operator)
         if operator not in _NEGATED or not isinstance(constant, Constant) or constant.type != column.type:
             return None
         value, operator = constant.value, _NEGATED[operator] if negated else operator
-        return self._on(column, lambda order: _compared(operator, value, order))
+        return column, lambda order: _compared(operator, value, order)
 
-    def _in_list(self, node: InList, negated: bool) -> Node | None:
+    def _in_list(self, node: InList, negated: bool) -> _Condition | None:
         values = [item.value for item in node.items if isinstance(item, Constant)]
         if len(values) < len(node.items) or any(value.type != node.operand.type for value in values):
             return None
         if not (node.negated ^ negated):
-            return self._on(node.operand, lambda order: _one_of(values, order))
-        return self._on(node.operand, lambda order: _none_of(values, order))
+            return node.operand, lambda order: _one_of(values, order)
+        return node.operand, lambda order: _none_of(values, order)
 
-    def _truth(self, node: IsTruth, negated: bool) -> Node | None:
+    def _truth(self, node: IsTruth, negated: bool) -> _Condition | None:
         inverted = node.negated ^ negated
         value = pa.scalar(node.truth ^ inverted)
-        return self._on(node.operand, lambda order: ValueCondition(_points([order.bound(value)]).intervals, inverted))
+        return node.operand, lambda order: ValueCondition(_points([order.bound(value)]).intervals, inverted)
 
-    def _items(self, node: Call, negated: bool) -> Node | None:
+    def _items(self, node: Call, negated: bool) -> _Condition | None:
         if len(node.arguments) != 2 or not isinstance(node.arguments[1], Constant):
             return None
         column, value = node.arguments[0], node.arguments[1].value
@@ -187,7 +204,7 @@ class _Reading:
         if pa.types.is_floating(kind) and pc.any(pc.equal(items, pa.scalar(0, kind))).as_py():
             return None  # zeros of either sign are equal, but different keys
         condition = ItemCondition(items, _LIST_FUNCTIONS[node.name], negated)
-        return self._on(column, lambda _: condition)
+        return column, lambda _: condition
 
 
 def _prefix(node: Expression) -> str | None:
@@ -227,7 +244,7 @@ def _all_of(parts: Sequence[Node | None]) -> Node | None:
             whole &= part.is_complete
         else:
             flat.append(part)
-    joined = _joined(flat, ValueCondition.intersection)
+    joined = _joined(flat, ValueCondition.intersection, " AND ")
     return joined[0] if whole and len(joined) == 1 else AllOf(tuple(joined), whole)
 
 
@@ -238,23 +255,25 @@ def _any_of(parts: Sequence[Node | None]) -> Node | None:
     flat: list[Node] = []
     for part in known:
         flat += part.parts if isinstance(part, AnyOf) else (part,)
-    joined = _joined(flat, ValueCondition.union)
+    joined = _joined(flat, ValueCondition.union, " OR ")
     return joined[0] if len(joined) == 1 else AnyOf(tuple(joined))
 
 
-def _joined(nodes: Sequence[Node], join: Callable[[ValueCondition, ValueCondition], ValueCondition]) -> list[Node]:
-    """Join the conditions on the values of the same field."""
-    by_field: dict[int, list[ColumnCondition]] = {}
+def _joined(
+    nodes: Sequence[Node], join: Callable[[ValueCondition, ValueCondition], ValueCondition], word: str
+) -> list[Node]:
+    """Join the conditions on the same values."""
+    by_value: dict[tuple[IndexedValue, pa.DataType], list[ColumnCondition]] = {}
     others: list[Node] = []
     for node in nodes:
         if isinstance(node, ColumnCondition) and isinstance(node.condition, ValueCondition):
-            by_field.setdefault(node.field_id, []).append(node)
+            by_value.setdefault((node.value, node.kind), []).append(node)
         else:
             others.append(node)
     joined: list[Node] = []
-    for same in by_field.values():
+    for (value, kind), same in by_value.items():
         condition = reduce(join, [each.condition for each in same if isinstance(each.condition, ValueCondition)])
-        joined.append(ColumnCondition(same[0].field_id, same[0].column, condition))
+        joined.append(ColumnCondition(value, kind, word.join(each.text for each in same), condition))
     return joined + others
 
 

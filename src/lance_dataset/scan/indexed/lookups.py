@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import cached_property, reduce
 from typing import TypeAlias
 
-import numpy as np
-from numpy.typing import NDArray
-
 from lance_dataset.index.kinds import KINDS
-from lance_dataset.index.open_segments import FieldIndex
-from lance_dataset.index.scalar.conditions import Condition
+from lance_dataset.index.open_segments import FieldIndex, IndexedValue
+from lance_dataset.index.scalar.conditions import Answer
 from lance_dataset.scan.indexed.conditions import AllOf, AnyOf, ColumnCondition, Node
+from lance_dataset.table.address_ranges import AddressRanges
 
 __all__ = ["Lookup", "lookup_for"]
 
-#: Nanoseconds of examining a page or a set of an index, and of each row that it names.
-_PLACE_COST = 4e4
+#: Nanoseconds of each row that an index names.
 _ROW_COST = 12.0
 #: Rows that one part of a conjunction may name more than the most selective one, to be looked up as well.
 _MORE_ROWS = 1 << 12
+#: Nanoseconds of checking a row that an index only suspects, where several indices are compared.
+_CHECK_COST = 20.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,34 +28,32 @@ class _Leaf:
     """Lookup of a condition in one index."""
 
     index: FieldIndex
-    column: str
-    condition: Condition
-
+    asked: ColumnCondition
     #: True if it finds no row for which the filter is not true.
-    is_exact = True
+    is_exact: bool
 
-    @property
+    @cached_property
     def estimate(self) -> int:
         """Upper estimate of the number of rows."""
-        return self.index.estimate(self.condition)
+        return self.index.estimate(self.asked.condition)
 
     @property
     def cost(self) -> float:
         """Nanoseconds."""
-        return _PLACE_COST * self.index.cost(self.condition) + _ROW_COST * self.estimate
+        return self.index.cost(self.asked.condition) + _ROW_COST * self.estimate
 
     @property
     def fragment_ids(self) -> frozenset[int]:
         """Fragments whose rows are found."""
         return self.index.fragment_ids
 
-    def rows(self) -> NDArray[np.uint64]:
-        """Return the addresses of the rows, ascending."""
-        return self.index.rows(self.condition)
+    def rows(self) -> AddressRanges:
+        """Return the addresses of the rows."""
+        return self.index.rows(self.asked.condition)
 
     def texts(self) -> Iterator[str]:
         """Describe the lookup."""
-        yield f"ScalarIndexQuery: query=[{self.column}]@{self.index.name}({KINDS[self.index.kind].shown})"
+        yield f"ScalarIndexQuery: query=[{self.asked.text}]@{self.index.name}({KINDS[self.index.kind].shown})"
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,9 +75,8 @@ class _Every:
     def fragment_ids(self) -> frozenset[int]:
         return frozenset.intersection(*(part.fragment_ids for part in self.parts))
 
-    def rows(self) -> NDArray[np.uint64]:
-        found = (part.rows() for part in self.parts)
-        return reduce(lambda one, two: np.intersect1d(one, two, assume_unique=True), found)
+    def rows(self) -> AddressRanges:
+        return reduce(AddressRanges.intersection, (part.rows() for part in self.parts))
 
     def texts(self) -> Iterator[str]:
         for part in self.parts:
@@ -109,8 +105,8 @@ class _Some:
     def fragment_ids(self) -> frozenset[int]:
         return frozenset.intersection(*(part.fragment_ids for part in self.parts))
 
-    def rows(self) -> NDArray[np.uint64]:
-        return np.unique(np.concatenate([part.rows() for part in self.parts]))
+    def rows(self) -> AddressRanges:
+        return AddressRanges.union([part.rows() for part in self.parts])
 
     def texts(self) -> Iterator[str]:
         for part in self.parts:
@@ -120,32 +116,41 @@ class _Some:
 Lookup: TypeAlias = "_Leaf | _Every | _Some"
 
 
-def lookup_for(node: Node, by_field: Mapping[int, tuple[FieldIndex, ...]], scan: float) -> Lookup | None:
+def lookup_for(node: Node, by_value: Mapping[IndexedValue, tuple[FieldIndex, ...]], scan: float) -> Lookup | None:
     """Return a lookup that finds all rows for which a filter is true; None if indices cannot find them.
 
     Parameters
     ----------
     node
         What the filter demands.
-    by_field
-        Indices by field.
+    by_value
+        Indices by what they are of.
     scan
         Nanoseconds of the scan that the lookup would save.
     """
     if isinstance(node, ColumnCondition):
-        indices = by_field[node.field_id]
-        fitting = [each for each in indices if each.answers(node.condition) and each.is_worth_opening(scan)]
-        if not fitting:
-            return None
-        most = max(len(each.fragment_ids) for each in fitting)
-        fullest = [each for each in fitting if len(each.fragment_ids) == most]
-        cheapest = min(fullest, key=lambda each: each.opening_cost)
-        return _Leaf(cheapest, node.column, node.condition)
-    parts = [lookup_for(part, by_field, scan) for part in node.parts]
+        return _leaf(node, by_value[node.value], scan)
+    parts = [lookup_for(part, by_value, scan) for part in node.parts]
     known = [part for part in parts if part is not None]
     if isinstance(node, AnyOf):
         return _Some(tuple(known)) if len(known) == len(parts) else None
     return _selective(node, known)
+
+
+def _leaf(asked: ColumnCondition, indices: Sequence[FieldIndex], scan: float) -> _Leaf | None:
+    """Return the lookup in the index that covers most, of several the one that takes least time."""
+    fitting = []
+    for each in indices:
+        answer = each.answers(asked.condition, asked.kind)
+        if answer is not Answer.NONE and each.is_worth_opening(scan):
+            fitting.append(_Leaf(each, asked, answer is Answer.EXACT))
+    if len(fitting) < 2:
+        return fitting[0] if fitting else None
+    most = max(len(each.fragment_ids) for each in fitting)
+    return min(
+        (each for each in fitting if len(each.fragment_ids) == most),
+        key=lambda each: each.index.opening_cost + each.cost + (0 if each.is_exact else _CHECK_COST * each.estimate),
+    )
 
 
 def _selective(node: AllOf, parts: list[Lookup]) -> Lookup | None:

@@ -29,6 +29,7 @@ from lance_dataset.table.operations import Rewrite, RewrittenIndex
 from lance_dataset.types.schema import Field, Schema
 
 __all__ = [
+    "holds_addresses",
     "pruned",
     "rewritten",
     "stores_addresses",
@@ -240,10 +241,15 @@ def stores_addresses(index: table_pb2.IndexMetadata) -> bool:
     kind = index_kind(index)
     if kind is None:  # older than recorded kinds; those did not store addresses, as stable row ids came later
         return False
+    return holds_addresses(kind, index.index_version)
+
+
+def holds_addresses(kind: str, version: int | None) -> bool:
+    """Return True if the files of a kind of index hold addresses even with stable row ids."""
     first = _ADDRESSES_FROM.get(kind)
     if first is None:
         return kind not in ("vector", "inverted", "json")
-    return index.index_version >= first
+    return (version or 0) >= first
 
 
 def rewritten(base: Manifest, operation: Rewrite, replacements: Sequence[Replacement]) -> bytes | None:

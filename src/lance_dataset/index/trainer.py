@@ -1,0 +1,183 @@
+"""Description of the training of one kind of index: columns that fit, parameters, format versions, the work itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from lance_dataset.errors import InvalidIndexError
+from lance_dataset.index.files import IndexFolder, NewIndexFolder
+
+__all__ = ["ORDERED", "OldSegment", "Parameter", "Trainer", "Training", "is_ordered", "positive"]
+
+
+@dataclass(frozen=True)
+class Training:
+    """One segment that is to be written.
+
+    Attributes
+    ----------
+    entries
+        Values and rows in storage order, see `lance_dataset.index.scalar.sorting.entry_schema`.
+    kind
+        Type of the values.
+    target
+        Folder of the files.
+    parameters
+        Parameters of the kind of index, complete and checked.
+    memory_limit
+        Maximum number of bytes to work with, approximately.
+    """
+
+    entries: Iterable[pa.RecordBatch]
+    kind: pa.DataType
+    target: NewIndexFolder
+    parameters: Mapping[str, Any]
+    memory_limit: int
+
+
+@dataclass(frozen=True)
+class OldSegment:
+    """A segment whose content goes into a new one.
+
+    Attributes
+    ----------
+    folder
+        Folder of its files.
+    is_covered
+        Returns for each of several ids (or addresses, if the kind stores these) whether it is of a row that the
+        segment still covers. Entries of other rows must be left out.
+    """
+
+    folder: IndexFolder
+    is_covered: Callable[[NDArray[np.uint64]], NDArray[np.bool_]]
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A parameter of the indices of one kind.
+
+    Attributes
+    ----------
+    default
+        Its value unless given.
+    check
+        Returns a given value as it is used; raises InvalidIndexError or InvalidInputError with a text that begins
+        with what is wanted, such as ``must be a positive number``.
+    """
+
+    default: Any
+    check: Callable[[Any], Any]
+
+
+@dataclass(frozen=True)
+class Trainer:
+    """Training of the indices of one kind.
+
+    Attributes
+    ----------
+    name
+        Name for messages.
+    type_url
+        Type of the details in the manifest.
+    fits
+        Returns True for types of columns that can have such an index. The type may be an extension type.
+    wanted
+        Description of these types.
+    write
+        Writes the files of a segment; returns the value of the details.
+    parameters
+        Parameters by name.
+    version, stable_version
+        Format version of tables without and with stable row ids.
+    uses_addresses
+        True if entries have the addresses of rows even if the table has stable row ids.
+    read_parameters
+        Returns the parameters of an existing index; None if the kind has none.
+    extend
+        Writes a segment with the content of old ones, in their order, and that of new rows, whose entries are those
+        of the training; returns the value of the details. None if segments are always trained from all of their rows.
+    specialize
+        Returns the training for given parameters, where that depends on them; None if it does not.
+    """
+
+    name: str
+    type_url: str
+    fits: Callable[[pa.DataType], bool]
+    wanted: str
+    write: Callable[[Training], bytes]
+    parameters: Mapping[str, Parameter] = field(default_factory=dict)
+    version: int = 0
+    stable_version: int = 0
+    uses_addresses: bool = False
+    read_parameters: Callable[[IndexFolder], Mapping[str, Any]] | None = None
+    extend: Callable[[Sequence[OldSegment], Training], bytes] | None = None
+    specialize: Callable[[Mapping[str, Any]], Trainer] | None = None
+
+    @property
+    def defaults(self) -> dict[str, Any]:
+        """Parameters unless given."""
+        return {name: parameter.default for name, parameter in self.parameters.items()}
+
+    def checked(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
+        """Return all parameters, checked. Those of other kinds of indices are ignored, as in the reference.
+
+        Raises
+        ------
+        InvalidIndexError, InvalidInputError
+            A parameter has the wrong type or is out of range.
+        """
+        found = self.defaults
+        for name in found.keys() & parameters.keys():
+            if parameters[name] is None:
+                continue
+            try:
+                found[name] = self.parameters[name].check(parameters[name])
+            except ValueError as error:
+                raise type(error)(f"{name} of a {self.name} index {error}, not {parameters[name]!r}") from None
+            except InvalidIndexError as error:
+                raise InvalidIndexError(f"{name} of a {self.name} index {error}, not {parameters[name]!r}") from None
+        return found
+
+    def parameters_of(self, folder: IndexFolder) -> dict[str, Any]:
+        """Return the parameters that an existing index was built with."""
+        return {**self.defaults, **({} if self.read_parameters is None else self.read_parameters(folder))}
+
+
+def positive(value: Any) -> int:
+    """Return a positive number of 32 bits.
+
+    Raises
+    ------
+    InvalidIndexError
+        It is something else.
+    """
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 < value < 1 << 32:
+        raise InvalidIndexError("must be a positive number")
+    return value
+
+
+def is_ordered(kind: pa.DataType) -> bool:
+    """Return True for types whose values have an order: neither nested nor dictionaries nor null."""
+    tests = (
+        pa.types.is_boolean,
+        pa.types.is_integer,
+        pa.types.is_floating,
+        pa.types.is_decimal,
+        pa.types.is_string,
+        pa.types.is_large_string,
+        pa.types.is_binary,
+        pa.types.is_large_binary,
+        pa.types.is_fixed_size_binary,
+        pa.types.is_temporal,
+    )
+    return any(test(kind) for test in tests) and not pa.types.is_interval(kind)
+
+
+#: Description of the types that `is_ordered` accepts.
+ORDERED: Final = "int, float, bool, str, large_str, binary, large_binary, decimal, fixed-size-binary, or temporal"

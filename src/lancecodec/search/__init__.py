@@ -1,0 +1,1 @@
+"""Kernels of searches: tokens, hashes, row sets, suffix arrays."""
