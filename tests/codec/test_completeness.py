@@ -157,7 +157,7 @@ def public_members() -> list[tuple[str, object, type | None]]:
     """Return name, object and class, if any, of every public function, class, method and attribute at run time."""
     found: list[tuple[str, object, type | None]] = []
     for path in PATHS:
-        owner = dotted(path.parent if path.stem == "__init__" else path)
+        owner = dotted(path).removesuffix("__init__").removesuffix(".")
         module = importlib.import_module(f"lancecodec.{owner}" if owner else "lancecodec")
         found.append((owner or path.stem, module, None))
         for name, value in vars(module).items():
