@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from typing import Any
 
 import pyarrow as pa
@@ -186,6 +186,8 @@ def _require_boolean(arrow: pa.DataType, text: str) -> None:
 
 
 def _field_paths(tree: Expression, schema: pa.Schema) -> tuple[tuple[str, ...], ...]:
-    paths: Iterable[Any] = dict.fromkeys(node.path for node in walk(tree) if isinstance(node, Column))
+    paths: dict[Any, None] = dict.fromkeys(node.path for node in walk(tree) if isinstance(node, Column))
+    if len(paths) < 2:
+        return tuple(paths)
     order = {name: place for place, name in enumerate(schema.names)}
     return tuple(sorted(paths, key=lambda path: (order[path[0]], path[1:])))

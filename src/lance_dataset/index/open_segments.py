@@ -25,6 +25,8 @@ from lance_dataset.table.row_addresses import fragments_of
 
 __all__ = ["FieldIndex", "IndexedValue", "TableIndices", "table_indices"]
 
+#: Ranges of rows up to which a loop over them is faster than calls of NumPy.
+_FEW = 32
 #: Nanoseconds of opening the files of a segment.
 _FILE_COST = 2e5
 
@@ -121,6 +123,8 @@ class FieldIndex:
         CorruptFileError
             The files of the index contradict the format.
         """
+        if len(self.segments) == 1:
+            return self.segments[0].rows(condition)
         return AddressRanges.union([segment.rows(condition) for segment in self.segments])
 
 
@@ -152,8 +156,10 @@ class _OpenSegment:
     def rows(self, condition: Condition) -> AddressRanges:
         """Return addresses in the fragments that the segment covers."""
         found = self._ranges(self.search.search(condition))
+        covered = self.segment.fragment_ids
         owners = fragments_of(found.starts)
-        outside = [each for each in np.unique(owners).tolist() if each not in self.segment.fragment_ids]
+        present = owners.tolist() if len(owners) < _FEW else np.unique(owners).tolist()
+        outside = [each for each in present if each not in covered]
         return found.without(np.isin(owners, outside)) if outside else found
 
     def _ranges(self, found: FoundRows) -> AddressRanges:
@@ -166,7 +172,7 @@ class _OpenSegment:
                 found = found.addresses()
             addresses, gone = self._moved.locate(found)
             found = addresses[~gone]
-        return found if isinstance(found, AddressRanges) else AddressRanges.of_addresses(np.unique(found))
+        return found if isinstance(found, AddressRanges) else AddressRanges.of_addresses(np.sort(found))
 
 
 class TableIndices:

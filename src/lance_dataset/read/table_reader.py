@@ -8,6 +8,7 @@ from functools import partial
 from typing import overload
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from lance_dataset.errors import CorruptFileError, RowIndexError
@@ -16,7 +17,7 @@ from lance_dataset.file.cache import lazy
 from lance_dataset.file.column import ColumnReader
 from lance_dataset.limits import UNLIMITED, ResultLimit
 from lance_dataset.read.fragment_reader import FragmentReader
-from lance_dataset.read.projection import Projection
+from lance_dataset.read.projection import Projection, full_schema
 from lance_dataset.read.row_taker import ProjectionTaker, known_taker
 from lance_dataset.table.fragment import DeletionFile, Fragment, Spilled
 from lance_dataset.table.fragment_list import FragmentList
@@ -63,8 +64,9 @@ class TableReader:
         self.elsewhere = elsewhere
         #: Schema that scans see, in which blobs are descriptions.
         self.scanned_schema = described_schema(manifest.schema)
-        #: Projections of takes by requested columns.
+        #: Projections of takes by requested columns, and of scans by these and the flags of system columns.
         self.projections: dict[tuple[str, ...] | None, Projection] = {}
+        self.scan_projections: dict[tuple[tuple[str, ...], bool, bool], Projection] = {}
         #: What higher floors keep as long as the reader, by type.
         self.companions: dict[type, object] = {}
         self._indexed: _Indexed | None = None
@@ -106,6 +108,11 @@ class TableReader:
     def is_remote(self) -> bool:
         """True if some fragment lies on another machine."""
         return any(fragment.is_remote for fragment in self.one_per_base())
+
+    @lazy
+    def expression_schema(self) -> pa.Schema:
+        """Schema of the names in expressions: all columns, as storage types, and system columns."""
+        return full_schema(self.scanned_schema)
 
     def fragment(self, fragment_id: int) -> FragmentReader | None:
         """Return the reader of the fragment with the given id, or None if it does not exist."""

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
 from lance_dataset.read.table_reader import TableReader
 from lance_dataset.scan.pruning.row_pruning import named_rows
 from lance_dataset.scan.request import ScanRequest
 
-__all__ = ["narrowed"]
+if TYPE_CHECKING:
+    from lance_dataset.scan.indexed.answering import IndexAnswer
+
+__all__ = ["narrowed", "narrowed_or_few"]
 
 
 def narrowed(reader: TableReader, request: ScanRequest) -> ScanRequest:
@@ -18,13 +26,40 @@ def narrowed(reader: TableReader, request: ScanRequest) -> ScanRequest:
         The files of an index contradict the format.
     """
     request = named_rows(reader, request)
-    if request.indices is None or request.filter is None:
+    answer = _answer(reader, request)
+    return request if answer is None else answer.restricted(reader, request)
+
+
+def narrowed_or_few(reader: TableReader, request: ScanRequest) -> ScanRequest | NDArray[np.uint64]:
+    """Return the request restricted to the rows that its filter names, or their addresses if these are all and few.
+
+    The addresses are those of live rows, after offset and limit, in the order of the scan.
+
+    Raises
+    ------
+    CorruptFileError
+        The files of an index contradict the format.
+    """
+    request = named_rows(reader, request)
+    answer = _answer(reader, request)
+    if answer is None:
         return request
+    from lance_dataset.scan.indexed.taking import few_rows
+
+    few = few_rows(reader, request, answer)
+    return answer.restricted(reader, request) if few is None else few
+
+
+def _answer(reader: TableReader, request: ScanRequest) -> IndexAnswer | None:
+    if request.indices is None or request.filter is None:
+        return None
     # Imported here, so that `import lance_dataset` does not load what only tables with indices need.
-    from lance_dataset.scan.indexed.answering import answered
+    from lance_dataset.scan.indexed.answering import find_answer
     from lance_dataset.scan.indexed.checking import check_answer, is_checking
 
-    found = answered(reader, request, at_any_cost=is_checking())
-    if found.used_indices and is_checking():
-        check_answer(reader, request, found)
-    return found
+    if not is_checking():
+        return find_answer(reader, request)
+    answer = find_answer(reader, request, at_any_cost=True)
+    if answer is not None:
+        check_answer(reader, request, answer)
+    return answer

@@ -82,6 +82,8 @@ class ScanRequest:
         Counters of the steps of the scan; None to count nothing.
     indices
         Indices that may answer the filter; None to use none. The result is the same.
+    only_indexed
+        True to leave out the fragments that the indices which answer the filter do not cover.
     used_indices
         Descriptions of the lookups in indices that `rows` is the result of.
     """
@@ -106,4 +108,5 @@ class ScanRequest:
     fragment_readahead: int | None = None
     metrics: ScanMetrics | None = field(default=None, compare=False)
     indices: TableIndices | None = field(default=None, compare=False, repr=False)
+    only_indexed: bool = False
     used_indices: tuple[str, ...] = ()

@@ -10,11 +10,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lance_dataset.errors import FieldNotFoundError, InvalidInputError, UnsupportedError
-from lance_dataset.read.projection import full_schema, project, scalar_path, with_blob_values
+from lance_dataset.read.projection import Projection, project, scalar_path, with_blob_values
 from lance_dataset.read.snapshot import Snapshot
 from lance_dataset.read.table_reader import TableReader
 from lance_dataset.scan.address_sets import RowAddressSet
-from lance_dataset.scan.options import ColumnOrdering
+from lance_dataset.scan.options import ColumnOrdering, Columns
 from lance_dataset.scan.request import DEFAULT_BATCH_SIZE, Ordering, ScanRequest
 from lance_dataset.types.schema import Schema
 
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from lance_dataset.index.open_segments import TableIndices
 
 __all__ = ["address_sets", "indices_for_scans", "resolve_request", "serialize_row_addrs"]
+
+#: Projections of scans that a reader keeps.
+_KEPT_PROJECTIONS = 64
 
 
 def serialize_row_addrs(addrs: Iterable[int]) -> bytes:
@@ -65,17 +68,12 @@ def resolve_request(snapshot: Snapshot, options: Mapping[str, Any]) -> ScanReque
         An option does not fit the version.
     """
     reader, schema = snapshot.reader, snapshot.scanned_schema
-    if options.get("fast_search") and reader.manifest.index_section:
-        raise UnsupportedError(
-            "fast_search: a search that leaves out rows without an index is not supported, because no index is used"
-        )
     include_deleted = bool(options.get("include_deleted_rows"))
     with_row_id, with_row_address = bool(options.get("with_row_id")), bool(options.get("with_row_address"))
     if "columns" not in options and not with_row_id and not with_row_address:
         projection = snapshot.projection(None)
     else:
-        columns = options.get("columns")
-        projection = project(schema, columns, with_row_id=with_row_id, with_row_address=with_row_address)
+        projection = _projection(reader, options.get("columns"), with_row_id, with_row_address)
     if options.get("blob_handling") == "all_binary":
         projection = with_blob_values(projection)
     if include_deleted and "_rowid" not in projection.schema.names:
@@ -83,7 +81,7 @@ def resolve_request(snapshot: Snapshot, options: Mapping[str, Any]) -> ScanReque
     return ScanRequest(
         schema=schema,
         projection=projection,
-        filter=_compiled_filter(options.get("filter"), schema),
+        filter=_compiled_filter(options.get("filter"), reader),
         limit=options.get("limit"),
         offset=options.get("offset", 0),
         batch_size=_batch_rows(reader, options),
@@ -98,6 +96,7 @@ def resolve_request(snapshot: Snapshot, options: Mapping[str, Any]) -> ScanReque
         io_buffer_size=options.get("io_buffer_size"),
         batch_readahead=options.get("batch_readahead"),
         fragment_readahead=options.get("fragment_readahead"),
+        only_indexed=bool(options.get("fast_search")),
         indices=None if options.get("use_scalar_index") is False else indices_for_scans(snapshot),
     )
 
@@ -111,12 +110,27 @@ def indices_for_scans(snapshot: Snapshot) -> TableIndices | None:
     return table_indices(snapshot)
 
 
-def _compiled_filter(filter: str | pc.Expression | None, schema: Schema) -> Filter | None:
+def _projection(reader: TableReader, columns: Columns, with_row_id: bool, with_row_address: bool) -> Projection:
+    """Return the projection of a scan. Those of names are kept, because takes know a projection by its columns."""
+    schema = reader.scanned_schema
+    if not isinstance(columns, list):
+        return project(schema, columns, with_row_id=with_row_id, with_row_address=with_row_address)
+    key = tuple(columns), with_row_id, with_row_address
+    known = reader.scan_projections.get(key)
+    if known is None:
+        known = project(schema, columns, with_row_id=with_row_id, with_row_address=with_row_address)
+        if len(reader.scan_projections) >= _KEPT_PROJECTIONS:
+            reader.scan_projections.clear()
+        reader.scan_projections[key] = known
+    return known
+
+
+def _compiled_filter(filter: str | pc.Expression | None, reader: TableReader) -> Filter | None:
     if filter is None:
         return None
     from lance_dataset.expr.compiled import compile_filter
 
-    return compile_filter(filter, full_schema(schema))
+    return compile_filter(filter, reader.expression_schema)
 
 
 def address_sets(options: Mapping[str, Any]) -> tuple[RowAddressSet | None, RowAddressSet | None]:

@@ -14,10 +14,11 @@ from lance_dataset.read.empty_batches import empty_batch, rows_only, rows_only_t
 from lance_dataset.read.fragment_reader import FragmentReader
 from lance_dataset.read.result_sizes import check_planned
 from lance_dataset.read.table_reader import TableReader
+from lance_dataset.read.take import take_addresses
 from lance_dataset.scan.batches import aligned_batches, exact_batches, limited_batches
 from lance_dataset.scan.engine import Rows, Scan
 from lance_dataset.scan.full_scan import whole_table
-from lance_dataset.scan.narrowing import narrowed
+from lance_dataset.scan.narrowing import narrowed, narrowed_or_few
 from lance_dataset.scan.ordering import sorted_table
 from lance_dataset.scan.request import DEFAULT_BATCH_SIZE, Ordering, ScanRequest
 from lance_dataset.scan.strategy import ScanStrategy, strategy
@@ -43,7 +44,10 @@ _CRUMB_ROWS = 1 << 13
 
 def scan_table(reader: TableReader, request: ScanRequest) -> pa.Table:
     """Run a scan and collect the result."""
-    request = narrowed(reader, request)
+    found = narrowed_or_few(reader, request)
+    if not isinstance(found, ScanRequest):
+        return pa.Table.from_batches([take_addresses(reader, found, request.projection, request.schema)])
+    request = found
     if not request.projection.columns:
         return rows_only_table(count(reader, request), request.projection.schema)
     limited = reader.limit.max_bytes is not None
@@ -54,8 +58,8 @@ def scan_table(reader: TableReader, request: ScanRequest) -> pa.Table:
         return sorted_table(reader, request, plan)
     if _is_whole(request) and not _is_in_crumbs(reader, request):
         return whole_table(reader, request, plan)
-    found = Scan(reader, request, plan).rows(apart=False)
-    return _table(_metered(found, reader.limit) if limited else found, request.projection.schema)
+    pieces = Scan(reader, request, plan).rows(apart=False)
+    return _table(_metered(pieces, reader.limit) if limited else pieces, request.projection.schema)
 
 
 def _metered(found: Iterator[Rows], limit: ResultLimit) -> Iterator[Rows]:
@@ -91,7 +95,13 @@ def _table(found: Iterator[Rows], schema: pa.Schema) -> pa.Table:
 
 def scan_batches(reader: TableReader, request: ScanRequest) -> Iterator[pa.RecordBatch]:
     """Run a scan as a stream of non-empty batches of at most `batch_size` rows."""
-    request = narrowed(reader, request)
+    found = narrowed_or_few(reader, request)
+    if not isinstance(found, ScanRequest):
+        taken = take_addresses(reader, found, request.projection, request.schema)
+        for start in range(0, taken.num_rows, request.batch_size):
+            yield taken.slice(start, request.batch_size)
+        return
+    request = found
     plan = strategy(reader, request)
     schema = request.projection.schema
     if request.order_by and request.projection.columns:
@@ -118,7 +128,10 @@ def _batches(found: Iterator[Rows], schema: pa.Schema, batch_size: int) -> Itera
 
 def count(reader: TableReader, request: ScanRequest) -> int:
     """Return the number of rows a scan would return."""
-    request = narrowed(reader, request)
+    found = narrowed_or_few(reader, request)
+    if not isinstance(found, ScanRequest):
+        return len(found)
+    request = found
     total = max(Scan(reader, request, strategy(reader, request)).count() - request.offset, 0)
     return total if request.limit is None else min(total, request.limit)
 

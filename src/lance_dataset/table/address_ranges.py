@@ -31,12 +31,17 @@ class AddressRanges:
 
     @staticmethod
     def of_addresses(addresses: _Addresses) -> AddressRanges:
-        """Return the set of some addresses, which are ascending and differ."""
-        if not len(addresses):
-            return NO_ADDRESSES
-        cuts = np.flatnonzero(addresses[1:] - addresses[:-1] != _ONE) + 1
-        starts = addresses[np.append(0, cuts)]
-        return AddressRanges(starts, addresses[np.append(cuts - 1, -1)] + _ONE)
+        """Return the set of some addresses, which are ascending."""
+        if len(addresses) < 2:
+            return AddressRanges(addresses, addresses + _ONE)
+        steps = addresses[1:] - addresses[:-1]
+        if not steps.all():
+            return AddressRanges.of_addresses(np.unique(addresses))
+        cuts = (steps != _ONE).nonzero()[0]
+        if len(cuts) == len(steps):
+            return AddressRanges(addresses, addresses + _ONE)
+        starts = addresses[np.concatenate(([0], cuts + 1))]
+        return AddressRanges(starts, addresses[np.concatenate((cuts, [-1]))] + _ONE)
 
     @staticmethod
     def union(parts: Sequence[AddressRanges]) -> AddressRanges:
@@ -82,6 +87,8 @@ class AddressRanges:
     def addresses(self) -> _Addresses:
         """Return all addresses, ascending."""
         counts = (self.stops - self.starts).view(np.int64)
+        if int(counts.sum()) == len(counts):
+            return self.starts
         found: _Addresses = np.repeat(self.starts - (np.cumsum(counts) - counts).view(np.uint64), counts)
         found += np.arange(len(found), dtype=np.uint64)
         return found

@@ -145,7 +145,17 @@ class FragmentColumns:
         pairs = ((getattr(self, each.name), getattr(shifted, each.name)) for each in fields(self))
         return FragmentColumns(*(np.concatenate(pair) for pair in pairs))
 
-    @property
+    @cached_property
+    def num_deletion_files(self) -> int:
+        """Number of fragments with a deletion file."""
+        return int(np.count_nonzero(self.has_deletions))
+
+    @cached_property
+    def is_ascending(self) -> bool:
+        """True if the ids are ascending."""
+        return bool((self.ids[1:] > self.ids[:-1]).all())
+
+    @cached_property
     def num_rows(self) -> Numbers:
         """Live rows of each fragment, -1 if only its files state them."""
         unknown = (self.physical_rows == 0) | self.has_deletions & (self.num_deleted_rows == 0)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable
 from threading import Lock
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -127,7 +127,7 @@ class _Part:
         self._lows = self._order.bounds(lows.slice(self._first).drop_null())
         self._open_low = len(self._highs) - len(self._lows)
         self._names = [field.name for field in file.schema.fields]
-        self._pages: OrderedDict[int, tuple[int, Any]] = OrderedDict()
+        self._pages: OrderedDict[int, _Page] = OrderedDict()
         self._lock = Lock()
 
     def estimate(self, condition: ValueCondition) -> int:
@@ -164,26 +164,25 @@ class _Part:
             return 0, 0
         start, end = max(first * self._page_rows, self._num_nulls), min(stop * self._page_rows, self.num_rows)
         if interval.low is not None:
-            begin, values = self._page(first)
-            start = begin + self._order.below(values, interval.low, or_equal=not interval.includes_low)
+            page = self._page(first)
+            start = page.start + self._order.below(page.values, interval.low, or_equal=not interval.includes_low)
         if interval.high is not None:
-            begin, values = self._page(stop - 1)
-            end = begin + self._order.below(values, interval.high, or_equal=interval.includes_high)
+            page = self._page(stop - 1)
+            end = page.start + self._order.below(page.values, interval.high, or_equal=interval.includes_high)
         return start, end
 
-    def _page(self, number: int) -> tuple[int, Any]:
-        """Return the position of the first value of a page, and its values as their order compares them."""
+    def _page(self, number: int) -> _Page:
         with self._lock:
             known = self._pages.get(number)
             if known is not None:
                 self._pages.move_to_end(number)
                 return known
         start = max(number * self._page_rows, self._num_nulls)
-        batch = self._file.read(start, min((number + 1) * self._page_rows, self.num_rows), self._names[:1])
-        values = batch.column(0)
+        batch = self._file.read(start, min((number + 1) * self._page_rows, self.num_rows), self._names)
+        values, ids = batch.columns
         if values.null_count:
             raise self._file.corrupt(f"has nulls in page {number}, which is said to have none")
-        found = start, self._order.bounds(values)
+        found = _Page(start, self._order.bounds(values), self._checked(ids))
         with self._lock:
             self._pages[number] = found
             while len(self._pages) > _KEPT_PAGES:
@@ -191,8 +190,36 @@ class _Part:
         return found
 
     def _ids(self, start: int, stop: int) -> NDArray[np.uint64]:
-        ids = self._file.read(start, stop, self._names[1:]).column(0)
+        """Return the rows of the values at positions ``[start, stop)``, from pages in memory if these have them all."""
+        first, last = start // self._page_rows, (stop - 1) // self._page_rows
+        with self._lock:
+            pages = [self._pages.get(number) for number in range(first, min(last, first + 1) + 1)]
+        known = [page for page in pages if page is not None]
+        if last - first < 2 and len(known) == len(pages) and start >= known[0].start:
+            parts = [page.ids[max(start - page.start, 0) : stop - page.start] for page in known]
+            return parts[0] if len(parts) == 1 else np.concatenate(parts)
+        return self._checked(self._file.read(start, stop, self._names[1:]).column(0))
+
+    def _checked(self, ids: pa.Array) -> NDArray[np.uint64]:
         if ids.null_count:
             raise self._file.corrupt("a value has no row")
         found: NDArray[np.uint64] = ids.to_numpy(zero_copy_only=False)
         return found
+
+
+class _Page(NamedTuple):
+    """Values of a page without its nulls.
+
+    Attributes
+    ----------
+    start
+        Position of the first value.
+    values
+        The values, as their order compares them.
+    ids
+        Their rows.
+    """
+
+    start: int
+    values: Any
+    ids: NDArray[np.uint64]

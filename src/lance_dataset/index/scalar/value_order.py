@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, Protocol
 
@@ -89,7 +90,7 @@ class _KeyedOrder:
         return self.keys(pa.array([value], self._kind))[0]
 
     def below(self, bounds: _Keys, value: np.uint64, *, or_equal: bool) -> int:
-        return int(np.searchsorted(bounds, value, side="right" if or_equal else "left"))
+        return int(bounds.searchsorted(value, "right" if or_equal else "left"))
 
 
 def _sorted_keys(keys: _Keys) -> tuple[_Keys, _Places]:
@@ -160,6 +161,20 @@ def _repeats(values: pa.Array) -> bool:
     return pc.count_distinct(sample).as_py() < _FEW_VALUES  # type: ignore[no-any-return]
 
 
+class _Items(Sequence[Any]):
+    """Values of an array, converted one by one: a search looks at few of many."""
+
+    def __init__(self, values: pa.Array) -> None:
+        self._values = values
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __getitem__(self, place: Any) -> Any:
+        found = self._values[place]
+        return _Items(found) if isinstance(place, slice) else found.as_py()
+
+
 class _ComparedOrder:
     """Order of decimals, text and bytes, which are compared as they are."""
 
@@ -180,11 +195,11 @@ class _ComparedOrder:
     def changes(self, values: pa.Array) -> NDArray[np.bool_]:
         return np.asarray(pc.not_equal(values[1:], values[:-1]), bool)
 
-    def bounds(self, values: pa.Array) -> list[Any]:
-        return values.to_pylist()  # type: ignore[no-any-return]
+    def bounds(self, values: pa.Array) -> _Items:
+        return _Items(values)
 
     def bound(self, value: pa.Scalar) -> Any:
         return value.as_py()
 
-    def below(self, bounds: list[Any], value: Any, *, or_equal: bool) -> int:
+    def below(self, bounds: _Items, value: Any, *, or_equal: bool) -> int:
         return bisect_right(bounds, value) if or_equal else bisect_left(bounds, value)

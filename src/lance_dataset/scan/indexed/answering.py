@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +20,7 @@ from lance_dataset.table.address_ranges import AddressRanges
 from lance_dataset.table.row_addresses import by_fragment, offsets_of
 from lance_dataset.threads.pools import cpu_count
 
-__all__ = ["answered"]
+__all__ = ["IndexAnswer", "find_answer"]
 
 #: Nanoseconds that a scan takes for each fragment, and for each row and condition besides reading.
 _FRAGMENT_COST = 5e4
@@ -32,10 +33,65 @@ _PARALLEL_COST = 2e6
 _END = 1 << 62
 
 
-def answered(reader: TableReader, request: ScanRequest, *, at_any_cost: bool = False) -> ScanRequest:
-    """Return the request restricted to the rows that indices find; fragments without an index are scanned.
+@dataclass(frozen=True, eq=False)
+class IndexAnswer:
+    """What indices found for a filter.
 
-    The filter stays where it must be checked again. A filter that may raise an error is computed for all rows.
+    Attributes
+    ----------
+    lookup
+        The lookup that was made.
+    addresses
+        Addresses of all rows of the covered fragments for which the filter is true; deleted rows may be among them.
+    is_exact
+        True if the filter is true for all of them.
+    """
+
+    lookup: Lookup
+    addresses: AddressRanges
+    is_exact: bool
+
+    @property
+    def covered(self) -> frozenset[int]:
+        """Fragments whose rows were found."""
+        return self.lookup.fragment_ids
+
+    def texts(self) -> tuple[str, ...]:
+        """Describe the lookups."""
+        return tuple(f"{text}, {self.addresses.num_rows:,} rows" for text in self.lookup.texts())
+
+    def restricted(self, reader: TableReader, request: ScanRequest) -> ScanRequest:
+        """Return the request restricted to these rows. Fragments that are not covered are scanned.
+
+        The filter stays where it must be checked again.
+        """
+        found = {owner: _ranges(self.addresses, mine) for owner, mine in by_fragment(self.addresses.starts)}
+        ids = reader.manifest.fragment_list.columns.ids
+        everything = RowRanges(np.zeros(1, np.int64), np.full(1, _END))
+        rows, kept, is_covered = {}, [], True
+        for position in range(len(ids)) if request.fragments is None else request.fragments:
+            fragment_id = int(ids[position])
+            if fragment_id in self.covered:
+                ranges = found.get(fragment_id)
+            else:
+                ranges = None if request.only_indexed else everything
+                is_covered &= request.only_indexed
+            if ranges is not None:
+                rows[fragment_id] = ranges
+                kept.append(position)
+        return replace(
+            request,
+            rows=rows,
+            fragments=tuple(kept),
+            filter=None if self.is_exact and is_covered else request.filter,
+            used_indices=self.texts(),
+        )
+
+
+def find_answer(reader: TableReader, request: ScanRequest, *, at_any_cost: bool = False) -> IndexAnswer | None:
+    """Ask indices for the rows of a filter, if that is cheaper than reading its columns; None if it is not.
+
+    A filter that may raise an error is computed for all rows.
 
     Parameters
     ----------
@@ -53,18 +109,19 @@ def answered(reader: TableReader, request: ScanRequest, *, at_any_cost: bool = F
     """
     tree = None if request.filter is None else request.filter.tree
     if tree is None or request.indices is None or request.include_deleted or request.rows is not None:
-        return request
+        return None
     by_value = request.indices.by_value
     if not by_value or may_fail(tree):
-        return request
+        return None
     node = conditions_of(tree, request.schema, by_value.__contains__)
     if node is None:
-        return request
-    work = _Work.of(reader, request)
+        return None
+    at_any_cost |= request.only_indexed  # the result depends on the use of an index
+    work = _work(reader, request)
     lookup = lookup_for(node, by_value, math.inf if at_any_cost else work.scan)
     if lookup is None or not (at_any_cost or _is_cheaper(lookup, work, reader)):
-        return request
-    return _restricted(lookup, reader, request)
+        return None
+    return IndexAnswer(lookup, lookup.rows(), lookup.is_exact)
 
 
 @dataclass(frozen=True)
@@ -100,33 +157,28 @@ class _Work:
         return _Work(scan + _FRAGMENT_COST * len(counts), sum(cost.take + cost.dense for cost in columns))
 
 
+#: Work of scans of all fragments, by the columns of the filter.
+_KNOWN: WeakKeyDictionary[TableReader, dict[tuple[str, ...], _Work]] = WeakKeyDictionary()
+
+
+def _work(reader: TableReader, request: ScanRequest) -> _Work:
+    if request.filter is None or request.fragments is not None:
+        return _Work.of(reader, request)
+    known = _KNOWN.get(reader)
+    if known is None:
+        known = _KNOWN.setdefault(reader, {})
+    columns = tuple(request.filter.columns)
+    found = known.get(columns)
+    if found is None:
+        found = known[columns] = _Work.of(reader, request)
+    return found
+
+
 def _is_cheaper(lookup: Lookup, work: _Work, reader: TableReader) -> bool:
     """Return True if a lookup takes less time than the scan of the fragments that it covers."""
     covered = len(lookup.fragment_ids) / max(len(reader.fragments), 1)
     check = 0.0 if lookup.is_exact else lookup.estimate * work.take
     return lookup.cost + check < work.scan * min(covered, 1.0)
-
-
-def _restricted(lookup: Lookup, reader: TableReader, request: ScanRequest) -> ScanRequest:
-    addresses, covered = lookup.rows(), lookup.fragment_ids
-    found = {owner: _ranges(addresses, mine) for owner, mine in by_fragment(addresses.starts)}
-    ids = reader.manifest.fragment_list.columns.ids
-    everything = RowRanges(np.zeros(1, np.int64), np.full(1, _END))
-    rows, kept, is_covered = {}, [], True
-    for position in range(len(ids)) if request.fragments is None else request.fragments:
-        fragment_id = int(ids[position])
-        ranges = found.get(fragment_id) if fragment_id in covered else everything
-        is_covered &= fragment_id in covered
-        if ranges is not None:
-            rows[fragment_id] = ranges
-            kept.append(position)
-    return replace(
-        request,
-        rows=rows,
-        fragments=tuple(kept),
-        filter=None if lookup.is_exact and is_covered else request.filter,
-        used_indices=tuple(f"{text}, {addresses.num_rows:,} rows" for text in lookup.texts()),
-    )
 
 
 def _ranges(addresses: AddressRanges, chosen: NDArray[np.int64]) -> RowRanges:
