@@ -161,8 +161,8 @@ class MergeInsertBuilder:
         return self
 
     def use_index(self, use_index: bool) -> MergeInsertBuilder:
-        """Do nothing; accepted for compatibility. Keys are always looked up in a hash table of the source."""
-        _checked("use_index", use_index, bool)
+        """Set whether an index of a key column may find the rows that match, if that is faster (True by default)."""
+        self._clauses = replace(self._clauses, use_index=_checked("use_index", use_index, bool))
         return self
 
     def data_storage_version(self, version: str) -> MergeInsertBuilder:

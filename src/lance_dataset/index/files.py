@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from lance_dataset.errors import CorruptFileError
 from lance_dataset.file.container import FileMetadata
@@ -109,6 +111,21 @@ class IndexTable:
             raise self.corrupt(f"needs the global buffer {number}, but has buffers 1 to {self.num_buffers}")
         return stored.read_global_buffer(number)
 
+    def number(self, key: str, default: int) -> int:
+        """Return a number of 64 bits of the metadata.
+
+        Raises
+        ------
+        CorruptFileError
+            It is something else.
+        """
+        text = self.metadata.get(key)
+        if text is None:
+            return default
+        if not (text.isascii() and text.isdecimal() and len(text) < 21 and int(text) < 1 << 64):
+            raise self.corrupt(f"{key} is {text[:40]!r}, not a number")
+        return int(text)
+
     def column_type(self, name: str) -> pa.DataType:
         """Return the storage type of a column.
 
@@ -142,6 +159,14 @@ class IndexTable:
         arrays = [self._reader.column(field).read(start, stop) for field in chosen]
         schema = Schema(tuple(chosen), {}).storage_arrow
         return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+    def take(self, rows: NDArray[np.int64], column: str) -> pa.Array:
+        """Take values of a column by row number, in any order."""
+        self.check_columns([column])
+        if not len(rows):
+            return pa.array([], self.column_type(column))
+        field = next(field for field in self.schema.fields if field.name == column)
+        return self._reader.column(field).take(rows)
 
     def batches(self, columns: Sequence[str] | None = None, rows: int | None = None) -> Iterator[pa.RecordBatch]:
         """Yield all rows in batches of `rows`; by default, batches are smaller if the rows are large."""

@@ -48,6 +48,8 @@ class MergeClauses:
         SQL over the columns of the table that selects the target rows to delete; None for all.
     write_mode
         Storage of changed rows.
+    use_index
+        True to find target rows through an index of a key column, if that is faster.
     """
 
     on: tuple[str, ...]
@@ -57,6 +59,7 @@ class MergeClauses:
     deletes_rest: bool = False
     rest_condition: str | None = None
     write_mode: WriteMode = WriteMode.AUTO
+    use_index: bool = True
 
     @property
     def writes_source(self) -> bool:

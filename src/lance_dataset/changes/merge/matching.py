@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -15,13 +16,14 @@ from lance_dataset.changes.keys.partitions import INDEX_BUDGET, PartitionedKeys,
 from lance_dataset.changes.keys.source import Source, bounded_rows, source_row_bytes
 from lance_dataset.changes.merge.clauses import MergeClauses, WhenMatched
 from lance_dataset.changes.merge.conditions import PairCondition
-from lance_dataset.errors import InvalidInputError
+from lance_dataset.errors import CorruptFileError, InvalidInputError
 from lance_dataset.expr.compiled import Filter
 from lance_dataset.read.projection import located_projection, project
 from lance_dataset.read.snapshot import Snapshot
 from lance_dataset.scan.located import LocatedRows, map_located_rows
 from lance_dataset.scan.metrics import ScanMetrics
 from lance_dataset.scan.request import ScanRequest
+from lance_dataset.scan.resolving import indices_for_scans
 from lance_dataset.scan.scan import scan_batches
 
 __all__ = ["Matches", "Matching", "find_matches", "matching_scan"]
@@ -92,9 +94,19 @@ class Matching:
 
 
 def matching_scan(snapshot: Snapshot, matching: Matching, metrics: ScanMetrics | None = None) -> ScanRequest:
-    """Return the scan request that reads all live rows of a snapshot for the search."""
+    """Return the scan request that reads the rows of a snapshot that may match.
+
+    These are all live rows, unless an index of a key column finds fewer faster.
+    """
     schema = snapshot.scanned_schema
-    return ScanRequest(schema, project(schema, matching.columns), use_statistics=False, metrics=metrics)
+    request = ScanRequest(schema, project(schema, matching.columns), use_statistics=False, metrics=metrics)
+    if not matching.clauses.use_index or matching.clauses.deletes_rest or not snapshot.manifest.index_section:
+        return request
+    # Imported here, so that `import lance_dataset` does not load what only tables with indices need.
+    from lance_dataset.scan.indexed.keys import restricted_to_keys
+
+    keys = dict(zip(matching.clauses.on, matching.keys, strict=True))
+    return restricted_to_keys(snapshot.reader, replace(request, indices=indices_for_scans(snapshot)), keys)
 
 
 def find_matches(snapshot: Snapshot, matching: Matching, metrics: ScanMetrics | None = None) -> Matches:
@@ -114,6 +126,13 @@ def find_matches(snapshot: Snapshot, matching: Matching, metrics: ScanMetrics | 
     if partitions > 1:
         return _matches_in_partitions(snapshot, matching, partitions, metrics)
     request = matching_scan(snapshot, matching, metrics)
+    found = _scanned_matches(snapshot, matching, request)
+    if request.used_indices and os.environ.get("LANCE_CHECK_INDICES") == "1":
+        _check_index(snapshot, matching, found, request.used_indices)
+    return found
+
+
+def _scanned_matches(snapshot: Snapshot, matching: Matching, request: ScanRequest) -> Matches:
     look_up = LookUp(matching, KeyIndex(matching.keys))
 
     def work(rows: LocatedRows) -> _Found:
@@ -126,6 +145,18 @@ def find_matches(snapshot: Snapshot, matching: Matching, metrics: ScanMetrics | 
         rest=_together([window.rest for window in found], np.uint64),
         is_new=look_up.is_new() if matching.clauses.inserts else None,
     )
+
+
+def _check_index(snapshot: Snapshot, matching: Matching, found: Matches, used: Sequence[str]) -> None:
+    """Raise CorruptFileError unless a scan without indices finds the same matches."""
+    plain = replace(matching, clauses=replace(matching.clauses, use_index=False))
+    expected = _scanned_matches(snapshot, plain, matching_scan(snapshot, plain))
+    missing = np.setdiff1d(expected.addresses, found.addresses)
+    if len(missing) or len(expected.addresses) != len(found.addresses) or expected.num_new != found.num_new:
+        raise CorruptFileError(
+            f"an index finds {len(found.addresses)} rows to merge instead of {len(expected.addresses)} "
+            f"({'; '.join(used)}); drop the index and create it again"
+        )
 
 
 def _matches_in_partitions(

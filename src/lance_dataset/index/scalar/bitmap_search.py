@@ -18,6 +18,7 @@ from lance_dataset.index.scalar.conditions import (
     Condition,
     Interval,
     ItemCondition,
+    KeyCondition,
     ValueCondition,
     merged_ranges,
     nothing,
@@ -99,6 +100,16 @@ class _Keyed:
             parts.append(np.array([self.null_place]))
         return np.sort(np.concatenate([np.empty(0, np.int64), *parts]))
 
+    def places_of_keys(self, keys: pa.Array) -> NDArray[np.int64]:
+        """Return the places of the sets of some keys, ascending."""
+        wanted = self._order.bounds(keys)
+        at = [self._order.below(self._bounds, bound, or_equal=False) for bound in wanted]
+        found = [place for place, bound in zip(at, wanted, strict=True) if self._has(place, bound)]
+        return np.sort(self._places[np.array(found, np.int64)])
+
+    def _has(self, place: int, bound: Any) -> bool:
+        return place < self.num_keys and bool(self._bounds[place] == bound)
+
     def sets(self, places: NDArray[np.int64]) -> pa.Array:
         """Return the serialized sets at some places."""
         if self._kept is not None:
@@ -143,23 +154,24 @@ class BitmapSearch:
     @staticmethod
     def answers(condition: Condition) -> Answer:
         """Return how exactly such an index answers a condition."""
-        return Answer.EXACT if isinstance(condition, ValueCondition) else Answer.NONE
+        return Answer.EXACT if isinstance(condition, ValueCondition | KeyCondition) else Answer.NONE
+
+    def _places(self, condition: Condition) -> NDArray[np.int64]:
+        if isinstance(condition, KeyCondition):
+            return self._keyed.places_of_keys(condition.keys)
+        return self._keyed.places(condition) if isinstance(condition, ValueCondition) else np.empty(0, np.int64)
 
     def estimate(self, condition: Condition) -> int:
         """Return an upper estimate of the number of rows, from the bytes of the sets."""
-        if not isinstance(condition, ValueCondition):
-            return 0
-        return self._keyed.estimate(self._keyed.places(condition))
+        return self._keyed.estimate(self._places(condition))
 
     def cost(self, condition: Condition) -> float:
         """Return the nanoseconds of reading sets."""
-        return _SET_COST * len(self._keyed.places(condition)) if isinstance(condition, ValueCondition) else 0.0
+        return _SET_COST * len(self._places(condition))
 
     def search(self, condition: Condition) -> _Rows:
         """Return the ids of the rows for which the condition is true, in any order, each once."""
-        if not isinstance(condition, ValueCondition):
-            return nothing()
-        return _united(self._keyed.rows(self._keyed.places(condition)))
+        return _united(self._keyed.rows(self._places(condition)))
 
 
 class LabelListSearch:

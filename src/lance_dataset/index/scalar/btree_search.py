@@ -17,10 +17,12 @@ from numpy.typing import NDArray
 
 from lance_dataset.index.files import IndexFolder, IndexTable
 from lance_dataset.index.scalar.btree import open_lookup, open_page_data, page_rows
+from lance_dataset.index.scalar.btree_keys import keys_cost, positions_of_keys
 from lance_dataset.index.scalar.conditions import (
     Answer,
     Condition,
     Interval,
+    KeyCondition,
     ValueCondition,
     merged_ranges,
     nothing,
@@ -67,7 +69,7 @@ class BTreeSearch:
     def __init__(self, folder: IndexFolder, rows_in: Callable[[int], int] | None = None) -> None:
         lookup = open_lookup(folder)
         self.kind = lookup.schema.fields[0].storage_type
-        rows = page_rows(lookup)
+        rows = self._page_rows = page_rows(lookup)
         bounds = lookup.read()
         self._parts: list[_Part] = []
         first = 0
@@ -83,14 +85,18 @@ class BTreeSearch:
     @staticmethod
     def answers(condition: Condition) -> Answer:
         """Return how exactly such an index answers a condition."""
-        return Answer.EXACT if isinstance(condition, ValueCondition) else Answer.NONE
+        return Answer.EXACT if isinstance(condition, ValueCondition | KeyCondition) else Answer.NONE
 
     def estimate(self, condition: Condition) -> int:
-        """Return an upper estimate of the number of rows."""
+        """Return an upper estimate of the number of rows; of many keys, that each occurs once."""
+        if isinstance(condition, KeyCondition):
+            return len(condition.keys)
         return sum(part.estimate(condition) for part in self._parts) if isinstance(condition, ValueCondition) else 0
 
     def cost(self, condition: Condition) -> float:
         """Return the nanoseconds of examining the values of pages."""
+        if isinstance(condition, KeyCondition):
+            return keys_cost(len(condition.keys), self.num_rows, self._page_rows)
         return 2 * _PAGE_COST * len(condition.intervals) if isinstance(condition, ValueCondition) else 0.0
 
     def search(self, condition: Condition) -> NDArray[np.uint64]:
@@ -101,9 +107,12 @@ class BTreeSearch:
         CorruptFileError
             The files contradict the format.
         """
-        if not isinstance(condition, ValueCondition):
-            return nothing()
-        found = [part.search(condition) for part in self._parts]
+        if isinstance(condition, ValueCondition):
+            found = [part.search(condition) for part in self._parts]
+        elif isinstance(condition, KeyCondition):
+            found = [part.rows_of_keys(condition.keys) for part in self._parts]
+        else:
+            found = []
         return found[0] if len(found) == 1 else np.concatenate([nothing(), *found])
 
 
@@ -156,6 +165,20 @@ class _Part:
             ranges.append((0, self._num_nulls))
         found = [self._ids(start, stop) for start, stop in merged_ranges(ranges)]
         return found[0] if len(found) == 1 else np.concatenate([nothing(), *found])
+
+    def rows_of_keys(self, keys: pa.Array) -> NDArray[np.uint64]:
+        """Return the rows of the values that equal some keys, which are ascending."""
+        bounds = self._order.bounds(keys)
+        highs = [self._order.below(self._highs, bound, or_equal=False) for bound in bounds]
+        lows = [self._order.below(self._lows, bound, or_equal=True) for bound in bounds]
+        first = np.array(highs, np.int64) + self._first
+        stop = np.minimum(np.array(lows, np.int64) + self._open_low, len(self._highs)) + self._first
+        starts = np.maximum(first * self._page_rows, self._num_nulls)
+        stops = np.minimum(stop * self._page_rows, self.num_rows)
+        starts, stops = positions_of_keys(self._file, self._names[0], keys, starts, stops, self._page_rows)
+        counts = stops - starts
+        places = np.repeat(starts - (np.cumsum(counts) - counts), counts) + np.arange(int(counts.sum()))
+        return self._checked(self._file.take(places, self._names[1]))
 
     def _range(self, interval: Interval) -> tuple[int, int]:
         """Return the positions of the values of an interval."""

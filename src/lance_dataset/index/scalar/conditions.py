@@ -18,6 +18,7 @@ __all__ = [
     "Condition",
     "Interval",
     "ItemCondition",
+    "KeyCondition",
     "Text",
     "TextCondition",
     "TextNeed",
@@ -171,7 +172,20 @@ class TextCondition:
     is_whole: bool
 
 
-Condition = ValueCondition | ItemCondition | TextCondition
+@dataclass(frozen=True, eq=False)
+class KeyCondition:
+    """Is true for values that equal one of many keys, floats bit by bit; never for nulls.
+
+    Attributes
+    ----------
+    keys
+        The keys, in the order of `order_of`.
+    """
+
+    keys: pa.Array
+
+
+Condition = ValueCondition | ItemCondition | TextCondition | KeyCondition
 
 
 def merged_ranges(ranges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:

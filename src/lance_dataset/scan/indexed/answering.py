@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from weakref import WeakKeyDictionary
 
@@ -11,22 +12,24 @@ from numpy.typing import NDArray
 
 from lance_dataset.read.table_reader import TableReader
 from lance_dataset.scan.costs import ColumnCosts
+from lance_dataset.scan.indexed.accessors import failing_accessors, proven_fragments
 from lance_dataset.scan.indexed.conditions import conditions_of
-from lance_dataset.scan.indexed.lookups import Lookup, lookup_for
-from lance_dataset.scan.pruning.prune import may_fail
+from lance_dataset.scan.indexed.lookups import Lookup, lookup_for, within
 from lance_dataset.scan.request import ScanRequest
 from lance_dataset.scan.row_ranges import RowRanges
 from lance_dataset.table.address_ranges import AddressRanges
 from lance_dataset.table.row_addresses import by_fragment, offsets_of
 from lance_dataset.threads.pools import cpu_count
 
-__all__ = ["IndexAnswer", "find_answer"]
+__all__ = ["IndexAnswer", "find_answer", "scan_cost"]
 
 #: Nanoseconds that a scan takes for each fragment, and for each row and condition besides reading.
 _FRAGMENT_COST = 5e4
 _CONDITION_COST = 2.0
 #: Nanoseconds of a condition on a list or a struct.
 _NESTED_COST = 15.0
+#: Nanoseconds of reading a value of a JSON document.
+_ACCESSOR_COST = 60.0
 #: Work of a scan, in nanoseconds, above which several threads share it.
 _PARALLEL_COST = 2e6
 #: An offset above every row of a fragment.
@@ -91,7 +94,8 @@ class IndexAnswer:
 def find_answer(reader: TableReader, request: ScanRequest, *, at_any_cost: bool = False) -> IndexAnswer | None:
     """Ask indices for the rows of a filter, if that is cheaper than reading its columns; None if it is not.
 
-    A filter that may raise an error is computed for all rows.
+    A filter that may raise an error is computed for all rows. Reading a value of JSON documents raises none where an
+    index of these values proves it.
 
     Parameters
     ----------
@@ -107,18 +111,27 @@ def find_answer(reader: TableReader, request: ScanRequest, *, at_any_cost: bool 
     CorruptFileError
         The files of an index contradict the format.
     """
-    tree = None if request.filter is None else request.filter.tree
-    if tree is None or request.indices is None or request.include_deleted or request.rows is not None:
+    filter = request.filter
+    tree = None if filter is None else filter.tree
+    if filter is None or tree is None or request.indices is None or request.include_deleted or request.rows is not None:
         return None
     by_value = request.indices.by_value
-    if not by_value or may_fail(tree):
+    if not by_value:
+        return None
+    accessors = failing_accessors(tree, request.schema)
+    if accessors is None or any(value not in by_value for value, _ in accessors):
         return None
     node = conditions_of(tree, request.schema, by_value.__contains__)
     if node is None:
         return None
     at_any_cost |= request.only_indexed  # the result depends on the use of an index
-    work = _work(reader, request)
+    work = _work(reader, request, tuple(filter.columns))
+    if accessors:
+        work = replace(work, scan=work.scan + _ACCESSOR_COST * len(accessors) * reader.num_rows)
     lookup = lookup_for(node, by_value, math.inf if at_any_cost else work.scan)
+    proven = proven_fragments(accessors, by_value)
+    if lookup is not None and proven is not None:
+        lookup = within(lookup, proven)
     if lookup is None or not (at_any_cost or _is_cheaper(lookup, work, reader)):
         return None
     return IndexAnswer(lookup, lookup.rows(), lookup.is_exact)
@@ -140,38 +153,42 @@ class _Work:
     take: float
 
     @staticmethod
-    def of(reader: TableReader, request: ScanRequest) -> _Work:
-        """Estimate the work of a request with a filter."""
+    def of(reader: TableReader, request: ScanRequest, columns: Sequence[str]) -> _Work:
+        """Estimate the work of a request with conditions on columns."""
         counts = reader.manifest.fragment_list.columns.physical_rows
         if request.fragments is not None:
             counts = counts[list(request.fragments)]
         costs = ColumnCosts.of(reader, request)
         stored = set(request.schema.names)
-        names = {name for name in (() if request.filter is None else request.filter.columns) if name in stored}
+        names = {name for name in columns if name in stored}
         fields = [request.schema.top_level(name) for name in names]
-        columns = [costs.cost(field) for field in fields]
+        read = [costs.cost(field) for field in fields]
         conditions = sum(_NESTED_COST if field.children else _CONDITION_COST for field in fields)
-        scan = int(counts.clip(0).sum()) * (conditions + sum(cost.read for cost in columns))
+        scan = int(counts.clip(0).sum()) * (conditions + sum(cost.read for cost in read))
         if scan > _PARALLEL_COST:
             scan /= cpu_count()
-        return _Work(scan + _FRAGMENT_COST * len(counts), sum(cost.take + cost.dense for cost in columns))
+        return _Work(scan + _FRAGMENT_COST * len(counts), sum(cost.take + cost.dense for cost in read))
 
 
 #: Work of scans of all fragments, by the columns of the filter.
 _KNOWN: WeakKeyDictionary[TableReader, dict[tuple[str, ...], _Work]] = WeakKeyDictionary()
 
 
-def _work(reader: TableReader, request: ScanRequest) -> _Work:
-    if request.filter is None or request.fragments is not None:
-        return _Work.of(reader, request)
+def _work(reader: TableReader, request: ScanRequest, columns: tuple[str, ...]) -> _Work:
+    if request.fragments is not None:
+        return _Work.of(reader, request, columns)
     known = _KNOWN.get(reader)
     if known is None:
         known = _KNOWN.setdefault(reader, {})
-    columns = tuple(request.filter.columns)
     found = known.get(columns)
     if found is None:
-        found = known[columns] = _Work.of(reader, request)
+        found = known[columns] = _Work.of(reader, request, columns)
     return found
+
+
+def scan_cost(reader: TableReader, request: ScanRequest, columns: tuple[str, ...]) -> float:
+    """Return the estimated nanoseconds of reading columns of all rows."""
+    return _work(reader, request, columns).scan
 
 
 def _is_cheaper(lookup: Lookup, work: _Work, reader: TableReader) -> bool:

@@ -7,13 +7,16 @@ from dataclasses import dataclass
 from functools import cached_property, reduce
 from typing import TypeAlias
 
+import numpy as np
+
 from lance_dataset.index.kinds import KINDS
 from lance_dataset.index.open_segments import FieldIndex, IndexedValue
 from lance_dataset.index.scalar.conditions import Answer
 from lance_dataset.scan.indexed.conditions import AllOf, AnyOf, ColumnCondition, Node
 from lance_dataset.table.address_ranges import AddressRanges
+from lance_dataset.table.row_addresses import fragments_of
 
-__all__ = ["Lookup", "lookup_for"]
+__all__ = ["Leaf", "Lookup", "lookup_for", "within"]
 
 #: Nanoseconds of each row that an index names.
 _ROW_COST = 12.0
@@ -24,7 +27,7 @@ _CHECK_COST = 20.0
 
 
 @dataclass(frozen=True, eq=False)
-class _Leaf:
+class Leaf:
     """Lookup of a condition in one index."""
 
     index: FieldIndex
@@ -113,7 +116,42 @@ class _Some:
             yield from part.texts()
 
 
-Lookup: TypeAlias = "_Leaf | _Every | _Some"
+@dataclass(frozen=True, eq=False)
+class _Within:
+    """Rows that a lookup finds in some fragments."""
+
+    lookup: Leaf | _Every | _Some
+    fragment_ids: frozenset[int]
+
+    @property
+    def is_exact(self) -> bool:
+        return self.lookup.is_exact
+
+    @property
+    def estimate(self) -> int:
+        return self.lookup.estimate
+
+    @property
+    def cost(self) -> float:
+        return self.lookup.cost
+
+    def rows(self) -> AddressRanges:
+        found = self.lookup.rows()
+        return found.without(~np.isin(fragments_of(found.starts), np.array(sorted(self.fragment_ids), np.uint64)))
+
+    def texts(self) -> Iterator[str]:
+        yield from self.lookup.texts()
+
+
+Lookup: TypeAlias = "Leaf | _Every | _Some | _Within"
+
+
+def within(lookup: Lookup, fragment_ids: frozenset[int]) -> Lookup | None:
+    """Return a lookup of the rows in some fragments; None if it looks up nothing in these."""
+    common = lookup.fragment_ids & fragment_ids
+    if common == lookup.fragment_ids or isinstance(lookup, _Within):
+        return lookup
+    return _Within(lookup, common) if common else None
 
 
 def lookup_for(node: Node, by_value: Mapping[IndexedValue, tuple[FieldIndex, ...]], scan: float) -> Lookup | None:
@@ -137,13 +175,16 @@ def lookup_for(node: Node, by_value: Mapping[IndexedValue, tuple[FieldIndex, ...
     return _selective(node, known)
 
 
-def _leaf(asked: ColumnCondition, indices: Sequence[FieldIndex], scan: float) -> _Leaf | None:
+def _leaf(asked: ColumnCondition, indices: Sequence[FieldIndex], scan: float) -> Leaf | None:
     """Return the lookup in the index that covers most, of several the one that takes least time."""
     fitting = []
     for each in indices:
         answer = each.answers(asked.condition, asked.kind)
-        if answer is not Answer.NONE and each.is_worth_opening(scan):
-            fitting.append(_Leaf(each, asked, answer is Answer.EXACT))
+        if answer is Answer.NONE or not each.is_worth_opening(scan):
+            continue
+        typed = each.of_type(asked.kind)
+        if typed is not None:
+            fitting.append(Leaf(typed, asked, answer is Answer.EXACT))
     if len(fitting) < 2:
         return fitting[0] if fitting else None
     most = max(len(each.fragment_ids) for each in fitting)
