@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -12,13 +12,14 @@ import pyarrow as pa
 
 from lance_dataset.errors import CorruptFileError
 from lance_dataset.index.scalar.conditions import Answer, Condition
+from lance_dataset.index.scalar.json_path import keys_of_path, parse_details, path_of_keys
 from lance_dataset.index.searches import SEARCHES, FoundRows, Search
 from lance_dataset.index.segments import Segment, index_segments
 from lance_dataset.index.unnoted import unnoted_kind
 from lance_dataset.read.snapshot import Snapshot
 from lance_dataset.table.address_ranges import AddressRanges
 from lance_dataset.table.indices.changes import holds_addresses
-from lance_dataset.table.indices.coverage import has_reliable_coverage
+from lance_dataset.table.indices.coverage import has_reliable_coverage, kind_of_details
 from lance_dataset.table.indices.moved_rows import Relocation
 from lance_dataset.table.indices.reuse import find_reuse_index, relocation
 from lance_dataset.table.row_addresses import fragments_of
@@ -29,6 +30,10 @@ __all__ = ["FieldIndex", "IndexedValue", "TableIndices", "table_indices"]
 _FEW = 32
 #: Nanoseconds of opening the files of a segment.
 _FILE_COST = 2e5
+#: Kinds of indices of nothing but text.
+_TEXT_KINDS = frozenset({"ngram", "fm"})
+#: Version of the files of releases that index values of JSON documents only if all have the same type.
+_FIRST_STRICT = "2.2"
 
 
 class IndexedValue(NamedTuple):
@@ -39,7 +44,7 @@ class IndexedValue(NamedTuple):
     field_id
         The field.
     path
-        Path inside its JSON documents; None for the field itself.
+        Path inside its JSON documents, as `path_of_keys` writes it; None for the field itself.
     """
 
     field_id: int
@@ -99,6 +104,18 @@ class FieldIndex:
         """Return how exactly it answers a condition on values of a type."""
         return SEARCHES[self.files_kind].answers(condition)
 
+    def of_type(self, kind: pa.DataType) -> FieldIndex | None:
+        """Return the index with only the segments whose values have a type; None without any.
+
+        Segments of a field always have values of its type. Those of JSON documents are opened to find out.
+        """
+        if self.kind != "json":
+            return self
+        fitting = tuple(each for each in self.segments if each.has_json_values(kind))
+        if len(fitting) == len(self.segments):
+            return self
+        return replace(self, segments=fitting) if fitting else None
+
     def estimate(self, condition: Condition) -> int:
         """Return an upper estimate of the number of rows."""
         return sum(segment.search.estimate(condition) for segment in self.segments)
@@ -148,6 +165,19 @@ class _OpenSegment:
             where = self.segment.folder.uri("")
             raise CorruptFileError(f"{where}: the index {self.segment.name!r} has values of {found.kind}, not {wanted}")
         return found
+
+    def has_json_values(self, kind: pa.DataType) -> bool:
+        """Return True if the files have all values at the path of JSON documents, and these are of a type."""
+        found = self.search.kind
+        if found is None:
+            found = pa.string() if self._kind in _TEXT_KINDS else None
+        return found == kind and (kind != pa.string() or not self._may_be_converted)
+
+    @cached_property
+    def _may_be_converted(self) -> bool:
+        """True for files of releases that converted values of other types to text, and left them out of order."""
+        folder = self.segment.folder
+        return any(folder.open(name).version < _FIRST_STRICT for name in folder.names()[:1])
 
     def _rows_in(self, fragment_id: int) -> int:
         fragment = self.segment.snapshot.reader.fragment(fragment_id)
@@ -207,6 +237,10 @@ class TableIndices:
             if kind is None:
                 kind = unnoted_kind(segment.metadata.fields, manifest.schema, segment.folder)
             files_kind, path = kind, None
+            if kind == "json":
+                files_kind, path = _json_definition(segment)
+                if path is None:
+                    continue
             if files_kind in SEARCHES:
                 value = IndexedValue(segment.metadata.fields[0], path)
                 key = value, segment.name, kind, files_kind
@@ -215,6 +249,14 @@ class TableIndices:
         for (value, name, kind, files_kind), segments in found.items():
             by_value.setdefault(value, []).append(FieldIndex(name, kind, files_kind, tuple(segments)))
         return {value: tuple(indices) for value, indices in by_value.items()}
+
+
+def _json_definition(segment: Segment) -> tuple[str, str | None]:
+    """Return the kind of the files of a JSON index, and the path; None as the path if it does not consist of keys."""
+    details = segment.metadata.details
+    message = parse_details(b"" if details is None else details.value, f"details of the index {segment.name!r}")
+    keys = keys_of_path(message.path)
+    return kind_of_details(message.target_details.type_url), None if keys is None else path_of_keys(keys)
 
 
 def table_indices(snapshot: Snapshot) -> TableIndices | None:

@@ -102,8 +102,14 @@ class Trainer:
     extend
         Writes a segment with the content of old ones, in their order, and that of new rows, whose entries are those
         of the training; returns the value of the details. None if segments are always trained from all of their rows.
+    can_extend
+        Returns whether the content of an old segment can be taken over; None if that of all can.
+    misfit
+        Class of the error for types that do not fit.
     specialize
         Returns the training for given parameters, where that depends on them; None if it does not.
+    restore
+        Returns the parameters for `specialize` of an existing index, from its details and its files.
     """
 
     name: str
@@ -117,7 +123,10 @@ class Trainer:
     uses_addresses: bool = False
     read_parameters: Callable[[IndexFolder], Mapping[str, Any]] | None = None
     extend: Callable[[Sequence[OldSegment], Training], bytes] | None = None
+    can_extend: Callable[[IndexFolder], bool] | None = None
+    misfit: type[Exception] = TypeError
     specialize: Callable[[Mapping[str, Any]], Trainer] | None = None
+    restore: Callable[[bytes, IndexFolder], Mapping[str, Any]] | None = None
 
     @property
     def defaults(self) -> dict[str, Any]:
@@ -147,6 +156,14 @@ class Trainer:
     def parameters_of(self, folder: IndexFolder) -> dict[str, Any]:
         """Return the parameters that an existing index was built with."""
         return {**self.defaults, **({} if self.read_parameters is None else self.read_parameters(folder))}
+
+    def of_index(self, details: bytes, folder: IndexFolder) -> tuple[Trainer, dict[str, Any]]:
+        """Return the training that made an existing index, and its parameters."""
+        if self.specialize is None or self.restore is None:
+            return self, self.parameters_of(folder)
+        parameters = self.restore(details, folder)
+        trainer = self.specialize(parameters)
+        return trainer, trainer.checked(parameters)
 
 
 def positive(value: Any) -> int:

@@ -8,7 +8,7 @@ from typing import Final
 import pyarrow as pa
 
 from lance_dataset.errors import InvalidInputError, UnsupportedError
-from lance_dataset.index.scalar import bitmap_training, btree_training
+from lance_dataset.index.scalar import bitmap_training, btree_training, json_training
 from lance_dataset.index.trainer import Trainer
 
 __all__ = ["TRAINERS", "check_column", "trainer_of_kind", "trainer_of_plugin"]
@@ -18,6 +18,7 @@ TRAINERS: Final[Mapping[str, Trainer]] = {
     "btree": btree_training.TRAINER,
     "bitmap": bitmap_training.TRAINER,
     "labellist": bitmap_training.LABEL_LIST_TRAINER,
+    "json": json_training.json_trainer(lambda name: trainer_of_plugin(name)),
 }
 
 #: Kinds that only an `IndexConfig` can name.
@@ -34,13 +35,13 @@ def check_column(trainer: Trainer, column: str, kind: pa.DataType) -> None:
 
     Raises
     ------
-    TypeError
+    TypeError, InvalidInputError
         The type of the column does not fit.
     """
     if not trainer.fits(kind):
         others = [each.name for each in TRAINERS.values() if each.fits(kind)]
         hint = f"; it can have {_listed(others)}" if others else ""
-        raise TypeError(f"{trainer.name} index column {column} must be {trainer.wanted}, not {kind}{hint}")
+        raise trainer.misfit(f"{trainer.name} index column {column} must be {trainer.wanted}, not {kind}{hint}")
 
 
 def trainer_of_kind(name: str) -> Trainer:

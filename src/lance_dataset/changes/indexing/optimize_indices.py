@@ -130,7 +130,9 @@ def _definition(like: Segment) -> IndexDefinition:
             "name the other indices with index_names, or optimize it with pylance"
         )
     path = indexed_field(like.snapshot, like.column_names[0])
-    return IndexDefinition(like.name, path, trainer, trainer.parameters_of(like.folder))
+    details = like.metadata.details
+    trainer, parameters = trainer.of_index(b"" if details is None else details.value, like.folder)
+    return IndexDefinition(like.name, path, trainer, parameters)
 
 
 def _built(
@@ -138,6 +140,9 @@ def _built(
 ) -> IndexMetadata:
     fragment_ids = work.fragment_ids if latest.reader.num_rows else ()
     old = [each for each in work.merged if each.fragment_ids] if fragment_ids else []
+    can_extend = definition.trainer.can_extend
+    if can_extend is not None and not all(can_extend(each.folder) for each in old):
+        old = []
     if definition.trainer.extend is None or find_reuse_index(latest.manifest) is not None:
         old = []  # rows that moved since are no longer where the segments say
     segment = new_segment(

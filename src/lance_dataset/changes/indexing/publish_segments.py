@@ -85,7 +85,8 @@ def merge_segments(
     if trainer is None or name is None:
         raise UnsupportedError(f"this release does not build indices of the kind {_kind(first)!r}")
     store, folder = snapshot.location.locator(snapshot.manifest).index_folder(first.uuid, first.base_id)
-    parameters = trainer.parameters_of(IndexFolder(store, folder))
+    details = b"" if first.details is None else first.details.value
+    trainer, parameters = trainer.of_index(details, IndexFolder(store, folder))
     definition = IndexDefinition(first.name, indexed_field(snapshot, name), trainer, parameters)
     existing = set(snapshot.manifest.fragment_list.columns.ids.tolist())
     merged = _written(snapshot, definition, new_id(), sorted(covered & existing), memory_limit)

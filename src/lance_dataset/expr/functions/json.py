@@ -7,10 +7,13 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from lance_dataset.errors import CorruptFileError, SchemaError
 from lance_dataset.expr.function import Function, Kind
+from lance_dataset.expr.functions.json_columns import typed_members
 from lance_dataset.expr.functions.json_path import find, parse_path
 from lance_dataset.expr.functions.json_values import (
     Scalar,
@@ -63,9 +66,31 @@ def _converted(convert: Callable[[bytes], Any], kind: str) -> Callable[[Document
     return function
 
 
+def _typed(convert: Callable[[bytes], Any], name: str, result: pa.DataType) -> Callable[..., Any]:
+    """Return a kernel that reads a member of each document; one by one only where it must be converted."""
+    slow = _kernel(_converted(convert, name), result)
+
+    def kernel(documents: Any, key: Any) -> Any:
+        if not (isinstance(documents, pa.Array) and is_binary(documents.type) and isinstance(key, pa.Scalar)):
+            return slow(documents, key)
+        text = key.as_py()
+        if text is None:
+            return pa.nulls(len(documents), result)
+        values, left = typed_members(documents, text, int(text) if _PLACE.fullmatch(text) else None, result)
+        if not len(left):
+            return values
+        chosen = np.zeros(len(documents), bool)
+        chosen[left] = True
+        return pc.replace_with_mask(values, pa.array(chosen), slow(documents.take(pa.array(left)), key))
+
+    return kernel
+
+
 def _string(document: bytes) -> str:
     """Return text unchanged, and numbers and booleans as they are written."""
     value = scalar(document)
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value).replace("nan", "NaN")
     return value if isinstance(value, str) else decode_document(document)
 
 
@@ -159,12 +184,16 @@ def _function(name: str, function: Callable[..., Any], result: pa.DataType, argu
     return Function(name, (Kind.ANY,) * arguments, _kernel(function, result), coercion=_types(name))
 
 
+def _accessor(name: str, kernel: Callable[..., Any]) -> Function:
+    return Function(name, (Kind.ANY,) * 2, kernel, coercion=_types(name))
+
+
 FUNCTIONS = [
     _function("json_get", _member, pa.large_binary()),
-    _function("json_get_string", _converted(_string, "string"), pa.string()),
-    _function("json_get_int", _converted(lambda found: _integer(scalar(found)), "integer"), pa.int64()),
-    _function("json_get_float", _converted(lambda found: _float(scalar(found)), "number"), pa.float64()),
-    _function("json_get_bool", _converted(lambda found: _boolean(scalar(found)), "boolean"), pa.bool_()),
+    _accessor("json_get_string", _typed(_string, "string", pa.string())),
+    _accessor("json_get_int", _typed(lambda found: _integer(scalar(found)), "integer", pa.int64())),
+    _accessor("json_get_float", _typed(lambda found: _float(scalar(found)), "number", pa.float64())),
+    _accessor("json_get_bool", _typed(lambda found: _boolean(scalar(found)), "boolean", pa.bool_())),
     _function("json_extract", _extract, pa.string()),
     _function("json_exists", _exists, pa.bool_()),
     _function("json_array_contains", _array_contains, pa.bool_(), arguments=3),

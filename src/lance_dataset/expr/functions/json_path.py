@@ -28,7 +28,7 @@ from lance_dataset.expr.functions.json_values import (
 )
 from lance_dataset.file.jsonb import encode_document
 
-__all__ = ["find", "parse_path"]
+__all__ = ["find", "parse_path", "plain_steps"]
 
 Step = Callable[[bytes, bytes], Iterator[bytes]]
 Test = Callable[[bytes, bytes], "bool | None"]
@@ -81,15 +81,43 @@ def parse_path(text: str) -> Path:
 # -- steps -----------------------------------------------------------------------------------------------------------
 
 
-def _key(name: str) -> Step:
-    wanted = name.encode()
+@dataclass(frozen=True)
+class _Key:
+    """Step to the value under a key of an object."""
 
-    def step(value: bytes, root: bytes) -> Iterator[bytes]:
-        found = member(value, wanted)
+    name: str
+
+    def __call__(self, value: bytes, root: bytes) -> Iterator[bytes]:
+        found = member(value, self.name.encode())
         if found is not None:
             yield found
 
-    return step
+
+@dataclass(frozen=True)
+class _Element:
+    """Step to an element of an array."""
+
+    place: int
+
+    def __call__(self, value: bytes, root: bytes) -> Iterator[bytes]:
+        found = element(value, self.place)
+        if found is not None:
+            yield found
+
+
+def plain_steps(path: Path) -> tuple[str | int, ...] | None:
+    """Return the keys and places that a path consists of; None if it has steps of other kinds, or is a comparison."""
+    if path.test is not None:
+        return None
+    found: list[str | int] = []
+    for step in path.steps:
+        if isinstance(step, _Key):
+            found.append(step.name)
+        elif isinstance(step, _Element):
+            found.append(step.place)
+        else:
+            return None
+    return tuple(found)
 
 
 def _all_members(value: bytes, root: bytes) -> Iterator[bytes]:
@@ -117,12 +145,10 @@ Index = tuple[bool, int]
 
 
 def _at(ranges: tuple[tuple[Index, Index | None], ...]) -> Step:
+    if len(ranges) == 1 and ranges[0][1] is None and not ranges[0][0][0]:
+        return _Element(ranges[0][0][1])
+
     def step(value: bytes, root: bytes) -> Iterator[bytes]:
-        if len(ranges) == 1 and ranges[0][1] is None and not ranges[0][0][0]:
-            found = element(value, ranges[0][0][1])
-            if found is not None:
-                yield found
-            return
         items = elements(value)
         if items is None:
             return
@@ -275,7 +301,7 @@ class _Parser:
         found: list[Step] = []
         first = self.matched(_NAME) if bare else None
         if first is not None:
-            found.append(_key(first.group()))
+            found.append(_Key(first.group()))
         while (step := self.step()) is not None:
             found.append(step)
         return tuple(found)
@@ -300,7 +326,7 @@ class _Parser:
         if self.taken(".*"):
             return _all_members
         if self.taken(".") or self.taken(":"):
-            return _key(self.name())
+            return _Key(self.name())
         return None
 
     def name(self) -> str:
@@ -314,7 +340,9 @@ class _Parser:
 
     def unquoted(self, match: re.Match[str]) -> str:
         try:
-            return str(json.loads(match.group()))
+            name = str(json.loads(match.group()))
+            name.encode()  # fails for half a surrogate pair
+            return name
         except ValueError:
             raise pa.ArrowInvalid(f"invalid string {match.group()} in the JSONPath {self.text!r}") from None
 
@@ -323,7 +351,7 @@ class _Parser:
         quoted = self.matched(_QUOTED)
         if quoted is not None:
             self.needed("]")
-            return _key(self.unquoted(quoted))
+            return _Key(self.unquoted(quoted))
         if self.taken("*"):
             self.needed("]")
             return _all_elements

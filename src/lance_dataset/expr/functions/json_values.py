@@ -6,6 +6,7 @@ A value is a document of its own: `bytes` that `lance_dataset.file.jsonb` reads.
 from __future__ import annotations
 
 import json
+import math
 import struct
 from collections.abc import Iterator, Sequence
 
@@ -20,6 +21,8 @@ _KIND, _COUNT = 0xE0000000, 0x1FFFFFFF
 _ARRAY, _OBJECT, _SCALAR = 0x80000000, 0x40000000, 0x20000000
 _ENTRY_KIND, _LENGTH = 0x70000000, 0x0FFFFFFF
 _CONTAINER, _STRING = 0x50000000, 0x10000000
+#: Numbers that JSON text does not have.
+_SPECIAL = {b"\x10": math.nan, b"\x20": math.inf, b"\x30": -math.inf}
 _WORD = struct.Struct(">I")
 
 
@@ -103,6 +106,8 @@ def scalar(document: bytes) -> Scalar:
             raise CorruptFileError(f"a JSON string is not UTF-8: {error}") from error
     if kind == 0x20 and document[8] in (0x40, 0x50) and len(document) in (10, 11, 13, 17):
         return int.from_bytes(document[9:], "big", signed=document[8] == 0x40)
+    if kind == 0x20 and document[8:] in _SPECIAL:
+        return _SPECIAL[document[8:]]
     value: Scalar = json.loads(decode_document(document))
     return value
 

@@ -33,6 +33,7 @@ from lance_dataset.expr.tree import (
 from lance_dataset.index.open_segments import IndexedValue
 from lance_dataset.index.scalar.conditions import EVERYTHING, Condition, Interval, ItemCondition, ValueCondition
 from lance_dataset.index.scalar.value_order import ValueOrder, order_of
+from lance_dataset.scan.indexed.accessors import accessed_value
 from lance_dataset.types.schema import Schema
 
 __all__ = ["AllOf", "AnyOf", "ColumnCondition", "Node", "conditions_of"]
@@ -137,6 +138,8 @@ class _Reading:
 
     def _value(self, operand: Expression) -> IndexedValue | None:
         """Return what an index must be of to answer conditions on an operand; None if no index can."""
+        if isinstance(operand, Call):
+            return accessed_value(operand, self._schema)
         if not isinstance(operand, Column):
             return None
         try:

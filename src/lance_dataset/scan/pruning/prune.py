@@ -71,7 +71,7 @@ from lance_dataset.scan.pruning.intervals import (
 )
 from lance_dataset.scan.row_ranges import RowRanges
 
-__all__ = ["Pruner", "may_fail", "may_match"]
+__all__ = ["Pruner", "may_fail", "may_fail_itself", "may_match"]
 
 Path: TypeAlias = "tuple[str, ...]"
 
@@ -344,10 +344,11 @@ def _constant_text(node: Expression) -> str | None:
 
 def may_fail(node: Expression) -> bool:
     """Return True if computing a node may raise an error for some values of the columns."""
-    return any(_may_fail_itself(part) for part in walk(node))
+    return any(may_fail_itself(part) for part in walk(node))
 
 
-def _may_fail_itself(node: Expression) -> bool:
+def may_fail_itself(node: Expression) -> bool:
+    """Return True if computing a node from the values of its operands may raise an error."""
     if isinstance(node, Cast):
         return not node.lenient and not cast_always_succeeds(node.operand.type, node.target)
     if isinstance(node, Call):
