@@ -4,6 +4,7 @@
 #include "fsst_encode.h"
 #include "fullzip.h"
 #include "gather_variable.h"
+#include "jsonb.h"
 #include "miniblock_levels.h"
 #include "miniblock_variable.h"
 #include "offsets.h"
@@ -200,9 +201,23 @@ static void messages(fz_input *in) {
     for (int64_t i = 0; i < found && i < 64; i++) FZ_CHECK(places[2][i] >= 0 && places[2][i] <= places[3][i] && places[3][i] <= size);
 }
 
+static void json_values(fz_input *in) {
+    static const uint8_t header[12] = {0x40, 0, 0, 1, 0x10, 0, 0, 1, 0x50, 0, 0, 16};
+    static const uint8_t inner[17] = {'k', 0x80, 0, 0, 2, 0x10, 0, 0, 1, 0x20, 0, 0, 3, 'v', 0x50, 1, 2};
+    uint8_t plain[29], offsets[8] = {0, 0, 0, 0, 29};
+    memcpy(plain, header, 12), memcpy(plain + 12, inner, 17);
+    lc_json_step steps[2] = {{0, 1, -1}, {-1, 0, fz_upto(in, 2)}};
+    lc_bytes data = {fk_file(in, plain, 29, 1), 29};
+    lc_json_path path = {(const uint8_t *)"k", steps, fz_upto(in, 2)};
+    uint8_t kind;
+    int64_t word, range[2];
+    if (lc_json_find_all(data, offsets, 0, 1, path, &kind, &word, range)) return;
+    FZ_CHECK(kind <= LC_JSON_OTHER && range[0] >= 0 && range[0] <= range[1] && range[1] <= 29);
+}
+
 static void fz_target(fz_input *in) {
     fk_begin(in);
-    switch (fz_upto(in, 10)) {
+    switch (fz_upto(in, 11)) {
         case 0: ends_of_2_0(in); break;
         case 1: case 2: variable(in); break;
         case 3: strings_of_codes(in); break;
@@ -212,6 +227,7 @@ static void fz_target(fz_input *in) {
         case 7: texts(in); break;
         case 8: pages(in); break;
         case 9: zipped(in); break;
+        case 10: json_values(in); break;
         default: messages(in);
     }
 }

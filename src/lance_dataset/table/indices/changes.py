@@ -18,8 +18,8 @@ from lance_dataset.table.indices.coverage import (
     check_coverage,
     coverage,
     encode_indices,
+    files_kind,
     has_reliable_coverage,
-    index_kind,
     is_system_index,
     parse_indices,
     set_coverage,
@@ -238,7 +238,7 @@ def with_moved_rows(
 
 def stores_addresses(index: table_pb2.IndexMetadata) -> bool:
     """Return True if an index stores addresses even with stable row ids. Unknown kinds are assumed to do so."""
-    kind = index_kind(index)
+    kind = files_kind(index)
     if kind is None:  # older than recorded kinds; those did not store addresses, as stable row ids came later
         return False
     return holds_addresses(kind, index.index_version)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 
 import numpy as np
 
-from lance_dataset._proto import table_pb2
+from lance_dataset._proto import scalar_index_pb2, table_pb2
 from lance_dataset.errors import UnsupportedError
 from lance_dataset.table.index_metadata import IndexMetadata
 from lance_dataset.table.manifest import Manifest, WriterVersion
@@ -21,6 +21,7 @@ __all__ = [
     "check_coverage",
     "coverage",
     "covering_indices",
+    "files_kind",
     "has_covering_index",
     "has_reliable_coverage",
     "kind_of_details",
@@ -69,6 +70,21 @@ def index_kind(index: table_pb2.IndexMetadata) -> str | None:
     if not index.HasField("index_details"):
         return None
     return kind_of_details(index.index_details.type_url)
+
+
+def files_kind(index: table_pb2.IndexMetadata) -> str | None:
+    """Return the kind of the files of an index; those of a JSON index are of the kind of its values.
+
+    Raises
+    ------
+    CorruptFileError
+        The details of a JSON index are damaged.
+    """
+    kind = index_kind(index)
+    if kind != "json":
+        return kind
+    message = parse_message(scalar_index_pb2.JsonIndexDetails, index.index_details.value, f"index {index.name!r}")
+    return kind_of_details(message.target_details.type_url)
 
 
 def kind_of_details(type_url: str) -> str:

@@ -1,0 +1,40 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from codec_targets.chaos import Chaos
+from lance_dataset.file.jsonb import encode_document
+from lancecodec import jsonb
+
+
+def value(c: Chaos, depth: int = 0) -> Any:
+    kind = c.random.randint(0, 7 if depth < 4 else 5)
+    if kind < 6:
+        return [None, True, "text", 1.5, c.random.choice([0, -1, 300, 2**40, 2**64 - 1]), "é" * 40][kind]
+    inner = [value(c, depth + 1) for _ in range(c.random.randint(0, 4))]
+    return inner if kind == 6 else dict(zip("xyz0", inner, strict=False))
+
+
+def find(c: Chaos) -> object:
+    documents = [c.damaged(encode_document(json.dumps(value(c))), 0.3) for _ in range(c.random.randint(0, 6))]
+    n = len(documents)
+    offsets = np.cumsum([0, *(len(each) for each in documents)], dtype=np.int64)
+    if c.flag(0.1):
+        offsets = c.integers(int(offsets[-1]) + 1, n + 1)
+    wide = c.flag()
+    ends = offsets if wide or not isinstance(offsets, np.ndarray) else (offsets & 0x7FFFFFFF).astype(np.int32)
+    steps = c.integers(5, 3 * c.random.randint(0, 3)) - c.random.choice([0, 1])
+    data = np.concatenate([np.empty(0, np.uint8), *documents])
+    kinds, words, ranges = np.empty(n, np.uint8), np.empty(n, np.int64), np.empty(2 * n, np.int64)
+    result = jsonb.find(data, ends, wide, b"xyz0"[: c.random.randint(3, 4)], steps, kinds, words, ranges)
+    assert (kinds <= jsonb.OTHER).all()
+    assert (np.diff(ranges) >= 0).all()
+    assert not n or (ranges[0] >= 0 and ranges[-1] <= len(data))
+    return result
+
+
+TARGETS: dict[str, Callable[[Chaos], object]] = {"jsonb.find": find}

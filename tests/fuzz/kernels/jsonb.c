@@ -1,0 +1,71 @@
+/* Values that are found lie in their documents, and numbers are those of their bytes. */
+#include "fuzz.h"
+#include "jsonb.h"
+
+#define STEPS 4
+#define DOCUMENTS 5
+
+/* {"k":[300,{"k":-5}],"x":"ab"} */
+static const uint8_t sample[] = {
+    0x40, 0x00, 0x00, 0x02, 0x10, 0x00, 0x00, 0x01, 0x10, 0x00, 0x00, 0x01, 0x50, 0x00, 0x00, 0x1E,
+    0x10, 0x00, 0x00, 0x02, 0x6B, 0x78, 0x80, 0x00, 0x00, 0x02, 0x20, 0x00, 0x00, 0x03, 0x50, 0x00,
+    0x00, 0x0F, 0x50, 0x01, 0x2C, 0x40, 0x00, 0x00, 0x01, 0x10, 0x00, 0x00, 0x01, 0x20, 0x00, 0x00,
+    0x02, 0x6B, 0x40, 0xFB, 0x61, 0x62,
+};
+
+/* Documents: any bytes, or the sample again and again with a few other bytes. */
+static lc_bytes fz_documents(fz_input *in, const uint8_t *offsets, int wide, int64_t n, int is_sample) {
+    if (!is_sample) return fz_rest(in);
+    int64_t size = lc_load_offset(offsets, wide, n);
+    uint8_t *data = fz_memory(size < 0 ? 0 : size, 0);
+    for (int64_t i = 0; i < size; i++) data[i] = sample[i % (int64_t)sizeof sample];
+    for (int64_t k = fz_upto(in, 3); k > 0 && size > 0; k--) data[fz_upto(in, size - 1)] = (uint8_t)fz_word(in, 1);
+    lc_bytes documents = {data, size < 0 ? 0 : size};
+    return documents;
+}
+
+/* A number by the plain rule for one byte after the other. */
+static uint64_t number_of(const uint8_t *p, int64_t size) {
+    uint64_t v = size && (p[0] == 0x40) && size > 1 && p[1] >> 7 ? ~(uint64_t)0 : 0;
+    for (int64_t i = 1; i < size; i++) v = v << 8 | p[i];
+    return v;
+}
+
+static void check_value(const uint8_t *data, int kind, int64_t word, int64_t start, int64_t stop) {
+    const uint8_t *p = data + start;
+    int64_t size = stop - start;
+    if (kind == LC_JSON_INTEGER) FZ_CHECK(size && size <= 9 && (uint64_t)word == number_of(p, size));
+    if (kind == LC_JSON_UNSIGNED) FZ_CHECK(size == 9 && word < 0 && p[0] == 0x50);
+    if (kind == LC_JSON_NULL || kind == LC_JSON_TRUE || kind == LC_JSON_FALSE) FZ_CHECK(size == 0);
+    if (kind == LC_JSON_ARRAY || kind == LC_JSON_OBJECT) FZ_CHECK(size >= 4 && p[0] >> 5 == (kind == LC_JSON_ARRAY ? 4 : 2));
+}
+
+static void fz_target(fz_input *in) {
+    lc_json_step steps[STEPS];
+    int64_t n = fz_upto(in, DOCUMENTS), m = fz_upto(in, STEPS);
+    int wide = (int)fz_upto(in, 1), is_sample = (int)fz_upto(in, 3);
+    uint8_t *keys = fz_take(in, 4);
+    if (is_sample) memcpy(keys, "kxk", 4);
+    for (int64_t i = 0; i < m; i++) {
+        int64_t start = fz_upto(in, 4);
+        steps[i] = (lc_json_step){fz_upto(in, 3) ? start : -1, start + fz_upto(in, 4 - start), fz_upto(in, 3) - 1};
+        if (is_sample && fz_upto(in, 3)) steps[i].key_start = 0, steps[i].key_stop = 1;
+    }
+    uint8_t *offsets = fz_memory((n + 1) * (wide ? 8 : 4), (int)fz_upto(in, 3));
+    int64_t at = 0;
+    for (int64_t i = 0; i <= n; i++) {
+        lc_store_offset(offsets, wide, i, at);
+        at += i == n ? 0 : is_sample && fz_upto(in, 7) ? (int64_t)sizeof sample : fz_upto(in, 60) - (fz_upto(in, 40) == 0);
+    }
+    lc_bytes data = fz_documents(in, offsets, wide, n, is_sample);
+    uint8_t *kinds = fz_out(in, n);
+    int64_t *words = (int64_t *)fz_memory(8 * n, 0), *ranges = (int64_t *)fz_memory(16 * n, 0);
+    lc_json_path path = {keys, steps, m};
+    if (lc_json_find_all(data, offsets, wide, n, path, kinds, words, ranges)) return;
+    for (int64_t i = 0; i < n; i++) {
+        int64_t start = lc_load_offset(offsets, wide, i), stop = lc_load_offset(offsets, wide, i + 1);
+        FZ_CHECK(kinds[i] <= LC_JSON_OTHER && start <= ranges[2 * i] && ranges[2 * i] <= ranges[2 * i + 1]);
+        FZ_CHECK(ranges[2 * i + 1] <= stop && stop <= data.size);
+        check_value(data.data, kinds[i], words[i], ranges[2 * i], ranges[2 * i + 1]);
+    }
+}
