@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -13,7 +14,7 @@ import pyarrow as pa
 from lance_dataset.errors import CorruptFileError
 from lance_dataset.index.scalar.conditions import Answer, Condition
 from lance_dataset.index.scalar.json_path import keys_of_path, parse_details, path_of_keys
-from lance_dataset.index.searches import SEARCHES, FoundRows, Search
+from lance_dataset.index.searches import SEARCHES, FoundRows, Search, VaryingSearch
 from lance_dataset.index.segments import Segment, index_segments
 from lance_dataset.index.unnoted import unnoted_kind
 from lance_dataset.read.snapshot import Snapshot
@@ -95,8 +96,10 @@ class FieldIndex:
         Parameters
         ----------
         scan
-            Nanoseconds of the scan that the index could save now.
+            Nanoseconds of the scan that the index could save now; infinite to use it anyway.
         """
+        if scan == math.inf:
+            return True
         self.missed += scan
         return self.opening_cost <= self.missed
 
@@ -115,6 +118,11 @@ class FieldIndex:
         if len(fitting) == len(self.segments):
             return self
         return replace(self, segments=fitting) if fitting else None
+
+    def is_exact(self, condition: Condition) -> bool:
+        """Return True if an answer that may be exact is so with the files that there are."""
+        searches = (segment.search for segment in self.segments)
+        return all(not isinstance(each, VaryingSearch) or each.is_exact(condition) for each in searches)
 
     def estimate(self, condition: Condition) -> int:
         """Return an upper estimate of the number of rows."""
@@ -164,6 +172,8 @@ class _OpenSegment:
         if found.kind not in (wanted, None) and self.segment.kind != "json":
             where = self.segment.folder.uri("")
             raise CorruptFileError(f"{where}: the index {self.segment.name!r} has values of {found.kind}, not {wanted}")
+        if found.kind is None and self.segment.kind != "json":
+            found.kind = wanted
         return found
 
     def has_json_values(self, kind: pa.DataType) -> bool:
@@ -181,7 +191,9 @@ class _OpenSegment:
 
     def _rows_in(self, fragment_id: int) -> int:
         fragment = self.segment.snapshot.reader.fragment(fragment_id)
-        return 0 if fragment is None else fragment.physical_rows
+        if fragment is not None:
+            return fragment.physical_rows
+        return 0 if self._moved is None else self._moved.physical_rows(fragment_id) or 0
 
     def rows(self, condition: Condition) -> AddressRanges:
         """Return addresses in the fragments that the segment covers."""

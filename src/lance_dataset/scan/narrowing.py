@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from lance_dataset.errors import LanceError
+from lance_dataset.log import LOGGER
 from lance_dataset.read.table_reader import TableReader
 from lance_dataset.scan.pruning.row_pruning import named_rows
 from lance_dataset.scan.request import ScanRequest
@@ -57,6 +59,12 @@ def _answer(reader: TableReader, request: ScanRequest) -> IndexAnswer | None:
     from lance_dataset.scan.indexed.answering import find_answer
     from lance_dataset.scan.indexed.checking import check_answer, is_checking
 
+    if request.scans_on_index_error:
+        try:
+            return find_answer(reader, request)
+        except (LanceError, OSError) as error:
+            LOGGER.warning("an index cannot be read, so the filter %r is computed by a scan: %s", request.filter, error)
+            return None
     if not is_checking():
         return find_answer(reader, request)
     answer = find_answer(reader, request, at_any_cost=True)

@@ -181,6 +181,12 @@ def _row_range(name: str, value: Any) -> tuple[int, int]:
     return _count("row_range start", value[0]), _count("row_range stop", value[1])
 
 
+def _on_index_error(name: str, value: Any) -> str:
+    if value not in ("raise", "scan"):
+        raise InvalidInputError(f"on_index_error must be 'raise' or 'scan', not {value!r}")
+    return str(value)
+
+
 def _missing(what: str) -> Callable[[str, Any], Any]:
     """Return the check of an option that needs a feature this release does not have."""
 
@@ -211,6 +217,7 @@ OPTIONS: Mapping[str, Callable[[str, Any], Any]] = {
     "minhash_search": _missing("similarity search"),
     "nearest": _missing("vector search, with an index or without,"),
     "offset": _count,
+    "on_index_error": _on_index_error,
     "order_by": _orderings,
     "prefilter": _switch,
     "row_addr_allowlist": _addresses,

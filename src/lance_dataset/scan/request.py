@@ -84,6 +84,8 @@ class ScanRequest:
         Indices that may answer the filter; None to use none. The result is the same.
     only_indexed
         True to leave out the fragments that the indices which answer the filter do not cover.
+    scans_on_index_error
+        True to scan if the files of an index are damaged or missing, False to raise the error.
     used_indices
         Descriptions of the lookups in indices that `rows` is the result of.
     """
@@ -109,4 +111,5 @@ class ScanRequest:
     metrics: ScanMetrics | None = field(default=None, compare=False)
     indices: TableIndices | None = field(default=None, compare=False, repr=False)
     only_indexed: bool = False
+    scans_on_index_error: bool = False
     used_indices: tuple[str, ...] = ()

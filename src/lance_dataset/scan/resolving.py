@@ -97,6 +97,7 @@ def resolve_request(snapshot: Snapshot, options: Mapping[str, Any]) -> ScanReque
         batch_readahead=options.get("batch_readahead"),
         fragment_readahead=options.get("fragment_readahead"),
         only_indexed=bool(options.get("fast_search")),
+        scans_on_index_error=options.get("on_index_error") == "scan",
         indices=None if options.get("use_scalar_index") is False else indices_for_scans(snapshot),
     )
 

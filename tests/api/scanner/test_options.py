@@ -179,16 +179,23 @@ def test_messages_say_what_was_meant(both: tuple[Any, Any]) -> None:
         ds.scanner(order_by=["st"])
 
 
-def test_fast_search_of_a_dataset_with_indices(tmp_path: Path) -> None:
-    """`fast_search` of a dataset with indices raises `UnsupportedError`.
-
-    Its result depends on which rows are indexed.
-    """
-    lance.write_dataset(pa.table({"id": range(10)}), tmp_path).create_scalar_index("id", "BTREE")
+def test_fast_search_leaves_out_fragments_without_an_index(tmp_path: Path) -> None:
+    """As in the reference: only if an index answers the filter or a part of it, whatever a scan would cost."""
+    table = pa.table({"id": range(10), "x": range(10), "y": range(10)})
+    lance.write_dataset(table, tmp_path).create_scalar_index("id", "BTREE")
+    theirs = lance.write_dataset(table, tmp_path, mode="append")
     ds = lance_dataset.dataset(tmp_path)
-    assert ds.scanner(filter="id > 3", fast_search=False).count_rows() == 6
-    with pytest.raises(lance_dataset.errors.UnsupportedError, match="fast_search"):
-        ds.scanner(filter="id > 3", fast_search=True)
+    filters = ("id > 3", "x > 3", "id > 3 AND x > 5", "id > 3 OR x = 0", "NOT (id > 3)", "id IS NULL", "id + 1 = 4")
+    for each in filters:
+        found = ds.scanner(filter=each, fast_search=True)
+        expected = theirs.scanner(filter=each, fast_search=True)
+        assert found.to_table() == expected.to_table(), each
+        assert found.count_rows() == expected.count_rows()
+        assert list(found.to_batches()) == list(found.to_table().to_batches())
+    assert ds.scanner(filter="id > 3", fast_search=True).count_rows() == 6
+    assert ds.scanner(filter="id > 3", fast_search=True, use_scalar_index=False).count_rows() == 12
+    assert ds.scanner(fast_search=True).count_rows() == 20
+    assert ds.scanner(filter="id > 3", fast_search=True, limit=2, offset=5).to_table()["id"].to_pylist() == [9]
 
 
 def test_a_builder_forgets(both: tuple[Any, Any]) -> None:

@@ -146,3 +146,41 @@ def test_random_conjunctions_and_disjunctions(indexed: Path, monkeypatch: pytest
     for _ in range(60):
         each = condition(3)
         assert dataset.count_rows(each) == theirs.count_rows(each), each
+
+
+def test_a_damaged_index_is_left_out_if_wanted(indexed: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    path = tmp_path / "t"
+    shutil.copytree(indexed, path)
+    ids = {each.field_names[0]: each.segments[0].uuid for each in lance_dataset.dataset(path).describe_indices()}
+    for file in (path / "_indices" / ids["k"]).iterdir():
+        file.write_bytes(b"x" * 100)
+    dataset = lance_dataset.dataset(path)
+    with pytest.raises(CorruptFileError, match=ids["k"]):
+        dataset.scanner(filter="k = 5", on_index_error="raise", fast_search=True).to_table()
+    found = dataset.to_table(filter="k = 5", on_index_error="scan", fast_search=True)
+    assert found["k"].to_pylist() == [5]
+    assert ids["k"] in caplog.text
+    lenient = lance_dataset.dataset(path, default_scan_options={"on_index_error": "scan"})
+    assert lenient.scanner(filter="k = 5", fast_search=True).count_rows() == 1
+    with pytest.raises(ValueError, match="'raise' or 'scan'"):
+        dataset.scanner(on_index_error="ignore")
+
+
+def test_plans_say_why_an_index_is_not_used(indexed: Path) -> None:
+    dataset = lance_dataset.dataset(indexed)
+    reasons = {
+        "k + 1 = 3": "k_idx(BTree) not used: no condition on the column that an index answers",
+        "k = 3 OR b + 1 = 2": "k_idx(BTree) not used: another alternative of an OR has no index",
+        "k = 3 AND k / b > 1": "k_idx(BTree) not used: the filter may raise an error",
+        "k = 3 AND b = 1": "b_idx(Bitmap) not used: another index leaves fewer rows",
+        "b = 1": "b_idx(Bitmap) not used: a scan is cheaper (about",
+        "NOT array_has(l, 3)": "l_idx(LabelList) not used: an index of this kind does not answer NOT (array_has(l, 3))",
+    }
+    for name in ("k_idx", "b_idx", "l_idx"):
+        dataset.prewarm_index(name)
+    for filter, reason in reasons.items():
+        assert reason in dataset.scanner(filter=filter).explain_plan(), filter
+    closed = lance_dataset.dataset(indexed, session=lance_dataset.Session())
+    assert "s_idx(Bitmap) not used: opening it takes about" in closed.scanner(filter="s = 'x1'").explain_plan()
+    plan = dataset.scanner(filter="k = 3 AND (k = 3 OR s = 'x1')").explain_plan()
+    assert "query=" in plan

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -58,6 +58,7 @@ class Reading(Shown, ScannableDataset):
         late_materialization: bool | list[str] | None = None,
         blob_handling: BlobHandling | None = None,
         use_scalar_index: bool | None = None,
+        on_index_error: Literal["raise", "scan"] | None = None,
         include_deleted_rows: bool | None = None,
         scan_stats_callback: Callable[[ScanStatistics], object] | None = None,
         strict_batch_size: bool | None = None,
@@ -104,6 +105,13 @@ class Reading(Shown, ScannableDataset):
             Maximum number of bytes of rows to read ahead, 128 MiB by default and at most.
         use_stats
             False to read rows even if the statistics of files exclude them.
+        use_scalar_index
+            False to compute the filter without indices.
+        fast_search
+            True to leave out fragments that the indices which answer the filter do not cover.
+        on_index_error
+            What happens if the files of an index are damaged or missing: ``raise`` the error (the default), or
+            ``scan`` without the index and log a warning.
         blob_handling
             Form of blob columns. ``blobs_descriptions`` (the default) and ``all_descriptions`` return a struct of
             position and size in the data file. ``all_binary`` returns the values. Filters see descriptions.
@@ -142,6 +150,7 @@ class Reading(Shown, ScannableDataset):
             "late_materialization": late_materialization,
             "blob_handling": blob_handling,
             "use_scalar_index": use_scalar_index,
+            "on_index_error": on_index_error,
             "include_deleted_rows": include_deleted_rows,
             "scan_stats_callback": scan_stats_callback,
             "strict_batch_size": strict_batch_size,
@@ -179,6 +188,7 @@ class Reading(Shown, ScannableDataset):
         late_materialization: bool | list[str] | None = None,
         blob_handling: BlobHandling | None = None,
         use_scalar_index: bool | None = None,
+        on_index_error: Literal["raise", "scan"] | None = None,
         include_deleted_rows: bool | None = None,
         scan_stats_callback: Callable[[ScanStatistics], object] | None = None,
         strict_batch_size: bool | None = None,
@@ -222,6 +232,7 @@ class Reading(Shown, ScannableDataset):
                 late_materialization=late_materialization,
                 blob_handling=blob_handling,
                 use_scalar_index=use_scalar_index,
+                on_index_error=on_index_error,
                 include_deleted_rows=include_deleted_rows,
                 scan_stats_callback=scan_stats_callback,
                 strict_batch_size=strict_batch_size,
@@ -258,6 +269,7 @@ class Reading(Shown, ScannableDataset):
         late_materialization: bool | list[str] | None = None,
         blob_handling: BlobHandling | None = None,
         use_scalar_index: bool | None = None,
+        on_index_error: Literal["raise", "scan"] | None = None,
         include_deleted_rows: bool | None = None,
         scan_stats_callback: Callable[[ScanStatistics], object] | None = None,
         strict_batch_size: bool | None = None,
@@ -301,6 +313,7 @@ class Reading(Shown, ScannableDataset):
                 late_materialization=late_materialization,
                 blob_handling=blob_handling,
                 use_scalar_index=use_scalar_index,
+                on_index_error=on_index_error,
                 include_deleted_rows=include_deleted_rows,
                 scan_stats_callback=scan_stats_callback,
                 strict_batch_size=strict_batch_size,
@@ -337,6 +350,7 @@ class Reading(Shown, ScannableDataset):
         late_materialization: bool | list[str] | None = None,
         blob_handling: BlobHandling | None = None,
         use_scalar_index: bool | None = None,
+        on_index_error: Literal["raise", "scan"] | None = None,
         include_deleted_rows: bool | None = None,
         scan_stats_callback: Callable[[ScanStatistics], object] | None = None,
         strict_batch_size: bool | None = None,
@@ -383,6 +397,7 @@ class Reading(Shown, ScannableDataset):
                 late_materialization=late_materialization,
                 blob_handling=blob_handling,
                 use_scalar_index=use_scalar_index,
+                on_index_error=on_index_error,
                 include_deleted_rows=include_deleted_rows,
                 scan_stats_callback=scan_stats_callback,
                 strict_batch_size=strict_batch_size,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -181,8 +181,12 @@ class ScannerBuilder:
         return self._set("prefilter", prefilter)
 
     def fast_search(self, flag: bool) -> ScannerBuilder:
-        """Search only indexed rows. This has no effect without indices, and datasets with indices raise an error."""
+        """Leave out fragments that the indices which answer the filter do not cover."""
         return self._set("fast_search", flag)
+
+    def on_index_error(self, action: Literal["raise", "scan"]) -> ScannerBuilder:
+        """Set what happens if the files of an index are damaged: ``raise`` the error, or ``scan`` without the index."""
+        return self._set("on_index_error", action)
 
     def disable_scoring_autoprojection(self, disable: bool = True) -> ScannerBuilder:
         """Leave out the scores of a search. This has no effect without a search."""

@@ -153,9 +153,13 @@ def _reasons(
         yield f"{total - len(asked.fragments)} fragments left out by the caller"
     if asked.row_range is not None:
         yield f"rows {asked.row_range[0]}..{asked.row_range[1]} of each fragment"
-    if request.used_indices:
-        yield from request.used_indices
-    elif request.rows is not None:
+    yield from request.used_indices
+    if asked.indices is not None and asked.filter is not None:
+        # Imported here, so that `import lance_dataset` does not load what only tables with indices need.
+        from lance_dataset.scan.indexed.reasons import reasons_against_indices
+
+        yield from reasons_against_indices(reader, asked, request.used_indices)
+    if request.rows is not None and not request.used_indices:
         yield "rows chosen by their addresses" if asked.rows is not None else "rows named by the filter"
     gone = sum(part.width for part in before) - sum(part.width for part in after)
     if gone:

@@ -21,7 +21,7 @@ from lance_dataset.table.address_ranges import AddressRanges
 from lance_dataset.table.row_addresses import by_fragment, offsets_of
 from lance_dataset.threads.pools import cpu_count
 
-__all__ = ["IndexAnswer", "find_answer", "scan_cost"]
+__all__ = ["IndexAnswer", "estimated", "find_answer", "scan_cost"]
 
 #: Nanoseconds that a scan takes for each fragment, and for each row and condition besides reading.
 _FRAGMENT_COST = 5e4
@@ -60,8 +60,9 @@ class IndexAnswer:
         return self.lookup.fragment_ids
 
     def texts(self) -> tuple[str, ...]:
-        """Describe the lookups."""
-        return tuple(f"{text}, {self.addresses.num_rows:,} rows" for text in self.lookup.texts())
+        """Describe the lookup, and what it found."""
+        exactly = "" if self.is_exact else " to be checked"
+        return (f"ScalarIndexQuery: query={self.lookup.text}, {self.addresses.num_rows:,} rows{exactly}",)
 
     def restricted(self, reader: TableReader, request: ScanRequest) -> ScanRequest:
         """Return the request restricted to these rows. Fragments that are not covered are scanned.
@@ -194,8 +195,16 @@ def scan_cost(reader: TableReader, request: ScanRequest, columns: tuple[str, ...
 def _is_cheaper(lookup: Lookup, work: _Work, reader: TableReader) -> bool:
     """Return True if a lookup takes less time than the scan of the fragments that it covers."""
     covered = len(lookup.fragment_ids) / max(len(reader.fragments), 1)
-    check = 0.0 if lookup.is_exact else lookup.estimate * work.take
-    return lookup.cost + check < work.scan * min(covered, 1.0)
+    return _cost(lookup, work) < work.scan * min(covered, 1.0)
+
+
+def _cost(lookup: Lookup, work: _Work) -> float:
+    return lookup.cost + (0.0 if lookup.is_exact else lookup.estimate * work.take)
+
+
+def estimated(lookup: Lookup, reader: TableReader, request: ScanRequest) -> float:
+    """Return the estimated nanoseconds of a lookup, and of checking the rows that it only suspects."""
+    return _cost(lookup, _work(reader, request, tuple(request.filter.columns if request.filter is not None else ())))
 
 
 def _ranges(addresses: AddressRanges, chosen: NDArray[np.int64]) -> RowRanges:

@@ -6,7 +6,7 @@ become other ranges of values. So an answer consists only of the rows for which 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any, TypeAlias
@@ -34,9 +34,10 @@ from lance_dataset.index.open_segments import IndexedValue
 from lance_dataset.index.scalar.conditions import EVERYTHING, Condition, Interval, ItemCondition, ValueCondition
 from lance_dataset.index.scalar.value_order import ValueOrder, order_of
 from lance_dataset.scan.indexed.accessors import accessed_value
+from lance_dataset.scan.indexed.boxes import GEOMETRY_RELATIONS, box_condition
 from lance_dataset.types.schema import Schema
 
-__all__ = ["AllOf", "AnyOf", "ColumnCondition", "Node", "conditions_of"]
+__all__ = ["AllOf", "AnyOf", "ColumnCondition", "Node", "conditions_in", "conditions_of"]
 
 _FLIPPED = {"=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _NEGATED = {"=": "!=", "!=": "=", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
@@ -110,6 +111,11 @@ def conditions_of(tree: Expression, schema: Schema, has_index: Callable[[Indexed
     return _Reading(schema, has_index).read(tree, negated=False)
 
 
+def conditions_in(tree: Expression, schema: Schema) -> list[ColumnCondition]:
+    """Return all conditions of a filter that some index could answer, whatever the filter combines them to."""
+    return list(_Reading(schema, lambda _: True).leaves(tree, negated=False))
+
+
 class _Reading:
     def __init__(self, schema: Schema, has_index: Callable[[IndexedValue], bool]) -> None:
         self._schema = schema
@@ -122,6 +128,16 @@ class _Reading:
             parts = [self.read(operand, negated=negated) for operand in node.operands]
             return _all_of(parts) if isinstance(node, And) != negated else _any_of(parts)
         return self._leaf(node, negated)
+
+    def leaves(self, node: Expression, *, negated: bool) -> Iterator[ColumnCondition]:
+        """Yield the conditions that a filter consists of."""
+        if isinstance(node, Not):
+            yield from self.leaves(node.operand, negated=not negated)
+        elif isinstance(node, And | Or):
+            for operand in node.operands:
+                yield from self.leaves(operand, negated=negated)
+        elif isinstance(found := self._leaf(node, negated), ColumnCondition):
+            yield found
 
     def _leaf(self, node: Expression, negated: bool) -> Node | None:
         found = self._condition(node, negated)
@@ -163,6 +179,8 @@ class _Reading:
             return node, lambda order: _points([order.bound(pa.scalar(not negated))])
         if isinstance(node, Call) and node.name in _LIST_FUNCTIONS:
             return self._items(node, negated)
+        if isinstance(node, Call) and node.name in GEOMETRY_RELATIONS and not negated:
+            return _box(node)
         prefix = None if negated else _prefix(node)
         if prefix is not None:
             return node.children()[0], lambda _: _starting_with(prefix)
@@ -208,6 +226,14 @@ class _Reading:
             return None  # zeros of either sign are equal, but different keys
         condition = ItemCondition(items, _LIST_FUNCTIONS[node.name], negated)
         return column, lambda _: condition
+
+
+def _box(node: Call) -> _Condition | None:
+    found = box_condition(node)
+    if found is None:
+        return None
+    column, condition = found
+    return column, lambda _: condition
 
 
 def _prefix(node: Expression) -> str | None:

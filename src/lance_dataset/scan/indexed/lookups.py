@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
 from typing import TypeAlias
@@ -54,9 +54,10 @@ class Leaf:
         """Return the addresses of the rows."""
         return self.index.rows(self.asked.condition)
 
-    def texts(self) -> Iterator[str]:
-        """Describe the lookup."""
-        yield f"ScalarIndexQuery: query=[{self.asked.text}]@{self.index.name}({KINDS[self.index.kind].shown})"
+    @property
+    def text(self) -> str:
+        """Description of the lookup."""
+        return f"[{self.asked.text}]@{self.index.name}({KINDS[self.index.kind].shown})"
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,9 +82,9 @@ class _Every:
     def rows(self) -> AddressRanges:
         return reduce(AddressRanges.intersection, (part.rows() for part in self.parts))
 
-    def texts(self) -> Iterator[str]:
-        for part in self.parts:
-            yield from part.texts()
+    @property
+    def text(self) -> str:
+        return _joined("AND", self.parts)
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,9 +112,9 @@ class _Some:
     def rows(self) -> AddressRanges:
         return AddressRanges.union([part.rows() for part in self.parts])
 
-    def texts(self) -> Iterator[str]:
-        for part in self.parts:
-            yield from part.texts()
+    @property
+    def text(self) -> str:
+        return _joined("OR", self.parts)
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,8 +140,14 @@ class _Within:
         found = self.lookup.rows()
         return found.without(~np.isin(fragments_of(found.starts), np.array(sorted(self.fragment_ids), np.uint64)))
 
-    def texts(self) -> Iterator[str]:
-        yield from self.lookup.texts()
+    @property
+    def text(self) -> str:
+        return self.lookup.text
+
+
+def _joined(word: str, parts: Sequence[Lookup]) -> str:
+    """Describe lookups in the form of the reference, which joins two at a time."""
+    return reduce(lambda one, two: f"{word}({one},{two})", (part.text for part in parts))
 
 
 Lookup: TypeAlias = "Leaf | _Every | _Some | _Within"
@@ -184,7 +191,8 @@ def _leaf(asked: ColumnCondition, indices: Sequence[FieldIndex], scan: float) ->
             continue
         typed = each.of_type(asked.kind)
         if typed is not None:
-            fitting.append(Leaf(typed, asked, answer is Answer.EXACT))
+            is_exact = answer is Answer.EXACT and typed.is_exact(asked.condition)
+            fitting.append(Leaf(typed, asked, is_exact))
     if len(fitting) < 2:
         return fitting[0] if fitting else None
     most = max(len(each.fragment_ids) for each in fitting)

@@ -35,6 +35,8 @@ def few_rows(reader: TableReader, request: ScanRequest, answer: IndexAnswer) -> 
         if not request.only_indexed and not answer.covered.issuperset(chosen.tolist()):
             return None
         addresses = addresses[np.isin(fragments_of(addresses), chosen)]
+    if request.only_indexed:
+        addresses = addresses[np.isin(fragments_of(addresses), np.array(sorted(answer.covered), np.uint64))]
     if columns.num_deletion_files:
         addresses = addresses[reader.is_live(addresses)]
     if request.fragments is not None or not columns.is_ascending:
