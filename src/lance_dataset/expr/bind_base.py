@@ -78,7 +78,7 @@ class BinderBase:
             if self.lazy:
                 return node  # fails if a row needs it
             raise self.failed(error, node) from error
-        return Constant(value, type=value.type, position=node.position)
+        return Constant(value, type=value.type, position=node.position, metadata=node.metadata)
 
     def result_type(self, node: Expression) -> pa.DataType:
         """Return the type of a node, determined by running it on no rows."""

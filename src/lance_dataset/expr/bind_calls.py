@@ -52,8 +52,10 @@ class CallRules(BinderBase):
         given = [self.bind(argument) for argument in node.arguments]
         if function.describe is not None:
             return self.described(function.describe, given, node)
+        if function.specialize is not None:
+            function = self.specialized(function.specialize, given, node)
         arguments = self.arguments(function, given, node)
-        bound = replace(node, name=name, arguments=tuple(arguments), function=function)
+        bound = replace(node, name=name, arguments=tuple(arguments), function=function, metadata=function.metadata)
         return self.folded(replace(bound, type=self.result_type(bound)))
 
     def unknown_function(self, node: Call) -> NoReturn:
@@ -98,10 +100,23 @@ class CallRules(BinderBase):
             raise self.error(str(error), node) from None
         return Constant(value, type=value.type, position=node.position)
 
+    def specialized(
+        self,
+        specialize: Callable[[Sequence[pa.Field], Sequence[pa.Scalar | None]], Function],
+        arguments: Sequence[Expression],
+        node: Call,
+    ) -> Function:
+        """Return the function for the fields of the arguments."""
+        values = [argument.value if isinstance(argument, Constant) else None for argument in arguments]
+        try:
+            return specialize([self.described_field(argument) for argument in arguments], values)
+        except pa.ArrowInvalid as error:
+            raise self.error(str(error), node) from None
+
     def described_field(self, node: Expression) -> pa.Field:
         """Return the field of a column, or a made-up field for a computed value."""
         if not isinstance(node, Column):
-            return pa.field("", node.type)
+            return pa.field("", node.type, metadata=node.metadata)
         field = self.schema.field(node.path[0])
         for name in node.path[1:]:
             field = plain_type(field.type).field(name)

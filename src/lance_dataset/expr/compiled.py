@@ -18,8 +18,10 @@ from lance_dataset.expr.functions.list_layout import repeated
 from lance_dataset.expr.parse import parse
 from lance_dataset.expr.tree import Cast, Column, Constant, Expression, walk
 from lance_dataset.expr.type_rules import is_text
+from lance_dataset.types.geoarrow import GEOMETRY
+from lance_dataset.types.logical import EXTENSION_NAME
 
-__all__ = ["BoundExpression", "Filter", "compile_expression", "compile_filter", "converted"]
+__all__ = ["BoundExpression", "Filter", "compile_expression", "compile_filter", "converted", "finished"]
 
 
 class BoundExpression:
@@ -171,6 +173,19 @@ def converted(expression: BoundExpression, target: pa.DataType) -> BoundExpressi
     else:
         tree = Cast(tree, target, type=target, position=tree.position)
     return BoundExpression(compile_tree(tree), str(expression), target, expression.field_paths, tree)
+
+
+def finished(expression: BoundExpression) -> BoundExpression:
+    """Return the expression with its values as a column has them: geometries of several kinds are a union."""
+    metadata = None if expression.tree is None else expression.tree.metadata
+    if metadata is None or metadata.get(EXTENSION_NAME.encode()) != GEOMETRY.encode():
+        return expression
+    from lance_dataset.expr.geometry.results import mixed_array, mixed_type
+
+    def evaluate(batch: pa.RecordBatch) -> pa.Array:
+        return mixed_array(expression.evaluate(batch))
+
+    return BoundExpression(evaluate, str(expression), mixed_type(), expression.field_paths, expression.tree)
 
 
 def _bound_tree(text: str, schema: pa.Schema, *, projection: bool, tables: Collection[str] = ()) -> Expression:

@@ -16,6 +16,7 @@ from lance_dataset.expr.tree import (
     Like,
     Not,
 )
+from lance_dataset.types.geoarrow import geometry_layout
 
 __all__ = ["condition_text"]
 
@@ -29,7 +30,7 @@ def condition_text(node: Expression) -> str:
     if isinstance(node, Column):
         return ".".join(node.path)
     if isinstance(node, Constant):
-        return _value_text(node.value)
+        return _value_text(node.value) if node.metadata is None else _geometry_text(node)
     if isinstance(node, Not):
         return f"NOT ({condition_text(node.operand)})"
     if isinstance(node, Comparison):
@@ -52,6 +53,16 @@ def condition_text(node: Expression) -> str:
 
 def _negation(negated: bool) -> str:
     return "NOT " if negated else ""
+
+
+def _geometry_text(node: Constant) -> str:
+    """Return a computed geometry as text; other values as they are."""
+    layout = geometry_layout(pa.field("", node.type, metadata=node.metadata))
+    if layout is None or not node.value.is_valid or layout.kind == "wkt":
+        return _value_text(node.value)
+    from lance_dataset.expr.geometry.measures import as_text
+
+    return _value_text(as_text(pa.array([node.value], node.type), layout)[0])
 
 
 def _value_text(value: pa.Scalar) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -56,6 +56,12 @@ class Function:
     describe
         For functions that depend on the field of an argument and not on its values: takes the field of the first
         argument and the other arguments as scalars, and returns the result. The kernel is then not used.
+    specialize
+        For functions whose kernel depends on the fields of the arguments, such as their extension types: takes the
+        field of each argument, and its value if it is constant, and returns the function to call. Raises
+        `pyarrow.ArrowInvalid` for fields it rejects.
+    metadata
+        Metadata of the field of a result of an extension type.
     """
 
     name: str
@@ -66,6 +72,8 @@ class Function:
     volatile: bool = False
     coercion: Callable[[Sequence[pa.DataType]], Sequence[pa.DataType]] | None = None
     describe: Callable[..., pa.Scalar] | None = None
+    specialize: Callable[[Sequence[pa.Field], Sequence[pa.Scalar | None]], Function] | None = None
+    metadata: Mapping[bytes, bytes] | None = None
 
     def accepts(self, count: int) -> bool:
         """Return True if a call with `count` arguments is possible."""

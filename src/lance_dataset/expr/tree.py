@@ -7,7 +7,7 @@ are immutable. Consumers (execution, index selection, page pruning) walk the bou
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from decimal import Decimal
 from typing import TypeAlias
@@ -57,10 +57,13 @@ class Expression:
         0-based character position in the filter text, -1 for nodes that were not written.
     type
         Arrow type of the value; null type until the node is bound.
+    metadata
+        Metadata of the field of a computed value of an extension type.
     """
 
     position: int = field(default=-1, compare=False, repr=False, kw_only=True)
     type: pa.DataType = field(default=pa.null(), compare=False, repr=False, kw_only=True)
+    metadata: Mapping[bytes, bytes] | None = field(default=None, compare=False, repr=False, kw_only=True)
 
     def children(self) -> tuple[Expression, ...]:
         """Return the operands, left to right."""
@@ -81,7 +84,7 @@ _MEMBERS: dict[type[Expression], tuple[str, ...]] = {}
 def _members(kind: type[Expression]) -> tuple[str, ...]:
     names = _MEMBERS.get(kind)
     if names is None:
-        names = tuple(member.name for member in fields(kind) if member.name not in ("position", "type"))
+        names = tuple(member.name for member in fields(kind) if member.name not in ("position", "type", "metadata"))
         _MEMBERS[kind] = names
     return names
 

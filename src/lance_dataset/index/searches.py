@@ -13,6 +13,7 @@ from lance_dataset.index.files import IndexFolder
 from lance_dataset.index.scalar.bitmap_search import BitmapSearch, LabelListSearch
 from lance_dataset.index.scalar.btree_search import BTreeSearch
 from lance_dataset.index.scalar.conditions import Answer, Condition
+from lance_dataset.index.scalar.rtree_search import RTreeSearch
 from lance_dataset.table.address_ranges import AddressRanges
 
 __all__ = ["SEARCHES", "FoundRows", "Search"]
@@ -77,4 +78,9 @@ class Search(Protocol):
 
 
 #: Classes by kind, a key of `KINDS`.
-SEARCHES: Mapping[str, type[Search]] = {"btree": BTreeSearch, "bitmap": BitmapSearch, "labellist": LabelListSearch}
+SEARCHES: Mapping[str, type[Search]] = {
+    "btree": BTreeSearch,
+    "bitmap": BitmapSearch,
+    "labellist": LabelListSearch,
+    "rtree": RTreeSearch,
+}

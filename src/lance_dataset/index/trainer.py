@@ -106,6 +106,8 @@ class Trainer:
         Returns whether the content of an old segment can be taken over; None if that of all can.
     misfit
         Class of the error for types that do not fit.
+    fits_field
+        Returns True for columns that can have such an index, where that depends on the metadata of the field.
     specialize
         Returns the training for given parameters, where that depends on them; None if it does not.
     restore
@@ -125,6 +127,7 @@ class Trainer:
     extend: Callable[[Sequence[OldSegment], Training], bytes] | None = None
     can_extend: Callable[[IndexFolder], bool] | None = None
     misfit: type[Exception] = TypeError
+    fits_field: Callable[[pa.Field], bool] | None = None
     specialize: Callable[[Mapping[str, Any]], Trainer] | None = None
     restore: Callable[[bytes, IndexFolder], Mapping[str, Any]] | None = None
 

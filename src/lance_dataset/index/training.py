@@ -8,7 +8,7 @@ from typing import Final
 import pyarrow as pa
 
 from lance_dataset.errors import InvalidInputError, UnsupportedError
-from lance_dataset.index.scalar import bitmap_training, btree_training, json_training
+from lance_dataset.index.scalar import bitmap_training, btree_training, json_training, rtree_training
 from lance_dataset.index.trainer import Trainer
 
 __all__ = ["TRAINERS", "check_column", "trainer_of_kind", "trainer_of_plugin"]
@@ -18,6 +18,7 @@ TRAINERS: Final[Mapping[str, Trainer]] = {
     "btree": btree_training.TRAINER,
     "bitmap": bitmap_training.TRAINER,
     "labellist": bitmap_training.LABEL_LIST_TRAINER,
+    "rtree": rtree_training.TRAINER,
     "json": json_training.json_trainer(lambda name: trainer_of_plugin(name)),
 }
 
@@ -30,7 +31,7 @@ _NOT_BUILT: Final = (
 )
 
 
-def check_column(trainer: Trainer, column: str, kind: pa.DataType) -> None:
+def check_column(trainer: Trainer, column: str, field: pa.Field) -> None:
     """Raise an error unless a column can have an index.
 
     Raises
@@ -38,7 +39,8 @@ def check_column(trainer: Trainer, column: str, kind: pa.DataType) -> None:
     TypeError, InvalidInputError
         The type of the column does not fit.
     """
-    if not trainer.fits(kind):
+    kind = field.type
+    if not (trainer.fits(kind) if trainer.fits_field is None else trainer.fits_field(field)):
         others = [each.name for each in TRAINERS.values() if each.fits(kind)]
         hint = f"; it can have {_listed(others)}" if others else ""
         raise trainer.misfit(f"{trainer.name} index column {column} must be {trainer.wanted}, not {kind}{hint}")

@@ -263,9 +263,10 @@ def _computed(schema: Schema, name: str, text: str) -> OutputColumn:
         field = schema.top_level(text)
         return OutputColumn(field.to_arrow().with_name(name), field)
     known = full_schema(schema)
-    from lance_dataset.expr.compiled import compile_expression
+    from lance_dataset.expr.compiled import compile_expression, finished
     from lance_dataset.expr.nullability import may_be_null
 
-    expression = compile_expression(text, known)
+    expression = finished(compile_expression(text, known))
+    metadata = None if expression.tree is None else expression.tree.metadata
     nullable = expression.tree is None or may_be_null(expression.tree, known)
-    return OutputColumn(pa.field(name, expression.type, nullable), expression=expression)
+    return OutputColumn(pa.field(name, expression.type, nullable, metadata), expression=expression)

@@ -15,6 +15,7 @@ __all__ = [
     "AllTexts",
     "Answer",
     "AnyText",
+    "BoxCondition",
     "Condition",
     "Interval",
     "ItemCondition",
@@ -185,7 +186,23 @@ class KeyCondition:
     keys: pa.Array
 
 
-Condition = ValueCondition | ItemCondition | TextCondition | KeyCondition
+@dataclass(frozen=True)
+class BoxCondition:
+    """Is true only for geometries whose boxes have a point in common with a box; never for nulls.
+
+    Attributes
+    ----------
+    xmin, ymin, xmax, ymax
+        The box.
+    """
+
+    xmin: float
+    ymin: float
+    xmax: float
+    ymax: float
+
+
+Condition = ValueCondition | ItemCondition | TextCondition | KeyCondition | BoxCondition
 
 
 def merged_ranges(ranges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:

@@ -80,12 +80,14 @@ _HARMLESS = (
     *(Column, Constant, Literal, FieldAccess, Comparison, IsDistinct, And, Or, Not, IsNull, IsTruth, InList, Like),
     *(Concatenation, Case),
 )
-#: Functions of text and numbers that are defined for all values.
+#: Functions that are defined for all values. Relations of geometries are, unless a value is not a geometry at all.
 _TOTAL_FUNCTIONS = frozenset(
     (
         *("lower", "upper", "btrim", "ltrim", "rtrim", "reverse", "length", "octet_length", "bit_length", "ascii"),
         *("strpos", "starts_with", "ends_with", "contains", "isnan", "iszero", "coalesce", "nvl", "nullif"),
         *("array_has", "array_has_any", "array_has_all"),
+        *("st_intersects", "st_contains", "st_within", "st_touches", "st_crosses", "st_overlaps", "st_covers"),
+        *("st_coveredby", "st_disjoint", "st_equals"),
     )
 )
 

@@ -1,0 +1,1 @@
+"""Geometries in Arrow arrays: coordinates, boxes, and conversion to and from the geometries of shapely."""
