@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import weakref
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -18,6 +19,7 @@ from lance_dataset.index.searches import SEARCHES, FoundRows, Search, VaryingSea
 from lance_dataset.index.segments import Segment, index_segments
 from lance_dataset.index.unnoted import unnoted_kind
 from lance_dataset.read.snapshot import Snapshot
+from lance_dataset.read.table_reader import TableReader
 from lance_dataset.table.address_ranges import AddressRanges
 from lance_dataset.table.indices.changes import holds_addresses
 from lance_dataset.table.indices.coverage import has_reliable_coverage, kind_of_details
@@ -158,7 +160,7 @@ class _OpenSegment:
         self.segment = segment
         self._kind = kind
         self._moved = moved
-        manifest = segment.snapshot.manifest
+        manifest = segment.reader.manifest
         stable = manifest.uses_stable_row_ids
         self._has_ids = stable and not holds_addresses(kind, segment.metadata.index_version)
 
@@ -167,7 +169,7 @@ class _OpenSegment:
         """Open files of the segment."""
         found = SEARCHES[self._kind](self.segment.folder, self._rows_in)
         (field,) = self.segment.metadata.fields
-        kind = self.segment.snapshot.manifest.schema.by_id[field].storage_type
+        kind = self.segment.reader.manifest.schema.by_id[field].storage_type
         wanted = kind.value_type if self._kind == "labellist" else kind
         if found.kind not in (wanted, None) and self.segment.kind != "json":
             where = self.segment.folder.uri("")
@@ -190,7 +192,7 @@ class _OpenSegment:
         return any(folder.open(name).version < _FIRST_STRICT for name in folder.names()[:1])
 
     def _rows_in(self, fragment_id: int) -> int:
-        fragment = self.segment.snapshot.reader.fragment(fragment_id)
+        fragment = self.segment.reader.fragment(fragment_id)
         if fragment is not None:
             return fragment.physical_rows
         return 0 if self._moved is None else self._moved.physical_rows(fragment_id) or 0
@@ -207,7 +209,7 @@ class _OpenSegment:
     def _ranges(self, found: FoundRows) -> AddressRanges:
         """Return the rows of a search at their places in the version."""
         if self._has_ids and not isinstance(found, AddressRanges):
-            addresses, known = self.segment.snapshot.reader.addresses_of_ids(found)
+            addresses, known = self.segment.reader.addresses_of_ids(found)
             found = addresses[known]
         elif self._moved is not None:
             if isinstance(found, AddressRanges):
@@ -223,26 +225,35 @@ class TableIndices:
     Parameters
     ----------
     snapshot
-        The version.
+        The version. Its reader keeps this object, so both are freed with the last handle only if this one does not keep
+        the snapshot.
+
+    Attributes
+    ----------
+    kept
+        The version, if nothing else keeps it: after loading from a pickle.
     """
 
+    kept: Snapshot | None = None
+
     def __init__(self, snapshot: Snapshot) -> None:
-        self._snapshot = snapshot
+        self._reader: TableReader = weakref.proxy(snapshot.reader)
+        self._reopening = snapshot.__reduce__()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return TableIndices, (self._snapshot,)
+        return _reopened, (self._reopening,)
 
     @cached_property
     def by_value(self) -> Mapping[IndexedValue, tuple[FieldIndex, ...]]:
         """Indices by what they are of."""
-        snapshot = self._snapshot
-        manifest = snapshot.manifest
+        reader = self._reader
+        manifest = reader.manifest
         if not manifest.index_section or not has_reliable_coverage(manifest):
             return {}
         reuse = find_reuse_index(manifest)
-        moved = None if reuse is None else relocation(reuse, snapshot.location.locator(manifest))
+        moved = None if reuse is None else relocation(reuse, reader.locator)
         found: dict[tuple[IndexedValue, str, str, str], list[_OpenSegment]] = {}
-        for segment in index_segments(snapshot):
+        for segment in index_segments(reader):
             if segment.is_system or len(segment.metadata.fields) != 1 or not segment.fragment_ids:
                 continue
             kind = segment.kind
@@ -269,6 +280,14 @@ def _json_definition(segment: Segment) -> tuple[str, str | None]:
     message = parse_details(b"" if details is None else details.value, f"details of the index {segment.name!r}")
     keys = keys_of_path(message.path)
     return kind_of_details(message.target_details.type_url), None if keys is None else path_of_keys(keys)
+
+
+def _reopened(reopening: tuple[Any, ...]) -> TableIndices:
+    make, arguments = reopening
+    snapshot = make(*arguments)
+    found = TableIndices(snapshot)
+    found.kept = snapshot
+    return found
 
 
 def table_indices(snapshot: Snapshot) -> TableIndices | None:

@@ -49,7 +49,7 @@ def index_statistics(snapshot: Snapshot, name: str) -> dict[str, Any]:
     CorruptFileError, MissingFileError
         A file of the index cannot be read.
     """
-    segments = segments_named(snapshot, name)
+    segments = segments_named(snapshot.reader, name)
     if segments[0].is_system:
         return _system_statistics(segments[0])
     covered = frozenset().union(*(segment.fragment_ids for segment in segments))
@@ -89,7 +89,7 @@ def _files_kind(segment: Segment) -> str:
     details = segment.metadata.details
     if segment.kind == "json" and details is not None:
         return target_kind(details.value, segment.name)
-    return segment.kind or unnoted_kind(segment.metadata.fields, segment.snapshot.manifest.schema, segment.folder)
+    return segment.kind or unnoted_kind(segment.metadata.fields, segment.reader.manifest.schema, segment.folder)
 
 
 def _of_files(segment: Segment) -> dict[str, Any]:
@@ -106,5 +106,5 @@ def _of_files(segment: Segment) -> dict[str, Any]:
 def _system_statistics(segment: Segment) -> dict[str, Any]:
     if segment.name != REUSE_INDEX:
         raise UnsupportedError(f"statistics of {segment.name!r} are not supported: it is the log of a MemWAL")
-    locator = segment.snapshot.location.locator(segment.snapshot.manifest)
-    return {"num_versions": len(read_reuse_content(segment.metadata.to_proto(), locator).versions)}
+    content = read_reuse_content(segment.metadata.to_proto(), segment.reader.locator)
+    return {"num_versions": len(content.versions)}

@@ -184,7 +184,7 @@ class IndexSegments(Shown):
         from lance_dataset.index.open_segments import table_indices
         from lance_dataset.index.segments import segments_named
 
-        named = segments_named(self.snapshot, name)
+        named = segments_named(self.snapshot.reader, name)
         chosen = None if index_segments is None else {_checked_id(each) for each in index_segments}
         indices = table_indices(self.snapshot)
         found = [] if indices is None else [each for many in indices.by_value.values() for each in many]

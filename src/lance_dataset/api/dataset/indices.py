@@ -30,7 +30,7 @@ class Indexed(Shown):
     @property
     def has_index(self) -> bool:
         """True if the open version has an index."""
-        return bool(index_segments(self.snapshot))
+        return bool(index_segments(self.snapshot.reader))
 
     def list_indices(self) -> list[IndexInformation]:
         """List the segments of all indices of the open version, sorted by name.
@@ -42,7 +42,7 @@ class Indexed(Shown):
         CorruptFileError
             The list of indices cannot be read.
         """
-        segments = sorted(index_segments(self.snapshot), key=lambda segment: segment.name)
+        segments = sorted(index_segments(self.snapshot.reader), key=lambda segment: segment.name)
         return [_information(segment) for segment in segments]
 
     def describe_indices(self) -> list[IndexDescription]:
@@ -56,7 +56,7 @@ class Indexed(Shown):
             The list of indices cannot be read.
         """
         by_name: dict[str, list[Segment]] = {}
-        for segment in index_segments(self.snapshot):
+        for segment in index_segments(self.snapshot.reader):
             by_name.setdefault(segment.name, []).append(segment)
         return [_description(name, by_name[name]) for name in sorted(by_name)]
 

@@ -104,7 +104,7 @@ def definition_of(snapshot: Snapshot, wanted: NewIndex) -> IndexDefinition:
         trainer, parameters = trainer_of_kind(wanted.kind), {}
     if trainer.specialize is not None:
         trainer = trainer.specialize(_checked_mapping(parameters))
-    path = indexed_field(snapshot, wanted.column)
+    path = indexed_field(snapshot.scanned_schema, wanted.column)
     check_column(trainer, wanted.column, path[-1].to_arrow())
     name = _name(snapshot, wanted, path[-1].id, ".".join(field.name for field in path), trainer.type_url)
     return IndexDefinition(name, path, trainer, trainer.checked(_checked_mapping(parameters)))

@@ -88,7 +88,7 @@ def _optimize(
 ) -> Snapshot:
     check_writable(latest.manifest.writer_flags, latest.manifest.path)
     by_name: dict[str, list[Segment]] = {}
-    for segment in index_segments(latest):
+    for segment in index_segments(latest.reader):
         if not segment.is_system and (names is None or segment.name in names):
             by_name.setdefault(segment.name, []).append(segment)
     existing = frozenset(latest.manifest.fragment_list.columns.ids.tolist())
@@ -121,7 +121,7 @@ def _planned(segments: Sequence[Segment], existing: frozenset[int], num_merged: 
 
 def _definition(like: Segment) -> IndexDefinition:
     """Return the definition of the index of a segment."""
-    schema = like.snapshot.manifest.schema
+    schema = like.reader.manifest.schema
     kind = like.kind or unnoted_kind(like.metadata.fields, schema, like.folder)
     trainer = TRAINERS.get(kind)
     if trainer is None or len(like.column_names) != 1:
@@ -129,7 +129,7 @@ def _definition(like: Segment) -> IndexDefinition:
             f"the index {like.name!r} has rows to add, but this release does not build indices of the kind {kind!r}; "
             "name the other indices with index_names, or optimize it with pylance"
         )
-    path = indexed_field(like.snapshot, like.column_names[0])
+    path = indexed_field(like.reader.scanned_schema, like.column_names[0])
     details = like.metadata.details
     trainer, parameters = trainer.of_index(b"" if details is None else details.value, like.folder)
     return IndexDefinition(like.name, path, trainer, parameters)
@@ -161,11 +161,11 @@ def _built(
 
 def _is_covered(segment: Segment, rows: NDArray[np.uint64]) -> NDArray[np.bool_]:
     """Return for each id or address whether its row is in a fragment that a segment covers."""
-    manifest = segment.snapshot.manifest
+    manifest = segment.reader.manifest
     known = np.ones(len(rows), bool)
     kind = segment.kind or ""
     if manifest.uses_stable_row_ids and not holds_addresses(kind, segment.metadata.index_version):
-        rows, known = segment.snapshot.reader.addresses_of_ids(rows)
+        rows, known = segment.reader.addresses_of_ids(rows)
     owners = fragments_of(rows)
     present = [each for each in np.unique(owners).tolist() if each in segment.fragment_ids]
     found: NDArray[np.bool_] = np.isin(owners, np.array(present, np.uint64)) & known

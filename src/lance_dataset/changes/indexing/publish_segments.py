@@ -46,7 +46,7 @@ def build_segment(
     unknown = sorted(set(fragment_ids) - existing)
     if unknown:
         raise InvalidInputError(f"fragment {unknown[0]} is not part of version {snapshot.version}")
-    if segment_id is not None and any(each.metadata.uuid == segment_id for each in index_segments(snapshot)):
+    if segment_id is not None and any(each.metadata.uuid == segment_id for each in index_segments(snapshot.reader)):
         raise InvalidInputError(f"an index has a segment with the id {segment_id} already")
     made = new_id() if segment_id is None else segment_id
     return _written(snapshot, definition_of(snapshot, wanted), made, sorted(set(fragment_ids)), memory_limit)
@@ -87,7 +87,7 @@ def merge_segments(
     store, folder = snapshot.location.locator(snapshot.manifest).index_folder(first.uuid, first.base_id)
     details = b"" if first.details is None else first.details.value
     trainer, parameters = trainer.of_index(details, IndexFolder(store, folder))
-    definition = IndexDefinition(first.name, indexed_field(snapshot, name), trainer, parameters)
+    definition = IndexDefinition(first.name, indexed_field(snapshot.scanned_schema, name), trainer, parameters)
     existing = set(snapshot.manifest.fragment_list.columns.ids.tolist())
     merged = _written(snapshot, definition, new_id(), sorted(covered & existing), memory_limit)
     return replace(merged, dataset_version=min(each.dataset_version for each in segments))
@@ -112,7 +112,7 @@ def publish_segments(snapshot: Snapshot, name: str, column: str, segments: Seque
 def _publish(latest: Snapshot, name: str, column: str, segments: Sequence[IndexMetadata]) -> Snapshot:
     check_writable(latest.manifest.writer_flags, latest.manifest.path)
     covered = _disjoint_coverage(segments)
-    field_id = indexed_field(latest, column)[-1].id
+    field_id = indexed_field(latest.scanned_schema, column)[-1].id
     for each in segments:
         if each.fields != (field_id,):
             raise InvalidInputError(f"segment {each.uuid} is of the fields {list(each.fields)}, not of {column!r}")
@@ -120,7 +120,7 @@ def _publish(latest: Snapshot, name: str, column: str, segments: Sequence[IndexM
     kinds = {_kind(each) for each in segments}
     if len(kinds) > 1:
         raise InvalidInputError(f"the segments are of different kinds: {', '.join(sorted(kinds))}")
-    known = [old for old in index_segments(latest) if old.name == name]
+    known = [old for old in index_segments(latest.reader) if old.name == name]
     removed = tuple(old.metadata for old in known if _is_replaced(old, covered, field_id, kinds))
     published = tuple(replace(each, name=name) for each in segments)
     return commit_change(latest, CreateIndex(published, removed))

@@ -23,7 +23,7 @@ from lance_dataset.scan.scan import scan_batches
 from lance_dataset.table.index_metadata import IndexDetails, IndexMetadata
 from lance_dataset.table.paths import FileLocator
 from lance_dataset.table.roaring import encode_bitmap
-from lance_dataset.types.schema import Field
+from lance_dataset.types.schema import Field, Schema
 
 __all__ = ["IndexDefinition", "Progress", "default_memory_limit", "indexed_field", "new_id", "new_segment"]
 
@@ -54,7 +54,7 @@ class IndexDefinition:
     parameters: Mapping[str, Any]
 
 
-def indexed_field(snapshot: Snapshot, column: str) -> tuple[Field, ...]:
+def indexed_field(schema: Schema, column: str) -> tuple[Field, ...]:
     """Return the fields from the top level down to the one of a dotted name.
 
     Raises
@@ -63,7 +63,7 @@ def indexed_field(snapshot: Snapshot, column: str) -> tuple[Field, ...]:
         There is no such field, or it is inside a list.
     """
     try:
-        return scalar_path(snapshot.scanned_schema, column, "to index")
+        return scalar_path(schema, column, "to index")
     except FieldNotFoundError as error:
         raise IndexedFieldNotFoundError(str(error)) from None
 
