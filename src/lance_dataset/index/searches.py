@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import ClassVar, Protocol, TypeAlias
+from typing import ClassVar, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 import pyarrow as pa
@@ -11,12 +11,14 @@ from numpy.typing import NDArray
 
 from lance_dataset.index.files import IndexFolder
 from lance_dataset.index.scalar.bitmap_search import BitmapSearch, LabelListSearch
+from lance_dataset.index.scalar.bloom_filter_search import BloomFilterSearch
 from lance_dataset.index.scalar.btree_search import BTreeSearch
 from lance_dataset.index.scalar.conditions import Answer, Condition
 from lance_dataset.index.scalar.rtree_search import RTreeSearch
+from lance_dataset.index.scalar.zone_map_search import ZoneMapSearch
 from lance_dataset.table.address_ranges import AddressRanges
 
-__all__ = ["SEARCHES", "FoundRows", "Search"]
+__all__ = ["SEARCHES", "FoundRows", "Search", "VaryingSearch"]
 
 #: Ids or addresses of rows, in any order, each once; or ranges of addresses.
 FoundRows: TypeAlias = NDArray[np.uint64] | AddressRanges
@@ -30,7 +32,8 @@ class Search(Protocol):
     byte_cost
         Nanoseconds of opening, for each byte of its files.
     kind
-        Type of the values that it is of; None if its files do not say.
+        Type of the values that it is of; None if its files do not say. Then it is set after opening, to the type of
+        the column.
     nbytes
         Estimated bytes of memory.
     """
@@ -77,10 +80,20 @@ class Search(Protocol):
         """
 
 
+@runtime_checkable
+class VaryingSearch(Protocol):
+    """An open segment whose answers are exact with some files only."""
+
+    def is_exact(self, condition: Condition) -> bool:
+        """Return True if the answer to a condition is exact; `Search.answers` tells whether it may be."""
+
+
 #: Classes by kind, a key of `KINDS`.
 SEARCHES: Mapping[str, type[Search]] = {
     "btree": BTreeSearch,
     "bitmap": BitmapSearch,
     "labellist": LabelListSearch,
+    "zonemap": ZoneMapSearch,
+    "bloomfilter": BloomFilterSearch,
     "rtree": RTreeSearch,
 }

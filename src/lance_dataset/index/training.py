@@ -8,7 +8,14 @@ from typing import Final
 import pyarrow as pa
 
 from lance_dataset.errors import InvalidInputError, UnsupportedError
-from lance_dataset.index.scalar import bitmap_training, btree_training, json_training, rtree_training
+from lance_dataset.index.scalar import (
+    bitmap_training,
+    bloom_filter_training,
+    btree_training,
+    json_training,
+    rtree_training,
+    zone_map_training,
+)
 from lance_dataset.index.trainer import Trainer
 
 __all__ = ["TRAINERS", "check_column", "trainer_of_kind", "trainer_of_plugin"]
@@ -18,6 +25,8 @@ TRAINERS: Final[Mapping[str, Trainer]] = {
     "btree": btree_training.TRAINER,
     "bitmap": bitmap_training.TRAINER,
     "labellist": bitmap_training.LABEL_LIST_TRAINER,
+    "zonemap": zone_map_training.TRAINER,
+    "bloomfilter": bloom_filter_training.TRAINER,
     "rtree": rtree_training.TRAINER,
     "json": json_training.json_trainer(lambda name: trainer_of_plugin(name)),
 }

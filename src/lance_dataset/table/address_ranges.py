@@ -14,6 +14,7 @@ __all__ = ["NO_ADDRESSES", "AddressRanges"]
 
 _Addresses = NDArray[np.uint64]
 _ONE = np.uint64(1)
+_FIRST, _LAST = np.uint64(0), np.uint64((1 << 64) - 1)
 
 
 @dataclass(frozen=True)
@@ -74,6 +75,12 @@ class AddressRanges:
         return AddressRanges(
             np.maximum(self.starts[mine], other.starts[theirs]), np.minimum(self.stops[mine], other.stops[theirs])
         )
+
+    def difference(self, other: AddressRanges) -> AddressRanges:
+        """Return the addresses that are in this set and not in another."""
+        starts, stops = np.append(_FIRST, other.stops), np.append(other.starts, _LAST)
+        gaps = starts < stops
+        return self.intersection(AddressRanges(starts[gaps], stops[gaps]))
 
     def without(self, chosen: NDArray[np.bool_]) -> AddressRanges:
         """Return the ranges that are not marked."""

@@ -23,6 +23,7 @@ __all__ = [
     "NO_RUNS",
     "WITH_RUNS",
     "bitmap_parts",
+    "bitmap_runs",
     "bitmap_size",
     "decode_bitmap",
     "decode_treemap",
@@ -123,6 +124,11 @@ def decode_bitmap(
 def bitmap_parts(data: bytes, limit: int, where: str) -> Iterator[npt.NDArray[np.uint32]]:
     """Yield the values of `decode_bitmap`, at most 65,536 at a time."""
     return (container.decoded() for container in _bitmap(data, limit, where)[0])
+
+
+def bitmap_runs(data: bytes, limit: int, where: str) -> Runs:
+    """Return the first values and lengths of the runs of consecutive values of a bitmap, see `decode_bitmap`."""
+    return _joined_runs(_bitmap(data, limit, where)[0])
 
 
 def _num_values(data: bytes | memoryview, where: str) -> int:

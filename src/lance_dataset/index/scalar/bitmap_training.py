@@ -9,25 +9,20 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyroaring
 from numpy.typing import NDArray
 
 from lance_dataset.index.files import WRITTEN_VERSION, NewIndexFolder
 from lance_dataset.index.scalar.bitmap import KEYS, LOOKUP, NULL_LISTS, SETS, STATISTICS
+from lance_dataset.index.scalar.row_set_building import GrowingRowSet
 from lance_dataset.index.scalar.sorting import ROWS, VALUES, entry_schema, sorted_entries
 from lance_dataset.index.scalar.value_order import order_of
 from lance_dataset.index.trainer import ORDERED, Trainer, Training, is_ordered
-from lance_dataset.table.roaring import encode_without_runs
-from lance_dataset.table.row_addresses import by_fragment
-from lance_dataset.table.row_sets import ROW_SETS, encode_parts, encode_sets
+from lance_dataset.table.row_sets import ROW_SETS, encode_sets
 from lance_dataset.types.schema import Schema
 
 __all__ = ["LABEL_LIST_TRAINER", "TRAINER", "train", "train_label_list"]
 
 _Rows = NDArray[np.uint64]
-
-#: Rows of one value above which they are kept as bitmaps.
-_MANY_ROWS = 1 << 20
 
 
 def train(entries: Iterable[pa.RecordBatch], kind: pa.DataType, target: NewIndexFolder, memory_limit: int) -> None:
@@ -61,12 +56,12 @@ def train_label_list(
     target, memory_limit
         See `train`.
     """
-    null_lists = _RowSet()
+    null_lists = GrowingRowSet()
     items = _items(entries, kind.value_type, null_lists)
     _write(sorted_entries(items, kind.value_type, memory_limit), kind.value_type, target, {NULL_LISTS: null_lists})
 
 
-def _items(entries: Iterable[pa.RecordBatch], kind: pa.DataType, null_lists: _RowSet) -> Iterator[pa.RecordBatch]:
+def _items(entries: Iterable[pa.RecordBatch], kind: pa.DataType, null_lists: GrowingRowSet) -> Iterator[pa.RecordBatch]:
     """Yield the items of lists, each with the row of its list."""
     schema = entry_schema(kind)
     for batch in entries:
@@ -76,39 +71,6 @@ def _items(entries: Iterable[pa.RecordBatch], kind: pa.DataType, null_lists: _Ro
             rows, lists = rows.filter(lists.is_valid()), lists.drop_null()
         owners = pc.list_parent_indices(lists)
         yield pa.RecordBatch.from_arrays([pc.list_flatten(lists), rows.take(owners)], schema=schema)
-
-
-class _RowSet:
-    """Rows of one value; they are kept as bitmaps once there are many."""
-
-    def __init__(self) -> None:
-        self._parts: list[_Rows] = []
-        self._count = 0
-        self._bitmaps: dict[int, pyroaring.BitMap] = {}
-
-    def add(self, rows: _Rows) -> None:
-        """Add rows in any order; repeats do not count."""
-        self._parts.append(rows)
-        self._count += len(rows)
-        if self._count >= _MANY_ROWS:
-            self._fold()
-
-    def _fold(self) -> None:
-        rows = _distinct(np.concatenate(self._parts))
-        self._parts, self._count = [], 0
-        for key, mine in by_fragment(rows):
-            made = pyroaring.BitMap.deserialize(encode_without_runs(rows[mine].astype(np.uint32)))
-            self._bitmaps[key] = self._bitmaps[key] | made if key in self._bitmaps else made
-
-    def encode(self) -> bytes:
-        """Return the serialized set."""
-        if self._parts:
-            self._fold()
-        return encode_parts({key: bitmap.serialize() for key, bitmap in self._bitmaps.items()}, ROW_SETS)
-
-
-def _distinct(rows: _Rows) -> _Rows:
-    return rows if (rows[1:] > rows[:-1]).all() else np.unique(rows)
 
 
 class _Gathering:
@@ -122,7 +84,7 @@ class _Gathering:
 
     def __init__(self, kind: pa.DataType) -> None:
         self._kind = kind
-        self._open: tuple[pa.Array, _RowSet] | None = None
+        self._open: tuple[pa.Array, GrowingRowSet] | None = None
         self.count = 0
 
     def add(self, values: pa.Array, rows: _Rows) -> Iterator[pa.RecordBatch]:
@@ -139,7 +101,7 @@ class _Gathering:
         last = int(starts[-1])
         if len(starts) > 1:
             yield self._batch(values.take(pa.array(starts[:-1])), _sets(starts - starts[0], rows[starts[0] : last]))
-        self._open = values.slice(last, 1), _RowSet()
+        self._open = values.slice(last, 1), GrowingRowSet()
         self._open[1].add(rows[last:])
 
     def _continues(self, values: pa.Array) -> bool:
@@ -179,7 +141,7 @@ def _schema(kind: pa.DataType) -> pa.Schema:
 
 
 def _write(
-    entries: Iterator[pa.RecordBatch], kind: pa.DataType, target: NewIndexFolder, sets: dict[str, _RowSet]
+    entries: Iterator[pa.RecordBatch], kind: pa.DataType, target: NewIndexFolder, sets: dict[str, GrowingRowSet]
 ) -> None:
     metadata: dict[str, str] = {}
     buffers: dict[str, bytes] = {}

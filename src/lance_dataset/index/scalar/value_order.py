@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-__all__ = ["ValueOrder", "order_of"]
+__all__ = ["KeyedOrder", "ValueOrder", "order_of"]
 
 _Keys = NDArray[np.uint64]
 _Places = NDArray[np.int64]
@@ -58,7 +58,7 @@ def order_of(kind: pa.DataType) -> ValueOrder:
     return _ComparedOrder(kind)
 
 
-class _KeyedOrder:
+class KeyedOrder:
     """Order by unsigned keys of 64 bits, which are computed from the values and turned into values again."""
 
     def __init__(self, kind: pa.DataType) -> None:
@@ -73,6 +73,7 @@ class _KeyedOrder:
         raise NotImplementedError
 
     def sort(self, values: pa.Array) -> tuple[pa.Array, _Places]:
+        """Return the values in ascending order and their places before."""
         keys = self.keys(values)
         if not (keys[1:] < keys[:-1]).any():
             return values, np.arange(len(keys))
@@ -80,16 +81,20 @@ class _KeyedOrder:
         return self.values(keys), places
 
     def changes(self, values: pa.Array) -> NDArray[np.bool_]:
+        """Return for each value but the first whether it differs from the one before."""
         keys = self.keys(values)
         return keys[1:] != keys[:-1]
 
     def bounds(self, values: pa.Array) -> _Keys:
+        """Return the keys of values."""
         return self.keys(values)
 
     def bound(self, value: pa.Scalar) -> np.uint64:
+        """Return the key of a value."""
         return self.keys(pa.array([value], self._kind))[0]
 
     def below(self, bounds: _Keys, value: np.uint64, *, or_equal: bool) -> int:
+        """Return the number of leading keys that are less than (or equal to) another."""
         return int(bounds.searchsorted(value, "right" if or_equal else "left"))
 
 
@@ -108,7 +113,7 @@ def _sorted_keys(keys: _Keys) -> tuple[_Keys, _Places]:
     return keys[places], places
 
 
-class _IntegerOrder(_KeyedOrder):
+class _IntegerOrder(KeyedOrder):
     """Order of integers, booleans, dates, times and durations, by their integer value."""
 
     def __init__(self, kind: pa.DataType) -> None:
@@ -132,7 +137,7 @@ class _IntegerOrder(_KeyedOrder):
         return found.cast(pa.bool_()) if self._is_bool else found.view(self._kind)
 
 
-class _FloatOrder(_KeyedOrder):
+class _FloatOrder(KeyedOrder):
     """Total order of floats: negative NaN, -inf, ..., -0.0, 0.0, ..., inf, NaN."""
 
     def __init__(self, kind: pa.DataType) -> None:
