@@ -1,4 +1,4 @@
-/* XXH64 with seed 0 (Collet, "xxHash fast digest algorithm", https://github.com/Cyan4973/xxHash, doc/xxhash_spec.md). */
+/* XXH64 (Collet, "xxHash fast digest algorithm", https://github.com/Cyan4973/xxHash, doc/xxhash_spec.md). */
 #ifndef LANCECODEC_XXH64_H
 #define LANCECODEC_XXH64_H
 
@@ -33,8 +33,8 @@ LC_INLINE uint64_t lc_xxh_finish(uint64_t h) {
 }
 
 /* The stripes of 32 bytes of a value that has at least one. */
-static inline uint64_t lc_xxh_stripes(const uint8_t *p, int64_t stripes) {
-    uint64_t sums[4] = {LC_XXH_1 + LC_XXH_2, LC_XXH_2, 0, 0 - LC_XXH_1};
+static inline uint64_t lc_xxh_stripes(const uint8_t *p, int64_t stripes, uint64_t seed) {
+    uint64_t sums[4] = {seed + LC_XXH_1 + LC_XXH_2, seed + LC_XXH_2, seed, seed - LC_XXH_1};
     for (; stripes > 0; stripes--, p += 32)
         for (int i = 0; i < 4; i++) sums[i] = lc_xxh_round(sums[i], lc_load_u64(p + 8 * i));
     uint64_t h = lc_rotate64(sums[0], 1) + lc_rotate64(sums[1], 7) + lc_rotate64(sums[2], 12) + lc_rotate64(sums[3], 18);
@@ -42,14 +42,16 @@ static inline uint64_t lc_xxh_stripes(const uint8_t *p, int64_t stripes) {
     return h;
 }
 
-LC_INLINE uint64_t lc_xxh64(const uint8_t *p, int64_t n) {
+LC_INLINE uint64_t lc_xxh64_seeded(const uint8_t *p, int64_t n, uint64_t seed) {
     const uint8_t *end = p + n;
-    uint64_t h = (n >= 32 ? lc_xxh_stripes(p, n / 32) : LC_XXH_5) + (uint64_t)n;
+    uint64_t h = (n >= 32 ? lc_xxh_stripes(p, n / 32, seed) : seed + LC_XXH_5) + (uint64_t)n;
     for (p += n & ~(int64_t)31; end - p >= 8; p += 8) h = lc_xxh_add8(h, lc_load_u64(p));
     if (end - p >= 4) h = lc_xxh_add4(h, lc_load_u32(p)), p += 4;
     for (; p < end; p++) h = lc_xxh_add1(h, lc_load_u8(p));
     return lc_xxh_finish(h);
 }
+
+LC_INLINE uint64_t lc_xxh64(const uint8_t *p, int64_t n) { return lc_xxh64_seeded(p, n, 0); }
 
 LC_INLINE void lc_xxh_each(const uint8_t *values, int64_t width, int64_t n, uint8_t *hashes) {
     for (int64_t i = 0; i < n; i++) lc_store_u64(hashes + 8 * i, lc_xxh64(values + i * width, width));
