@@ -97,6 +97,8 @@ class Trainer:
         Format version of tables without and with stable row ids.
     uses_addresses
         True if entries have the addresses of rows even if the table has stable row ids.
+    stable_refusal
+        Why tables with stable row ids cannot get such an index, and what to do; None if they can.
     read_parameters
         Returns the parameters of an existing index; None if the kind has none.
     extend
@@ -123,6 +125,7 @@ class Trainer:
     version: int = 0
     stable_version: int = 0
     uses_addresses: bool = False
+    stable_refusal: str | None = None
     read_parameters: Callable[[IndexFolder], Mapping[str, Any]] | None = None
     extend: Callable[[Sequence[OldSegment], Training], bytes] | None = None
     can_extend: Callable[[IndexFolder], bool] | None = None

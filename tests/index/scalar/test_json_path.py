@@ -349,12 +349,50 @@ def test_answers_stay_right(tmp_path: Path, target: str, stable: bool, deferred:
     assert covered.num_rows_indexed == lance_dataset.dataset(tmp_path).count_rows()
 
 
+@pytest.mark.parametrize("by_us", [True, False], ids=["ours", "theirs"])
+@pytest.mark.parametrize(
+    ("target", "json_path", "filter"),
+    [
+        ("zonemap", "x", "json_get_int(j, 'x') BETWEEN 30 AND 32"),
+        ("zonemap", "f", "json_get_float(j, 'f') IS NULL"),
+        ("zonemap", "s", "json_get_string(j, 's') LIKE 'name 1%'"),
+        ("ngram", "s", "contains(json_get_string(j, 's'), 'name')"),
+        ("bloomfilter", "x", "json_get_int(j, 'x') = 30"),
+    ],
+)
+def test_other_targets(tmp_path: Path, target: str, json_path: str, filter: str, by_us: bool) -> None:
+    lance_dataset.write_dataset(_rows(0, 200), tmp_path, max_rows_per_file=70)
+    _create(tmp_path, json_path, target, by_us)
+    is_typed = target != "bloomfilter"  # its files do not say of which type their values are
+    for _ in range(2):
+        dataset = lance_dataset.dataset(tmp_path)
+        assert _is_used(dataset, filter) == is_typed
+        _check(tmp_path, [json_path], used=False, step=3)
+        assert dataset.to_table(filter=filter) == dataset.scanner(filter=filter, use_scalar_index=False).to_table()
+        dataset.delete("i % 7 = 3")
+        dataset.insert(_rows(200, 50))
+        dataset.optimize.compact_files(target_rows_per_fragment=1000)
+        _check(tmp_path, [json_path], used=False, step=3)
+        dataset.optimize.optimize_indices()
+        assert dataset.describe_indices()[0].num_rows_indexed == dataset.count_rows()
+
+
+@pytest.mark.parametrize("target", ["zonemap", "bloomfilter"])
+def test_addresses_are_not_mixed_up_with_row_ids(tmp_path: Path, target: str) -> None:
+    """The reference would answer wrongly from such indices, its own ones too."""
+    dataset = lance_dataset.write_dataset(_rows(0, 100), tmp_path, enable_stable_row_ids=True)
+    with pytest.raises(UnsupportedError, match="use btree, bitmap or ngram"):
+        dataset.create_scalar_index("j", IndexConfig("json", _config("x", target)))
+
+
 @pytest.mark.parametrize("stable", [False, True])
 def test_zones_of_the_reference_do_not_follow_rows(tmp_path: Path, stable: bool) -> None:
     """They are in the files by address, so the fragments of a compaction are scanned until they are optimized."""
     dataset = lance_dataset.write_dataset(_rows(0, 200), tmp_path, max_rows_per_file=70, enable_stable_row_ids=stable)
     _create(tmp_path, "x", "zonemap", by_us=False)
     dataset = lance_dataset.dataset(tmp_path)
+    found = dataset.scanner(filter="json_get_int(j, 'x') < 30", use_scalar_index=False).to_table()
+    assert dataset.to_table(filter="json_get_int(j, 'x') < 30") == found
     dataset.delete("i % 5 = 0")
     dataset.optimize.compact_files(target_rows_per_fragment=1000)
     existing = {fragment.fragment_id for fragment in dataset.get_fragments()}

@@ -9,7 +9,7 @@ from typing import Any
 from lance_dataset.changes.commit import commit_change
 from lance_dataset.changes.indexing.segments import IndexDefinition, Progress, indexed_field, new_id, new_segment
 from lance_dataset.changes.retry import repeated_on_conflict
-from lance_dataset.errors import InvalidIndexError
+from lance_dataset.errors import InvalidIndexError, UnsupportedError
 from lance_dataset.index.training import check_column, trainer_of_kind, trainer_of_plugin
 from lance_dataset.read.snapshot import Snapshot
 from lance_dataset.records.index_config import IndexConfig
@@ -106,6 +106,8 @@ def definition_of(snapshot: Snapshot, wanted: NewIndex) -> IndexDefinition:
         trainer = trainer.specialize(_checked_mapping(parameters))
     path = indexed_field(snapshot.scanned_schema, wanted.column)
     check_column(trainer, wanted.column, path[-1].to_arrow())
+    if trainer.stable_refusal is not None and snapshot.manifest.uses_stable_row_ids:
+        raise UnsupportedError(f"a table with stable row ids cannot have this index: {trainer.stable_refusal}")
     name = _name(snapshot, wanted, path[-1].id, ".".join(field.name for field in path), trainer.type_url)
     return IndexDefinition(name, path, trainer, trainer.checked(_checked_mapping(parameters)))
 
