@@ -13,6 +13,7 @@ from lance_dataset.errors import InvalidInputError
 from lance_dataset.io.guarded import CommitLock
 from lance_dataset.read.location import TableLocation
 from lance_dataset.read.opening import open_as_of, open_snapshot
+from lance_dataset.read.recent_sessions import session_for
 from lance_dataset.read.session import Session, check_session, check_size
 from lance_dataset.read.shown import Shown
 from lance_dataset.read.snapshot import Snapshot
@@ -59,10 +60,16 @@ def open_dataset(
         warnings.warn("index_cache_size is deprecated, use index_cache_size_bytes", DeprecationWarning, stacklevel=3)
     if read_params is not None and not isinstance(read_params, Mapping):
         raise TypeError(f"read_params must be a dictionary, not {type(read_params).__name__}")
+    owner = check_session(session)
+    if owner is None:
+        sizes = index_cache_size_bytes, metadata_cache_size_bytes
+        special = *sizes, commit_lock, trusted_bases, max_result_bytes
+        is_plain = all(each is None for each in special)
+        owner = session_for(uri, storage_options) if is_plain else Session(*sizes)
     location = TableLocation.resolve(
         uri,
         storage_options,
-        check_session(session) or Session(index_cache_size_bytes, metadata_cache_size_bytes),
+        owner,
         scan_options=default_scan_options,
         commit_lock=commit_lock,
         trusted_bases=trusted_bases,

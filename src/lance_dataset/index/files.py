@@ -10,12 +10,13 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from lance_dataset.errors import CorruptFileError
+from lance_dataset.file.column import ColumnReader
 from lance_dataset.file.container import FileMetadata
 from lance_dataset.file.reader import DataFileReader
 from lance_dataset.file.writer import DataFileWriter
 from lance_dataset.io.base import InputFile, ObjectStore, safe_join
 from lance_dataset.table.index_metadata import IndexFile
-from lance_dataset.types.schema import Schema
+from lance_dataset.types.schema import Field, Schema
 
 __all__ = ["WRITTEN_VERSION", "IndexFolder", "IndexTable", "NewIndexFolder"]
 
@@ -61,6 +62,7 @@ class IndexTable:
 
     def __init__(self, source: InputFile, where: str) -> None:
         self._reader = DataFileReader(source)
+        self._columns: dict[str, ColumnReader] = {}
         self.where = where
         self.schema = self._reader.schema
         self.num_rows = self._reader.num_rows
@@ -156,7 +158,7 @@ class IndexTable:
         chosen = [field for field in self.schema.fields if columns is None or field.name in columns]
         if columns is not None:
             chosen.sort(key=lambda field: columns.index(field.name))
-        arrays = [self._reader.column(field).read(start, stop) for field in chosen]
+        arrays = [self._column(field).read(start, stop) for field in chosen]
         schema = Schema(tuple(chosen), {}).storage_arrow
         return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
@@ -166,7 +168,7 @@ class IndexTable:
         if not len(rows):
             return pa.array([], self.column_type(column))
         field = next(field for field in self.schema.fields if field.name == column)
-        return self._reader.column(field).take(rows)
+        return self._column(field).take(rows)
 
     def batches(self, columns: Sequence[str] | None = None, rows: int | None = None) -> Iterator[pa.RecordBatch]:
         """Yield all rows in batches of `rows`; by default, batches are smaller if the rows are large."""
@@ -174,6 +176,11 @@ class IndexTable:
             rows = max(1, min(_BATCH_ROWS, _BATCH_BYTES * self.num_rows // max(self.num_bytes, 1)))
         for start in range(0, self.num_rows, rows):
             yield self.read(start, start + rows, columns)
+
+    def _column(self, field: Field) -> ColumnReader:
+        """Return the reader of a column, which is kept with what it knows of its pages."""
+        known = self._columns.get(field.name)
+        return known if known is not None else self._columns.setdefault(field.name, self._reader.column(field))
 
     def corrupt(self, what: str) -> CorruptFileError:
         """Return an error that names the file."""

@@ -130,6 +130,8 @@ class ObjectStore(abc.ABC):
 
     #: True if listings are ordered by name.
     lists_in_order = False
+    #: True if every object is on another machine.
+    is_remote = False
     #: Root of the table that the store was opened for, None if it is not known. Changes and copies of files below it do
     #: not follow links.
     table_root: str | None = None

@@ -165,6 +165,8 @@ class CloudStore(ObjectStore):
         See `lance_dataset.io.cloud_options.cloud_environment`.
     """
 
+    is_remote = True
+
     def __init__(
         self, location: CloudLocation, storage_options: Mapping[str, str], environment: Mapping[str, str]
     ) -> None:

@@ -52,6 +52,7 @@ class GuardedStore(ObjectStore):
         self.external_manifests = external_manifests
         self.commit_lock = commit_lock
         self.lists_in_order = objects.lists_in_order
+        self.is_remote = objects.is_remote
         self.statistics = objects.statistics
         self.table_root = objects.table_root
         self.trusted_bases = objects.trusted_bases

@@ -43,6 +43,21 @@ _READING = os.O_RDONLY | _BINARY | getattr(os, "O_NONBLOCK", 0)
 _WRITING = os.O_WRONLY | _BINARY | getattr(os, "O_NONBLOCK", 0)
 
 
+#: Files up to which it is checked whether they changed.
+_MOST_CHECKED = 1 << 10
+
+
+def _identity(status: os.stat_result) -> tuple[int, int, int, int]:
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
+
+
+def _is_same(path: str, known: tuple[int, int, int, int]) -> bool:
+    try:
+        return _identity(os.stat(path)) == known
+    except OSError:
+        return False
+
+
 class LocalStore(ObjectStore):
     """Files below slash-separated absolute paths.
 
@@ -67,11 +82,17 @@ class LocalStore(ObjectStore):
     def open_own(self, path: str, size: int | None = None) -> InputFile:
         return self._opened(path, self._open_own(path), size)
 
+    def is_unchanged(self) -> bool:
+        """Return True if all files that were opened for reading are still the same."""
+        opened = list(self.statistics.opened.items())
+        return len(opened) <= _MOST_CHECKED and all(_is_same(path, known) for path, known in opened)
+
     def check_own(self, path: str) -> None:
         check_place(_checked(path).rstrip("/"), self.table_root)
 
     def _opened(self, path: str, opened: tuple[int, os.stat_result], size: int | None) -> InputFile:
         descriptor, status = opened
+        self.statistics.opened[path] = _identity(status)
         try:
             if size is not None and size != status.st_size:
                 raise CorruptFileError(f"{path}: has {status.st_size} bytes, but its manifest says {size}")
@@ -100,6 +121,7 @@ class LocalStore(ObjectStore):
 
     def read(self, path: str) -> bytes:
         descriptor, status = _open_regular(path)
+        self.statistics.opened[path] = _identity(status)
         try:
             check_file_size(status.st_size, path)
             # ask for one byte more than expected: if it is missing, this is the whole content

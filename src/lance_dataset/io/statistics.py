@@ -44,7 +44,7 @@ class IOCounter:
     another process starts from zero.
     """
 
-    __slots__ = ("joined_reads", "read_bytes", "read_iops", "write_iops", "written_bytes")
+    __slots__ = ("joined_reads", "opened", "read_bytes", "read_iops", "write_iops", "written_bytes")
 
     def __init__(self) -> None:
         self.read_iops = 0
@@ -52,6 +52,13 @@ class IOCounter:
         self.joined_reads = 0
         self.write_iops = 0
         self.written_bytes = 0
+        #: Device, number, size and time of change of each local file that was opened for reading, by its path.
+        self.opened: dict[str, tuple[int, int, int, int]] = {}
+
+    def restart(self) -> None:
+        """Count from zero."""
+        self.incremental()
+        self.joined_reads = 0
 
     def __reduce__(self) -> tuple[type[IOCounter], tuple[()]]:
         return IOCounter, ()

@@ -177,6 +177,16 @@ class MetadataCache:
             counts = self._hits, self._misses, self._evictions
             return CacheStatistics(*counts, len(self._entries), self._bytes, self._max_bytes)
 
+    def restart(self) -> None:
+        """Count hits, misses and evictions from zero."""
+        with self._lock:
+            self._hits = self._misses = self._evictions = 0
+
+    def tables(self) -> list[TableReader]:
+        """Return the open tables."""
+        with self._lock:
+            return [value for value, _ in self._entries.values() if isinstance(value, TableReader)]
+
     def clear(self) -> None:
         """Remove all entries. Open handles keep the objects they use."""
         with self._lock:

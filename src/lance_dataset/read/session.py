@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from lance_dataset.arguments import checked_integer, refuse
@@ -11,10 +12,32 @@ from lance_dataset.io.guarded import external_manifests_of, plain_store
 from lance_dataset.io.resolve import resolve
 from lance_dataset.read.metadata_cache import CacheStatistics, MetadataCache
 
-__all__ = ["Session", "byte_count", "check_session", "check_size"]
+__all__ = ["Session", "SessionContent", "byte_count", "check_session", "check_size"]
 
 _DEFAULT_METADATA_BYTES = 1 << 30
 _UNITS = ("KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
+
+
+@dataclass(frozen=True)
+class SessionContent:
+    """What a session keeps.
+
+    Attributes
+    ----------
+    metadata
+        Its cache.
+    stores
+        Its object stores, by location and options.
+    """
+
+    metadata: MetadataCache
+    stores: dict[tuple[Any, ...], ObjectStore]
+
+    @property
+    def has_tables(self) -> bool:
+        """True if a table is open in the cache, and all tables are alone: without base paths elsewhere."""
+        tables = self.metadata.tables()
+        return bool(tables) and not any(table.manifest.base_paths for table in tables)
 
 
 class Session:
@@ -75,6 +98,18 @@ class Session:
         key = type(plain_store(store)), store.uri(""), repr(external_manifests_of(store)), options
         _ = store.statistics  # created here, so that copies of the store share the counts
         return self._stores.setdefault(key, store).for_table(root, trusted_bases), root
+
+    @property
+    def content(self) -> SessionContent:
+        """What the session keeps."""
+        return SessionContent(self.metadata, self._stores)
+
+    def take_over(self, content: SessionContent) -> None:
+        """Keep what another session kept, which ended. Counts start from zero."""
+        self.metadata, self._stores = content.metadata, content.stores
+        self.metadata.restart()
+        for store in self._stores.values():
+            store.statistics.restart()
 
     def __repr__(self) -> str:
         found = self.cache_stats()

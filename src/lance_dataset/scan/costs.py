@@ -213,6 +213,11 @@ class ColumnCosts:
         elsewhere = reader.one_per_base(request.fragments) if reader.manifest.base_paths else ()
         return ColumnCosts(reader.fragments[position], per_fragment.setdefault(position, {}), elsewhere)
 
+    @staticmethod
+    def unread() -> ColumnCosts:
+        """Return costs that are guessed from types alone, without opening a file."""
+        return ColumnCosts(None, {})
+
     @cached_property
     def is_mapped(self) -> bool:
         """True if reading costs no request."""

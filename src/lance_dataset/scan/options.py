@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from lance_dataset.arguments import check_count
 from lance_dataset.errors import InvalidInputError, UnsupportedError, nearest_name_hint
+from lance_dataset.scan.queries import MinHashQuery
 
 __all__ = [
     "OPTIONS",
@@ -196,6 +197,18 @@ def _missing(what: str) -> Callable[[str, Any], Any]:
     return check
 
 
+def _minhash_query(name: str, value: Any) -> MinHashQuery:
+    if not isinstance(value, MinHashQuery):
+        raise TypeError(f"{name} expects a MinHashQuery, got {type(value).__name__}")
+    return value
+
+
+def _nearest(name: str, value: Any) -> MinHashQuery:
+    if isinstance(value, MinHashQuery):
+        return value
+    raise UnsupportedError(f"{name}: vector search, with an index or without, is not supported by this release")
+
+
 #: Every option with its check. A check receives the name and a value other than None.
 OPTIONS: Mapping[str, Callable[[str, Any], Any]] = {
     "batch_readahead": _positive_count,
@@ -214,8 +227,8 @@ OPTIONS: Mapping[str, Callable[[str, Any], Any]] = {
     "io_buffer_size": _count,
     "late_materialization": _late,
     "limit": _count,
-    "minhash_search": _missing("similarity search"),
-    "nearest": _missing("vector search, with an index or without,"),
+    "minhash_search": _minhash_query,
+    "nearest": _nearest,
     "offset": _count,
     "on_index_error": _on_index_error,
     "order_by": _orderings,

@@ -109,6 +109,11 @@ class FileLocator:
         self._session: Callable[[], object | None] = weakref.ref(session) if is_owner else lambda: session
         self._resolved: dict[int, tuple[ObjectStore, str]] = {}
 
+    @property
+    def store(self) -> ObjectStore:
+        """Store of the table itself."""
+        return self._store
+
     def data_file(self, file: DataFile) -> tuple[ObjectStore, str]:
         """Return the store and path of a data file."""
         store, folder = self._folder(file.base_id, DATA_FOLDER)

@@ -117,7 +117,7 @@ def test_indices_of_the_reference_are_optimized(tmp_path: Path) -> None:
 
 def test_bad_input(tmp_path: Path) -> None:
     dataset = lance_dataset.write_dataset(pa.table({"s": ["some words"] * 9, "n": np.arange(9)}), tmp_path)
-    lance.dataset(tmp_path).create_scalar_index("s", "NGRAM")
+    lance.dataset(tmp_path).create_scalar_index("s", "INVERTED")
     dataset = lance_dataset.dataset(tmp_path)
     dataset.create_scalar_index("n", "BTREE")
     dataset.insert(pa.table({"s": ["more"], "n": [9]}))

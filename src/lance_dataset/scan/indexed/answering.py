@@ -32,6 +32,16 @@ _NESTED_COST = 15.0
 _ACCESSOR_COST = 60.0
 #: Work of a scan, in nanoseconds, above which several threads share it.
 _PARALLEL_COST = 2e6
+#: Nanoseconds of a request to another machine and of each byte that comes from there, bytes of a request, and requests
+#: that wait at the same time. Nothing is opened to estimate more: that would be a request, too.
+_REQUEST_COST = 2e7
+_REMOTE_BYTE_COST = 10.0
+_REQUESTED_BYTES = 8 << 20
+_REQUESTS = 16
+#: Requests of a scan, and of a search in an index, that wait for the one before; nanoseconds of taking a row.
+_STEPS = 3
+_SEARCH_STEPS = 2
+_REMOTE_TAKE_COST = 1e5
 #: An offset above every row of a fragment.
 _END = 1 << 62
 
@@ -148,10 +158,13 @@ class _Work:
         Nanoseconds of all fragments.
     take
         Nanoseconds of taking the columns of the filter of one row.
+    latency
+        Nanoseconds that a lookup waits for another machine.
     """
 
     scan: float
     take: float
+    latency: float = 0.0
 
     @staticmethod
     def of(reader: TableReader, request: ScanRequest, columns: Sequence[str]) -> _Work:
@@ -159,13 +172,19 @@ class _Work:
         counts = reader.manifest.fragment_list.columns.physical_rows
         if request.fragments is not None:
             counts = counts[list(request.fragments)]
-        costs = ColumnCosts.of(reader, request)
+        is_remote = reader.locator.store.is_remote
+        costs = ColumnCosts.unread() if is_remote else ColumnCosts.of(reader, request)
         stored = set(request.schema.names)
         names = {name for name in columns if name in stored}
         fields = [request.schema.top_level(name) for name in names]
         read = [costs.cost(field) for field in fields]
         conditions = sum(_NESTED_COST if field.children else _CONDITION_COST for field in fields)
         scan = int(counts.clip(0).sum()) * (conditions + sum(cost.read for cost in read))
+        if is_remote:
+            stored_bytes = int(counts.clip(0).sum()) * sum(cost.stored for cost in read)
+            requests = _STEPS + (len(counts) + stored_bytes / _REQUESTED_BYTES) / _REQUESTS
+            scan += _REMOTE_BYTE_COST * stored_bytes + _REQUEST_COST * requests
+            return _Work(scan, _REMOTE_TAKE_COST, _SEARCH_STEPS * _REQUEST_COST)
         if scan > _PARALLEL_COST:
             scan /= cpu_count()
         return _Work(scan + _FRAGMENT_COST * len(counts), sum(cost.take + cost.dense for cost in read))
@@ -199,7 +218,7 @@ def _is_cheaper(lookup: Lookup, work: _Work, reader: TableReader) -> bool:
 
 
 def _cost(lookup: Lookup, work: _Work) -> float:
-    return lookup.cost + (0.0 if lookup.is_exact else lookup.estimate * work.take)
+    return lookup.cost + work.latency + (0.0 if lookup.is_exact else lookup.estimate * work.take)
 
 
 def estimated(lookup: Lookup, reader: TableReader, request: ScanRequest) -> float:

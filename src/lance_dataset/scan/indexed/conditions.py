@@ -7,7 +7,7 @@ become other ranges of values. So an answer consists only of the rows for which 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any, TypeAlias
 
@@ -31,10 +31,20 @@ from lance_dataset.expr.tree import (
     Or,
 )
 from lance_dataset.index.open_segments import IndexedValue
-from lance_dataset.index.scalar.conditions import EVERYTHING, Condition, Interval, ItemCondition, ValueCondition
+from lance_dataset.index.scalar.conditions import (
+    EVERYTHING,
+    AllTexts,
+    AnyText,
+    Condition,
+    Interval,
+    ItemCondition,
+    TextCondition,
+    ValueCondition,
+)
 from lance_dataset.index.scalar.value_order import ValueOrder, order_of
 from lance_dataset.scan.indexed.accessors import accessed_value
 from lance_dataset.scan.indexed.boxes import GEOMETRY_RELATIONS, box_condition
+from lance_dataset.scan.indexed.text_conditions import text_condition
 from lance_dataset.types.schema import Schema
 
 __all__ = ["AllOf", "AnyOf", "ColumnCondition", "Node", "conditions_in", "conditions_of"]
@@ -61,12 +71,20 @@ class ColumnCondition:
         The condition as text.
     condition
         The condition.
+    weaker
+        Another one that is true wherever it is, for indices that cannot answer it; None if none is known.
     """
 
     value: IndexedValue
     kind: pa.DataType
     text: str
     condition: Condition
+    weaker: TextCondition | None = None
+
+    @property
+    def forms(self) -> tuple[ColumnCondition, ...]:
+        """The condition, and what to ask an index that cannot answer it."""
+        return (self,) if self.weaker is None else (self, replace(self, condition=self.weaker, weaker=None))
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,7 +168,10 @@ class _Reading:
         condition = make(order_of(operand.type))
         if condition is None:
             return None
-        return ColumnCondition(value, operand.type, condition_text(Not(node) if negated else node), condition)
+        weaker = None
+        if not negated and isinstance(condition, ValueCondition) and (contained := text_condition(node)) is not None:
+            weaker = contained[1] if isinstance(contained[1], TextCondition) else None
+        return ColumnCondition(value, operand.type, condition_text(Not(node) if negated else node), condition, weaker)
 
     def _value(self, operand: Expression) -> IndexedValue | None:
         """Return what an index must be of to answer conditions on an operand; None if no index can."""
@@ -170,6 +191,8 @@ class _Reading:
             return self._comparison(node, negated)
         if isinstance(node, InList):
             return self._in_list(node, negated)
+        if isinstance(node, IsNull) and not negated and (contained := _text(node)) is not None:
+            return contained
         if isinstance(node, IsNull):
             wants_null = not (node.negated ^ negated)
             return node.operand, lambda _: ValueCondition(() if wants_null else (EVERYTHING,), wants_null)
@@ -184,7 +207,7 @@ class _Reading:
         prefix = None if negated else _prefix(node)
         if prefix is not None:
             return node.children()[0], lambda _: _starting_with(prefix)
-        return None
+        return None if negated else _text(node)
 
     def _comparison(self, node: Comparison, negated: bool) -> _Condition | None:
         column, constant, operator = node.left, node.right, node.operator
@@ -230,6 +253,14 @@ class _Reading:
 
 def _box(node: Call) -> _Condition | None:
     found = box_condition(node)
+    if found is None:
+        return None
+    column, condition = found
+    return column, lambda _: condition
+
+
+def _text(node: Expression) -> _Condition | None:
+    found = text_condition(node)
     if found is None:
         return None
     column, condition = found
@@ -302,8 +333,18 @@ def _joined(
     joined: list[Node] = []
     for (value, kind), same in by_value.items():
         condition = reduce(join, [each.condition for each in same if isinstance(each.condition, ValueCondition)])
-        joined.append(ColumnCondition(value, kind, word.join(each.text for each in same), condition))
+        text, weaker = word.join(each.text for each in same), _weaker(same, is_union=join == ValueCondition.union)
+        joined.append(ColumnCondition(value, kind, text, condition, weaker))
     return joined + others
+
+
+def _weaker(joined: Sequence[ColumnCondition], *, is_union: bool) -> TextCondition | None:
+    """Return what is true of texts wherever one of several conditions is, or all are."""
+    known = [each.weaker for each in joined if each.weaker is not None]
+    if not known or (is_union and len(known) < len(joined)):
+        return None
+    needs = tuple(each.need for each in known)
+    return known[0] if len(joined) == 1 else TextCondition(AnyText(needs) if is_union else AllTexts(needs), False)
 
 
 def _compared(operator: str, value: pa.Scalar, order: ValueOrder) -> ValueCondition:

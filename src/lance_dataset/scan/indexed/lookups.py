@@ -186,13 +186,14 @@ def _leaf(asked: ColumnCondition, indices: Sequence[FieldIndex], scan: float) ->
     """Return the lookup in the index that covers most, of several the one that takes least time."""
     fitting = []
     for each in indices:
-        answer = each.answers(asked.condition, asked.kind)
+        answers = ((form, each.answers(form.condition, form.kind)) for form in asked.forms)
+        form, answer = next((found for found in answers if found[1] is not Answer.NONE), (asked, Answer.NONE))
         if answer is Answer.NONE or not each.is_worth_opening(scan):
             continue
         typed = each.of_type(asked.kind)
         if typed is not None:
-            is_exact = answer is Answer.EXACT and typed.is_exact(asked.condition)
-            fitting.append(Leaf(typed, asked, is_exact))
+            is_exact = answer is Answer.EXACT and typed.is_exact(form.condition)
+            fitting.append(Leaf(typed, form, is_exact))
     if len(fitting) < 2:
         return fitting[0] if fitting else None
     most = max(len(each.fragment_ids) for each in fitting)

@@ -61,7 +61,8 @@ def _reason(
     asked = [each for each in conditions_in(tree, request.schema) if each.value == value]
     if not asked:
         return "no condition on the column that an index answers"
-    if all(index.answers(each.condition, each.kind) is Answer.NONE for each in asked):
+    forms = (form for each in asked for form in each.forms)
+    if all(index.answers(form.condition, form.kind) is Answer.NONE for form in forms):
         return f"an index of this kind does not answer {asked[0].text}"
     if index.opening_cost > index.missed:
         return (

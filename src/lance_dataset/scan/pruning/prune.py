@@ -26,6 +26,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from lance_dataset.expr.compiled import Filter
+from lance_dataset.expr.functions.regex import is_valid_regex
 from lance_dataset.expr.tree import (
     And,
     Arithmetic,
@@ -354,12 +355,20 @@ def may_fail_itself(node: Expression) -> bool:
     if isinstance(node, Cast):
         return not node.lenient and not cast_always_succeeds(node.operand.type, node.target)
     if isinstance(node, Call):
+        if _function_name(node) in ("regexp_like", "regexp_match"):
+            return not _has_valid_regex(node)
         return _function_name(node) not in _TOTAL_FUNCTIONS
     if isinstance(node, Negate):
         return bool(pa.types.is_decimal(node.type))
     if isinstance(node, Arithmetic):
         return _arithmetic_may_fail(node)
     return not isinstance(node, _HARMLESS)
+
+
+def _has_valid_regex(node: Call) -> bool:
+    texts = [_constant_text(argument) for argument in node.arguments[1:]]
+    known = [text for text in texts if text is not None]
+    return len(known) == len(texts) and is_valid_regex(*known)
 
 
 def _arithmetic_may_fail(node: Arithmetic) -> bool:
