@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from lance_dataset import fragment as fragment
     from lance_dataset import log as log
     from lance_dataset import progress as progress
+    from lance_dataset import query as query
     from lance_dataset import schema as schema
     from lance_dataset import udf as udf
     from lance_dataset import util as util
@@ -93,7 +94,7 @@ __all__ = [
 _MODULES = frozenset(
     {
         *("blob", "commit", "debug", "errors", "file", "fragment", "indices", "log"),
-        *("optimize", "progress", "sampler", "schema", "udf", "util"),
+        *("optimize", "progress", "query", "sampler", "schema", "udf", "util"),
     }
 )
 #: Modules of names that are not in the module `dataset`.

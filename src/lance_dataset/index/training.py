@@ -13,6 +13,7 @@ from lance_dataset.index.scalar import (
     bloom_filter_training,
     btree_training,
     json_training,
+    minhash_training,
     rtree_training,
     zone_map_training,
 )
@@ -28,6 +29,7 @@ TRAINERS: Final[Mapping[str, Trainer]] = {
     "zonemap": zone_map_training.TRAINER,
     "bloomfilter": bloom_filter_training.TRAINER,
     "rtree": rtree_training.TRAINER,
+    "minhashlsh": minhash_training.TRAINER,
     "json": json_training.json_trainer(lambda name: trainer_of_plugin(name)),
 }
 

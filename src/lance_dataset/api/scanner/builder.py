@@ -13,6 +13,7 @@ from lance_dataset.api.scanner.statistics import ScanStatistics
 from lance_dataset.read.shown import Shown
 from lance_dataset.read.snapshot import Snapshot
 from lance_dataset.scan.options import BlobHandling, ColumnOrdering, Columns, checked_option
+from lance_dataset.scan.queries import MinHashQuery
 from lance_dataset.scan.resolving import address_sets, resolve_request
 
 __all__ = ["FragmentHandle", "ScannerBuilder", "dataset_schema", "make_scanner"]
@@ -164,8 +165,10 @@ class ScannerBuilder:
         """Run a full-text search. Not supported by this release."""
         return self._set("full_text_query", query)
 
-    def minhash_search(self, query: object) -> ScannerBuilder:
-        """Run a similarity search. Not supported by this release."""
+    def minhash_search(self, query: MinHashQuery) -> ScannerBuilder:
+        """Search for texts that are similar to another one. The column needs a MinHash index."""
+        if not isinstance(query, MinHashQuery):
+            raise TypeError(f"minhash_search expects a MinHashQuery, got {type(query).__name__}")
         return self._set("minhash_search", query)
 
     def with_index_segments(self, index_segments: Sequence[str]) -> ScannerBuilder:
@@ -251,6 +254,11 @@ def _fragment_ids(fragments: object) -> list[int] | None:
 
 
 def _scanner(snapshot: Snapshot, options: Mapping[str, Any]) -> LanceScanner:
+    query = options.get("minhash_search", options.get("nearest"))
+    if query is not None:
+        from lance_dataset.api.scanner.search_scanner import minhash_scanner
+
+        return minhash_scanner(snapshot, options, query)
     request = resolve_request(snapshot, options)
     allowed, blocked = address_sets(options)
     callback = options.get("scan_stats_callback")
