@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from lance_dataset import schema as schema
     from lance_dataset import udf as udf
     from lance_dataset import util as util
+    from lance_dataset.api.tokenize import FtsToken, tokenize
     from lance_dataset.dataset import (
         BlobFile,
         CleanupCandidateFile,
@@ -67,6 +68,7 @@ __all__ = [
     "FFILanceTableProvider",
     "FieldStatistics",
     "FragmentMetadata",
+    "FtsToken",
     "IOStats",
     "Index",
     "IndexFile",
@@ -87,6 +89,7 @@ __all__ = [
     "errors",
     "file",
     "set_logger",
+    "tokenize",
     "write_dataset",
     "write_fragments",
 ]
@@ -98,7 +101,14 @@ _MODULES = frozenset(
     }
 )
 #: Modules of names that are not in the module `dataset`.
-_OTHERS = {"IndexProgress": "progress", "LanceError": "errors", "set_logger": "log", "write_fragments": "fragment"}
+_OTHERS = {
+    "FtsToken": "api.tokenize",
+    "IndexProgress": "progress",
+    "LanceError": "errors",
+    "set_logger": "log",
+    "tokenize": "api.tokenize",
+    "write_fragments": "fragment",
+}
 
 
 class _Package(ModuleType):
