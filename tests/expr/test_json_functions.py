@@ -151,3 +151,40 @@ def test_damaged_documents_are_refused(damaged, text):
     batch = pa.record_batch([pa.array([damaged], pa.large_binary())], ["b"])
     with pytest.raises((CorruptFileError, pa.ArrowInvalid)):
         compile_expression(text, batch.schema).evaluate(batch)
+
+
+def test_numbers_that_json_text_does_not_have(tmp_path: Path) -> None:
+    documents = ['{"x":NaN}', '{"x":Infinity}', '{"x":-Infinity}', '{"x":1e400}', '{"x":-0.0}', '{"x":1.5}']
+    path = str(tmp_path / "t")
+    table = pa.table({"j": pa.ExtensionArray.from_storage(pa.json_(pa.string()), pa.array(documents))})
+    theirs = lance.write_dataset(table, path)
+    for name in ("float", "string"):
+        columns = {"v": f"json_get_{name}(j, 'x')"}
+        found = lance_dataset.dataset(path).to_table(columns=columns)["v"].combine_chunks()
+        expected = theirs.to_table(columns=columns)["v"].combine_chunks()
+        assert found.to_pylist()[1:] == expected.to_pylist()[1:]
+        assert str(found[0]) == str(expected[0])
+
+
+@pytest.mark.parametrize("name", ["int", "float", "bool", "string"])
+def test_values_that_need_no_conversion_are_those_of_the_reference(tmp_path: Path, name: str) -> None:
+    """Compiled code finds them in columns, also in slices with nulls and under keys that are places, too."""
+    documents = [each for each in DOCUMENTS if each is None or each[0] in "[{"] * 40
+    path = str(tmp_path / "t")
+    theirs = lance.write_dataset(_table(documents), path, max_rows_per_file=90)
+    ours = lance_dataset.dataset(path)
+    keys = {
+        "int": ["a", "0", "neg", "fl"],
+        "float": ["fl", "big", "neg"],
+        "bool": ["t"],
+        "string": ["a", "0", "é", "b"],
+    }
+    for key in keys[name]:
+        columns = {"v": f"json_get_{name}(j, '{key}')"}
+        try:
+            expected = theirs.to_table(columns=columns, offset=7)["v"].to_pylist()
+        except (ValueError, OSError):
+            with pytest.raises(pa.ArrowInvalid, match="is not a valid"):
+                ours.to_table(columns=columns, offset=7)
+        else:
+            assert ours.to_table(columns=columns, offset=7)["v"].to_pylist() == expected, key

@@ -14,6 +14,7 @@ from lance_dataset.index.metadata_json import parse_json
 from lance_dataset.index.segments import Segment
 from lance_dataset.index.text.statistics import DEFAULT_ANALYSIS
 from lance_dataset.index.vector.statistics import is_legacy_index, vector_details
+from lance_dataset.table.indices.coverage import kind_of_details
 from lance_dataset.table.messages import parse_message
 
 __all__ = ["details_of", "shown_type", "type_url_of"]
@@ -75,12 +76,21 @@ def details_of(segment: Segment) -> dict[str, Any]:
         analysis = _analysis(details) if details.ByteSize() else {"lance_tokenizer": None, **DEFAULT_ANALYSIS}
         return {**analysis, "document_granularity": "list_element" if lists else "row"}
     if segment.kind == "minhashlsh":
-        hashes = _parsed(segment, scalar_index_pb2.MinHashLshIndexDetails)
-        numbers = {name: getattr(hashes, name) for name in ("num_hashes", "num_bands", "shingle_size")}
-        return {**numbers, "tokenizer": _analysis(hashes.tokenizer), "signature_version": hashes.signature_version}
+        return _hash_details(_parsed(segment, scalar_index_pb2.MinHashLshIndexDetails))
     if segment.kind == "json":
-        return {"path": _parsed(segment, scalar_index_pb2.JsonIndexDetails).path, "target_details": {}}
+        json = _parsed(segment, scalar_index_pb2.JsonIndexDetails)
+        inner: dict[str, Any] = {}
+        if kind_of_details(json.target_details.type_url) == "minhashlsh":
+            value = json.target_details.value
+            where = f"details of the index {segment.name!r}"
+            inner = _hash_details(parse_message(scalar_index_pb2.MinHashLshIndexDetails, value, where))
+        return {"path": json.path, "target_details": inner}
     return {}
+
+
+def _hash_details(details: scalar_index_pb2.MinHashLshIndexDetails) -> dict[str, Any]:
+    numbers = {name: getattr(details, name) for name in ("num_hashes", "num_bands", "shingle_size")}
+    return {**numbers, "tokenizer": _analysis(details.tokenizer), "signature_version": details.signature_version}
 
 
 def _kind_of_old_file(segment: Segment) -> str | None:

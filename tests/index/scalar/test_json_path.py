@@ -356,6 +356,7 @@ def test_answers_stay_right(tmp_path: Path, target: str, stable: bool, deferred:
         ("zonemap", "x", "json_get_int(j, 'x') BETWEEN 30 AND 32"),
         ("zonemap", "f", "json_get_float(j, 'f') IS NULL"),
         ("zonemap", "s", "json_get_string(j, 's') LIKE 'name 1%'"),
+        ("fm", "s", "contains(json_get_string(j, 's'), 'ame 1')"),
         ("ngram", "s", "contains(json_get_string(j, 's'), 'name')"),
         ("bloomfilter", "x", "json_get_int(j, 'x') = 30"),
     ],
@@ -377,7 +378,26 @@ def test_other_targets(tmp_path: Path, target: str, json_path: str, filter: str,
         assert dataset.describe_indices()[0].num_rows_indexed == dataset.count_rows()
 
 
-@pytest.mark.parametrize("target", ["zonemap", "bloomfilter"])
+def test_signatures_of_texts(tmp_path: Path) -> None:
+    """No scan uses them, but either implementation describes them, and optimization keeps their parameters."""
+    lance_dataset.write_dataset(_rows(0, 100), tmp_path)
+    config = _config("s", "minhashlsh", target_index_parameters='{"num_hashes": 32, "num_bands": 8}')
+    for by_us in (True, False):
+        if by_us:
+            lance_dataset.dataset(tmp_path).create_scalar_index("j", IndexConfig("json", config))
+        else:
+            lance.dataset(tmp_path).create_scalar_index("j", TheirConfig("json", config))
+        dataset = lance_dataset.dataset(tmp_path)
+        details = dataset.describe_indices()[0].details
+        assert details == lance.dataset(tmp_path).describe_indices()[0].details
+        assert details["target_details"]["num_hashes"] == 32
+        dataset.insert(_rows(100, 50))
+        dataset.optimize.optimize_indices()
+        assert dataset.describe_indices()[0].details == details
+        assert dataset.stats.index_stats("j_idx")["indices"][0]["num_hashes"] == 32
+
+
+@pytest.mark.parametrize("target", ["zonemap", "bloomfilter", "fm"])
 def test_addresses_are_not_mixed_up_with_row_ids(tmp_path: Path, target: str) -> None:
     """The reference would answer wrongly from such indices, its own ones too."""
     dataset = lance_dataset.write_dataset(_rows(0, 100), tmp_path, enable_stable_row_ids=True)

@@ -74,7 +74,7 @@ def _typed(convert: Callable[[bytes], Any], name: str, result: pa.DataType) -> C
         if not (isinstance(documents, pa.Array) and is_binary(documents.type) and isinstance(key, pa.Scalar)):
             return slow(documents, key)
         text = key.as_py()
-        if text is None:
+        if text is None or not len(documents):  # without rows, a call is only made to learn its type
             return pa.nulls(len(documents), result)
         values, left = typed_members(documents, text, int(text) if _PLACE.fullmatch(text) else None, result)
         if not len(left):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, Final
@@ -32,6 +31,10 @@ _MISTAKEN: Final = (
 )
 
 
+class _Restored(dict[str, Any]):
+    """Parameters of the index of the values that come from an existing index."""
+
+
 def json_trainer(trainer_of: Callable[[str], Trainer]) -> Trainer:
     """Return the training of JSON indices, which must be specialized with parameters before it is used.
 
@@ -49,9 +52,12 @@ def json_trainer(trainer_of: Callable[[str], Trainer]) -> Trainer:
                 "the JSON column instead"
             )
         inner = trainer_of(target)
-        if inner.specialize is not None:
+        if inner.type_url == _URL:
             raise InvalidInputError(f"the values at a path of JSON documents cannot have an index of the kind {target}")
-        given = inner.checked(_target_parameters(parameters))
+        wanted = _target_parameters(parameters)
+        if inner.specialize is not None:
+            inner = inner.specialize(wanted)
+        given = inner.checked(wanted)
         known = JsonPath(path)
         by_address = holds_addresses(kind_of_details(inner.type_url), 0)
         return replace(
@@ -63,8 +69,11 @@ def json_trainer(trainer_of: Callable[[str], Trainer]) -> Trainer:
     def restored(details: bytes, folder: IndexFolder) -> Mapping[str, Any]:
         message = parse_details(details, folder.uri(""))
         target = kind_of_details(message.target_details.type_url)
-        parameters = trainer_of(target).parameters_of(folder)
-        return {_PATH: message.path, _TARGET: target, _TARGET_PARAMETERS: json.dumps(parameters)}
+        inner = trainer_of(target)
+        known = inner.parameters_of(folder)
+        if inner.restore is not None and inner.type_url != _URL:
+            known = dict(inner.restore(message.target_details.value, folder))
+        return {_PATH: message.path, _TARGET: target, _TARGET_PARAMETERS: _Restored(known)}
 
     def unspecialized(work: Training) -> bytes:
         raise InvalidIndexError(f"a JSON index needs {_TARGET} and {_PATH}")
@@ -94,6 +103,8 @@ def _target_parameters(parameters: Mapping[str, Any]) -> Mapping[str, Any]:
     value = parameters.get(_TARGET_PARAMETERS)
     if value is None:
         return {}
+    if isinstance(value, _Restored):
+        return value
     if not isinstance(value, str):
         raise InvalidIndexError(
             f"{_TARGET_PARAMETERS} of a JSON index must be the text of a JSON object, such as "
