@@ -15,7 +15,7 @@ import pyarrow as pa
 from lance_dataset.errors import CorruptFileError
 from lance_dataset.index.scalar.conditions import Answer, Condition
 from lance_dataset.index.scalar.json_path import keys_of_path, parse_details, path_of_keys
-from lance_dataset.index.searches import SEARCHES, FoundRows, Search, VaryingSearch
+from lance_dataset.index.searches import RANGED, SEARCHES, FoundRows, Search, VaryingSearch
 from lance_dataset.index.segments import Segment, index_segments
 from lance_dataset.index.unnoted import unnoted_kind
 from lance_dataset.read.snapshot import Snapshot
@@ -120,6 +120,11 @@ class FieldIndex:
         if len(fitting) == len(self.segments):
             return self
         return replace(self, segments=fitting) if fitting else None
+
+    @property
+    def finds_ranges(self) -> bool:
+        """True if it finds long ranges of rows."""
+        return self.files_kind in RANGED
 
     def is_exact(self, condition: Condition) -> bool:
         """Return True if an answer that may be exact is so with the files that there are."""

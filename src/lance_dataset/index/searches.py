@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import ClassVar, Protocol, TypeAlias, runtime_checkable
+from typing import ClassVar, Final, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 import pyarrow as pa
@@ -18,7 +18,7 @@ from lance_dataset.index.scalar.rtree_search import RTreeSearch
 from lance_dataset.index.scalar.zone_map_search import ZoneMapSearch
 from lance_dataset.table.address_ranges import AddressRanges
 
-__all__ = ["SEARCHES", "FoundRows", "Search", "VaryingSearch"]
+__all__ = ["RANGED", "SEARCHES", "FoundRows", "Search", "VaryingSearch"]
 
 #: Ids or addresses of rows, in any order, each once; or ranges of addresses.
 FoundRows: TypeAlias = NDArray[np.uint64] | AddressRanges
@@ -88,6 +88,8 @@ class VaryingSearch(Protocol):
         """Return True if the answer to a condition is exact; `Search.answers` tells whether it may be."""
 
 
+#: Kinds that find long ranges of rows.
+RANGED: Final = frozenset({"zonemap", "bloomfilter"})
 #: Classes by kind, a key of `KINDS`.
 SEARCHES: Mapping[str, type[Search]] = {
     "btree": BTreeSearch,

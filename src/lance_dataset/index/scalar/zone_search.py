@@ -56,6 +56,10 @@ class ZoneSearch:
     def _nulls(self) -> AddressRanges | None:
         return null_rows(self._table, self._rows_in)
 
+    @cached_property
+    def _exists(self) -> _Chosen:
+        return self._zones.existing(self._rows_in, self._table)
+
     def is_exact(self, condition: Condition) -> bool:
         """Return True if `search` returns just the rows for which the condition is true."""
         if not isinstance(condition, ValueCondition):
@@ -92,7 +96,7 @@ class ZoneSearch:
         """
         if not isinstance(condition, ValueCondition):
             return NO_ADDRESSES
-        found = self._zones.ranges(self._chosen(condition), self._rows_in, self._table)
+        found = self._zones.ranges(self._chosen(condition) & self._exists)
         nulls = self._nulls if condition.nulls or is_about_nulls(condition) else None
         if nulls is None:
             return found

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Final
 
 import numpy as np
@@ -69,15 +70,13 @@ class Zones:
         """Number of rows of each zone."""
         return (self.stops - self.firsts).view(np.int64)
 
-    def ranges(self, chosen: NDArray[np.bool_], rows_in: Callable[[int], int], table: IndexTable) -> AddressRanges:
-        """Return the rows of some zones.
+    def existing(self, rows_in: Callable[[int], int], table: IndexTable) -> NDArray[np.bool_]:
+        """Return for each zone whether its fragment exists.
 
         Parameters
         ----------
-        chosen
-            True for each of these.
         rows_in
-            Returns the number of rows of a fragment; 0 if it does not exist, which leaves its zones out.
+            Returns the number of rows of a fragment; 0 if it does not exist.
         table
             The file, for error messages.
 
@@ -86,13 +85,24 @@ class Zones:
         CorruptFileError
             A zone reaches beyond its fragment.
         """
-        firsts, stops = self.firsts[chosen], self.stops[chosen]
-        owners, places = np.unique(fragments_of(firsts), return_inverse=True)
+        owners, places = np.unique(fragments_of(self.firsts), return_inverse=True)
         counts = np.array([rows_in(each) for each in owners.tolist()], np.uint64)[places]
         exists = counts > 0
-        if (exists & (stops > first_addresses(owners)[places] + counts)).any():
+        if (exists & (self.stops > first_addresses(owners)[places] + counts)).any():
             raise table.corrupt("has a zone beyond the rows of its fragment")
-        return AddressRanges.joined(firsts[exists], stops[exists])
+        return exists
+
+    @cached_property
+    def _are_in_order(self) -> bool:
+        return bool((self.stops[:-1] <= self.firsts[1:]).all())
+
+    def ranges(self, chosen: NDArray[np.bool_]) -> AddressRanges:
+        """Return the rows of some zones."""
+        firsts, stops = self.firsts[chosen], self.stops[chosen]
+        if not self._are_in_order or not len(firsts):
+            return AddressRanges.joined(firsts, stops)
+        apart = firsts[1:] != stops[:-1]
+        return AddressRanges(firsts[np.append(True, apart)], stops[np.append(apart, True)])
 
 
 def _numbers(table: IndexTable, batch: pa.RecordBatch, name: str) -> _Addresses:

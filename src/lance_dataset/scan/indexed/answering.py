@@ -156,6 +156,8 @@ class _Work:
     ----------
     scan
         Nanoseconds of all fragments.
+    read
+        Nanoseconds of one row of long ranges.
     take
         Nanoseconds of taking the columns of the filter of one row.
     latency
@@ -163,6 +165,7 @@ class _Work:
     """
 
     scan: float
+    read: float
     take: float
     latency: float = 0.0
 
@@ -179,15 +182,16 @@ class _Work:
         fields = [request.schema.top_level(name) for name in names]
         read = [costs.cost(field) for field in fields]
         conditions = sum(_NESTED_COST if field.children else _CONDITION_COST for field in fields)
-        scan = int(counts.clip(0).sum()) * (conditions + sum(cost.read for cost in read))
+        each = conditions + sum(cost.read for cost in read)
+        scan = int(counts.clip(0).sum()) * each
         if is_remote:
             stored_bytes = int(counts.clip(0).sum()) * sum(cost.stored for cost in read)
             requests = _STEPS + (len(counts) + stored_bytes / _REQUESTED_BYTES) / _REQUESTS
             scan += _REMOTE_BYTE_COST * stored_bytes + _REQUEST_COST * requests
-            return _Work(scan, _REMOTE_TAKE_COST, _SEARCH_STEPS * _REQUEST_COST)
+            return _Work(scan, _REMOTE_TAKE_COST, _REMOTE_TAKE_COST, _SEARCH_STEPS * _REQUEST_COST)
         if scan > _PARALLEL_COST:
             scan /= cpu_count()
-        return _Work(scan + _FRAGMENT_COST * len(counts), sum(cost.take + cost.dense for cost in read))
+        return _Work(scan + _FRAGMENT_COST * len(counts), each, sum(cost.take + cost.dense for cost in read))
 
 
 #: Work of scans of all fragments, by the columns of the filter.
@@ -218,7 +222,8 @@ def _is_cheaper(lookup: Lookup, work: _Work, reader: TableReader) -> bool:
 
 
 def _cost(lookup: Lookup, work: _Work) -> float:
-    return lookup.cost + work.latency + (0.0 if lookup.is_exact else lookup.estimate * work.take)
+    check = work.read if lookup.is_ranged else work.take
+    return lookup.cost + work.latency + (0.0 if lookup.is_exact else lookup.estimate * check)
 
 
 def estimated(lookup: Lookup, reader: TableReader, request: ScanRequest) -> float:

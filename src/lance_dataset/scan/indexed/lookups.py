@@ -18,8 +18,9 @@ from lance_dataset.table.row_addresses import fragments_of
 
 __all__ = ["Leaf", "Lookup", "lookup_for", "within"]
 
-#: Nanoseconds of each row that an index names.
+#: Nanoseconds of each row that an index names, and of each row in a long range that it names.
 _ROW_COST = 12.0
+_RANGED_ROW_COST = 0.2
 #: Rows that one part of a conjunction may name more than the most selective one, to be looked up as well.
 _MORE_ROWS = 1 << 12
 #: Nanoseconds of checking a row that an index only suspects, where several indices are compared.
@@ -43,7 +44,13 @@ class Leaf:
     @property
     def cost(self) -> float:
         """Nanoseconds."""
-        return self.index.cost(self.asked.condition) + _ROW_COST * self.estimate
+        each = _RANGED_ROW_COST if self.is_ranged else _ROW_COST
+        return self.index.cost(self.asked.condition) + each * self.estimate
+
+    @property
+    def is_ranged(self) -> bool:
+        """True if it finds long ranges of rows, which are read like all rows."""
+        return self.index.finds_ranges
 
     @property
     def fragment_ids(self) -> frozenset[int]:
@@ -76,6 +83,10 @@ class _Every:
         return sum(part.cost for part in self.parts)
 
     @property
+    def is_ranged(self) -> bool:
+        return all(part.is_ranged for part in self.parts)
+
+    @property
     def fragment_ids(self) -> frozenset[int]:
         return frozenset.intersection(*(part.fragment_ids for part in self.parts))
 
@@ -104,6 +115,10 @@ class _Some:
     @property
     def cost(self) -> float:
         return sum(part.cost for part in self.parts)
+
+    @property
+    def is_ranged(self) -> bool:
+        return all(part.is_ranged for part in self.parts)
 
     @property
     def fragment_ids(self) -> frozenset[int]:
@@ -135,6 +150,10 @@ class _Within:
     @property
     def cost(self) -> float:
         return self.lookup.cost
+
+    @property
+    def is_ranged(self) -> bool:
+        return self.lookup.is_ranged
 
     def rows(self) -> AddressRanges:
         found = self.lookup.rows()
