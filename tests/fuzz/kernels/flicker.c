@@ -12,6 +12,7 @@
 #include "records.h"
 #include "runs.h"
 #include "spans.h"
+#include "substring_search.h"
 #include "utf8.h"
 
 #define MOST 2500
@@ -215,9 +216,30 @@ static void json_values(fz_input *in) {
     FZ_CHECK(kind <= LC_JSON_OTHER && range[0] >= 0 && range[0] <= range[1] && range[1] <= 29);
 }
 
+/* The text "ab" and its separator and end: 0 at the end, then a, b, separator. */
+static void substrings(fz_input *in) {
+    static const uint8_t shape[34] = {3, 0, 0, 0, 0, 1, 0, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0, 0,
+                                      1, 97, 0, 0, 0, 1, 98, 0, 0, 0, 1, 255};
+    uint8_t sizes[24] = {4}, words[24] = {9}, starts[8] = {0}, known[16] = {3, 0, 0, 0, 0, 0, 0, 0, 1}, owners[2] = {0};
+    sizes[8] = sizes[16] = 2, words[8] = 2, words[16] = 1;
+    lc_fm_parts parts = {.tree = {fk_file(in, shape, 34, 1), 34}, .sizes = {fk_file(in, sizes, 24, 8), 24}};
+    parts.words = (lc_bytes){fk_file(in, words, 24, 8), 24}, parts.known = (lc_bytes){fk_file(in, known, 16, 8), 16};
+    parts.starts = (lc_bytes){fk_file(in, starts, 8, 8), 8}, parts.names = parts.starts;
+    parts.owners = (lc_bytes){fk_file(in, owners, 2, 2), fz_upto(in, 1) ? 2 : 0};
+    lc_fm fm;
+    if (lc_fm_open(&fm, 4, 2, parts) == LC_OK) {
+        uint64_t name;
+        uint8_t text[4];
+        lc_fm_text(&fm, text);
+        FZ_CHECK(lc_fm_locate(&fm, lc_fm_find(&fm, fk_file(in, shape + 20, 2, 1), 2), &name) <= 1);
+        FZ_CHECK(lc_fm_locate(&fm, (lc_fm_rows){0, 4}, &name) <= 1);
+    }
+    lc_fm_close(&fm);
+}
+
 static void fz_target(fz_input *in) {
     fk_begin(in);
-    switch (fz_upto(in, 11)) {
+    switch (fz_upto(in, 12)) {
         case 0: ends_of_2_0(in); break;
         case 1: case 2: variable(in); break;
         case 3: strings_of_codes(in); break;
@@ -228,6 +250,7 @@ static void fz_target(fz_input *in) {
         case 8: pages(in); break;
         case 9: zipped(in); break;
         case 10: json_values(in); break;
+        case 11: substrings(in); break;
         default: messages(in);
     }
 }
