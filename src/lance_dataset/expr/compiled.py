@@ -15,7 +15,9 @@ from lance_dataset.expr.bind import bind
 from lance_dataset.expr.casts import cast_kernel
 from lance_dataset.expr.evaluate import Evaluator, compile_tree
 from lance_dataset.expr.functions.list_layout import repeated
+from lance_dataset.expr.lexer import tokenize
 from lance_dataset.expr.parse import parse
+from lance_dataset.expr.shapes import FilterShape, KnownShapes, shape_of
 from lance_dataset.expr.tree import Cast, Column, Constant, Expression, walk
 from lance_dataset.expr.type_rules import is_text
 from lance_dataset.types.geoarrow import GEOMETRY
@@ -133,9 +135,8 @@ def compile_filter(
         return Filter(run_expression(filter, columns), str(filter), arrow, paths, None)
     if not isinstance(filter, str):
         raise TypeError(f"A filter is a string or a pyarrow expression, not {type(filter).__name__}")
-    tree = _bound_tree(filter, schema, projection=False, tables=tables)
-    _require_boolean(tree.type, filter)
-    return Filter(compile_tree(tree), filter, tree.type, _field_paths(tree, schema), tree)
+    tree, field_paths = _shaped_tree(filter, schema, tables)
+    return Filter(compile_tree(tree), filter, tree.type, field_paths, tree)
 
 
 def compile_expression(text: str, schema: pa.Schema) -> BoundExpression:
@@ -186,6 +187,33 @@ def finished(expression: BoundExpression) -> BoundExpression:
         return mixed_array(expression.evaluate(batch))
 
     return BoundExpression(evaluate, str(expression), mixed_type(), expression.field_paths, expression.tree)
+
+
+def _shaped_tree(
+    text: str, schema: pa.Schema, tables: Collection[str]
+) -> tuple[Expression, tuple[tuple[str, ...], ...]]:
+    """Bind a filter, and find the columns it reads. Filters that differ only in their constants are bound once."""
+    tokens = tokenize(text)
+    shape = shape_of(tokens)
+    known = _SHAPES.of_schema(schema) if not tables else {}
+    alike = known.get(shape)
+    tree = None if alike is None else alike.bound(tokens)
+    if alike is not None and tree is not None:
+        return tree, alike.field_paths
+    try:
+        parsed = parse(text, tokens)
+        tree = bind(parsed, schema, text, tables=tables)
+    except RecursionError:
+        raise FilterError("The filter is nested too deeply") from None
+    _require_boolean(tree.type, text)
+    paths = _field_paths(tree, schema)
+    made = FilterShape.of(parsed, tree, paths, tokens)
+    if made is not None:
+        known[shape] = made
+    return tree, paths
+
+
+_SHAPES = KnownShapes()
 
 
 def _bound_tree(text: str, schema: pa.Schema, *, projection: bool, tables: Collection[str] = ()) -> Expression:

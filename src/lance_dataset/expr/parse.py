@@ -80,24 +80,31 @@ _BARE_CALLS = {"CURRENT_DATE", "CURRENT_TIMESTAMP", "CURRENT_TIME"}
 _MAX_DEPTH = 200
 
 
-def parse(text: str) -> Expression:
+def parse(text: str, tokens: list[Token] | None = None) -> Expression:
     """Parse one expression.
+
+    Parameters
+    ----------
+    text
+        The expression.
+    tokens
+        Its tokens, if they are known.
 
     Raises
     ------
     FilterError
         The text is empty, malformed, or uses syntax outside the dialect; the error has the position.
     """
-    return _Parser(text).parse()
+    return _Parser(text, tokenize(text) if tokens is None else tokens).parse()
 
 
 _LITERALS = (TokenKind.INTEGER, TokenKind.STRING, TokenKind.DECIMAL, TokenKind.BINARY)
 
 
 class _Parser(SpecialForms):
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, tokens: list[Token]) -> None:
         self.text = text
-        self.tokens = tokenize(text)
+        self.tokens = tokens
         self.index = 0
         self.depth = 0
 

@@ -1,8 +1,9 @@
 """Sessions of datasets that are opened again soon after their last handle was closed.
 
-Programs often open a dataset anew for each request. Then most of the time would go into reading again what the last
-handle knew: the manifest, metadata of files, indices. So what the session of a local dataset has cached is kept for a
-moment after it ended, and the next session of the same location gets it, unless a file that was open has changed.
+Programs often open a dataset anew for each look-up of a row. Then most of the time would go into reading again what the
+last handle knew: the manifest, metadata of files, indices. So what the session of a local dataset has cached is kept
+for a moment after it ended if it has used indices, and the next session of the same location gets it, unless a file
+that was open has changed.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ def forget_recent_sessions() -> None:
 
 
 def _keep(location: Hashable, content: SessionContent) -> None:
-    if not content.has_tables or content.metadata.statistics().bytes > _MOST_BYTES:
+    if not content.has_indices or content.metadata.statistics().bytes > _MOST_BYTES:
         return
     if _on_collection not in gc.callbacks:
         gc.callbacks.append(_on_collection)

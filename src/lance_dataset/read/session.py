@@ -34,10 +34,10 @@ class SessionContent:
     stores: dict[tuple[Any, ...], ObjectStore]
 
     @property
-    def has_tables(self) -> bool:
-        """True if a table is open in the cache, and all tables are alone: without base paths elsewhere."""
+    def has_indices(self) -> bool:
+        """True if indices of a table are open in the cache, and no table has base paths elsewhere."""
         tables = self.metadata.tables()
-        return bool(tables) and not any(table.manifest.base_paths for table in tables)
+        return any(table.companions for table in tables) and not any(table.manifest.base_paths for table in tables)
 
 
 class Session:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from lance_dataset.api.dataset.index_arguments import checked_kind, checked_limit, checked_name, one_column
@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 __all__ = ["IndexSegments"]
+
+#: Kinds of indices that could once be built by several workers as one.
+_MERGED_KINDS = ("BTREE", "INVERTED", "IVF_FLAT", "IVF_PQ", "IVF_SQ", "VECTOR")
 
 
 class IndexSegments(Shown):
@@ -155,6 +158,46 @@ class IndexSegments(Shown):
         records = [each.to_table() for each in _checked(segments)]
         self.show(publish_segments(self.snapshot, name, one_column(column), records))
         return self
+
+    def merge_index_metadata(
+        self,
+        index_uuid: str,
+        index_type: str,
+        batch_readhead: int | None = None,
+        progress_callback: Callable[[object], object] | None = None,
+    ) -> None:
+        """Finish an index that several workers have built as one, as old releases of the reference did.
+
+        Segments are built with `create_index_uncommitted`, merged with `merge_existing_index_segments` and published
+        with `commit_existing_index_segments` instead.
+
+        Parameters
+        ----------
+        index_uuid
+            Id of the index.
+        index_type
+            Its kind.
+        batch_readhead, progress_callback
+            Ignored.
+
+        Raises
+        ------
+        ValueError
+            Indices of this kind are built as segments.
+        UnsupportedError
+            The kind does not have such indices, or is not built by this release.
+        """
+        kind = index_type.upper()
+        if kind not in _MERGED_KINDS:
+            known = ", ".join(_MERGED_KINDS)
+            raise UnsupportedError(f"Only {known} are supported, received {index_type}")
+        if kind == "INVERTED":
+            raise UnsupportedError("this release does not build full-text indices")
+        raise InvalidInputError(
+            f"{kind} distributed indexing no longer supports merge_index_metadata; build segments with "
+            "create_index_uncommitted, optionally merge groups with merge_existing_index_segments, and publish them "
+            "with commit_existing_index_segments"
+        )
 
     def prewarm_index(
         self,

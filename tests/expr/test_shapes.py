@@ -1,0 +1,100 @@
+"""Filters that differ only in their constants."""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lance_dataset.errors import FilterError
+from lance_dataset.expr.bind import bind
+from lance_dataset.expr.compiled import compile_filter
+from lance_dataset.expr.parse import parse
+
+_SCHEMA = pa.schema(
+    [
+        ("a", pa.int64()),
+        ("b", pa.int8()),
+        ("u", pa.uint16()),
+        ("f", pa.float64()),
+        ("s", pa.string()),
+        ("l", pa.large_string()),
+        ("d", pa.decimal128(9, 2)),
+        ("t", pa.timestamp("us")),
+        ("day", pa.date32()),
+        ("flag", pa.bool_()),
+        ("x", pa.struct([("y", pa.int32())])),
+    ]
+)
+_COLUMNS = ["a", "b", "u", "f", "s", "l", "d", "t", "day", "flag", "x.y", "A"]
+_NUMBERS = st.one_of(st.integers(0, 300), st.integers(0, 2**70))
+_TEXTS = st.sampled_from(["", "it''s", "2020-01-01", "5", "x", "2020-01-01 10:00:00"])
+_CONSTANTS = st.one_of(_NUMBERS.map(str), _TEXTS.map("'{}'".format), st.sampled_from(["-5", "1.5", "NULL", "true"]))
+_LEAVES = st.one_of(
+    st.builds(
+        "{} {} {}".format, st.sampled_from(_COLUMNS), st.sampled_from(["=", "<", ">=", "!=", "LIKE"]), _CONSTANTS
+    ),
+    st.builds("{1} < {0}".format, st.sampled_from(_COLUMNS), _CONSTANTS),
+    st.builds("{} IN ({}, {})".format, st.sampled_from(_COLUMNS), _CONSTANTS, _CONSTANTS),
+    st.builds("{} BETWEEN {} AND {}".format, st.sampled_from(_COLUMNS), _CONSTANTS, _CONSTANTS),
+    st.builds("{} + {} > {}".format, st.sampled_from(_COLUMNS), _CONSTANTS, _CONSTANTS),
+    st.builds("{} IS NULL".format, st.sampled_from(_COLUMNS)),
+)
+_FILTERS = st.recursive(
+    _LEAVES,
+    lambda inner: st.one_of(
+        st.builds("({}) AND {}".format, inner, inner),
+        st.builds("{} OR {}".format, inner, inner),
+        inner.map("NOT ({})".format),
+    ),
+    max_leaves=4,
+)
+
+
+def _types(node: object) -> list[object]:
+    found = [node.type]
+    for child in node.children():
+        found += _types(child)
+    return found
+
+
+@given(_FILTERS)
+def test_filters_bind_as_if_each_were_the_first(text: str) -> None:
+    """Also if another one of the same shape was bound before."""
+    try:
+        expected = bind(parse(text), _SCHEMA, text)
+    except FilterError as error:
+        with pytest.raises(FilterError, match=f"^{re.escape(str(error))}$"):
+            compile_filter(text, _SCHEMA)
+        return
+    found = compile_filter(text, _SCHEMA)
+    assert found is not None
+    assert found.tree == expected
+    assert _types(found.tree) == _types(expected)
+    again = compile_filter(text, _SCHEMA)
+    assert again is not None
+    assert again.tree == expected
+    assert again.field_paths == found.field_paths
+
+
+def test_a_constant_of_another_size_is_bound_anew() -> None:
+    for text in ("b = 5", "b = 100", "d = 7", "d < 12345678901", "s = 'x'", "s = 'it''s'"):
+        found = compile_filter(text, _SCHEMA)
+        assert found is not None
+        assert found.tree == bind(parse(text), _SCHEMA, text)
+    with pytest.raises(FilterError, match="outside the range of int8"):
+        compile_filter("b = 300", _SCHEMA)
+    batch = pa.RecordBatch.from_pydict({"d": [Decimal("7.00"), None]}, schema=pa.schema([_SCHEMA.field("d")]))
+    assert compile_filter("d = 7", _SCHEMA).mask(batch).to_pylist() == [True, False]
+
+
+def test_errors_name_the_text_and_the_place() -> None:
+    assert compile_filter("a = 5", _SCHEMA) is not None
+    with pytest.raises(FilterError, match="99999999999999999999"):
+        compile_filter("a = 99999999999999999999", _SCHEMA)
+    with pytest.raises(FilterError, match=r"position 4"):
+        compile_filter("a = > 3", _SCHEMA)
