@@ -139,6 +139,10 @@ class Trainer:
         """Parameters unless given."""
         return {name: parameter.default for name, parameter in self.parameters.items()}
 
+    def fits_column(self, field: pa.Field) -> bool:
+        """Return True if a column can have such an index."""
+        return self.fits(field.type) if self.fits_field is None else self.fits_field(field)
+
     def checked(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
         """Return all parameters, checked. Those of other kinds of indices are ignored, as in the reference.
 

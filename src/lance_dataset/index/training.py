@@ -51,7 +51,7 @@ def check_column(trainer: Trainer, column: str, field: pa.Field) -> None:
         The type of the column does not fit.
     """
     kind = field.type
-    if not (trainer.fits(kind) if trainer.fits_field is None else trainer.fits_field(field)):
+    if not trainer.fits_column(field):
         others = [each.name for each in TRAINERS.values() if each.fits(kind)]
         hint = f"; it can have {_listed(others)}" if others else ""
         raise trainer.misfit(f"{trainer.name} index column {column} must be {trainer.wanted}, not {kind}{hint}")

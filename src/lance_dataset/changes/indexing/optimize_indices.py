@@ -132,7 +132,7 @@ def _definition(like: Segment) -> IndexDefinition:
     path = indexed_field(like.reader.scanned_schema, like.column_names[0])
     details = like.metadata.details
     trainer, parameters = trainer.of_index(b"" if details is None else details.value, like.folder)
-    if not trainer.fits(path[-1].to_arrow().type):
+    if not trainer.fits_column(path[-1].to_arrow()):
         raise UnsupportedError(
             f"the index {like.name!r} has rows to add, but this release builds {trainer.name} indices only of columns "
             f"of {trainer.wanted}; name the other indices with index_names, optimize it with pylance, or drop it"

@@ -25,6 +25,8 @@ _BOX_BYTES: Final = 40
 #: Sections of the curve whose boxes are counted.
 _SECTIONS: Final = 1 << 12
 _SECTION_SHIFT: Final = np.uint32(32 - 12)
+#: Numbers that can be added to each other without becoming infinite.
+_LARGE: Final = 1e300
 #: The greatest number; infinite bounds are moved there, because the reference takes infinities in an index for nothing.
 _MOST: Final = np.finfo(np.float64).max
 
@@ -118,13 +120,13 @@ class BoxSpool:
         cells = []
         for axis in range(2):
             low, high = self._inner[axis], self._inner[axis + 2]
-            # halves first: the sum of two large numbers, and their difference, may be infinite
-            centres = boxes[axis] / 2 + boxes[axis + 2] / 2
-            extent = high / 2 - low / 2
-            if not 0 < extent < np.inf:
+            if not low < high < np.inf:
                 cells.append(np.zeros(boxes.shape[1], np.uint16))
                 continue
-            places = np.clip((centres / 2 - low / 2) / extent, 0, 1)
+            # a quarter of large numbers: neither their sums nor their differences are infinite then
+            scale = 1.0 if max(-low, high) < _LARGE else 0.25
+            centres = (boxes[axis] * scale + boxes[axis + 2] * scale) / 2
+            places = np.clip((centres - low * scale) / (high * scale - low * scale), 0, 1)
             cells.append(np.round(places * (CELLS - 1)).astype(np.uint16))
         return hilbert_keys(*cells)
 

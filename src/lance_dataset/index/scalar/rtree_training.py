@@ -148,7 +148,7 @@ TRAINER: Final = Trainer(
     "RTREE",
     "/lance.index.pb.RTreeIndexDetails",
     lambda kind: _fits(pa.field("", kind)),
-    "of a GeoArrow type (its field has the metadata ARROW:extension:name), or well-known binary or text",
+    "a GeoArrow type (its field has the metadata ARROW:extension:name), well-known binary or text",
     _write,
     {"page_size": Parameter(DEFAULT_PAGE_ROWS, _page_size)},
     read_parameters=_parameters,
