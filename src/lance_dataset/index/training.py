@@ -12,6 +12,7 @@ from lance_dataset.index.scalar import (
     bitmap_training,
     bloom_filter_training,
     btree_training,
+    fm_training,
     json_training,
     minhash_training,
     rtree_training,
@@ -23,6 +24,7 @@ __all__ = ["TRAINERS", "check_column", "trainer_of_kind", "trainer_of_plugin"]
 
 #: Kinds of scalar indices, by the names that `IndexConfig` knows, which are also keys of `KINDS`.
 TRAINERS: Final[Mapping[str, Trainer]] = {
+    "fm": fm_training.TRAINER,
     "btree": btree_training.TRAINER,
     "bitmap": bitmap_training.TRAINER,
     "labellist": bitmap_training.LABEL_LIST_TRAINER,
