@@ -25,7 +25,8 @@ class IndexConfig:
     index_type
         Name of the kind in any case: ``btree``, ``bitmap``, ``labellist`` and others.
     parameters
-        Parameters of the kind, such as ``{"zone_size": 4096}`` for ``btree``. Others are ignored.
+        Parameters of the kind, such as ``{"zone_size": 4096}`` for ``btree``, ``{"rows_per_zone": 8192}`` for
+        ``zonemap``, or ``{"number_of_items": 8192, "probability": 0.00057}`` for ``bloomfilter``. Others are ignored.
     """
 
     index_type: str

@@ -16,6 +16,7 @@ from support.tables.zone_table import check_answers, content_of, create_zones, i
 import lance_dataset
 from lance_dataset import LanceDataset
 from lance_dataset.index.scalar.bloom_filter_training import filter_size
+from lance_dataset.indices import IndexConfig
 
 _FIXTURES = Path(__file__).parents[2] / "fixtures" / "indices"
 _FILES = {"zonemap": "zonemap.lance", "bloomfilter": "bloomfilter.lance"}
@@ -297,3 +298,62 @@ def test_empty_and_untrained_indices(tmp_path: Path, kind: str) -> None:
     lance_dataset.dataset(tmp_path / "theirs").optimize.optimize_indices()
     assert content_of(tmp_path / "ours") == content_of(tmp_path / "theirs")
     check_answers(tmp_path / "ours", (*filters, "c IS NULL"))
+
+
+def test_random_conditions(tmp_path: Path) -> None:
+    random = np.random.default_rng(17)
+    count = 3000
+    floats = np.round(np.cumsum(random.normal(size=count)), 1)
+    floats[random.random(count) < 0.05] = _NAN
+    words = [f"w{n:03}" for n in random.integers(0, 400, count)]
+    table = pa.table(
+        {
+            "f": pa.array(floats, mask=random.random(count) < 0.1),
+            "s": pa.array(words, mask=np.arange(count) % 500 < 60),
+            "i": pa.array(np.arange(count) // 7 * 3, mask=random.random(count) < 0.02),
+            "n": np.arange(count),
+        }
+    )
+    dataset = lance_dataset.write_dataset(table, tmp_path, max_rows_per_file=1100)
+    dataset.delete("n % 97 < 9")
+    for column, kind in (
+        ("f", "zonemap"),
+        ("s", "zonemap"),
+        ("i", "zonemap"),
+        ("i", "bloomfilter"),
+        ("s", "bloomfilter"),
+    ):
+        config = IndexConfig(kind, {"rows_per_zone": 60, "number_of_items": 70, "probability": 0.05})
+        dataset.create_scalar_index(column, config, name=f"{column}_{kind}")
+
+    def condition(depth: int) -> str:
+        if depth and random.random() < 0.6:
+            joined = f" {random.choice(['AND', 'OR'])} ".join(condition(depth - 1) for _ in range(2))
+            return f"{random.choice(['', 'NOT '])}({joined})"
+        operator, number, word = (
+            random.choice(["=", "<", ">=", "!=", ">"]),
+            random.integers(0, 1300),
+            random.choice(words),
+        )
+        return str(
+            random.choice(
+                [
+                    f"i {operator} {number}",
+                    f"i BETWEEN {number} AND {number + 20}",
+                    f"i IN ({number}, {number + 1}, {number + 9}, 4)",
+                    f"f {operator} {random.choice(floats[:40])}".replace("nan", "0.0"),
+                    f"s {operator} '{word}'",
+                    f"s LIKE '{word[:3]}%'",
+                    f"{random.choice(['f', 's', 'i'])} IS {random.choice(['', 'NOT '])}NULL",
+                    f"n % 7 = {number % 7}",
+                ]
+            )
+        )
+
+    for _ in range(60):
+        each = condition(3)
+        assert _counted(dataset, each) == _counted(dataset, each, use_scalar_index=False), each
+
+
+def _counted(dataset: LanceDataset, filter: str, **options: Any) -> int:
+    return dataset.scanner(filter=filter, **options).count_rows()
