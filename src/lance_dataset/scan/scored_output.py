@@ -8,8 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from lance_dataset.expr.compiled import BoundExpression, compile_expression, compile_filter
-from lance_dataset.expr.compiled import Filter as Filter
+from lance_dataset.expr.compiled import BoundExpression, Filter, compile_expression, compile_filter, finished
 from lance_dataset.read.fragment_reader import SYSTEM_COLUMNS
 from lance_dataset.read.projection import OutputColumn, Projection, full_schema, project, with_blob_values
 from lance_dataset.types.schema import Schema
@@ -151,7 +150,7 @@ def _requested(schema: Schema, score: pa.Field, columns: Any, *, as_values: bool
             part = {name: text} if isinstance(columns, Mapping) else [name]
             found.extend(_Output(output.arrow, output) for output in _projected(schema, part, as_values).columns)
         else:
-            expression = compile_expression(text, full_schema(schema).append(score))
+            expression = finished(compile_expression(text, full_schema(schema).append(score)))
             found.append(_Output(pa.field(name, expression.type), expression))
     return found
 
