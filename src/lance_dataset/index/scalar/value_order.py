@@ -12,6 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from lancecodec.search.sorting import sort_keys
+
 __all__ = ["KeyedOrder", "ValueOrder", "order_of"]
 
 _Keys = NDArray[np.uint64]
@@ -75,10 +77,8 @@ class KeyedOrder:
     def sort(self, values: pa.Array) -> tuple[pa.Array, _Places]:
         """Return the values in ascending order and their places before."""
         keys = self.keys(values)
-        if not (keys[1:] < keys[:-1]).any():
-            return values, np.arange(len(keys))
-        keys, places = _sorted_keys(keys)
-        return self.values(keys), places
+        ordered, places = _sorted_keys(keys)
+        return values if ordered is keys else self.values(ordered), places
 
     def changes(self, values: pa.Array) -> NDArray[np.bool_]:
         """Return for each value but the first whether it differs from the one before."""
@@ -100,17 +100,11 @@ class KeyedOrder:
 
 def _sorted_keys(keys: _Keys) -> tuple[_Keys, _Places]:
     """Sort keys; return them and their places before, ascending among equal keys."""
-    low = keys.min()
-    place_bits = max(len(keys) - 1, 1).bit_length()
-    if int(keys.max() - low).bit_length() + place_bits <= 64:
-        # a key and its place in one word: the fastest sort needs no second array, and is stable
-        shift = np.uint64(place_bits)
-        words = ((keys - low) << shift) | np.arange(len(keys), dtype=np.uint64)
-        words.sort()
-        places = (words & np.uint64((1 << place_bits) - 1)).view(np.int64)
-        return (words >> shift) + low, places
-    places = np.argsort(keys, kind="stable")
-    return keys[places], places
+    keys = np.ascontiguousarray(keys)
+    ordered, places = np.empty(len(keys), np.uint64), np.empty(len(keys), np.uint32)
+    if not sort_keys(keys, ordered, places, np.empty_like(ordered), np.empty_like(places)):
+        return keys, np.arange(len(keys))
+    return ordered, places.astype(np.int64)
 
 
 class _IntegerOrder(KeyedOrder):

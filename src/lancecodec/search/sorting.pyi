@@ -1,0 +1,3 @@
+from typing_extensions import Buffer
+
+def sort_keys(keys: Buffer, out: Buffer, places: Buffer, other_keys: Buffer, other_places: Buffer) -> bool: ...
