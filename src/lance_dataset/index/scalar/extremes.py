@@ -30,6 +30,11 @@ def extremes(values: pa.Array, starts: NDArray[np.int64]) -> tuple[pa.Array, pa.
         Positions at which the parts start, ascending. The first one is 0, and no part is empty.
     """
     kind = values.type
+    if values.null_count == len(values):
+        return pa.nulls(len(starts), kind), pa.nulls(len(starts), kind)
+    numbers = _stored_integers(values)
+    if numbers is not None:
+        return _extreme_integers(values, numbers, starts)
     if not pa.types.is_floating(kind) and len(values) >= _LARGE_PART * len(starts):
         found = [
             pc.min_max(values.slice(start, stop - start)) for start, stop in pairwise([*starts.tolist(), len(values)])
@@ -48,6 +53,37 @@ def extremes(values: pa.Array, starts: NDArray[np.int64]) -> tuple[pa.Array, pa.
     lows, highs = _extreme_numbers(ranks, valid, starts)
     known = lows <= highs
     return ordered.take(pa.array(lows, mask=~known)), ordered.take(pa.array(highs, mask=~known))
+
+
+def _stored_integers(values: pa.Array) -> NDArray[Any] | None:
+    """Return integers in the order of the values, which they are stored as; None if there are none of 64 bits."""
+    kind, chosen = values.type, slice(values.offset, values.offset + len(values))
+    if pa.types.is_integer(kind) or pa.types.is_temporal(kind):
+        sign = "u" if pa.types.is_unsigned_integer(kind) else "i"
+        return np.frombuffer(values.buffers()[1], f"<{sign}{kind.bit_width // 8}")[chosen]
+    if not pa.types.is_decimal128(kind):
+        return None
+    words = np.frombuffer(values.buffers()[1], "<i8").reshape(-1, 2)[chosen]
+    return words[:, 0] if (words[:, 0] >> 63 == words[:, 1]).all() else None
+
+
+def _extreme_integers(values: pa.Array, numbers: NDArray[Any], starts: NDArray[np.int64]) -> tuple[pa.Array, pa.Array]:
+    low = high = numbers
+    known = np.ones(len(starts), bool)
+    if values.null_count:
+        valid, limits = np.asarray(values.is_valid(), bool), np.iinfo(numbers.dtype)
+        low, high = (np.where(valid, numbers, numbers.dtype.type(limit)) for limit in (limits.max, limits.min))
+        known = np.logical_or.reduceat(valid, starts)
+    least, greatest = np.minimum.reduceat(low, starts), np.maximum.reduceat(high, starts)
+    return _of_integers(least, known, values.type), _of_integers(greatest, known, values.type)
+
+
+def _of_integers(numbers: NDArray[Any], known: NDArray[np.bool_], kind: pa.DataType) -> pa.Array:
+    """Return the values that are stored as integers."""
+    if not pa.types.is_decimal(kind):
+        return _with_nulls(pa.array(numbers).view(kind), known)
+    words = pa.py_buffer(np.stack([numbers, numbers >> 63], axis=1))
+    return _with_nulls(pa.Array.from_buffers(kind, len(numbers), [None, words]), known)
 
 
 def _extreme_numbers(
