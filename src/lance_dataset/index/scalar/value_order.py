@@ -102,7 +102,8 @@ def _sorted_keys(keys: _Keys) -> tuple[_Keys, _Places]:
     """Sort keys; return them and their places before, ascending among equal keys."""
     keys = np.ascontiguousarray(keys)
     ordered, places = np.empty(len(keys), np.uint64), np.empty(len(keys), np.uint32)
-    if not sort_keys(keys, ordered, places, np.empty_like(ordered), np.empty_like(places)):
+    scratch = np.empty_like(ordered), np.empty_like(places)
+    if not sort_keys(keys.data, ordered.data, places.data, scratch[0].data, scratch[1].data):
         return keys, np.arange(len(keys))
     return ordered, places.astype(np.int64)
 
