@@ -15,6 +15,7 @@ from lance_dataset.index.scalar.bloom_filter_search import BloomFilterSearch
 from lance_dataset.index.scalar.btree_search import BTreeSearch
 from lance_dataset.index.scalar.conditions import Answer, Condition
 from lance_dataset.index.scalar.fm_search import FmSearch
+from lance_dataset.index.scalar.ngram_search import NgramSearch
 from lance_dataset.index.scalar.rtree_search import RTreeSearch
 from lance_dataset.index.scalar.zone_map_search import ZoneMapSearch
 from lance_dataset.table.address_ranges import AddressRanges
@@ -93,11 +94,12 @@ class VaryingSearch(Protocol):
 RANGED: Final = frozenset({"zonemap", "bloomfilter"})
 #: Classes by kind, a key of `KINDS`.
 SEARCHES: Mapping[str, type[Search]] = {
-    "fm": FmSearch,
     "btree": BTreeSearch,
     "bitmap": BitmapSearch,
     "labellist": LabelListSearch,
     "zonemap": ZoneMapSearch,
     "bloomfilter": BloomFilterSearch,
     "rtree": RTreeSearch,
+    "ngram": NgramSearch,
+    "fm": FmSearch,
 }

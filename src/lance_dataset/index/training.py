@@ -15,6 +15,7 @@ from lance_dataset.index.scalar import (
     fm_training,
     json_training,
     minhash_training,
+    ngram_training,
     rtree_training,
     zone_map_training,
 )
@@ -24,14 +25,15 @@ __all__ = ["TRAINERS", "check_column", "trainer_of_kind", "trainer_of_plugin"]
 
 #: Kinds of scalar indices, by the names that `IndexConfig` knows, which are also keys of `KINDS`.
 TRAINERS: Final[Mapping[str, Trainer]] = {
-    "fm": fm_training.TRAINER,
     "btree": btree_training.TRAINER,
     "bitmap": bitmap_training.TRAINER,
     "labellist": bitmap_training.LABEL_LIST_TRAINER,
     "zonemap": zone_map_training.TRAINER,
     "bloomfilter": bloom_filter_training.TRAINER,
     "rtree": rtree_training.TRAINER,
+    "ngram": ngram_training.TRAINER,
     "minhashlsh": minhash_training.TRAINER,
+    "fm": fm_training.TRAINER,
     "json": json_training.json_trainer(lambda name: trainer_of_plugin(name)),
 }
 

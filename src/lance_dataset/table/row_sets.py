@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from lance_dataset.errors import CorruptFileError
 from lance_dataset.table.roaring import MAX_ARRAY, NO_RUNS, WITH_RUNS, bitmap_size
+from lancecodec.search import row_sets
 
 __all__ = [
     "EMPTY_ROW_SET",
@@ -27,9 +28,11 @@ __all__ = [
     "SetsLayout",
     "bounds_of_sets",
     "decode_sets",
+    "encode_groups",
     "encode_parts",
     "encode_sets",
     "layout_of_sets",
+    "sets_from",
 ]
 
 _Ints = npt.NDArray[np.int64]
@@ -329,67 +332,29 @@ def encode_sets(owners: _Ints, values: npt.NDArray[np.uint64], sets: int, form: 
     LargeBinaryArray
         One value for each set.
     """
-    containers = _Runs(owners, values >> np.uint64(16))
-    bitmaps = _Runs(containers.owners, containers.keys >> np.uint64(16))
-    bitsets = containers.lengths > MAX_ARRAY
-    contents = np.where(bitsets, _BITSET_BYTES, 2 * containers.lengths)
-    heads = _BITMAP_HEAD + _CONTAINER_HEAD * bitmaps.lengths
-    sizes = heads + np.add.reduceat(contents, bitmaps.starts) if len(bitmaps.starts) else heads
-    entries = np.bincount(bitmaps.owners, minlength=sets)
-    set_sizes = form.count_bytes + np.bincount(bitmaps.owners, sizes + form.entry_head, sets).astype(np.int64)
-    bounds = np.concatenate([np.zeros(1, np.int64), np.cumsum(set_sizes)])
-    output = np.zeros(int(bounds[-1]) // 2, "<u2")
-    _put_u32(output, bounds[:-1], entries)
-    # A bitmap begins at the end of the bitmaps before it, including the heads of their sets and entries.
-    ends = np.cumsum(sizes + form.entry_head) + form.count_bytes * (bitmaps.owners + 1)
-    starts = ends - sizes
-    _put_u32(output, starts - form.entry_head, bitmaps.keys.astype(np.int64))
-    if form.sized:
-        _put_u32(output, starts - 4, sizes)
-    _put_u32(output, starts, np.full(len(starts), NO_RUNS))
-    _put_u32(output, starts + 4, bitmaps.lengths)
-    ranks = _ranks(bitmaps.lengths)
-    descriptors = np.repeat(starts + _BITMAP_HEAD, bitmaps.lengths) + 4 * ranks
-    output[descriptors // 2] = containers.keys & np.uint64(0xFFFF)
-    output[descriptors // 2 + 1] = containers.lengths - 1
-    before = np.cumsum(contents) - contents
-    offsets = np.repeat(heads, bitmaps.lengths) + before - np.repeat(before[bitmaps.starts], bitmaps.lengths)
-    _put_u32(output, np.repeat(starts + _BITMAP_HEAD + 4 * bitmaps.lengths, bitmaps.lengths) + 4 * ranks, offsets)
-    places = np.repeat(starts, bitmaps.lengths) + offsets
-    _put_values(output, places, containers, bitsets, values)
-    return pa.LargeBinaryArray.from_buffers(pa.large_binary(), sets, [None, pa.py_buffer(bounds), pa.py_buffer(output)])
+    return encode_groups(values, np.cumsum(np.bincount(owners, minlength=sets)), form)
 
 
-class _Runs:
-    """Runs of equal adjacent owners and keys."""
+def encode_groups(values: npt.NDArray[np.uint64], stops: _Ints, form: SetForm) -> pa.LargeBinaryArray:
+    """Serialize sets of adjacent values.
 
-    def __init__(self, owners: _Ints, keys: npt.NDArray[np.uint64]) -> None:
-        new = np.ones(len(keys), bool)
-        new[1:] = (keys[1:] != keys[:-1]) | (owners[1:] != owners[:-1])
-        self.starts = np.flatnonzero(new)
-        self.lengths = np.diff(self.starts, append=len(keys))
-        self.owners, self.keys = owners[self.starts], keys[self.starts]
+    Parameters
+    ----------
+    values : uint64[m]
+        The values, ascending within a set, without duplicates.
+    stops : int64[sets]
+        Number of values up to the end of those of each set.
+    form
+        Form of the sets.
+    """
+    values, bounds = np.ascontiguousarray(values), np.empty(len(stops) + 1, np.int64)
+    row_sets.measure(values, stops, form.count_bytes, form.sized, bounds)
+    output = pa.allocate_buffer(int(bounds[-1]))
+    row_sets.encode(values, stops, form.count_bytes, form.sized, bounds, output)
+    return sets_from(bounds, output)
 
 
-def _put_u32(output: npt.NDArray[np.uint16], positions: _Ints, numbers: _Ints) -> None:
-    output[positions // 2] = numbers & 0xFFFF
-    output[positions // 2 + 1] = numbers >> 16
-
-
-def _put_values(
-    output: npt.NDArray[np.uint16],
-    places: _Ints,
-    containers: _Runs,
-    bitsets: npt.NDArray[np.bool_],
-    values: npt.NDArray[np.uint64],
-) -> None:
-    """Write the contents of containers."""
-    lower = values.astype(np.uint16)  # drops the upper bits
-    lengths = np.where(bitsets, 0, containers.lengths)
-    ranks = _ranks(lengths)
-    output[np.repeat(places // 2, lengths) + ranks] = lower[np.repeat(containers.starts, lengths) + ranks]
-    for number in np.flatnonzero(bitsets).tolist():
-        start, place = int(containers.starts[number]), int(places[number]) // 2
-        bits = np.zeros(1 << 16, np.uint8)
-        bits[lower[start : start + int(containers.lengths[number])]] = 1
-        output[place : place + _BITSET_BYTES // 2] = np.packbits(bits, bitorder="little").view("<u2")
+def sets_from(bounds: _Ints, data: pa.Buffer) -> pa.LargeBinaryArray:
+    """Return sets as an array over their bytes."""
+    buffers = [None, pa.py_buffer(bounds), data]
+    return pa.LargeBinaryArray.from_buffers(pa.large_binary(), len(bounds) - 1, buffers)

@@ -14,7 +14,7 @@ from lance_dataset.expr.function import Function, Kind
 from lance_dataset.expr.functions.regex_syntax import Pattern, rewrite, translated
 from lance_dataset.expr.rowwise import per_parameters
 
-__all__ = ["ALIASES", "FUNCTIONS"]
+__all__ = ["ALIASES", "FUNCTIONS", "is_valid_regex"]
 
 _TEXT, _INTEGER = Kind.TEXT, Kind.INTEGER
 #: Characters for private use, one of which marks matches: no text of interest has them all.
@@ -26,6 +26,16 @@ def _like(value: pa.Array, pattern: str, flags: str = "") -> pa.Array:
     if "g" in flags:
         raise pa.ArrowInvalid("regexp_like has no option g")
     return pc.match_substring_regex(value, pattern=translated(pattern, flags).text)
+
+
+@lru_cache(maxsize=256)
+def is_valid_regex(pattern: str, flags: str = "") -> bool:
+    """Return True if `regexp_like` and `regexp_match` raise no errors with a pattern and flags."""
+    try:
+        _like(pa.array([""]), pattern, flags)
+    except (pa.ArrowInvalid, UnsupportedError):
+        return False
+    return True
 
 
 def _behind(value: pa.Array, start: int) -> tuple[pa.Array, pa.Array]:

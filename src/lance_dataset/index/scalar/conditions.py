@@ -16,6 +16,7 @@ __all__ = [
     "Answer",
     "AnyText",
     "BoxCondition",
+    "CaselessTextCondition",
     "Condition",
     "Interval",
     "ItemCondition",
@@ -173,6 +174,19 @@ class TextCondition:
     is_whole: bool
 
 
+@dataclass(frozen=True)
+class CaselessTextCondition:
+    """Is true only for texts that satisfy a need, whatever the case of letters; never for nulls.
+
+    Attributes
+    ----------
+    need
+        What texts must contain: ASCII letters and digits.
+    """
+
+    need: TextNeed
+
+
 @dataclass(frozen=True, eq=False)
 class KeyCondition:
     """Is true for values that equal one of many keys, floats bit by bit; never for nulls.
@@ -202,7 +216,7 @@ class BoxCondition:
     ymax: float
 
 
-Condition = ValueCondition | ItemCondition | TextCondition | KeyCondition | BoxCondition
+Condition = ValueCondition | ItemCondition | TextCondition | CaselessTextCondition | KeyCondition | BoxCondition
 
 
 def merged_ranges(ranges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
