@@ -90,6 +90,7 @@ from lance_dataset.optimize import (
     CompactionTask,
     RewriteResult,
 )
+from lance_dataset.query import MinHashQuery
 from lance_dataset.sampler import (
     FragmentSampler,
     FullScanSampler,
@@ -615,6 +616,19 @@ def indexed(folder: Path) -> None:
         dataset.create_scalar_index("nothing", "BTREE")
 
 
+def search_texts(folder: Path) -> None:
+    texts = [f"to be or not to be that is question {number}" for number in range(20)]
+    dataset: lance.LanceDataset = lance.write_dataset(pa.table({"t": texts}), folder / "texts")
+    dataset.create_scalar_index("t", "MINHASHLSH")
+    query: MinHashQuery = MinHashQuery(text="to be or not to be that is question 3", column="t")
+    asked: tuple[str, str] = query.text, query.column
+    found: pa.Table = dataset.to_table(nearest=query, limit=2, fast_search=True, prefilter=True)
+    again: pa.Table = lance.ScannerBuilder(dataset).minhash_search(query).limit(2).to_scanner().to_table()
+    tokens: list[lance.FtsToken] = lance.tokenize("the Cats", stem=True, max_token_length=None)
+    first: tuple[str, int] = tokens[0].text, tokens[0].position
+    assert found == again and first == ("cat", 0) and asked[1] == "t"
+
+
 def erase(folder: Path) -> None:
     dataset: lance.LanceDataset = lance.write_dataset(people(), folder / "erased")
     dataset.tags.create("kept", 1)
@@ -1059,6 +1073,7 @@ def main(folder: Path) -> None:
     history(folder)
     maintain(folder)
     indexed(folder)
+    search_texts(folder)
     erase(folder)
     fragments_of(folder)
     commit(folder)

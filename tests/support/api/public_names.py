@@ -21,6 +21,7 @@ MODULES = (
     "indices",
     "log",
     "optimize",
+    "query",
     "sampler",
     "schema",
     "udf",

@@ -21,6 +21,7 @@ from lance_dataset.read.snapshot import Columns
 from lance_dataset.read.take import RowNumbers, row_numbers, take_row_ids, take_rows
 from lance_dataset.read.take import row_ids as checked_row_ids
 from lance_dataset.scan.options import BlobHandling, ColumnOrdering, check_arrow_options
+from lance_dataset.scan.queries import MinHashQuery
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -39,7 +40,7 @@ class Reading(Shown, ScannableDataset):
         filter: Predicate | None = None,
         limit: int | None = None,
         offset: int | None = None,
-        nearest: Mapping[str, object] | None = None,
+        nearest: MinHashQuery | Mapping[str, object] | None = None,
         batch_size: int | None = None,
         batch_size_bytes: int | None = None,
         batch_readahead: int | None = None,
@@ -81,6 +82,15 @@ class Reading(Shown, ScannableDataset):
             Maximum number of rows to return, and number of rows to skip, after filter and ordering.
         batch_size
             Maximum number of rows in a batch, 8192 by default.
+        nearest
+            Search for the texts that are most similar to another one, as a `lance_dataset.query.MinHashQuery`; the
+            column needs a MINHASHLSH index. Vectors are not supported.
+        prefilter
+            True to filter the rows before a search, instead of those that it finds.
+        fast_search
+            True to leave out rows without an index.
+        disable_scoring_autoprojection
+            True to return `_distance` of a search only if it is among the columns.
         fragments
             Fragments to read, in that order; None for all.
         with_row_id, with_row_address
@@ -169,7 +179,7 @@ class Reading(Shown, ScannableDataset):
         filter: Predicate | None = None,
         limit: int | None = None,
         offset: int | None = None,
-        nearest: Mapping[str, object] | None = None,
+        nearest: MinHashQuery | Mapping[str, object] | None = None,
         batch_size: int | None = None,
         batch_size_bytes: int | None = None,
         batch_readahead: int | None = None,
@@ -250,7 +260,7 @@ class Reading(Shown, ScannableDataset):
         filter: Predicate | None = None,
         limit: int | None = None,
         offset: int | None = None,
-        nearest: Mapping[str, object] | None = None,
+        nearest: MinHashQuery | Mapping[str, object] | None = None,
         batch_size: int | None = None,
         batch_size_bytes: int | None = None,
         batch_readahead: int | None = None,
@@ -331,7 +341,7 @@ class Reading(Shown, ScannableDataset):
         filter: Predicate | None = None,
         limit: int | None = None,
         offset: int | None = None,
-        nearest: Mapping[str, object] | None = None,
+        nearest: MinHashQuery | Mapping[str, object] | None = None,
         batch_size: int | None = None,
         batch_size_bytes: int | None = None,
         batch_readahead: int | None = None,
