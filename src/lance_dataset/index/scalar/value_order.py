@@ -119,6 +119,12 @@ class _IntegerOrder(KeyedOrder):
             self._integers = kind
         self._is_signed = pa.types.is_signed_integer(self._integers)
 
+    def bound(self, value: pa.Scalar) -> np.uint64:
+        if not pa.types.is_integer(self._kind):
+            return super().bound(value)
+        number = value.as_py()
+        return np.uint64(number + (1 << 63) if self._is_signed else number)
+
     def keys(self, values: pa.Array) -> _Keys:
         integers = values.cast(pa.uint8()) if self._is_bool else values.view(self._integers)
         found = integers.to_numpy(zero_copy_only=False)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
+from functools import partial, reduce
 from typing import Any, TypeAlias
 
 import pyarrow as pa
@@ -67,8 +67,8 @@ class ColumnCondition:
         What the condition is on: a field, or a path inside its JSON documents.
     kind
         Type of the values.
-    text
-        The condition as text.
+    write
+        Returns the condition as text, for plans.
     condition
         The condition.
     weaker
@@ -77,9 +77,14 @@ class ColumnCondition:
 
     value: IndexedValue
     kind: pa.DataType
-    text: str
+    write: Callable[[], str]
     condition: Condition
     weaker: TextCondition | None = None
+
+    @property
+    def text(self) -> str:
+        """The condition as text."""
+        return self.write()
 
     @property
     def forms(self) -> tuple[ColumnCondition, ...]:
@@ -171,7 +176,8 @@ class _Reading:
         weaker = None
         if not negated and isinstance(condition, ValueCondition) and (contained := text_condition(node)) is not None:
             weaker = contained[1] if isinstance(contained[1], TextCondition) else None
-        return ColumnCondition(value, operand.type, condition_text(Not(node) if negated else node), condition, weaker)
+        write = partial(condition_text, Not(node) if negated else node)
+        return ColumnCondition(value, operand.type, write, condition, weaker)
 
     def _value(self, operand: Expression) -> IndexedValue | None:
         """Return what an index must be of to answer conditions on an operand; None if no index can."""
@@ -333,9 +339,14 @@ def _joined(
     joined: list[Node] = []
     for (value, kind), same in by_value.items():
         condition = reduce(join, [each.condition for each in same if isinstance(each.condition, ValueCondition)])
-        text, weaker = word.join(each.text for each in same), _weaker(same, is_union=join == ValueCondition.union)
-        joined.append(ColumnCondition(value, kind, text, condition, weaker))
+        write = same[0].write if len(same) == 1 else partial(_joined_text, word, same)
+        weaker = _weaker(same, is_union=join == ValueCondition.union)
+        joined.append(ColumnCondition(value, kind, write, condition, weaker))
     return joined + others
+
+
+def _joined_text(word: str, conditions: Sequence[ColumnCondition]) -> str:
+    return word.join(each.text for each in conditions)
 
 
 def _weaker(joined: Sequence[ColumnCondition], *, is_union: bool) -> TextCondition | None:

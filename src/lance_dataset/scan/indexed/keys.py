@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -42,7 +43,9 @@ def restricted_to_keys(reader: TableReader, request: ScanRequest, keys: Mapping[
         if value not in by_value or values.type != field.storage_type or not is_ordered(values.type):
             continue
         cost = scan_cost(reader, request, tuple(keys))
-        found = _lookup(by_value[value], ColumnCondition(value, values.type, name, _condition(values)), cost)
+        found = _lookup(
+            by_value[value], ColumnCondition(value, values.type, partial(str, name), _condition(values)), cost
+        )
         if found is not None:
             return IndexAnswer(found, found.rows(), True).restricted(reader, request)
     return request
