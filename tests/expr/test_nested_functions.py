@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 
 import lance_dataset
-from lance_dataset.errors import FilterError, LanceError, UnsupportedError
+from lance_dataset.errors import FilterError, LanceError
 from lance_dataset.expr.compiled import compile_expression, compile_filter
 
 ROWS = 12
@@ -265,12 +265,6 @@ def test_digests(batch):
     assert long.evaluate(batch)[0].as_py() == hashlib.sha512(b"ab" * 9000).digest()
     with pytest.raises((FilterError, pa.ArrowInvalid), match="blake3"):
         compile_expression("digest(s, 'crc32')", batch.schema)
-
-
-@pytest.mark.parametrize("text", ["st_area(s)", "st_point(1.0, 2.0)", "st_contains(s, s)", "st_x(st)"])
-def test_geometry_is_refused_by_name(text, batch):
-    with pytest.raises(UnsupportedError, match=f"{text[:4]}.*GeoArrow"):
-        compile_expression(text, batch.schema)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from lance_dataset.errors import FilterError
+from lance_dataset.errors import FilterError, UnsupportedError
 from lance_dataset.expr.casts import cast_kernel
 from lance_dataset.expr.evaluate import compile_tree
 from lance_dataset.expr.literals import LiteralMismatch, convert_literal, natural_scalar
@@ -74,6 +74,8 @@ class BinderBase:
             return node
         try:
             value = compile_tree(node)(None)
+        except UnsupportedError:
+            raise
         except _DATA_ERRORS as error:
             if self.lazy:
                 return node  # fails if a row needs it
@@ -99,6 +101,8 @@ class BinderBase:
             raise TypeError(f"the type of {type(node).__name__} follows from its operands")
         try:
             return compile_tree(probe)(pa.RecordBatch.from_pydict(stand_ins)).type
+        except UnsupportedError:
+            raise
         except _DATA_ERRORS as error:
             raise self.failed(error, node) from error
 

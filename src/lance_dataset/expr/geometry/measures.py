@@ -7,13 +7,15 @@ from typing import Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from lance_dataset.expr.geometry.boxes import boxes_of
 from lance_dataset.expr.geometry.geohash import geohashes
 from lance_dataset.expr.geometry.shapes import Shapes, shapely, shapes_of, wkb_of
 from lance_dataset.expr.geometry.text import text_of
-from lance_dataset.types.geoarrow import GeometryLayout
+from lance_dataset.expr.geometry.wkb import empty_wkb
+from lance_dataset.types.geoarrow import KINDS, GeometryLayout
 
 __all__ = [
     "BOUNDS",
@@ -206,7 +208,20 @@ def _has(name: str, shapes: Shapes) -> NDArray[np.bool_]:
 
 def as_binary(array: pa.Array, layout: GeometryLayout) -> pa.Array:
     """Return the well-known binary of geometries."""
-    return wkb_of(shapes_of(array, layout, measures=True))
+    shapes = shapes_of(array, layout, measures=True)
+    found = wkb_of(shapes)
+    empty = _flattened(shapes, layout)
+    if not empty.any():
+        return found
+    return pc.if_else(pa.array(empty), pa.scalar(empty_wkb(layout), pa.binary()), found)
+
+
+def _flattened(shapes: Shapes, layout: GeometryLayout) -> NDArray[np.bool_]:
+    """Return for each geometry whether it lost its dimensions, as empty ones other than points do in the library."""
+    if layout.kind not in KINDS or layout.kind == "point" or layout.dimensions == "xy":
+        return np.zeros(len(shapes), bool)
+    found: NDArray[np.bool_] = shapely().is_empty(shapes)
+    return found
 
 
 def as_text(array: pa.Array, layout: GeometryLayout) -> pa.Array:
@@ -215,7 +230,13 @@ def as_text(array: pa.Array, layout: GeometryLayout) -> pa.Array:
         return array.cast(pa.string())
     if layout.kind == "box" and layout.dimensions != "xy":
         raise pa.ArrowInvalid("a box with more than two dimensions has no text")
-    return text_of(shapes_of(array, layout, measures=True))
+    shapes = shapes_of(array, layout, measures=True)
+    found = text_of(shapes)
+    empty = _flattened(shapes, layout)
+    if not empty.any():
+        return found
+    text = f"{layout.kind.upper()} {layout.dimensions[2:].upper()} EMPTY"
+    return pc.if_else(pa.array(empty), pa.scalar(text), found)
 
 
 def geohash(array: pa.Array, layout: GeometryLayout) -> pa.Array:

@@ -140,6 +140,8 @@ def _native(array: pa.Array, layout: GeometryLayout, measures: bool) -> Shapes:
         levels, coordinates = ragged(array)
         names = layout.dimensions.replace("m", "")
         numbers = np.stack(values_of(coordinates, names), axis=1)
+        if layout.kind != "point" and not len(numbers):  # shapely refuses geometries without any coordinates
+            return np.full(len(array), library.from_wkt(f"{layout.kind} EMPTY"), object)
         try:
             if layout.kind == "point":
                 return _points(numbers)

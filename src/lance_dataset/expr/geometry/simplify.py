@@ -58,22 +58,25 @@ def _closed(ring: _Points) -> _Points:
 def by_distance(points: _Points, limit: float, is_ring: bool) -> _Points:
     """Return the points that are left of a line within a distance (Ramer 1972, Douglas and Peucker 1973).
 
-    A ring of which too few points would be left stays as it is.
+    A section of a ring stays as it is if the ring would have too few points without it.
     """
-    kept = np.zeros(len(points), bool)
-    kept[[0, -1]] = True
+    kept = np.ones(len(points), bool)
+    left = len(points)
     waiting = [(0, len(points) - 1)]
     while waiting:
         first, last = waiting.pop()
-        if last - first < 2:
+        inside = last - first - 1
+        if inside < 1:
             continue
         distances = _distances(points[first + 1 : last, :2], points[first, :2], points[last, :2])
         farthest = int(distances.argmax())
         if distances[farthest] > limit:
             middle = first + 1 + farthest
-            kept[middle] = True
-            waiting += [(first, middle), (middle, last)]
-    return points if is_ring and np.count_nonzero(kept) < _RING else points[kept]
+            waiting += [(middle, last), (first, middle)]
+        elif not is_ring or left - inside >= _RING:
+            kept[first + 1 : last] = False
+            left -= inside
+    return points[kept]
 
 
 def _distances(points: _Points, start: _Points, end: _Points) -> _Points:

@@ -12,7 +12,7 @@ import pyarrow as pa
 from lance_dataset.expr.geometry.coordinates import ragged, values_of
 from lance_dataset.types.geoarrow import GeometryLayout
 
-__all__ = ["DIMENSION_CODES", "KIND_CODES", "native_wkb"]
+__all__ = ["DIMENSION_CODES", "KIND_CODES", "empty_wkb", "native_wkb"]
 
 #: Codes of the kinds of geometries.
 KIND_CODES: Final = {
@@ -54,6 +54,11 @@ def native_wkb(array: pa.Array, layout: GeometryLayout, *, mended: bool = False)
     form = _Form(layout.dimensions, mended)
     written = iter([form.geometry(layout.kind, each) for each in nested])
     return [next(written) if known else None for known in array.is_valid().to_pylist()]
+
+
+def empty_wkb(layout: GeometryLayout) -> bytes:
+    """Return an empty geometry other than a point."""
+    return struct.pack("<BII", 1, KIND_CODES[layout.kind] + DIMENSION_CODES[layout.dimensions], 0)
 
 
 class _Form:
