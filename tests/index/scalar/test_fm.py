@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from lance.indices import IndexConfig as TheirConfig
+from support.stores.s3_server import S3Server
 
 import lance_dataset
 from lance_dataset.errors import CorruptFileError, InvalidIndexError, LanceError
@@ -348,6 +349,16 @@ def test_segments_of_the_reference_are_extended(tmp_path: Path) -> None:
     assert counts == [10_000, 1000, 100]
     _check(tmp_path, ["lue 99", "1", "\0 5", " 12"], theirs=False)
     _check(tmp_path, ["lue", "99", "1"])
+
+
+def test_partitions_in_an_object_store(s3_server: S3Server) -> None:
+    texts = [f"value {n * 7919 % 30_000}" for n in range(25_000)]
+    uri, options = f"s3://{s3_server.new_bucket()}/t", s3_server.options
+    dataset = lance_dataset.write_dataset(pa.table({"s": texts}), uri, storage_options=options)
+    dataset.create_scalar_index("s", IndexConfig("fm", {}))
+    dataset = lance_dataset.dataset(uri, storage_options=options)
+    assert "ScalarIndexQuery" in dataset.scanner(filter="contains(s, 'e 99')").explain_plan()
+    assert dataset.count_rows("contains(s, 'e 99')") == sum("e 99" in text for text in texts)
 
 
 # -- damage ----------------------------------------------------------------------------------------------------------

@@ -24,6 +24,7 @@ from lance_dataset.index.scalar.conditions import (
 )
 from lance_dataset.index.scalar.fm import Partition, open_partition, partition_names
 from lance_dataset.threads.streams import map_parallel
+from lance_dataset.threads.waiting import map_waiting
 from lancecodec.errors import CodecError
 
 __all__ = ["FmSearch"]
@@ -45,11 +46,10 @@ _PARALLEL_COST = 1e6
 class FmSearch:
     """An open segment of an FM index; see `BTreeSearch` for its methods."""
 
-    byte_cost: ClassVar[float] = 1.5
+    byte_cost: ClassVar[float] = 3.0
 
     def __init__(self, folder: IndexFolder, rows_in: Callable[[int], int]) -> None:
-        opened = map_parallel(_Part.open, [folder.open(name) for name in partition_names(folder)], parallel=True)
-        self._parts = [part for part in opened if part is not None]
+        self._parts = _open_parts(folder)
         documents = [part.content.documents for part in self._parts]
         self._counts = np.array([each.num_documents for each in documents], np.int64)
         self._sizes = np.array([each.size for each in documents], np.int64)
@@ -157,18 +157,28 @@ class FmSearch:
         return np.concatenate([nothing(), *found])
 
 
+def _open_parts(folder: IndexFolder) -> list[_Part]:
+    """Open all partitions that have documents, several at the same time."""
+
+    def opened(name: str) -> _Part | None:
+        table = folder.open(name)
+        content = open_partition(table)
+        return None if content is None else _Part(table, content)
+
+    names = partition_names(folder)
+    if folder.open_input(names[0]).is_remote:
+        parts = map_waiting(opened, names, stop_at_error=True)
+    else:
+        parts = map_parallel(opened, names, parallel=True)
+    return [part for part in parts if part is not None]
+
+
 class _Part:
     """An open partition and its file."""
 
     def __init__(self, table: IndexTable, content: Partition) -> None:
         self._table = table
         self.content = content
-
-    @classmethod
-    def open(cls, table: IndexTable) -> _Part | None:
-        """Open a partition; None if it has no documents."""
-        content = open_partition(table)
-        return None if content is None else cls(table, content)
 
     def find(self, text: str) -> tuple[int, int]:
         """Return the rows of the suffixes that begin with a text, the first and the end."""

@@ -159,7 +159,8 @@ def _write_partitions(target: NewIndexFolder, first: int, parts: Iterable[_Docum
     for _ in stream(
         write,
         work,
-        ahead=cpu_count(),
+        ahead=2 * cpu_count(),
+        in_order=False,
         weight=lambda item: item[1].memory,
         budget=float(max(memory_limit, 1)),
         join=True,
