@@ -172,6 +172,7 @@ def _is_covered(segment: Segment, rows: NDArray[np.uint64]) -> NDArray[np.bool_]
     if manifest.uses_stable_row_ids and not holds_addresses(kind, segment.metadata.index_version):
         rows, known = segment.reader.addresses_of_ids(rows)
     owners = fragments_of(rows)
-    present = [each for each in np.unique(owners).tolist() if each in segment.fragment_ids]
-    found: NDArray[np.bool_] = np.isin(owners, np.array(present, np.uint64)) & known
+    starts = np.flatnonzero(np.append(True, owners[1:] != owners[:-1])[: len(owners)])  # many rows have the same owner
+    covered = np.isin(owners[starts], np.array(sorted(segment.fragment_ids), np.uint64))
+    found: NDArray[np.bool_] = np.repeat(covered, np.diff(starts, append=len(owners))) & known
     return found

@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+import numpy as np
+
 from lance_dataset.index.text.folding_table import SERIES, SINGLE
 
 __all__ = ["FOLDED", "fold", "lower"]
@@ -52,6 +54,17 @@ _SMALL: Final = dict(_newer())
 
 
 _BEYOND = chr(0x10000)
+#: Characters that are replaced one after the other, which is faster for few; no replacement is another one of them.
+_FEW = 24
+#: Characters of a text that NumPy looks at faster.
+_LONG = 4096
+
+
+def _characters_in(text: str) -> set[str]:
+    """Return the distinct characters of a text."""
+    if len(text) < _LONG:
+        return set(text)
+    return set(map(chr, np.flatnonzero(np.bincount(np.frombuffer(text.encode("utf-32-le"), "<u4"))).tolist()))
 
 
 class _Replacement:
@@ -63,6 +76,11 @@ class _Replacement:
         self._patterns = tuple(re.compile(f"[{each}]") for each in (re.escape(narrow), f"{_BEYOND}-{chr(0x10FFFF)}"))
 
     def apply(self, text: str) -> str:
+        found = self._table.keys() & _characters_in(text)
+        if len(found) <= _FEW:
+            for each in found:
+                text = text.replace(each, self._table[each])
+            return text
         for pattern in self._patterns:
             text = pattern.sub(lambda match: self._table.get(match.group(), match.group()), text)
         return text
