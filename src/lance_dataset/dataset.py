@@ -39,6 +39,7 @@ from lance_dataset.records.results import Branch, DeleteResult, ExecuteResult, T
 from lance_dataset.records.schema import LanceSchema
 from lance_dataset.records.settings import AlterColumn, AutoCleanupConfig, DatasetBasePath
 from lance_dataset.scan.options import ColumnOrdering
+from lance_dataset.scan.queries import MinHashQuery
 from lance_dataset.scan.resolving import serialize_row_addrs
 
 __all__ = [
@@ -86,6 +87,7 @@ __all__ = [
     "LanceSchema",
     "LanceStats",
     "MergeInsertBuilder",
+    "MinHashQuery",
     "PurgeReport",
     "RemainingCopy",
     "ScanStatistics",

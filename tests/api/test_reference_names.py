@@ -60,6 +60,8 @@ NAMES: dict[str, tuple[str, ...]] = {
         "file",
         "set_logger",
         "write_dataset",
+        "FtsToken",
+        "tokenize",
     ),
     "lance.blob": (
         "BlobFile",
@@ -125,6 +127,7 @@ NAMES: dict[str, tuple[str, ...]] = {
         "normalize_transform",
         "serialize_row_addrs",
         "write_dataset",
+        "MinHashQuery",
     ),
     "lance.debug": (
         "format_fragment",

@@ -37,7 +37,6 @@ MISSING: dict[str, dict[str, str]] = {
         "centroids": _INDICES,
         "create_index": _INDICES,
         "get_ivf_model": _INDICES,
-        "merge_index_metadata": _INDICES,
         "initialize_mem_wal": _LOG,
         "mem_wal_index_details": _LOG,
         "mem_wal_writer": _LOG,

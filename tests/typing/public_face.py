@@ -286,6 +286,7 @@ def build(dataset: lance.LanceDataset) -> None:
     builder = builder.batch_readahead(2).fragment_readahead(2).io_buffer_size(1 << 20).late_materialization(True)
     builder = builder.scan_in_order(True).use_scalar_index(True).use_stats(True)
     builder = builder.prefilter(False).fast_search(False).disable_scoring_autoprojection(False)
+    builder = builder.on_index_error("raise")
     scanner: lance.LanceScanner = builder.to_scanner()
     assert scanner.count_rows() == 10 or scanner.to_table().num_rows == 10
     ranged: pa.Table = lance.ScannerBuilder(dataset).row_range(0, 2).to_scanner().to_table()
@@ -607,6 +608,8 @@ def indexed(folder: Path) -> None:
     whole: lance.Index = dataset.merge_existing_index_segments([part])
     dataset = dataset.commit_existing_index_segments("parts", "s", [whole])
     dataset.prewarm_index("parts")
+    with contextlib.suppress(ValueError):
+        dataset.merge_index_metadata(part.uuid, "BTREE")
     dataset.optimize.optimize_indices(
         num_indices_to_merge=1, index_names=["n_idx"], retrain=False, memory_limit=1 << 30
     )

@@ -38,14 +38,14 @@ class _EphemeralSession(Session):
         super().__init__()
         self._location = location
         if content is not None:
-            self.take_over(content)
+            self._take_over(content)
 
     def __reduce__(self) -> tuple[type[Session], tuple[()]]:
         return Session, ()
 
     def __del__(self) -> None:
         if not sys.is_finalizing():
-            _keep(self._location, self.content)
+            _keep(self._location, self._content)
 
 
 def session_for(uri: str | os.PathLike[str], storage_options: Mapping[str, str] | None) -> Session:

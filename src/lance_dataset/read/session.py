@@ -100,11 +100,11 @@ class Session:
         return self._stores.setdefault(key, store).for_table(root, trusted_bases), root
 
     @property
-    def content(self) -> SessionContent:
+    def _content(self) -> SessionContent:
         """What the session keeps."""
         return SessionContent(self.metadata, self._stores)
 
-    def take_over(self, content: SessionContent) -> None:
+    def _take_over(self, content: SessionContent) -> None:
         """Keep what another session kept, which ended. Counts start from zero."""
         self.metadata, self._stores = content.metadata, content.stores
         self.metadata.restart()
