@@ -10,11 +10,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lance_dataset.errors import FieldNotFoundError, InvalidInputError, UnsupportedError
-from lance_dataset.read.projection import Projection, project, scalar_path, with_blob_values
+from lance_dataset.read.projection import scalar_path, with_blob_values
 from lance_dataset.read.snapshot import Snapshot
 from lance_dataset.read.table_reader import TableReader
 from lance_dataset.scan.address_sets import RowAddressSet
-from lance_dataset.scan.options import ColumnOrdering, Columns
+from lance_dataset.scan.options import ColumnOrdering
+from lance_dataset.scan.projections import scan_projection
 from lance_dataset.scan.request import DEFAULT_BATCH_SIZE, Ordering, ScanRequest
 from lance_dataset.types.schema import Schema
 
@@ -23,9 +24,6 @@ if TYPE_CHECKING:
     from lance_dataset.index.open_segments import TableIndices
 
 __all__ = ["address_sets", "indices_for_scans", "resolve_request", "serialize_row_addrs"]
-
-#: Projections of scans that a reader keeps.
-_KEPT_PROJECTIONS = 64
 
 
 def serialize_row_addrs(addrs: Iterable[int]) -> bytes:
@@ -73,7 +71,7 @@ def resolve_request(snapshot: Snapshot, options: Mapping[str, Any]) -> ScanReque
     if "columns" not in options and not with_row_id and not with_row_address:
         projection = snapshot.projection(None)
     else:
-        projection = _projection(reader, options.get("columns"), with_row_id, with_row_address)
+        projection = scan_projection(reader, options.get("columns"), with_row_id, with_row_address)
     if options.get("blob_handling") == "all_binary":
         projection = with_blob_values(projection)
     if include_deleted and "_rowid" not in projection.schema.names:
@@ -109,21 +107,6 @@ def indices_for_scans(snapshot: Snapshot) -> TableIndices | None:
     from lance_dataset.index.open_segments import table_indices
 
     return table_indices(snapshot)
-
-
-def _projection(reader: TableReader, columns: Columns, with_row_id: bool, with_row_address: bool) -> Projection:
-    """Return the projection of a scan. Those of names are kept, because takes know a projection by its columns."""
-    schema = reader.scanned_schema
-    if not isinstance(columns, list):
-        return project(schema, columns, with_row_id=with_row_id, with_row_address=with_row_address)
-    key = tuple(columns), with_row_id, with_row_address
-    known = reader.scan_projections.get(key)
-    if known is None:
-        known = project(schema, columns, with_row_id=with_row_id, with_row_address=with_row_address)
-        if len(reader.scan_projections) >= _KEPT_PROJECTIONS:
-            reader.scan_projections.clear()
-        reader.scan_projections[key] = known
-    return known
 
 
 def _compiled_filter(filter: str | pc.Expression | None, reader: TableReader) -> Filter | None:

@@ -3,27 +3,34 @@
 from __future__ import annotations
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from lance_dataset.read.table_reader import TableReader
+from lance_dataset.read.take import take_addresses
 from lance_dataset.scan.indexed.answering import IndexAnswer
+from lance_dataset.scan.projections import scan_projection
 from lance_dataset.scan.request import ScanRequest
+from lance_dataset.table.address_ranges import AddressRanges
 from lance_dataset.table.row_addresses import fragments_of
 
 __all__ = ["few_rows"]
 
 #: Rows up to which taking them costs less than planning a scan.
 _FEW_ROWS = 1 << 11
+#: The same if the rows are scattered: in ranges that have fewer rows than this on average.
+_SCATTERED_ROWS = 1 << 15
+_RANGE_ROWS = 4
 
 
 def few_rows(reader: TableReader, request: ScanRequest, answer: IndexAnswer) -> NDArray[np.uint64] | None:
     """Return the addresses of the rows of a scan if indices found all of them, and they are few; otherwise None.
 
-    They are those of live rows, after offset and limit, in the order of the scan.
+    They are those of live rows that the filter keeps, after offset and limit, in the order of the scan.
     """
-    if not answer.is_exact or request.order_by or request.row_range is not None or request.metrics is not None:
+    if request.order_by or request.row_range is not None or request.metrics is not None:
         return None
-    if reader.limit.max_bytes is not None or answer.addresses.num_rows > _FEW_ROWS:
+    if reader.limit.max_bytes is not None or not _are_few(answer.addresses):
         return None
     columns = reader.manifest.fragment_list.columns
     addresses = answer.addresses.addresses()
@@ -39,10 +46,33 @@ def few_rows(reader: TableReader, request: ScanRequest, answer: IndexAnswer) -> 
         addresses = addresses[np.isin(fragments_of(addresses), np.array(sorted(answer.covered), np.uint64))]
     if columns.num_deletion_files:
         addresses = addresses[reader.is_live(addresses)]
+    if not answer.is_exact:
+        kept = _kept(reader, request, addresses)
+        if kept is None:
+            return None
+        addresses = kept
     if request.fragments is not None or not columns.is_ascending:
         addresses = _in_scan_order(reader, request, addresses)
     stop = None if request.limit is None else request.offset + request.limit
     return addresses[request.offset : stop]
+
+
+def _are_few(addresses: AddressRanges) -> bool:
+    rows = addresses.num_rows
+    return rows <= _FEW_ROWS or (rows <= _SCATTERED_ROWS and rows < _RANGE_ROWS * len(addresses.starts))
+
+
+def _kept(reader: TableReader, request: ScanRequest, addresses: NDArray[np.uint64]) -> NDArray[np.uint64] | None:
+    """Return the addresses of the rows that the filter keeps; None if it reads more than plain columns."""
+    filter = request.filter
+    if filter is None or any(name not in request.schema.names for name in filter.columns):
+        return None
+    fields = [request.schema.top_level(name) for name in filter.columns]
+    if any(isinstance(field.to_arrow().type, pa.BaseExtensionType) for field in fields):
+        return None
+    projection = scan_projection(reader, list(filter.columns), False, False)
+    taken = take_addresses(reader, addresses, projection, request.schema)
+    return addresses[filter.mask(taken).to_numpy(zero_copy_only=False)]
 
 
 def _in_scan_order(reader: TableReader, request: ScanRequest, addresses: NDArray[np.uint64]) -> NDArray[np.uint64]:
