@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from lance_dataset.errors import CorruptFileError
 from lance_dataset.index.scalar.conditions import Answer, Condition
@@ -221,7 +222,11 @@ class _OpenSegment:
                 found = found.addresses()
             addresses, gone = self._moved.locate(found)
             found = addresses[~gone]
-        return found if isinstance(found, AddressRanges) else AddressRanges.of_addresses(np.sort(found))
+        return found if isinstance(found, AddressRanges) else AddressRanges.of_addresses(_ascending(found))
+
+
+def _ascending(rows: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    return np.sort(rows) if (rows[1:] < rows[:-1]).any() else rows
 
 
 class TableIndices:

@@ -217,4 +217,4 @@ class LabelListSearch:
         sets = [_united(self._keyed.rows(places)) for places in self._places(condition)]
         if condition.every:
             return reduce(lambda one, two: np.intersect1d(one, two, assume_unique=True), sets)
-        return np.unique(np.concatenate(sets))
+        return sets[0] if len(sets) == 1 else np.unique(np.concatenate(sets))

@@ -11,7 +11,9 @@ from numpy.typing import NDArray
 
 from lance_dataset.table.roaring import bitmap_parts
 from lance_dataset.table.row_addresses import addresses_in
-from lance_dataset.table.row_sets import SetForm, decode_sets, layout_of_sets
+from lance_dataset.table.row_sets import SetForm, bounds_of_sets, decode_sets, layout_of_sets
+from lancecodec.errors import CodecError
+from lancecodec.search.row_sets import RowSets
 
 __all__ = ["rows_of_sets"]
 
@@ -39,7 +41,32 @@ def rows_of_sets(sets: pa.Array, form: SetForm, rows_in: Callable[[int], int], w
     CorruptFileError
         A value is not a serialized set.
     """
-    layout = layout_of_sets(sets.cast(pa.large_binary()), form, where)
+    wide = sets.cast(pa.large_binary())
+    found = _decoded(wide, form, where)
+    return _examined(wide, form, rows_in, where) if found is None else found
+
+
+def _decoded(sets: pa.LargeBinaryArray, form: SetForm, where: str) -> list[_Rows] | None:
+    """Decode sets in one call; return None if a set has runs, has all rows of a fragment, or is damaged."""
+    if sets.null_count:
+        return None
+    content = sets.buffers()[2] if len(sets) else None
+    try:
+        known = RowSets(b"" if content is None else content, bounds_of_sets(sets), form.count_bytes, form.sized)
+        stops = np.empty(len(sets), np.int64)
+        counts = np.empty(known.describe(stops, np.empty(0, np.int64)), np.int64)
+        known.describe(stops, counts)
+        ends = np.append(0, np.cumsum(counts))
+        rows = np.empty(int(ends[-1]), np.uint64)
+        known.decode(0, len(counts), rows)
+    except CodecError:
+        return None
+    cuts = ends[np.append(0, stops)].tolist()
+    return [rows[start:stop] for start, stop in pairwise(cuts)]
+
+
+def _examined(sets: pa.LargeBinaryArray, form: SetForm, rows_in: Callable[[int], int], where: str) -> list[_Rows]:
+    layout = layout_of_sets(sets, form, where)
     owners, values = decode_sets(layout, ~layout.dense, where)
     cuts = np.searchsorted(owners, np.arange(len(sets) + 1)).tolist()
     found = [values[start:stop] for start, stop in pairwise(cuts)]
