@@ -89,7 +89,7 @@ CALLS: list[tuple[str, Callable[[lance.LanceDataset], object]]] = [
     ("column 'id' has an integer", lambda ds: ds.insert([{"id": 1 << 70, "name": "", "v": 0.0}])),
     ("column 'id' has an integer", lambda _: lance.write_dataset([{"id": 1 << 70}], "n.lance")),
     ("column 'id' has an integer", lambda _: lance.write_dataset({"id": [1 << 70]}, "n.lance")),
-    ("vector search, with an index or without", lambda ds: ds.to_table(nearest={"column": "v", "q": [1.0], "k": 1})),
+    ("column v must be a vector. Got double", lambda ds: ds.to_table(nearest={"column": "v", "q": [1.0], "k": 1})),
 ]
 
 

@@ -96,7 +96,6 @@ DIFFERENT: dict[str, str] = {
     "DatasetDelta.__init__": "made by the package only",
     "LanceDataset.to_pandas": "takes what to_table takes; options after batch_size are meant to be given by name",
     "LanceFragment.to_pandas": "takes what to_table takes; options after offset are meant to be given by name",
-    "ScannerBuilder.nearest": _INDICES,
 }
 
 

@@ -619,6 +619,30 @@ def indexed(folder: Path) -> None:
         dataset.create_scalar_index("nothing", "BTREE")
 
 
+def search_vectors(folder: Path) -> None:
+    kind = pa.list_(pa.float32(), 2)
+    dataset: lance.LanceDataset = lance.write_dataset(pa.table({"v": pa.array([[1, 2], [3, 4]], kind)}), folder / "v")
+    found: pa.Table = dataset.to_table(nearest={"column": "v", "q": [1.0, 2.0], "k": 1}, prefilter=True)
+    builder: lance.ScannerBuilder = lance.ScannerBuilder(dataset).nearest(
+        "v",
+        [1.0, 2.0],
+        k=1,
+        metric="l2",
+        nprobes=1,
+        minimum_nprobes=None,
+        maximum_nprobes=None,
+        refine_factor=None,
+        use_index=True,
+        ef=None,
+        query_parallelism=None,
+        approx_mode="normal",
+        distance_range=(None, 5.0),
+        search_effort=None,
+    )
+    again: pa.Table = builder.to_scanner().to_table()
+    assert found == again
+
+
 def search_texts(folder: Path) -> None:
     texts = [f"to be or not to be that is question {number}" for number in range(20)]
     dataset: lance.LanceDataset = lance.write_dataset(pa.table({"t": texts}), folder / "texts")
@@ -1077,6 +1101,7 @@ def main(folder: Path) -> None:
     maintain(folder)
     indexed(folder)
     search_texts(folder)
+    search_vectors(folder)
     erase(folder)
     fragments_of(folder)
     commit(folder)

@@ -42,7 +42,6 @@ NOT_RUN: dict[str, str] = {
     "ScannableDataset.sort_by": _REFUSED,
     "ScannableFragment.partition_expression": _REFUSED,
     "ScannerBuilder.full_text_search": _SEARCH,
-    "ScannerBuilder.nearest": _SEARCH,
     "ScannerBuilder.substrait_aggregate": _SEARCH,
     "ScannerBuilder.with_index_segments": _SEARCH,
     "SchemaEvolution.replace_schema": _REFUSED,

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from lance_dataset.arguments import check_count
 from lance_dataset.errors import InvalidInputError, UnsupportedError, nearest_name_hint
+from lance_dataset.scan.nearest_query import NearestQuery
 from lance_dataset.scan.queries import MinHashQuery
 
 __all__ = [
@@ -203,10 +204,8 @@ def _minhash_query(name: str, value: Any) -> MinHashQuery:
     return value
 
 
-def _nearest(name: str, value: Any) -> MinHashQuery:
-    if isinstance(value, MinHashQuery):
-        return value
-    raise UnsupportedError(f"{name}: vector search, with an index or without, is not supported by this release")
+def _nearest(name: str, value: Any) -> MinHashQuery | NearestQuery:
+    return value if isinstance(value, MinHashQuery | NearestQuery) else NearestQuery.of(value)
 
 
 #: Every option with its check. A check receives the name and a value other than None.
@@ -223,7 +222,7 @@ OPTIONS: Mapping[str, Callable[[str, Any], Any]] = {
     "fragments": _fragments,
     "full_text_query": _missing("full-text search, with an index or without,"),
     "include_deleted_rows": _switch,
-    "index_segments": _missing("vector search, with an index or without,"),
+    "index_segments": _missing("vector search in some segments of an index"),
     "io_buffer_size": _count,
     "late_materialization": _late,
     "limit": _count,

@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from lance_dataset.expr.compiled import BoundExpression, Filter, compile_expression, compile_filter, finished
+from lance_dataset.read.empty_batches import rows_only
 from lance_dataset.read.fragment_reader import SYSTEM_COLUMNS
 from lance_dataset.read.projection import OutputColumn, Projection, full_schema, project, with_blob_values
 from lance_dataset.types.schema import Schema
@@ -18,10 +19,10 @@ __all__ = ["ScoredOutput", "scored_filter", "stored_columns"]
 
 @dataclass(frozen=True)
 class _Output:
-    """Output column: one that is taken from storage, or (None) the score, or an expression with the score."""
+    """Output column: one that is taken from storage, a value that was found (its name), or an expression of these."""
 
     arrow: pa.Field
-    source: OutputColumn | BoundExpression | None
+    source: OutputColumn | BoundExpression | str
 
 
 @dataclass(frozen=True)
@@ -34,19 +35,21 @@ class ScoredOutput:
         The columns.
     schema
         Arrow schema with storage types.
-    score
-        Name and type of the score.
+    found
+        Names and types of the values that the search finds for each row; the last is the score.
     stored
         Schema of the dataset.
     """
 
     outputs: tuple[_Output, ...]
     schema: pa.Schema
-    score: pa.Field
+    found: tuple[pa.Field, ...]
     stored: Schema
 
     @classmethod
-    def of(cls, schema: Schema, score: pa.Field, options: Mapping[str, Any]) -> ScoredOutput:
+    def of(
+        cls, schema: Schema, score: pa.Field, options: Mapping[str, Any], leading: pa.Field | None = None
+    ) -> ScoredOutput:
         """Resolve the columns that a user requests.
 
         The score is the last column before `_rowid` and `_rowaddr`, unless its name is among the columns.
@@ -59,6 +62,8 @@ class ScoredOutput:
             Name and type of the score.
         options
             Options of the scan.
+        leading
+            Name and type of a value that is found too, and is always the first column.
 
         Raises
         ------
@@ -66,55 +71,69 @@ class ScoredOutput:
             See `project`.
         """
         columns = options.get("columns")
-        outputs = _requested(schema, score, columns, as_values=options.get("blob_handling") == "all_binary")
+        found = (score,) if leading is None else (leading, score)
+        outputs = _requested(schema, found, columns, as_values=options.get("blob_handling") == "all_binary")
         named = any(output.arrow.name == score.name for output in outputs)
         if not named and not options.get("disable_scoring_autoprojection"):
-            outputs.append(_Output(score, None))
+            outputs.append(_Output(score, score.name))
         for name, option in (("_rowid", "with_row_id"), ("_rowaddr", "with_row_address")):
             if options.get(option):
                 outputs = [output for output in outputs if output.arrow.name != name]
                 outputs.append(_Output(SYSTEM_COLUMNS[name], OutputColumn(SYSTEM_COLUMNS[name], system=name)))
+        if leading is not None:
+            others = (output for output in outputs if output.arrow.name != leading.name)
+            outputs = [_Output(leading, leading.name), *others]
         arrow = pa.schema([output.arrow for output in outputs], metadata=dict(schema.metadata) or None)
-        return cls(tuple(outputs), arrow, score, schema)
+        return cls(tuple(outputs), arrow, found, schema)
+
+    @property
+    def score(self) -> pa.Field:
+        """Name and type of the score."""
+        return self.found[-1]
 
     @property
     def projection(self) -> Projection:
         """Columns to take from storage: those of the output, then those that expressions with the score read."""
         plain = [output.source for output in self.outputs if isinstance(output.source, OutputColumn)]
         expressions = [output.source for output in self.outputs if isinstance(output.source, BoundExpression)]
-        hidden = stored_columns(self.stored, self.score.name, expressions)
+        hidden = stored_columns(self.stored, self.found, expressions)
         columns = (*plain, *hidden)
         return Projection(columns, pa.schema([column.arrow for column in columns]))
 
-    def assemble(self, taken: pa.RecordBatch, scores: pa.Array) -> pa.RecordBatch:
+    def assemble(self, taken: pa.RecordBatch, found: pa.RecordBatch) -> pa.RecordBatch:
         """Return the output for rows.
 
         Parameters
         ----------
         taken
             Columns of `projection`.
-        scores
-            Scores of the rows.
+        found
+            What the search found for the rows.
         """
         plain = iter(taken.columns)
         hidden = sum(isinstance(output.source, OutputColumn) for output in self.outputs)
         known = pa.RecordBatch.from_arrays(
-            [*taken.columns[hidden:], scores], names=[*taken.schema.names[hidden:], self.score.name]
+            [*taken.columns[hidden:], *found.columns], names=[*taken.schema.names[hidden:], *found.schema.names]
         )
         columns = []
         for output in self.outputs:
-            if output.source is None:
-                columns.append(scores)
+            if isinstance(output.source, str):
+                columns.append(found.column(output.source))
             elif isinstance(output.source, BoundExpression):
                 columns.append(output.source.evaluate(known))
             else:
                 columns.append(next(plain))
+        if not columns:
+            return rows_only(found.num_rows, self.schema)
         return pa.RecordBatch.from_arrays(columns, schema=self.schema)
 
 
-def stored_columns(schema: Schema, score: str, expressions: Sequence[BoundExpression]) -> tuple[OutputColumn, ...]:
-    """Return the columns that expressions read, apart from the score."""
-    names = dict.fromkeys(name for expression in expressions for name in expression.columns if name != score)
+def stored_columns(
+    schema: Schema, found: Sequence[pa.Field], expressions: Sequence[BoundExpression]
+) -> tuple[OutputColumn, ...]:
+    """Return the columns that expressions read, apart from what a search finds."""
+    known = {field.name for field in found}
+    names = dict.fromkeys(name for expression in expressions for name in expression.columns if name not in known)
     fields = {name: schema.top_level(name) for name in names if name in schema.names}
     return tuple(
         OutputColumn(fields[name].to_arrow(), fields[name])
@@ -124,40 +143,47 @@ def stored_columns(schema: Schema, score: str, expressions: Sequence[BoundExpres
     )
 
 
-def scored_filter(schema: Schema, score: pa.Field | None, filter: Any) -> Filter | None:
-    """Compile a filter that may read the score; None for no filter.
+def scored_filter(schema: Schema, found: Sequence[pa.Field], filter: Any) -> Filter | None:
+    """Compile a filter that may read what a search finds; None for no filter.
 
     Raises
     ------
     FilterError, FieldNotFoundError
         See `compile_filter`.
     """
-    known = full_schema(schema)
-    return compile_filter(filter, known if score is None else known.append(score))
+    return None if filter is None else compile_filter(filter, _known(schema, found))
 
 
-def _requested(schema: Schema, score: pa.Field, columns: Any, *, as_values: bool) -> list[_Output]:
+def _known(schema: Schema, found: Sequence[pa.Field]) -> pa.Schema:
+    """Return the columns that expressions may read."""
+    stored = full_schema(schema)
+    names = {field.name for field in found}
+    return pa.schema([*(field for field in stored if field.name not in names), *found], metadata=stored.metadata)
+
+
+def _requested(schema: Schema, found: Sequence[pa.Field], columns: Any, *, as_values: bool) -> list[_Output]:
     """Return the outputs that a user names."""
-    found: list[_Output] = []
-    if columns is None or not any(_reads_score(name, score, columns) for name in columns):
-        found.extend(_Output(output.arrow, output) for output in _projected(schema, columns, as_values).columns)
-        return found
+    outputs: list[_Output] = []
+    if columns is None or not any(_may_read(name, each, columns) for name in columns for each in found):
+        outputs.extend(_Output(output.arrow, output) for output in _projected(schema, columns, as_values).columns)
+        return outputs
     for name in columns:
         text = columns[name] if isinstance(columns, Mapping) else name
-        if text == score.name:
-            found.append(_Output(score.with_name(name), None))
-        elif not _reads_score(name, score, columns):
+        same = next((each for each in found if each.name == text), None)
+        if same is not None:
+            outputs.append(_Output(same.with_name(name), same.name))
+        elif not any(_may_read(name, each, columns) for each in found):
             part = {name: text} if isinstance(columns, Mapping) else [name]
-            found.extend(_Output(output.arrow, output) for output in _projected(schema, part, as_values).columns)
+            outputs.extend(_Output(output.arrow, output) for output in _projected(schema, part, as_values).columns)
         else:
-            expression = finished(compile_expression(text, full_schema(schema).append(score)))
-            found.append(_Output(pa.field(name, expression.type), expression))
-    return found
+            expression = finished(compile_expression(text, _known(schema, found)))
+            outputs.append(_Output(pa.field(name, expression.type), expression))
+    return outputs
 
 
-def _reads_score(name: str, score: pa.Field, columns: Any) -> bool:
-    """Return True if a column may be the score or an expression of it."""
-    return bool(score.name in (columns[name] if isinstance(columns, Mapping) else (name,)))
+def _may_read(name: str, found: pa.Field, columns: Any) -> bool:
+    """Return True if a column may be a value that a search finds, or an expression of it."""
+    return bool(found.name in (columns[name] if isinstance(columns, Mapping) else (name,)))
 
 
 def _projected(schema: Schema, columns: Any, as_values: bool) -> Projection:

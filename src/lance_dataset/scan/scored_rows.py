@@ -19,7 +19,7 @@ from lance_dataset.scan.scored_output import ScoredOutput, stored_columns
 from lance_dataset.scan.sort_keys import sort_indices, sortable
 from lance_dataset.table.row_addresses import by_fragment, offsets_of
 
-__all__ = ["ScoredRequest", "ScoredRows", "scored_table"]
+__all__ = ["ScoredRequest", "ScoredRows", "arranged", "scored_table", "taken_table"]
 
 #: Rows that are filtered together, at least.
 _FILTERED_ROWS = 1 << 10
@@ -33,16 +33,16 @@ class ScoredRows:
     ----------
     addresses : uint64[n]
         Addresses of live rows.
-    scores
-        Their scores.
+    found
+        What was found for them; the last column is the score.
     """
 
     addresses: NDArray[np.uint64]
-    scores: pa.Array
+    found: pa.RecordBatch
 
     def take(self, places: NDArray[np.int64]) -> ScoredRows:
         """Return rows by their positions."""
-        return ScoredRows(self.addresses[places], self.scores.take(pa.array(places)))
+        return ScoredRows(self.addresses[places], self.found.take(pa.array(places)))
 
 
 @dataclass(frozen=True)
@@ -96,14 +96,34 @@ def scored_table(reader: TableReader, found: ScoredRows, request: ScoredRequest)
     request
         What to do with them.
     """
-    best = _best(reader, found, request)
+    return taken_table(reader, arranged(reader, _best(reader, found, request), request), request)
+
+
+def arranged(reader: TableReader, best: ScoredRows, request: ScoredRequest) -> ScoredRows:
+    """Return the rows that fulfil the postfilter, in the order of the sort keys, after offset and limit.
+
+    Parameters
+    ----------
+    reader
+        The version.
+    best
+        The rows that the search returns.
+    request
+        What to do with them.
+    """
     if request.postfilter is not None:
         best = best.take(_kept(reader, best, request.postfilter, request.output))
     if request.order_by:
         best = best.take(_order(reader, best, request))
-    best = best.take(np.arange(len(best.addresses))[request.offset :][: request.limit])
-    taken = _taken(reader, best, request.output.projection.columns, request.output)
-    return pa.Table.from_batches([request.output.assemble(taken, best.scores)])
+    if request.offset == 0 and request.limit >= len(best.addresses):
+        return best
+    return best.take(np.arange(len(best.addresses))[request.offset :][: request.limit])
+
+
+def taken_table(reader: TableReader, rows: ScoredRows, request: ScoredRequest) -> pa.Table:
+    """Return the output columns of rows."""
+    taken = _taken(reader, rows, request.output.projection.columns, request.output)
+    return pa.Table.from_batches([request.output.assemble(taken, rows.found)])
 
 
 def _best(reader: TableReader, found: ScoredRows, request: ScoredRequest) -> ScoredRows:
@@ -139,9 +159,10 @@ def _kept(reader: TableReader, rows: ScoredRows, filter: Filter, output: ScoredO
     """Return the positions of the rows that fulfil a condition."""
     if not len(rows.addresses):
         return np.empty(0, np.int64)
-    name = output.score.name
-    taken = _taken(reader, rows, stored_columns(output.stored, name, [filter]), output)
-    known = pa.RecordBatch.from_arrays([*taken.columns, rows.scores], names=[*taken.schema.names, name])
+    taken = _taken(reader, rows, stored_columns(output.stored, output.found, [filter]), output)
+    known = pa.RecordBatch.from_arrays(
+        [*taken.columns, *rows.found.columns], names=[*taken.schema.names, *rows.found.schema.names]
+    )
     return np.flatnonzero(np.asarray(filter.mask(known)))
 
 

@@ -331,7 +331,7 @@ def test_wrong_searches(tmp_path: Path) -> None:
     for wrong in (MinHashQuery(5, "t"), MinHashQuery("a", 5)):  # type: ignore[arg-type]
         with pytest.raises(TypeError, match="must be text"):
             dataset.to_table(nearest=wrong)
-    with pytest.raises(UnsupportedError):
+    with pytest.raises(TypeError, match="must be a vector"):
         dataset.to_table(nearest={"column": "t", "q": [1.0]})
 
 

@@ -83,8 +83,9 @@ class Reading(Shown, ScannableDataset):
         batch_size
             Maximum number of rows in a batch, 8192 by default.
         nearest
-            Search for the texts that are most similar to another one, as a `lance_dataset.query.MinHashQuery`; the
-            column needs a MINHASHLSH index. Vectors are not supported.
+            Search for the rows whose vectors are nearest to others, as a dictionary of the parameters of
+            `ScannerBuilder.nearest` (``{"column": "v", "q": [...], "k": 10}``); or for the texts that are most similar
+            to another one, as a `lance_dataset.query.MinHashQuery`, for which the column needs a MINHASHLSH index.
         prefilter
             True to filter the rows before a search, instead of those that it finds.
         fast_search

@@ -12,6 +12,7 @@ from lance_dataset.api.scanner.scanner import LanceScanner
 from lance_dataset.api.scanner.statistics import ScanStatistics
 from lance_dataset.read.shown import Shown
 from lance_dataset.read.snapshot import Snapshot
+from lance_dataset.scan.nearest_query import ApproxMode, Metric, NearestQuery
 from lance_dataset.scan.options import BlobHandling, ColumnOrdering, Columns, checked_option
 from lance_dataset.scan.queries import MinHashQuery
 from lance_dataset.scan.resolving import address_sets, resolve_request
@@ -155,11 +156,73 @@ class ScannerBuilder:
         """Skip rows that the statistics of files exclude (the default)."""
         return self._set("use_stats", use_stats)
 
-    # Searches need indices, which this release does not have, so they raise an error.
+    # Searches.
 
-    def nearest(self, column: str, q: object, k: int | None = None, **options: object) -> ScannerBuilder:
-        """Run a vector search. Not supported by this release."""
-        return self._set("nearest", {"column": column, "q": q, "k": k, **options})
+    def nearest(
+        self,
+        column: str,
+        q: object,
+        k: int | None = None,
+        metric: Metric | None = None,
+        nprobes: int | None = None,
+        minimum_nprobes: int | None = None,
+        maximum_nprobes: int | None = None,
+        refine_factor: int | None = None,
+        use_index: bool = True,
+        ef: int | None = None,
+        query_parallelism: int | None = None,
+        approx_mode: ApproxMode = "normal",
+        distance_range: tuple[float | None, float | None] | None = None,
+        search_effort: float | None = None,
+    ) -> ScannerBuilder:
+        """Return only the rows whose vectors are nearest to others, in the order of their distances.
+
+        The result has a column `_distance`. Rows with equal distances are in the order of their ids. Rows whose vector
+        is null, or whose distance is not a number, are never found. A filter is applied to the rows found, unless
+        `prefilter` is set. This release does not search vector indices. It compares all vectors, so results are exact.
+
+        Parameters
+        ----------
+        column
+            Column of fixed-size lists of numbers, or of lists of such vectors. The distance of a list to several
+            vectors is the sum over these of the distances to the nearest vector of the list.
+        q
+            The other vector as an array or list of numbers. An array of two dimensions is a batch of queries: the
+            result has the nearest rows of each, with its number in the column `query_index`.
+        k
+            Number of rows to find, 10 by default.
+        metric
+            ``l2`` (the squared Euclidean distance; also ``euclidean``), ``cosine``, ``dot`` or, for uint8 vectors,
+            ``hamming``. By default, the metric of the index of the column, otherwise ``hamming`` for uint8 and ``l2``.
+        use_index
+            False for ignoring indices; they determine the default metric, and the rows of a `fast_search`.
+        distance_range
+            Limits of the distances: from the first to below the second; either may be None.
+        nprobes, minimum_nprobes, maximum_nprobes, refine_factor, ef, query_parallelism, approx_mode, search_effort
+            Checked, but without effect, since no index is searched.
+
+        Raises
+        ------
+        InvalidInputError, TypeError
+            A value is never valid.
+        """
+        parameters = {
+            "column": column,
+            "q": q,
+            "k": k,
+            "metric": metric,
+            "nprobes": nprobes,
+            "minimum_nprobes": minimum_nprobes,
+            "maximum_nprobes": maximum_nprobes,
+            "refine_factor": refine_factor,
+            "use_index": use_index,
+            "ef": ef,
+            "query_parallelism": query_parallelism,
+            "approx_mode": approx_mode,
+            "distance_range": distance_range,
+            "search_effort": search_effort,
+        }
+        return self._set("nearest", parameters)
 
     def full_text_search(self, query: object, columns: Sequence[str] | None = None) -> ScannerBuilder:
         """Run a full-text search. Not supported by this release."""
@@ -180,11 +243,11 @@ class ScannerBuilder:
         return self._set("substrait_aggregate", aggregate)
 
     def prefilter(self, prefilter: bool) -> ScannerBuilder:
-        """Filter before a search. This has no effect without a search."""
+        """Filter before a search, not the rows found. This has no effect without a search."""
         return self._set("prefilter", prefilter)
 
     def fast_search(self, flag: bool) -> ScannerBuilder:
-        """Leave out fragments that the indices which answer the filter do not cover."""
+        """Leave out fragments that the index of a search, or those which answer the filter, do not cover."""
         return self._set("fast_search", flag)
 
     def on_index_error(self, action: Literal["raise", "scan"]) -> ScannerBuilder:
@@ -255,6 +318,10 @@ def _fragment_ids(fragments: object) -> list[int] | None:
 
 def _scanner(snapshot: Snapshot, options: Mapping[str, Any]) -> LanceScanner:
     query = options.get("minhash_search", options.get("nearest"))
+    if isinstance(query, NearestQuery):
+        from lance_dataset.api.scanner.nearest_scanner import nearest_scanner
+
+        return nearest_scanner(snapshot, options, query)
     if query is not None:
         from lance_dataset.api.scanner.search_scanner import minhash_scanner
 

@@ -52,7 +52,8 @@ class SearchScanner(LanceScanner):
         reads = ReadCounter(reader)
         request = self._scored
         found = self._search.find(request.fragments, only_indexed=request.only_indexed)
-        table = scored_table(reader, ScoredRows(found.addresses, pa.array(found.distances)), request)
+        distances = pa.RecordBatch.from_arrays([pa.array(found.distances)], schema=pa.schema([_DISTANCE]))
+        table = scored_table(reader, ScoredRows(found.addresses, distances), request)
         with reported_progress(progress, lambda: table.num_rows) as reported:
             if reported is not None:
                 reported.finish()
@@ -129,9 +130,7 @@ class SearchScanner(LanceScanner):
 
     def analyze_plan(self, count_rows: bool = False) -> str:
         """Not supported for searches."""
-        raise UnsupportedError(
-            "analyze_plan of a search is not supported; explain_plan describes it"
-        )
+        raise UnsupportedError("analyze_plan of a search is not supported; explain_plan describes it")
 
 
 def minhash_scanner(snapshot: Snapshot, options: Mapping[str, Any], query: MinHashQuery) -> SearchScanner:
@@ -160,7 +159,7 @@ def minhash_scanner(snapshot: Snapshot, options: Mapping[str, Any], query: MinHa
     search = SimilarTexts.of(snapshot, query)
     schema = snapshot.scanned_schema
     prefilters = bool(options.get("prefilter"))
-    condition = scored_filter(schema, None if prefilters else _DISTANCE, options.get("filter"))
+    condition = scored_filter(schema, () if prefilters else (_DISTANCE,), options.get("filter"))
     allowed, blocked = address_sets(options)
     request = ScoredRequest(
         ScoredOutput.of(schema, _DISTANCE, options),

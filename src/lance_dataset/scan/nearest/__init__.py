@@ -1,0 +1,1 @@
+"""Searches for the vectors that are nearest to others."""
