@@ -114,6 +114,8 @@ class Trainer:
         Returns the training for given parameters, where that depends on them; None if it does not.
     restore
         Returns the parameters for `specialize` of an existing index, from its details and its files.
+    name_suffix
+        What follows the name of the column in names that are derived from it, before ``_idx``.
     """
 
     name: str
@@ -133,6 +135,7 @@ class Trainer:
     fits_field: Callable[[pa.Field], bool] | None = None
     specialize: Callable[[Mapping[str, Any]], Trainer] | None = None
     restore: Callable[[bytes, IndexFolder], Mapping[str, Any]] | None = None
+    name_suffix: str = ""
 
     @property
     def defaults(self) -> dict[str, Any]:

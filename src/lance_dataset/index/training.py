@@ -19,6 +19,7 @@ from lance_dataset.index.scalar import (
     rtree_training,
     zone_map_training,
 )
+from lance_dataset.index.text import training as inverted_training
 from lance_dataset.index.trainer import Trainer
 
 __all__ = ["TRAINERS", "check_column", "trainer_of_kind", "trainer_of_plugin"]
@@ -34,16 +35,12 @@ TRAINERS: Final[Mapping[str, Trainer]] = {
     "ngram": ngram_training.TRAINER,
     "minhashlsh": minhash_training.TRAINER,
     "fm": fm_training.TRAINER,
+    "inverted": inverted_training.TRAINER,
     "json": json_training.json_trainer(lambda name: trainer_of_plugin(name)),
 }
 
 #: Kinds that only an `IndexConfig` can name.
 _PLUGINS_ONLY: Final = frozenset({"fm", "json"})
-#: Kinds of the reference that this release reads and keeps up to date, but does not build.
-_NOT_BUILT: Final = (
-    frozenset({"ngram", "zonemap", "bloomfilter", "inverted", "fts", "rtree", "minhashlsh", "json", "fm"})
-    - TRAINERS.keys()
-)
 
 
 def check_column(trainer: Trainer, column: str, field: pa.Field) -> None:
@@ -67,15 +64,15 @@ def trainer_of_kind(name: str) -> Trainer:
     Raises
     ------
     UnsupportedError
-        The kind is unknown, or this release does not build it.
+        The kind is unknown.
     """
     named = {trainer.name: trainer for kind, trainer in TRAINERS.items() if kind not in _PLUGINS_ONLY}
+    named["FTS"] = inverted_training.TRAINER
     trainer = named.get(name.upper())
     if trainer is not None:
         return trainer
     known = _listed([f'"{each}"' for each in named])
-    reason = "Received" if name.lower() not in _NOT_BUILT else "This release does not build"
-    raise UnsupportedError(f"Only {known} are supported for scalar columns. {reason} {name}")
+    raise UnsupportedError(f"Only {known} are supported for scalar columns. Received {name}")
 
 
 def trainer_of_plugin(name: str) -> Trainer:
@@ -85,14 +82,10 @@ def trainer_of_plugin(name: str) -> Trainer:
     ------
     InvalidInputError
         The kind is unknown.
-    UnsupportedError
-        This release does not build it.
     """
     trainer = TRAINERS.get(name.lower())
     if trainer is not None:
         return trainer
-    if name.lower() in _NOT_BUILT:
-        raise UnsupportedError(f"this release does not build indices of the kind {name}")
     raise InvalidInputError(f"No scalar index plugin found for name {name!r}; known are {_listed(sorted(TRAINERS))}")
 
 

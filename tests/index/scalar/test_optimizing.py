@@ -12,7 +12,6 @@ import pyarrow as pa
 import pytest
 
 import lance_dataset
-from lance_dataset.errors import UnsupportedError
 from lance_dataset.indices import IndexConfig
 
 _KINDS = (("k", "BTREE"), ("b", "BITMAP"), ("l", "LABEL_LIST"))
@@ -125,7 +124,5 @@ def test_bad_input(tmp_path: Path) -> None:
         dataset.optimize.optimize_indices(index_names="n_idx")
     with pytest.raises(OverflowError):
         dataset.optimize.optimize_indices(num_indices_to_merge=-1)
-    with pytest.raises(UnsupportedError, match="s_idx"):
-        dataset.optimize.optimize_indices()
     dataset.optimize.optimize_indices(index_names=["n_idx"])
     assert dataset.version == 5

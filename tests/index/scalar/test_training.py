@@ -15,7 +15,6 @@ import pytest
 
 import lance_dataset
 from lance_dataset import LanceDataset
-from lance_dataset.errors import UnsupportedError
 from lance_dataset.indices import IndexConfig
 
 _ROWS = 700
@@ -247,13 +246,6 @@ def test_bad_input_gets_the_errors_of_the_reference(tmp_path: Path, case: tuple[
         dataset.create_scalar_index(column, kind, **options)
     assert dataset.version == version
     assert sorted((tmp_path / "_indices").iterdir()) == folders
-
-
-def test_kinds_that_are_not_built_are_refused(tmp_path: Path) -> None:
-    dataset = lance_dataset.write_dataset(pa.table({"s": ["a"]}), tmp_path)
-    for kind in ("INVERTED", IndexConfig("inverted", {})):
-        with pytest.raises(UnsupportedError, match="does not build"):
-            dataset.create_scalar_index("s", kind)
 
 
 def test_a_failed_build_leaves_nothing(tmp_path: Path) -> None:

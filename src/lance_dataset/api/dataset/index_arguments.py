@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from lance_dataset.arguments import checked_integer
-from lance_dataset.errors import UnsupportedError
-from lance_dataset.records.index_config import IndexConfig
+from collections.abc import Mapping
+from typing import Any
 
-__all__ = ["checked_kind", "checked_limit", "checked_name", "one_column"]
+from lance_dataset.arguments import checked_integer
+from lance_dataset.errors import InvalidInputError, UnsupportedError
+from lance_dataset.records.index_config import DocumentGranularity, IndexConfig
+
+__all__ = ["checked_kind", "checked_limit", "checked_name", "keyword_parameters", "one_column"]
 
 
 def one_column(column: object) -> str:
@@ -51,3 +54,30 @@ def checked_limit(memory_limit: object) -> int | None:
         It is not an integer, or it is negative.
     """
     return None if memory_limit is None else checked_integer("memory_limit", memory_limit, bits=63)
+
+
+def keyword_parameters(
+    kind: str | IndexConfig, given: Mapping[str, Any], memory_limit: object
+) -> tuple[Mapping[str, Any] | None, int | None]:
+    """Return the parameters of an index that are given as keywords, and a memory limit in bytes.
+
+    Only full-text indices have such parameters, as in the reference, and their limit is given in MiB.
+
+    Raises
+    ------
+    TypeError, InvalidInputError
+        A parameter of a full-text index is unknown, or has the wrong type or value.
+    """
+    limit = checked_limit(memory_limit)
+    if isinstance(kind, IndexConfig) or kind.upper() not in ("INVERTED", "FTS"):
+        return None, limit
+    from lance_dataset.index.text.training import parameters_of_keywords
+
+    if limit == 0:
+        raise InvalidInputError("memory_limit of a full-text index must be at least 1 MiB, not 0")
+    given = dict(given)
+    granularity = given.pop("document_granularity", DocumentGranularity.ROW)
+    if not isinstance(granularity, DocumentGranularity):
+        raise TypeError(f"document_granularity must be a DocumentGranularity, not {granularity!r}")
+    by_element = granularity is DocumentGranularity.LIST_ELEMENT
+    return parameters_of_keywords(given, by_element=by_element), None if limit is None else min(limit, 1 << 40) << 20

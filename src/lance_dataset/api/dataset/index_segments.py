@@ -6,7 +6,7 @@ import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from lance_dataset.api.dataset.index_arguments import checked_kind, checked_limit, checked_name, one_column
+from lance_dataset.api.dataset.index_arguments import checked_kind, checked_name, keyword_parameters, one_column
 from lance_dataset.errors import InvalidInputError, UnsupportedError
 from lance_dataset.read.shown import Shown
 from lance_dataset.records.index import Index
@@ -76,8 +76,10 @@ class IndexSegments(Shown):
             Ignored.
         storage_options, filter_nan, train, target_partition_size, streaming_sample_rate, streaming_coreset_rate
             Ignored.
-        streaming_refine_passes, skip_transpose, rabitq_model, **kwargs
+        streaming_refine_passes, skip_transpose, rabitq_model
             Ignored.
+        **kwargs
+            Parameters of full-text indices, see `create_scalar_index`.
 
         Returns
         -------
@@ -96,9 +98,10 @@ class IndexSegments(Shown):
 
         if not fragment_ids:
             raise InvalidInputError("fragment_ids must name the fragments to index")
-        wanted = NewIndex(one_column(column), checked_kind(index_type), checked_name(name), bool(replace))
+        kind = checked_kind(index_type)
+        parameters, limit = keyword_parameters(kind, kwargs, memory_limit)
+        wanted = NewIndex(one_column(column), kind, checked_name(name), bool(replace), parameters)
         segment_id = None if index_uuid is None else _checked_id(index_uuid)
-        limit = checked_limit(memory_limit)
         built = build_segment(self.snapshot, wanted, list(fragment_ids), segment_id=segment_id, memory_limit=limit)
         return Index.from_table(built)
 

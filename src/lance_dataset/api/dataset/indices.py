@@ -6,7 +6,7 @@ import datetime as dt
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from lance_dataset.api.dataset.index_arguments import checked_kind, checked_limit, checked_name, one_column
+from lance_dataset.api.dataset.index_arguments import checked_kind, checked_name, keyword_parameters, one_column
 from lance_dataset.errors import InvalidInputError
 from lance_dataset.index.describing import details_of, shown_type, type_url_of
 from lance_dataset.index.segments import Segment, index_segments
@@ -96,7 +96,8 @@ class Indexed(Shown):
             Name of the column, dotted for a field of a struct; or a list of one name.
         index_type
             ``BTREE`` or ``BITMAP`` for a column of numbers, texts, bytes, booleans or times, ``LABEL_LIST`` for
-            lists of them, in any case; or an `lance_dataset.indices.IndexConfig` with parameters.
+            lists of them, ``INVERTED`` (or ``FTS``) for full-text search in texts, lists of texts or JSON documents,
+            and others, in any case; or an `lance_dataset.indices.IndexConfig` with parameters.
         name
             Name of the index, by default the column's with ``_idx`` added.
         replace
@@ -107,13 +108,21 @@ class Indexed(Shown):
             Not supported here: use `create_index_uncommitted` to build parts of an index.
         progress_callback
             Is called with an `IndexProgress` as rows are read.
-        format_version, document_granularity
-            Parameters of full-text indices, which this release does not build; others ignore them.
+        format_version
+            Version of the layout of full-text indices, 1 to 3; None for 2, or 3 where the parameters need it. Other
+            kinds ignore it.
+        document_granularity
+            ``LIST_ELEMENT`` for a full-text index of lists whose documents are the elements, not the rows.
         memory_limit
             Maximum number of bytes to sort with, approximately; None for a quarter of the memory of the machine. Above
-            it, sorted runs go to temporary files.
+            it, sorted runs go to temporary files. The limit of full-text indices is given in MiB; above it, the
+            index gets several partitions.
         **kwargs
-            Ignored, as in the reference: pass parameters in an `IndexConfig`.
+            Parameters of full-text indices: ``with_position`` (False; True for phrase queries), ``base_tokenizer``
+            (``simple``, ``whitespace``, ``raw``, ``ngram``, ``code``, ...), ``language``, ``max_token_length`` (40),
+            ``lower_case``, ``stem``, ``remove_stop_words``, ``custom_stop_words``, ``ascii_folding``,
+            ``min_ngram_length``, ``max_ngram_length``, ``prefix_only``, ``block_size`` (128 or 256), and the flags of
+            the tokenizer for code. Ignored for other kinds, as in the reference: pass parameters in an `IndexConfig`.
 
         Raises
         ------
@@ -134,13 +143,18 @@ class Indexed(Shown):
             raise InvalidInputError(
                 "create_scalar_index builds indices of all fragments; use create_index_uncommitted to build a segment"
             )
-        wanted = NewIndex(one_column(column), checked_kind(index_type), checked_name(name), bool(replace))
+        kind = checked_kind(index_type)
+        given = {**kwargs, "document_granularity": document_granularity}
+        if format_version is not None:
+            given["format_version"] = format_version
+        parameters, limit = keyword_parameters(kind, given, memory_limit)
+        wanted = NewIndex(one_column(column), kind, checked_name(name), bool(replace), parameters)
         self.show(
             create_index(
                 self.snapshot,
                 wanted,
                 train=bool(train),
-                memory_limit=checked_limit(memory_limit),
+                memory_limit=limit,
                 progress=progress_callback,
             )
         )

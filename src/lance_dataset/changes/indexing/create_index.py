@@ -36,12 +36,15 @@ class NewIndex:
         Name of the index; None for one derived from the column.
     replace
         True if an index of the same name and column may be replaced.
+    parameters
+        Parameters of a kind that is given by its name.
     """
 
     column: str
     kind: str | IndexConfig
     name: str | None = None
     replace: bool = True
+    parameters: Mapping[str, Any] | None = None
 
 
 def create_index(
@@ -98,17 +101,19 @@ def definition_of(snapshot: Snapshot, wanted: NewIndex) -> IndexDefinition:
     TypeError, IndexedFieldNotFoundError, InvalidIndexError, UnsupportedError
         See `create_index`.
     """
+    parameters: Mapping[str, Any]
     if isinstance(wanted.kind, IndexConfig):
         trainer, parameters = trainer_of_plugin(wanted.kind.index_type), wanted.kind.parameters
     else:
-        trainer, parameters = trainer_of_kind(wanted.kind), {}
+        trainer, parameters = trainer_of_kind(wanted.kind), wanted.parameters or {}
     if trainer.specialize is not None:
         trainer = trainer.specialize(_checked_mapping(parameters))
     path = indexed_field(snapshot.scanned_schema, wanted.column)
     check_column(trainer, wanted.column, path[-1].to_arrow())
     if trainer.stable_refusal is not None and snapshot.manifest.uses_stable_row_ids:
         raise UnsupportedError(f"a table with stable row ids cannot have this index: {trainer.stable_refusal}")
-    name = _name(snapshot, wanted, path[-1].id, ".".join(field.name for field in path), trainer.type_url)
+    stem = ".".join(field.name for field in path) + trainer.name_suffix
+    name = _name(snapshot, wanted, path[-1].id, stem, trainer.type_url)
     return IndexDefinition(name, path, trainer, trainer.checked(_checked_mapping(parameters)))
 
 

@@ -13,21 +13,28 @@ from lance_dataset.errors import LanceError, UnsupportedError
 from lance_dataset.index.files import IndexTable, NewIndexFolder
 from lance_dataset.index.text.byte_ranges import Ints, starts_of
 from lance_dataset.index.text.documents import Survivors
-from lance_dataset.index.text.impacts import encode_impacts
 from lance_dataset.index.text.layout import InvertedLayout
-from lance_dataset.index.text.positions import decode_steps, encode_steps
-from lance_dataset.index.text.posting_blocks import EncodedBlocks, Postings, decode_blocks, encode_blocks
-from lance_dataset.index.text.scoring import decode_lengths, length_codes
+from lance_dataset.index.text.positions import decode_steps
+from lance_dataset.index.text.posting_blocks import EncodedBlocks, Postings, decode_blocks
+from lance_dataset.index.text.posting_rows import (
+    IMPACTS,
+    LENGTH,
+    LISTED_POSITIONS,
+    MAX_SCORE,
+    POSITION_OFFSETS,
+    POSITIONS,
+    POSTING,
+    position_columns,
+    scored_columns,
+    sums_of,
+)
 
 __all__ = ["drop_documents"]
 
-POSTING, MAX_SCORE, LENGTH, IMPACTS = "_posting", "_max_score", "_length", "_impacts"
-LISTED_POSITIONS, POSITIONS, POSITION_OFFSETS = "_position", "_compressed_position", "_position_block_offset"
 _KNOWN = {POSTING, MAX_SCORE, LENGTH, IMPACTS, LISTED_POSITIONS, POSITIONS, POSITION_OFFSETS}
 _REQUIRED = (POSTING, MAX_SCORE, LENGTH)
 #: Maximum number of postings rewritten together, unless a single word has more.
 _POSTINGS = 1 << 20
-_MAX_OFFSET = (1 << 32) - 1
 
 
 def drop_documents(
@@ -118,49 +125,16 @@ class _Rewriting:
         if not keep.any():
             return None
         new = Postings(left[left > 0], documents[keep], old.frequencies[keep])
-        made = self._scored(new, rows.schema)
+        survivors = self.survivors
+        made = scored_columns(
+            new, survivors.lengths, survivors.corpus, self.layout.blocks, impacts=IMPACTS in rows.schema.names
+        )
         if LISTED_POSITIONS in rows.schema.names:
             made[LISTED_POSITIONS] = _kept_lists(rows.column(LISTED_POSITIONS), lengths, keep, new)
         if POSITIONS in rows.schema.names:
             made |= self._positions(rows, old, keep, new)
         columns = [made[field.name].cast(field.type) for field in rows.schema]
         return pa.RecordBatch.from_arrays(columns, schema=rows.schema)
-
-    def _scored(self, postings: Postings, schema: pa.Schema) -> dict[str, pa.Array]:
-        """Return postings, their best scores, and skip data."""
-        size = self.layout.blocks.size
-        block_sizes = postings.block_sizes(size)
-        counts = postings.block_counts(size)
-        lengths = self.survivors.lengths[postings.documents]
-        scores, word_scores = self._best_scores(postings, lengths, block_sizes, counts)
-        blocks = encode_blocks(postings, scores, self.layout.blocks)
-        made = {
-            POSTING: _listed(blocks.data, blocks.starts, counts),
-            MAX_SCORE: pa.array(word_scores, pa.float32()),
-            LENGTH: pa.array(postings.lengths, pa.uint32()),
-        }
-        if IMPACTS in schema.names:
-            data, ends, entries = encode_impacts(
-                np.repeat(np.arange(len(block_sizes)), block_sizes),
-                np.repeat(np.arange(len(counts)), counts),
-                postings.documents[np.cumsum(block_sizes) - 1],
-                postings.frequencies,
-                lengths,
-            )
-            made[IMPACTS] = _listed(data, np.append(np.zeros(1, np.int64), ends), entries)
-        return made
-
-    def _best_scores(
-        self, postings: Postings, lengths: Ints, block_sizes: Ints, counts: Ints
-    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """Return the best score of each block and of each word, among the documents of the partition."""
-        corpus = self.survivors.corpus
-        if self.layout.blocks.size == 256:
-            lengths = decode_lengths(length_codes(lengths))
-        shares = corpus.shares(postings.frequencies, lengths)
-        limits = corpus.limits(postings.lengths)
-        best = np.repeat(limits, counts) * np.maximum.reduceat(shares, starts_of(block_sizes)[:-1])
-        return best, np.maximum.reduceat(best, starts_of(counts)[:-1])
 
     def _positions(
         self, rows: pa.RecordBatch, old: Postings, keep: NDArray[np.bool_], new: Postings
@@ -169,21 +143,9 @@ class _Rewriting:
         size = self.layout.blocks.size
         packed = self.layout.packed_positions
         blocks = _position_blocks(rows.column(POSITIONS), rows.column(POSITION_OFFSETS), old.block_counts(size))
-        steps = decode_steps(blocks, _sums(old.frequencies, old.block_sizes(size)), packed=packed)
+        steps = decode_steps(blocks, sums_of(old.frequencies, old.block_sizes(size)), packed=packed)
         steps = steps[np.repeat(keep, old.frequencies)]
-        counts = new.block_counts(size)
-        made = encode_steps(steps, _sums(new.frequencies, new.block_sizes(size)), packed=packed)
-        first_blocks = starts_of(counts)
-        row_starts = made.starts[first_blocks]
-        offsets = made.starts[:-1] - np.repeat(row_starts[:-1], counts)
-        if len(offsets) and int(offsets.max()) > _MAX_OFFSET:
-            raise UnsupportedError(f"{self.table.where}: the positions of a word take more than 4 GiB")
-        return {
-            POSITIONS: _binaries(made.data, row_starts),
-            POSITION_OFFSETS: pa.ListArray.from_arrays(
-                pa.array(first_blocks, pa.int32()), pa.array(offsets, pa.uint32())
-            ),
-        }
+        return position_columns(steps, new, size, self.table.where, packed=packed)
 
 
 # -- Arrow arrays ----------------------------------------------------------------------------------------------------
@@ -206,17 +168,6 @@ def _bytes_of(values: pa.Array, name: str) -> EncodedBlocks:
     offsets = np.frombuffer(offset_buffer, np.int64)[values.offset : values.offset + len(values) + 1]
     content = np.empty(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)
     return EncodedBlocks(content, offsets)
-
-
-def _binaries(data: NDArray[np.uint8], starts: Ints) -> pa.Array:
-    """Build an array of consecutive binaries."""
-    buffers = [None, pa.py_buffer(np.ascontiguousarray(starts, np.int64)), pa.py_buffer(data)]
-    return pa.Array.from_buffers(pa.large_binary(), len(starts) - 1, buffers)
-
-
-def _listed(data: NDArray[np.uint8], starts: Ints, counts: Ints) -> pa.Array:
-    """Build lists of binaries."""
-    return pa.ListArray.from_arrays(pa.array(starts_of(counts), pa.int32()), _binaries(data, starts))
 
 
 def _kept_lists(positions: pa.Array, lengths: Ints, keep: NDArray[np.bool_], new: Postings) -> pa.Array:
@@ -245,8 +196,3 @@ def _position_blocks(positions: pa.Array, offsets: pa.Array, counts: Ints) -> En
     if (np.diff(starts) < 0).any() or (starts[firsts] != whole.starts[:-1]).any():
         raise ValueError(f"{POSITION_OFFSETS} are not ascending, or lie outside the positions")
     return EncodedBlocks(whole.data, starts)
-
-
-def _sums(values: Ints, sizes: Ints) -> Ints:
-    """Return the sums of consecutive ranges."""
-    return np.diff(np.append(np.zeros(1, np.int64), np.cumsum(values))[starts_of(sizes)])

@@ -1,0 +1,216 @@
+"""A partition of a new full-text index: documents are collected in memory, inverted, and written to three files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from lance_dataset.index.files import WRITTEN_VERSION, NewIndexFolder
+from lance_dataset.index.text.byte_ranges import Ints, starts_of
+from lance_dataset.index.text.documents import ROW_ID, TOKENS, TOTAL
+from lance_dataset.index.text.fst_writer import write_fst
+from lance_dataset.index.text.layout import PartitionFiles
+from lance_dataset.index.text.listed_positions import listed_positions
+from lance_dataset.index.text.posting_blocks import Postings
+from lance_dataset.index.text.posting_rows import (
+    IMPACTS,
+    LENGTH,
+    LISTED_POSITIONS,
+    MAX_SCORE,
+    POSITION_OFFSETS,
+    POSITIONS,
+    POSTING,
+    position_columns,
+    scored_columns,
+)
+from lance_dataset.index.text.scoring import Corpus
+from lance_dataset.index.text.token_sets import FST_BYTES, NEXT_ID, TOTAL_LENGTH
+from lance_dataset.index.text.training_documents import Documents
+from lance_dataset.index.text.training_inversion import Inverted, invert
+from lance_dataset.index.text.training_parameters import InvertedParameters
+from lance_dataset.types.schema import Schema
+from lancecodec.search.tokens import TokenTable
+
+__all__ = ["NewPartition"]
+
+#: Column of the place of an element in the list of its row.
+_ELEMENT: Final = "_doc_index_0"
+#: Postings, or occurrences, that are encoded together, unless a single word has more.
+_POSTINGS: Final = 1 << 19
+_DOCUMENT_ROWS: Final = 1 << 17
+#: Memory of a token: what is held, then also its posting and its occurrence.
+_TOKEN_BYTES: Final = 4 + 8
+_POSITION_BYTES: Final = 4 + 4
+_DOCUMENT_BYTES: Final = 8 + 8 + 4
+#: Limits of 32-bit numbers, with room for one more piece.
+_MOST_TOKENS: Final = 1 << 31
+_MOST_WORDS: Final = 1 << 28
+
+_BLOCKS = pa.list_(pa.field("item", pa.large_binary()))
+_TYPES: Final = {
+    POSTING: _BLOCKS,
+    MAX_SCORE: pa.float32(),
+    LENGTH: pa.uint32(),
+    IMPACTS: _BLOCKS,
+    LISTED_POSITIONS: pa.list_(pa.field("item", _BLOCKS)),
+    POSITIONS: pa.large_binary(),
+    POSITION_OFFSETS: pa.list_(pa.field("item", pa.uint32())),
+}
+_TOKEN_SCHEMA: Final = pa.schema(
+    [
+        pa.field(FST_BYTES, pa.large_binary(), nullable=False),
+        pa.field(NEXT_ID, pa.uint32(), nullable=False),
+        pa.field(TOTAL_LENGTH, pa.uint64(), nullable=False),
+    ]
+)
+
+
+class NewPartition:
+    """Documents of a partition.
+
+    Parameters
+    ----------
+    parameters
+        Parameters of the index.
+    """
+
+    def __init__(self, parameters: InvertedParameters) -> None:
+        self._parameters = parameters
+        self._codes: list[NDArray[np.int32]] = []
+        self._positions: list[NDArray[np.int32]] = []
+        self._counts: list[Ints] = []
+        self._rows: list[NDArray[np.uint64]] = []
+        self._elements: list[NDArray[np.uint32]] = []
+        self._tokens = 0
+        self._documents = 0
+
+    @property
+    def num_tokens(self) -> int:
+        """Number of tokens of all documents."""
+        return self._tokens
+
+    def nbytes(self) -> int:
+        """Return the bytes of memory that writing the partition takes, about."""
+        per_token = _TOKEN_BYTES + (_POSITION_BYTES if self._parameters.with_position else 0)
+        return self._tokens * per_token + self._documents * _DOCUMENT_BYTES
+
+    def is_full(self, words: int) -> bool:
+        """Return True if numbers of 32 bits would not suffice for much more; `words` is that of distinct tokens."""
+        return max(self._tokens, self._documents) >= _MOST_TOKENS or words >= _MOST_WORDS
+
+    def add(self, documents: Documents) -> None:
+        """Add documents after the others."""
+        tokens = documents.tokens
+        self._codes.append(tokens.codes)
+        self._counts.append(tokens.counts)
+        self._rows.append(documents.rows)
+        if self._parameters.with_position:
+            self._positions.append(tokens.positions)
+        if documents.elements is not None:
+            self._elements.append(documents.elements)
+        self._tokens += len(tokens.codes)
+        self._documents += len(documents.rows)
+
+    def write(self, target: NewIndexFolder, files: PartitionFiles, table: TokenTable) -> None:
+        """Write the files of the partition, which has a token at least.
+
+        Parameters
+        ----------
+        target
+            Folder of the index.
+        files
+            Names of the files.
+        table
+            Distinct tokens of the documents.
+        """
+        counts = np.concatenate(self._counts)
+        self._write_documents(target, files.documents, counts)
+        ranks = _write_tokens(target, files.tokens, table)
+        positions = _taken(self._positions) if self._parameters.with_position else None
+        inverted = invert(_taken(self._codes), counts, ranks, positions)
+        del positions
+        names = [POSTING, MAX_SCORE, LENGTH, IMPACTS, *self._position_names()]
+        schema = pa.schema([pa.field(name, _TYPES[name], nullable=False) for name in names])
+        rows = self._postings(inverted, counts, schema, files.postings)
+        metadata = self._parameters.posting_metadata()
+        target.write(files.postings, Schema.from_arrow(schema), WRITTEN_VERSION, rows, metadata)
+
+    def _position_names(self) -> list[str]:
+        if not self._parameters.with_position:
+            return []
+        return [LISTED_POSITIONS] if self._parameters.format_version == 1 else [POSITIONS, POSITION_OFFSETS]
+
+    def _write_documents(self, target: NewIndexFolder, name: str, counts: Ints) -> None:
+        columns: list[NDArray[Any]] = [np.concatenate(self._rows), counts.astype(np.uint32)]
+        fields = [pa.field(ROW_ID, pa.uint64(), nullable=False), pa.field(TOKENS, pa.uint32(), nullable=False)]
+        if self._parameters.by_element:
+            columns.append(np.concatenate(self._elements))
+            fields.append(pa.field(_ELEMENT, pa.uint32(), nullable=False))
+        schema = pa.schema(fields)
+        batches = (
+            pa.RecordBatch.from_arrays(
+                [pa.array(column[start : start + _DOCUMENT_ROWS]) for column in columns], schema=schema
+            )
+            for start in range(0, len(counts), _DOCUMENT_ROWS)
+        )
+        metadata = {TOTAL: str(self._tokens)}
+        target.write(name, Schema.from_arrow(schema), WRITTEN_VERSION, batches, metadata)
+
+    def _postings(self, inverted: Inverted, counts: Ints, schema: pa.Schema, where: str) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of posting lists."""
+        layout, corpus = self._parameters.blocks, Corpus(len(counts), self._tokens)
+        ends = np.cumsum(inverted.lengths)
+        start, used = 0, 0
+        while start < len(ends):
+            before = int(ends[start - 1]) if start else 0
+            stop = max(start + 1, int(np.searchsorted(ends, before + _POSTINGS, side="right")))
+            chosen = slice(before, int(ends[stop - 1]))
+            often = inverted.frequencies[chosen].astype(np.int64)
+            postings = Postings(inverted.lengths[start:stop], inverted.documents[chosen].astype(np.int64), often)
+            made = scored_columns(postings, counts, corpus, layout)
+            if inverted.steps is not None:
+                occurrences = int(often.sum())
+                steps = inverted.steps[used : used + occurrences].astype(np.int64)
+                used += occurrences
+                if self._parameters.format_version == 1:
+                    made[LISTED_POSITIONS] = listed_positions(steps, postings)
+                else:
+                    made |= position_columns(steps, postings, layout.size, where, packed=True)
+            columns = [made[name].cast(schema.field(name).type) for name in schema.names]
+            yield pa.RecordBatch.from_arrays(columns, schema=schema)
+            start = stop
+
+
+def _write_tokens(target: NewIndexFolder, name: str, table: TokenTable) -> Ints:
+    """Write the dictionary, in which words are numbered in their order; return the number of each code."""
+    offsets, data = table.tokens()
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data)]
+    tokens = pa.LargeBinaryArray.from_buffers(pa.large_binary(), len(offsets) // 8 - 1, buffers)
+    order = pc.sort_indices(tokens)
+    ranks = np.empty(len(tokens), np.int64)
+    ranks[order.to_numpy()] = np.arange(len(tokens))
+    fst = write_fst((token, number) for number, token in enumerate(tokens.take(order).to_pylist()))
+    columns = [
+        pa.array([fst], pa.large_binary()),
+        pa.array([len(tokens)], pa.uint32()),
+        pa.array([len(data)], pa.uint64()),
+    ]
+    batch = pa.RecordBatch.from_arrays(columns, schema=_TOKEN_SCHEMA)
+    target.write(name, Schema.from_arrow(_TOKEN_SCHEMA), WRITTEN_VERSION, [batch])
+    return ranks
+
+
+def _taken(parts: list[NDArray[np.int32]]) -> NDArray[np.int32]:
+    """Return all numbers in one array, and free the parts."""
+    out = np.empty(sum(map(len, parts)), np.int32)
+    starts = starts_of(np.array([*map(len, parts)], np.int64)).tolist()
+    for place in range(len(parts)):
+        out[starts[place] : starts[place + 1]] = parts[place]
+        parts[place] = np.empty(0, np.int32)
+    parts.clear()
+    return out
