@@ -8,16 +8,19 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
 __all__ = [
     "AlreadyExistsError",
     "CommitConflictError",
     "CorruptFileError",
+    "DamagedIndexError",
     "DatasetNotFoundError",
     "FieldNotFoundError",
     "FilterError",
     "IndexNotFoundError",
+    "IndexProblem",
     "IndexedFieldNotFoundError",
     "InvalidIndexError",
     "InvalidInputError",
@@ -71,6 +74,64 @@ class ReferenceExistsError(AlreadyExistsError, ValueError):
 
 class CorruptFileError(LanceError, ValueError, OSError):
     """A file is malformed. The message names the file, column and page, and the problem."""
+
+
+@dataclass(frozen=True)
+class IndexProblem:
+    """A mistake in an index.
+
+    Attributes
+    ----------
+    index
+        Name of the index.
+    kind
+        Its kind, such as ``BTree``.
+    segment
+        UUID of the segment of the index, which is the name of the folder of its files; None for a mistake that several
+        segments make together.
+    what
+        Description of the mistake.
+    num_rows
+        Number of rows about which queries may get a wrong answer; None if it is not known.
+    remedy
+        Python code that mends the index of a dataset ``ds``.
+    """
+
+    index: str
+    kind: str
+    segment: str | None
+    what: str
+    num_rows: int | None
+    remedy: str
+
+    def __str__(self) -> str:
+        place = "" if self.segment is None else f", segment {self.segment}"
+        return f"the {self.kind} index {self.index!r}{place}: {self.what}; to mend it: {self.remedy}"
+
+
+class DamagedIndexError(CorruptFileError):
+    """Indices contradict the values of the table, or themselves.
+
+    Parameters
+    ----------
+    where
+        Name of the table and its version.
+    problems
+        The mistakes, at least one.
+
+    Attributes
+    ----------
+    problems : tuple of IndexProblem
+        The mistakes.
+    """
+
+    def __init__(self, where: str, problems: Iterable[IndexProblem]) -> None:
+        self.problems = tuple(problems)
+        self._where = where
+        super().__init__(f"{where}: " + "\n".join(map(str, self.problems)))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self._where, self.problems)
 
 
 class MemoryLimitError(LanceError, ValueError, OSError):

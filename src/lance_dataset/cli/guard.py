@@ -6,11 +6,12 @@ import functools
 import os
 import sys
 from collections.abc import Callable
-from typing import ParamSpec, TypeVar
+from dataclasses import asdict
+from typing import Any, ParamSpec, TypeVar
 
 import typer
 
-from lance_dataset.errors import LanceError
+from lance_dataset.errors import DamagedIndexError, LanceError
 
 __all__ = ["guarded", "run_with_json_errors"]
 
@@ -66,6 +67,9 @@ def _tell(error: Exception, *, as_json: bool) -> None:
         import json
 
         message = getattr(error, "format_message", error.__str__)()
-        typer.echo(json.dumps({"error": {"type": type(error).__name__, "message": message}}), err=True)
+        told: dict[str, Any] = {"type": type(error).__name__, "message": message}
+        if isinstance(error, DamagedIndexError):
+            told["problems"] = [asdict(problem) for problem in error.problems]
+        typer.echo(json.dumps({"error": told}), err=True)
     else:
         typer.echo(f"error: {error}", err=True)

@@ -168,12 +168,29 @@ def _duration(text: str) -> timedelta:
 
 
 @guarded
-def validate(uri: DatasetArgument, version: VersionOption = None, as_json: JsonOption = False) -> None:
-    """Check that the files of a version exist and agree with its manifest. Values are not read."""
+def validate(
+    uri: DatasetArgument,
+    version: VersionOption = None,
+    indices: Annotated[
+        bool, typer.Option("--indices", help="Also compare all scalar indices with the values that they are of.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Check that the files of a version exist and agree with its manifest. Without --indices, values are not read."""
+    import warnings
+
     dataset = open_dataset(uri, version)
-    dataset.validate()
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        dataset.validate(indices=indices)
     from lance_dataset.cli import output
 
-    facts = {"uri": uri, "version": dataset.version, "fragments": len(dataset.fragment_ids())}
+    unchecked = [str(each.message) for each in found]
+    for text in unchecked:
+        typer.echo(f"warning: {text}", err=True)
+    facts: dict[str, Any] = {"uri": uri, "version": dataset.version, "fragments": len(dataset.fragment_ids())}
     text = f"{uri}, version {facts['version']}: {facts['fragments']:,} fragments are valid"
+    if indices:
+        facts |= {"indices": len(dataset.describe_indices()), "warnings": unchecked}
+        text = text.replace(" are valid", f" and {facts['indices']:,} indices are valid")
     output.tell({**facts, "valid": True}, text, as_json)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import fields
 from typing import TYPE_CHECKING, TypeAlias
@@ -11,6 +12,7 @@ import pyarrow as pa
 
 from lance_dataset.api.statistics import LanceStats
 from lance_dataset.arguments import checked_integer
+from lance_dataset.callers import callers_level
 from lance_dataset.errors import InvalidInputError
 from lance_dataset.read.shown import Shown
 from lance_dataset.records.cleanup import (
@@ -36,21 +38,35 @@ class Maintained(Shown):
         """Statistics of the open version."""
         return LanceStats(self.snapshot)
 
-    def validate(self) -> None:
+    def validate(self, *, indices: bool = False) -> None:
         """Check that the files of this version exist and agree with its manifest.
 
         The check covers sizes of files, numbers of rows, columns of the schema (each must open), deletion files, row
         ids and row versions (one for each row), uniqueness of row ids, and index files. Values are not read. Use
         `explain_encodings` with ``deep=True`` to decode all of them.
 
+        Parameters
+        ----------
+        indices
+            True to compare all scalar indices with the table, too. All of their entries and of the values that they
+            cover are read: each row must be found under its value, and under no other. Vector and full-text indices
+            cannot be compared; a `UserWarning` names them.
+
         Raises
         ------
         CorruptFileError, MissingFileError
             A check failed. The message names the file.
+        DamagedIndexError
+            An index contradicts the table or itself. The message says for each what is wrong and how to mend it.
         """
         from lance_dataset.read.validation import validate_dataset
 
         validate_dataset(self.snapshot)
+        if indices:
+            from lance_dataset.scan.validating import validate_indices
+
+            for name, reason in validate_indices(self.snapshot).unchecked:
+                warnings.warn(f"the index {name!r} was not checked: {reason}", UserWarning, stacklevel=callers_level())
 
     def cleanup_old_versions(
         self,

@@ -34,9 +34,13 @@ __all__ = [
     "Partition",
     "Transform",
     "document_addresses",
+    "document_starts",
     "open_partition",
     "partition_name",
     "partition_names",
+    "position_samples",
+    "ranks_of_blocks",
+    "separator_documents",
     "write_partition",
 ]
 
@@ -148,6 +152,40 @@ def document_addresses(table: IndexTable) -> _Numbers:
     """
     found: _Numbers = _hex(table, "row_ids").view("<u8")
     return found
+
+
+def document_starts(table: IndexTable) -> _Numbers:
+    """Return the positions of the documents of a partition. Errors are those of `document_addresses`."""
+    found: _Numbers = _hex(table, "doc_start_positions").view("<u8")
+    return found
+
+
+def separator_documents(table: IndexTable) -> NDArray[np.uint16]:
+    """Return the documents of the separators, none if the file does not have them."""
+    found: NDArray[np.uint16] = _hex(table, _OWNERS_KEY).view("<u2")
+    return found
+
+
+def position_samples(table: IndexTable) -> tuple[int, _Numbers]:
+    """Return the distance of the suffixes whose positions are stored, and the positions, of an open partition."""
+    _, _, sampled = _bits(table, _number(table, "num_bwt_nodes"), _number(table, "sa_samples_len"))
+    return _number(table, "sa_sample_rate"), np.frombuffer(sampled, "<u8")
+
+
+def ranks_of_blocks(table: IndexTable) -> tuple[_Numbers, _Numbers]:
+    """Return the stored number of ones before each block of an open partition, and the counted one."""
+    batch = table.read(columns=("node_id", "words", "prefix_rank"))
+    nodes, stored = batch.column(0).to_numpy(), batch.column(2).to_numpy()
+    values, offsets = _values(batch.column(1))
+    counted, ones, owner = np.zeros(len(nodes), np.uint64), 0, -1
+    for row, node in enumerate(nodes.tolist()):
+        if node == _SAMPLES:
+            break
+        ones = ones if node == owner else 0
+        counted[row], owner = ones, node
+        block = np.frombuffer(values[int(offsets[row]) : int(offsets[row + 1])], np.uint8)
+        ones += int(np.unpackbits(block).sum(dtype=np.int64))
+    return stored, counted
 
 
 def open_partition(table: IndexTable) -> Partition | None:

@@ -21,7 +21,7 @@ from lance_dataset.file.jsonb import decode_document
 from lance_dataset.index.scalar.sorting import ROWS, VALUES, entry_schema
 from lancecodec import jsonb
 
-__all__ = ["JsonPath", "typed_entries"]
+__all__ = ["JsonPath", "typed_entries", "values_of_type"]
 
 _NUMBERS = (jsonb.INTEGER, jsonb.UNSIGNED, jsonb.FLOAT)
 _NOTHING = (jsonb.MISSING, jsonb.NULL_VALUE)
@@ -147,6 +147,21 @@ def typed_entries(entries: Iterable[pa.RecordBatch], path: JsonPath) -> tuple[pa
             return type_, chain(_null_entries(rows, type_), (known,), others)
         rows.append(batch.column(ROWS))
     return pa.string(), _null_entries(rows, pa.string())
+
+
+def values_of_type(documents: pa.Array, path: JsonPath, kind: pa.DataType) -> pa.Array | None:
+    """Return the values at a path of documents; None if some are not of a type, or if no index has values of the type.
+
+    Raises
+    ------
+    InvalidInputError, CorruptFileError, UnsupportedError
+        A document is not JSON, or damaged.
+    """
+    allowed = next((kinds for type_, kinds in _TYPES.values() if type_ == kind), None)
+    found = path.locate(documents)
+    if allowed is None or not found.has_kind(*_NOTHING, *allowed).all():
+        return None
+    return _column(found, kind)
 
 
 def _null_entries(rows: list[pa.Array], kind: pa.DataType) -> Iterator[pa.RecordBatch]:

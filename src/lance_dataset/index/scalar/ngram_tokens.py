@@ -14,7 +14,7 @@ from lance_dataset.index.text.folding import fold, lower
 from lance_dataset.table.row_sets import TREEMAPS, encode_groups
 from lancecodec.search import ngrams
 
-__all__ = ["NULLS", "TokenSets", "sets_of_texts", "tokens_of"]
+__all__ = ["NULLS", "TokenSets", "is_doubtful", "sets_of_texts", "tokens_of"]
 
 #: Token of null texts. Some texts with unusual characters have it, too.
 NULLS: Final = 0
@@ -44,6 +44,11 @@ def tokens_of(text: str) -> list[int]:
     """
     folded = _folded_text(_DOUBTFUL.sub(" ", text))
     return sorted(set(_found(pa.array([folded], pa.large_string()), folded=True).tokens.tolist()))
+
+
+def is_doubtful(text: str) -> bool:
+    """Return True if the tokens of a text may be others in indices of old releases."""
+    return _DOUBTFUL.search(text) is not None
 
 
 def _folded_text(text: str) -> str:
