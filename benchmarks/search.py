@@ -4,7 +4,10 @@
 queries and ranges: warm, with the dataset opened for each query, and without an index. In each round every contender
 runs the query once, with another value; medians count.
 
+``vector`` times exact vector search, with and without a filter, for one query and for a batch.
+
     python benchmarks/search.py scalar [--rows 2000000] [--rounds 25] [--folder FOLDER]
+    python benchmarks/search.py vector [--rows 100000] [--rounds 25] [--folder FOLDER]
 """
 
 from __future__ import annotations
@@ -25,6 +28,7 @@ import pyarrow as pa
 
 import lance_dataset
 import lineitem
+from vectors import vector
 
 _BATCH_ROWS = 1 << 18
 _LABELS = 500
@@ -164,13 +168,17 @@ def _report(
 def main() -> None:
     """Run the comparison that the command line names."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["scalar"])
-    parser.add_argument("--rows", type=int, default=2_000_000)
+    parser.add_argument("what", choices=["scalar", "vector"])
+    parser.add_argument("--rows", type=int)
     parser.add_argument("--rounds", type=int, default=25)
     parser.add_argument("--folder", type=Path)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
-        scalar(options.rows, options.rounds, options.folder or Path(temporary))
+        folder = options.folder or Path(temporary)
+        if options.what == "scalar":
+            scalar(options.rows or 2_000_000, options.rounds, folder)
+        else:
+            vector(options.rows or 100_000, options.rounds, folder)
 
 
 if __name__ == "__main__":

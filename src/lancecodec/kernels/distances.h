@@ -16,6 +16,9 @@ enum lc_metric { LC_L2, LC_COSINE, LC_DOT, LC_HAMMING, LC_METRICS };
 #define LC_TOGETHER 4
 /* Vectors whose distances are computed together, while they are in the caches. */
 #define LC_VECTOR_BLOCK 64
+/* Vectors picked by number that are loaded ahead of their comparison, and bytes of each. */
+#define LC_AHEAD 16
+#define LC_EXPECTED 1024
 /* Queries are padded with zeros to a multiple of this number of elements. */
 #define LC_QUERY_UNIT 16
 
@@ -161,6 +164,17 @@ LC_INLINE const uint8_t *lc_vector_at(const lc_vectors *v, int64_t i, int64_t si
     return v->values + row * size;
 }
 
+/* Begin to load a vector that is compared soon, if vectors are picked: processors foresee only reads that go on. */
+LC_INLINE void lc_expect_vector(const lc_vectors *v, int64_t i, int64_t size) {
+#if defined(__GNUC__) || defined(__clang__)
+    if (!v->rows || i >= v->n) return;
+    const uint8_t *p = lc_vector_at(v, i, size);
+    for (int64_t at = 0; at < size && at < LC_EXPECTED; at += 64) __builtin_prefetch(p + at);
+#else
+    (void)v, (void)i, (void)size;
+#endif
+}
+
 /* Distances of vectors [first, stop) to `t` queries, those to a query at `out + k * apart`. */
 #define LC_DEFINE_BLOCK(NAME, SUMS, NUMBER)                                                                       \
     LC_INLINE void NAME(const lc_vectors *v, int64_t first, int64_t stop, const uint8_t *q, int element,          \
@@ -168,6 +182,7 @@ LC_INLINE const uint8_t *lc_vector_at(const lc_vectors *v, int64_t i, int64_t si
         NUMBER sums[LC_TOGETHER + 1];                                                                             \
         int64_t size = v->dimension * lc_element_width(element);                                                  \
         for (int64_t i = first; i < stop; i++) {                                                                  \
+            lc_expect_vector(v, i + LC_AHEAD, size);                                                              \
             SUMS(lc_vector_at(v, i, size), q, v->dimension, element, metric, t, sums);                            \
             for (int k = 0; k < t; k++)                                                                           \
                 out[k * apart + i - first] = lc_distance_of(sums[k], sums[t], lengths[k], metric);                \

@@ -140,6 +140,8 @@ def nearest_scanner(snapshot: Snapshot, options: Mapping[str, Any], query: Neare
     """
     if options.get("include_deleted_rows"):
         raise InvalidInputError("Cannot include deleted rows in a nearest neighbor search")
+    if options.get("full_text_query") is not None:
+        raise InvalidInputError("Cannot have both nearest and full_text_query; search for one of them")
     filters_first = bool(options.get("prefilter"))
     if options.get("fragments") is not None and not filters_first:
         raise InvalidInputError(

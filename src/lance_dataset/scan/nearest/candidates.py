@@ -30,6 +30,9 @@ __all__ = ["FoundRows", "candidates_request", "find_nearest", "search_strategy"]
 #: Bytes of vectors and queries compared in a nanosecond, and nanoseconds of work from which threads share it.
 _COMPARED_BYTES = 16.0
 _PARALLEL_COST = 4e6
+#: Nanoseconds of reading a value below which it is not copied, and bytes of such values compared in one window.
+_VIEW_COST = 1.0
+_VIEW_BYTES = 128 << 20
 #: Windows for each thread, at least, and rows of a window, at least, unless there are fewer.
 _PARTS = 3
 _LEAST_ROWS = 1 << 12
@@ -87,12 +90,15 @@ def search_strategy(reader: TableReader, request: ScanRequest, search: VectorSea
     plan = strategy(reader, request)
     column = search.column
     row_bytes = column.dimension * column.width * len(search.query.vectors)
-    threads = plan.threads
+    field, threads, rows = column.output.field, plan.threads, plan.window_rows
+    is_viewed = plan.costs.is_mapped and field is not None and plan.costs.cost(field).read < _VIEW_COST
+    if is_viewed and request.filter is None:
+        rows = max(rows, _VIEW_BYTES // (column.dimension * column.width))
     if threads == 1 and reader.num_rows * row_bytes / _COMPARED_BYTES > _PARALLEL_COST:
         threads = cpu_count()
     if threads < 2:
-        return plan
-    rows = min(plan.window_rows, max(reader.num_rows // (_PARTS * threads), _LEAST_ROWS))
+        return replace(plan, window_rows=rows, first_rows=rows)
+    rows = min(rows, max(reader.num_rows // (_PARTS * threads), _LEAST_ROWS))
     return replace(plan, threads=threads, window_rows=rows, first_rows=rows, ahead=max(plan.ahead, threads + 2))
 
 
