@@ -112,26 +112,18 @@ class IndexProblem:
 class DamagedIndexError(CorruptFileError):
     """Indices contradict the values of the table, or themselves.
 
-    Parameters
-    ----------
-    where
-        Name of the table and its version.
-    problems
-        The mistakes, at least one.
-
     Attributes
     ----------
     problems : tuple of IndexProblem
         The mistakes.
     """
 
-    def __init__(self, where: str, problems: Iterable[IndexProblem]) -> None:
+    def __init__(self, message: str, problems: Iterable[IndexProblem] = ()) -> None:
+        super().__init__(message)
         self.problems = tuple(problems)
-        self._where = where
-        super().__init__(f"{where}: " + "\n".join(map(str, self.problems)))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self._where, self.problems)
+        return type(self), (str(self), self.problems)
 
 
 class MemoryLimitError(LanceError, ValueError, OSError):

@@ -189,6 +189,8 @@ def test_cleanup_and_tags(path: Path) -> None:
 def test_validate(path: Path) -> None:
     assert run_json("validate", path) == {"uri": str(path), "version": 1, "fragments": 2, "valid": True}
     assert "2 fragments are valid" in run("validate", path).stdout
+    facts = run_json("validate", path, "--indices")
+    assert (facts["valid"], facts["indices"], facts["warnings"]) == (True, 0, [])
     file = next((path / "data").iterdir())
     file.unlink()
     assert file.name in run("validate", path, status=1).stderr

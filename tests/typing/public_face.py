@@ -195,6 +195,7 @@ def identity(folder: Path) -> None:
     assert lance.IOStats(1, 2, 3, 4).read_iops == 1
     moved: pa.Array | None = dataset.remap_row_addrs(pa.array([0], pa.uint64()))
     dataset.validate()
+    dataset.validate(indices=True)
     dataset.checkout_latest()
     old: lance.LanceDataset = dataset.checkout_version(1)
     old.restore()
@@ -788,6 +789,12 @@ def commit(folder: Path) -> None:
 
 
 def conflict(dataset: lance.LanceDataset) -> None:
+    problem = errors.IndexProblem("key_idx", "BTree", None, "is wrong about 1 rows", 1, "ds.drop_index('key_idx')")
+    damaged = errors.DamagedIndexError(str(problem), [problem])
+    found: list[tuple[str, str, str | None, str, int | None, str]] = [
+        (each.index, each.kind, each.segment, each.what, each.num_rows, each.remedy) for each in damaged.problems
+    ]
+    assert found
     error = CommitConflictError("an example", retryable=True)
     kinds: tuple[lance.LanceError, OSError, bool] = error, error, error.retryable
     assert kinds[2]

@@ -92,7 +92,8 @@ def validate_indices(snapshot: Snapshot, *, memory_limit: int | None = None) -> 
             except UnsupportedError as error:
                 unchecked[name, str(error)] = None
     if problems:
-        raise DamagedIndexError(f"{snapshot.uri}, version {snapshot.version}", problems)
+        where = f"{snapshot.uri}, version {snapshot.version}"
+        raise DamagedIndexError(f"{where}: " + "\n".join(map(str, problems)), problems)
     return Validated(tuple(checked), tuple(unchecked))
 
 
