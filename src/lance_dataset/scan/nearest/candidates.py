@@ -33,6 +33,9 @@ _PARALLEL_COST = 4e6
 #: Nanoseconds of reading a value below which it is not copied, and bytes of such values compared in one window.
 _VIEW_COST = 1.0
 _VIEW_BYTES = 128 << 20
+#: Share of the rows from which comparing all of them in turn is faster than picking, with up to this number of queries.
+_DENSE = 0.4
+_FEW_QUERIES = 4
 #: Windows for each thread, at least, and rows of a window, at least, unless there are fewer.
 _PARTS = 3
 _LEAST_ROWS = 1 << 12
@@ -159,6 +162,11 @@ def _arrays(selection: Selection, search: VectorSearch, plan: ScanStrategy) -> I
     if field is None:
         raise TypeError(f"column {search.column.name!r} is not stored")
     cost = plan.costs.cost(field)
+    masks = not search.column.is_lists and len(search.query.vectors) <= _FEW_QUERIES
+
+    def is_dense(chosen: int, count: int) -> bool:
+        return masks and chosen > _DENSE * count
+
     for part, chosen in selection.parts:
         reader = part.fragment.column(field)
         if part.is_scattered or (chosen is not None and cost.prefers_take(len(chosen), part.width)):
@@ -172,6 +180,8 @@ def _arrays(selection: Selection, search: VectorSearch, plan: ScanStrategy) -> I
             for chunks in bisected(partial(read_chunks, reader, field.name), start, stop):
                 for chunk in chunks:
                     places = _places(part, at, len(chunk), chosen, done + at - start)
+                    if places is not None and places.rows is not None and is_dense(len(places.rows), len(chunk)):
+                        places = _masked_places(part, at, len(chunk), places.rows)
                     at += len(chunk)
                     if places is not None:
                         yield descend(chunk, output.path), places
@@ -194,6 +204,15 @@ def _places(part: Slice, start: int, count: int, chosen: NDArray[np.int64] | Non
     if ids is None:
         return Places(rows, base)
     return Places(rows, base, ids=ids.take(np.arange(start, start + count) if rows is None else rows + start))
+
+
+def _masked_places(part: Slice, start: int, count: int, rows: NDArray[np.int64]) -> Places:
+    """Return the same rows as a mask."""
+    mask = np.zeros(count, bool)
+    mask[rows] = True
+    ids = part.fragment.row_ids
+    found = None if ids is None else ids.take(np.arange(start, start + count))
+    return Places(None, first_address(part.fragment.fragment.id) + start, ids=found, mask=mask)
 
 
 def _taken_places(part: Slice, rows: NDArray[np.int64]) -> Places:

@@ -24,6 +24,8 @@ class Places:
     ----------
     rows : int64[n]
         Positions in the array; None for all.
+    mask : bool[m]
+        True for the rows that may be found, of all rows of the array; None for all.
     base
         Address of the first row of the array, if they follow each other.
     addresses : uint64[n]
@@ -36,6 +38,7 @@ class Places:
     base: int = 0
     addresses: NDArray[np.uint64] | None = None
     ids: NDArray[np.uint64] | None = None
+    mask: NDArray[np.bool_] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,6 +77,8 @@ def add_array(nearest: Nearest, array: pa.Array, column: VectorColumn, places: P
         return
     if not column.is_lists:
         found = _vectors(array, column)
+        if found is not None and places.mask is not None:
+            found = _masked(found, array, places.mask)
         if found is not None:
             nearest.add(found.values, len(array), rows, found.valid, found.skip, addresses, places.base, ids)
         return
@@ -88,6 +93,13 @@ def add_array(nearest: Nearest, array: pa.Array, column: VectorColumn, places: P
         *(found.values, len(vectors), found.valid, found.skip, offsets, is_wide),
         *(rows, valid, array.offset, addresses, places.base, ids),
     )
+
+
+def _masked(vectors: _Vectors, array: pa.Array, mask: NDArray[np.bool_]) -> _Vectors:
+    """Return vectors of which only those of a mask are valid."""
+    if array.null_count:
+        mask = mask & array.is_valid().to_numpy(zero_copy_only=False)
+    return _Vectors(vectors.values, pa.py_buffer(np.packbits(mask, bitorder="little")), 0)
 
 
 def _buffer(array: NDArray[Any] | None) -> memoryview | None:
