@@ -254,6 +254,7 @@ class NewIndexFolder:
         metadata: Mapping[str, str] | None = None,
         buffers: Mapping[str, bytes] | None = None,
         numbered_buffers: Iterable[bytes] = (),
+        cache_bytes: int | None = None,
     ) -> None:
         """Write a Lance file; it is durable on return.
 
@@ -274,8 +275,11 @@ class NewIndexFolder:
             Global buffers, each with the metadata key that names it.
         numbered_buffers
             Global buffers that precede `buffers` and get the numbers from 1 on; called after the last batch.
+        cache_bytes
+            Bytes of rows that are collected before pages are written; None for the default of data files.
         """
-        writer = DataFileWriter(self._store.open_output(f"{self._path}/{name}"), Schema(schema.fields, {}), version)
+        output = self._store.open_output(f"{self._path}/{name}")
+        writer = DataFileWriter(output, Schema(schema.fields, {}), version, data_cache_bytes=cache_bytes)
         try:
             for batch in batches:
                 writer.write_batch(batch)

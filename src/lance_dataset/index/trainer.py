@@ -116,6 +116,8 @@ class Trainer:
         Returns the parameters for `specialize` of an existing index, from its details and its files.
     name_suffix
         What follows the name of the column in names that are derived from it, before ``_idx``.
+    batch_rows
+        Rows of a batch of entries.
     """
 
     name: str
@@ -136,6 +138,7 @@ class Trainer:
     specialize: Callable[[Mapping[str, Any]], Trainer] | None = None
     restore: Callable[[bytes, IndexFolder], Mapping[str, Any]] | None = None
     name_suffix: str = ""
+    batch_rows: int = 1 << 16
 
     @property
     def defaults(self) -> dict[str, Any]:

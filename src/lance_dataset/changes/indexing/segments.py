@@ -29,8 +29,6 @@ __all__ = ["IndexDefinition", "Progress", "default_memory_limit", "indexed_field
 
 Progress = Callable[[IndexProgress], object]
 
-_BATCH_ROWS = 1 << 16
-
 
 @dataclass(frozen=True)
 class IndexDefinition:
@@ -144,7 +142,7 @@ def _entries(snapshot: Snapshot, definition: IndexDefinition, fragment_ids: Sequ
     projection = project(schema, [name], with_row_id=not by_address, with_row_address=by_address)
     fragments = snapshot.manifest.fragment_list
     positions = sorted(position for each in fragment_ids if (position := fragments.position(each)) is not None)
-    request = ScanRequest(schema, projection, fragments=tuple(positions), batch_size=_BATCH_ROWS)
+    request = ScanRequest(schema, projection, fragments=tuple(positions), batch_size=definition.trainer.batch_rows)
     columns = entry_schema(definition.path[-1].storage_type)
     for batch in scan_batches(snapshot.reader, request):
         values, rows = batch.columns

@@ -24,8 +24,7 @@ from lance_dataset.index.text.posting_rows import (
     POSITION_OFFSETS,
     POSITIONS,
     POSTING,
-    position_columns,
-    scored_columns,
+    ListEncoder,
     sums_of,
 )
 
@@ -73,7 +72,8 @@ def drop_documents(
         raise UnsupportedError(f"{table.where}: this release does not know the column {unknown} of posting lists")
     table.check_columns(_REQUIRED)
     kept: list[NDArray[np.bool_]] = []
-    rewriting = _Rewriting(table, layout, survivors, kept)
+    encoder = ListEncoder(survivors.lengths, survivors.corpus, layout.blocks)
+    rewriting = _Rewriting(table, layout, survivors, kept, encoder)
     target.write(name, table.schema, table.written_version, rewriting.batches(), table.metadata)
     keeps = np.concatenate([np.empty(0, bool), *kept])
     return np.where(keeps, np.cumsum(keeps) - 1, -1)
@@ -87,6 +87,7 @@ class _Rewriting:
     layout: InvertedLayout
     survivors: Survivors
     kept: list[NDArray[np.bool_]]
+    encoder: ListEncoder
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Yield the new rows."""
@@ -125,10 +126,8 @@ class _Rewriting:
         if not keep.any():
             return None
         new = Postings(left[left > 0], documents[keep], old.frequencies[keep])
-        survivors = self.survivors
-        made = scored_columns(
-            new, survivors.lengths, survivors.corpus, self.layout.blocks, impacts=IMPACTS in rows.schema.names
-        )
+        now, often = new.documents.astype(np.uint32), new.frequencies.astype(np.uint32)
+        made = self.encoder.scored(new.lengths, now, often, impacts=IMPACTS in rows.schema.names)
         if LISTED_POSITIONS in rows.schema.names:
             made[LISTED_POSITIONS] = _kept_lists(rows.column(LISTED_POSITIONS), lengths, keep, new)
         if POSITIONS in rows.schema.names:
@@ -145,7 +144,8 @@ class _Rewriting:
         blocks = _position_blocks(rows.column(POSITIONS), rows.column(POSITION_OFFSETS), old.block_counts(size))
         steps = decode_steps(blocks, sums_of(old.frequencies, old.block_sizes(size)), packed=packed)
         steps = steps[np.repeat(keep, old.frequencies)]
-        return position_columns(steps, new, size, self.table.where, packed=packed)
+        often, distances = new.frequencies.astype(np.uint32), steps.astype(np.uint32)
+        return self.encoder.positions(new.lengths, often, distances, self.table.where, packed=packed)
 
 
 # -- Arrow arrays ----------------------------------------------------------------------------------------------------

@@ -52,9 +52,13 @@ class Corpus:
             Number of tokens of the document.
         """
         often = frequencies.astype(np.float32)
+        return often / (often + self.norms(lengths))
+
+    def norms(self, lengths: Ints) -> Floats:
+        """Return what is added to the frequency to find the share, for documents of these lengths, float32[n]."""
         one = np.float32(1)
         average = np.float32(max(self.tokens, 1)) / np.float32(self.documents)
-        return often / (often + _K1 * (one - _B + _B * lengths.astype(np.float32) / average))
+        return _K1 * (one - _B + _B * lengths.astype(np.float32) / average)
 
 
 def length_codes(lengths: Ints) -> Ints:

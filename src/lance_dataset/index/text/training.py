@@ -27,6 +27,8 @@ _RESTORED: Final = "restored"
 _SHARE: Final = 2
 #: Partitions below this size would make searches slow, whatever the memory limit.
 _LEAST_BYTES: Final = 8 << 20
+#: Texts that are read together: few, because some of them are large.
+_BATCH_ROWS: Final = 1 << 12
 _METADATA_SCHEMA: Final = pa.schema([pa.field(DELETED_FRAGMENTS, pa.binary(), nullable=False)])
 _WANTED: Final = "string, large string or list of strings, or json"
 _URL: Final = "/lance.table.InvertedIndexDetails"
@@ -76,6 +78,7 @@ def _trainer(known: InvertedParameters) -> Trainer:
         fits_field=lambda field: _fits_field(known, field),
         specialize=_specialized,
         restore=_restored,
+        batch_rows=_BATCH_ROWS,
         name_suffix="_list_element" if known.by_element else "",
     )
 

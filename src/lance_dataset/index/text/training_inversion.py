@@ -1,20 +1,27 @@
-"""Inversion: from the tokens of each document to the documents of each token."""
+"""Inversion: from the tokens of each document to the documents of each token, one range of words after the other."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lance_dataset.index.text.analysis.batches import TokenBatch
 from lance_dataset.index.text.byte_ranges import Ints
+from lancecodec.search.inversion import WordDocuments, WordLists, rank_codes
 
-__all__ = ["Inverted", "invert"]
+__all__ = ["PostingLists", "inverted"]
+
+#: Occurrences whose posting lists are made together, and the greatest number of passes over all words for that.
+_OCCURRENCES = 1 << 19
+_PASSES = 16
 
 
 @dataclass(frozen=True)
-class Inverted:
-    """Posting lists of all words of a partition.
+class PostingLists:
+    """Posting lists of consecutive words.
 
     Attributes
     ----------
@@ -33,34 +40,57 @@ class Inverted:
     steps: NDArray[np.uint32] | None
 
 
-def invert(codes: NDArray[np.int32], counts: Ints, ranks: Ints, positions: NDArray[np.int32] | None) -> Inverted:
-    """Return the posting lists of documents.
+def inverted(batches: Sequence[TokenBatch], ranks: NDArray[np.uint32], *, positions: bool) -> Iterator[PostingLists]:
+    """Yield the posting lists of all words.
+
+    The codes in the batches are replaced by the numbers of the words.
 
     Parameters
     ----------
-    codes : int32[tokens]
-        Code of each token.
-    counts : int64[documents]
-        Number of tokens of each document.
-    ranks : int64[words]
+    batches
+        Tokens of consecutive documents, whose codes may be changed.
+    ranks : uint32[words]
         Number of the word of each code.
-    positions : int32[tokens]
-        Position of each token in its document; None if positions are not kept.
+    positions
+        True if positions are kept.
     """
-    words = ranks[codes]
-    owners = np.repeat(np.arange(len(counts)), counts)
-    order = np.argsort(words, kind="stable")
-    words, owners = words[order], owners[order]
-    first = np.append(True, (words[1:] != words[:-1]) | (owners[1:] != owners[:-1]))[: len(words)]
-    firsts = np.flatnonzero(first)
-    steps = None
-    if positions is not None:
-        ordered = positions[order].astype(np.int64)
-        steps = np.diff(ordered, prepend=0)
-        steps[firsts] = ordered[firsts]
-    return Inverted(
-        np.bincount(words[firsts], minlength=len(ranks)),
-        owners[firsts].astype(np.uint32),
-        np.diff(firsts, append=len(words)).astype(np.uint32),
-        None if steps is None else steps.astype(np.uint32),
+    documents: list[WordDocuments] = []
+    first = 0
+    for batch in batches:
+        rank_codes(batch.codes, ranks)
+        documents.append(WordDocuments(batch.codes, batch.ends, first, batch.positions if positions else None))
+        first += len(batch.ends)
+    lengths, occurrences = np.zeros(len(ranks), np.int64), np.zeros(len(ranks), np.int64)
+    seen = np.zeros(len(ranks), np.uint32)
+    for each in documents:
+        each.count(seen, lengths, occurrences)
+    ends = np.cumsum(occurrences)
+    most = max(_OCCURRENCES, int(ends[-1]) // _PASSES) if len(ends) else 0
+    start = 0
+    while start < len(ends):
+        before = int(ends[start - 1]) if start else 0
+        stop = max(start + 1, int(np.searchsorted(ends, before + most, side="right")))
+        yield _lists(documents, start, lengths[start:stop], occurrences[start:stop], positions)
+        start = stop
+
+
+def _lists(
+    documents: Sequence[WordDocuments], low: int, lengths: Ints, occurrences: Ints, positions: bool
+) -> PostingLists:
+    """Return the posting lists of the words from `low` on."""
+    words, postings = len(lengths), int(lengths.sum())
+    found, often = np.empty(postings, np.uint32), np.empty(postings, np.uint32)
+    steps = np.empty(int(occurrences.sum()), np.uint32) if positions else None
+    lists = WordLists(
+        low,
+        np.cumsum(lengths) - lengths,
+        np.cumsum(occurrences) - occurrences,
+        np.zeros(words, np.uint32),
+        np.zeros(words, np.uint32),
+        found,
+        often,
+        steps,
     )
+    for each in documents:
+        each.fill(lists)
+    return PostingLists(lengths, found, often, steps)

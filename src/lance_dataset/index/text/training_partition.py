@@ -11,9 +11,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from lance_dataset.index.files import WRITTEN_VERSION, NewIndexFolder
-from lance_dataset.index.text.byte_ranges import Ints, starts_of
+from lance_dataset.index.text.analysis.batches import TextBuffers, TokenBatch
+from lance_dataset.index.text.byte_ranges import Ints
 from lance_dataset.index.text.documents import ROW_ID, TOKENS, TOTAL
-from lance_dataset.index.text.fst_writer import write_fst
 from lance_dataset.index.text.layout import PartitionFiles
 from lance_dataset.index.text.listed_positions import listed_positions
 from lance_dataset.index.text.posting_blocks import Postings
@@ -25,27 +25,27 @@ from lance_dataset.index.text.posting_rows import (
     POSITION_OFFSETS,
     POSITIONS,
     POSTING,
-    position_columns,
-    scored_columns,
+    ListEncoder,
 )
 from lance_dataset.index.text.scoring import Corpus
 from lance_dataset.index.text.token_sets import FST_BYTES, NEXT_ID, TOTAL_LENGTH
 from lance_dataset.index.text.training_documents import Documents
-from lance_dataset.index.text.training_inversion import Inverted, invert
+from lance_dataset.index.text.training_inversion import PostingLists, inverted
 from lance_dataset.index.text.training_parameters import InvertedParameters
 from lance_dataset.types.schema import Schema
+from lancecodec.search.automata import write_fst
 from lancecodec.search.tokens import TokenTable
 
 __all__ = ["NewPartition"]
 
 #: Column of the place of an element in the list of its row.
 _ELEMENT: Final = "_doc_index_0"
-#: Postings, or occurrences, that are encoded together, unless a single word has more.
-_POSTINGS: Final = 1 << 19
 _DOCUMENT_ROWS: Final = 1 << 17
-#: Memory of a token: what is held, then also its posting and its occurrence.
-_TOKEN_BYTES: Final = 4 + 8
-_POSITION_BYTES: Final = 4 + 4
+#: Bytes of posting lists that are collected before they are written.
+_CACHE_BYTES: Final = 4 << 20
+#: Memory of a token: what is held, and a share of the posting lists that are made together.
+_TOKEN_BYTES: Final = 4 + 2
+_POSITION_BYTES: Final = 4 + 1
 _DOCUMENT_BYTES: Final = 8 + 8 + 4
 #: Limits of 32-bit numbers, with room for one more piece.
 _MOST_TOKENS: Final = 1 << 31
@@ -81,9 +81,7 @@ class NewPartition:
 
     def __init__(self, parameters: InvertedParameters) -> None:
         self._parameters = parameters
-        self._codes: list[NDArray[np.int32]] = []
-        self._positions: list[NDArray[np.int32]] = []
-        self._counts: list[Ints] = []
+        self._batches: list[TokenBatch] = []
         self._rows: list[NDArray[np.uint64]] = []
         self._elements: list[NDArray[np.uint32]] = []
         self._tokens = 0
@@ -106,11 +104,10 @@ class NewPartition:
     def add(self, documents: Documents) -> None:
         """Add documents after the others."""
         tokens = documents.tokens
-        self._codes.append(tokens.codes)
-        self._counts.append(tokens.counts)
+        if not self._parameters.with_position:
+            tokens = TokenBatch(tokens.codes, np.empty(0, np.int32), tokens.ends)
+        self._batches.append(tokens)
         self._rows.append(documents.rows)
-        if self._parameters.with_position:
-            self._positions.append(tokens.positions)
         if documents.elements is not None:
             self._elements.append(documents.elements)
         self._tokens += len(tokens.codes)
@@ -128,17 +125,17 @@ class NewPartition:
         table
             Distinct tokens of the documents.
         """
-        counts = np.concatenate(self._counts)
-        self._write_documents(target, files.documents, counts)
+        lengths = np.concatenate([batch.counts for batch in self._batches])
+        self._write_documents(target, files.documents, lengths)
         ranks = _write_tokens(target, files.tokens, table)
-        positions = _taken(self._positions) if self._parameters.with_position else None
-        inverted = invert(_taken(self._codes), counts, ranks, positions)
-        del positions
+        lists = inverted(self._batches, ranks, positions=self._parameters.with_position)
         names = [POSTING, MAX_SCORE, LENGTH, IMPACTS, *self._position_names()]
         schema = pa.schema([pa.field(name, _TYPES[name], nullable=False) for name in names])
-        rows = self._postings(inverted, counts, schema, files.postings)
+        rows = self._postings(lists, lengths, schema, files.postings)
         metadata = self._parameters.posting_metadata()
-        target.write(files.postings, Schema.from_arrow(schema), WRITTEN_VERSION, rows, metadata)
+        target.write(
+            files.postings, Schema.from_arrow(schema), WRITTEN_VERSION, rows, metadata, cache_bytes=_CACHE_BYTES
+        )
 
     def _position_names(self) -> list[str]:
         if not self._parameters.with_position:
@@ -161,40 +158,32 @@ class NewPartition:
         metadata = {TOTAL: str(self._tokens)}
         target.write(name, Schema.from_arrow(schema), WRITTEN_VERSION, batches, metadata)
 
-    def _postings(self, inverted: Inverted, counts: Ints, schema: pa.Schema, where: str) -> Iterator[pa.RecordBatch]:
+    def _postings(
+        self, lists: Iterator[PostingLists], lengths: Ints, schema: pa.Schema, where: str
+    ) -> Iterator[pa.RecordBatch]:
         """Yield the rows of posting lists."""
-        layout, corpus = self._parameters.blocks, Corpus(len(counts), self._tokens)
-        ends = np.cumsum(inverted.lengths)
-        start, used = 0, 0
-        while start < len(ends):
-            before = int(ends[start - 1]) if start else 0
-            stop = max(start + 1, int(np.searchsorted(ends, before + _POSTINGS, side="right")))
-            chosen = slice(before, int(ends[stop - 1]))
-            often = inverted.frequencies[chosen].astype(np.int64)
-            postings = Postings(inverted.lengths[start:stop], inverted.documents[chosen].astype(np.int64), often)
-            made = scored_columns(postings, counts, corpus, layout)
-            if inverted.steps is not None:
-                occurrences = int(often.sum())
-                steps = inverted.steps[used : used + occurrences].astype(np.int64)
-                used += occurrences
-                if self._parameters.format_version == 1:
-                    made[LISTED_POSITIONS] = listed_positions(steps, postings)
-                else:
-                    made |= position_columns(steps, postings, layout.size, where, packed=True)
+        encoder = ListEncoder(lengths, Corpus(len(lengths), self._tokens), self._parameters.blocks)
+        for each in lists:
+            made = encoder.scored(each.lengths, each.documents, each.frequencies)
+            if each.steps is not None and self._parameters.format_version == 1:
+                postings = Postings(each.lengths, each.documents.astype(np.int64), each.frequencies.astype(np.int64))
+                made[LISTED_POSITIONS] = listed_positions(each.steps.astype(np.int64), postings)
+            elif each.steps is not None:
+                made |= encoder.positions(each.lengths, each.frequencies, each.steps, where)
             columns = [made[name].cast(schema.field(name).type) for name in schema.names]
             yield pa.RecordBatch.from_arrays(columns, schema=schema)
-            start = stop
 
 
-def _write_tokens(target: NewIndexFolder, name: str, table: TokenTable) -> Ints:
+def _write_tokens(target: NewIndexFolder, name: str, table: TokenTable) -> NDArray[np.uint32]:
     """Write the dictionary, in which words are numbered in their order; return the number of each code."""
     offsets, data = table.tokens()
     buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data)]
     tokens = pa.LargeBinaryArray.from_buffers(pa.large_binary(), len(offsets) // 8 - 1, buffers)
     order = pc.sort_indices(tokens)
-    ranks = np.empty(len(tokens), np.int64)
-    ranks[order.to_numpy()] = np.arange(len(tokens))
-    fst = write_fst((token, number) for number, token in enumerate(tokens.take(order).to_pylist()))
+    ranks = np.empty(len(tokens), np.uint32)
+    ranks[order.to_numpy()] = np.arange(len(tokens), dtype=np.uint32)
+    keys = TextBuffers.of(tokens.take(order))
+    fst = write_fst(keys.data, keys.offsets.data, np.arange(len(tokens), dtype=np.uint64).data)
     columns = [
         pa.array([fst], pa.large_binary()),
         pa.array([len(tokens)], pa.uint32()),
@@ -203,14 +192,3 @@ def _write_tokens(target: NewIndexFolder, name: str, table: TokenTable) -> Ints:
     batch = pa.RecordBatch.from_arrays(columns, schema=_TOKEN_SCHEMA)
     target.write(name, Schema.from_arrow(_TOKEN_SCHEMA), WRITTEN_VERSION, [batch])
     return ranks
-
-
-def _taken(parts: list[NDArray[np.int32]]) -> NDArray[np.int32]:
-    """Return all numbers in one array, and free the parts."""
-    out = np.empty(sum(map(len, parts)), np.int32)
-    starts = starts_of(np.array([*map(len, parts)], np.int64)).tolist()
-    for place in range(len(parts)):
-        out[starts[place] : starts[place + 1]] = parts[place]
-        parts[place] = np.empty(0, np.int32)
-    parts.clear()
-    return out
