@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from kernel_cases.case import SIZE, VALUES, Case, rng
+from kernel_cases.case import VALUES, Case, rng
 from lancecodec.search import automata
 
 
@@ -17,7 +17,7 @@ def write_fst() -> Case:
 
 
 def crc32c() -> Case:
-    data = rng().integers(0, 256, SIZE, np.uint8)
+    data = rng().integers(0, 256, 8 * VALUES, np.uint8)
     return Case(lambda: automata.crc32c(data), data.nbytes)
 
 

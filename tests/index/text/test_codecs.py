@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import hashlib
-import struct
 
 import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from support.text.block_model import encode_blocks
+from support.text.impact_model import encode_impacts
 
 from lance_dataset.index.text.bit_lanes import bit_widths, pack_blocks, packed_size, unpack_blocks
-from lance_dataset.index.text.crc32c import crc32c
 from lance_dataset.index.text.fst_reader import read_fst
 from lance_dataset.index.text.fst_writer import write_fst
-from lance_dataset.index.text.impacts import encode_impacts
 from lance_dataset.index.text.positions import decode_steps, encode_steps
-from lance_dataset.index.text.posting_blocks import BlockFormat, Postings, decode_blocks, encode_blocks
-from lance_dataset.index.text.scoring import decode_lengths, length_codes
+from lance_dataset.index.text.posting_blocks import BlockFormat, Postings, decode_blocks
+from lance_dataset.index.text.posting_rows import IMPACTS, MAX_SCORE, POSITION_OFFSETS, POSITIONS, POSTING, ListEncoder
+from lance_dataset.index.text.scoring import Corpus, decode_lengths, length_codes
 from lance_dataset.index.text.varints import decode_varints, encode_varints
 
 FORMATS = [BlockFormat(128, fixed_tail=True), BlockFormat(128, fixed_tail=False), BlockFormat(256, fixed_tail=False)]
@@ -97,6 +97,48 @@ def test_blocks(seed: int, layout: BlockFormat) -> None:
         decode_blocks(blocks, postings.lengths, layout, documents - 1)
 
 
+@given(SEEDS, st.sampled_from(FORMATS))
+def test_rows_of_posting_lists(seed: int, layout: BlockFormat) -> None:
+    """The kernels write what a model with whole arrays writes."""
+    postings, documents = random_postings(seed)
+    random = np.random.default_rng(seed + 1)
+    lengths = random.integers(1, 1 << random.integers(1, 20), documents)
+    corpus = Corpus(documents, int(lengths.sum()))
+    encoder = ListEncoder(lengths, corpus, layout)
+    made = encoder.scored(
+        postings.lengths, postings.documents.astype(np.uint32), postings.frequencies.astype(np.uint32)
+    )
+    sizes, counts = postings.block_sizes(layout.size), postings.block_counts(layout.size)
+    firsts, of = np.cumsum(sizes) - sizes, lengths[postings.documents]
+    shares = corpus.shares(postings.frequencies, of if layout.size == 128 else decode_lengths(length_codes(of)))
+    best = np.repeat(corpus.limits(postings.lengths), counts) * np.maximum.reduceat(shares, firsts)
+    blocks = encode_blocks(postings, best, layout)
+    data, ends, _ = encode_impacts(
+        np.repeat(np.arange(len(sizes)), sizes),
+        np.repeat(np.arange(len(counts)), counts),
+        postings.documents[np.cumsum(sizes) - 1],
+        postings.frequencies,
+        of,
+    )
+    assert made[MAX_SCORE].to_numpy().tolist() == np.maximum.reduceat(best, np.cumsum(counts) - counts).tolist()
+    for name, expected, starts in ((POSTING, blocks.data, blocks.starts), (IMPACTS, data, [0, *ends])):
+        found = made[name].flatten()
+        assert b"".join(found.to_pylist()) == expected.tobytes()
+        assert [len(each.as_py()) for each in found] == np.diff(starts).tolist()
+    steps = random.integers(0, 1 << random.integers(1, 30), int(postings.frequencies.sum()))
+    often = np.add.reduceat(postings.frequencies, firsts)
+    for packed in (True, False):
+        rows = encoder.positions(
+            postings.lengths,
+            postings.frequencies.astype(np.uint32),
+            steps.astype(np.uint32),
+            "",
+            packed=packed,
+        )
+        assert b"".join(rows[POSITIONS].to_pylist()) == encode_steps(steps, often, packed=packed).data.tobytes()
+        assert len(rows[POSITION_OFFSETS].flatten()) == len(sizes)
+
+
 @given(SEEDS, st.booleans())
 def test_positions(seed: int, packed: bool) -> None:
     random = np.random.default_rng(seed)
@@ -162,18 +204,3 @@ def test_damaged_dictionaries(words: dict[bytes, int], data: st.DataObject) -> N
         assert len(list(read_fst(bytes(stored), 1000, "index"))) <= 1000
     except ValueError:
         return
-
-
-def test_checksum() -> None:
-    assert crc32c(b"123456789") == 0xE3069283
-    assert crc32c(bytes(32)) == 0x8A9136AA
-    assert crc32c(struct.pack("<1000I", *range(1000))) == slow_crc32c(struct.pack("<1000I", *range(1000)))
-
-
-def slow_crc32c(data: bytes) -> int:
-    register = 0xFFFFFFFF
-    for byte in data:
-        register ^= byte
-        for _ in range(8):
-            register = register >> 1 ^ (0x82F63B78 if register & 1 else 0)
-    return register ^ 0xFFFFFFFF

@@ -61,16 +61,16 @@ def _renumbered_fst(table: IndexTable, numbers: Ints) -> Iterator[pa.RecordBatch
             seen[number] = 1
             if new[number] >= 0:
                 kept.append((token, new[number]))
+        made = {
+            FST_BYTES: write_fst(kept),
+            NEXT_ID: len(kept),
+            TOTAL_LENGTH: sum(len(token) for token, _ in kept),
+        }
     except MemoryLimitError:
         raise
     except ValueError as error:
         raise table.corrupt(str(error)) from error
     _check_all(table, np.frombuffer(seen, bool))
-    made = {
-        FST_BYTES: write_fst(kept),
-        NEXT_ID: len(kept),
-        TOTAL_LENGTH: sum(len(token) for token, _ in kept),
-    }
     columns = [
         pa.array([made[field.name]], field.type) if field.name in made else row.column(field.name)
         for field in row.schema

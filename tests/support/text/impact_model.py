@@ -1,4 +1,4 @@
-"""Skip data of posting lists: for each block, the pairs of frequency and length that could give its best score.
+"""Model of the writer of skip data: for each block, the pairs of frequency and length that could give its best score.
 
 There is one entry for each block, then one for each 32 blocks. An entry has the last document, and the pairs that no
 other pair beats, by ascending frequency. It is a string of varints, with a byte for lengths that are not the next code.
