@@ -353,3 +353,25 @@ def test_damaged_files_are_reported(tmp_path: Path) -> None:
                 snapshot.optimize.optimize_indices()
                 snapshot.checkout_version(3).restore()
         file.write_bytes(data)
+
+
+@pytest.mark.parametrize("stable", [False, True])
+@pytest.mark.parametrize("elements", [False, True])
+def test_indices_follow_compactions(tmp_path: Path, stable: bool, elements: bool) -> None:
+    texts = [text or "nothing" for text in _texts(500, 13)]
+    values: list[Any] = [[text, _WORDS[place % 9]] for place, text in enumerate(texts)] if elements else texts
+    options: dict[str, Any] = {"document_granularity": DocumentGranularity.LIST_ELEMENT} if elements else {}
+    table = pa.table({"t": values, "n": np.arange(len(values))})
+    ours, theirs = _pair(tmp_path, table, stable=stable, with_position=True, **options)
+    for path in (ours, theirs):
+        lance.dataset(path).delete("n % 3 = 0")
+    lance_dataset.dataset(ours).optimize.compact_files()
+    lance.dataset(theirs).optimize.compact_files()
+    for path in (ours, theirs):
+        lance.write_dataset(table.slice(0, 50), path, mode="append")
+    lance_dataset.dataset(ours).optimize.optimize_indices()
+    lance.dataset(theirs).optimize.optimize_indices()
+    expected = [len(_answer(theirs, query)) for query in _queries(texts, phrases=True)]
+    assert [len(_answer(ours, query)) for query in _queries(texts, phrases=True)] == expected
+    if not stable:
+        _assert_alike(ours, theirs, _queries(texts, phrases=True))
