@@ -1,5 +1,31 @@
-"""Queries of searches, under the name that the reference uses."""
+"""Queries of searches, under the names that the reference uses."""
 
+from lance_dataset.records.index_config import DocumentGranularity
 from lance_dataset.scan.queries import MinHashQuery
+from lance_dataset.scan.text_queries import (
+    BooleanQuery,
+    BoostQuery,
+    CombinedFieldsQuery,
+    FullTextOperator,
+    FullTextQuery,
+    FullTextQueryType,
+    MatchQuery,
+    MultiMatchQuery,
+    Occur,
+    PhraseQuery,
+)
 
-__all__ = ["MinHashQuery"]
+__all__ = [
+    "BooleanQuery",
+    "BoostQuery",
+    "CombinedFieldsQuery",
+    "DocumentGranularity",
+    "FullTextOperator",
+    "FullTextQuery",
+    "FullTextQueryType",
+    "MatchQuery",
+    "MinHashQuery",
+    "MultiMatchQuery",
+    "Occur",
+    "PhraseQuery",
+]

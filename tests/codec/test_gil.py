@@ -44,6 +44,7 @@ BRIEF = {
     *("lc_column_needs", "lc_blocks_reserve", "lc_blocks_enlarge"),
     # one allocation; the size of a query
     *("lc_nearest_open", "lc_nearest_close", "lc_query_size", "lc_element_width"),
+    *("lc_term_close", "lc_positions_close", "lc_cursor_start"),
     # the number of blocks of all files, which the GIL guards
     *("lc_blocks_bytes", "lc_blocks_mark", "lc_blocks_forget", "lc_blocks_drop", "lc_popcount64"),
     # a field of a message from which Python objects are made as it is read

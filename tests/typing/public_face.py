@@ -90,7 +90,19 @@ from lance_dataset.optimize import (
     CompactionTask,
     RewriteResult,
 )
-from lance_dataset.query import MinHashQuery
+from lance_dataset.query import (
+    BooleanQuery,
+    BoostQuery,
+    CombinedFieldsQuery,
+    FullTextOperator,
+    FullTextQuery,
+    FullTextQueryType,
+    MatchQuery,
+    MinHashQuery,
+    MultiMatchQuery,
+    Occur,
+    PhraseQuery,
+)
 from lance_dataset.sampler import (
     FragmentSampler,
     FullScanSampler,
@@ -657,6 +669,35 @@ def search_texts(folder: Path) -> None:
     assert found == again and first == ("cat", 0) and asked[1] == "t"
 
 
+def search_words(folder: Path) -> None:
+    texts = [f"{word} tree number {number}" for number, word in enumerate(["apple", "pear", "plum"] * 4)]
+    dataset: lance.LanceDataset = lance.write_dataset(pa.table({"t": texts, "u": texts}), folder / "words")
+    dataset.create_scalar_index("t", "INVERTED", with_position=True)
+    granularity: DocumentGranularity = DocumentGranularity.ROW
+    operator: FullTextOperator = FullTextOperator.AND
+    match = MatchQuery("apple tree", "t", boost=2.0, operator=operator, document_granularity=granularity)
+    fuzzy = MatchQuery("appl", "t", fuzziness=1, max_expansions=10, prefix_length=1)
+    phrase = PhraseQuery("apple tree", "t", slop=0, document_granularity=None)
+    several = MultiMatchQuery("plum", ["t", "u"], boosts=[1.0, 2.0], operator=operator)
+    joined = CombinedFieldsQuery("plum", ["t", "u"], boosts=None, operator=FullTextOperator.OR)
+    demoted = BoostQuery(positive=match, negative=several, negative_boost=0.2)
+    every: list[FullTextQuery] = [match, fuzzy, phrase, several, demoted, match & fuzzy, match | phrase]
+    every.append(BooleanQuery([(Occur.MUST, match), (Occur.SHOULD, phrase), (Occur.MUST_NOT, several)]))
+    kinds: set[FullTextQueryType] = {query.query_type() for query in [*every, joined]}
+    said: tuple[object, ...] = (match.query, match.column, match.boost, match.fuzziness, match.max_expansions)
+    said += (match.operator, match.prefix_length, match.document_granularity, phrase.query, phrase.column, phrase.slop)
+    said += (phrase.document_granularity, several.query, several.columns, several.boosts, several.operator)
+    said += (joined.query, joined.columns, joined.boosts, joined.operator, demoted.positive, demoted.negative)
+    for query in every:
+        scanner: lance.LanceScanner = dataset.scanner(full_text_query=query, limit=3, prefilter=True)
+        found: pa.Table = scanner.to_table()
+        assert found.num_rows == min(scanner.count_rows(), 3) and scanner.explain_plan(True) and scanner.head(1)
+        assert scanner.dataset_schema == dataset.schema and scanner.analyze_plan() and repr(scanner)
+    again: pa.Table = lance.ScannerBuilder(dataset).full_text_search("apple", columns=["t"]).to_scanner().to_table()
+    part: list[tuple[Occur, FullTextQuery]] = (match & fuzzy).queries
+    assert again.num_rows == 4 and len(kinds) == 6 and said[1] == "t" and demoted.negative_boost and len(part) == 2
+
+
 def erase(folder: Path) -> None:
     dataset: lance.LanceDataset = lance.write_dataset(people(), folder / "erased")
     dataset.tags.create("kept", 1)
@@ -1108,6 +1149,7 @@ def main(folder: Path) -> None:
     maintain(folder)
     indexed(folder)
     search_texts(folder)
+    search_words(folder)
     search_vectors(folder)
     erase(folder)
     fragments_of(folder)

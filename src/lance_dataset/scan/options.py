@@ -13,6 +13,7 @@ from lance_dataset.arguments import check_count
 from lance_dataset.errors import InvalidInputError, UnsupportedError, nearest_name_hint
 from lance_dataset.scan.nearest_query import NearestQuery
 from lance_dataset.scan.queries import MinHashQuery
+from lance_dataset.scan.text_queries import FullTextQuery, PlainText
 
 __all__ = [
     "OPTIONS",
@@ -208,6 +209,20 @@ def _nearest(name: str, value: Any) -> MinHashQuery | NearestQuery:
     return value if isinstance(value, MinHashQuery | NearestQuery) else NearestQuery.of(value)
 
 
+def _full_text(name: str, value: Any) -> FullTextQuery | PlainText | None:
+    """Check a query; like pylance, ignore numbers."""
+    if isinstance(value, bool | int | float | np.number):
+        return None
+    if not isinstance(value, Mapping):
+        return PlainText.of(value)
+    for key in value:
+        if key not in ("query", "columns"):
+            raise TypeError(f"{name} has no part {key!r}; it has the parts 'query' and 'columns'")
+    if "query" not in value:
+        raise TypeError(f"{name} needs a part 'query'")
+    return PlainText.of(value["query"], value.get("columns"))
+
+
 #: Every option with its check. A check receives the name and a value other than None.
 OPTIONS: Mapping[str, Callable[[str, Any], Any]] = {
     "batch_readahead": _positive_count,
@@ -220,7 +235,7 @@ OPTIONS: Mapping[str, Callable[[str, Any], Any]] = {
     "filter": _filter,
     "fragment_readahead": _count,
     "fragments": _fragments,
-    "full_text_query": _missing("full-text search, with an index or without,"),
+    "full_text_query": _full_text,
     "include_deleted_rows": _switch,
     "index_segments": _missing("vector search in some segments of an index"),
     "io_buffer_size": _count,

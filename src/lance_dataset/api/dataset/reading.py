@@ -86,12 +86,15 @@ class Reading(Shown, ScannableDataset):
             Search for the rows whose vectors are nearest to others, as a dictionary of the parameters of
             `ScannerBuilder.nearest` (``{"column": "v", "q": [...], "k": 10}``); or for the texts that are most similar
             to another one, as a `lance_dataset.query.MinHashQuery`, for which the column needs a MINHASHLSH index.
+        full_text_query
+            Search for words: a text, a dictionary of a text and its columns (``{"query": "...", "columns": [...]}``),
+            or a query of `lance_dataset.query`. See `ScannerBuilder.full_text_search`.
         prefilter
             True to filter the rows before a search, instead of those that it finds.
         fast_search
             True to leave out rows without an index.
         disable_scoring_autoprojection
-            True to return `_distance` of a search only if it is among the columns.
+            True to return `_distance` or `_score` of a search only if it is among the columns.
         fragments
             Fragments to read, in that order; None for all.
         with_row_id, with_row_address

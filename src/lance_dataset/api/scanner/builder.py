@@ -225,8 +225,24 @@ class ScannerBuilder:
         return self._set("nearest", parameters)
 
     def full_text_search(self, query: object, columns: Sequence[str] | None = None) -> ScannerBuilder:
-        """Run a full-text search. Not supported by this release."""
-        return self._set("full_text_query", query)
+        """Return only the rows whose texts match a query, in the order of their scores.
+
+        The result has a column `_score`, the score of the BM25 formula. A filter is applied to the rows found, unless
+        `prefilter` is set. Fragments that the index does not cover, and columns without an index, are read.
+
+        Parameters
+        ----------
+        query
+            Text, or a query of `lance_dataset.query`.
+        columns
+            Columns to search for a text; None for all that have an INVERTED index. The best one determines the score.
+
+        Raises
+        ------
+        InvalidInputError, TypeError
+            A value is never valid.
+        """
+        return self._set("full_text_query", query if columns is None else {"query": query, "columns": columns})
 
     def minhash_search(self, query: MinHashQuery) -> ScannerBuilder:
         """Search for texts that are similar to another one. The column needs a MinHash index."""
@@ -317,6 +333,11 @@ def _fragment_ids(fragments: object) -> list[int] | None:
 
 
 def _scanner(snapshot: Snapshot, options: Mapping[str, Any]) -> LanceScanner:
+    text = options.get("full_text_query")
+    if text is not None:
+        from lance_dataset.api.scanner.text_scanner import full_text_scanner
+
+        return full_text_scanner(snapshot, options, text)
     query = options.get("minhash_search", options.get("nearest"))
     if isinstance(query, NearestQuery):
         from lance_dataset.api.scanner.nearest_scanner import nearest_scanner

@@ -18,7 +18,7 @@ from lance_dataset.index.text.fst_layout import (
 )
 from lance_dataset.limits import BASE_MEMORY, check_memory
 
-__all__ = ["read_fst"]
+__all__ = ["all_transitions", "dictionary_frame", "read_fst", "single_transition"]
 
 _MAX_NUMBER = (1 << 64) - 1
 #: Bytes of memory of a path to keys, besides its text. The posting lists limit the number of keys.
@@ -45,7 +45,7 @@ def read_fst(data: bytes, most: int, where: str) -> Iterator[tuple[bytes, int]]:
     MemoryLimitError
         All keys together, or the paths to them, need too much memory.
     """
-    count, root = _frame(data, most)
+    count, root = dictionary_frame(data, most)
     nodes = data[: len(data) - TAIL_BYTES]
     found = held = listed = 0
     budget = 64 * len(nodes) + 64 * most  # paths that lead to no key could go on forever
@@ -62,11 +62,11 @@ def read_fst(data: bytes, most: int, where: str) -> Iterator[tuple[bytes, int]]:
                 tail.append(COMMON_INPUTS[state - _FIRST_NEXT - 1])
                 address -= 1
                 continue
-            step, output, address = _one(nodes, address)
+            step, output, address = single_transition(nodes, address)
             tail.append(step)
             number += output
         key += bytes(tail)
-        final, output, transitions = _any(nodes, address)
+        final, output, transitions = all_transitions(nodes, address)
         budget -= 1 + len(tail) + len(transitions)
         if budget < 0 or found > count:
             raise ValueError(f"has more words than its count of {count}")
@@ -85,7 +85,7 @@ def read_fst(data: bytes, most: int, where: str) -> Iterator[tuple[bytes, int]]:
         raise ValueError(f"has {found} words, but a count of {count}")
 
 
-def _frame(data: bytes, most: int) -> tuple[int, int]:
+def dictionary_frame(data: bytes, most: int) -> tuple[int, int]:
     """Return the number of keys and the address of the root."""
     if len(data) < SMALLEST_FILE:
         raise ValueError(f"a dictionary of {len(data)} bytes, less than {SMALLEST_FILE}")
@@ -100,7 +100,7 @@ def _frame(data: bytes, most: int) -> tuple[int, int]:
     return count, root
 
 
-def _one(nodes: bytes, address: int) -> tuple[int, int, int]:
+def single_transition(nodes: bytes, address: int) -> tuple[int, int, int]:
     """Return the input, output and target of a node with one transition."""
     state = nodes[address]
     common = state & 0x3F
@@ -117,7 +117,7 @@ def _one(nodes: bytes, address: int) -> tuple[int, int, int]:
     return step, int.from_bytes(nodes[begin:deltas], "little"), _checked(begin - delta if delta else EMPTY_FINAL, begin)
 
 
-def _any(nodes: bytes, address: int) -> tuple[bool, int, list[tuple[int, int, int]]]:
+def all_transitions(nodes: bytes, address: int) -> tuple[bool, int, list[tuple[int, int, int]]]:
     """Return whether a node of any number of transitions is final, its final output, and its transitions.
 
     Each transition is (input, output, target).

@@ -1,0 +1,151 @@
+"""Evaluation of full-text queries: the rows that match, with their scores."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import reduce
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lance_dataset.errors import UnsupportedError
+from lance_dataset.index.text.searching import FoundTexts
+from lance_dataset.read.table_reader import TableReader
+from lance_dataset.scan.full_text.column import TextColumn
+from lance_dataset.scan.full_text.scope import SearchScope
+from lance_dataset.scan.text_queries import (
+    BooleanQuery,
+    BoostQuery,
+    FullTextQuery,
+    MatchQuery,
+    MultiMatchQuery,
+    Occur,
+    PhraseQuery,
+    matches_of,
+    queries_of,
+)
+from lance_dataset.types.schema import Schema
+
+__all__ = ["TextSearch", "columns_of"]
+
+Scores = NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class TextSearch:
+    """A query with the columns that it searches.
+
+    Attributes
+    ----------
+    query
+        The query.
+    columns
+        Its columns by name.
+    """
+
+    query: FullTextQuery
+    columns: dict[str, TextColumn]
+
+    @classmethod
+    def of(cls, reader: TableReader, schema: Schema, query: FullTextQuery) -> TextSearch:
+        """Find the columns of a query.
+
+        Raises
+        ------
+        FieldNotFoundError, InvalidInputError, UnsupportedError
+            See `TextColumn.of`.
+        """
+        return cls(query, {name: TextColumn.of(reader, schema, name) for name in columns_of(query)})
+
+    def find(self, scope: SearchScope, best: int | None) -> FoundTexts:
+        """Return the rows that match, by descending score.
+
+        Parameters
+        ----------
+        scope
+            Rows that may be found.
+        best
+            Number of rows; None for all.
+
+        Raises
+        ------
+        CorruptFileError
+            The files of an index contradict the format.
+        InvalidInputError
+            A phrase is searched for in an index without positions.
+        """
+        return self._find(self.query, scope, best)
+
+    def _find(self, query: FullTextQuery, scope: SearchScope, best: int | None) -> FoundTexts:
+        if isinstance(query, MatchQuery):
+            return self.columns[query.column].match(query, scope, best)
+        if isinstance(query, PhraseQuery):
+            return self.columns[query.column].phrase(query, scope, best)
+        if isinstance(query, MultiMatchQuery):
+            # A row among the best ones is among the best ones of the column that determines its score.
+            parts = [self._find(part, scope, best) for part in matches_of(query)]
+            return _joined(parts, np.maximum).ordered().first(best)
+        if isinstance(query, BoostQuery):
+            positive, negative = (self._find(part, scope, None) for part in (query.positive, query.negative))
+            factor = -np.float32(query.negative_boost)
+            demoted = FoundTexts(negative.addresses, negative.scores * factor)
+            return _raised(positive, demoted).ordered().first(best)
+        if isinstance(query, BooleanQuery):
+            return self._boolean(query, scope).ordered().first(best)
+        raise UnsupportedError(f"{type(query).__name__} is not supported by this release")
+
+    def _boolean(self, query: BooleanQuery, scope: SearchScope) -> FoundTexts:
+        parts = {occur: [self._find(each, scope, None) for each in queries_of(query, occur)] for occur in Occur}
+        should = _joined(parts[Occur.SHOULD], np.add)
+        found = should
+        if parts[Occur.MUST]:
+            found = _raised(reduce(_both, parts[Occur.MUST]), should)
+        for part in parts[Occur.MUST_NOT]:
+            kept = ~np.isin(found.addresses, part.addresses)
+            found = FoundTexts(found.addresses[kept], found.scores[kept])
+        return found
+
+
+def columns_of(query: FullTextQuery) -> list[str]:
+    """Return the names of the columns that a query searches."""
+    if isinstance(query, MatchQuery | PhraseQuery):
+        return [query.column]
+    if isinstance(query, BoostQuery):
+        inner: Sequence[FullTextQuery] = (query.positive, query.negative)
+    elif isinstance(query, BooleanQuery):
+        inner = [each for _, each in query.queries]
+    elif isinstance(query, MultiMatchQuery):
+        inner = matches_of(query)
+    else:
+        raise UnsupportedError(f"{type(query).__name__} is not supported by this release")
+    return list(dict.fromkeys(name for each in inner for name in columns_of(each)))
+
+
+def _joined(parts: Sequence[FoundTexts], combine: Callable[[Scores, Scores], Scores]) -> FoundTexts:
+    """Return the rows of any part; the scores of rows that are in several are combined."""
+    found = FoundTexts.concat([])
+    for part in parts:
+        _, mine, theirs = np.intersect1d(found.addresses, part.addresses, assume_unique=True, return_indices=True)
+        scores = found.scores.copy()
+        scores[mine] = combine(scores[mine], part.scores[theirs])
+        new = np.ones(len(part.addresses), bool)
+        new[theirs] = False
+        found = FoundTexts.concat(
+            [FoundTexts(found.addresses, scores), FoundTexts(part.addresses[new], part.scores[new])]
+        )
+    return found
+
+
+def _both(first: FoundTexts, second: FoundTexts) -> FoundTexts:
+    """Return the rows that are in both, with the sum of the scores."""
+    rows, mine, theirs = np.intersect1d(first.addresses, second.addresses, assume_unique=True, return_indices=True)
+    return FoundTexts(rows, first.scores[mine] + second.scores[theirs])
+
+
+def _raised(found: FoundTexts, others: FoundTexts) -> FoundTexts:
+    """Return rows with their scores, and those that others have for them, added up."""
+    _, mine, theirs = np.intersect1d(found.addresses, others.addresses, assume_unique=True, return_indices=True)
+    scores = found.scores.copy()
+    scores[mine] += others.scores[theirs]
+    return FoundTexts(found.addresses, scores)

@@ -1,0 +1,95 @@
+"""Steps of a plan that find texts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from lance_dataset.read.table_reader import TableReader
+from lance_dataset.scan.costs import ColumnCosts
+from lance_dataset.scan.explain.plan_nodes import (
+    ColumnPlan,
+    FilterPlan,
+    LatePlan,
+    LimitPlan,
+    PlanNode,
+    ProjectPlan,
+    SortPlan,
+)
+from lance_dataset.scan.full_text.rows import TextRequest
+from lance_dataset.scan.full_text.scope import SearchScope
+from lance_dataset.scan.nearest.rows import UNLIMITED_ROWS
+from lance_dataset.scan.text_queries import FullTextQuery
+
+__all__ = ["TextSearchPlan", "text_plan"]
+
+
+@dataclass(frozen=True)
+class TextSearchPlan(PlanNode):
+    """Find texts by a query.
+
+    Attributes
+    ----------
+    query
+        The query.
+    columns
+        For each column its name, the name of its index or None, and the number of fragments whose texts are read.
+    best
+        Number of rows to find; None for all.
+    condition
+        Filter that comes first, as text; empty without one.
+    """
+
+    query: FullTextQuery
+    columns: tuple[tuple[str, str | None, int], ...]
+    best: int | None
+    condition: str
+
+    def summary(self) -> str:
+        """Describe the step on one line."""
+        names = ", ".join(name for name, _, _ in self.columns)
+        where = f", where={self.condition}" if self.condition else ""
+        return f"{type(self.query).__name__}: columns=[{names}], best={self.best or 'all'}{where}"
+
+    def details(self) -> Sequence[str]:
+        """Describe how the texts of each column are found."""
+        lines = [repr(self.query)]
+        for name, index, left in self.columns:
+            ways = [] if index is None else [f"index {index!r}"]
+            if left:
+                ways.append(f"the texts of {left} fragments without an index are read")
+            lines.append(f"{name}: {'; '.join(ways) or 'nothing to search'}")
+        return lines
+
+
+def text_plan(reader: TableReader, request: TextRequest) -> PlanNode:
+    """Return the plan of a search, outermost step first.
+
+    Parameters
+    ----------
+    reader
+        The version.
+    request
+        The search.
+    """
+    scope, wanted = SearchScope(reader, request.candidates), request.wanted
+    columns = tuple(
+        (name, None if column.index is None else column.index.name, len(column.uncovered(scope)))
+        for name, column in request.search.columns.items()
+    )
+    condition = "" if request.candidates.filter is None else str(request.candidates.filter)
+    node: PlanNode = TextSearchPlan(None, request.search.query, columns, request.best, condition)
+    if wanted.postfilter is not None:
+        steps = (wanted.postfilter.columns,)
+        node = FilterPlan(node, str(wanted.postfilter), steps, wanted.postfilter.tree is not None)
+    if wanted.order_by:
+        node = SortPlan(node, wanted.order_by, None, ())
+    if wanted.offset or wanted.limit < UNLIMITED_ROWS:
+        node = LimitPlan(node, wanted.offset, wanted.limit if wanted.limit < UNLIMITED_ROWS else None)
+    output = wanted.output
+    costs = ColumnCosts.of(reader, replace(request.candidates, projection=output.projection, filter=None))
+    fields = {each.field.name: each.field for each in output.projection.columns if each.field is not None}
+    taken = tuple(ColumnPlan(name, str(each.to_arrow().type), costs.cost(each).stored) for name, each in fields.items())
+    if taken:
+        node = LatePlan(node, taken)
+    return ProjectPlan(node, tuple(output.schema.names), tuple(f"{each.name}: {each.type}" for each in output.schema))
