@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
@@ -12,9 +13,10 @@ from lance_dataset.expr.compiled import BoundExpression, Filter, compile_express
 from lance_dataset.read.empty_batches import rows_only
 from lance_dataset.read.fragment_reader import SYSTEM_COLUMNS
 from lance_dataset.read.projection import OutputColumn, Projection, full_schema, project, with_blob_values
+from lance_dataset.types.logical import user_schema
 from lance_dataset.types.schema import Schema
 
-__all__ = ["ScoredOutput", "scored_filter", "stored_columns"]
+__all__ = ["ScoredOutput", "named_apart", "scored_filter", "stored_columns"]
 
 
 @dataclass(frozen=True)
@@ -91,7 +93,7 @@ class ScoredOutput:
         """Name and type of the score."""
         return self.found[-1]
 
-    @property
+    @cached_property
     def projection(self) -> Projection:
         """Columns to take from storage: those of the output, then those that expressions with the score read."""
         plain = [output.source for output in self.outputs if isinstance(output.source, OutputColumn)]
@@ -99,6 +101,16 @@ class ScoredOutput:
         hidden = stored_columns(self.stored, self.found, expressions)
         columns = (*plain, *hidden)
         return Projection(columns, pa.schema([column.arrow for column in columns]))
+
+    @cached_property
+    def user_schema(self) -> pa.Schema:
+        """Schema of the output as users see it."""
+        return user_schema(self.schema)
+
+    @cached_property
+    def named_apart(self) -> Projection:
+        """Projection with a different name for each column; reusing it saves takes the work of planning."""
+        return named_apart(self.projection.columns)
 
     def assemble(self, taken: pa.RecordBatch, found: pa.RecordBatch) -> pa.RecordBatch:
         """Return the output for rows.
@@ -126,6 +138,16 @@ class ScoredOutput:
         if not columns:
             return rows_only(found.num_rows, self.schema)
         return pa.RecordBatch.from_arrays(columns, schema=self.schema)
+
+
+def named_apart(columns: Sequence[OutputColumn]) -> Projection:
+    """Return a projection to columns, under numbers as names."""
+    unique = [column.arrow.with_name(str(number)) for number, column in enumerate(columns)]
+    renamed = (
+        OutputColumn(field, column.field, column.path, column.system, column.expression)
+        for field, column in zip(unique, columns, strict=True)
+    )
+    return Projection(tuple(renamed), pa.schema(unique))
 
 
 def stored_columns(

@@ -10,12 +10,12 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from lance_dataset.expr.compiled import Filter
-from lance_dataset.read.projection import OutputColumn, Projection, project
+from lance_dataset.read.projection import OutputColumn, project
 from lance_dataset.read.table_reader import TableReader
 from lance_dataset.read.take import take_addresses
 from lance_dataset.scan.address_sets import RowAddressSet
 from lance_dataset.scan.request import Ordering
-from lance_dataset.scan.scored_output import ScoredOutput, stored_columns
+from lance_dataset.scan.scored_output import ScoredOutput, named_apart, stored_columns
 from lance_dataset.scan.sort_keys import sort_indices, sortable
 from lance_dataset.table.row_addresses import by_fragment, offsets_of
 
@@ -180,13 +180,6 @@ def _taken(
 ) -> pa.RecordBatch:
     """Return columns of rows, under names of their own."""
     names = [column.arrow.name for column in columns]
-    unique = [column.arrow.with_name(str(number)) for number, column in enumerate(columns)]
-    projection = Projection(
-        tuple(
-            OutputColumn(field, column.field, column.path, column.system, column.expression)
-            for field, column in zip(unique, columns, strict=True)
-        ),
-        pa.schema(unique),
-    )
+    projection = output.named_apart if columns is output.projection.columns else named_apart(columns)
     taken = take_addresses(reader, rows.addresses, projection, output.stored)
     return pa.RecordBatch.from_arrays(taken.columns, names=names) if columns else taken

@@ -22,7 +22,6 @@ from lance_dataset.scan.resolving import address_sets, resolve_request
 from lance_dataset.scan.scored_output import ScoredOutput, scored_filter
 from lance_dataset.scan.scored_rows import ScoredRequest, ScoredRows, scored_table
 from lance_dataset.scan.similar_texts import SimilarTexts
-from lance_dataset.types.logical import user_schema
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -93,7 +92,7 @@ class SearchScanner(LanceScanner):
     @property
     def projected_schema(self) -> pa.Schema:
         """Schema of the output."""
-        return user_schema(self._scored.output.schema)
+        return self._scored.output.user_schema
 
     @property
     def dataset_schema(self) -> pa.Schema:

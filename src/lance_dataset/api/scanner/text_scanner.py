@@ -32,6 +32,11 @@ from lance_dataset.scan.text_queries import FullTextQuery, PlainText, check_text
 __all__ = ["FullTextScanner", "full_text_scanner"]
 
 
+#: Options that determine the output, besides the columns; and outputs that are kept.
+_OUTPUT_OPTIONS = ("blob_handling", "with_row_id", "with_row_address", "disable_scoring_autoprojection")
+_KEPT_OUTPUTS = 64
+
+
 class FullTextScanner(SearchScanner):
     """Scan of the rows whose texts match a query. Make it with `ScannerBuilder.full_text_search`."""
 
@@ -116,6 +121,34 @@ class FullTextScanner(SearchScanner):
         return rendered(text_plan(reader, self._restricted), metrics=metrics, totals=totals)
 
 
+class _Outputs:
+    """Outputs of searches of a version. Its reader keeps them; a pickle leaves them out."""
+
+    def __init__(self) -> None:
+        self.known: dict[Any, ScoredOutput] = {}
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _Outputs, ()
+
+
+def _output(snapshot: Snapshot, options: Mapping[str, Any]) -> ScoredOutput:
+    """Return the output of a search. That of the same names is the same object, which knows how to take its columns."""
+    columns = options.get("columns")
+    names = () if columns is None else tuple(columns)
+    if isinstance(columns, Mapping) or not all(isinstance(name, str) for name in names):
+        return ScoredOutput.of(snapshot.scanned_schema, SCORE, options)
+    key = columns is None, names, *(options.get(name) for name in _OUTPUT_OPTIONS)
+    outputs = snapshot.reader.companions.setdefault(_Outputs, _Outputs())
+    assert isinstance(outputs, _Outputs)
+    known = outputs.known.get(key)
+    if known is None:
+        known = ScoredOutput.of(snapshot.scanned_schema, SCORE, options)
+        if len(outputs.known) >= _KEPT_OUTPUTS:
+            outputs.known.clear()
+        outputs.known[key] = known
+    return known
+
+
 def full_text_scanner(
     snapshot: Snapshot, options: Mapping[str, Any], query: FullTextQuery | PlainText
 ) -> FullTextScanner:
@@ -151,7 +184,7 @@ def full_text_scanner(
     base = resolve_request(snapshot, {name: value for name, value in options.items() if name not in handled})
     allowed, blocked = address_sets(options)
     wanted = ScoredRequest(
-        ScoredOutput.of(schema, SCORE, options),
+        _output(snapshot, options),
         postfilter=None if filters_first else scored_filter(schema, (SCORE,), options.get("filter")),
         limit=options.get("limit", UNLIMITED_ROWS),
         offset=options.get("offset", 0),

@@ -120,21 +120,27 @@ class OpenPartition:
         if word not in known:
             if len(known) >= _KNOWN_WORDS:
                 known.clear()
-            known[word] = self._checked(self._words.number(word.encode("utf-8", "surrogatepass")))
+            known[word] = self._looked_up(word)
         return known[word]
 
-    def similar(self, pattern: Similar, most: int) -> list[str]:
-        """Return the first words that are similar to another one."""
+    def _looked_up(self, word: str) -> int | None:
+        words = self._words
         try:
-            found = self._words.similar(pattern, most)
+            number = words.number(word.encode("utf-8", "surrogatepass"))
         except ValueError as error:
-            raise self._postings.corrupt(f"its dictionary {error}") from error
-        return [word.decode("utf-8", "replace") for word, _ in found]
-
-    def _checked(self, number: int | None) -> int | None:
+            raise self._postings.corrupt(f"its dictionary is malformed: {error}") from error
         if number is not None and number >= self._postings.num_rows:
             raise self._postings.corrupt(f"a word has the number {number} of {self._postings.num_rows}")
         return number
+
+    def similar(self, pattern: Similar, most: int) -> list[str]:
+        """Return the first words that are similar to another one."""
+        words = self._words
+        try:
+            found = words.similar(pattern, most)
+        except ValueError as error:
+            raise self._postings.corrupt(f"its dictionary is malformed: {error}") from error
+        return [word.decode("utf-8", "replace") for word, _ in found]
 
     def frequency(self, number: int) -> int:
         """Return the number of documents of a word."""

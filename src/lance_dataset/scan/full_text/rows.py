@@ -101,13 +101,14 @@ def resolved_query(reader: TableReader, schema: Schema, query: FullTextQuery | P
 
 
 def _indexed_columns(reader: TableReader, schema: Schema) -> list[str]:
-    """Return the names of the columns that have a full-text index."""
+    """Return the names of the columns that have a full-text index with rows as documents."""
     names = dict(schema.paths_by_id())
     found = []
     for field_id, name in names.items():
         field = schema.by_id[field_id]
         kind = field.to_arrow().type
         searchable = field.logical_type == "json" or is_text(kind) or is_list(kind)
-        if searchable and text_index(reader, field_id) is not None:
+        index = text_index(reader, field_id) if searchable else None
+        if index is not None and not index.parameters.by_element:
             found.append(name)
     return found
