@@ -1,4 +1,7 @@
-"""The compiled part of the build: one extension per ``.pyx`` file below ``src/lancecodec``. Everything else is in pyproject.toml."""
+"""The compiled part of the build: one extension per ``.pyx`` file below ``src/lancecodec``.
+
+Everything else is in pyproject.toml.
+"""
 
 from __future__ import annotations
 

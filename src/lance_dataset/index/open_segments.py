@@ -41,7 +41,7 @@ _FIRST_STRICT = "2.2"
 
 
 class IndexedValue(NamedTuple):
-    """What an index is of.
+    """Values that an index is of.
 
     Attributes
     ----------

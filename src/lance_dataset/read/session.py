@@ -20,7 +20,7 @@ _UNITS = ("KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 
 @dataclass(frozen=True)
 class SessionContent:
-    """What a session keeps.
+    """Cache and stores of a session.
 
     Attributes
     ----------
@@ -101,7 +101,7 @@ class Session:
 
     @property
     def _content(self) -> SessionContent:
-        """What the session keeps."""
+        """Cache and stores of the session."""
         return SessionContent(self.metadata, self._stores)
 
     def _take_over(self, content: SessionContent) -> None:

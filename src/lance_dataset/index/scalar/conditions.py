@@ -31,7 +31,7 @@ __all__ = [
 
 
 class Answer(Enum):
-    """How exactly an index answers a condition."""
+    """Exactness of the answer of an index to a condition."""
 
     #: Not at all.
     NONE = 0

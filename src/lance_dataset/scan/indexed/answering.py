@@ -48,7 +48,7 @@ _END = 1 << 62
 
 @dataclass(frozen=True, eq=False)
 class IndexAnswer:
-    """What indices found for a filter.
+    """Rows that indices found for a filter.
 
     Attributes
     ----------

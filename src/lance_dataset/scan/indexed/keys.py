@@ -32,7 +32,7 @@ def restricted_to_keys(reader: TableReader, request: ScanRequest, keys: Mapping[
     request
         The scan.
     keys
-        Key columns: the name of each column of the table, and its values in all keys. A key with a null is no key.
+        Key columns: the name of each column of the table, and its values in all keys. Keys with a null do not count.
     """
     if request.indices is None:
         return request
