@@ -207,12 +207,14 @@ def _shaped_tree(
         raise FilterError("The filter is nested too deeply") from None
     _require_boolean(tree.type, text)
     paths = _field_paths(tree, schema)
-    made = FilterShape.of(parsed, tree, paths, tokens)
+    made = FilterShape.of(parsed, tree, paths, tokens) if len(tokens) <= _MOST_TOKENS else None
     if made is not None:
         known[shape] = made
     return tree, paths
 
 
+#: Shapes of filters with more tokens, such as long lists, are not kept.
+_MOST_TOKENS = 256
 _SHAPES = KnownShapes()
 
 

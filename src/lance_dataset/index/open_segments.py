@@ -253,6 +253,13 @@ class TableIndices:
     def __reduce__(self) -> tuple[Any, ...]:
         return _reopened, (self._reopening,)
 
+    @property
+    def nbytes(self) -> int:
+        """Estimated bytes of what is open."""
+        known = vars(self).get("by_value", {})
+        segments = [each for indices in known.values() for index in indices for each in index.segments]
+        return sum(vars(each)["search"].nbytes for each in segments if "search" in vars(each))
+
     @cached_property
     def by_value(self) -> Mapping[IndexedValue, tuple[FieldIndex, ...]]:
         """Indices by what they are of."""

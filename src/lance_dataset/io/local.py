@@ -82,8 +82,13 @@ class LocalStore(ObjectStore):
     def open_own(self, path: str, size: int | None = None) -> InputFile:
         return self._opened(path, self._open_own(path), size)
 
+    def _note(self, path: str, status: os.stat_result) -> None:
+        opened = self.statistics.opened
+        if len(opened) <= _MOST_CHECKED:  # with one more, nothing is said of them
+            opened[path] = _identity(status)
+
     def is_unchanged(self) -> bool:
-        """Return True if all files that were opened for reading are still the same."""
+        """Return True if all files that were opened for reading are still the same, as far as they were few."""
         opened = list(self.statistics.opened.items())
         return len(opened) <= _MOST_CHECKED and all(_is_same(path, known) for path, known in opened)
 
@@ -92,11 +97,13 @@ class LocalStore(ObjectStore):
 
     def _opened(self, path: str, opened: tuple[int, os.stat_result], size: int | None) -> InputFile:
         descriptor, status = opened
-        self.statistics.opened[path] = _identity(status)
+        self._note(path, status)
         try:
             if size is not None and size != status.st_size:
                 raise CorruptFileError(f"{path}: has {status.st_size} bytes, but its manifest says {size}")
-            remote = self._mmap is not True and is_network_file(descriptor, status.st_dev)
+            is_networked = is_network_file(descriptor, status.st_dev)
+            self.statistics.is_networked |= is_networked
+            remote = self._mmap is not True and is_networked
             if self._mmap or (self._mmap is None and not remote):
                 try:
                     return MappedInput(path, descriptor, status.st_size, self.statistics)
@@ -121,7 +128,7 @@ class LocalStore(ObjectStore):
 
     def read(self, path: str) -> bytes:
         descriptor, status = _open_regular(path)
-        self.statistics.opened[path] = _identity(status)
+        self._note(path, status)
         try:
             check_file_size(status.st_size, path)
             # ask for one byte more than expected: if it is missing, this is the whole content

@@ -44,7 +44,7 @@ class IOCounter:
     another process starts from zero.
     """
 
-    __slots__ = ("joined_reads", "opened", "read_bytes", "read_iops", "write_iops", "written_bytes")
+    __slots__ = ("is_networked", "joined_reads", "opened", "read_bytes", "read_iops", "write_iops", "written_bytes")
 
     def __init__(self) -> None:
         self.read_iops = 0
@@ -54,6 +54,8 @@ class IOCounter:
         self.written_bytes = 0
         #: Device, number, size and time of change of each local file that was opened for reading, by its path.
         self.opened: dict[str, tuple[int, int, int, int]] = {}
+        #: True if one of them is on a network file system.
+        self.is_networked = False
 
     def restart(self) -> None:
         """Count from zero."""

@@ -21,10 +21,10 @@ from lance_dataset.read.session import Session, SessionContent
 
 __all__ = ["forget_recent_sessions", "session_for"]
 
-#: Sessions whose content is kept, seconds for which it is, and the maximum estimated bytes of its metadata.
+#: Sessions whose content is kept, seconds for which it is, and the maximum estimated bytes of it.
 _MOST: Final = 4
 _SECONDS: Final = 2.0
-_MOST_BYTES: Final = 64 << 20
+_MOST_BYTES: Final = 128 << 20
 
 #: Content of sessions that ended, with the time. Changed by single steps only, because sessions may end at any point of
 #: a program, so a lock could be held already.
@@ -66,8 +66,10 @@ def forget_recent_sessions() -> None:
 
 
 def _keep(location: Hashable, content: SessionContent) -> None:
-    if not content.has_indices or content.metadata.statistics().bytes > _MOST_BYTES:
+    if not content.has_indices or content.nbytes > _MOST_BYTES:
         return
+    if any(store.statistics.is_networked for store in content.stores.values()):
+        return  # there, files that are deleted while they are open get in the way
     if _on_collection not in gc.callbacks:
         gc.callbacks.append(_on_collection)
     _ended[location] = time.monotonic(), content

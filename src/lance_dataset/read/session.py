@@ -34,6 +34,12 @@ class SessionContent:
     stores: dict[tuple[Any, ...], ObjectStore]
 
     @property
+    def nbytes(self) -> int:
+        """Estimated bytes of metadata and of open indices."""
+        companions = [companion for table in self.metadata.tables() for companion in table.companions.values()]
+        return self.metadata.statistics().bytes + sum(getattr(each, "nbytes", 0) for each in companions)
+
+    @property
     def has_indices(self) -> bool:
         """True if indices of a table are open in the cache, and no table has base paths elsewhere."""
         tables = self.metadata.tables()

@@ -16,12 +16,13 @@ from lance_dataset.read.result_sizes import check_planned
 from lance_dataset.read.table_reader import TableReader
 from lance_dataset.read.take import take_addresses
 from lance_dataset.scan.batches import aligned_batches, exact_batches, limited_batches
+from lance_dataset.scan.costs import ColumnCosts
 from lance_dataset.scan.engine import Rows, Scan
 from lance_dataset.scan.full_scan import whole_table
 from lance_dataset.scan.narrowing import narrowed, narrowed_or_few
 from lance_dataset.scan.ordering import sorted_table
 from lance_dataset.scan.request import DEFAULT_BATCH_SIZE, Ordering, ScanRequest
-from lance_dataset.scan.strategy import ScanStrategy, strategy
+from lance_dataset.scan.strategy import PIECE_BYTES, ScanStrategy, strategy
 
 __all__ = [
     "DEFAULT_BATCH_SIZE",
@@ -97,9 +98,10 @@ def scan_batches(reader: TableReader, request: ScanRequest) -> Iterator[pa.Recor
     """Run a scan as a stream of non-empty batches of at most `batch_size` rows."""
     found = narrowed_or_few(reader, request)
     if not isinstance(found, ScanRequest):
-        taken = take_addresses(reader, found, request.projection, request.schema)
-        for start in range(0, taken.num_rows, request.batch_size):
-            yield taken.slice(start, request.batch_size)
+        for start, stop in _portions(reader, request, len(found)):
+            taken = take_addresses(reader, found[start:stop], request.projection, request.schema)
+            for first in range(0, taken.num_rows, request.batch_size):
+                yield taken.slice(first, request.batch_size)
         return
     request = found
     plan = strategy(reader, request)
@@ -115,6 +117,17 @@ def scan_batches(reader: TableReader, request: ScanRequest) -> Iterator[pa.Recor
     for piece in pieces:
         for start in range(0, piece.num_rows, request.batch_size):
             yield piece.slice(start, request.batch_size)
+
+
+def _portions(reader: TableReader, request: ScanRequest, rows: int) -> Iterator[tuple[int, int]]:
+    """Yield ranges of rows that are taken together: whole batches of a limited number of bytes."""
+    batch = request.batch_size
+    if rows > batch:
+        costs = ColumnCosts.of(reader, request)
+        width = sum(costs.output_bytes(output) for output in request.projection.columns)
+        batch *= max(int(PIECE_BYTES / max(width, 1.0)) // batch, 1)
+    for start in range(0, rows, batch):
+        yield start, min(start + batch, rows)
 
 
 def _batches(found: Iterator[Rows], schema: pa.Schema, batch_size: int) -> Iterator[pa.RecordBatch]:

@@ -33,6 +33,7 @@ __all__ = ["BTreeSearch"]
 
 #: Pages whose values are kept in memory.
 _KEPT_PAGES = 256
+_KEPT_BYTES = 16 << 20
 #: Nanoseconds of examining the values of a page.
 _PAGE_COST = 4e4
 
@@ -80,7 +81,7 @@ class BTreeSearch:
         if first != bounds.num_rows:
             raise lookup.corrupt(f"has the bounds of {bounds.num_rows} pages, but the index has {first} pages")
         self.num_rows = sum(part.num_rows for part in self._parts)
-        self.nbytes = 3 * bounds.nbytes + _KEPT_PAGES * 16 * rows
+        self.nbytes = 3 * bounds.nbytes + len(self._parts) * _KEPT_BYTES
 
     @staticmethod
     def answers(condition: Condition) -> Answer:
@@ -137,6 +138,7 @@ class _Part:
         self._open_low = len(self._highs) - len(self._lows)
         self._names = [field.name for field in file.schema.fields]
         self._pages: OrderedDict[int, _Page] = OrderedDict()
+        self._kept_bytes = 0
         self._lock = Lock()
 
     def estimate(self, condition: ValueCondition) -> int:
@@ -205,11 +207,13 @@ class _Part:
         values, ids = batch.columns
         if values.null_count:
             raise self._file.corrupt(f"has nulls in page {number}, which is said to have none")
-        found = _Page(start, self._order.bounds(values), self._checked(ids))
+        found = _Page(start, self._order.bounds(values), self._checked(ids), values.nbytes + ids.nbytes)
         with self._lock:
-            self._pages[number] = found
-            while len(self._pages) > _KEPT_PAGES:
-                self._pages.popitem(last=False)
+            if number not in self._pages:
+                self._pages[number] = found
+                self._kept_bytes += found.nbytes
+            while len(self._pages) > 1 and (len(self._pages) > _KEPT_PAGES or self._kept_bytes > _KEPT_BYTES):
+                self._kept_bytes -= self._pages.popitem(last=False)[1].nbytes
         return found
 
     def _ids(self, start: int, stop: int) -> NDArray[np.uint64]:
@@ -241,8 +245,11 @@ class _Page(NamedTuple):
         The values, as their order compares them.
     ids
         Their rows.
+    nbytes
+        Bytes of both.
     """
 
     start: int
     values: Any
     ids: NDArray[np.uint64]
+    nbytes: int

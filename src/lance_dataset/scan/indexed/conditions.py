@@ -6,6 +6,7 @@ become other ranges of values. So an answer consists only of the rows for which 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial, reduce
@@ -228,6 +229,8 @@ class _Reading:
         values = [item.value for item in node.items if isinstance(item, Constant)]
         if len(values) < len(node.items) or any(value.type != node.operand.type for value in values):
             return None
+        if pa.types.is_floating(node.operand.type) and any(value.as_py() != value.as_py() for value in values):
+            return None
         if not (node.negated ^ negated):
             return node.operand, lambda order: _one_of(values, order)
         return node.operand, lambda order: _none_of(values, order)
@@ -244,15 +247,14 @@ class _Reading:
         if not value.is_valid or not (pa.types.is_list(column.type) or pa.types.is_large_list(column.type)):
             return None
         kind = column.type.value_type
-        items = (
-            value.values
-            if pa.types.is_list(value.type) or pa.types.is_large_list(value.type)
-            else pa.array([value], kind)
-        )
+        is_list = pa.types.is_list(value.type) or pa.types.is_large_list(value.type)
+        if not is_list and value.type != kind:
+            return None
+        items = value.values if is_list else pa.array([value], kind)
         if items.type != kind or items.null_count or not len(items):
             return None
-        if pa.types.is_floating(kind) and pc.any(pc.equal(items, pa.scalar(0, kind))).as_py():
-            return None  # zeros of either sign are equal, but different keys
+        if pa.types.is_floating(kind) and pc.any(pc.or_(pc.equal(items, pa.scalar(0, kind)), pc.is_nan(items))).as_py():
+            return None  # zeros of either sign are equal, but different keys, and so are NaNs
         condition = ItemCondition(items, _LIST_FUNCTIONS[node.name], negated)
         return column, lambda _: condition
 
@@ -362,6 +364,8 @@ def _compared(operator: str, value: pa.Scalar, order: ValueOrder) -> ValueCondit
     """Return the values that compare with a constant as wanted; none compares with null."""
     if not value.is_valid:
         return ValueCondition()
+    if pa.types.is_floating(value.type):
+        return _compared_floats(operator, value, order)
     low, high = _equal_bounds(value, order)
     below, above = Interval(None, low, includes_high=False), Interval(high, None, includes_low=False)
     intervals = {
@@ -373,6 +377,36 @@ def _compared(operator: str, value: pa.Scalar, order: ValueOrder) -> ValueCondit
         ">=": (Interval(low, None),),
     }
     return ValueCondition(intervals[operator])
+
+
+def _compared_floats(operator: str, value: pa.Scalar, order: ValueOrder) -> ValueCondition:
+    """Compare floats as the engine does: NaN of either sign equals NaN, and is greater than all numbers.
+
+    In the order of indices, NaN with the sign bit comes before all numbers, and the other after them.
+    """
+    least, greatest = (order.bound(pc.cast(pa.scalar(sign * math.inf), value.type)) for sign in (-1, 1))
+    numbers = Interval(least, greatest)
+    nans = Interval(None, least, includes_high=False), Interval(greatest, None, includes_low=False)
+    if value.as_py() != value.as_py():
+        of_nan: dict[str, tuple[Interval, ...]] = {
+            "=": nans,
+            "!=": (numbers,),
+            "<": (numbers,),
+            "<=": (EVERYTHING,),
+            ">": (),
+            ">=": nans,
+        }
+        return ValueCondition(of_nan[operator])
+    low, high = _equal_bounds(value, order)
+    intervals = {
+        "=": (Interval(low, high),),
+        "!=": (Interval(None, low, includes_high=False), Interval(high, None, includes_low=False)),
+        "<": (Interval(least, low, includes_high=False),),
+        "<=": (Interval(least, high),),
+        ">": (Interval(high, None, includes_low=False), nans[0]),
+        ">=": (Interval(low, None), nans[0]),
+    }
+    return ValueCondition(tuple(each for each in intervals[operator] if not each.is_empty))
 
 
 def _equal_bounds(value: pa.Scalar, order: ValueOrder) -> tuple[Any, Any]:

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from lance_dataset.read.table_reader import TableReader
 from lance_dataset.read.take import take_addresses
+from lance_dataset.scan.costs import ColumnCosts
 from lance_dataset.scan.indexed.answering import IndexAnswer
 from lance_dataset.scan.projections import scan_projection
 from lance_dataset.scan.request import ScanRequest
@@ -20,6 +21,9 @@ __all__ = ["few_rows"]
 _FEW_ROWS = 1 << 11
 #: The same if the rows are scattered: in ranges that have fewer rows than this on average.
 _SCATTERED_ROWS = 1 << 15
+#: Bytes of the columns of a filter that are taken together, and rows up to which they are not estimated.
+_MOST_BYTES = 32 << 20
+_UNMEASURED_ROWS = 256
 _RANGE_ROWS = 4
 
 
@@ -37,6 +41,8 @@ def few_rows(reader: TableReader, request: ScanRequest, answer: IndexAnswer) -> 
     if request.fragments is None:
         if len(answer.covered) < len(columns.ids) and not request.only_indexed:
             return None
+    elif len(set(request.fragments)) < len(request.fragments):
+        return None
     else:
         chosen = columns.ids[list(request.fragments)]
         if not request.only_indexed and not answer.covered.issuperset(chosen.tolist()):
@@ -68,6 +74,10 @@ def _kept(reader: TableReader, request: ScanRequest, addresses: NDArray[np.uint6
     if filter is None or any(name not in request.schema.names for name in filter.columns):
         return None
     fields = [request.schema.top_level(name) for name in filter.columns]
+    if len(addresses) > _UNMEASURED_ROWS:
+        costs = ColumnCosts.of(reader, request)
+        if len(addresses) * sum(costs.cost(field).decoded for field in fields) > _MOST_BYTES:
+            return None
     if any(isinstance(field.to_arrow().type, pa.BaseExtensionType) for field in fields):
         return None
     projection = scan_projection(reader, list(filter.columns), False, False)
