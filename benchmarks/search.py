@@ -65,16 +65,21 @@ def _table(rows: int) -> pa.Table:
     table = pa.Table.from_batches(batches)
     labels = rng.integers(0, _LABELS, 2 * rows)
     lists = pa.ListArray.from_arrays(pa.array(np.arange(0, 2 * rows + 1, 2, dtype=np.int32)), pa.array(labels))
-    return table.append_column("labels", lists)
+    table = table.append_column("labels", lists)
+    return table.append_column("position", table["orderkey"])
 
 
 def _queries(table: pa.Table) -> list[_Query]:
     keys = table["orderkey"].to_numpy()[:: max(table.num_rows // 997, 1)].tolist()
     parts = table["partkey"].to_numpy()[:: max(table.num_rows // 997, 1)].tolist()
     modes = ["AIR", "RAIL", "SHIP", "MAIL", "FOB"]
+    comments = [text[:14] for text in table["comment"].to_pylist()[:: max(table.num_rows // 997, 1)] if len(text) >= 14]
 
     def key(number: int) -> int:
         return int(keys[number * 37 % len(keys)])
+
+    def contains(number: int) -> str:
+        return f"contains(comment, '{comments[number * 37 % len(comments)]}')"
 
     def between(number: int) -> str:
         return f"orderkey BETWEEN {key(number)} AND {key(number) + 1000}"
@@ -96,6 +101,9 @@ def _queries(table: pa.Table) -> list[_Query]:
             lambda number: f"shipmode = '{modes[number % len(modes)]}' AND orderkey < {1000 + number}",
         ),
         _Query("LABEL_LIST", "labels", "LABEL_LIST", lambda number: f"array_has(labels, {number * 7 % _LABELS})"),
+        _Query("ZONEMAP =", "position", "ZONEMAP", lambda number: f"position = {key(number)}"),
+        _Query("BLOOMFILTER =", "suppkey", "BLOOMFILTER", lambda number: f"suppkey = {10**6 + number}"),
+        _Query("NGRAM", "comment", "NGRAM", contains),
     ]
 
 

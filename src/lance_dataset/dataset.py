@@ -41,6 +41,7 @@ from lance_dataset.records.settings import AlterColumn, AutoCleanupConfig, Datas
 from lance_dataset.scan.options import ColumnOrdering
 from lance_dataset.scan.queries import MinHashQuery
 from lance_dataset.scan.resolving import serialize_row_addrs
+from lance_dataset.scan.text_queries import FullTextQuery
 
 __all__ = [
     "DEFAULT_BLOB_BUFFER_SIZE",
@@ -75,6 +76,7 @@ __all__ = [
     "FFILanceTableProvider",
     "FieldStatistics",
     "FragmentMetadata",
+    "FullTextQuery",
     "IOStats",
     "Index",
     "IndexConfig",

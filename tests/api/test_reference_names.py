@@ -128,6 +128,7 @@ NAMES: dict[str, tuple[str, ...]] = {
         "serialize_row_addrs",
         "write_dataset",
         "MinHashQuery",
+        "FullTextQuery",
     ),
     "lance.debug": (
         "format_fragment",

@@ -7,7 +7,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any
 
 import numpy as np
 
@@ -106,7 +105,7 @@ class MatchQuery(FullTextQuery):
     max_expansions: int = field(default=50, kw_only=True)
     operator: FullTextOperator = field(default=FullTextOperator.OR, kw_only=True)
     prefix_length: int = field(default=0, kw_only=True)
-    document_granularity: Any = field(default=None, kw_only=True)
+    document_granularity: object = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         _check_text("query", self.query)
@@ -142,7 +141,7 @@ class PhraseQuery(FullTextQuery):
     query: str
     column: str
     slop: int = field(default=0, kw_only=True)
-    document_granularity: Any = field(default=None, kw_only=True)
+    document_granularity: object = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         _check_text("query", self.query)
