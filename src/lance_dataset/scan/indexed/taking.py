@@ -20,7 +20,7 @@ __all__ = ["few_rows"]
 #: Rows up to which taking them costs less than planning a scan.
 _FEW_ROWS = 1 << 11
 #: The same if the rows are scattered: in ranges that have fewer rows than this on average.
-_SCATTERED_ROWS = 1 << 15
+_SCATTERED_ROWS = 1 << 17
 #: Bytes of the columns of a filter that are taken together, and rows up to which they are not estimated.
 _MOST_BYTES = 32 << 20
 _UNMEASURED_ROWS = 256
