@@ -66,7 +66,8 @@ def forget_recent_sessions() -> None:
 
 
 def _keep(location: Hashable, content: SessionContent) -> None:
-    if not content.has_indices or content.nbytes > _MOST_BYTES:
+    size = content.index_bytes
+    if size is None or size + content.metadata.statistics().bytes > _MOST_BYTES or content.has_base_paths:
         return
     if any(store.statistics.is_networked for store in content.stores.values()):
         return  # there, files that are deleted while they are open get in the way

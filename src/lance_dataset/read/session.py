@@ -34,16 +34,17 @@ class SessionContent:
     stores: dict[tuple[Any, ...], ObjectStore]
 
     @property
-    def nbytes(self) -> int:
-        """Estimated bytes of metadata and of open indices."""
+    def index_bytes(self) -> int | None:
+        """Estimated bytes of the open indices of its tables; None if none is open, or if one does not tell its size."""
         companions = [companion for table in self.metadata.tables() for companion in table.companions.values()]
-        return self.metadata.statistics().bytes + sum(getattr(each, "nbytes", 0) for each in companions)
+        sizes = [getattr(companion, "nbytes", None) for companion in companions]
+        known = [size for size in sizes if size is not None]
+        return sum(known) if known and len(known) == len(sizes) else None
 
     @property
-    def has_indices(self) -> bool:
-        """True if indices of a table are open in the cache, and no table has base paths elsewhere."""
-        tables = self.metadata.tables()
-        return any(table.companions for table in tables) and not any(table.manifest.base_paths for table in tables)
+    def has_base_paths(self) -> bool:
+        """True if a table of the session has base paths elsewhere."""
+        return any(table.manifest.base_paths for table in self.metadata.tables())
 
 
 class Session:

@@ -19,7 +19,7 @@ from lance_dataset.scan.scored_output import ScoredOutput, named_apart, stored_c
 from lance_dataset.scan.sort_keys import sort_indices, sortable
 from lance_dataset.table.row_addresses import by_fragment, offsets_of
 
-__all__ = ["ScoredRequest", "ScoredRows", "arranged", "scored_table", "taken_table"]
+__all__ = ["ScoredRequest", "ScoredRows", "arranged", "best_rows", "taken_table"]
 
 #: Rows that are filtered together, at least.
 _FILTERED_ROWS = 1 << 10
@@ -84,8 +84,8 @@ class ScoredRequest:
     batch_size: int = 8192
 
 
-def scored_table(reader: TableReader, found: ScoredRows, request: ScoredRequest) -> pa.Table:
-    """Return the rows of a search as a table.
+def best_rows(reader: TableReader, found: ScoredRows, request: ScoredRequest) -> ScoredRows:
+    """Return the rows of the result of a search, in its order.
 
     Parameters
     ----------
@@ -96,7 +96,7 @@ def scored_table(reader: TableReader, found: ScoredRows, request: ScoredRequest)
     request
         What to do with them.
     """
-    return taken_table(reader, arranged(reader, _best(reader, found, request), request), request)
+    return arranged(reader, _best(reader, found, request), request)
 
 
 def arranged(reader: TableReader, best: ScoredRows, request: ScoredRequest) -> ScoredRows:

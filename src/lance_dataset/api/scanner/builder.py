@@ -344,7 +344,7 @@ def _scanner(snapshot: Snapshot, options: Mapping[str, Any]) -> LanceScanner:
 
         return nearest_scanner(snapshot, options, query)
     if query is not None:
-        from lance_dataset.api.scanner.search_scanner import minhash_scanner
+        from lance_dataset.api.scanner.minhash_scanner import minhash_scanner
 
         return minhash_scanner(snapshot, options, query)
     request = resolve_request(snapshot, options)

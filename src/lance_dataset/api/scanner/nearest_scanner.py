@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-
-from lance_dataset.api.scanner.progress import ProgressOption, reported_progress
-from lance_dataset.api.scanner.read_counter import ReadCounter
 from lance_dataset.api.scanner.search_scanner import SearchScanner
-from lance_dataset.api.scanner.statistics import ScanStatistics, statistics_of, tell
-from lance_dataset.arguments import check_count
+from lance_dataset.api.scanner.statistics import ScanStatistics
 from lance_dataset.errors import InvalidInputError
-from lance_dataset.file.extensions import with_extensions
 from lance_dataset.index.vector.columns import ColumnIndex, column_index
 from lance_dataset.read.snapshot import Snapshot
 from lance_dataset.scan.address_sets import restricted
@@ -28,7 +21,10 @@ from lance_dataset.scan.nearest_query import NearestQuery
 from lance_dataset.scan.request import ScanRequest
 from lance_dataset.scan.resolving import address_sets, resolve_request
 from lance_dataset.scan.scored_output import ScoredOutput, scored_filter
-from lance_dataset.scan.scored_rows import ScoredRequest, taken_table
+from lance_dataset.scan.scored_rows import ScoredRequest, ScoredRows
+
+if TYPE_CHECKING:
+    from lance_dataset.scan.explain.plan_nodes import PlanNode
 
 __all__ = ["NearestScanner", "nearest_scanner"]
 
@@ -42,10 +38,8 @@ class NearestScanner(SearchScanner):
         request: NearestRequest,
         stats_callback: Callable[[ScanStatistics], object] | None = None,
     ) -> None:
-        self._snapshot = snapshot
+        super().__init__(snapshot, request.wanted, stats_callback)
         self._nearest = request
-        self._scored = request.wanted
-        self._callback = stats_callback
 
     @cached_property
     def _restricted(self) -> NearestRequest:
@@ -54,71 +48,20 @@ class NearestScanner(SearchScanner):
         reader, scanned = self._snapshot.reader, self._nearest.candidates
         return replace(self._nearest, candidates=restricted(reader, scanned, wanted.allowed, wanted.blocked))
 
-    def _table(self, metrics: ScanMetrics | None = None) -> pa.Table:
-        reader = self._snapshot.reader
-        return taken_table(reader, nearest_rows(reader, self._restricted, metrics), self._scored)
+    def _find(self, metrics: ScanMetrics | None = None) -> ScoredRows:
+        return nearest_rows(self._snapshot.reader, self._restricted, metrics)
 
-    def to_table(self, *, progress: ProgressOption = None) -> pa.Table:
-        """Run the search and collect the rows in a table. `progress` is as for other scans."""
-        metrics = None if self._callback is None else ScanMetrics()
-        reads = ReadCounter(self._snapshot.reader)
-        table = self._table(metrics)
-        with reported_progress(progress, lambda: table.num_rows) as reported:
-            if reported is not None:
-                reported.finish()
-        if self._callback is not None and metrics is not None:
-            tell(self._callback, statistics_of(metrics, reads.since()))
-        return with_extensions(table, self.projected_schema)
+    def _limited(self, limit: int) -> NearestScanner:
+        wanted = replace(self._scored, limit=limit)
+        return NearestScanner(self._snapshot, replace(self._nearest, wanted=wanted), self._callback)
 
-    def count_rows(self, *, progress: ProgressOption = None) -> int:
-        """Run the search and count the rows. `progress` is as for other scans."""
-        count = len(nearest_rows(self._snapshot.reader, self._restricted).addresses)
-        with reported_progress(progress, lambda: count) as reported:
-            if reported is not None:
-                reported.finish()
-        return count
+    def _query(self) -> object:
+        return self._nearest.search.query
 
-    def head(self, num_rows: int) -> pa.Table:
-        """Find the nearest rows."""
-        check_count("num_rows", num_rows)
-        wanted = replace(self._scored, limit=min(num_rows, self._scored.limit))
-        return NearestScanner(self._snapshot, replace(self._nearest, wanted=wanted), self._callback).to_table()
-
-    @property
-    def dataset_schema(self) -> pa.Schema:
-        """Schema of the dataset."""
-        return self._snapshot.manifest.schema.arrow
-
-    def __repr__(self) -> str:
-        names = ", ".join(self.projected_schema.names) or "no columns"
-        return f"LanceScanner({names} of {self._nearest.search.query!r}, version={self._snapshot.version})"
-
-    def explain_plan(self, verbose: bool = False) -> str:
-        """Describe the plan of the search as a tree of steps, the last step first. See `LanceScanner.explain_plan`."""
-        from lance_dataset.scan.explain.plan_nodes import rendered
+    def _plan(self, *, thorough: bool = True) -> PlanNode:
         from lance_dataset.scan.nearest.plan import search_plan
 
-        if not isinstance(verbose, bool):
-            raise TypeError(f"verbose must be True or False, not {verbose!r}")
-        return rendered(search_plan(self._snapshot.reader, self._restricted, thorough=verbose), verbose=verbose)
-
-    def analyze_plan(self, count_rows: bool = False) -> str:
-        """Run the search, discard its rows, and describe the plan with statistics of every step.
-
-        See `LanceScanner.analyze_plan`.
-        """
-        from lance_dataset.scan.explain.plan_nodes import RunTotals, rendered
-        from lance_dataset.scan.nearest.plan import search_plan
-
-        if not isinstance(count_rows, bool):
-            raise TypeError(f"count_rows must be True or False, not {count_rows!r}")
-        reader, metrics = self._snapshot.reader, ScanMetrics()
-        reads, start = ReadCounter(reader), time.perf_counter()
-        found = nearest_rows(reader, self._restricted, metrics)
-        size = 0 if count_rows else taken_table(reader, found, self._scored).nbytes
-        seconds = time.perf_counter() - start
-        totals = RunTotals(len(found.addresses), 0 if count_rows else 1, size, seconds, *reads.since()[:2])
-        return rendered(search_plan(reader, self._restricted), metrics=metrics, totals=totals)
+        return search_plan(self._snapshot.reader, self._restricted, thorough=thorough)
 
 
 def nearest_scanner(snapshot: Snapshot, options: Mapping[str, Any], query: NearestQuery) -> NearestScanner:

@@ -1,9 +1,10 @@
-"""Scanners of searches: `SearchScanner`."""
+"""Scanners of searches: `SearchScanner`, which those of each kind of search complete."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
+import time
+from abc import abstractmethod
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -13,23 +14,18 @@ from lance_dataset.api.scanner.read_counter import ReadCounter
 from lance_dataset.api.scanner.scanner import BlobMode, LanceScanner
 from lance_dataset.api.scanner.statistics import ScanStatistics, statistics_of, tell
 from lance_dataset.arguments import check_count
-from lance_dataset.errors import InvalidInputError, UnsupportedError
+from lance_dataset.errors import InvalidInputError
 from lance_dataset.file.extensions import with_extensions
 from lance_dataset.read.snapshot import Snapshot
 from lance_dataset.scan.metrics import ScanMetrics
-from lance_dataset.scan.queries import MinHashQuery
-from lance_dataset.scan.resolving import address_sets, resolve_request
-from lance_dataset.scan.scored_output import ScoredOutput, scored_filter
-from lance_dataset.scan.scored_rows import ScoredRequest, ScoredRows, scored_table
-from lance_dataset.scan.similar_texts import SimilarTexts
+from lance_dataset.scan.scored_rows import ScoredRequest, ScoredRows, taken_table
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["SearchScanner", "minhash_scanner"]
+    from lance_dataset.scan.explain.plan_nodes import PlanNode
 
-_DISTANCE = pa.field("_distance", pa.float32())
-_DEFAULT_LIMIT = 10
+__all__ = ["SearchScanner"]
 
 
 class SearchScanner(LanceScanner):
@@ -37,27 +33,42 @@ class SearchScanner(LanceScanner):
 
     def __init__(
         self,
-        search: SimilarTexts,
+        snapshot: Snapshot,
         request: ScoredRequest,
         stats_callback: Callable[[ScanStatistics], object] | None = None,
     ) -> None:
-        self._search = search
+        self._snapshot = snapshot
         self._scored = request
         self._callback = stats_callback
 
+    @abstractmethod
+    def _find(self, metrics: ScanMetrics | None = None) -> ScoredRows:
+        """Return the rows of the result, in its order."""
+
+    @abstractmethod
+    def _limited(self, limit: int) -> SearchScanner:
+        """Return the same search with another limit."""
+
+    @abstractmethod
+    def _query(self) -> object:
+        """Return the query, for messages."""
+
+    @abstractmethod
+    def _plan(self, *, thorough: bool = True) -> PlanNode:
+        """Return the plan, the last step first."""
+
     def to_table(self, *, progress: ProgressOption = None) -> pa.Table:
         """Run the search and collect the rows in a table. `progress` is as for other scans."""
-        reader = self._search.snapshot.reader
-        reads = ReadCounter(reader)
-        request = self._scored
-        found = self._search.find(request.fragments, only_indexed=request.only_indexed)
-        distances = pa.RecordBatch.from_arrays([pa.array(found.distances)], schema=pa.schema([_DISTANCE]))
-        table = scored_table(reader, ScoredRows(found.addresses, distances), request)
+        reader = self._snapshot.reader
+        metrics, reads = None, None
+        if self._callback is not None:
+            metrics, reads = ScanMetrics(), ReadCounter(reader)
+        table = taken_table(reader, self._find(metrics), self._scored)
         with reported_progress(progress, lambda: table.num_rows) as reported:
             if reported is not None:
                 reported.finish()
-        if self._callback is not None:
-            tell(self._callback, statistics_of(ScanMetrics(), reads.since()))
+        if self._callback is not None and metrics is not None and reads is not None:
+            tell(self._callback, statistics_of(metrics, reads.since()))
         return with_extensions(table, self.projected_schema)
 
     def to_batches(self, *, progress: ProgressOption = None) -> Iterator[pa.RecordBatch]:
@@ -74,20 +85,17 @@ class SearchScanner(LanceScanner):
         return self.to_table(progress=progress).to_pandas(**kwargs)
 
     def count_rows(self, *, progress: ProgressOption = None) -> int:
-        """Not possible for a search: it has at most as many rows as its limit.
-
-        Raises
-        ------
-        InvalidInputError
-            Always.
-        """
-        raise InvalidInputError("Cannot count the rows of a search: it returns the best ones, up to its limit")
+        """Run the search and count the rows. `progress` is as for other scans."""
+        count = len(self._find().addresses)
+        with reported_progress(progress, lambda: count) as reported:
+            if reported is not None:
+                reported.finish()
+        return count
 
     def head(self, num_rows: int) -> pa.Table:
         """Find the best rows."""
         check_count("num_rows", num_rows)
-        limited = replace(self._scored, limit=min(num_rows, self._scored.limit))
-        return SearchScanner(self._search, limited, self._callback).to_table()
+        return self._limited(min(num_rows, self._scored.limit)).to_table()
 
     @property
     def projected_schema(self) -> pa.Schema:
@@ -97,80 +105,33 @@ class SearchScanner(LanceScanner):
     @property
     def dataset_schema(self) -> pa.Schema:
         """Schema of the dataset."""
-        return self._search.snapshot.manifest.schema.arrow
+        return self._snapshot.manifest.schema.arrow
 
     def __repr__(self) -> str:
         names = ", ".join(self.projected_schema.names) or "no columns"
-        query = self._search.query
-        return f"LanceScanner({names} of {query!r}, version={self._search.snapshot.version})"
+        return f"LanceScanner({names} of {self._query()!r}, version={self._snapshot.version})"
 
     def explain_plan(self, verbose: bool = False) -> str:
-        """Describe the plan of the search as a tree of steps, the last step first."""
+        """Describe the plan of the search as a tree of steps, the last step first. See `LanceScanner.explain_plan`."""
+        from lance_dataset.scan.explain.plan_nodes import rendered
+
         if not isinstance(verbose, bool):
             raise TypeError(f"verbose must be True or False, not {verbose!r}")
-        request, search = self._scored, self._search
-        wanted = request.limit + request.offset
-        left = () if request.only_indexed else search.unindexed(request.fragments)
-        steps = [
-            f"Project: columns=[{', '.join(request.output.schema.names)}]",
-            f"Limit: skip={request.offset}, fetch={request.limit}",
-            *([f"Sort: by=[{', '.join(key.column for key in request.order_by)}]"] if request.order_by else ()),
-            *([f"Filter: {request.postfilter}"] if request.postfilter is not None else ()),
-        ]
-        where = "" if request.prefilter is None else f", where={request.prefilter}"
-        lines = [f"{'  ' * depth}{step}" for depth, step in enumerate(steps)]
-        inside = "  " * len(steps)
-        segments = len(search.index.segments)
-        column = search.query.column
-        lines.append(f"{inside}MinHashSearch: column={column}, limit={wanted}, segments={segments}{where}")
-        if left:
-            lines.append(f"{inside}MinHashFlatSearch: column={column}, limit={wanted}, fragments={len(left)}{where}")
-        return "\n".join(lines)
+        return rendered(self._plan(thorough=verbose), verbose=verbose)
 
     def analyze_plan(self, count_rows: bool = False) -> str:
-        """Not supported for searches."""
-        raise UnsupportedError("analyze_plan of a search is not supported; explain_plan describes it")
+        """Run the search, discard its rows, and describe the plan with what it took.
 
+        See `LanceScanner.analyze_plan`.
+        """
+        from lance_dataset.scan.explain.plan_nodes import RunTotals, rendered
 
-def minhash_scanner(snapshot: Snapshot, options: Mapping[str, Any], query: MinHashQuery) -> SearchScanner:
-    """Make the scanner of a search for similar texts.
-
-    Parameters
-    ----------
-    snapshot
-        Version to search.
-    options
-        Options that `checked_option` has accepted.
-    query
-        The query.
-
-    Raises
-    ------
-    FieldNotFoundError, FilterError, InvalidInputError, UnsupportedError
-        An option does not fit the version, or the column has no MinHash index.
-    """
-    if options.get("include_deleted_rows"):
-        raise InvalidInputError("Cannot include deleted rows in a MinHash search")
-    if options.get("row_range") is not None:
-        raise UnsupportedError("a MinHash search of a range of rows is not supported")
-    handled = {"columns", "filter", "limit", "offset", "with_row_id", "with_row_address", "blob_handling"}
-    base = resolve_request(snapshot, {name: value for name, value in options.items() if name not in handled})
-    search = SimilarTexts.of(snapshot, query)
-    schema = snapshot.scanned_schema
-    prefilters = bool(options.get("prefilter"))
-    condition = scored_filter(schema, () if prefilters else (_DISTANCE,), options.get("filter"))
-    allowed, blocked = address_sets(options)
-    request = ScoredRequest(
-        ScoredOutput.of(schema, _DISTANCE, options),
-        prefilter=condition if prefilters else None,
-        postfilter=None if prefilters else condition,
-        limit=options.get("limit", _DEFAULT_LIMIT),
-        offset=options.get("offset", 0),
-        order_by=base.order_by,
-        fragments=base.fragments,
-        allowed=allowed,
-        blocked=blocked,
-        only_indexed=base.only_indexed,
-        batch_size=base.batch_size,
-    )
-    return SearchScanner(search, request, options.get("scan_stats_callback"))
+        if not isinstance(count_rows, bool):
+            raise TypeError(f"count_rows must be True or False, not {count_rows!r}")
+        reader, metrics = self._snapshot.reader, ScanMetrics()
+        reads, start = ReadCounter(reader), time.perf_counter()
+        found = self._find(metrics)
+        size = 0 if count_rows else taken_table(reader, found, self._scored).nbytes
+        seconds = time.perf_counter() - start
+        totals = RunTotals(len(found.addresses), 0 if count_rows else 1, size, seconds, *reads.since()[:2])
+        return rendered(self._plan(), metrics=metrics, totals=totals)

@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-
-from lance_dataset.api.scanner.progress import ProgressOption, reported_progress
-from lance_dataset.api.scanner.read_counter import ReadCounter
 from lance_dataset.api.scanner.search_scanner import SearchScanner
-from lance_dataset.api.scanner.statistics import ScanStatistics, statistics_of, tell
-from lance_dataset.arguments import check_count
+from lance_dataset.api.scanner.statistics import ScanStatistics
 from lance_dataset.errors import InvalidInputError, UnsupportedError
-from lance_dataset.file.extensions import with_extensions
 from lance_dataset.read.projection import project
 from lance_dataset.read.snapshot import Snapshot
 from lance_dataset.scan.address_sets import restricted
@@ -26,8 +19,11 @@ from lance_dataset.scan.metrics import ScanMetrics
 from lance_dataset.scan.nearest.rows import UNLIMITED_ROWS
 from lance_dataset.scan.resolving import address_sets, resolve_request
 from lance_dataset.scan.scored_output import ScoredOutput, scored_filter
-from lance_dataset.scan.scored_rows import ScoredRequest, taken_table
+from lance_dataset.scan.scored_rows import ScoredRequest, ScoredRows
 from lance_dataset.scan.text_queries import FullTextQuery, PlainText, check_text_query
+
+if TYPE_CHECKING:
+    from lance_dataset.scan.explain.plan_nodes import PlanNode
 
 __all__ = ["FullTextScanner", "full_text_scanner"]
 
@@ -46,10 +42,8 @@ class FullTextScanner(SearchScanner):
         request: TextRequest,
         stats_callback: Callable[[ScanStatistics], object] | None = None,
     ) -> None:
-        self._snapshot = snapshot
+        super().__init__(snapshot, request.wanted, stats_callback)
         self._text = request
-        self._scored = request.wanted
-        self._callback = stats_callback
 
     @cached_property
     def _restricted(self) -> TextRequest:
@@ -58,67 +52,20 @@ class FullTextScanner(SearchScanner):
         candidates = restricted(self._snapshot.reader, self._text.candidates, wanted.allowed, wanted.blocked)
         return replace(self._text, candidates=candidates)
 
-    def to_table(self, *, progress: ProgressOption = None) -> pa.Table:
-        """Run the search and collect the rows in a table. `progress` is as for other scans."""
-        reader = self._snapshot.reader
-        reads = None if self._callback is None else ReadCounter(reader)
-        table = taken_table(reader, text_rows(reader, self._restricted), self._scored)
-        with reported_progress(progress, lambda: table.num_rows) as reported:
-            if reported is not None:
-                reported.finish()
-        if self._callback is not None and reads is not None:
-            tell(self._callback, statistics_of(ScanMetrics(), reads.since()))
-        return with_extensions(table, self.projected_schema)
+    def _find(self, metrics: ScanMetrics | None = None) -> ScoredRows:
+        return text_rows(self._snapshot.reader, self._restricted)
 
-    def count_rows(self, *, progress: ProgressOption = None) -> int:
-        """Run the search and count the rows. `progress` is as for other scans."""
-        count = len(text_rows(self._snapshot.reader, self._restricted).addresses)
-        with reported_progress(progress, lambda: count) as reported:
-            if reported is not None:
-                reported.finish()
-        return count
+    def _limited(self, limit: int) -> FullTextScanner:
+        wanted = replace(self._scored, limit=limit)
+        return FullTextScanner(self._snapshot, replace(self._text, wanted=wanted), self._callback)
 
-    def head(self, num_rows: int) -> pa.Table:
-        """Find the best rows."""
-        check_count("num_rows", num_rows)
-        wanted = replace(self._scored, limit=min(num_rows, self._scored.limit))
-        return FullTextScanner(self._snapshot, replace(self._text, wanted=wanted), self._callback).to_table()
+    def _query(self) -> object:
+        return self._text.search.query
 
-    @property
-    def dataset_schema(self) -> pa.Schema:
-        """Schema of the dataset."""
-        return self._snapshot.manifest.schema.arrow
-
-    def __repr__(self) -> str:
-        names = ", ".join(self.projected_schema.names) or "no columns"
-        return f"LanceScanner({names} of {self._text.search.query!r}, version={self._snapshot.version})"
-
-    def explain_plan(self, verbose: bool = False) -> str:
-        """Describe the plan of the search as a tree of steps, the last step first. See `LanceScanner.explain_plan`."""
-        from lance_dataset.scan.explain.plan_nodes import rendered
+    def _plan(self, *, thorough: bool = True) -> PlanNode:
         from lance_dataset.scan.full_text.plan import text_plan
 
-        if not isinstance(verbose, bool):
-            raise TypeError(f"verbose must be True or False, not {verbose!r}")
-        return rendered(text_plan(self._snapshot.reader, self._restricted), verbose=verbose)
-
-    def analyze_plan(self, count_rows: bool = False) -> str:
-        """Run the search, discard its rows, and describe the plan with its time and the bytes read.
-
-        See `LanceScanner.analyze_plan`.
-        """
-        from lance_dataset.scan.explain.plan_nodes import RunTotals, rendered
-        from lance_dataset.scan.full_text.plan import text_plan
-
-        if not isinstance(count_rows, bool):
-            raise TypeError(f"count_rows must be True or False, not {count_rows!r}")
-        reader, metrics = self._snapshot.reader, ScanMetrics()
-        reads, start = ReadCounter(reader), time.perf_counter()
-        found = text_rows(reader, self._restricted)
-        size = 0 if count_rows else taken_table(reader, found, self._scored).nbytes
-        seconds = time.perf_counter() - start
-        totals = RunTotals(len(found.addresses), 0 if count_rows else 1, size, seconds, *reads.since()[:2])
-        return rendered(text_plan(reader, self._restricted), metrics=metrics, totals=totals)
+        return text_plan(self._snapshot.reader, self._restricted)
 
 
 class _Outputs:
