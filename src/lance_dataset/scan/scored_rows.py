@@ -19,10 +19,13 @@ from lance_dataset.scan.scored_output import ScoredOutput, named_apart, stored_c
 from lance_dataset.scan.sort_keys import sort_indices, sortable
 from lance_dataset.table.row_addresses import by_fragment, offsets_of
 
-__all__ = ["ScoredRequest", "ScoredRows", "arranged", "best_rows", "taken_table"]
+__all__ = ["UNLIMITED_ROWS", "ScoredRequest", "ScoredRows", "arranged", "best_rows", "taken_table"]
 
 #: Rows that are filtered together, at least.
 _FILTERED_ROWS = 1 << 10
+
+#: Limit of a search without one.
+UNLIMITED_ROWS = 1 << 62
 
 
 @dataclass(frozen=True)

@@ -15,13 +15,13 @@ from lance_dataset.read.snapshot import Snapshot
 from lance_dataset.scan.address_sets import restricted
 from lance_dataset.scan.metrics import ScanMetrics
 from lance_dataset.scan.nearest.candidates import candidates_request
-from lance_dataset.scan.nearest.rows import DISTANCE, QUERY_INDEX, UNLIMITED_ROWS, NearestRequest, nearest_rows
+from lance_dataset.scan.nearest.rows import DISTANCE, QUERY_INDEX, NearestRequest, nearest_rows
 from lance_dataset.scan.nearest.search import VectorColumn, VectorSearch
 from lance_dataset.scan.nearest_query import NearestQuery
 from lance_dataset.scan.request import ScanRequest
 from lance_dataset.scan.resolving import address_sets, resolve_request
 from lance_dataset.scan.scored_output import ScoredOutput, scored_filter
-from lance_dataset.scan.scored_rows import ScoredRequest, ScoredRows
+from lance_dataset.scan.scored_rows import UNLIMITED_ROWS, ScoredRequest, ScoredRows
 
 if TYPE_CHECKING:
     from lance_dataset.scan.explain.plan_nodes import PlanNode

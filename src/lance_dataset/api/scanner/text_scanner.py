@@ -16,10 +16,9 @@ from lance_dataset.scan.address_sets import restricted
 from lance_dataset.scan.full_text.evaluating import TextSearch
 from lance_dataset.scan.full_text.rows import SCORE, TextRequest, resolved_query, text_rows
 from lance_dataset.scan.metrics import ScanMetrics
-from lance_dataset.scan.nearest.rows import UNLIMITED_ROWS
 from lance_dataset.scan.resolving import address_sets, resolve_request
 from lance_dataset.scan.scored_output import ScoredOutput, scored_filter
-from lance_dataset.scan.scored_rows import ScoredRequest, ScoredRows
+from lance_dataset.scan.scored_rows import UNLIMITED_ROWS, ScoredRequest, ScoredRows
 from lance_dataset.scan.text_queries import FullTextQuery, PlainText, check_text_query
 
 if TYPE_CHECKING:

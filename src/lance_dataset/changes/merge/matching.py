@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -127,8 +126,11 @@ def find_matches(snapshot: Snapshot, matching: Matching, metrics: ScanMetrics | 
         return _matches_in_partitions(snapshot, matching, partitions, metrics)
     request = matching_scan(snapshot, matching, metrics)
     found = _scanned_matches(snapshot, matching, request)
-    if request.used_indices and os.environ.get("LANCE_CHECK_INDICES") == "1":
-        _check_index(snapshot, matching, found, request.used_indices)
+    if request.used_indices:
+        from lance_dataset.scan.indexed.checking import is_checking
+
+        if is_checking():
+            _check_index(snapshot, matching, found, request.used_indices)
     return found
 
 

@@ -3,22 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from lance_dataset.read.table_reader import TableReader
-from lance_dataset.scan.costs import ColumnCosts
-from lance_dataset.scan.explain.plan_nodes import (
-    ColumnPlan,
-    FilterPlan,
-    LatePlan,
-    LimitPlan,
-    PlanNode,
-    ProjectPlan,
-    SortPlan,
-)
+from lance_dataset.scan.explain.plan_nodes import PlanNode
+from lance_dataset.scan.explain.scored_plan import scored_plan
 from lance_dataset.scan.full_text.rows import TextRequest
 from lance_dataset.scan.full_text.scope import SearchScope
-from lance_dataset.scan.nearest.rows import UNLIMITED_ROWS
 from lance_dataset.scan.text_queries import FullTextQuery
 
 __all__ = ["TextSearchPlan", "text_plan"]
@@ -78,18 +69,5 @@ def text_plan(reader: TableReader, request: TextRequest) -> PlanNode:
         for name, column in request.search.columns.items()
     )
     condition = "" if request.candidates.filter is None else str(request.candidates.filter)
-    node: PlanNode = TextSearchPlan(None, request.search.query, columns, request.best, condition)
-    if wanted.postfilter is not None:
-        steps = (wanted.postfilter.columns,)
-        node = FilterPlan(node, str(wanted.postfilter), steps, wanted.postfilter.tree is not None)
-    if wanted.order_by:
-        node = SortPlan(node, wanted.order_by, None, ())
-    if wanted.offset or wanted.limit < UNLIMITED_ROWS:
-        node = LimitPlan(node, wanted.offset, wanted.limit if wanted.limit < UNLIMITED_ROWS else None)
-    output = wanted.output
-    costs = ColumnCosts.of(reader, replace(request.candidates, projection=output.projection, filter=None))
-    fields = {each.field.name: each.field for each in output.projection.columns if each.field is not None}
-    taken = tuple(ColumnPlan(name, str(each.to_arrow().type), costs.cost(each).stored) for name, each in fields.items())
-    if taken:
-        node = LatePlan(node, taken)
-    return ProjectPlan(node, tuple(output.schema.names), tuple(f"{each.name}: {each.type}" for each in output.schema))
+    node = TextSearchPlan(None, request.search.query, columns, request.best, condition)
+    return scored_plan(reader, node, wanted, request.candidates)

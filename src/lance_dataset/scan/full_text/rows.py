@@ -13,9 +13,8 @@ from lance_dataset.index.text.training_documents import is_list, is_text
 from lance_dataset.read.table_reader import TableReader
 from lance_dataset.scan.full_text.evaluating import TextSearch
 from lance_dataset.scan.full_text.scope import SearchScope
-from lance_dataset.scan.nearest.rows import UNLIMITED_ROWS
 from lance_dataset.scan.request import ScanRequest
-from lance_dataset.scan.scored_rows import ScoredRequest, ScoredRows, arranged
+from lance_dataset.scan.scored_rows import UNLIMITED_ROWS, ScoredRequest, ScoredRows, arranged
 from lance_dataset.scan.text_queries import FullTextQuery, MatchQuery, MultiMatchQuery, PhraseQuery, PlainText
 from lance_dataset.types.schema import Schema
 

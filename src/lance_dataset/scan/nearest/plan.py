@@ -3,22 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
 
 from lance_dataset.read.table_reader import TableReader
-from lance_dataset.scan.costs import ColumnCosts
 from lance_dataset.scan.explain.plan import scan_plan
-from lance_dataset.scan.explain.plan_nodes import (
-    ColumnPlan,
-    FilterPlan,
-    LatePlan,
-    LimitPlan,
-    PlanNode,
-    ProjectPlan,
-    SortPlan,
-)
-from lance_dataset.scan.nearest.rows import UNLIMITED_ROWS, NearestRequest
+from lance_dataset.scan.explain.plan_nodes import PlanNode, ProjectPlan
+from lance_dataset.scan.explain.scored_plan import scored_plan
+from lance_dataset.scan.nearest.rows import NearestRequest
 
 __all__ = ["KnnPlan", "search_plan"]
 
@@ -83,28 +75,12 @@ def search_plan(reader: TableReader, request: NearestRequest, *, thorough: bool 
     search, wanted = request.search, request.wanted
     query = search.query
     limits = "" if query.lowest is None and query.below is None else f"{_shown(query.lowest)} to {_shown(query.below)}"
-    node: PlanNode = KnnPlan(
+    node = KnnPlan(
         scanned.child if isinstance(scanned, ProjectPlan) else scanned,
         *(search.column.name, search.metric, query.k, search.num_queries),
         *(query.vectors.shape, limits, request.reason),
     )
-    if wanted.postfilter is not None:
-        steps = (wanted.postfilter.columns,)
-        node = FilterPlan(node, str(wanted.postfilter), steps, wanted.postfilter.tree is not None)
-    if wanted.order_by:
-        node = SortPlan(node, wanted.order_by, None, ())
-    if wanted.offset or wanted.limit < UNLIMITED_ROWS:
-        node = LimitPlan(node, wanted.offset, wanted.limit if wanted.limit < UNLIMITED_ROWS else None)
-    output = wanted.output
-    taken = replace(request.candidates, projection=output.projection, filter=None)
-    costs = ColumnCosts.of(reader, taken)
-    fields = {each.field.name: each.field for each in output.projection.columns if each.field is not None}
-    columns = tuple(
-        ColumnPlan(name, str(each.to_arrow().type), costs.cost(each).stored) for name, each in fields.items()
-    )
-    if columns:
-        node = LatePlan(node, columns)
-    return ProjectPlan(node, tuple(output.schema.names), tuple(f"{each.name}: {each.type}" for each in output.schema))
+    return scored_plan(reader, node, wanted, request.candidates)
 
 
 def _shown(limit: float | None) -> str:

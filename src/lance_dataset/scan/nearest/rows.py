@@ -15,13 +15,11 @@ from lance_dataset.scan.nearest.search import VectorSearch
 from lance_dataset.scan.request import ScanRequest
 from lance_dataset.scan.scored_rows import ScoredRequest, ScoredRows, arranged
 
-__all__ = ["DISTANCE", "QUERY_INDEX", "UNLIMITED_ROWS", "NearestRequest", "nearest_rows"]
+__all__ = ["DISTANCE", "QUERY_INDEX", "NearestRequest", "nearest_rows"]
 
 #: Columns that a search adds: the distance, and the number of the query among several.
 DISTANCE = pa.field("_distance", pa.float32())
 QUERY_INDEX = pa.field("query_index", pa.int32(), nullable=False)
-#: Limit of a search without one.
-UNLIMITED_ROWS = 1 << 62
 
 
 @dataclass(frozen=True)
