@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from lance_dataset.errors import InvalidInputError, nearest_name_hint
 
-__all__ = ["DEFAULT_K", "METRICS", "ApproxMode", "Metric", "NearestQuery"]
+__all__ = ["DEFAULT_K", "METRICS", "ApproxMode", "IndexTuning", "Metric", "NearestQuery"]
 
 ApproxMode: TypeAlias = Literal["fast", "normal", "accurate"]
 Metric: TypeAlias = Literal["l2", "euclidean", "cosine", "dot", "hamming"]
@@ -30,6 +30,35 @@ _PARAMETERS = (
     *("column", "q", "k", "metric", "nprobes", "minimum_nprobes", "maximum_nprobes", "refine_factor", "use_index"),
     *("ef", "query_parallelism", "approx_mode", "distance_range", "search_effort"),
 )
+
+
+@dataclass(frozen=True)
+class IndexTuning:
+    """Parameters that only matter for the search of an index; None for what the query does not say.
+
+    Attributes
+    ----------
+    least, most
+        Numbers of partitions to search at first, and if these have too few rows.
+    is_fixed
+        True if the query gives the number of partitions.
+    refine
+        Candidates to compare exactly for each row to find.
+    ef
+        Candidates of a walk through a graph.
+    approx_mode
+        How exactly distances of RaBitQ are estimated.
+    effort
+        Effort from 0 to 1 instead of a number of partitions.
+    """
+
+    least: int | None = None
+    most: int | None = None
+    is_fixed: bool = False
+    refine: int | None = None
+    ef: int | None = None
+    approx_mode: ApproxMode = "normal"
+    effort: float | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,6 +81,8 @@ class NearestQuery:
         True to search indices of the column.
     lowest, below
         Limits of the distances: from `lowest` to below `below`; None for no limit.
+    tuning
+        Parameters for the search of an index.
     """
 
     column: str
@@ -62,6 +93,7 @@ class NearestQuery:
     use_index: bool = True
     lowest: float | None = None
     below: float | None = None
+    tuning: IndexTuning = IndexTuning()
 
     @classmethod
     def of(cls, parameters: object) -> NearestQuery:
@@ -85,7 +117,7 @@ class NearestQuery:
         column = parameters["column"]
         if not isinstance(column, str):
             raise TypeError(f"the column of nearest must be a name, not {type(column).__name__}")
-        _check_tuning(parameters)
+        tuning = _tuning(parameters)
         vectors = _numbers(parameters["q"])
         if vectors.ndim not in (1, 2) or vectors.size == 0:
             raise InvalidInputError(
@@ -101,6 +133,7 @@ class NearestQuery:
             _switch(parameters.get("use_index", True)),
             lowest,
             below,
+            tuning,
         )
 
     def __repr__(self) -> str:
@@ -162,8 +195,8 @@ def _whole(parameters: Mapping[str, Any], name: str, least: int, *, shown: str =
     return number
 
 
-def _check_tuning(parameters: Mapping[str, Any]) -> None:
-    """Check the parameters that only matter for the search of an index."""
+def _tuning(parameters: Mapping[str, Any]) -> IndexTuning:
+    """Return the parameters that only matter for the search of an index, checked."""
     for name in ("nprobes", "minimum_nprobes", "maximum_nprobes", "refine_factor", "ef"):
         _whole(parameters, name, 1)
     _whole(parameters, "query_parallelism", -1)
@@ -179,6 +212,12 @@ def _check_tuning(parameters: Mapping[str, Any]) -> None:
     effort = parameters.get("search_effort")
     if effort is not None and not 0 <= _real("search_effort", effort) <= 1:
         raise InvalidInputError(f"search_effort must be in [0, 1], got {effort}")
+    return IndexTuning(
+        *(least, most, probes is not None and effort is None),
+        *(_whole(parameters, "refine_factor", 1), _whole(parameters, "ef", 1)),
+        parameters.get("approx_mode", "normal"),
+        None if effort is None else float(effort),
+    )
 
 
 def _real(name: str, value: object) -> float:

@@ -229,13 +229,19 @@ class IndexSegments(Shown):
         """
         from lance_dataset.index.open_segments import table_indices
         from lance_dataset.index.segments import segments_named
+        from lance_dataset.index.vector.searching.open_indices import vector_indices
 
         named = segments_named(self.snapshot.reader, name)
         chosen = None if index_segments is None else {_checked_id(each) for each in index_segments}
         indices = table_indices(self.snapshot)
         found = [] if indices is None else [each for many in indices.by_value.values() for each in many]
         mine = [each for each in found if each.name == name]
-        if not mine and any(segment.fragment_ids for segment in named):
+        of_vectors = vector_indices(self.snapshot.reader)
+        vectors = [] if of_vectors is None else [each for many in of_vectors.by_field.values() for each in many]
+        ahead = [each for each in vectors if each.name == name]
+        for index in ahead:
+            index.prewarm(chosen)
+        if not mine and not ahead and any(segment.fragment_ids for segment in named):
             raise UnsupportedError(f"scans of this release do not use the index {name!r}, so it cannot be opened ahead")
         for each in mine:
             each.prewarm(chosen)

@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 from lance_dataset.api.scanner.search_scanner import SearchScanner
 from lance_dataset.api.scanner.statistics import ScanStatistics
-from lance_dataset.errors import InvalidInputError
-from lance_dataset.index.vector.columns import ColumnIndex, column_index
+from lance_dataset.errors import CorruptFileError, InvalidInputError
+from lance_dataset.index.vector.searching.open_indices import OpenVectorIndex, vector_indices
+from lance_dataset.index.vector.searching.probing import Probing
 from lance_dataset.read.snapshot import Snapshot
 from lance_dataset.scan.address_sets import restricted
 from lance_dataset.scan.metrics import ScanMetrics
 from lance_dataset.scan.nearest.candidates import candidates_request
+from lance_dataset.scan.nearest.indexed import IndexUse
 from lance_dataset.scan.nearest.rows import DISTANCE, QUERY_INDEX, NearestRequest, nearest_rows
 from lance_dataset.scan.nearest.search import VectorColumn, VectorSearch
 from lance_dataset.scan.nearest_query import NearestQuery
@@ -92,10 +94,9 @@ def nearest_scanner(snapshot: Snapshot, options: Mapping[str, Any], query: Neare
         )
     schema = snapshot.scanned_schema
     column = VectorColumn.of(schema, query.column)
-    index = column_index(snapshot.reader, column.field_id) if query.use_index else None
-    if index is not None and query.metric not in (None, index.metric):
-        index = None
+    index = _index(snapshot, query, column)
     search = VectorSearch.of(query, column, query.metric or (column.usual_metric if index is None else index.metric))
+    use = None if index is None or index.metric != search.metric else _use(index, query, base_options=options)
     handled = {"columns", "limit", "offset", "with_row_id", "with_row_address", "blob_handling"}
     handled |= set() if filters_first else {"filter"}
     base = resolve_request(snapshot, {name: value for name, value in options.items() if name not in handled})
@@ -113,11 +114,41 @@ def nearest_scanner(snapshot: Snapshot, options: Mapping[str, Any], query: Neare
         batch_size=base.batch_size,
     )
     scanned = candidates_request(_in_indexed_fragments(snapshot, base, index), search)
-    request = NearestRequest(search, scanned, wanted, _reason(query, index))
+    request = NearestRequest(search, scanned, wanted, "" if use is not None else _reason(query), use)
     return NearestScanner(snapshot, request, options.get("scan_stats_callback"))
 
 
-def _in_indexed_fragments(snapshot: Snapshot, request: ScanRequest, index: ColumnIndex | None) -> ScanRequest:
+def _index(snapshot: Snapshot, query: NearestQuery, column: VectorColumn) -> OpenVectorIndex | None:
+    """Return the index of a column that a query uses; None without any that has its metric."""
+    indices = vector_indices(snapshot.reader) if query.use_index else None
+    for index in () if indices is None else indices.by_field.get(column.field_id, ()):
+        if query.metric in (None, index.metric):
+            _check_fits(index, column)
+            return index
+    return None
+
+
+def _check_fits(index: OpenVectorIndex, column: VectorColumn) -> None:
+    for each in index.segments:
+        dimension = each.source.centroids.shape[1]
+        if (dimension, each.element) != (column.dimension, column.element) or each.source.metric != index.metric:
+            raise CorruptFileError(
+                f"{each.segment.folder.uri('')}: the index {index.name!r} is of {dimension} elements of the type "
+                f"{each.element!r} by {each.source.metric}, and the column {column.name!r} of {column.dimension} of "
+                f"{column.element!r}"
+            )
+
+
+def _use(index: OpenVectorIndex, query: NearestQuery, base_options: Mapping[str, Any]) -> IndexUse:
+    tuning = query.tuning
+    wanted = query.k * (tuning.refine or 1)
+    if tuning.ef is not None and tuning.ef < wanted and index.segments[0].source.has_graphs:
+        raise InvalidInputError(f"ef must be greater than or equal to k * refine_factor, {wanted}, got {tuning.ef}")
+    probing = Probing(tuning.least, tuning.most, tuning.is_fixed, tuning.effort)
+    return IndexUse(index, probing, tuning.refine, tuning.approx_mode, not base_options.get("fast_search"))
+
+
+def _in_indexed_fragments(snapshot: Snapshot, request: ScanRequest, index: OpenVectorIndex | None) -> ScanRequest:
     """Return the request restricted to the fragments of an index, if `fast_search` was given."""
     if not request.only_indexed:
         return request
@@ -125,12 +156,9 @@ def _in_indexed_fragments(snapshot: Snapshot, request: ScanRequest, index: Colum
     covered = frozenset[int]() if index is None else index.fragment_ids
     positions = range(len(ids)) if request.fragments is None else request.fragments
     kept = tuple(position for position in positions if ids[position] in covered)
-    return replace(request, fragments=kept, only_indexed=False)
+    fragments = None if len(kept) == len(ids) else kept
+    return replace(request, fragments=fragments, only_indexed=False)
 
 
-def _reason(query: NearestQuery, index: ColumnIndex | None) -> str:
-    if not query.use_index:
-        return "use_index=False"
-    if index is None:
-        return "no vector index of the column has this metric"
-    return f"this release does not search the index {index.name!r}; all vectors are compared, so the result is exact"
+def _reason(query: NearestQuery) -> str:
+    return "no vector index of the column has this metric" if query.use_index else "use_index=False"

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
+from lance_dataset.read.projection import Projection
 from lance_dataset.read.table_reader import TableReader
 from lance_dataset.scan.explain.plan import scan_plan
 from lance_dataset.scan.explain.plan_nodes import PlanNode, ProjectPlan
 from lance_dataset.scan.explain.scored_plan import scored_plan
+from lance_dataset.scan.nearest.indexed import IndexUse
 from lance_dataset.scan.nearest.rows import NearestRequest
 
-__all__ = ["KnnPlan", "search_plan"]
+__all__ = ["AnnPlan", "KnnPlan", "search_plan"]
 
 
 @dataclass(frozen=True)
@@ -59,6 +61,38 @@ class KnnPlan(PlanNode):
         return [*lines, self.reason] if self.reason else lines
 
 
+@dataclass(frozen=True)
+class AnnPlan(PlanNode):
+    """Search an index, and compare the rows that it does not cover.
+
+    Attributes
+    ----------
+    column, distance, k, queries
+        See `KnnPlan`.
+    index
+        Name, kind and numbers of segments and partitions of the index.
+    steps
+        What happens besides, one line each.
+    """
+
+    column: str
+    distance: str
+    k: int
+    queries: int
+    index: str
+    steps: tuple[str, ...]
+    metric: ClassVar[str | None] = "nearest"
+
+    def summary(self) -> str:
+        """Describe the step on one line."""
+        queries = "" if self.queries == 1 else f", queries={self.queries}"
+        return f"ANNIndex: column={self.column}, metric={self.distance}, k={self.k}{queries}, {self.index}"
+
+    def details(self) -> Sequence[str]:
+        """Describe the steps."""
+        return self.steps
+
+
 def search_plan(reader: TableReader, request: NearestRequest, *, thorough: bool = True) -> PlanNode:
     """Return the plan of a search, outermost step first.
 
@@ -71,6 +105,8 @@ def search_plan(reader: TableReader, request: NearestRequest, *, thorough: bool 
     thorough
         See `scan_plan`.
     """
+    if request.use is not None:
+        return scored_plan(reader, _ann_plan(reader, request, request.use), request.wanted, request.candidates)
     scanned = scan_plan(reader, request.candidates, thorough=thorough)
     search, wanted = request.search, request.wanted
     query = search.query
@@ -81,6 +117,40 @@ def search_plan(reader: TableReader, request: NearestRequest, *, thorough: bool 
         *(query.vectors.shape, limits, request.reason),
     )
     return scored_plan(reader, node, wanted, request.candidates)
+
+
+def _ann_plan(reader: TableReader, request: NearestRequest, use: IndexUse) -> PlanNode:
+    search, candidates, index = request.search, request.candidates, use.index
+    outside = use.uncovered(reader, candidates)
+    child = None
+    if outside:
+        found = scan_plan(reader, replace(candidates, fragments=outside), thorough=False)
+        child = found.child if isinstance(found, ProjectPlan) else found
+    elif candidates.filter is not None:
+        found = scan_plan(reader, replace(candidates, projection=Projection((), candidates.projection.schema)))
+        child = found.child if isinstance(found, ProjectPlan) else found
+    description = f"index={index.name}, {index.kind}, partitions={index.num_partitions}"
+    if len(index.segments) > 1:
+        description += f", segments={len(index.segments)}"
+    return AnnPlan(
+        *(child, search.column.name, search.metric, search.query.k, search.num_queries),
+        *(description, tuple(_steps(request, use, len(outside)))),
+    )
+
+
+def _steps(request: NearestRequest, use: IndexUse, outside: int) -> Iterator[str]:
+    query = request.search.query
+    for each in use.index.segments:
+        first, most = each.rank(query.vectors[0], query.k * (use.refine or 1), use.probing).counts
+        yield f"partitions searched: {first}, up to {most} if these have fewer than k rows"
+    if use.index.segments[0].source.has_graphs:
+        yield "graphs of the partitions are not walked; all of their rows are compared"
+    if use.refine is not None:
+        yield f"refined: exact distances of {query.k * use.refine} candidates"
+    if outside:
+        yield f"united with {outside} fragments that the index does not cover; distances are exact"
+    if request.candidates.filter is not None:
+        yield "the filter comes first: only rows that fulfil it are candidates"
 
 
 def _shown(limit: float | None) -> str:

@@ -11,6 +11,7 @@ from lance_dataset.read.table_reader import TableReader
 from lance_dataset.scan.metrics import ScanMetrics
 from lance_dataset.scan.narrowing import narrowed
 from lance_dataset.scan.nearest.candidates import find_nearest
+from lance_dataset.scan.nearest.indexed import IndexUse, search_index
 from lance_dataset.scan.nearest.search import VectorSearch
 from lance_dataset.scan.request import ScanRequest
 from lance_dataset.scan.scored_rows import ScoredRequest, ScoredRows, arranged
@@ -36,12 +37,15 @@ class NearestRequest:
         What to do with the rows found, and their output.
     reason
         Why no index is used, as text for plans.
+    use
+        How an index is used; None without one.
     """
 
     search: VectorSearch
     candidates: ScanRequest
     wanted: ScoredRequest
     reason: str = ""
+    use: IndexUse | None = None
 
 
 def nearest_rows(reader: TableReader, request: NearestRequest, metrics: ScanMetrics | None = None) -> ScoredRows:
@@ -61,8 +65,11 @@ def nearest_rows(reader: TableReader, request: NearestRequest, metrics: ScanMetr
     CorruptFileError
         A file contradicts the format.
     """
-    scanned = narrowed(reader, request.candidates)
-    found = find_nearest(reader, replace(scanned, metrics=metrics), request.search)
+    if request.use is None:
+        scanned = narrowed(reader, request.candidates)
+        found = find_nearest(reader, replace(scanned, metrics=metrics), request.search)
+    else:
+        found = search_index(reader, request.candidates, request.search, request.use, metrics)
     distances = pa.array(np.concatenate([rows.distances for rows in found]))
     columns, fields = [distances], [DISTANCE]
     if request.search.is_batch:

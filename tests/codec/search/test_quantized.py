@@ -1,0 +1,100 @@
+"""Tests of searches of partitions against NumPy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from lancecodec import CodecError
+from lancecodec.search.quantized import EFFORTS, STORAGES, Partitions, distances_to, rotate
+
+
+def found(made: Partitions, query: Any, numbers: list[int], k: int, **options: Any) -> tuple[Any, Any]:
+    """Search, with all rows of fragment 0 that `allowed` leaves."""
+    near, ids, places = np.empty(k, np.float32), np.empty(k, np.uint64), np.empty(k, np.uint64)
+    allowed = options.get("allowed")
+    count = made.search(
+        *(query, np.array(numbers), np.ones(len(numbers), np.float32), k),
+        *(np.zeros(1, np.int64), np.zeros(1, np.int64), np.array([options.get("rows", 1 << 20)])),
+        *(allowed, 0 if allowed is None else 8 * len(allowed), EFFORTS.index("normal")),
+        *(options.get("lowest"), options.get("below"), near, ids, places),
+    )
+    return near[:count], places[:count]
+
+
+def test_plain_vectors() -> None:
+    rng = np.random.default_rng(1)
+    vectors, query = rng.standard_normal((300, 16)).astype(np.float32), rng.standard_normal(16).astype(np.float32)
+    made = Partitions(STORAGES.index("FLAT"), 2, 16, 0, 0)
+    for number in range(2):
+        ids = np.arange(150 * number, 150 * number + 150, dtype=np.uint64)
+        made.fill(number, 150, vectors[150 * number :][:150].copy(), ids, ids)
+    assert made.is_filled(1)
+    distances = ((vectors - query) ** 2).sum(axis=1)
+    near, places = found(made, query, [1, 0], 7)
+    assert places.tolist() == np.argsort(distances)[:7].tolist()
+    np.testing.assert_allclose(near, np.sort(distances)[:7], rtol=1e-5)
+    allowed = np.zeros(300, bool)
+    allowed[::3] = True
+    _, places = found(made, query, [0, 1], 7, allowed=np.packbits(allowed, bitorder="little"), rows=300)
+    assert places.tolist() == (3 * np.argsort(distances[::3])[:7]).tolist()
+    assert found(made, query, [0], 7, rows=3)[1].max() < 3
+    assert found(made, query, [0, 1], 7, below=0.0)[1].tolist() == []
+    out = np.empty(300, np.float32)
+    distances_to(query, vectors, 300, 16, 0, 0, out)
+    np.testing.assert_allclose(out, distances, rtol=1e-5)
+
+
+@pytest.mark.parametrize("by_column", [False, True])
+@pytest.mark.parametrize("bits", [4, 8])
+@pytest.mark.parametrize("metric", [0, 2])
+def test_product_codes(by_column: bool, bits: int, metric: int) -> None:
+    rng = np.random.default_rng(2)
+    rows, parts, words = 133, 4, 1 << bits
+    codebook, centroid = rng.standard_normal((parts, words, 3)), rng.standard_normal(12)
+    codes, query = rng.integers(0, words, (rows, parts)).astype(np.uint8), rng.standard_normal(12).astype(np.float32)
+    stored = codes if bits == 8 else codes[:, ::2] | codes[:, 1::2] << 4
+    made = Partitions(
+        *(STORAGES.index("PQ"), 1, 12, 0, metric),
+        bits=bits,
+        parts=parts,
+        by_column=by_column,
+        codebook=codebook.astype(np.float32).transpose(0, 2, 1).copy(),
+        centroids=centroid.astype(np.float32),
+    )
+    ids = np.arange(rows, dtype=np.uint64)
+    made.fill(0, rows, np.ascontiguousarray(stored.T if by_column else stored), ids, ids)
+    vectors = codebook[np.arange(parts), codes].reshape(rows, 12)
+    distances = ((query - centroid - vectors) ** 2).sum(axis=1) if metric == 0 else 1 - vectors @ query
+    near, _ = found(made, query, [0], 20)
+    np.testing.assert_allclose(near, np.sort(distances)[:20], rtol=1e-4, atol=1e-5)
+
+
+def test_rotations_keep_lengths() -> None:
+    golden = np.arange(1, 9, dtype=np.float32)
+    rotate(golden, 8, bytes.fromhex("5a0f9301"))
+    np.testing.assert_allclose(golden, [-4, 7, 8, -7, 2, 3, -2, -3], atol=1e-5)
+    longer = np.arange(1, 25, dtype=np.float32)
+    rotate(longer, 24, bytes.fromhex("5a0f93010203814224ff0055"))
+    np.testing.assert_allclose(longer[:4], [-3.40625, -1.59375, 2.6875, -7.0625], atol=1e-4)
+    assert np.linalg.norm(longer) == pytest.approx(70)
+
+
+def test_wrong_arguments_are_refused() -> None:
+    ids = np.arange(4, dtype=np.uint64)
+    made = Partitions(STORAGES.index("SQ"), 1, 8, 0, 0, step=0.1)
+    with pytest.raises(CodecError, match="not filled"):
+        found(made, np.zeros(8, np.float32), [0], 1)
+    with pytest.raises(CodecError, match="too small"):
+        made.fill(0, 4, np.zeros(31, np.uint8), ids, ids)
+    made.fill(0, 4, np.zeros(32, np.uint8), ids, ids)
+    with pytest.raises(CodecError, match="no partition"):
+        made.fill(0, 4, np.zeros(32, np.uint8), ids, ids)
+    with pytest.raises(CodecError, match="outside"):
+        found(made, np.zeros(8, np.float32), [0], 1, allowed=np.zeros(1, np.uint8), rows=9)
+    with pytest.raises(CodecError, match="cannot be cut"):
+        Partitions(STORAGES.index("PQ"), 1, 8, 0, 0, bits=8, parts=3)
+    with pytest.raises(CodecError, match="multiple of 8"):
+        Partitions(STORAGES.index("RQ"), 1, 12, 0, 0)
