@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from lance_dataset.errors import FieldNotFoundError, InvalidInputError, UnsupportedError
 from lance_dataset.index.text.scoring import Corpus
-from lance_dataset.index.text.searching import (
+from lance_dataset.index.text.searching.query_tokens import UNINDEXED, QueryAnalyzer
+from lance_dataset.index.text.searching.text_index import (
     FoundTexts,
     Fuzziness,
     PhraseWords,
@@ -19,7 +20,6 @@ from lance_dataset.index.text.searching import (
     WantedTexts,
     text_index,
 )
-from lance_dataset.index.text.searching_tokens import UNINDEXED, QueryAnalyzer
 from lance_dataset.index.text.training_documents import DocumentReader, is_list, is_text
 from lance_dataset.index.text.training_parameters import InvertedParameters
 from lance_dataset.read.projection import OutputColumn, project, scalar_path

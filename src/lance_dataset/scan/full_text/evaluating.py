@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lance_dataset.errors import UnsupportedError
-from lance_dataset.index.text.searching import FoundTexts
+from lance_dataset.index.text.searching.text_index import FoundTexts
 from lance_dataset.read.table_reader import TableReader
 from lance_dataset.scan.full_text.column import TextColumn
 from lance_dataset.scan.full_text.scope import SearchScope

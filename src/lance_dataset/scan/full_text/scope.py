@@ -11,7 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from lance_dataset.index.scalar.sorting import ROWS, VALUES
-from lance_dataset.index.text.searching import Chooser
+from lance_dataset.index.text.searching.text_index import Chooser
 from lance_dataset.read.projection import OutputColumn, Projection, project
 from lance_dataset.read.table_reader import TableReader
 from lance_dataset.scan.request import ScanRequest

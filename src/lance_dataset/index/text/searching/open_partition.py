@@ -15,8 +15,8 @@ from lance_dataset.errors import CorruptFileError, LanceError
 from lance_dataset.index.files import IndexFolder, IndexTable
 from lance_dataset.index.text.layout import InvertedLayout, PartitionFiles
 from lance_dataset.index.text.scoring import Corpus, Floats, decode_lengths, length_codes
-from lance_dataset.index.text.searching_cache import TermCache
-from lance_dataset.index.text.searching_words import Similar, Words, open_words
+from lance_dataset.index.text.searching.term_cache import TermCache
+from lance_dataset.index.text.searching.words import Similar, Words, open_words
 from lancecodec.errors import CodecError
 from lancecodec.search.postings import CODES, LISTED, PACKED, VARINT, Positions, Term
 

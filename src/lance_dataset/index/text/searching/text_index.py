@@ -15,10 +15,10 @@ from lance_dataset.errors import CorruptFileError, UnsupportedError
 from lance_dataset.index.segments import Segment, index_segments
 from lance_dataset.index.text.layout import METADATA_FILE, InvertedLayout
 from lance_dataset.index.text.scoring import Corpus
-from lance_dataset.index.text.searching_cache import TermCache
-from lance_dataset.index.text.searching_partition import OpenPartition
-from lance_dataset.index.text.searching_tokens import QueryAnalyzer
-from lance_dataset.index.text.searching_words import Similar
+from lance_dataset.index.text.searching.open_partition import OpenPartition
+from lance_dataset.index.text.searching.query_tokens import QueryAnalyzer
+from lance_dataset.index.text.searching.term_cache import TermCache
+from lance_dataset.index.text.searching.words import Similar
 from lance_dataset.index.text.training_parameters import InvertedParameters
 from lance_dataset.read.table_reader import TableReader
 from lance_dataset.table.indices.coverage import has_reliable_coverage

@@ -1,0 +1,1 @@
+"""Searches in full-text indices."""
