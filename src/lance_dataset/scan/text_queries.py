@@ -208,6 +208,9 @@ class CombinedFieldsQuery(FullTextQuery):
 
     def __post_init__(self) -> None:
         _check_columns(self, "CombinedFieldsQuery")
+        for number, column in enumerate(self.columns):
+            if column in self.columns[:number]:
+                raise InvalidInputError(f"CombinedFieldsQuery columns must be unique, but {column!r} is duplicated")
         for column, boost in zip(self.columns, self.boosts or (), strict=False):
             if not 1 <= _number("boost", boost) <= _LARGEST_BOOST:
                 raise InvalidInputError(

@@ -63,6 +63,7 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (lambda: MultiMatchQuery("x", []), InvalidInputError),
         (lambda: MultiMatchQuery("x", ["t"], boosts=[1, 2]), InvalidInputError),
         (lambda: CombinedFieldsQuery("x", ["t"], boosts=[0.5]), InvalidInputError),
+        (lambda: CombinedFieldsQuery("x", ["t", "t"]), InvalidInputError),
         (lambda: BoostQuery(MatchQuery("x", "t"), 1), TypeError),  # type: ignore[arg-type]
         (lambda: BooleanQuery([("must", MatchQuery("x", "t"))]), TypeError),  # type: ignore[list-item]
     ],
@@ -84,7 +85,7 @@ def test_wrong_queries(make: Any, error: type[Exception]) -> None:
         (MatchQuery("red", ""), FieldNotFoundError, "name of a column"),
         (MatchQuery("red", "n"), InvalidInputError, "must hold text"),
         (MatchQuery("red", "l"), UnsupportedError, "elements of lists"),
-        (CombinedFieldsQuery("red", ["t", "u"]), UnsupportedError, "CombinedFieldsQuery"),
+        (CombinedFieldsQuery("red", ["t", "x"]), FieldNotFoundError, "No field named x"),
         ({"text": "red"}, TypeError, "'query'"),
         ({"query": "red", "columns": "t"}, TypeError, "list of names"),
         ({"query": MatchQuery("red", "t"), "columns": ["t"]}, InvalidInputError, "part of the MatchQuery"),

@@ -26,11 +26,11 @@ class Corpus:
     documents
         Number of documents.
     tokens
-        Total number of their tokens.
+        Total number of their tokens, with weights if columns have them.
     """
 
     documents: int
-    tokens: int
+    tokens: float
 
     def limits(self, frequencies: Ints) -> Floats:
         """Return the highest score of a document for words with these document frequencies, float32[n]."""
@@ -54,7 +54,7 @@ class Corpus:
         often = frequencies.astype(np.float32)
         return often / (often + self.norms(lengths))
 
-    def norms(self, lengths: Ints) -> Floats:
+    def norms(self, lengths: Ints | Floats) -> Floats:
         """Return what is added to the frequency to find the share, for documents of these lengths, float32[n]."""
         one = np.float32(1)
         average = np.float32(max(self.tokens, 1)) / np.float32(self.documents)

@@ -171,11 +171,20 @@ class TextColumn:
             texts = texts.with_phrase(different, phrase)
         return texts.scored(weights, corpus, every=every).ordered()
 
-    def read(self, words: Sequence[str], scope: SearchScope, positions: tuple[int, ...]) -> ScannedTexts:
-        """Find different words in the texts of fragments."""
+    def read(
+        self,
+        words: Sequence[str],
+        scope: SearchScope,
+        positions: tuple[int, ...],
+        *,
+        parameters: InvertedParameters | None = None,
+        every_row: bool = False,
+    ) -> ScannedTexts:
+        """Find different words in the texts of fragments, which may be analyzed as those of another column."""
         kind = self.output.arrow.type
-        reader = DocumentReader(self._parameters, kind, f"column {self.name!r}")
-        return scan_texts(scope.texts(self.output, positions) if positions else (), reader, words)
+        reader = DocumentReader(parameters or self._parameters, kind, f"column {self.name!r}")
+        entries = scope.texts(self.output, positions) if positions else ()
+        return scan_texts(entries, reader, words, every_row=every_row)
 
     def statistics(self, words: Sequence[str], texts: ScannedTexts) -> tuple[Corpus, NDArray[np.int64]]:
         """Return the texts that scores of texts without an index are relative to, and how many of them have words."""

@@ -13,10 +13,12 @@ from lance_dataset.errors import UnsupportedError
 from lance_dataset.index.text.searching.text_index import FoundTexts
 from lance_dataset.read.table_reader import TableReader
 from lance_dataset.scan.full_text.column import TextColumn
+from lance_dataset.scan.full_text.combined_fields import combined_fields
 from lance_dataset.scan.full_text.scope import SearchScope
 from lance_dataset.scan.text_queries import (
     BooleanQuery,
     BoostQuery,
+    CombinedFieldsQuery,
     FullTextQuery,
     MatchQuery,
     MultiMatchQuery,
@@ -86,6 +88,8 @@ class TextSearch:
             # A row among the best ones is among the best ones of the column that determines its score.
             parts = [self._find(part, scope, best) for part in matches_of(query)]
             return _joined(parts, np.maximum).ordered().first(best)
+        if isinstance(query, CombinedFieldsQuery):
+            return combined_fields(query, self.columns, scope).first(best)
         if isinstance(query, BoostQuery):
             positive, negative = (self._find(part, scope, None) for part in (query.positive, query.negative))
             factor = -np.float32(query.negative_boost)
@@ -111,6 +115,8 @@ def columns_of(query: FullTextQuery) -> list[str]:
     """Return the names of the columns that a query searches."""
     if isinstance(query, MatchQuery | PhraseQuery):
         return [query.column]
+    if isinstance(query, CombinedFieldsQuery):
+        return list(dict.fromkeys(query.columns))
     if isinstance(query, BoostQuery):
         inner: Sequence[FullTextQuery] = (query.positive, query.negative)
     elif isinstance(query, BooleanQuery):

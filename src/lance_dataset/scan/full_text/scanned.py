@@ -91,7 +91,9 @@ class ScannedTexts:
         return True
 
 
-def scan_texts(entries: Iterable[pa.RecordBatch], reader: DocumentReader, words: Sequence[str]) -> ScannedTexts:
+def scan_texts(
+    entries: Iterable[pa.RecordBatch], reader: DocumentReader, words: Sequence[str], *, every_row: bool = False
+) -> ScannedTexts:
     """Find words in texts.
 
     Parameters
@@ -102,6 +104,8 @@ def scan_texts(entries: Iterable[pa.RecordBatch], reader: DocumentReader, words:
         Reader of the documents.
     words
         Different words, as the analysis makes them.
+    every_row
+        True to return the rows without any of the words, too.
     """
     wanted = pa.array(list(words), pa.large_string())
     intern(reader.table, wanted, _ALL)
@@ -115,10 +119,12 @@ def scan_texts(entries: Iterable[pa.RecordBatch], reader: DocumentReader, words:
             batch_counts = found.tokens.counts
             documents, tokens = documents + len(found.rows), tokens + len(found.tokens.codes)
             hits = np.flatnonzero(found.tokens.codes < len(words))
-            if not len(hits):
+            if not (len(hits) or every_row):
                 continue
             owners = found.tokens.texts()[hits]
             mine, numbers = np.unique(owners, return_inverse=True)
+            if every_row:
+                mine, numbers = np.arange(len(found.rows)), owners
             codes = found.tokens.codes[hits].astype(np.int64)
             flat = np.bincount(numbers * len(words) + codes, minlength=len(mine) * len(words))
             rows.append(found.rows[mine])

@@ -186,6 +186,16 @@ class OpenPartition:
         except ValueError as error:
             raise table.corrupt(f"postings of the words {list(numbers)}: {error}") from error
 
+    def decoded(self, number: int) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
+        """Return the documents of a word, and how often they have it."""
+        term = self.terms([number])[0]
+        docs, counts = np.empty(term.length, np.uint32), np.empty(term.length, np.uint32)
+        try:
+            term.decode(docs, counts)
+        except CodecError as error:
+            raise self.corrupt(f"postings of the word {number}: {error}") from error
+        return docs, counts
+
     def positions(self, numbers: Sequence[int]) -> list[Positions]:
         """Return the positions of words in their documents."""
         cache = self._cache

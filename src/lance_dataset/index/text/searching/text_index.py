@@ -28,7 +28,7 @@ from lance_dataset.table.row_addresses import by_fragment, fragments_of, offsets
 from lancecodec.errors import CodecError
 from lancecodec.search.postings import Phrase, search
 
-__all__ = ["FoundTexts", "Fuzziness", "PhraseWords", "TextIndex", "WantedTexts", "text_index"]
+__all__ = ["FoundTexts", "Fuzziness", "Occurrences", "PhraseWords", "TextIndex", "WantedTexts", "text_index"]
 
 _KIND = "inverted"
 #: Words whose weights are remembered.
@@ -125,6 +125,22 @@ class PhraseWords:
 
 
 @dataclass(frozen=True, eq=False)
+class Occurrences:
+    """Rows with the numbers of some words in them.
+
+    Attributes
+    ----------
+    addresses : uint64[n]
+        Addresses of the rows.
+    counts : int64[n, words]
+        Occurrences of the words.
+    """
+
+    addresses: NDArray[np.uint64]
+    counts: NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
 class _Searched:
     """A partition with the addresses of its rows."""
 
@@ -136,6 +152,35 @@ class _Searched:
     def bits(self) -> NDArray[np.uint8] | None:
         """Bits of the documents that may be found; None for all."""
         return None if self.live.all() else np.packbits(self.live, bitorder="little")
+
+    @cached_property
+    def _sorted_live(self) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
+        """Addresses of the documents that may be found, ascending, and their exact lengths."""
+        addresses, lengths = self.addresses[self.live], self.partition.lengths[self.live].astype(np.int64)
+        order = np.argsort(addresses, kind="stable")
+        return addresses[order], lengths[order]
+
+    def lengths_at(self, addresses: NDArray[np.uint64]) -> NDArray[np.int64]:
+        """Return the lengths of the documents of rows, 0 for rows without one."""
+        known, lengths = self._sorted_live
+        if not len(known):
+            return np.zeros(len(addresses), np.int64)
+        places = np.minimum(np.searchsorted(known, addresses), len(known) - 1)
+        return np.where(known[places] == addresses, lengths[places], 0)
+
+    def occurrences(self, words: Sequence[str], chooser: Chooser | None) -> Occurrences:
+        """Return the rows that have any of some words."""
+        part = self.partition
+        numbers = [part.number(word) for word in words]
+        lists = [(np.empty(0, np.uint32),) * 2 if number is None else part.decoded(number) for number in numbers]
+        docs = np.unique(np.concatenate([np.empty(0, np.uint32), *(docs for docs, _ in lists)]))
+        counts = np.zeros((len(docs), len(words)), np.int64)
+        for word, (mine, often) in enumerate(lists):
+            counts[np.searchsorted(docs, mine), word] = often
+        kept = self.live[docs]
+        if chooser is not None:
+            kept &= chooser(self.addresses[docs])
+        return Occurrences(self.addresses[docs[kept]], counts[kept])
 
     def chosen(self, chooser: Chooser | None) -> NDArray[np.uint8] | None:
         """Return the bits of the documents that may be found; None for all."""
@@ -241,6 +286,13 @@ class TextIndex:
                 found += searched.partition.frequency(number)
         return found
 
+    def lengths_at(self, addresses: NDArray[np.uint64]) -> NDArray[np.int64]:
+        """Return the exact lengths of the documents of rows, 0 for rows without one, int64[n]."""
+        found = np.zeros(len(addresses), np.int64)
+        for searched in self._partitions:
+            found += searched.lengths_at(addresses)
+        return found
+
     def _weight(self, word: str) -> np.float32:
         """Return the highest score of a document for a word."""
         known = self._weights.get(word)
@@ -316,6 +368,27 @@ class TextIndex:
                 continue
             best.add_groups(searched, [self._numbers(searched, group, boost) for group in groups])
         return best.found()
+
+    def occurrences(self, words: Sequence[str], wanted: WantedTexts) -> Occurrences:
+        """Return the rows with any of some different words, in no order, and how often they have each of them.
+
+        Parameters
+        ----------
+        words
+            The words.
+        wanted
+            Which rows; their number is not limited.
+
+        Raises
+        ------
+        CorruptFileError
+            The files contradict the format.
+        """
+        parts = [searched.occurrences(words, wanted.chooser) for searched in self._partitions]
+        return Occurrences(
+            np.concatenate([np.empty(0, np.uint64), *(part.addresses for part in parts)]),
+            np.concatenate([np.empty((0, len(words)), np.int64), *(part.counts for part in parts)]),
+        )
 
     def _numbers(
         self, searched: _Searched, words: Sequence[str], boost: float
