@@ -110,14 +110,14 @@ class TextColumn:
 
     # -- queries -------------------------------------------------------------------------------------------------
 
-    def match(self, query: MatchQuery, scope: SearchScope, best: int | None) -> FoundTexts:
-        """Return the rows that match a query, by descending score; the best ones, or all for None."""
+    def match(self, query: MatchQuery, scope: SearchScope, best: int | None, *, by_address: bool = False) -> FoundTexts:
+        """Return the rows that match a query, the best ones, or all for None; by descending score, or by address."""
         self.check_granularity(query.document_granularity)
         every = query.operator is FullTextOperator.AND
         words = [word for word, _ in self._analyzer.tokens(query.query)]
         parts = []
         if self.index is not None:
-            wanted = WantedTexts(best, scope.chooser(self.index.fragment_ids))
+            wanted = WantedTexts(best, scope.chooser(self.index.fragment_ids), by_address)
             if query.fuzziness:
                 fuzziness = Fuzziness(query.fuzziness, query.prefix_length, query.max_expansions)
                 plain = [word for word, _ in self._analyzer.tokens(query.query, unfiltered=True)]
@@ -127,10 +127,15 @@ class TextColumn:
         left = self.uncovered(scope)
         if left and words:
             parts.append(self._scanned(words, scope, left, every=every, boost=query.boost))
-        return (parts[0] if len(parts) == 1 else FoundTexts.concat(parts).ordered()).first(best)
+        found = FoundTexts.concat(parts)
+        if by_address:
+            return found.by_address()
+        return found if len(parts) == 1 and self.index is not None else found.ordered(best)
 
-    def phrase(self, query: PhraseQuery, scope: SearchScope, best: int | None) -> FoundTexts:
-        """Return the rows that have a phrase, by descending score; the best ones, or all for None."""
+    def phrase(
+        self, query: PhraseQuery, scope: SearchScope, best: int | None, *, by_address: bool = False
+    ) -> FoundTexts:
+        """Return the rows that have a phrase, the best ones, or all for None; by descending score, or by address."""
         self.check_granularity(query.document_granularity)
         phrase = PhraseWords(tuple(self._analyzer.tokens(query.query)), query.slop)
         parts = []
@@ -139,13 +144,16 @@ class TextColumn:
                 raise InvalidInputError(
                     "position is not found but required for phrase queries, try recreating the index with position"
                 )
-            wanted = WantedTexts(best, scope.chooser(self.index.fragment_ids))
+            wanted = WantedTexts(best, scope.chooser(self.index.fragment_ids), by_address)
             parts.append(self.index.phrase(phrase, wanted))
         left = self.uncovered(scope)
         if left and phrase.words:
             words = [word for word, _ in phrase.words]
             parts.append(self._scanned(words, scope, left, every=True, phrase=phrase))
-        return (parts[0] if len(parts) == 1 else FoundTexts.concat(parts).ordered()).first(best)
+        found = FoundTexts.concat(parts)
+        if by_address:
+            return found.by_address()
+        return found if len(parts) == 1 and self.index is not None else found.ordered(best)
 
     # -- texts without an index ----------------------------------------------------------------------------------
 
@@ -169,7 +177,7 @@ class TextColumn:
         weights = corpus.limits(frequencies) * repeats * np.float32(boost)
         if phrase is not None:
             texts = texts.with_phrase(different, phrase)
-        return texts.scored(weights, corpus, every=every).ordered()
+        return texts.scored(weights, corpus, every=every)
 
     def read(
         self,

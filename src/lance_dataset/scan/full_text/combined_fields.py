@@ -59,7 +59,7 @@ class _Field:
 
 
 def combined_fields(query: CombinedFieldsQuery, columns: Mapping[str, TextColumn], scope: SearchScope) -> FoundTexts:
-    """Return the rows that match a query in several columns, by descending score.
+    """Return the rows that match a query in several columns, in the order of their addresses.
 
     A word that the query repeats counts once.
 
@@ -91,7 +91,7 @@ def combined_fields(query: CombinedFieldsQuery, columns: Mapping[str, TextColumn
     boosts = query.boosts or [1.0] * len(query.columns)
     weights = dict(zip(query.columns, boosts, strict=True))
     fields = [_Field.of(columns[name], weight, words, scope, first) for name, weight in weights.items()]
-    return _scored(fields, len(words), every=query.operator is FullTextOperator.AND).ordered()
+    return _scored(fields, len(words), every=query.operator is FullTextOperator.AND)
 
 
 def _first_index(query: CombinedFieldsQuery, columns: Mapping[str, TextColumn]) -> TextIndex:

@@ -86,28 +86,36 @@ class TextSearch:
             return self.columns[query.column].phrase(query, scope, best)
         if isinstance(query, MultiMatchQuery):
             # A row among the best ones is among the best ones of the column that determines its score.
-            parts = [self._find(part, scope, best) for part in matches_of(query)]
-            return _joined(parts, np.maximum).ordered().first(best)
+            parts = [self._find(part, scope, best).by_address() for part in matches_of(query)]
+            return _joined(parts, np.maximum).ordered(best)
+        return self._rows(query, scope).ordered(best)
+
+    def _rows(self, query: FullTextQuery, scope: SearchScope) -> FoundTexts:
+        """Return all rows that match, in the order of their addresses, in which they are combined."""
+        if isinstance(query, MatchQuery):
+            return self.columns[query.column].match(query, scope, None, by_address=True)
+        if isinstance(query, PhraseQuery):
+            return self.columns[query.column].phrase(query, scope, None, by_address=True)
+        if isinstance(query, MultiMatchQuery):
+            return _joined([self._rows(part, scope) for part in matches_of(query)], np.maximum)
         if isinstance(query, CombinedFieldsQuery):
-            return combined_fields(query, self.columns, scope).first(best)
+            return combined_fields(query, self.columns, scope)
         if isinstance(query, BoostQuery):
-            positive, negative = (self._find(part, scope, None) for part in (query.positive, query.negative))
+            positive, negative = self._rows(query.positive, scope), self._rows(query.negative, scope)
             factor = -np.float32(query.negative_boost)
-            demoted = FoundTexts(negative.addresses, negative.scores * factor)
-            return _raised(positive, demoted).ordered().first(best)
+            return _raised(positive, FoundTexts(negative.addresses, negative.scores * factor))
         if isinstance(query, BooleanQuery):
-            return self._boolean(query, scope).ordered().first(best)
+            return self._boolean(query, scope)
         raise UnsupportedError(f"{type(query).__name__} is not supported by this release")
 
     def _boolean(self, query: BooleanQuery, scope: SearchScope) -> FoundTexts:
-        parts = {occur: [self._find(each, scope, None) for each in queries_of(query, occur)] for occur in Occur}
+        parts = {occur: [self._rows(each, scope) for each in queries_of(query, occur)] for occur in Occur}
         should = _joined(parts[Occur.SHOULD], np.add)
         found = should
         if parts[Occur.MUST]:
             found = _raised(reduce(_both, parts[Occur.MUST]), should)
         for part in parts[Occur.MUST_NOT]:
-            kept = ~np.isin(found.addresses, part.addresses)
-            found = FoundTexts(found.addresses[kept], found.scores[kept])
+            found = found.without(found.places(part)[0])
         return found
 
 
@@ -130,28 +138,26 @@ def columns_of(query: FullTextQuery) -> list[str]:
 
 def _joined(parts: Sequence[FoundTexts], combine: Callable[[Scores, Scores], Scores]) -> FoundTexts:
     """Return the rows of any part; the scores of rows that are in several are combined."""
-    found = FoundTexts.concat([])
-    for part in parts:
-        _, mine, theirs = np.intersect1d(found.addresses, part.addresses, assume_unique=True, return_indices=True)
+    if not parts:
+        return FoundTexts.concat([])
+    found = parts[0]
+    for part in parts[1:]:
+        mine, theirs = found.places(part)
         scores = found.scores.copy()
         scores[mine] = combine(scores[mine], part.scores[theirs])
-        new = np.ones(len(part.addresses), bool)
-        new[theirs] = False
-        found = FoundTexts.concat(
-            [FoundTexts(found.addresses, scores), FoundTexts(part.addresses[new], part.scores[new])]
-        )
+        found = FoundTexts.concat([FoundTexts(found.addresses, scores), part.without(theirs)]).by_address()
     return found
 
 
 def _both(first: FoundTexts, second: FoundTexts) -> FoundTexts:
     """Return the rows that are in both, with the sum of the scores."""
-    rows, mine, theirs = np.intersect1d(first.addresses, second.addresses, assume_unique=True, return_indices=True)
-    return FoundTexts(rows, first.scores[mine] + second.scores[theirs])
+    mine, theirs = first.places(second)
+    return FoundTexts(first.addresses[mine], first.scores[mine] + second.scores[theirs])
 
 
 def _raised(found: FoundTexts, others: FoundTexts) -> FoundTexts:
     """Return rows with their scores, and those that others have for them, added up."""
-    _, mine, theirs = np.intersect1d(found.addresses, others.addresses, assume_unique=True, return_indices=True)
+    mine, theirs = found.places(others)
     scores = found.scores.copy()
     scores[mine] += others.scores[theirs]
     return FoundTexts(found.addresses, scores)

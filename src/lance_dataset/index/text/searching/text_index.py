@@ -53,14 +53,42 @@ class FoundTexts:
     addresses: NDArray[np.uint64]
     scores: NDArray[np.float32]
 
-    def ordered(self) -> FoundTexts:
-        """Return the rows by descending score, then in the order of the table."""
-        order = np.lexsort((self.addresses, -self.scores))
+    def ordered(self, best: int | None = None) -> FoundTexts:
+        """Return the best rows, or all for None, by descending score, then in the order of the table."""
+        found, left = self, len(self.scores) - (len(self.scores) if best is None else best)
+        if best and left > 0:
+            least = np.partition(self.scores, left)[left]
+            found = self._kept(self.scores >= least)
+        order = np.lexsort((found.addresses, -found.scores))[:best]
+        return FoundTexts(found.addresses[order], found.scores[order])
+
+    def by_address(self) -> FoundTexts:
+        """Return the rows in the order of their addresses."""
+        if (self.addresses[1:] > self.addresses[:-1]).all():
+            return self
+        order = np.argsort(self.addresses, kind="stable")
         return FoundTexts(self.addresses[order], self.scores[order])
 
-    def first(self, count: int | None) -> FoundTexts:
-        """Return the first rows; all for None."""
-        return self if count is None else FoundTexts(self.addresses[:count], self.scores[:count])
+    def places(self, others: FoundTexts) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the places of the rows that others have, too, here and there; both are in the order of addresses."""
+        if len(self.addresses) > len(others.addresses):
+            there, here = others.places(self)
+            return here, there
+        if not len(self.addresses):
+            return np.empty(0, np.int64), np.empty(0, np.int64)
+        found = np.searchsorted(others.addresses, self.addresses)
+        found = np.minimum(found, len(others.addresses) - 1)
+        here = np.flatnonzero(others.addresses[found] == self.addresses)
+        return here, found[here]
+
+    def without(self, places: NDArray[np.int64]) -> FoundTexts:
+        """Return the rows but those at some places."""
+        kept = np.ones(len(self.addresses), bool)
+        kept[places] = False
+        return self._kept(kept)
+
+    def _kept(self, kept: NDArray[np.bool_]) -> FoundTexts:
+        return FoundTexts(self.addresses[kept], self.scores[kept])
 
     @staticmethod
     def concat(parts: Sequence[FoundTexts]) -> FoundTexts:
@@ -83,10 +111,13 @@ class WantedTexts:
         Number of rows, those with the largest scores; None for all.
     chooser
         Function that says which rows may be found, by their addresses; None for all live rows.
+    by_address
+        True for the order of addresses instead of that of scores.
     """
 
     best: int | None = None
     chooser: Chooser | None = None
+    by_address: bool = False
 
 
 @dataclass(frozen=True)
@@ -501,8 +532,9 @@ class _Best:
         self._parts.append(FoundTexts(searched.addresses[docs], scores))
 
     def found(self) -> FoundTexts:
-        """Return the rows by descending score."""
-        return FoundTexts.concat(self._parts).ordered().first(self._wanted.best)
+        """Return the rows in the order that is wanted."""
+        found = FoundTexts.concat(self._parts)
+        return found.by_address() if self._wanted.by_address else found.ordered(self._wanted.best)
 
 
 def _hide_repeated(searched: Sequence[_Searched]) -> None:
