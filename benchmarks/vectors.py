@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 import lance_dataset
+from vector_indices import indexed
 
 __all__ = ["vector"]
 
@@ -42,6 +43,7 @@ def vector(rows: int, rounds: int, folder: Path) -> None:
     print(f"{rows:,} vectors of {_DIMENSION} float32, k {_K}; milliseconds, ours | pylance | ratio")
     for name, (parameters, options) in _SEARCHES.items():
         _report(name, datasets, parameters, options, rounds)
+    indexed(path, rounds)
 
 
 def _chained(first: pa.RecordBatch, others: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

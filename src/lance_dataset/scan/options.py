@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
+from uuid import UUID
 
 import numpy as np
 import pyarrow.compute as pc
@@ -223,6 +224,20 @@ def _full_text(name: str, value: Any) -> FullTextQuery | PlainText | None:
     return PlainText.of(value["query"], value.get("columns"))
 
 
+def _segments(name: str, value: Any) -> tuple[str, ...]:
+    if isinstance(value, str) or not isinstance(value, Iterable):
+        raise TypeError(f"{name} must be a list of ids of segments, not {type(value).__name__}")
+    ids = []
+    for each in value:
+        try:
+            ids.append(str(UUID(str(each))))
+        except ValueError:
+            raise InvalidInputError(f"invalid index segment uuid {str(each)!r}") from None
+    if not ids:
+        raise InvalidInputError("index_segments needs at least one segment, not an empty list")
+    return tuple(ids)
+
+
 #: Every option with its check. A check receives the name and a value other than None.
 OPTIONS: Mapping[str, Callable[[str, Any], Any]] = {
     "batch_readahead": _positive_count,
@@ -237,7 +252,7 @@ OPTIONS: Mapping[str, Callable[[str, Any], Any]] = {
     "fragments": _fragments,
     "full_text_query": _full_text,
     "include_deleted_rows": _switch,
-    "index_segments": _missing("vector search in some segments of an index"),
+    "index_segments": _segments,
     "io_buffer_size": _count,
     "late_materialization": _late,
     "limit": _count,

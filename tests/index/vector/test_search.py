@@ -12,7 +12,8 @@ import pytest
 from numpy.typing import NDArray
 
 import lance_dataset
-from lance_dataset.errors import CorruptFileError, InvalidInputError
+from lance_dataset.errors import CorruptFileError, InvalidInputError, UnsupportedError
+from lance_dataset.index.vector.searching.open_indices import vector_indices
 
 ROWS, DIMENSION = 1200, 16
 KINDS: dict[str, tuple[str, dict[str, Any]]] = {
@@ -174,6 +175,34 @@ def test_plans(tmp_path: Path) -> None:
     assert "use_index=False" in plan
     plan = dataset.scanner(nearest={**nearest, "metric": "dot"}).explain_plan(verbose=True)
     assert "no vector index of the column has this metric" in plan
+
+
+def test_some_segments(tmp_path: Path) -> None:
+    queries = made(tmp_path, "flat")
+    lance.write_dataset(table(vectors(300, 3), ROWS), tmp_path, mode="append")
+    lance.dataset(tmp_path).optimize.optimize_indices(num_indices_to_merge=0)
+    lance.write_dataset(table(vectors(100, 4), 2 * ROWS), tmp_path, mode="append")
+    dataset = lance_dataset.dataset(tmp_path)
+    ids = [each.segment.metadata.uuid for each in segments_of(dataset)]
+    assert len(ids) == 2
+    for chosen in (ids[:1], ids[1:], ids):
+        for query in queries:
+            asked = {"nearest": {"column": "v", "q": query, "k": 7, "nprobes": 2}, "columns": ["id", "_distance"]}
+            mine = dataset.scanner(**asked, index_segments=chosen).to_table()
+            other = lance.dataset(tmp_path).scanner(**asked, index_segments=chosen).to_table()
+            assert mine["id"].to_pylist() == other["id"].to_pylist()
+    nearest = {"column": "v", "q": queries[0]}
+    for wrong in ([], ["x"], ["00000000-0000-0000-0000-000000000000"]):
+        with pytest.raises(InvalidInputError):
+            dataset.scanner(nearest=nearest, index_segments=wrong)
+    with pytest.raises(UnsupportedError, match="only supported for vector search"):
+        dataset.scanner(index_segments=ids)
+
+
+def segments_of(dataset: Any) -> Any:
+    indices = vector_indices(dataset.snapshot.reader)
+    assert indices is not None
+    return next(iter(indices.by_field.values()))[0].segments
 
 
 def test_prewarming(tmp_path: Path) -> None:

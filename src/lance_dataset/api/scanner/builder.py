@@ -10,10 +10,11 @@ import pyarrow.compute as pc
 
 from lance_dataset.api.scanner.scanner import LanceScanner
 from lance_dataset.api.scanner.statistics import ScanStatistics
+from lance_dataset.errors import UnsupportedError
 from lance_dataset.read.shown import Shown
 from lance_dataset.read.snapshot import Snapshot
 from lance_dataset.scan.nearest_query import ApproxMode, Metric, NearestQuery
-from lance_dataset.scan.options import BlobHandling, ColumnOrdering, Columns, checked_option
+from lance_dataset.scan.options import OPTIONS, BlobHandling, ColumnOrdering, Columns, checked_option
 from lance_dataset.scan.queries import MinHashQuery
 from lance_dataset.scan.resolving import address_sets, resolve_request
 
@@ -48,6 +49,8 @@ class ScannerBuilder:
     def apply_defaults(self, default_opts: Mapping[str, object] | None) -> ScannerBuilder:
         """Set options from a mapping of `LanceDataset.scanner` keywords."""
         for name, value in (default_opts or {}).items():
+            if value is None and name in OPTIONS:
+                continue
             checked = checked_option(name, _fragment_ids(value) if name == "fragments" else value)
             if value is not None:
                 self._options[name] = checked
@@ -334,6 +337,8 @@ def _fragment_ids(fragments: object) -> list[int] | None:
 
 def _scanner(snapshot: Snapshot, options: Mapping[str, Any]) -> LanceScanner:
     text = options.get("full_text_query")
+    if options.get("index_segments") is not None and not isinstance(options.get("nearest"), NearestQuery):
+        raise UnsupportedError("index_segments is only supported for vector search")
     if text is not None:
         from lance_dataset.api.scanner.text_scanner import full_text_scanner
 

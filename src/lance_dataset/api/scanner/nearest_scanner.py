@@ -97,7 +97,13 @@ def nearest_scanner(snapshot: Snapshot, options: Mapping[str, Any], query: Neare
     index = _index(snapshot, query, column)
     search = VectorSearch.of(query, column, query.metric or (column.usual_metric if index is None else index.metric))
     use = None if index is None or index.metric != search.metric else _use(index, query, base_options=options)
-    handled = {"columns", "limit", "offset", "with_row_id", "with_row_address", "blob_handling"}
+    segments = options.get("index_segments")
+    if segments is not None:
+        if use is None:
+            raise InvalidInputError(f"index_segments needs a vector index that the query uses: {_reason(query)}")
+        use = _of_segments(use, segments)
+        index = use.index
+    handled = {"index_segments", "columns", "limit", "offset", "with_row_id", "with_row_address", "blob_handling"}
     handled |= set() if filters_first else {"filter"}
     base = resolve_request(snapshot, {name: value for name, value in options.items() if name not in handled})
     leading = QUERY_INDEX if search.is_batch else None
@@ -146,6 +152,15 @@ def _use(index: OpenVectorIndex, query: NearestQuery, base_options: Mapping[str,
         raise InvalidInputError(f"ef must be greater than or equal to k * refine_factor, {wanted}, got {tuning.ef}")
     probing = Probing(tuning.least, tuning.most, tuning.is_fixed, tuning.effort)
     return IndexUse(index, probing, tuning.refine, tuning.approx_mode, not base_options.get("fast_search"))
+
+
+def _of_segments(use: IndexUse, segments: tuple[str, ...]) -> IndexUse:
+    """Return the use of some segments only, without other rows."""
+    known = {each.segment.metadata.uuid for each in use.index.segments}
+    unknown = sorted(set(segments) - known)
+    if unknown:
+        raise InvalidInputError(f"the index {use.index.name!r} has no segment {', '.join(unknown)}")
+    return replace(use, index=use.index.with_segments(segments), unites=False)
 
 
 def _in_indexed_fragments(snapshot: Snapshot, request: ScanRequest, index: OpenVectorIndex | None) -> ScanRequest:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from lance_dataset.index.vector.searching.open_indices import OpenVectorIndex
@@ -170,8 +171,6 @@ def _compared(reader: TableReader, search: VectorSearch, found: FoundVectors) ->
         *(query.k, column.is_lists, query.lowest, query.below),
     )
     if len(found.ids):
-        import pyarrow as pa
-
         projection = Projection((column.output,), pa.schema([column.output.arrow]))
         order = np.argsort(found.addresses)
         taken = take_addresses(reader, found.addresses[order], projection, reader.scanned_schema)
@@ -179,7 +178,7 @@ def _compared(reader: TableReader, search: VectorSearch, found: FoundVectors) ->
     count = nearest.count(0)
     distances, ids = np.empty(count, np.float32), np.empty(count, np.uint64)
     addresses = np.empty(count, np.uint64)
-    nearest.drain(0, distances, ids, addresses)
+    nearest.drain(0, distances.data, ids.data, addresses.data)
     return FoundRows(addresses, distances)
 
 

@@ -178,8 +178,8 @@ class OpenVectorSegment:
                 bits=quantizer.bits,
                 parts=quantizer.sub_vectors,
                 by_column=quantizer.whole_partitions,
-                codebook=codebook,
-                centroids=centroids,
+                codebook=codebook.data,
+                centroids=np.ascontiguousarray(centroids).data,
             )
         if isinstance(quantizer, ScalarQuantizer):
             step = float(np.float32(quantizer.end - quantizer.start) / np.float32(255))
@@ -192,8 +192,8 @@ class OpenVectorSegment:
             *(storage, count, dimension, 0, number),
             bits=quantizer.bits,
             raw=quantizer.raw_query,
-            centroids=None if quantizer.raw_query else self._rotated(centroids),
-            squares=squares,
+            centroids=None if quantizer.raw_query else self._rotated(centroids).data,
+            squares=squares.data,
         )
 
     def _rotated(self, vectors: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -203,7 +203,8 @@ class OpenVectorSegment:
         if quantizer.matrix is not None:
             return np.ascontiguousarray(vectors @ quantizer.matrix.astype(np.float32, copy=False).T)
         found = np.array(vectors, np.float32, order="C")
-        rotate(found, found.shape[-1], quantizer.signs)
+        if quantizer.signs is not None:
+            rotate(found.data, found.shape[-1], quantizer.signs.data)
         return found
 
     def rank(self, vector: NDArray[np.float64], k: int, probing: Probing) -> Ranking:
@@ -219,6 +220,9 @@ class OpenVectorSegment:
             What the query says about partitions.
         """
         metric = self.source.metric
+        if self.element == "e":  # rounded before it is scaled, as in the reference
+            with np.errstate(over="ignore"):
+                vector = vector.astype(np.float16).astype(np.float64)
         if metric == "cosine":
             length = np.sqrt(vector @ vector)
             with np.errstate(divide="ignore", invalid="ignore"):
@@ -228,7 +232,9 @@ class OpenVectorSegment:
         count, dimension = self._centroids.shape
         distances = np.empty(count, np.float32)
         element = ELEMENTS.index(self.element)
-        distances_to(query, self._centroids, count, dimension, element, METRICS.index(between), distances)
+        distances_to(
+            query.data, self._centroids.data, count, dimension, element, METRICS.index(between), distances.data
+        )
         first, most = probing.counts(distances, k, metric)
         if first * 8 < count:
             near = np.argpartition(distances, first - 1)[:first]
@@ -288,10 +294,22 @@ class OpenVectorSegment:
         if known is None or known[0] is not visible:
             known = self._visible = visible, visible.of(self.segment.fragment_ids)
         bits = visible.bits
+        fragments, starts, sizes = known[1]
         found = partitions.search(
-            *(ranking.query, np.ascontiguousarray(numbers), ranking.distances[numbers], k, *known[1]),
-            *(bits, 0 if bits is None else 8 * len(bits), EFFORTS.index(effort), *limits),
-            *(near, ids, addresses),
+            np.ascontiguousarray(ranking.query).data,
+            np.ascontiguousarray(numbers).data,
+            ranking.distances[numbers].data,
+            k,
+            fragments.data,
+            starts.data,
+            sizes.data,
+            None if bits is None else bits.data,
+            0 if bits is None else 8 * len(bits),
+            EFFORTS.index(effort),
+            *limits,
+            near.data,
+            ids.data,
+            addresses.data,
         )
         return FoundVectors(near[:found], ids[:found], addresses[:found])
 
@@ -313,8 +331,13 @@ class OpenVectorSegment:
                 raise CorruptFileError(f"{where}: the vectors are of {rows.codes.dtype}, the centroids of {expected}")
             ids, addresses = self._places(rows.ids)
             partitions.fill(
-                *(number, len(ids), np.ascontiguousarray(rows.codes), ids, addresses, rows.extra),
-                [np.ascontiguousarray(each) for each in rows.factors],
+                number,
+                len(ids),
+                np.ascontiguousarray(rows.codes).data,
+                ids.data,
+                addresses.data,
+                None if rows.extra is None else rows.extra.data,
+                [np.ascontiguousarray(each).data for each in rows.factors],
             )
             self.nbytes += rows.nbytes + (0 if addresses is ids else addresses.nbytes)
 
