@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,8 @@ from lance_dataset import query as our_query
 #: A query, made from the module `query` of either package.
 Make = Callable[[Any], Any]
 WORDS = ["apple", "pear", "plum", "zebra", "Running", "runs", "café", "naïve", "the", "x1", "don't", "of", "pie"]
+#: Queries after each step of a history; 10,080 in all by request.
+QUERIES = 25 if os.environ.get("LANCE_STRESS", "") in ("", "0") else 480
 
 
 def texts(rng: np.random.Generator, rows: int, most: int = 12) -> list[str | None]:
@@ -63,7 +66,7 @@ def boosted(positive: Make, negative: Make, factor: float) -> Make:
 def random_query(rng: np.random.Generator, depth: int = 0) -> Make:
     """Return a query of any kind."""
     words = " ".join(rng.choice(WORDS, rng.integers(1, 4)))
-    kind = rng.integers(0, 5 if depth > 1 else 8)
+    kind = rng.integers(0, 6 if depth > 1 else 9)
     column = str(rng.choice(["t", "t", "u"]))
     if kind <= 1:
         return match(words, column, operator=str(rng.choice(["AND", "OR"])), boost=float(rng.choice([0, 1, 2.5])))
@@ -77,6 +80,11 @@ def random_query(rng: np.random.Generator, depth: int = 0) -> Make:
         boosts = [float(rng.integers(1, 4)) for _ in range(2)]
         return lambda module: module.MultiMatchQuery(words, ["t", "u"], boosts=boosts)
     if kind == 5:
+        factors, operator = [1.0, float(rng.integers(2, 6)) / 2], str(rng.choice(["AND", "OR"]))
+        return lambda module: module.CombinedFieldsQuery(
+            words, ["t", "u"], boosts=factors, operator=module.FullTextOperator[operator]
+        )
+    if kind == 6:
         return boosted(random_query(rng, depth + 1), random_query(rng, depth + 1), 0.3)
     parts = {name: [random_query(rng, depth + 1) for _ in range(rng.integers(0, 3))] for name in ("must", "must_not")}
     return boolean(should=[random_query(rng, depth + 1)], **parts)
@@ -127,7 +135,7 @@ def test_changes(tmp_path: Path, index: dict[str, Any]) -> None:
     """Queries of all kinds find the rows and scores of pylance after every change."""
     rng = np.random.default_rng(len(index))
     for step in changes(tmp_path / "t.lance", **index):
-        for number in range(25):
+        for number in range(QUERIES):
             options: dict[str, Any] = {"limit": int(rng.integers(1, 30))} if number % 3 == 0 else {}
             assert_same(tmp_path / "t.lance", random_query(rng), **options)
         assert step
