@@ -1,10 +1,10 @@
 """Search of partitions of vectors, plain or quantized.
 
-Distances are those of the index: squared Euclidean ones, for cosine those of vectors of unit length (of plain vectors one
-minus the cosine), one minus the product, or numbers of different bits.
+Distances are those of the index: squared Euclidean ones, for cosine those of vectors of unit length (of plain vectors
+one minus the cosine), one minus the product, or numbers of different bits.
 """
 
-from libc.stdint cimport int64_t, uint8_t, uint64_t
+from libc.stdint cimport int64_t, uint8_t
 from libc.stdlib cimport calloc, free
 
 from lancecodec.buffers cimport ByteView, readable, writable
@@ -230,8 +230,8 @@ cdef class Partitions:
         extra
             Other bits of RaBitQ, a byte for each value.
         factors
-            Factors of RaBitQ, n 32-bit floats each: to add, to scale with, errors, and for all bits to add and to scale.
-            Those for residuals have only the first two, those of one bit only the first three.
+            Factors of RaBitQ, n 32-bit floats each: to add, to scale with, errors, and for all bits to add and to
+            scale. Those for residuals have only the first two, those of one bit only the first three.
 
         Raises
         ------

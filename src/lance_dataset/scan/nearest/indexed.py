@@ -34,7 +34,7 @@ _LIST_FACTOR = 10
 
 @dataclass(frozen=True, eq=False)
 class IndexUse:
-    """How a search uses an index.
+    """Use of an index by a search.
 
     Attributes
     ----------

@@ -29,7 +29,7 @@ _RULES: dict[str, tuple[tuple[float, float, int, int], ...]] = {
 
 @dataclass(frozen=True)
 class Probing:
-    """What a query says about the partitions to look into.
+    """Wishes of a query about the partitions to look into.
 
     Attributes
     ----------

@@ -152,7 +152,7 @@ class OpenVectorSegment:
 
     @property
     def storage(self) -> str:
-        """How vectors are stored: ``FLAT``, ``PQ``, ``SQ`` or ``RQ``."""
+        """Form of the stored vectors: ``FLAT``, ``PQ``, ``SQ`` or ``RQ``."""
         return self.source.kind.rpartition("_")[2]
 
     @cached_property
