@@ -35,7 +35,6 @@ _MODELS = "pydantic models come with a later release"
 MISSING: dict[str, dict[str, str]] = {
     "LanceDataset": {
         "centroids": _INDICES,
-        "create_index": _INDICES,
         "get_ivf_model": _INDICES,
         "initialize_mem_wal": _LOG,
         "mem_wal_index_details": _LOG,

@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
-from lance_dataset.api.dataset.index_arguments import checked_kind, checked_name, keyword_parameters, one_column
-from lance_dataset.errors import InvalidInputError
+from lance_dataset.api.dataset.index_arguments import (
+    checked_kind,
+    checked_limit,
+    checked_name,
+    keyword_parameters,
+    one_column,
+)
+from lance_dataset.errors import InvalidInputError, UnsupportedError
 from lance_dataset.index.describing import details_of, shown_type, type_url_of
 from lance_dataset.index.segments import Segment, index_segments
 from lance_dataset.read.shown import Shown
 from lance_dataset.records.index_config import DocumentGranularity, IndexConfig
 from lance_dataset.records.index_description import IndexDescription, IndexInformation, IndexSegmentDescription
 from lance_dataset.records.index_progress import IndexProgress
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 __all__ = ["Indexed"]
 
@@ -158,6 +167,141 @@ class Indexed(Shown):
                 progress=progress_callback,
             )
         )
+
+    def create_index(
+        self,
+        column: str | Sequence[str],
+        index_type: str,
+        name: str | None = None,
+        metric: str = "L2",
+        replace: bool = False,
+        num_partitions: int | None = None,
+        ivf_centroids: object = None,
+        pq_codebook: object = None,
+        num_sub_vectors: int | None = None,
+        accelerator: object = None,
+        index_cache_size: int | None = None,
+        shuffle_partition_batches: int | None = None,
+        shuffle_partition_concurrency: int | None = None,
+        ivf_centroids_file: str | None = None,
+        precomputed_partition_dataset: str | None = None,
+        storage_options: Mapping[str, str] | None = None,
+        filter_nan: bool = True,
+        train: bool = True,
+        fragment_ids: Sequence[int] | None = None,
+        index_uuid: str | None = None,
+        *,
+        target_partition_size: int | None = None,
+        streaming_sample_rate: int | None = None,
+        streaming_coreset_rate: int | None = None,
+        streaming_refine_passes: int | None = None,
+        skip_transpose: bool = False,
+        progress_callback: Callable[[IndexProgress], object] | None = None,
+        num_bits: int | None = None,
+        sample_rate: int | None = None,
+        max_iters: int | None = None,
+        memory_limit: int | None = None,
+        **kwargs: Any,
+    ) -> Self:
+        """Build a vector index of a column of the newest version, and move this handle to the new version.
+
+        Rows whose vector is null or not finite are left out, for the metric cosine also zeros.
+
+        Parameters
+        ----------
+        column
+            Name of a column of fixed-size lists of floats or uint8, or of lists of them; or a list of one name.
+        index_type
+            ``IVF_FLAT``, ``IVF_PQ`` or ``IVF_SQ``, in any case.
+        name
+            Name of the index, by default the column's with ``_idx`` added.
+        metric
+            ``l2``, ``cosine`` or ``dot`` for floats, ``hamming`` for uint8, ``cosine`` for lists of vectors.
+        replace
+            True to replace an index of this name.
+        num_partitions, target_partition_size
+            Number of partitions, or wanted vectors of one. At most one partition for each vector is made.
+        num_sub_vectors, num_bits
+            Parts of a vector, and bits of a part (8 or 4), of IVF_PQ.
+        sample_rate, max_iters
+            Vectors for a cluster (256), and maximum number of iterations (50), of the training.
+        train
+            False for an empty index.
+        progress_callback
+            Is called with an `IndexProgress` as rows are read.
+        memory_limit
+            Maximum number of bytes to work with, approximately; None for a quarter of the memory of the machine.
+        index_cache_size, shuffle_partition_batches, shuffle_partition_concurrency, filter_nan
+            Ignored: they do not change the index.
+        ivf_centroids, pq_codebook, accelerator, ivf_centroids_file, precomputed_partition_dataset, storage_options
+            Not supported.
+        fragment_ids, index_uuid, streaming_sample_rate, streaming_coreset_rate, streaming_refine_passes
+            Not supported.
+        skip_transpose, **kwargs
+            Not supported.
+
+        Returns
+        -------
+        LanceDataset
+            This handle.
+
+        Raises
+        ------
+        KeyError
+            The column does not exist.
+        TypeError
+            The column has no vectors.
+        ValueError
+            A parameter is out of range, or does not fit the column.
+        NotImplementedError
+            The kind, or a parameter, is not supported by this release (an `UnsupportedError`).
+        RuntimeError
+            The name belongs to an index that must not be replaced (an `InvalidIndexError`).
+        MemoryLimitError
+            The vectors do not fit in the limit.
+        CommitConflictError
+            Other writers changed the indexed rows, and the retries ran out.
+        """
+        from lance_dataset.api.dataset.vector_arguments import vector_parameters
+        from lance_dataset.changes.indexing.create_index import NewIndex, create_index
+        from lance_dataset.index.vector.training.training import vector_trainer
+
+        refused: dict[str, object] = {
+            "ivf_centroids": ivf_centroids,
+            "pq_codebook": pq_codebook,
+            "accelerator": accelerator,
+            "ivf_centroids_file": ivf_centroids_file,
+            "precomputed_partition_dataset": precomputed_partition_dataset,
+            "storage_options": storage_options,
+            "fragment_ids": fragment_ids,
+            "index_uuid": index_uuid,
+            "streaming_sample_rate": streaming_sample_rate,
+            "streaming_coreset_rate": streaming_coreset_rate,
+            "streaming_refine_passes": streaming_refine_passes,
+            "skip_transpose": skip_transpose or None,
+            **kwargs,
+        }
+        for parameter, value in refused.items():
+            if value is not None:
+                raise UnsupportedError(f"create_index does not support the parameter {parameter!r}; leave it out")
+        parameters = vector_parameters(
+            index_type,
+            metric,
+            {
+                "num_partitions": num_partitions,
+                "target_partition_size": target_partition_size,
+                "num_sub_vectors": num_sub_vectors,
+                "num_bits": num_bits,
+                "sample_rate": sample_rate,
+                "max_iters": max_iters,
+            },
+        )
+        wanted = NewIndex(one_column(column), vector_trainer(parameters), checked_name(name), bool(replace))
+        limit = checked_limit(memory_limit)
+        self.show(
+            create_index(self.snapshot, wanted, train=bool(train), memory_limit=limit, progress=progress_callback)
+        )
+        return self
 
     def drop_index(self, name: str) -> None:
         """Remove an index from the newest version, in one commit, and move this handle to the new version.

@@ -1,4 +1,4 @@
-"""Creation of scalar indices."""
+"""Creation of indices."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from lance_dataset.changes.commit import commit_change
 from lance_dataset.changes.indexing.segments import IndexDefinition, Progress, indexed_field, new_id, new_segment
 from lance_dataset.changes.retry import repeated_on_conflict
 from lance_dataset.errors import InvalidIndexError, UnsupportedError
+from lance_dataset.index.trainer import Trainer
 from lance_dataset.index.training import check_column, trainer_of_kind, trainer_of_plugin
 from lance_dataset.read.snapshot import Snapshot
 from lance_dataset.records.index_config import IndexConfig
@@ -31,7 +32,7 @@ class NewIndex:
     column
         Name of the column; dotted for a field of a struct.
     kind
-        Name of the kind, or kind and parameters.
+        Name of the kind, or kind and parameters; or the training of a kind that is none of scalar indices.
     name
         Name of the index; None for one derived from the column.
     replace
@@ -41,7 +42,7 @@ class NewIndex:
     """
 
     column: str
-    kind: str | IndexConfig
+    kind: str | IndexConfig | Trainer
     name: str | None = None
     replace: bool = True
     parameters: Mapping[str, Any] | None = None
@@ -102,7 +103,9 @@ def definition_of(snapshot: Snapshot, wanted: NewIndex) -> IndexDefinition:
         See `create_index`.
     """
     parameters: Mapping[str, Any]
-    if isinstance(wanted.kind, IndexConfig):
+    if isinstance(wanted.kind, Trainer):
+        trainer, parameters = wanted.kind, wanted.parameters or {}
+    elif isinstance(wanted.kind, IndexConfig):
         trainer, parameters = trainer_of_plugin(wanted.kind.index_type), wanted.kind.parameters
     else:
         trainer, parameters = trainer_of_kind(wanted.kind), wanted.parameters or {}

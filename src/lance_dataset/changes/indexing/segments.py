@@ -121,7 +121,7 @@ def new_segment(
         name=definition.name,
         fields=(definition.path[-1].id,),
         dataset_version=snapshot.version,
-        fragment_bitmap=encode_bitmap(fragment_ids),
+        fragment_bitmap=encode_bitmap(fragment_ids if target.files else ()),  # without files it was not trained
         details=IndexDetails(trainer.type_url, details),
         index_version=trainer.stable_version if stable else trainer.version,
         created_at=time.time_ns() // 1_000_000,

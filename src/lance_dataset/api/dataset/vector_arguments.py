@@ -1,0 +1,73 @@
+"""Checks of the arguments of calls that build vector indices."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from lance_dataset.arguments import checked_integer
+from lance_dataset.errors import InvalidIndexError, InvalidInputError, UnsupportedError
+from lance_dataset.index.vector.training.training import BUILT_KINDS, VectorParameters
+
+__all__ = ["vector_parameters"]
+
+_METRICS = {"l2": "l2", "euclidean": "l2", "cosine": "cosine", "dot": "dot", "hamming": "hamming"}
+_KNOWN = (*BUILT_KINDS, "IVF_RQ", "IVF_HNSW_FLAT", "IVF_HNSW_PQ", "IVF_HNSW_SQ")
+
+
+def vector_parameters(index_type: object, metric: object, given: Mapping[str, Any]) -> VectorParameters:
+    """Return the parameters of a vector index.
+
+    Parameters
+    ----------
+    index_type, metric
+        Names of the kind and of the metric, in any case.
+    given
+        Other parameters by the names that `create_index` has; None for defaults.
+
+    Raises
+    ------
+    TypeError
+        A name is not text.
+    ValueError
+        The metric is unknown, or a number is out of range.
+    UnsupportedError
+        The kind is unknown, or this release does not build it.
+    """
+    if not isinstance(index_type, str) or not isinstance(metric, str):
+        raise TypeError(f"index_type and metric must be text, not {index_type!r} and {metric!r}")
+    kind, name = index_type.upper(), _METRICS.get(metric.lower())
+    if kind not in _KNOWN:
+        raise UnsupportedError(f"Only {', '.join(_KNOWN)} are supported for vector columns. Received {index_type}")
+    if kind not in BUILT_KINDS:
+        raise UnsupportedError(f"this release builds {', '.join(BUILT_KINDS)}, not {kind}")
+    if name is None:
+        raise InvalidInputError(f"Metric {metric} not supported; known are {', '.join(_METRICS)}")
+    bits = _positive(given, "num_bits") if kind == "IVF_PQ" else None
+    parts = _positive(given, "num_sub_vectors")
+    if bits not in (None, 4, 8) or (bits == 4 and parts is not None and parts % 2):
+        raise InvalidIndexError(f"num_bits of IVF_PQ must be 8, or 4 with an even num_sub_vectors, not {bits}")
+    if kind == "IVF_PQ" and parts is None:
+        raise InvalidInputError("num_sub_vectors is required for IVF_PQ")
+    return VectorParameters(
+        kind,
+        name,
+        _positive(given, "num_partitions"),
+        _positive(given, "target_partition_size"),
+        parts,
+        bits or 8,
+        _positive(given, "sample_rate") or 256,
+        _positive(given, "max_iters") or 50,
+    )
+
+
+def _positive(given: Mapping[str, Any], name: str) -> int | None:
+    value = given.get(name)
+    if value is None:
+        return None
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    number = checked_integer(name, value, bits=31)
+    if not number:
+        raise InvalidInputError(f"{name} must be positive, not 0")
+    return number

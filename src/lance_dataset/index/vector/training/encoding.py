@@ -1,0 +1,131 @@
+"""Codes of vectors: plain, as bytes between bounds, or as numbers of codewords of their parts."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lance_dataset.index.vector.training.clustering import assigned, cluster
+
+__all__ = ["Encoder", "FlatEncoder", "ProductEncoder", "ScalarEncoder"]
+
+
+class Encoder(Protocol):
+    """Encoding of the vectors of an index."""
+
+    column: str
+    #: True if the codes of a partition are stored column by column.
+    transposed: bool
+    #: True if vectors are encoded as differences from the centroid.
+    residual: bool
+
+    def encode(self, vectors: NDArray[Any]) -> NDArray[Any]:
+        """Return the codes ``[n, width]`` of vectors ``[n, dimension]``."""
+
+    def metadata(self, dimension: int) -> str:
+        """Return the description in the file, without the enclosing array."""
+
+    @property
+    def codebook(self) -> NDArray[Any] | None:
+        """Codewords ``[words, dimension]`` in the order of the file."""
+
+
+class FlatEncoder:
+    """Vectors as they are."""
+
+    column, transposed, residual, codebook = "flat", False, False, None
+
+    def encode(self, vectors: NDArray[Any]) -> NDArray[Any]:
+        """Return the vectors."""
+        return vectors
+
+    def metadata(self, dimension: int) -> str:
+        """Return the description in the file."""
+        return json.dumps({"dim": dimension})
+
+
+class ScalarEncoder:
+    """Values as bytes between the smallest and the largest value of all vectors."""
+
+    column, transposed, residual, codebook = "__sq_code", False, False, None
+
+    def __init__(self, vectors: NDArray[Any]) -> None:
+        self._start, self._end = float(vectors.min()), float(vectors.max())
+
+    def encode(self, vectors: NDArray[Any]) -> NDArray[Any]:
+        """Return a byte for each value."""
+        span = self._end - self._start
+        if not span:
+            return np.zeros(vectors.shape, np.uint8)
+        scaled = vectors.astype(np.float64)
+        scaled -= self._start
+        scaled *= 255
+        scaled /= span
+        return np.clip(scaled, 0, 255).astype(np.uint8)
+
+    def metadata(self, dimension: int) -> str:
+        """Return the description in the file."""
+        return json.dumps({"dim": dimension, "num_bits": 8, "bounds": {"start": self._start, "end": self._end}})
+
+
+class ProductEncoder:
+    """Vectors cut into parts, each replaced by its nearest codeword (Jegou, Product quantization, 2011).
+
+    Parameters
+    ----------
+    sample : float[n, dimension]
+        Vectors, or differences from centroids, to train the codewords with; at least ``2 ** bits``.
+    parts, bits
+        Number of parts, and bits of the number of a codeword.
+    residual
+        True if vectors are encoded as differences.
+    rng
+        Draws the first codewords.
+    """
+
+    column, transposed = "__pq_code", True
+
+    def __init__(
+        self, sample: NDArray[Any], parts: int, bits: int, residual: bool, rng: np.random.Generator, iterations: int
+    ) -> None:
+        self._parts, self._bits, self.residual = parts, bits, residual
+        self._kind = sample.dtype
+        seeds = rng.integers(0, 1 << 32, parts)
+
+        def words(part: int) -> NDArray[Any]:
+            mine = np.ascontiguousarray(self._cut(sample, part), np.float32)
+            return cluster(mine, 1 << bits, "l2", np.random.default_rng(seeds[part]), iterations)
+
+        self._words = np.stack([words(part) for part in range(parts)]).astype(self._kind)
+
+    def _cut(self, vectors: NDArray[Any], part: int) -> NDArray[Any]:
+        width = vectors.shape[1] // self._parts
+        return vectors[:, part * width : (part + 1) * width]
+
+    def encode(self, vectors: NDArray[Any]) -> NDArray[Any]:
+        """Return the numbers of codewords; two of 4 bits share a byte, the lower half first."""
+        codes = np.empty((len(vectors), self._parts), np.uint8)
+        for part in range(self._parts):
+            mine = np.ascontiguousarray(self._cut(vectors, part), np.float32)
+            codes[:, part] = assigned(mine, self._words[part], "l2")[0]
+        return codes if self._bits == 8 else codes[:, ::2] | codes[:, 1::2] << 4
+
+    def metadata(self, dimension: int) -> str:
+        """Return the description in the file."""
+        described = {
+            "codebook_position": 2,
+            "nbits": self._bits,
+            "num_sub_vectors": self._parts,
+            "dimension": dimension,
+            "codebook_tensor": [],
+            "transposed": True,
+        }
+        return json.dumps(described)
+
+    @property
+    def codebook(self) -> NDArray[Any]:
+        """Codewords, part by part, in the shape of the file."""
+        return self._words.reshape(1 << self._bits, -1)

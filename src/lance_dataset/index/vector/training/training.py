@@ -1,0 +1,228 @@
+"""Training of vector indices with partitions: IVF_FLAT, IVF_PQ and IVF_SQ."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from lance_dataset._proto import vector_index_pb2
+from lance_dataset.errors import InvalidInputError, UnsupportedError
+from lance_dataset.index.files import WRITTEN_VERSION, NewIndexFolder
+from lance_dataset.index.trainer import Trainer, Training
+from lance_dataset.index.vector.index_file import FLAT_KEY, INDEX_FILE, INDEX_KEY
+from lance_dataset.index.vector.ivf import IVF_KEY
+from lance_dataset.index.vector.packing import transposed
+from lance_dataset.index.vector.storage import DISTANCE_KEY, ROW_ID, STORAGE_FILE, STORAGE_KEY
+from lance_dataset.index.vector.training.clustering import assigned, cluster
+from lance_dataset.index.vector.training.encoding import Encoder, FlatEncoder, ProductEncoder, ScalarEncoder
+from lance_dataset.index.vector.training.entries import Entries, collected, vector_type
+from lance_dataset.types.schema import Schema
+
+__all__ = ["BUILT_KINDS", "VectorParameters", "vector_trainer"]
+
+#: Vectors of a partition, unless a number of partitions is given, by kind.
+_ROWS_OF_PARTITION: Final = {"IVF_FLAT": 4096, "IVF_PQ": 8192, "IVF_SQ": 8192}
+BUILT_KINDS: Final = tuple(_ROWS_OF_PARTITION)
+_MAX_PARTITIONS = 4096
+_TYPE_URL = "/lance.index.pb.VectorIndexDetails"
+_SEED = 0x1F
+
+
+@dataclass(frozen=True)
+class VectorParameters:
+    """Parameters of a vector index.
+
+    Attributes
+    ----------
+    kind
+        One of `BUILT_KINDS`.
+    metric
+        ``l2``, ``cosine``, ``dot`` or ``hamming``.
+    partitions
+        Number of partitions; None for one that follows from the number of vectors.
+    partition_rows
+        Wanted vectors of a partition; None for the default of the kind.
+    sub_vectors, bits
+        Parts of a vector, and bits of a part, of product quantizers.
+    sample_rate, iterations
+        Vectors for a cluster, and maximum number of iterations, of the training.
+    """
+
+    kind: str
+    metric: str = "l2"
+    partitions: int | None = None
+    partition_rows: int | None = None
+    sub_vectors: int | None = None
+    bits: int = 8
+    sample_rate: int = 256
+    iterations: int = 50
+
+
+def vector_trainer(parameters: VectorParameters) -> Trainer:
+    """Return the training of an index."""
+    return Trainer(
+        name=parameters.kind,
+        type_url=_TYPE_URL,
+        fits=lambda kind: vector_type(kind) is not None,
+        wanted="a fixed-size list of floats or uint8, or a list of them",
+        write=lambda work: _write(parameters, work),
+        version=1,
+        stable_version=1,
+    )
+
+
+def _write(parameters: VectorParameters, work: Training) -> bytes:
+    _check(parameters, work.kind)
+    entries = collected(work.entries, work.kind, parameters.metric, work.memory_limit)
+    needed = 1 << parameters.bits if parameters.kind == "IVF_PQ" else 1
+    if len(entries.rows) >= needed:
+        _build(parameters, entries, work.target)
+    return _details(parameters)
+
+
+def _check(parameters: VectorParameters, kind: pa.DataType) -> None:
+    """Raise an error if the parameters do not fit the type of a column."""
+    vectors = vector_type(kind)
+    if vectors is None:
+        raise TypeError(f"a vector index needs a column of vectors, not {kind}")
+    bits, lists = vectors.value_type == pa.uint8(), not pa.types.is_fixed_size_list(kind)
+    metric = parameters.metric
+    if bits != (metric == "hamming"):
+        raise InvalidInputError(
+            f"vectors of {vectors.value_type} cannot have the metric {metric}; "
+            "uint8 has hamming, floats have the others"
+        )
+    if lists and metric != "cosine":
+        raise InvalidInputError(f"lists of vectors can only have the metric cosine, not {metric}")
+    if bits and parameters.kind != "IVF_FLAT":
+        raise UnsupportedError(f"{parameters.kind} indices of uint8 are not built; use IVF_FLAT")
+    if parameters.kind != "IVF_PQ":
+        return
+    parts = parameters.sub_vectors
+    if parts is None:
+        raise InvalidInputError("num_sub_vectors is required for IVF_PQ")
+    if vectors.list_size % parts:
+        raise InvalidInputError(f"dimension ({vectors.list_size}) must be divisible by num_sub_vectors ({parts})")
+
+
+def _build(parameters: VectorParameters, entries: Entries, target: NewIndexFolder) -> None:
+    rng, vectors = np.random.default_rng(_SEED), entries.vectors
+    count = _partitions(parameters, len(vectors))
+    sample = _sampled(vectors, count * parameters.sample_rate, rng)
+    centroids = cluster(sample, count, parameters.metric, rng, parameters.iterations).astype(vectors.dtype)
+    places, distances = assigned(vectors, centroids, parameters.metric)
+    encoder = _encoder(parameters, vectors, centroids, places, rng)
+    lengths = np.bincount(places, minlength=count)
+    _write_storage(parameters, entries, centroids, places, lengths, encoder, target)
+    _write_main(parameters, centroids, float(distances.sum(dtype=np.float64)), target)
+
+
+def _partitions(parameters: VectorParameters, n: int) -> int:
+    if parameters.partitions is not None:
+        return min(parameters.partitions, n)
+    wanted = parameters.partition_rows or _ROWS_OF_PARTITION[parameters.kind]
+    return min(max(n // wanted, 1), _MAX_PARTITIONS)
+
+
+def _sampled(vectors: NDArray[Any], count: int, rng: np.random.Generator) -> NDArray[Any]:
+    if len(vectors) <= count:
+        return vectors
+    return vectors[np.sort(rng.choice(len(vectors), count, replace=False))]
+
+
+def _encoder(
+    parameters: VectorParameters,
+    vectors: NDArray[Any],
+    centroids: NDArray[Any],
+    places: NDArray[np.int32],
+    rng: np.random.Generator,
+) -> Encoder:
+    if parameters.kind == "IVF_FLAT":
+        return FlatEncoder()
+    if parameters.kind == "IVF_SQ":
+        return ScalarEncoder(vectors)
+    numbers = _sampled(np.arange(len(vectors)), parameters.sample_rate << parameters.bits, rng)
+    residual = parameters.metric != "dot"
+    sample = vectors[numbers] - centroids[places[numbers]] if residual else vectors[numbers]
+    parts = parameters.sub_vectors or 1
+    return ProductEncoder(sample, parts, parameters.bits, residual, rng, parameters.iterations)
+
+
+def _write_storage(
+    parameters: VectorParameters,
+    entries: Entries,
+    centroids: NDArray[Any],
+    places: NDArray[np.int32],
+    lengths: NDArray[np.int64],
+    encoder: Encoder,
+    target: NewIndexFolder,
+) -> None:
+    dimension = centroids.shape[1]
+    codes = encoder.encode(entries.vectors - centroids[places] if encoder.residual else entries.vectors)
+    order = np.argsort(places, kind="stable")
+    kind = pa.list_(pa.from_numpy_dtype(codes.dtype), codes.shape[1])
+    schema = pa.schema([pa.field(ROW_ID, pa.uint64()), pa.field(encoder.column, kind)])
+
+    def partitions() -> Iterator[pa.RecordBatch]:
+        start = 0
+        for length in lengths.tolist():
+            mine = order[start : start + length]
+            start += length
+            if length:
+                part = transposed(codes[mine]) if encoder.transposed else codes[mine]
+                values = pa.FixedSizeListArray.from_arrays(pa.array(part.reshape(-1)), type=kind)
+                yield pa.RecordBatch.from_arrays([pa.array(entries.rows[mine]), values], schema=schema)
+
+    message = vector_index_pb2.IVF(lengths=lengths.tolist(), offsets=(np.cumsum(lengths) - lengths).tolist())
+    buffers = [message.SerializeToString()]
+    if encoder.codebook is not None:
+        buffers.append(_tensor(encoder.codebook).SerializeToString())
+    metadata = {
+        DISTANCE_KEY: parameters.metric,
+        STORAGE_KEY: json.dumps([encoder.metadata(dimension)]),
+        IVF_KEY: "1",
+    }
+    arrow = Schema.from_arrow(schema)
+    target.write(STORAGE_FILE, arrow, WRITTEN_VERSION, partitions(), metadata, numbered_buffers=buffers)
+
+
+def _write_main(parameters: VectorParameters, centroids: NDArray[Any], loss: float, target: NewIndexFolder) -> None:
+    count = len(centroids)
+    message = vector_index_pb2.IVF(
+        lengths=[0] * count, offsets=[0] * count, centroids_tensor=_tensor(centroids), loss=loss
+    )
+    metadata = {
+        INDEX_KEY: json.dumps({"type": parameters.kind, "distance_type": parameters.metric}),
+        FLAT_KEY: json.dumps([""] * count),
+    }
+    schema = Schema.from_arrow(pa.schema([pa.field("__flat_marker", pa.uint64(), nullable=False)]))
+    target.write(INDEX_FILE, schema, WRITTEN_VERSION, [], metadata, {IVF_KEY: message.SerializeToString()})
+
+
+def _tensor(array: NDArray[Any]) -> vector_index_pb2.Tensor:
+    names = {"float16": "FLOAT16", "float32": "FLOAT32", "float64": "FLOAT64", "uint8": "UINT8"}
+    return vector_index_pb2.Tensor(
+        data_type=names[array.dtype.name], shape=array.shape, data=np.ascontiguousarray(array).tobytes()
+    )
+
+
+def _details(parameters: VectorParameters) -> bytes:
+    details = vector_index_pb2.VectorIndexDetails(
+        metric_type=parameters.metric.upper(), target_partition_size=parameters.partition_rows or 0
+    )
+    hints = {"lance.ivf.max_iters": parameters.iterations, "lance.ivf.sample_rate": parameters.sample_rate}
+    if parameters.kind == "IVF_PQ":
+        details.pq.num_bits, details.pq.num_sub_vectors = parameters.bits, parameters.sub_vectors or 0
+    elif parameters.kind == "IVF_SQ":
+        details.sq.num_bits = 8
+    else:
+        details.flat.SetInParent()
+    for key, value in hints.items():
+        details.runtime_hints[key] = str(value)
+    return details.SerializeToString()
