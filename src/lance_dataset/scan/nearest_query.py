@@ -70,7 +70,7 @@ class NearestQuery:
     column
         Name of the column.
     vectors : float64[n, d]
-        The other vectors; NaN for nulls.
+        The other vectors, without NaN.
     is_batch
         True if they were given as an array of two dimensions.
     k
@@ -122,6 +122,12 @@ class NearestQuery:
         if vectors.ndim not in (1, 2) or vectors.size == 0:
             raise InvalidInputError(
                 f"Query vectors must be an array of one or two dimensions, not empty, got shape {vectors.shape}"
+            )
+        if np.isnan(vectors).any():
+            number, place = divmod(int(np.argmax(np.isnan(vectors))), vectors.shape[-1])
+            raise InvalidInputError(
+                f"the query vector {number} for column {column!r} has NaN or null at position {place}, so no distance "
+                "to it is a number; replace the element, or leave out the query"
             )
         lowest, below = _range(parameters.get("distance_range"))
         return cls(

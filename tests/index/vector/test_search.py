@@ -258,8 +258,8 @@ def test_wrong_queries(tmp_path: Path) -> None:
         dataset.to_table(nearest={"column": "v", "q": np.zeros(3)})
     with pytest.raises(InvalidInputError, match="nprobes must be >= 1"):
         dataset.to_table(nearest={"column": "v", "q": np.zeros(16), "nprobes": 0})
-    nan = dataset.to_table(nearest={"column": "v", "q": np.full(16, np.nan)})
-    assert nan.num_rows == 0
+    with pytest.raises(InvalidInputError, match="NaN or null at position 0"):
+        dataset.to_table(nearest={"column": "v", "q": np.full(16, np.nan)})
 
 
 def test_index_of_another_column(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 import lance_dataset
 from lance_dataset.dataset import serialize_row_addrs
+from lance_dataset.errors import InvalidInputError
 
 DIMENSION = 12
 FLOATS = {"f16": np.float16, "f32": np.float32, "f64": np.float64}
@@ -155,15 +156,16 @@ def test_batches_of_queries(tables: tuple[Any, Any]) -> None:
     search_both(tables, {"column": "f32", "q": queries, "k": 3}, columns=["group", "query_index"])
 
 
-def test_queries_that_are_no_numbers_find_nothing(tables: tuple[Any, Any]) -> None:
-    """As in the reference; there, such a query of a batch finds rows whose distance is NaN."""
+def test_queries_that_are_no_numbers_are_refused(tables: tuple[Any, Any]) -> None:
+    """The reference finds no rows for a query, and rows whose distance is NaN for one of a batch."""
     queries = np.ones((3, DIMENSION))
-    queries[1, 0] = np.nan
+    queries[1, 2] = np.nan
     for column in ("f32", "f64", "f16"):
-        for query in (queries[1], [None, *queries[0, 1:]], pa.array([None, *queries[0, 1:]])):
-            assert tables[0].to_table(nearest={"column": column, "q": query}).num_rows == 0
-        found = tables[0].to_table(nearest={"column": column, "q": queries, "k": 2}, columns=[])
-        assert found["query_index"].to_pylist() == [0, 0, 2, 2]
+        for query in (queries[1], [1, 1, None, *queries[0, 3:]], pa.array([1, 1, None, *queries[0, 3:]])):
+            with pytest.raises(InvalidInputError, match=f"0 for column '{column}' has NaN or null at position 2"):
+                tables[0].scanner(nearest={"column": column, "q": query})
+        with pytest.raises(InvalidInputError, match=r"vector 1 .* at position 2"):
+            tables[0].to_table(nearest={"column": column, "q": queries, "k": 2}, columns=[])
     assert tables[0].to_table(nearest={"column": "f32", "q": np.zeros(DIMENSION), "metric": "cosine"}).num_rows == 0
 
 
