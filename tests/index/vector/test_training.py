@@ -18,6 +18,9 @@ KINDS: dict[str, tuple[str, dict[str, Any]]] = {
     "flat": ("IVF_FLAT", {}),
     "sq": ("IVF_SQ", {}),
     "pq8": ("IVF_PQ", {"num_sub_vectors": 4}),
+    "rq1": ("IVF_RQ", {"num_bits": 1}),
+    "rq5": ("IVF_RQ", {}),
+    "rq8": ("IVF_RQ", {"num_bits": 8}),
     "pq4": ("IVF_PQ", {"num_sub_vectors": 8, "num_bits": 4}),
 }
 
@@ -105,7 +108,7 @@ def test_untrained(tmp_path: Path, train: bool, rows: int) -> None:
 def test_errors(tmp_path: Path) -> None:
     write(tmp_path, vectors())
     dataset = lance_dataset.dataset(tmp_path)
-    for kind in ("IVF_RQ", "IVF_HNSW_SQ", "OTHER"):
+    for kind in ("IVF_HNSW_SQ", "OTHER"):
         with pytest.raises(UnsupportedError):
             dataset.create_index("v", kind)
     with pytest.raises(UnsupportedError, match="accelerator"):

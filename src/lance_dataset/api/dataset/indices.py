@@ -212,7 +212,7 @@ class Indexed(Shown):
         column
             Name of a column of fixed-size lists of floats or uint8, or of lists of them; or a list of one name.
         index_type
-            ``IVF_FLAT``, ``IVF_PQ`` or ``IVF_SQ``, in any case.
+            ``IVF_FLAT``, ``IVF_PQ``, ``IVF_SQ`` or ``IVF_RQ``, in any case.
         name
             Name of the index, by default the column's with ``_idx`` added.
         metric
@@ -222,7 +222,7 @@ class Indexed(Shown):
         num_partitions, target_partition_size
             Number of partitions, or wanted vectors of one. At most one partition for each vector is made.
         num_sub_vectors, num_bits
-            Parts of a vector, and bits of a part (8 or 4), of IVF_PQ.
+            Parts of a vector, and bits of a part (8 or 4), of IVF_PQ; bits of a value (1 to 9, by default 5) of IVF_RQ.
         sample_rate, max_iters
             Vectors for a cluster (256), and maximum number of iterations (50), of the training.
         train

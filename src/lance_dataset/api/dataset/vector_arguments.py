@@ -12,7 +12,7 @@ from lance_dataset.index.vector.training.training import BUILT_KINDS, VectorPara
 __all__ = ["vector_parameters"]
 
 _METRICS = {"l2": "l2", "euclidean": "l2", "cosine": "cosine", "dot": "dot", "hamming": "hamming"}
-_KNOWN = (*BUILT_KINDS, "IVF_RQ", "IVF_HNSW_FLAT", "IVF_HNSW_PQ", "IVF_HNSW_SQ")
+_KNOWN = (*BUILT_KINDS, "IVF_HNSW_FLAT", "IVF_HNSW_PQ", "IVF_HNSW_SQ")
 
 
 def vector_parameters(index_type: object, metric: object, given: Mapping[str, Any]) -> VectorParameters:
@@ -43,10 +43,8 @@ def vector_parameters(index_type: object, metric: object, given: Mapping[str, An
         raise UnsupportedError(f"this release builds {', '.join(BUILT_KINDS)}, not {kind}")
     if name is None:
         raise InvalidInputError(f"Metric {metric} not supported; known are {', '.join(_METRICS)}")
-    bits = _positive(given, "num_bits") if kind == "IVF_PQ" else None
     parts = _positive(given, "num_sub_vectors")
-    if bits not in (None, 4, 8) or (bits == 4 and parts is not None and parts % 2):
-        raise InvalidIndexError(f"num_bits of IVF_PQ must be 8, or 4 with an even num_sub_vectors, not {bits}")
+    bits = _bits(kind, given, parts)
     if kind == "IVF_PQ" and parts is None:
         raise InvalidInputError("num_sub_vectors is required for IVF_PQ")
     return VectorParameters(
@@ -55,10 +53,26 @@ def vector_parameters(index_type: object, metric: object, given: Mapping[str, An
         _positive(given, "num_partitions"),
         _positive(given, "target_partition_size"),
         parts,
-        bits or 8,
+        bits,
         _positive(given, "sample_rate") or 256,
         _positive(given, "max_iters") or 50,
     )
+
+
+def _bits(kind: str, given: Mapping[str, Any], parts: int | None) -> int:
+    """Return the bits of a part of product quantizers, or of a value of RaBitQ codes; other kinds ignore them."""
+    if kind == "IVF_PQ":
+        bits = _positive(given, "num_bits") or 8
+        if bits not in (4, 8) or (bits == 4 and parts is not None and parts % 2):
+            raise InvalidIndexError(f"num_bits of IVF_PQ must be 8, or 4 with an even num_sub_vectors, not {bits}")
+        return bits
+    if kind != "IVF_RQ":
+        return 8
+    given_bits = given.get("num_bits")
+    bits = 5 if given_bits is None else checked_integer("num_bits", given_bits, bits=31)
+    if not 1 <= bits <= 9:
+        raise InvalidInputError(f"num_bits of IVF_RQ must be from 1 to 9, not {bits}")
+    return bits
 
 
 def _positive(given: Mapping[str, Any], name: str) -> int | None:

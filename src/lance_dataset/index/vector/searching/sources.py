@@ -14,7 +14,7 @@ from lance_dataset.index.vector.index_file import INDEX_FILE, VectorIndexFile
 from lance_dataset.index.vector.legacy import LegacyVectorIndex, is_legacy
 from lance_dataset.index.vector.packing import pack_blocks
 from lance_dataset.index.vector.quantizers import ProductQuantizer, Quantizer, RabitQuantizer
-from lance_dataset.index.vector.searching.rabit_codes import unpacked_blocks, unpacked_stream
+from lance_dataset.index.vector.rabit_codes import unpacked_blocks, unpacked_stream
 from lance_dataset.index.vector.storage import ROW_ID, STORAGE_FILE, VectorStorage, column_numbers
 from lance_dataset.index.vector.tensors import decode_tensor
 

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from lance_dataset.index.vector.packing import transposed
 from lance_dataset.index.vector.training.clustering import assigned, cluster
 
 __all__ = ["Encoder", "FlatEncoder", "ProductEncoder", "ScalarEncoder"]
@@ -16,14 +17,24 @@ __all__ = ["Encoder", "FlatEncoder", "ProductEncoder", "ScalarEncoder"]
 class Encoder(Protocol):
     """Encoding of the vectors of an index."""
 
+    #: Name of the column of codes.
     column: str
-    #: True if the codes of a partition are stored column by column.
-    transposed: bool
     #: True if vectors are encoded as differences from the centroid.
     residual: bool
 
-    def encode(self, vectors: NDArray[Any]) -> NDArray[Any]:
-        """Return the codes ``[n, width]`` of vectors ``[n, dimension]``."""
+    def encode(self, vectors: NDArray[Any], places: NDArray[np.int32]) -> dict[str, NDArray[Any]]:
+        """Return the columns of codes ``[n, width]`` and factors ``[n]``.
+
+        Parameters
+        ----------
+        vectors : float or uint8 [n, dimension]
+            Vectors, or differences from the centroids.
+        places : int32[n]
+            Their partitions.
+        """
+
+    def stored(self, codes: NDArray[Any]) -> NDArray[Any]:
+        """Return the codes of a partition in the layout of the file, in the same shape."""
 
     def metadata(self, dimension: int) -> str:
         """Return the description in the file, without the enclosing array."""
@@ -36,11 +47,15 @@ class Encoder(Protocol):
 class FlatEncoder:
     """Vectors as they are."""
 
-    column, transposed, residual, codebook = "flat", False, False, None
+    column, residual, codebook = "flat", False, None
 
-    def encode(self, vectors: NDArray[Any]) -> NDArray[Any]:
+    def encode(self, vectors: NDArray[Any], places: NDArray[np.int32]) -> dict[str, NDArray[Any]]:
         """Return the vectors."""
-        return vectors
+        return {self.column: vectors}
+
+    def stored(self, codes: NDArray[Any]) -> NDArray[Any]:
+        """Return the codes as they are."""
+        return codes
 
     def metadata(self, dimension: int) -> str:
         """Return the description in the file."""
@@ -50,21 +65,25 @@ class FlatEncoder:
 class ScalarEncoder:
     """Values as bytes between the smallest and the largest value of all vectors."""
 
-    column, transposed, residual, codebook = "__sq_code", False, False, None
+    column, residual, codebook = "__sq_code", False, None
 
     def __init__(self, vectors: NDArray[Any]) -> None:
         self._start, self._end = float(vectors.min()), float(vectors.max())
 
-    def encode(self, vectors: NDArray[Any]) -> NDArray[Any]:
+    def encode(self, vectors: NDArray[Any], places: NDArray[np.int32]) -> dict[str, NDArray[Any]]:
         """Return a byte for each value."""
         span = self._end - self._start
         if not span:
-            return np.zeros(vectors.shape, np.uint8)
+            return {self.column: np.zeros(vectors.shape, np.uint8)}
         scaled = vectors.astype(np.float64)
         scaled -= self._start
         scaled *= 255
         scaled /= span
-        return np.clip(scaled, 0, 255).astype(np.uint8)
+        return {self.column: np.clip(scaled, 0, 255).astype(np.uint8)}
+
+    def stored(self, codes: NDArray[Any]) -> NDArray[Any]:
+        """Return the codes as they are."""
+        return codes
 
     def metadata(self, dimension: int) -> str:
         """Return the description in the file."""
@@ -86,7 +105,7 @@ class ProductEncoder:
         Draws the first codewords.
     """
 
-    column, transposed = "__pq_code", True
+    column = "__pq_code"
 
     def __init__(
         self, sample: NDArray[Any], parts: int, bits: int, residual: bool, rng: np.random.Generator, iterations: int
@@ -105,13 +124,17 @@ class ProductEncoder:
         width = vectors.shape[1] // self._parts
         return vectors[:, part * width : (part + 1) * width]
 
-    def encode(self, vectors: NDArray[Any]) -> NDArray[Any]:
+    def encode(self, vectors: NDArray[Any], places: NDArray[np.int32]) -> dict[str, NDArray[Any]]:
         """Return the numbers of codewords; two of 4 bits share a byte, the lower half first."""
         codes = np.empty((len(vectors), self._parts), np.uint8)
         for part in range(self._parts):
             mine = np.ascontiguousarray(self._cut(vectors, part), np.float32)
             codes[:, part] = assigned(mine, self._words[part], "l2")[0]
-        return codes if self._bits == 8 else codes[:, ::2] | codes[:, 1::2] << 4
+        return {self.column: codes if self._bits == 8 else codes[:, ::2] | codes[:, 1::2] << 4}
+
+    def stored(self, codes: NDArray[Any]) -> NDArray[Any]:
+        """Return the codes column by column."""
+        return transposed(codes)
 
     def metadata(self, dimension: int) -> str:
         """Return the description in the file."""

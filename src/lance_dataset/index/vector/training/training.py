@@ -1,4 +1,4 @@
-"""Training of vector indices with partitions: IVF_FLAT, IVF_PQ and IVF_SQ."""
+"""Training of vector indices with partitions: IVF_FLAT, IVF_PQ, IVF_SQ and IVF_RQ."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from lance_dataset.index.files import WRITTEN_VERSION, NewIndexFolder
 from lance_dataset.index.trainer import Trainer, Training
 from lance_dataset.index.vector.index_file import FLAT_KEY, INDEX_FILE, INDEX_KEY
 from lance_dataset.index.vector.ivf import IVF_KEY
-from lance_dataset.index.vector.packing import transposed
 from lance_dataset.index.vector.storage import DISTANCE_KEY, ROW_ID, STORAGE_FILE, STORAGE_KEY
 from lance_dataset.index.vector.training.clustering import assigned, cluster
 from lance_dataset.index.vector.training.encoding import Encoder, FlatEncoder, ProductEncoder, ScalarEncoder
 from lance_dataset.index.vector.training.entries import Entries, collected, vector_type
+from lance_dataset.index.vector.training.rabit import RabitEncoder
 from lance_dataset.types.schema import Schema
 
 __all__ = ["BUILT_KINDS", "VectorParameters", "vector_trainer"]
 
 #: Vectors of a partition, unless a number of partitions is given, by kind.
-_ROWS_OF_PARTITION: Final = {"IVF_FLAT": 4096, "IVF_PQ": 8192, "IVF_SQ": 8192}
+_ROWS_OF_PARTITION: Final = {"IVF_FLAT": 4096, "IVF_PQ": 8192, "IVF_SQ": 8192, "IVF_RQ": 4096}
 BUILT_KINDS: Final = tuple(_ROWS_OF_PARTITION)
 _MAX_PARTITIONS = 4096
 _TYPE_URL = "/lance.index.pb.VectorIndexDetails"
@@ -48,8 +48,10 @@ class VectorParameters:
         Number of partitions; None for one that follows from the number of vectors.
     partition_rows
         Wanted vectors of a partition; None for the default of the kind.
-    sub_vectors, bits
-        Parts of a vector, and bits of a part, of product quantizers.
+    sub_vectors
+        Parts of a vector of product quantizers.
+    bits
+        Bits of a part of product quantizers, or of a value of RaBitQ codes.
     sample_rate, iterations
         Vectors for a cluster, and maximum number of iterations, of the training.
     """
@@ -72,8 +74,8 @@ def vector_trainer(parameters: VectorParameters) -> Trainer:
         fits=lambda kind: vector_type(kind) is not None,
         wanted="a fixed-size list of floats or uint8, or a list of them",
         write=lambda work: _write(parameters, work),
-        version=1,
-        stable_version=1,
+        version=2 if parameters.kind == "IVF_RQ" else 1,
+        stable_version=2 if parameters.kind == "IVF_RQ" else 1,
     )
 
 
@@ -102,6 +104,8 @@ def _check(parameters: VectorParameters, kind: pa.DataType) -> None:
         raise InvalidInputError(f"lists of vectors can only have the metric cosine, not {metric}")
     if bits and parameters.kind != "IVF_FLAT":
         raise UnsupportedError(f"{parameters.kind} indices of uint8 are not built; use IVF_FLAT")
+    if parameters.kind == "IVF_RQ" and vectors.list_size % 8:
+        raise InvalidInputError(f"dimension ({vectors.list_size}) must be divisible by 8 for IVF_RQ")
     if parameters.kind != "IVF_PQ":
         return
     parts = parameters.sub_vectors
@@ -147,6 +151,8 @@ def _encoder(
         return FlatEncoder()
     if parameters.kind == "IVF_SQ":
         return ScalarEncoder(vectors)
+    if parameters.kind == "IVF_RQ":
+        return RabitEncoder(centroids, parameters.bits, parameters.metric, rng)
     numbers = _sampled(np.arange(len(vectors)), parameters.sample_rate << parameters.bits, rng)
     residual = parameters.metric != "dot"
     sample = vectors[numbers] - centroids[places[numbers]] if residual else vectors[numbers]
@@ -164,10 +170,11 @@ def _write_storage(
     target: NewIndexFolder,
 ) -> None:
     dimension = centroids.shape[1]
-    codes = encoder.encode(entries.vectors - centroids[places] if encoder.residual else entries.vectors)
+    differences = entries.vectors - centroids[places] if encoder.residual else entries.vectors
+    columns = encoder.encode(differences, places)
+    del differences
     order = np.argsort(places, kind="stable")
-    kind = pa.list_(pa.from_numpy_dtype(codes.dtype), codes.shape[1])
-    schema = pa.schema([pa.field(ROW_ID, pa.uint64()), pa.field(encoder.column, kind)])
+    schema = pa.schema([pa.field(ROW_ID, pa.uint64()), *(pa.field(name, _type(columns[name])) for name in columns)])
 
     def partitions() -> Iterator[pa.RecordBatch]:
         start = 0
@@ -175,9 +182,10 @@ def _write_storage(
             mine = order[start : start + length]
             start += length
             if length:
-                part = transposed(codes[mine]) if encoder.transposed else codes[mine]
-                values = pa.FixedSizeListArray.from_arrays(pa.array(part.reshape(-1)), type=kind)
-                yield pa.RecordBatch.from_arrays([pa.array(entries.rows[mine]), values], schema=schema)
+                parts = {name: values[mine] for name, values in columns.items()}
+                parts[encoder.column] = encoder.stored(parts[encoder.column])
+                arrays = [pa.array(entries.rows[mine]), *map(_array, parts.values())]
+                yield pa.RecordBatch.from_arrays(arrays, schema=schema)
 
     message = vector_index_pb2.IVF(lengths=lengths.tolist(), offsets=(np.cumsum(lengths) - lengths).tolist())
     buffers = [message.SerializeToString()]
@@ -205,6 +213,17 @@ def _write_main(parameters: VectorParameters, centroids: NDArray[Any], loss: flo
     target.write(INDEX_FILE, schema, WRITTEN_VERSION, [], metadata, {IVF_KEY: message.SerializeToString()})
 
 
+def _type(values: NDArray[Any]) -> pa.DataType:
+    """Return the type of a column of numbers, or of lists of equal length."""
+    item = pa.from_numpy_dtype(values.dtype)
+    return item if values.ndim == 1 else pa.list_(item, values.shape[1])
+
+
+def _array(values: NDArray[Any]) -> pa.Array:
+    items = pa.array(values.reshape(-1))
+    return items if values.ndim == 1 else pa.FixedSizeListArray.from_arrays(items, type=_type(values))
+
+
 def _tensor(array: NDArray[Any]) -> vector_index_pb2.Tensor:
     names = {"float16": "FLOAT16", "float32": "FLOAT32", "float64": "FLOAT64", "uint8": "UINT8"}
     return vector_index_pb2.Tensor(
@@ -219,6 +238,8 @@ def _details(parameters: VectorParameters) -> bytes:
     hints = {"lance.ivf.max_iters": parameters.iterations, "lance.ivf.sample_rate": parameters.sample_rate}
     if parameters.kind == "IVF_PQ":
         details.pq.num_bits, details.pq.num_sub_vectors = parameters.bits, parameters.sub_vectors or 0
+    elif parameters.kind == "IVF_RQ":
+        details.rq.num_bits = parameters.bits
     elif parameters.kind == "IVF_SQ":
         details.sq.num_bits = 8
     else:

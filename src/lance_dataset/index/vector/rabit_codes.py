@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["unpacked_blocks", "unpacked_stream"]
+__all__ = ["packed_blocks", "unpacked_blocks", "unpacked_stream"]
 
 Bytes = NDArray[np.uint8]
 _BLOCK = 64
@@ -54,6 +54,42 @@ def unpacked_blocks(stored: Bytes, bits: int, dimension: int) -> Bytes:
     if bits in (3, 5, 7):
         out |= _plane(x[:, :, 8 * (bits - 1) :]) << (bits - 1)
     return np.ascontiguousarray(out.reshape(rows, -1)[:, :dimension])
+
+
+def packed_blocks(codes: Bytes, bits: int) -> Bytes:
+    """Return the bytes of the column ``__blocked_ex_codes``; invert `unpacked_blocks`.
+
+    Parameters
+    ----------
+    codes : uint8[rows, dimension]
+        The codes, a byte for each value.
+    bits
+        Bits of a value, from 1 to 8.
+    """
+    rows, dimension = codes.shape
+    padded = np.zeros((rows, -(-dimension // _BLOCK), _BLOCK), np.uint8)
+    padded.reshape(rows, -1)[:, :dimension] = codes
+    low = padded & ((1 << bits - bits % 2) - 1) if bits in (3, 5, 7) else padded
+    quarters, parts = low.reshape(rows, -1, 4, 16), []
+    if bits == 1:
+        parts.append(np.packbits(low, axis=2, bitorder="little"))
+    elif bits in (2, 3):
+        parts.append(quarters[:, :, 0] | quarters[:, :, 1] << 2 | quarters[:, :, 2] << 4 | quarters[:, :, 3] << 6)
+    elif bits == 4:
+        halves = low.reshape(rows, -1, 4, 2, 8)
+        parts.append((halves[:, :, :, 0] | halves[:, :, :, 1] << 4).reshape(rows, -1, 32))
+    elif bits == 5:
+        parts.extend(quarters[:, :, place] | quarters[:, :, place + 1] << 4 for place in (0, 2))
+    elif bits in (6, 7):
+        parts.extend(quarters[:, :, place] | (quarters[:, :, 3] >> 2 * place & 3) << 6 for place in range(3))
+    else:
+        parts.append(low)
+    if bits in (3, 5, 7):
+        place, column = np.divmod(np.arange(_BLOCK), 16)
+        plane = np.empty_like(padded)
+        plane[:, :, 8 * (column % 8) + 2 * place + column // 8] = padded >> (bits - 1) & 1
+        parts.append(np.packbits(plane, axis=2, bitorder="little"))
+    return np.concatenate(parts, axis=2).reshape(rows, -1)
 
 
 def unpacked_stream(stored: Bytes, bits: int, dimension: int) -> Bytes:
