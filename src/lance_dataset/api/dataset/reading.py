@@ -174,7 +174,9 @@ class Reading(Shown, ScannableDataset):
             "row_addr_blocklist": row_addr_blocklist,
         }
         check_arrow_options(arrow_options)
-        builder = ScannerBuilder(self).apply_defaults(options)
+        builder = ScannerBuilder(self).apply_defaults(
+            {name: value for name, value in options.items() if value is not None}
+        )
         return (builder.columns(columns) if columns is not None else builder).to_scanner()
 
     def to_table(

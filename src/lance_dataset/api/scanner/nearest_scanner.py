@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from lance_dataset.api.scanner.nearest_shapes import SearchShape, search_shapes, shape_key
 from lance_dataset.api.scanner.search_scanner import SearchScanner
 from lance_dataset.api.scanner.statistics import ScanStatistics
 from lance_dataset.errors import CorruptFileError, InvalidInputError
@@ -93,7 +94,8 @@ def nearest_scanner(snapshot: Snapshot, options: Mapping[str, Any], query: Neare
             "a nearest neighbor search of some fragments is not supported for fragment scan without prefilter=True"
         )
     schema = snapshot.scanned_schema
-    column = VectorColumn.of(schema, query.column)
+    shapes = search_shapes(snapshot.reader)
+    column = shapes.column(schema, query.column)
     index = _index(snapshot, query, column)
     search = VectorSearch.of(query, column, query.metric or (column.usual_metric if index is None else index.metric))
     use = None if index is None or index.metric != search.metric else _use(index, query, base_options=options)
@@ -103,25 +105,41 @@ def nearest_scanner(snapshot: Snapshot, options: Mapping[str, Any], query: Neare
             raise InvalidInputError(f"index_segments needs a vector index that the query uses: {_reason(query)}")
         use = _of_segments(use, segments)
         index = use.index
-    handled = {"index_segments", "columns", "limit", "offset", "with_row_id", "with_row_address", "blob_handling"}
-    handled |= set() if filters_first else {"filter"}
-    base = resolve_request(snapshot, {name: value for name, value in options.items() if name not in handled})
     leading = QUERY_INDEX if search.is_batch else None
+    key = shape_key(options, column.name, leading, index)
+    shape = None if key is None else shapes.find(key)
+    if shape is None:
+        shape = _shape(snapshot, options, search, index)
+        if key is not None:
+            shapes.keep(key, shape)
     found = (DISTANCE,) if leading is None else (leading, DISTANCE)
     allowed, blocked = address_sets(options)
+    scanned = shape.candidates
     wanted = ScoredRequest(
-        ScoredOutput.of(schema, DISTANCE, options, leading),
+        shape.output,
         postfilter=None if filters_first else scored_filter(schema, found, options.get("filter")),
         limit=options.get("limit", UNLIMITED_ROWS),
         offset=options.get("offset", 0),
-        order_by=base.order_by,
+        order_by=shape.order_by,
         allowed=allowed,
         blocked=blocked,
-        batch_size=base.batch_size,
+        batch_size=scanned.batch_size,
     )
-    scanned = candidates_request(_in_indexed_fragments(snapshot, base, index), search)
     request = NearestRequest(search, scanned, wanted, "" if use is not None else _reason(query), use)
     return NearestScanner(snapshot, request, options.get("scan_stats_callback"))
+
+
+def _shape(
+    snapshot: Snapshot, options: Mapping[str, Any], search: VectorSearch, index: OpenVectorIndex | None
+) -> SearchShape:
+    """Resolve options, apart from the query, the limit and the filter of the rows found."""
+    handled = {"index_segments", "columns", "limit", "offset", "with_row_id", "with_row_address", "blob_handling"}
+    handled |= set() if options.get("prefilter") else {"filter"}
+    base = resolve_request(snapshot, {name: value for name, value in options.items() if name not in handled})
+    leading = QUERY_INDEX if search.is_batch else None
+    output = ScoredOutput.of(snapshot.scanned_schema, DISTANCE, options, leading)
+    candidates = candidates_request(_in_indexed_fragments(snapshot, base, index), search)
+    return SearchShape(output, candidates, base.order_by)
 
 
 def _index(snapshot: Snapshot, query: NearestQuery, column: VectorColumn) -> OpenVectorIndex | None:
