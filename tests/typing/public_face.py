@@ -651,6 +651,7 @@ def search_vectors(folder: Path) -> None:
         approx_mode="normal",
         distance_range=(None, 5.0),
         search_effort=None,
+        recall=None,
     )
     again: pa.Table = builder.to_scanner().to_table()
     assert found == again

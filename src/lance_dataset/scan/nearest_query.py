@@ -28,8 +28,10 @@ _LARGEST = (1 << 63) - 1
 _BFLOAT16 = "lance.bfloat16"
 _PARAMETERS = (
     *("column", "q", "k", "metric", "nprobes", "minimum_nprobes", "maximum_nprobes", "refine_factor", "use_index"),
-    *("ef", "query_parallelism", "approx_mode", "distance_range", "search_effort"),
+    *("ef", "query_parallelism", "approx_mode", "distance_range", "search_effort", "recall"),
 )
+#: Parameters that `recall` chooses.
+_CHOSEN = ("nprobes", "minimum_nprobes", "maximum_nprobes", "refine_factor", "search_effort")
 
 
 @dataclass(frozen=True)
@@ -50,6 +52,8 @@ class IndexTuning:
         How exactly distances of RaBitQ are estimated.
     effort
         Effort from 0 to 1 instead of a number of partitions.
+    recall
+        Share of the nearest rows to find, instead of numbers of partitions and candidates.
     """
 
     least: int | None = None
@@ -59,6 +63,7 @@ class IndexTuning:
     ef: int | None = None
     approx_mode: ApproxMode = "normal"
     effort: float | None = None
+    recall: float | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -223,7 +228,22 @@ def _tuning(parameters: Mapping[str, Any]) -> IndexTuning:
         *(_whole(parameters, "refine_factor", 1), _whole(parameters, "ef", 1)),
         parameters.get("approx_mode", "normal"),
         None if effort is None else float(effort),
+        _recall(parameters),
     )
+
+
+def _recall(parameters: Mapping[str, Any]) -> float | None:
+    """Return the recall that a query asks for, None without any."""
+    value = parameters.get("recall")
+    if value is None:
+        return None
+    recall = _real("recall", value)
+    if isinstance(value, bool) or not 0 < recall <= 1:
+        raise InvalidInputError(f"recall must be above 0 and at most 1, got {value}")
+    for name in _CHOSEN:
+        if parameters.get(name) is not None:
+            raise InvalidInputError(f"recall chooses {name}; give one of them")
+    return recall
 
 
 def _real(name: str, value: object) -> float:

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from lance_dataset.api.scannable import ScannableDataset
 from lance_dataset.api.scanner.builder import FragmentHandle, ScannerBuilder
 from lance_dataset.api.scanner.progress import ProgressOption
+from lance_dataset.api.scanner.recall import measured_recall
 from lance_dataset.api.scanner.scanner import BlobMode, LanceScanner
 from lance_dataset.api.scanner.statistics import ScanStatistics
 from lance_dataset.arguments import check_count, given
@@ -178,6 +179,43 @@ class Reading(Shown, ScannableDataset):
             {name: value for name, value in options.items() if value is not None}
         )
         return (builder.columns(columns) if columns is not None else builder).to_scanner()
+
+    def measure_recall(
+        self,
+        column: str,
+        queries: object = None,
+        k: int = 10,
+        **parameters: Any,
+    ) -> float:
+        """Measure which share of the nearest rows a search of a vector index finds.
+
+        All vectors are compared with the queries, so this reads the whole column.
+
+        Parameters
+        ----------
+        column
+            Column of vectors.
+        queries
+            Vectors to search for, an array of one or two dimensions; None for some rows of the table, each of which
+            does not count among its own nearest rows.
+        k
+            Number of rows to find for each query.
+        **parameters
+            Other parameters of `ScannerBuilder.nearest`, such as ``nprobes=10, refine_factor=5`` or ``recall=0.95``.
+
+        Returns
+        -------
+        float
+            Mean over the queries, from 0 to 1; 1 if there is nothing to find.
+
+        Raises
+        ------
+        FieldNotFoundError, InvalidInputError, TypeError
+            See `ScannerBuilder.nearest`.
+        UnsupportedError
+            The column holds lists of vectors.
+        """
+        return measured_recall(self.snapshot, column, queries, k, parameters)
 
     def to_table(
         self,

@@ -177,12 +177,14 @@ class ScannerBuilder:
         approx_mode: ApproxMode = "normal",
         distance_range: tuple[float | None, float | None] | None = None,
         search_effort: float | None = None,
+        recall: float | None = None,
     ) -> ScannerBuilder:
         """Return only the rows whose vectors are nearest to others, in the order of their distances.
 
         The result has a column `_distance`. Rows with equal distances are in the order of their ids. Rows whose vector
         is null, or whose distance is not a number, are never found. A filter is applied to the rows found, unless
-        `prefilter` is set. This release does not search vector indices. It compares all vectors, so results are exact.
+        `prefilter` is set. A vector index of the column with this metric is searched; without any, all vectors are
+        compared.
 
         Parameters
         ----------
@@ -198,11 +200,24 @@ class ScannerBuilder:
             ``l2`` (the squared Euclidean distance; also ``euclidean``), ``cosine``, ``dot`` or, for uint8 vectors,
             ``hamming``. By default, the metric of the index of the column, otherwise ``hamming`` for uint8 and ``l2``.
         use_index
-            False for ignoring indices; they determine the default metric, and the rows of a `fast_search`.
+            False for ignoring indices; all vectors are compared then.
         distance_range
             Limits of the distances: from the first to below the second; either may be None.
-        nprobes, minimum_nprobes, maximum_nprobes, refine_factor, ef, query_parallelism, approx_mode, search_effort
-            Checked, but without effect, since no index is searched.
+        nprobes
+            Number of partitions of the index to search.
+        minimum_nprobes, maximum_nprobes
+            Numbers of partitions to search at first, and at most if these have too few rows.
+        refine_factor
+            Candidates to compare exactly for each row to find; None to trust the distances of the index.
+        search_effort
+            Effort from 0 to 1 instead of a number of partitions.
+        recall
+            Share of the nearest rows to find, instead of all of these. The cheapest parameters that reach it are
+            chosen, by measurements with rows of the table, which the first such search makes.
+        approx_mode
+            How exactly distances of RaBitQ codes are estimated.
+        ef, query_parallelism
+            Checked, but without effect.
 
         Raises
         ------
@@ -224,6 +239,7 @@ class ScannerBuilder:
             "approx_mode": approx_mode,
             "distance_range": distance_range,
             "search_effort": search_effort,
+            "recall": recall,
         }
         return self._set("nearest", parameters)
 

@@ -18,6 +18,7 @@ from lance_dataset.scan.address_sets import restricted
 from lance_dataset.scan.metrics import ScanMetrics
 from lance_dataset.scan.nearest.candidates import candidates_request
 from lance_dataset.scan.nearest.indexed import IndexUse
+from lance_dataset.scan.nearest.recall import chosen_use
 from lance_dataset.scan.nearest.rows import DISTANCE, QUERY_INDEX, NearestRequest, nearest_rows
 from lance_dataset.scan.nearest.search import VectorColumn, VectorSearch
 from lance_dataset.scan.nearest_query import NearestQuery
@@ -43,6 +44,11 @@ class NearestScanner(SearchScanner):
     ) -> None:
         super().__init__(snapshot, request.wanted, stats_callback)
         self._nearest = request
+
+    @property
+    def metric(self) -> str:
+        """Metric of the search."""
+        return self._nearest.search.metric
 
     @cached_property
     def _restricted(self) -> NearestRequest:
@@ -125,6 +131,8 @@ def nearest_scanner(snapshot: Snapshot, options: Mapping[str, Any], query: Neare
         blocked=blocked,
         batch_size=scanned.batch_size,
     )
+    if use is not None and query.tuning.recall is not None:
+        use = chosen_use(snapshot.reader, scanned, search, use, query.tuning.recall)
     request = NearestRequest(search, scanned, wanted, "" if use is not None else _reason(query), use)
     return NearestScanner(snapshot, request, options.get("scan_stats_callback"))
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -32,6 +33,13 @@ __all__ = ["IndexUse", "search_index"]
 _LIST_FACTOR = 10
 
 
+class RecallNote(Protocol):
+    """Recall that a query asked for."""
+
+    def lines(self) -> Iterator[str]:
+        """Describe what is expected, one line each."""
+
+
 @dataclass(frozen=True, eq=False)
 class IndexUse:
     """Use of an index by a search.
@@ -48,6 +56,8 @@ class IndexUse:
         How exactly distances of RaBitQ are estimated.
     unites
         True to compare rows that the index does not cover, too.
+    expected
+        The recall that the query asked for and the one to expect; None if it asked for none.
     """
 
     index: OpenVectorIndex
@@ -55,6 +65,7 @@ class IndexUse:
     refine: int | None
     effort: str
     unites: bool
+    expected: RecallNote | None = None
 
     def uncovered(self, reader: TableReader, request: ScanRequest) -> tuple[int, ...]:
         """Return the positions of fragments to compare exactly."""

@@ -140,6 +140,8 @@ def _ann_plan(reader: TableReader, request: NearestRequest, use: IndexUse) -> Pl
 
 def _steps(request: NearestRequest, use: IndexUse, outside: int) -> Iterator[str]:
     query = request.search.query
+    if use.expected is not None:
+        yield from use.expected.lines()
     for each in use.index.segments:
         first, most = each.rank(query.vectors[0], query.k * (use.refine or 1), use.probing).counts
         yield f"partitions searched: {first}, up to {most} if these have fewer than k rows"

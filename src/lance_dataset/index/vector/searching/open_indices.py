@@ -40,6 +40,11 @@ class OpenVectorIndex:
         """Existing fragments that it covers."""
         return frozenset().union(*(each.segment.fragment_ids for each in self.segments))
 
+    @cached_property
+    def curves(self) -> dict[object, tuple[object, ...]]:
+        """Curves of recall that searches have measured, kept as long as the index is open."""
+        return {}
+
     @property
     def metric(self) -> str:
         """Its metric; opens the files."""
