@@ -261,7 +261,6 @@ def test_the_guide_lists_refused_parameters(tmp_path: Path) -> None:
         "LanceDataset.commit": functools.partial(ds.commit, uri, append),
         "LanceDataset.commit_batch": functools.partial(ds.commit_batch, uri, [lance.Transaction(1, append)]),
         "LanceDataset.get_fragments": ds.get_fragments,
-        "LanceDataset.scanner": ds.scanner,
     }
     said = {names_in(call).pop(): names_in(names) for call, names in table_rows("These parameters raise")}
     assert said == {name: set(found_refused(call)) for name, call in calls.items()}

@@ -270,7 +270,7 @@ class ScannerBuilder:
         return self._set("minhash_search", query)
 
     def with_index_segments(self, index_segments: Sequence[str]) -> ScannerBuilder:
-        """Restrict a vector search to segments of its index. Not supported by this release."""
+        """Restrict a vector search to segments of its index, by their ids; other rows are not searched."""
         return self._set("index_segments", index_segments)
 
     def substrait_aggregate(self, aggregate: bytes) -> ScannerBuilder:
