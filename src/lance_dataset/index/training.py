@@ -19,7 +19,7 @@ from lance_dataset.index.scalar import (
     rtree_training,
     zone_map_training,
 )
-from lance_dataset.index.text import training as inverted_training
+from lance_dataset.index.text.training import trainer as inverted_training
 from lance_dataset.index.trainer import Trainer
 
 __all__ = ["TRAINERS", "check_column", "trainer_of_kind", "trainer_of_plugin"]

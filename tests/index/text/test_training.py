@@ -261,8 +261,8 @@ def test_segments_are_built_apart_and_merged(tmp_path: Path) -> None:
 
 
 def test_little_memory_makes_several_partitions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lance_dataset.index.text.training._LEAST_BYTES", 0)
-    monkeypatch.setattr("lance_dataset.index.text.training_documents._PIECE_BYTES", 4096)
+    monkeypatch.setattr("lance_dataset.index.text.training.trainer._LEAST_BYTES", 0)
+    monkeypatch.setattr("lance_dataset.index.text.training.documents._PIECE_BYTES", 4096)
     texts = _texts(900, 10)
     lance.write_dataset(pa.table({"t": texts}), tmp_path / "a", max_rows_per_file=100)
     lance.write_dataset(pa.table({"t": texts}), tmp_path / "b", max_rows_per_file=100)

@@ -71,7 +71,7 @@ def keyword_parameters(
     limit = checked_limit(memory_limit)
     if isinstance(kind, IndexConfig) or kind.upper() not in ("INVERTED", "FTS"):
         return None, limit
-    from lance_dataset.index.text.training import parameters_of_keywords
+    from lance_dataset.index.text.training.trainer import parameters_of_keywords
 
     if limit == 0:
         raise InvalidInputError("memory_limit of a full-text index must be at least 1 MiB, not 0")

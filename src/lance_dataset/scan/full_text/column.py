@@ -20,8 +20,8 @@ from lance_dataset.index.text.searching.text_index import (
     WantedTexts,
     text_index,
 )
-from lance_dataset.index.text.training_documents import DocumentReader, is_list, is_text
-from lance_dataset.index.text.training_parameters import InvertedParameters
+from lance_dataset.index.text.training.documents import DocumentReader, is_list, is_text
+from lance_dataset.index.text.training.parameters import InvertedParameters
 from lance_dataset.read.projection import OutputColumn, project, scalar_path
 from lance_dataset.read.table_reader import TableReader
 from lance_dataset.scan.full_text.scanned import ScannedTexts, scan_texts

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from lance_dataset.errors import InvalidInputError
 from lance_dataset.index.text.searching.text_index import FoundTexts, text_index
-from lance_dataset.index.text.training_documents import is_list, is_text
+from lance_dataset.index.text.training.documents import is_list, is_text
 from lance_dataset.read.table_reader import TableReader
 from lance_dataset.scan.full_text.evaluating import TextSearch
 from lance_dataset.scan.full_text.scope import SearchScope

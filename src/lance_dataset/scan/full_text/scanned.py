@@ -13,7 +13,7 @@ from lance_dataset.index.text.analysis.batches import Rules, intern
 from lance_dataset.index.text.byte_ranges import Ints
 from lance_dataset.index.text.scoring import Corpus
 from lance_dataset.index.text.searching.text_index import FoundTexts, PhraseWords
-from lance_dataset.index.text.training_documents import DocumentReader
+from lance_dataset.index.text.training.documents import DocumentReader
 
 __all__ = ["ScannedTexts", "scan_texts"]
 

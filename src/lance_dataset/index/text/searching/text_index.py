@@ -19,7 +19,7 @@ from lance_dataset.index.text.searching.open_partition import OpenPartition
 from lance_dataset.index.text.searching.query_tokens import QueryAnalyzer
 from lance_dataset.index.text.searching.term_cache import TermCache
 from lance_dataset.index.text.searching.words import Similar
-from lance_dataset.index.text.training_parameters import InvertedParameters
+from lance_dataset.index.text.training.parameters import InvertedParameters
 from lance_dataset.read.table_reader import TableReader
 from lance_dataset.table.indices.coverage import has_reliable_coverage
 from lance_dataset.table.indices.moved_rows import Relocation

@@ -14,7 +14,7 @@ from lance_dataset.index.text.analysis.analyzer import Analyzer
 from lance_dataset.index.text.analysis.batches import TokenBatch
 from lance_dataset.index.text.analysis.json_documents import JsonAnalyzer
 from lance_dataset.index.text.byte_ranges import Ints
-from lance_dataset.index.text.training_parameters import InvertedParameters
+from lance_dataset.index.text.training.parameters import InvertedParameters
 from lancecodec.search.tokens import TokenTable
 
 __all__ = ["DocumentReader", "Documents", "is_json", "is_list", "is_text"]

@@ -29,9 +29,9 @@ from lance_dataset.index.text.posting_rows import (
 )
 from lance_dataset.index.text.scoring import Corpus
 from lance_dataset.index.text.token_sets import FST_BYTES, NEXT_ID, TOTAL_LENGTH
-from lance_dataset.index.text.training_documents import Documents
-from lance_dataset.index.text.training_inversion import PostingLists, inverted
-from lance_dataset.index.text.training_parameters import InvertedParameters
+from lance_dataset.index.text.training.documents import Documents
+from lance_dataset.index.text.training.inversion import PostingLists, inverted
+from lance_dataset.index.text.training.parameters import InvertedParameters
 from lance_dataset.types.schema import Schema
 from lancecodec.search.automata import write_fst
 from lancecodec.search.tokens import TokenTable

@@ -11,10 +11,10 @@ import pyarrow as pa
 from lance_dataset.errors import InvalidIndexError, InvalidInputError
 from lance_dataset.index.files import WRITTEN_VERSION, IndexFolder
 from lance_dataset.index.text.layout import DELETED_FRAGMENTS, METADATA_FILE, InvertedLayout, PartitionFiles
-from lance_dataset.index.text.training_documents import DocumentReader, is_json, is_list, is_text
-from lance_dataset.index.text.training_parameters import InvertedParameters
-from lance_dataset.index.text.training_partition import NewPartition
-from lance_dataset.index.text.training_takeover import take_over
+from lance_dataset.index.text.training.documents import DocumentReader, is_json, is_list, is_text
+from lance_dataset.index.text.training.parameters import InvertedParameters
+from lance_dataset.index.text.training.partition import NewPartition
+from lance_dataset.index.text.training.takeover import take_over
 from lance_dataset.index.trainer import OldSegment, Trainer, Training
 from lance_dataset.table.roaring import encode_bitmap
 from lance_dataset.types.schema import Schema

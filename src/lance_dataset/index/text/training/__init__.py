@@ -1,0 +1,1 @@
+"""Training of full-text indices: documents are analyzed, inverted, and written as partitions."""
