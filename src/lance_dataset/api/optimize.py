@@ -61,12 +61,13 @@ class DatasetOptimizer:
         Parameters
         ----------
         num_indices_to_merge
-            Number of newest segments of each index to merge with the new rows, 1 by default. With 0 the new rows
-            become a segment of their own.
+            Number of newest segments of each index to merge with the new rows; by default 1, and 0 for indices of
+            vectors. With 0 the new rows become a segment of their own.
         index_names
             Indices to optimize; None for all. Names of no index are ignored.
         retrain
-            Has no effect: scalar indices are always trained anew.
+            True to merge all segments of indices of vectors, and to train centroids and codes anew. Other indices
+            have no models.
         memory_limit
             Maximum number of bytes to sort with, approximately; None for a quarter of the memory of the machine.
         **kwargs
@@ -95,7 +96,11 @@ class DatasetOptimizer:
             memory_limit = checked_integer("memory_limit", memory_limit, bits=63)
         self._dataset.show(
             optimize_indices(
-                self._dataset.snapshot, names=index_names, num_merged=num_indices_to_merge, memory_limit=memory_limit
+                self._dataset.snapshot,
+                names=index_names,
+                num_merged=num_indices_to_merge,
+                retrain=bool(retrain),
+                memory_limit=memory_limit,
             )
         )
 

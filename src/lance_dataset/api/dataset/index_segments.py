@@ -6,7 +6,13 @@ import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from lance_dataset.api.dataset.index_arguments import checked_kind, checked_name, keyword_parameters, one_column
+from lance_dataset.api.dataset.index_arguments import (
+    checked_kind,
+    checked_limit,
+    checked_name,
+    keyword_parameters,
+    one_column,
+)
 from lance_dataset.errors import InvalidInputError, UnsupportedError
 from lance_dataset.read.shown import Shown
 from lance_dataset.records.index import Index
@@ -63,20 +69,22 @@ class IndexSegments(Shown):
         Parameters
         ----------
         column, index_type, name, memory_limit
-            See `create_scalar_index`. Indices of vectors are not built.
+            See `create_scalar_index`, or `create_index` for indices of vectors.
         replace
             True for a name that an index of the column has already.
         fragment_ids
             Fragments to index.
         index_uuid
             Id of the segment; None for a new one.
-        metric, num_partitions, ivf_centroids, pq_codebook, num_sub_vectors, accelerator, index_cache_size
-            Ignored, like all parameters that are not named here: they are those of vector indices.
-        shuffle_partition_batches, shuffle_partition_concurrency, ivf_centroids_file, precomputed_partition_dataset
+        metric, num_partitions, num_sub_vectors, target_partition_size
+            Parameters of indices of vectors, see `create_index`. Each segment trains its own centroids and codes.
+        ivf_centroids, pq_codebook, accelerator, ivf_centroids_file, precomputed_partition_dataset, skip_transpose
+            Refused for indices of vectors.
+        rabitq_model
+            Refused for indices of vectors.
+        index_cache_size, shuffle_partition_batches, shuffle_partition_concurrency, storage_options, filter_nan, train
             Ignored.
-        storage_options, filter_nan, train, target_partition_size, streaming_sample_rate, streaming_coreset_rate
-            Ignored.
-        streaming_refine_passes, skip_transpose, rabitq_model
+        streaming_sample_rate, streaming_coreset_rate, streaming_refine_passes
             Ignored.
         **kwargs
             Parameters of full-text indices, see `create_scalar_index`.
@@ -93,14 +101,40 @@ class IndexSegments(Shown):
         KeyError, TypeError, NotImplementedError, RuntimeError
             The index does not fit the table, see `create_scalar_index`.
         """
+        from lance_dataset.api.dataset.vector_arguments import VECTOR_KINDS, vector_parameters
         from lance_dataset.changes.indexing.create_index import NewIndex
         from lance_dataset.changes.indexing.publish_segments import build_segment
+        from lance_dataset.index.vector.training.training import vector_trainer
 
         if not fragment_ids:
             raise InvalidInputError("fragment_ids must name the fragments to index")
-        kind = checked_kind(index_type)
-        parameters, limit = keyword_parameters(kind, kwargs, memory_limit)
-        wanted = NewIndex(one_column(column), kind, checked_name(name), bool(replace), parameters)
+        wanted: NewIndex
+        if isinstance(index_type, str) and index_type.upper() in VECTOR_KINDS:
+            given = {
+                "ivf_centroids": ivf_centroids,
+                "pq_codebook": pq_codebook,
+                "accelerator": accelerator,
+                "ivf_centroids_file": ivf_centroids_file,
+                "precomputed_partition_dataset": precomputed_partition_dataset,
+                "skip_transpose": skip_transpose or None,
+                "rabitq_model": rabitq_model,
+            }
+            refused = [name for name, value in given.items() if value is not None]
+            if refused:
+                raise UnsupportedError(f"segments of vector indices are not built with the parameter {refused[0]!r}")
+            numbers = {
+                "num_partitions": num_partitions,
+                "target_partition_size": target_partition_size,
+                "num_sub_vectors": num_sub_vectors,
+                **kwargs,
+            }
+            trainer = vector_trainer(vector_parameters(index_type, metric, numbers))
+            wanted = NewIndex(one_column(column), trainer, checked_name(name), bool(replace))
+            limit = checked_limit(memory_limit)
+        else:
+            kind = checked_kind(index_type)
+            parameters, limit = keyword_parameters(kind, kwargs, memory_limit)
+            wanted = NewIndex(one_column(column), kind, checked_name(name), bool(replace), parameters)
         segment_id = None if index_uuid is None else _checked_id(index_uuid)
         built = build_segment(self.snapshot, wanted, list(fragment_ids), segment_id=segment_id, memory_limit=limit)
         return Index.from_table(built)

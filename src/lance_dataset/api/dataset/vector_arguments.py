@@ -9,10 +9,11 @@ from lance_dataset.arguments import checked_integer
 from lance_dataset.errors import InvalidIndexError, InvalidInputError, UnsupportedError
 from lance_dataset.index.vector.training.training import BUILT_KINDS, VectorParameters
 
-__all__ = ["vector_parameters"]
+__all__ = ["VECTOR_KINDS", "vector_parameters"]
 
 _METRICS = {"l2": "l2", "euclidean": "l2", "cosine": "cosine", "dot": "dot", "hamming": "hamming"}
-_KNOWN = (*BUILT_KINDS, "IVF_HNSW_FLAT", "IVF_HNSW_PQ", "IVF_HNSW_SQ")
+#: Names of all kinds of vector indices.
+VECTOR_KINDS = (*BUILT_KINDS, "IVF_HNSW_FLAT", "IVF_HNSW_PQ", "IVF_HNSW_SQ")
 
 
 def vector_parameters(index_type: object, metric: object, given: Mapping[str, Any]) -> VectorParameters:
@@ -37,8 +38,10 @@ def vector_parameters(index_type: object, metric: object, given: Mapping[str, An
     if not isinstance(index_type, str) or not isinstance(metric, str):
         raise TypeError(f"index_type and metric must be text, not {index_type!r} and {metric!r}")
     kind, name = index_type.upper(), _METRICS.get(metric.lower())
-    if kind not in _KNOWN:
-        raise UnsupportedError(f"Only {', '.join(_KNOWN)} are supported for vector columns. Received {index_type}")
+    if kind not in VECTOR_KINDS:
+        raise UnsupportedError(
+            f"Only {', '.join(VECTOR_KINDS)} are supported for vector columns. Received {index_type}"
+        )
     if kind not in BUILT_KINDS:
         raise UnsupportedError(f"this release builds {', '.join(BUILT_KINDS)}, not {kind}")
     if name is None:

@@ -22,6 +22,7 @@ from lance_dataset.index.segments import Segment, index_segments
 from lance_dataset.index.trainer import OldSegment
 from lance_dataset.index.training import TRAINERS
 from lance_dataset.index.unnoted import unnoted_kind
+from lance_dataset.index.vector.training.existing import trainer_like
 from lance_dataset.read.snapshot import Snapshot
 from lance_dataset.table.commit.leftovers import ChangeFiles
 from lance_dataset.table.flags import check_writable
@@ -58,6 +59,7 @@ def optimize_indices(
     *,
     names: Collection[str] | None = None,
     num_merged: int | None = None,
+    retrain: bool = False,
     memory_limit: int | None = None,
 ) -> Snapshot:
     """Commit a version in which indices cover all fragments; return the same snapshot if they do already.
@@ -69,7 +71,10 @@ def optimize_indices(
     names
         Indices to optimize; None for all. Names of no index are ignored.
     num_merged
-        Number of newest segments of each index to merge with the rows that have no index; None for 1.
+        Number of newest segments of each index to merge with the rows that have no index; None for 1, or 0 for
+        indices of vectors.
+    retrain
+        True to merge all segments of indices of vectors, and to train their models anew.
     memory_limit
         Maximum number of bytes to sort with, approximately; None for a quarter of the memory of the machine.
 
@@ -80,11 +85,11 @@ def optimize_indices(
     CommitConflictError
         Other writers changed the rows or the indices, and the retries ran out.
     """
-    return repeated_on_conflict(snapshot, lambda latest: _optimize(latest, names, num_merged, memory_limit))
+    return repeated_on_conflict(snapshot, lambda latest: _optimize(latest, names, num_merged, retrain, memory_limit))
 
 
 def _optimize(
-    latest: Snapshot, names: Collection[str] | None, num_merged: int | None, memory_limit: int | None
+    latest: Snapshot, names: Collection[str] | None, num_merged: int | None, retrain: bool, memory_limit: int | None
 ) -> Snapshot:
     check_writable(latest.manifest.writer_flags, latest.manifest.path)
     by_name: dict[str, list[Segment]] = {}
@@ -92,11 +97,11 @@ def _optimize(
         if not segment.is_system and (names is None or segment.name in names):
             by_name.setdefault(segment.name, []).append(segment)
     existing = frozenset(latest.manifest.fragment_list.columns.ids.tolist())
-    planned = [_planned(segments, existing, 1 if num_merged is None else num_merged) for segments in by_name.values()]
+    planned = [_planned(segments, existing, num_merged, retrain) for segments in by_name.values()]
     work = [each for each in planned if each is not None]
     if not work:
         return latest
-    definitions = [_definition(each.like) for each in work]
+    definitions = [_definition(each.like, retrain) for each in work]
     made: list[str] = []
     with ChangeFiles(latest.store, latest.root, indices=made).taken_back(latest.version):
         built = []
@@ -107,22 +112,33 @@ def _optimize(
         return commit_change(latest, CreateIndex(tuple(built), removed))
 
 
-def _planned(segments: Sequence[Segment], existing: frozenset[int], num_merged: int) -> _Work | None:
+def _planned(
+    segments: Sequence[Segment], existing: frozenset[int], num_merged: int | None, retrain: bool
+) -> _Work | None:
     """Return what to do for one index; None if there is nothing to do."""
     left = existing.difference(*(segment.fragment_ids for segment in segments))
     alive = [segment for segment in segments if segment.fragment_ids]
-    merged = alive[max(len(alive) - num_merged, 0) :] if num_merged else []
-    if not left and len(merged) < 2:
+    of_vectors = segments[0].kind == "vector"
+    retrained = of_vectors and retrain and bool(alive)
+    if num_merged is None:
+        num_merged = 0 if of_vectors else 1
+    merged = alive[0 if retrained else max(len(alive) - num_merged, 0) :] if num_merged or retrained else []
+    if not left and len(merged) < 2 and not retrained:
         return None
     dead = [segment for segment in segments if not segment.fragment_ids]
     covered = left.union(*(segment.fragment_ids for segment in merged))
-    return _Work(segments[-1], (*dead, *merged), tuple(sorted(covered)))
+    return _Work((alive or segments)[-1] if of_vectors else segments[-1], (*dead, *merged), tuple(sorted(covered)))
 
 
-def _definition(like: Segment) -> IndexDefinition:
+def _definition(like: Segment, retrain: bool) -> IndexDefinition:
     """Return the definition of the index of a segment."""
     schema = like.reader.manifest.schema
     kind = like.kind or unnoted_kind(like.metadata.fields, schema, like.folder)
+    details = like.metadata.details
+    if kind == "vector" and len(like.column_names) == 1:
+        path = indexed_field(like.reader.scanned_schema, like.column_names[0])
+        alike = trainer_like(b"" if details is None else details.value, like.folder, retrain=retrain)
+        return IndexDefinition(like.name, path, alike, {})
     trainer = TRAINERS.get(kind)
     if trainer is None or len(like.column_names) != 1:
         raise UnsupportedError(
@@ -130,7 +146,6 @@ def _definition(like: Segment) -> IndexDefinition:
             "name the other indices with index_names, or optimize it with pylance"
         )
     path = indexed_field(like.reader.scanned_schema, like.column_names[0])
-    details = like.metadata.details
     trainer, parameters = trainer.of_index(b"" if details is None else details.value, like.folder)
     if not trainer.fits_column(path[-1].to_arrow()):
         raise UnsupportedError(

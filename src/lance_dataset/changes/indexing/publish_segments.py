@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from lance_dataset.changes.commit import commit_change
 from lance_dataset.changes.indexing.create_index import NewIndex, definition_of
@@ -13,7 +14,9 @@ from lance_dataset.errors import InvalidInputError, UnsupportedError, VersionNot
 from lance_dataset.index.files import IndexFolder
 from lance_dataset.index.kinds import known_kind
 from lance_dataset.index.segments import Segment, index_segments
+from lance_dataset.index.trainer import Trainer
 from lance_dataset.index.training import TRAINERS
+from lance_dataset.index.vector.training.existing import trainer_like
 from lance_dataset.read.snapshot import Snapshot
 from lance_dataset.table.commit.leftovers import ChangeFiles
 from lance_dataset.table.flags import check_writable
@@ -80,17 +83,25 @@ def merge_segments(
     first = segments[0]
     if len({each.fields for each in segments}) > 1 or len({_kind(each) for each in segments}) > 1:
         raise InvalidInputError("the segments to merge are of different columns, or of different kinds of indices")
-    trainer = TRAINERS.get(_kind(first))
     name = dict(snapshot.manifest.schema.paths_by_id()).get(first.fields[0]) if first.fields else None
-    if trainer is None or name is None:
-        raise UnsupportedError(f"this release does not build indices of the kind {_kind(first)!r}")
+    if name is None:
+        raise InvalidInputError("the segments to merge are of a column that does not exist any more")
     store, folder = snapshot.location.locator(snapshot.manifest).index_folder(first.uuid, first.base_id)
-    details = b"" if first.details is None else first.details.value
-    trainer, parameters = trainer.of_index(details, IndexFolder(store, folder))
+    trainer, parameters = _training_like(first, IndexFolder(store, folder))
     definition = IndexDefinition(first.name, indexed_field(snapshot.scanned_schema, name), trainer, parameters)
     existing = set(snapshot.manifest.fragment_list.columns.ids.tolist())
-    merged = _written(snapshot, definition, new_id(), sorted(covered & existing), memory_limit)
-    return replace(merged, dataset_version=min(each.dataset_version for each in segments))
+    return _written(snapshot, definition, new_id(), sorted(covered & existing), memory_limit)
+
+
+def _training_like(segment: IndexMetadata, folder: IndexFolder) -> tuple[Trainer, Mapping[str, Any]]:
+    """Return the training that made a segment, and its parameters."""
+    details = b"" if segment.details is None else segment.details.value
+    if _kind(segment) == "vector":
+        return trainer_like(details, folder), {}
+    trainer = TRAINERS.get(_kind(segment))
+    if trainer is None:
+        raise UnsupportedError(f"this release does not build indices of the kind {_kind(segment)!r}")
+    return trainer.of_index(details, folder)
 
 
 def publish_segments(snapshot: Snapshot, name: str, column: str, segments: Sequence[IndexMetadata]) -> Snapshot:

@@ -63,12 +63,12 @@ class FlatEncoder:
 
 
 class ScalarEncoder:
-    """Values as bytes between the smallest and the largest value of all vectors."""
+    """Values as bytes, from 0 for `start` to 255 for `end`."""
 
     column, residual, codebook = "__sq_code", False, None
 
-    def __init__(self, vectors: NDArray[Any]) -> None:
-        self._start, self._end = float(vectors.min()), float(vectors.max())
+    def __init__(self, start: float, end: float) -> None:
+        self._start, self._end = start, end
 
     def encode(self, vectors: NDArray[Any], places: NDArray[np.int32]) -> dict[str, NDArray[Any]]:
         """Return a byte for each value."""
@@ -95,30 +95,40 @@ class ProductEncoder:
 
     Parameters
     ----------
-    sample : float[n, dimension]
-        Vectors, or differences from centroids, to train the codewords with; at least ``2 ** bits``.
-    parts, bits
-        Number of parts, and bits of the number of a codeword.
+    words : float[parts, 2 ** bits, dimension / parts]
+        The codewords.
     residual
         True if vectors are encoded as differences.
-    rng
-        Draws the first codewords.
     """
 
     column = "__pq_code"
 
-    def __init__(
-        self, sample: NDArray[Any], parts: int, bits: int, residual: bool, rng: np.random.Generator, iterations: int
-    ) -> None:
-        self._parts, self._bits, self.residual = parts, bits, residual
-        self._kind = sample.dtype
-        seeds = rng.integers(0, 1 << 32, parts)
+    def __init__(self, words: NDArray[Any], residual: bool) -> None:
+        self._words, self.residual = words, residual
+        self._parts, self._bits = len(words), 8 if words.shape[1] == 256 else 4
 
-        def words(part: int) -> NDArray[Any]:
-            mine = np.ascontiguousarray(self._cut(sample, part), np.float32)
-            return cluster(mine, 1 << bits, "l2", np.random.default_rng(seeds[part]), iterations)
+    @classmethod
+    def trained(
+        cls, sample: NDArray[Any], parts: int, bits: int, residual: bool, rng: np.random.Generator, iterations: int
+    ) -> ProductEncoder:
+        """Train the codewords.
 
-        self._words = np.stack([words(part) for part in range(parts)]).astype(self._kind)
+        Parameters
+        ----------
+        sample : float[n, dimension]
+            Vectors, or differences from centroids; at least ``2 ** bits``.
+        parts, bits
+            Number of parts, and bits of the number of a codeword.
+        residual
+            True if vectors are encoded as differences.
+        rng
+            Draws the first codewords.
+        iterations
+            Maximum number of iterations.
+        """
+        cuts = np.split(sample, parts, axis=1)
+        words = [cluster(np.ascontiguousarray(cut, np.float32), 1 << bits, "l2", rng, iterations) for cut in cuts]
+        return cls(np.stack(words).astype(sample.dtype), residual)
 
     def _cut(self, vectors: NDArray[Any], part: int) -> NDArray[Any]:
         width = vectors.shape[1] // self._parts

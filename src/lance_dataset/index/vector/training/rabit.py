@@ -30,7 +30,7 @@ _CONFIDENCE = 1.9
 
 
 class RabitEncoder:
-    """Encoding with a random rotation.
+    """Encoding with a rotation.
 
     Parameters
     ----------
@@ -40,18 +40,23 @@ class RabitEncoder:
         Bits of a value, from 1 to 9, its sign included.
     metric
         ``l2``, ``cosine`` or ``dot``.
-    rng
-        Draws the rotation.
+    signs : uint8[4 * ceil(dimension / 8)]
+        Signs of the rotation.
     """
 
     column, residual, codebook = "_rabit_codes", True, None
 
-    def __init__(self, centroids: NDArray[Any], bits: int, metric: str, rng: np.random.Generator) -> None:
+    def __init__(self, centroids: NDArray[Any], bits: int, metric: str, signs: NDArray[np.uint8]) -> None:
         self._dimension = centroids.shape[1]
         self._bits = bits
         self._is_dot = metric == "dot"
-        self._signs = rng.integers(0, 256, 4 * -(-self._dimension // 8), np.uint8)
+        self._signs = signs
         self._centroids = self._rotated(centroids)
+
+    @classmethod
+    def drawn(cls, centroids: NDArray[Any], bits: int, metric: str, rng: np.random.Generator) -> RabitEncoder:
+        """Return an encoding with a random rotation."""
+        return cls(centroids, bits, metric, rng.integers(0, 256, 4 * -(-centroids.shape[1] // 8), np.uint8))
 
     def encode(self, vectors: NDArray[Any], places: NDArray[np.int32]) -> dict[str, NDArray[Any]]:
         """Return the columns of codes and factors.

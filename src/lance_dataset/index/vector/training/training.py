@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -24,7 +24,7 @@ from lance_dataset.index.vector.training.entries import Entries, collected, vect
 from lance_dataset.index.vector.training.rabit import RabitEncoder
 from lance_dataset.types.schema import Schema
 
-__all__ = ["BUILT_KINDS", "VectorParameters", "vector_trainer"]
+__all__ = ["BUILT_KINDS", "Models", "VectorParameters", "vector_trainer"]
 
 #: Vectors of a partition, unless a number of partitions is given, by kind.
 _ROWS_OF_PARTITION: Final = {"IVF_FLAT": 4096, "IVF_PQ": 8192, "IVF_SQ": 8192, "IVF_RQ": 4096}
@@ -66,26 +66,67 @@ class VectorParameters:
     iterations: int = 50
 
 
-def vector_trainer(parameters: VectorParameters) -> Trainer:
-    """Return the training of an index."""
+@dataclass(frozen=True)
+class Models:
+    """Centroids and encoding of an index.
+
+    Attributes
+    ----------
+    centroids : float or uint8 [partitions, dimension]
+        Centroids of the partitions.
+    encoder_of
+        Returns the encoding for given vectors.
+    """
+
+    centroids: NDArray[Any]
+    encoder_of: Callable[[NDArray[Any]], Encoder]
+
+
+def vector_trainer(parameters: VectorParameters, models: Models | None = None) -> Trainer:
+    """Return the training of an index.
+
+    Parameters
+    ----------
+    parameters
+        Its parameters.
+    models
+        Models to use; None to train them.
+    """
     return Trainer(
         name=parameters.kind,
         type_url=_TYPE_URL,
         fits=lambda kind: vector_type(kind) is not None,
         wanted="a fixed-size list of floats or uint8, or a list of them",
-        write=lambda work: _write(parameters, work),
+        write=lambda work: _write(parameters, models, work),
         version=2 if parameters.kind == "IVF_RQ" else 1,
         stable_version=2 if parameters.kind == "IVF_RQ" else 1,
     )
 
 
-def _write(parameters: VectorParameters, work: Training) -> bytes:
+def _write(parameters: VectorParameters, models: Models | None, work: Training) -> bytes:
     _check(parameters, work.kind)
     entries = collected(work.entries, work.kind, parameters.metric, work.memory_limit)
-    needed = 1 << parameters.bits if parameters.kind == "IVF_PQ" else 1
-    if len(entries.rows) >= needed:
+    if models is not None:
+        _check_models(models, work.kind)
+        places, distances = assigned(entries.vectors, models.centroids, parameters.metric)
+        encoder = models.encoder_of(entries.vectors)
+        _write_files(parameters, entries, models.centroids, places, distances, encoder, work.target)
+    elif len(entries.rows) >= (1 << parameters.bits if parameters.kind == "IVF_PQ" else 1):
         _build(parameters, entries, work.target)
     return _details(parameters)
+
+
+def _check_models(models: Models, kind: pa.DataType) -> None:
+    vectors = vector_type(kind)
+    centroids = models.centroids
+    if vectors is None or (vectors.list_size, vectors.value_type) != (
+        centroids.shape[1],
+        pa.from_numpy_dtype(centroids.dtype),
+    ):
+        raise InvalidInputError(
+            f"the centroids of the index have {centroids.shape[1]} values of {centroids.dtype}, "
+            f"which do not fit a column of {kind}; build the index anew"
+        )
 
 
 def _check(parameters: VectorParameters, kind: pa.DataType) -> None:
@@ -122,7 +163,19 @@ def _build(parameters: VectorParameters, entries: Entries, target: NewIndexFolde
     centroids = cluster(sample, count, parameters.metric, rng, parameters.iterations).astype(vectors.dtype)
     places, distances = assigned(vectors, centroids, parameters.metric)
     encoder = _encoder(parameters, vectors, centroids, places, rng)
-    lengths = np.bincount(places, minlength=count)
+    _write_files(parameters, entries, centroids, places, distances, encoder, target)
+
+
+def _write_files(
+    parameters: VectorParameters,
+    entries: Entries,
+    centroids: NDArray[Any],
+    places: NDArray[np.int32],
+    distances: NDArray[np.float32],
+    encoder: Encoder,
+    target: NewIndexFolder,
+) -> None:
+    lengths = np.bincount(places, minlength=len(centroids))
     _write_storage(parameters, entries, centroids, places, lengths, encoder, target)
     _write_main(parameters, centroids, float(distances.sum(dtype=np.float64)), target)
 
@@ -150,14 +203,14 @@ def _encoder(
     if parameters.kind == "IVF_FLAT":
         return FlatEncoder()
     if parameters.kind == "IVF_SQ":
-        return ScalarEncoder(vectors)
+        return ScalarEncoder(float(vectors.min()), float(vectors.max()))
     if parameters.kind == "IVF_RQ":
-        return RabitEncoder(centroids, parameters.bits, parameters.metric, rng)
+        return RabitEncoder.drawn(centroids, parameters.bits, parameters.metric, rng)
     numbers = _sampled(np.arange(len(vectors)), parameters.sample_rate << parameters.bits, rng)
     residual = parameters.metric != "dot"
     sample = vectors[numbers] - centroids[places[numbers]] if residual else vectors[numbers]
     parts = parameters.sub_vectors or 1
-    return ProductEncoder(sample, parts, parameters.bits, residual, rng, parameters.iterations)
+    return ProductEncoder.trained(sample, parts, parameters.bits, residual, rng, parameters.iterations)
 
 
 def _write_storage(
