@@ -64,6 +64,10 @@ class QueryAnalyzer:
             A query of JSON documents has another form.
         """
         key = query, unfiltered
+        # A lookup is atomic: threads with a known query need not wait for the analysis of another one.
+        found = self._known.get(key)
+        if found is not None:
+            return found
         with self._lock:
             found = self._known.get(key)
             if found is None:
