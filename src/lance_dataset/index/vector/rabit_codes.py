@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -69,8 +71,9 @@ def packed_blocks(codes: Bytes, bits: int) -> Bytes:
     rows, dimension = codes.shape
     padded = np.zeros((rows, -(-dimension // _BLOCK), _BLOCK), np.uint8)
     padded.reshape(rows, -1)[:, :dimension] = codes
-    low = padded & ((1 << bits - bits % 2) - 1) if bits in (3, 5, 7) else padded
-    quarters, parts = low.reshape(rows, -1, 4, 16), []
+    low: NDArray[Any] = padded & ((1 << bits - bits % 2) - 1) if bits in (3, 5, 7) else padded
+    quarters = low.reshape(rows, -1, 4, 16)
+    parts: list[NDArray[Any]] = []
     if bits == 1:
         parts.append(np.packbits(low, axis=2, bitorder="little"))
     elif bits in (2, 3):
@@ -89,7 +92,7 @@ def packed_blocks(codes: Bytes, bits: int) -> Bytes:
         plane = np.empty_like(padded)
         plane[:, :, 8 * (column % 8) + 2 * place + column // 8] = padded >> (bits - 1) & 1
         parts.append(np.packbits(plane, axis=2, bitorder="little"))
-    return np.concatenate(parts, axis=2).reshape(rows, -1)
+    return np.concatenate(parts, axis=2, dtype=np.uint8).reshape(rows, -1)
 
 
 def unpacked_stream(stored: Bytes, bits: int, dimension: int) -> Bytes:

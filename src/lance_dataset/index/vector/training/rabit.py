@@ -94,7 +94,7 @@ class RabitEncoder:
 
     def _rotated(self, vectors: NDArray[Any]) -> Floats:
         rotated = np.array(vectors, np.float32, order="C")
-        rotate(rotated, self._dimension, self._signs)
+        rotate(rotated.data, self._dimension, self._signs.data)
         return rotated
 
     def _block(self, vectors: NDArray[Any], places: NDArray[np.int32]) -> dict[str, NDArray[Any]]:
@@ -110,7 +110,7 @@ class RabitEncoder:
         if self._bits > 1:
             extra = _extra_codes(x, positive, self._bits - 1)
             top = np.float32(1 << (self._bits - 1))
-            full = positive * top + extra - (top - np.float32(0.5))
+            full = (positive * top + extra - (top - np.float32(0.5))).astype(np.float32, copy=False)
             along = _products(x, full)
             found["__blocked_ex_codes"] = packed_blocks(extra, self._bits - 1)
             found["__add_factors_ex"], found["__scale_factors_ex"] = self._factors(norms, along, x, centers, full)
@@ -146,7 +146,7 @@ def _extra_codes(x: Floats, positive: NDArray[np.bool_], bits: int) -> NDArray[n
     best, codes = np.full(len(x), -1, np.float32), np.zeros(x.shape, np.uint8)
     for part in np.linspace(_FIRST_SCALES[bits], 1, _SCALES, endpoint=False):
         steps = np.minimum(sizes * (last * part).astype(np.float32)[:, None] + _ROUNDING, top).astype(np.uint8)
-        middles = steps + np.float32(0.5)
+        middles = steps.astype(np.float32) + np.float32(0.5)
         quality = _products(middles, sizes) / np.sqrt(_products(middles, middles))
         better = quality > best
         best[better] = quality[better]
