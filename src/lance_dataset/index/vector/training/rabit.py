@@ -139,7 +139,7 @@ def _extra_codes(x: Floats, positive: NDArray[np.bool_], bits: int) -> NDArray[n
     """
     squares = _products(x, x)
     usable = np.isfinite(squares) & (squares > _TINY)
-    sizes = np.abs(x) / np.sqrt(np.where(usable, squares, 1))[:, None]
+    sizes = (np.abs(x) / np.sqrt(np.where(usable, squares, 1))[:, None]).astype(np.float32, copy=False)
     largest = np.where(usable, sizes.max(axis=1), 1)
     top = (1 << bits) - 1
     last = (top + 10) / largest
