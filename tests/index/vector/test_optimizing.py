@@ -140,5 +140,5 @@ def test_segments_that_are_built_apart(tmp_path: Path, kind: str) -> None:
     dataset.commit_existing_index_segments("v_idx", "v", [merged, built[2]])
     assert segments(tmp_path) == [{0, 1}, {2}]
     check(tmp_path)
-    with pytest.raises(UnsupportedError, match="ivf_centroids"):
-        dataset.create_index_uncommitted("v", name, ivf_centroids=np.zeros((2, DIMENSION)), fragment_ids=[0])
+    with pytest.raises(UnsupportedError, match="skip_transpose"):
+        dataset.create_index_uncommitted("v", name, skip_transpose=True, fragment_ids=[0], **parameters)

@@ -131,3 +131,43 @@ def test_errors(tmp_path: Path) -> None:
     with pytest.raises(RuntimeError, match="already exists"):
         dataset.create_index("v", "IVF_FLAT")
     dataset.create_index("v", "IVF_SQ", replace=True)
+
+
+@pytest.mark.parametrize("arrow", [False, True])
+def test_given_models(tmp_path: Path, arrow: bool) -> None:
+    values = vectors()
+    write(tmp_path, values)
+    rng = np.random.default_rng(5)
+    centroids: Any = values[rng.choice(ROWS, 4, replace=False)]
+    words: Any = rng.standard_normal((4, 256, DIMENSION // 4)).astype(np.float32)
+    if arrow:
+        centroids = pa.FixedSizeListArray.from_arrays(pa.array(centroids.reshape(-1)), DIMENSION)
+        words = pa.FixedSizeListArray.from_arrays(pa.array(words.reshape(-1)), DIMENSION)
+    given: dict[str, Any] = {"num_sub_vectors": 4, "ivf_centroids": centroids, "pq_codebook": words}
+    lance_dataset.dataset(tmp_path).create_index("v", "IVF_PQ", name="ours", **given)
+    lance.dataset(tmp_path).create_index("v", "IVF_PQ", name="theirs", num_partitions=4, **given)
+    mine, other = (lance.dataset(tmp_path).stats.index_stats(name)["indices"][0] for name in ("ours", "theirs"))
+    assert mine["centroids"] == other["centroids"]
+    assert mine["partitions"] == other["partitions"]
+    assert mine["loss"] == pytest.approx(other["loss"], rel=1e-5)
+    check(tmp_path, values[7])
+
+
+def test_wrong_models(tmp_path: Path) -> None:
+    write(tmp_path, vectors())
+    dataset = lance_dataset.dataset(tmp_path)
+    centroids = np.ones((3, DIMENSION), np.float32)
+    wrong: list[dict[str, Any]] = [
+        {"ivf_centroids": np.ones((3, DIMENSION + 1))},
+        {"ivf_centroids": centroids, "num_partitions": 4},
+        {"ivf_centroids": centroids * np.nan},
+        {"ivf_centroids": [[1.0], [1.0, 2.0]]},
+        {"ivf_centroids": np.ones(DIMENSION)},
+        {"pq_codebook": np.ones((4, 256, 4))},
+        {"ivf_centroids": centroids, "pq_codebook": np.ones((4, 255, 4))},
+    ]
+    for parameters in wrong:
+        with pytest.raises(InvalidInputError):
+            dataset.create_index("v", "IVF_PQ", num_sub_vectors=4, **parameters)
+    with pytest.raises(TypeError):
+        dataset.create_index("v", "IVF_FLAT", ivf_centroids=[["a"]])

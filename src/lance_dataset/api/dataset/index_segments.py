@@ -76,9 +76,9 @@ class IndexSegments(Shown):
             Fragments to index.
         index_uuid
             Id of the segment; None for a new one.
-        metric, num_partitions, num_sub_vectors, target_partition_size
-            Parameters of indices of vectors, see `create_index`. Each segment trains its own centroids and codes.
-        ivf_centroids, pq_codebook, accelerator, ivf_centroids_file, precomputed_partition_dataset, skip_transpose
+        metric, num_partitions, num_sub_vectors, target_partition_size, ivf_centroids, pq_codebook
+            Parameters of indices of vectors, see `create_index`. A segment trains what is not given.
+        accelerator, ivf_centroids_file, precomputed_partition_dataset, skip_transpose
             Refused for indices of vectors.
         rabitq_model
             Refused for indices of vectors.
@@ -111,8 +111,6 @@ class IndexSegments(Shown):
         wanted: NewIndex
         if isinstance(index_type, str) and index_type.upper() in VECTOR_KINDS:
             given = {
-                "ivf_centroids": ivf_centroids,
-                "pq_codebook": pq_codebook,
                 "accelerator": accelerator,
                 "ivf_centroids_file": ivf_centroids_file,
                 "precomputed_partition_dataset": precomputed_partition_dataset,
@@ -126,6 +124,8 @@ class IndexSegments(Shown):
                 "num_partitions": num_partitions,
                 "target_partition_size": target_partition_size,
                 "num_sub_vectors": num_sub_vectors,
+                "ivf_centroids": ivf_centroids,
+                "pq_codebook": pq_codebook,
                 **kwargs,
             }
             trainer = vector_trainer(vector_parameters(index_type, metric, numbers))

@@ -233,7 +233,12 @@ class Indexed(Shown):
             Maximum number of bytes to work with, approximately; None for a quarter of the memory of the machine.
         index_cache_size, shuffle_partition_batches, shuffle_partition_concurrency, filter_nan
             Ignored: they do not change the index.
-        ivf_centroids, pq_codebook, accelerator, ivf_centroids_file, precomputed_partition_dataset, storage_options
+        ivf_centroids
+            Centroids to use instead of training them: NumPy or Arrow array, or nested lists, [partitions, dimension].
+        pq_codebook
+            Codewords to use with them: NumPy array [num_sub_vectors, 2 ** num_bits, dimension / num_sub_vectors], or
+            Arrow array of the same numbers.
+        accelerator, ivf_centroids_file, precomputed_partition_dataset, storage_options
             Not supported.
         fragment_ids, index_uuid, streaming_sample_rate, streaming_coreset_rate, streaming_refine_passes
             Not supported.
@@ -267,8 +272,6 @@ class Indexed(Shown):
         from lance_dataset.index.vector.training.training import vector_trainer
 
         refused: dict[str, object] = {
-            "ivf_centroids": ivf_centroids,
-            "pq_codebook": pq_codebook,
             "accelerator": accelerator,
             "ivf_centroids_file": ivf_centroids_file,
             "precomputed_partition_dataset": precomputed_partition_dataset,
@@ -291,6 +294,8 @@ class Indexed(Shown):
                 "num_partitions": num_partitions,
                 "target_partition_size": target_partition_size,
                 "num_sub_vectors": num_sub_vectors,
+                "ivf_centroids": ivf_centroids,
+                "pq_codebook": pq_codebook,
                 "num_bits": num_bits,
                 "sample_rate": sample_rate,
                 "max_iters": max_iters,

@@ -5,6 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
 from lance_dataset.arguments import checked_integer
 from lance_dataset.errors import InvalidIndexError, InvalidInputError, UnsupportedError
 from lance_dataset.index.vector.training.training import BUILT_KINDS, VectorParameters
@@ -50,16 +54,48 @@ def vector_parameters(index_type: object, metric: object, given: Mapping[str, An
     bits = _bits(kind, given, parts)
     if kind == "IVF_PQ" and parts is None:
         raise InvalidInputError("num_sub_vectors is required for IVF_PQ")
+    partitions = _positive(given, "num_partitions")
+    centroids = _numbers(given, "ivf_centroids")
+    codewords = _numbers(given, "pq_codebook") if kind == "IVF_PQ" else None
+    if centroids is not None:
+        if centroids.ndim != 2 or not centroids.size:
+            raise InvalidInputError(f"ivf_centroids must be vectors [partitions, dimension], not {centroids.shape}")
+        if partitions not in (None, len(centroids)):
+            raise InvalidInputError(f"num_partitions is {partitions}, but there are {len(centroids)} ivf_centroids")
+    if codewords is not None and centroids is None:
+        raise InvalidInputError("ivf_centroids must be given with pq_codebook")
     return VectorParameters(
         kind,
         name,
-        _positive(given, "num_partitions"),
+        partitions,
         _positive(given, "target_partition_size"),
         parts,
         bits,
         _positive(given, "sample_rate") or 256,
         _positive(given, "max_iters") or 50,
+        centroids,
+        codewords,
     )
+
+
+def _numbers(given: Mapping[str, Any], name: str) -> NDArray[Any] | None:
+    """Return an array of finite numbers, given as such, as nested lists, or as an Arrow array of lists."""
+    value = given.get(name)
+    if value is None:
+        return None
+    if isinstance(value, pa.FixedShapeTensorArray):
+        value = value.to_numpy_ndarray()
+    elif isinstance(value, pa.FixedSizeListArray):
+        value = np.asarray(value.flatten()).reshape(len(value), -1)
+    try:
+        found = np.asarray(value)
+    except ValueError:
+        raise InvalidInputError(f"the lists of {name} must have equal lengths") from None
+    if found.dtype.kind not in "fiu":
+        raise TypeError(f"{name} must be an array of numbers, not of {found.dtype}")
+    if not np.isfinite(found).all():
+        raise InvalidInputError(f"{name} must be finite")
+    return found
 
 
 def _bits(kind: str, given: Mapping[str, Any], parts: int | None) -> int:

@@ -54,6 +54,10 @@ class VectorParameters:
         Bits of a part of product quantizers, or of a value of RaBitQ codes.
     sample_rate, iterations
         Vectors for a cluster, and maximum number of iterations, of the training.
+    centroids : float or uint8 [partitions, dimension]
+        Centroids to use; None to train them.
+    codewords : float[sub_vectors * 2 ** bits * dimension / sub_vectors]
+        Codewords to use, part by part; None to train them.
     """
 
     kind: str
@@ -64,6 +68,8 @@ class VectorParameters:
     bits: int = 8
     sample_rate: int = 256
     iterations: int = 50
+    centroids: NDArray[Any] | None = None
+    codewords: NDArray[Any] | None = None
 
 
 @dataclass(frozen=True)
@@ -111,9 +117,14 @@ def _write(parameters: VectorParameters, models: Models | None, work: Training) 
         places, distances = assigned(entries.vectors, models.centroids, parameters.metric)
         encoder = models.encoder_of(entries.vectors)
         _write_files(parameters, entries, models.centroids, places, distances, encoder, work.target)
-    elif len(entries.rows) >= (1 << parameters.bits if parameters.kind == "IVF_PQ" else 1):
+    elif len(entries.rows) >= _needed(parameters):
         _build(parameters, entries, work.target)
     return _details(parameters)
+
+
+def _needed(parameters: VectorParameters) -> int:
+    """Return the number of vectors without which an index stays untrained."""
+    return 1 << parameters.bits if parameters.kind == "IVF_PQ" and parameters.codewords is None else 1
 
 
 def _check_models(models: Models, kind: pa.DataType) -> None:
@@ -145,6 +156,11 @@ def _check(parameters: VectorParameters, kind: pa.DataType) -> None:
         raise InvalidInputError(f"lists of vectors can only have the metric cosine, not {metric}")
     if bits and parameters.kind != "IVF_FLAT":
         raise UnsupportedError(f"{parameters.kind} indices of uint8 are not built; use IVF_FLAT")
+    centroids = parameters.centroids
+    if centroids is not None and centroids.shape[1] != vectors.list_size:
+        raise InvalidInputError(
+            f"ivf_centroids have {centroids.shape[1]} values, but the vectors of the column {vectors.list_size}"
+        )
     if parameters.kind == "IVF_RQ" and vectors.list_size % 8:
         raise InvalidInputError(f"dimension ({vectors.list_size}) must be divisible by 8 for IVF_RQ")
     if parameters.kind != "IVF_PQ":
@@ -154,13 +170,22 @@ def _check(parameters: VectorParameters, kind: pa.DataType) -> None:
         raise InvalidInputError("num_sub_vectors is required for IVF_PQ")
     if vectors.list_size % parts:
         raise InvalidInputError(f"dimension ({vectors.list_size}) must be divisible by num_sub_vectors ({parts})")
+    words = parameters.codewords
+    if words is not None and words.size != vectors.list_size << parameters.bits:
+        raise InvalidInputError(
+            f"pq_codebook has {words.size} values, not {1 << parameters.bits} codewords for vectors of "
+            f"{vectors.list_size}"
+        )
 
 
 def _build(parameters: VectorParameters, entries: Entries, target: NewIndexFolder) -> None:
     rng, vectors = np.random.default_rng(_SEED), entries.vectors
-    count = _partitions(parameters, len(vectors))
-    sample = _sampled(vectors, count * parameters.sample_rate, rng)
-    centroids = cluster(sample, count, parameters.metric, rng, parameters.iterations).astype(vectors.dtype)
+    if parameters.centroids is None:
+        count = _partitions(parameters, len(vectors))
+        sample = _sampled(vectors, count * parameters.sample_rate, rng)
+        centroids = cluster(sample, count, parameters.metric, rng, parameters.iterations).astype(vectors.dtype)
+    else:
+        centroids = parameters.centroids.astype(vectors.dtype)
     places, distances = assigned(vectors, centroids, parameters.metric)
     encoder = _encoder(parameters, vectors, centroids, places, rng)
     _write_files(parameters, entries, centroids, places, distances, encoder, target)
@@ -206,10 +231,12 @@ def _encoder(
         return ScalarEncoder(float(vectors.min()), float(vectors.max()))
     if parameters.kind == "IVF_RQ":
         return RabitEncoder.drawn(centroids, parameters.bits, parameters.metric, rng)
+    parts, residual = parameters.sub_vectors or 1, parameters.metric != "dot"
+    if parameters.codewords is not None:
+        words = parameters.codewords.astype(vectors.dtype).reshape(parts, 1 << parameters.bits, -1)
+        return ProductEncoder(words, residual)
     numbers = _sampled(np.arange(len(vectors)), parameters.sample_rate << parameters.bits, rng)
-    residual = parameters.metric != "dot"
     sample = vectors[numbers] - centroids[places[numbers]] if residual else vectors[numbers]
-    parts = parameters.sub_vectors or 1
     return ProductEncoder.trained(sample, parts, parameters.bits, residual, rng, parameters.iterations)
 
 
