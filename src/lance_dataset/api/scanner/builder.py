@@ -152,7 +152,7 @@ class ScannerBuilder:
         return self._set("scan_in_order", scan_in_order)
 
     def use_scalar_index(self, use_scalar_index: bool = True) -> ScannerBuilder:
-        """Let filters use indices. This has no effect, since this release does not use indices."""
+        """Let filters use indices where that is cheaper than reading the columns (True), or never (False)."""
         return self._set("use_scalar_index", use_scalar_index)
 
     def use_stats(self, use_stats: bool = True) -> ScannerBuilder:
