@@ -63,7 +63,7 @@ def test_one_giant_row(tmp_path: Path) -> None:
     """Writing one giant row adds the compressed value, and the page into which it is zipped with its length."""
     uri = tmp_path / "giant.lance"
     peak, _ = measure("giant", uri, 200 * MB)
-    assert peak <= 3.2 * 200 * MB
+    assert peak <= 3.3 * 200 * MB
     peak, size = measure("scan", uri, LANCE_MMAP="0")
     assert size >= 200 * MB
     # stored, decompressed, and the array

@@ -635,6 +635,11 @@ def indexed(folder: Path) -> None:
 def search_vectors(folder: Path) -> None:
     kind = pa.list_(pa.float32(), 2)
     dataset: lance.LanceDataset = lance.write_dataset(pa.table({"v": pa.array([[1, 2], [3, 4]], kind)}), folder / "v")
+    same: lance.LanceDataset = dataset.create_index("v", "IVF_FLAT", metric="l2", num_partitions=1, max_iters=5)
+    recall: float = same.measure_recall("v", k=1, nprobes=1)
+    segment: str = same.list_indices()[0]["uuid"]
+    chosen: lance.ScannerBuilder = lance.ScannerBuilder(same).nearest("v", [1.0, 2.0]).with_index_segments([segment])
+    assert recall == 1.0 and chosen.to_scanner().count_rows() == 2
     found: pa.Table = dataset.to_table(nearest={"column": "v", "q": [1.0, 2.0], "k": 1}, prefilter=True)
     builder: lance.ScannerBuilder = lance.ScannerBuilder(dataset).nearest(
         "v",

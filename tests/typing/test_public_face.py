@@ -43,7 +43,6 @@ NOT_RUN: dict[str, str] = {
     "ScannableDataset.sort_by": _REFUSED,
     "ScannableFragment.partition_expression": _REFUSED,
     "ScannerBuilder.substrait_aggregate": _SEARCH,
-    "ScannerBuilder.with_index_segments": _SEARCH,
     "SchemaEvolution.replace_schema": _REFUSED,
     "ShardedBatchIterator.from_torch": _TORCH,
     "ShardedBatchSampler.from_torch": _TORCH,
