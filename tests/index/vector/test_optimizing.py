@@ -142,3 +142,14 @@ def test_segments_that_are_built_apart(tmp_path: Path, kind: str) -> None:
     check(tmp_path)
     with pytest.raises(UnsupportedError, match="skip_transpose"):
         dataset.create_index_uncommitted("v", name, skip_transpose=True, fragment_ids=[0], **parameters)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_rows_without_vectors(tmp_path: Path, kind: str) -> None:
+    name, parameters = KINDS[kind]
+    dataset = lance_dataset.write_dataset(rows(0, 600), tmp_path)
+    dataset.create_index("v", name, num_partitions=3, **parameters)
+    dataset.insert(pa.table({"id": pa.array([600, 601]), "v": pa.nulls(2, rows(0, 1)["v"].type)}))
+    dataset.optimize.optimize_indices()
+    assert segments(tmp_path) == [{0}, {1}]
+    check(tmp_path)

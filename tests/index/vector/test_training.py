@@ -171,3 +171,27 @@ def test_wrong_models(tmp_path: Path) -> None:
             dataset.create_index("v", "IVF_PQ", num_sub_vectors=4, **parameters)
     with pytest.raises(TypeError):
         dataset.create_index("v", "IVF_FLAT", ivf_centroids=[["a"]])
+
+
+def test_vectors_far_from_the_origin(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    values = (vectors() + rng.standard_normal((ROWS, DIMENSION)) + 3000).astype(np.float32)
+    write(tmp_path, values)
+    lance_dataset.dataset(tmp_path).create_index("v", "IVF_FLAT", num_partitions=20)
+    (found,) = lance.dataset(tmp_path).stats.index_stats("v_idx")["indices"]
+    wide, centroids = values.astype(np.float64), np.array(found["centroids"])
+    nearest = ((wide[:, None] - centroids) ** 2).sum(axis=2)
+    assert found["loss"] == pytest.approx(nearest.min(axis=1).sum(), rel=1e-3)
+    assert [each["size"] for each in found["partitions"]] == np.bincount(nearest.argmin(axis=1), minlength=20).tolist()
+
+
+@pytest.mark.parametrize("rows", [1, 300])
+@pytest.mark.parametrize("name", KINDS)
+def test_equal_vectors(tmp_path: Path, name: str, rows: int) -> None:
+    kind, parameters = KINDS[name]
+    write(tmp_path, np.ones((rows, DIMENSION), np.float32))
+    lance_dataset.dataset(tmp_path).create_index("v", kind, num_partitions=4, **parameters)
+    asked: dict[str, Any] = {"nearest": {"column": "v", "q": np.ones(DIMENSION), "k": 3}, "columns": ["_distance"]}
+    mine, other = (each.dataset(tmp_path).to_table(**asked)["_distance"] for each in (lance_dataset, lance))
+    assert len(mine) == min(rows, 3)
+    np.testing.assert_allclose(mine, other, atol=1e-5)

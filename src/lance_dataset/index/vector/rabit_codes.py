@@ -29,17 +29,17 @@ def unpacked_blocks(stored: Bytes, bits: int, dimension: int) -> Bytes:
     -------
     uint8[rows, dimension]
     """
-    rows = len(stored)
-    x = stored.reshape(rows, -1, 8 * bits)
-    out = np.empty((rows, x.shape[1], _BLOCK), np.uint8)
-    quarters = out.reshape(rows, -1, 4, 16)
+    rows, blocks = len(stored), -(-dimension // _BLOCK)
+    x = stored.reshape(rows, blocks, 8 * bits)
+    out = np.empty((rows, blocks, _BLOCK), np.uint8)
+    quarters = out.reshape(rows, blocks, 4, 16)
     if bits == 1:
         out[:] = np.unpackbits(x, axis=2, bitorder="little")
     elif bits in (2, 3):
         for place in range(4):
             quarters[:, :, place] = x[:, :, :16] >> 2 * place & 3
     elif bits == 4:
-        pairs, halves = x.reshape(rows, -1, 4, 8), out.reshape(rows, -1, 4, 2, 8)
+        pairs, halves = x.reshape(rows, blocks, 4, 8), out.reshape(rows, blocks, 4, 2, 8)
         halves[:, :, :, 0], halves[:, :, :, 1] = pairs & 15, pairs >> 4
     elif bits == 5:
         for place in range(2):
@@ -55,7 +55,7 @@ def unpacked_blocks(stored: Bytes, bits: int, dimension: int) -> Bytes:
         out[:] = x
     if bits in (3, 5, 7):
         out |= _plane(x[:, :, 8 * (bits - 1) :]) << (bits - 1)
-    return np.ascontiguousarray(out.reshape(rows, -1)[:, :dimension])
+    return np.ascontiguousarray(out.reshape(rows, blocks * _BLOCK)[:, :dimension])
 
 
 def packed_blocks(codes: Bytes, bits: int) -> Bytes:
@@ -69,18 +69,19 @@ def packed_blocks(codes: Bytes, bits: int) -> Bytes:
         Bits of a value, from 1 to 8.
     """
     rows, dimension = codes.shape
-    padded = np.zeros((rows, -(-dimension // _BLOCK), _BLOCK), np.uint8)
-    padded.reshape(rows, -1)[:, :dimension] = codes
+    blocks = -(-dimension // _BLOCK)
+    padded = np.zeros((rows, blocks, _BLOCK), np.uint8)
+    padded.reshape(rows, blocks * _BLOCK)[:, :dimension] = codes
     low: NDArray[Any] = padded & ((1 << bits - bits % 2) - 1) if bits in (3, 5, 7) else padded
-    quarters = low.reshape(rows, -1, 4, 16)
+    quarters = low.reshape(rows, blocks, 4, 16)
     parts: list[NDArray[Any]] = []
     if bits == 1:
         parts.append(np.packbits(low, axis=2, bitorder="little"))
     elif bits in (2, 3):
         parts.append(quarters[:, :, 0] | quarters[:, :, 1] << 2 | quarters[:, :, 2] << 4 | quarters[:, :, 3] << 6)
     elif bits == 4:
-        halves = low.reshape(rows, -1, 4, 2, 8)
-        parts.append((halves[:, :, :, 0] | halves[:, :, :, 1] << 4).reshape(rows, -1, 32))
+        halves = low.reshape(rows, blocks, 4, 2, 8)
+        parts.append((halves[:, :, :, 0] | halves[:, :, :, 1] << 4).reshape(rows, blocks, 32))
     elif bits == 5:
         parts.extend(quarters[:, :, place] | quarters[:, :, place + 1] << 4 for place in (0, 2))
     elif bits in (6, 7):
@@ -92,7 +93,7 @@ def packed_blocks(codes: Bytes, bits: int) -> Bytes:
         plane = np.empty_like(padded)
         plane[:, :, 8 * (column % 8) + 2 * place + column // 8] = padded >> (bits - 1) & 1
         parts.append(np.packbits(plane, axis=2, bitorder="little"))
-    return np.concatenate(parts, axis=2, dtype=np.uint8).reshape(rows, -1)
+    return np.concatenate(parts, axis=2, dtype=np.uint8).reshape(rows, 8 * bits * blocks)
 
 
 def unpacked_stream(stored: Bytes, bits: int, dimension: int) -> Bytes:

@@ -39,16 +39,20 @@ def assigned(vectors: NDArray[Any], centroids: NDArray[Any], metric: str) -> tup
     clusters, distances = np.empty(n, np.int32), np.empty(n, np.float32)
     near = _comparable(centroids, metric)
     by_length = metric in ("l2", "cosine")
+    # Differences of large numbers would lose digits, so vectors are compared relative to the middle of the centroids.
+    middle = near.mean(axis=0) if by_length else np.zeros(1, near.dtype)
     if by_length:  # one more element, whose product with 1 is minus half the squared length
+        near = near - middle
         near = np.column_stack([near, np.einsum("cd,cd->c", near, near) / -2])
     step = max(1, _BLOCK_NUMBERS // max(near.shape))
-    padded = np.ones((step, near.shape[1]), np.float32)
+    padded = np.ones((step, near.shape[1]), near.dtype)
     for start in range(0, n, step):
         block = _comparable(vectors[start : start + step], metric)
         if by_length:
-            padded[: len(block), :-1] = block
+            np.subtract(block, middle, out=padded[: len(block), :-1])
             block = padded[: len(block)]
-        products = block @ near.T
+        with np.errstate(over="ignore", invalid="ignore"):  # numbers whose squares overflow have no order
+            products = block @ near.T
         best = products.argmax(axis=1)
         clusters[start : start + step] = best
         found = products[np.arange(len(block)), best]
@@ -85,10 +89,11 @@ def cluster(
 
     Returns
     -------
-    float32 or uint8 [count, dimension]
+    float32, float64 or uint8 [count, dimension]
+        Of float64 for vectors of float64.
     """
     if metric != "hamming":
-        vectors = vectors.astype(np.float32, copy=False)
+        vectors = _comparable(vectors, metric)
     order = rng.permutation(len(vectors))
     centroids = vectors[np.sort(order[:count])].copy()
     if metric == "dot":
@@ -132,7 +137,7 @@ def _centers(vectors: NDArray[Any], clusters: NDArray[np.int32], old: NDArray[An
             bits = np.unpackbits(sorted_vectors[start : start + sizes[place]], axis=1)
             centers[place] = np.packbits(2 * bits.sum(axis=0, dtype=np.int64) > sizes[place])
     else:
-        centers[filled] = np.add.reduceat(sorted_vectors, starts, axis=0) / sizes[filled, None].astype(np.float32)
+        centers[filled] = np.add.reduceat(sorted_vectors, starts, axis=0) / sizes[filled, None].astype(vectors.dtype)
     _fill(centers, sizes, vectors, clusters, metric)
     return _unit(centers) if metric == "dot" else centers
 
@@ -154,13 +159,13 @@ def _fill(
         sizes[donor] -= sizes[place]
 
 
-def _comparable(vectors: NDArray[Any], metric: str) -> Floats:
-    """Return float32 whose products order vectors: bits as -1 and 1 for the metric hamming."""
+def _comparable(vectors: NDArray[Any], metric: str) -> NDArray[Any]:
+    """Return floats whose products order vectors: bits as -1 and 1 for the metric hamming."""
     if metric != "hamming":
-        return vectors.astype(np.float32, copy=False)
+        return vectors.astype(np.float64 if vectors.dtype == np.float64 else np.float32, copy=False)
     return np.unpackbits(vectors, axis=1).astype(np.float32) * 2 - 1
 
 
-def _unit(vectors: Floats) -> Floats:
+def _unit(vectors: NDArray[Any]) -> NDArray[Any]:
     lengths = np.sqrt(np.einsum("nd,nd->n", vectors, vectors))
-    return vectors / np.where(lengths > 0, lengths, np.float32(1))[:, None]
+    return vectors / np.where(lengths > 0, lengths, 1).astype(vectors.dtype)[:, None]

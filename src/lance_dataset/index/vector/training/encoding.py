@@ -127,7 +127,7 @@ class ProductEncoder:
             Maximum number of iterations.
         """
         cuts = np.split(sample, parts, axis=1)
-        words = [cluster(np.ascontiguousarray(cut, np.float32), 1 << bits, "l2", rng, iterations) for cut in cuts]
+        words = [cluster(np.ascontiguousarray(cut), 1 << bits, "l2", rng, iterations) for cut in cuts]
         return cls(np.stack(words).astype(sample.dtype), residual)
 
     def _cut(self, vectors: NDArray[Any], part: int) -> NDArray[Any]:
@@ -138,7 +138,7 @@ class ProductEncoder:
         """Return the numbers of codewords; two of 4 bits share a byte, the lower half first."""
         codes = np.empty((len(vectors), self._parts), np.uint8)
         for part in range(self._parts):
-            mine = np.ascontiguousarray(self._cut(vectors, part), np.float32)
+            mine = np.ascontiguousarray(self._cut(vectors, part))
             codes[:, part] = assigned(mine, self._words[part], "l2")[0]
         return {self.column: codes if self._bits == 8 else codes[:, ::2] | codes[:, 1::2] << 4}
 
