@@ -78,13 +78,11 @@ class IndexSegments(Shown):
             Id of the segment; None for a new one.
         metric, num_partitions, num_sub_vectors, target_partition_size, ivf_centroids, pq_codebook
             Parameters of indices of vectors, see `create_index`. A segment trains what is not given.
-        accelerator, ivf_centroids_file, precomputed_partition_dataset, skip_transpose
-            Refused for indices of vectors.
-        rabitq_model
-            Refused for indices of vectors.
-        index_cache_size, shuffle_partition_batches, shuffle_partition_concurrency, storage_options, filter_nan, train
-            Ignored.
+        accelerator, ivf_centroids_file, precomputed_partition_dataset, storage_options, skip_transpose, rabitq_model
+            Refused for indices of vectors, ignored for others.
         streaming_sample_rate, streaming_coreset_rate, streaming_refine_passes
+            Refused for indices of vectors, ignored for others.
+        index_cache_size, shuffle_partition_batches, shuffle_partition_concurrency, filter_nan, train
             Ignored.
         **kwargs
             Parameters of full-text indices, see `create_scalar_index`.
@@ -104,31 +102,30 @@ class IndexSegments(Shown):
         from lance_dataset.api.dataset.vector_arguments import VECTOR_KINDS, vector_parameters
         from lance_dataset.changes.indexing.create_index import NewIndex
         from lance_dataset.changes.indexing.publish_segments import build_segment
-        from lance_dataset.index.vector.training.training import vector_trainer
+        from lance_dataset.index.vector.training.trainer import vector_trainer
 
         if not fragment_ids:
             raise InvalidInputError("fragment_ids must name the fragments to index")
         wanted: NewIndex
         if isinstance(index_type, str) and index_type.upper() in VECTOR_KINDS:
             given = {
+                "num_partitions": num_partitions,
+                "ivf_centroids": ivf_centroids,
+                "pq_codebook": pq_codebook,
+                "num_sub_vectors": num_sub_vectors,
                 "accelerator": accelerator,
                 "ivf_centroids_file": ivf_centroids_file,
                 "precomputed_partition_dataset": precomputed_partition_dataset,
-                "skip_transpose": skip_transpose or None,
-                "rabitq_model": rabitq_model,
-            }
-            refused = [name for name, value in given.items() if value is not None]
-            if refused:
-                raise UnsupportedError(f"segments of vector indices are not built with the parameter {refused[0]!r}")
-            numbers = {
-                "num_partitions": num_partitions,
+                "storage_options": storage_options,
                 "target_partition_size": target_partition_size,
-                "num_sub_vectors": num_sub_vectors,
-                "ivf_centroids": ivf_centroids,
-                "pq_codebook": pq_codebook,
+                "streaming_sample_rate": streaming_sample_rate,
+                "streaming_coreset_rate": streaming_coreset_rate,
+                "streaming_refine_passes": streaming_refine_passes,
+                "skip_transpose": skip_transpose,
+                "rabitq_model": rabitq_model,
                 **kwargs,
             }
-            trainer = vector_trainer(vector_parameters(index_type, metric, numbers))
+            trainer = vector_trainer(vector_parameters(index_type, metric, given))
             wanted = NewIndex(one_column(column), trainer, checked_name(name), bool(replace))
             limit = checked_limit(memory_limit)
         else:
@@ -229,7 +226,10 @@ class IndexSegments(Shown):
             known = ", ".join(_MERGED_KINDS)
             raise UnsupportedError(f"Only {known} are supported, received {index_type}")
         if kind == "INVERTED":
-            raise UnsupportedError("this release does not build full-text indices")
+            raise UnsupportedError(
+                "full-text indices are not built as one by several workers; use create_scalar_index, or build segments "
+                "with create_index_uncommitted"
+            )
         raise InvalidInputError(
             f"{kind} distributed indexing no longer supports merge_index_metadata; build segments with "
             "create_index_uncommitted, optionally merge groups with merge_existing_index_segments, and publish them "

@@ -13,7 +13,7 @@ from lance_dataset.api.dataset.index_arguments import (
     keyword_parameters,
     one_column,
 )
-from lance_dataset.errors import InvalidInputError, UnsupportedError
+from lance_dataset.errors import InvalidInputError
 from lance_dataset.index.describing import details_of, shown_type, type_url_of
 from lance_dataset.index.segments import Segment, index_segments
 from lance_dataset.read.shown import Shown
@@ -32,8 +32,8 @@ _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.timezone.utc)
 class Indexed(Shown):
     """Indices of the open version. All changes keep them right.
 
-    Filters of scans, counts, deletes and updates use those of the kinds BTREE, BITMAP and LABEL_LIST where that is
-    cheaper than reading the columns. ``LANCE_CHECK_INDICES=1`` compares every answer with the scan without it.
+    Filters of scans, counts, deletes and updates use scalar indices where that is cheaper than reading the columns.
+    ``LANCE_CHECK_INDICES=1`` compares every answer with the scan without it.
     """
 
     @property
@@ -269,38 +269,30 @@ class Indexed(Shown):
         """
         from lance_dataset.api.dataset.vector_arguments import vector_parameters
         from lance_dataset.changes.indexing.create_index import NewIndex, create_index
-        from lance_dataset.index.vector.training.training import vector_trainer
+        from lance_dataset.index.vector.training.trainer import vector_trainer
 
-        refused: dict[str, object] = {
+        given = {
+            "num_partitions": num_partitions,
+            "ivf_centroids": ivf_centroids,
+            "pq_codebook": pq_codebook,
+            "num_sub_vectors": num_sub_vectors,
             "accelerator": accelerator,
             "ivf_centroids_file": ivf_centroids_file,
             "precomputed_partition_dataset": precomputed_partition_dataset,
             "storage_options": storage_options,
             "fragment_ids": fragment_ids,
             "index_uuid": index_uuid,
+            "target_partition_size": target_partition_size,
             "streaming_sample_rate": streaming_sample_rate,
             "streaming_coreset_rate": streaming_coreset_rate,
             "streaming_refine_passes": streaming_refine_passes,
-            "skip_transpose": skip_transpose or None,
+            "skip_transpose": skip_transpose,
+            "num_bits": num_bits,
+            "sample_rate": sample_rate,
+            "max_iters": max_iters,
             **kwargs,
         }
-        for parameter, value in refused.items():
-            if value is not None:
-                raise UnsupportedError(f"create_index does not support the parameter {parameter!r}; leave it out")
-        parameters = vector_parameters(
-            index_type,
-            metric,
-            {
-                "num_partitions": num_partitions,
-                "target_partition_size": target_partition_size,
-                "num_sub_vectors": num_sub_vectors,
-                "ivf_centroids": ivf_centroids,
-                "pq_codebook": pq_codebook,
-                "num_bits": num_bits,
-                "sample_rate": sample_rate,
-                "max_iters": max_iters,
-            },
-        )
+        parameters = vector_parameters(index_type, metric, given)
         wanted = NewIndex(one_column(column), vector_trainer(parameters), checked_name(name), bool(replace))
         limit = checked_limit(memory_limit)
         self.show(

@@ -11,13 +11,23 @@ from numpy.typing import NDArray
 
 from lance_dataset.arguments import checked_integer
 from lance_dataset.errors import InvalidIndexError, InvalidInputError, UnsupportedError
-from lance_dataset.index.vector.training.training import BUILT_KINDS, VectorParameters
+from lance_dataset.index.vector.training.trainer import BUILT_KINDS, VectorParameters
 
 __all__ = ["VECTOR_KINDS", "vector_parameters"]
 
 _METRICS = {"l2": "l2", "euclidean": "l2", "cosine": "cosine", "dot": "dot", "hamming": "hamming"}
 #: Names of all kinds of vector indices.
 VECTOR_KINDS = (*BUILT_KINDS, "IVF_HNSW_FLAT", "IVF_HNSW_PQ", "IVF_HNSW_SQ")
+
+
+#: Parameters of calls that build vector indices, besides those that are used: none of them changes the index.
+_IGNORED = frozenset({"index_cache_size", "shuffle_partition_batches", "shuffle_partition_concurrency", "filter_nan"})
+_USED = frozenset(
+    {
+        *("num_partitions", "target_partition_size", "num_sub_vectors", "num_bits", "sample_rate", "max_iters"),
+        *("ivf_centroids", "pq_codebook"),
+    }
+)
 
 
 def vector_parameters(index_type: object, metric: object, given: Mapping[str, Any]) -> VectorParameters:
@@ -28,7 +38,7 @@ def vector_parameters(index_type: object, metric: object, given: Mapping[str, An
     index_type, metric
         Names of the kind and of the metric, in any case.
     given
-        Other parameters by the names that `create_index` has; None for defaults.
+        Other parameters by the names that `create_index` has; None or False for defaults.
 
     Raises
     ------
@@ -37,10 +47,13 @@ def vector_parameters(index_type: object, metric: object, given: Mapping[str, An
     ValueError
         The metric is unknown, or a number is out of range.
     UnsupportedError
-        The kind is unknown, or this release does not build it.
+        The kind is unknown, or this release does not build it, or not with a parameter.
     """
     if not isinstance(index_type, str) or not isinstance(metric, str):
         raise TypeError(f"index_type and metric must be text, not {index_type!r} and {metric!r}")
+    for parameter, value in given.items():
+        if parameter not in _USED | _IGNORED and value is not None and value is not False:
+            raise UnsupportedError(f"vector indices are not built with the parameter {parameter!r}; leave it out")
     kind, name = index_type.upper(), _METRICS.get(metric.lower())
     if kind not in VECTOR_KINDS:
         raise UnsupportedError(

@@ -8,12 +8,11 @@ from lance_dataset._proto import vector_index_pb2
 from lance_dataset.errors import CorruptFileError
 from lance_dataset.index.segments import Segment, index_segments
 from lance_dataset.index.vector.statistics import vector_details
+from lance_dataset.index.vector.storage import METRICS
 from lance_dataset.read.table_reader import TableReader
 from lance_dataset.table.messages import parse_message
 
 __all__ = ["ColumnIndex", "column_index"]
-
-_METRICS = ("l2", "cosine", "dot", "hamming")
 
 
 @dataclass(frozen=True)
@@ -73,6 +72,6 @@ def _metric(segment: Segment) -> str:
         number = parse_message(vector_index_pb2.VectorIndexDetails, details.value, where).metric_type
     else:
         number = vector_details(segment.folder).metric_type
-    if not 0 <= number < len(_METRICS):
+    if not 0 <= number < len(METRICS):
         raise CorruptFileError(f"the index {segment.name!r} has an unknown metric {number}")
-    return _METRICS[number]
+    return METRICS[number]

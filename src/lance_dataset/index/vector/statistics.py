@@ -12,7 +12,7 @@ from lance_dataset.index.vector.index_file import INDEX_FILE, VectorIndexFile
 from lance_dataset.index.vector.ivf import IVF_KEY, IvfModel
 from lance_dataset.index.vector.legacy import LegacyVectorIndex, is_legacy
 from lance_dataset.index.vector.quantizers import ProductQuantizer, RabitQuantizer, ScalarQuantizer
-from lance_dataset.index.vector.storage import STORAGE_FILE, STORAGE_KEY, VectorStorage, buffer, entry
+from lance_dataset.index.vector.storage import METRICS, STORAGE_FILE, STORAGE_KEY, VectorStorage, buffer, entry
 
 __all__ = ["is_legacy_index", "vector_details", "vector_statistics"]
 
@@ -142,7 +142,7 @@ def _legacy_statistics(folder: IndexFolder, uuid: str) -> dict[str, Any]:
     index = LegacyVectorIndex.open(folder.open_input(INDEX_FILE), folder.uri(INDEX_FILE))
     description = index.message.vector_index
     quantizer = description.stages[1].pq
-    metric = ("l2", "cosine", "dot", "hamming")[description.metric_type]
+    metric = METRICS[description.metric_type]
     return {
         "index_type": _LEGACY_TYPE,
         "uuid": uuid,

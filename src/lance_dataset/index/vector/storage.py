@@ -16,6 +16,7 @@ from lance_dataset.index.vector.quantizers import Quantizer, RabitQuantizer, par
 
 __all__ = [
     "DISTANCE_KEY",
+    "METRICS",
     "ROW_ID",
     "STORAGE_FILE",
     "STORAGE_KEY",
@@ -28,6 +29,8 @@ __all__ = [
 STORAGE_FILE = "auxiliary.idx"
 ROW_ID = "_rowid"
 DISTANCE_KEY = "distance_type"
+#: Names of metrics, by their numbers in messages.
+METRICS = ("l2", "cosine", "dot", "hamming")
 STORAGE_KEY = "storage_metadata"
 
 
@@ -146,7 +149,7 @@ def buffer(table: IndexTable, key: str) -> bytes:
 def distance_name(text: str, table: IndexTable) -> str:
     """Return the name of a distance, whatever case releases write it in, in lower case."""
     name = {"euclidean": "l2"}.get(text.lower(), text.lower())
-    if name not in ("l2", "cosine", "dot", "hamming"):
+    if name not in METRICS:
         raise table.corrupt(f"has the unknown distance {text!r}")
     return name
 

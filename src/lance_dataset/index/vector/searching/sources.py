@@ -15,12 +15,10 @@ from lance_dataset.index.vector.legacy import LegacyVectorIndex, is_legacy
 from lance_dataset.index.vector.packing import pack_blocks
 from lance_dataset.index.vector.quantizers import ProductQuantizer, Quantizer, RabitQuantizer
 from lance_dataset.index.vector.rabit_codes import unpacked_blocks, unpacked_stream
-from lance_dataset.index.vector.storage import ROW_ID, STORAGE_FILE, VectorStorage, column_numbers
+from lance_dataset.index.vector.storage import METRICS, ROW_ID, STORAGE_FILE, VectorStorage, column_numbers
 from lance_dataset.index.vector.tensors import decode_tensor
 
 __all__ = ["Source", "StoredRows", "open_source"]
-
-_METRICS = ("l2", "cosine", "dot", "hamming")
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,7 +148,7 @@ class _LegacySource:
     def __init__(self, index: LegacyVectorIndex) -> None:
         stage = index.message.vector_index.stages[1].pq
         number = index.message.vector_index.metric_type
-        if index.ivf.centroids is None or not 0 <= number < len(_METRICS):
+        if index.ivf.centroids is None or not 0 <= number < len(METRICS):
             raise CorruptFileError(f"{index.where}: has no centroids, or the unknown metric {number}")
         if stage.HasField("codebook_tensor"):
             codebook = decode_tensor(stage.codebook_tensor, index.where)
@@ -159,7 +157,7 @@ class _LegacySource:
         parts, words = stage.num_sub_vectors, 1 << stage.num_bits
         self._index = index
         self.kind, self.has_graphs = "IVF_PQ", False
-        self.metric = _METRICS[number]
+        self.metric = METRICS[number]
         self.centroids = index.ivf.centroids
         self.lengths = index.ivf.partitions.lengths
         self.quantizer: Quantizer = ProductQuantizer(

@@ -15,15 +15,14 @@ from lance_dataset.index.trainer import Trainer
 from lance_dataset.index.vector.index_file import INDEX_FILE, VectorIndexFile
 from lance_dataset.index.vector.quantizers import FlatVectors, ProductQuantizer, RabitQuantizer
 from lance_dataset.index.vector.statistics import is_legacy_index, vector_details
-from lance_dataset.index.vector.storage import STORAGE_FILE, VectorStorage
+from lance_dataset.index.vector.storage import METRICS, STORAGE_FILE, VectorStorage
 from lance_dataset.index.vector.training.encoding import Encoder, FlatEncoder, ProductEncoder, ScalarEncoder
 from lance_dataset.index.vector.training.rabit import RabitEncoder
-from lance_dataset.index.vector.training.training import BUILT_KINDS, Models, VectorParameters, vector_trainer
+from lance_dataset.index.vector.training.trainer import BUILT_KINDS, Models, VectorParameters, vector_trainer
 from lance_dataset.table.messages import parse_message
 
 __all__ = ["trainer_like"]
 
-_METRICS = ("l2", "cosine", "dot", "hamming")
 _MAX_NUMBER = 1 << 20
 
 
@@ -67,7 +66,7 @@ def trainer_like(details: bytes, folder: IndexFolder, *, retrain: bool = False) 
 
 
 def _parameters(details: vector_index_pb2.VectorIndexDetails, where: str) -> VectorParameters:
-    if not 0 <= details.metric_type < len(_METRICS):
+    if not 0 <= details.metric_type < len(METRICS):
         raise CorruptFileError(f"{where}: unknown metric {details.metric_type}")
     family = details.WhichOneof("compression")
     kind = f"IVF_{'HNSW_' if details.HasField('hnsw') else ''}{(family or 'flat').upper()}"
@@ -79,7 +78,7 @@ def _parameters(details: vector_index_pb2.VectorIndexDetails, where: str) -> Vec
     code = details.pq if family == "pq" else details.rq
     return VectorParameters(
         kind,
-        _METRICS[details.metric_type],
+        METRICS[details.metric_type],
         partition_rows=details.target_partition_size or None,
         sub_vectors=details.pq.num_sub_vectors if family == "pq" else None,
         bits=code.num_bits or (5 if family == "rq" else 8),
