@@ -66,14 +66,15 @@ build-ext: $(VENV)/.stamp-ext ## Rebuild the compiled modules whose sources chan
 # ---- checks ----------------------------------------------------------------------------------------------------------
 
 .PHONY: test
-test: $(VENV)/.stamp-install $(VENV)/.stamp-ext ## Run the tests (installs what they need: Java, PostgreSQL, Azurite)
+test: $(VENV)/.stamp-install $(VENV)/.stamp-ext ## Run the tests (installs what they need: Java, PostgreSQL, Azurite, Chromium)
 	scripts/ensure_java.sh
 	scripts/ensure_servers.sh
+	scripts/ensure_browser.sh
 	scripts/old_releases.sh
 	$(BIN)/python -m pytest --numprocesses $(TEST_PROCESSES) $(ARGS)
 
 .PHONY: lint
-lint: $(VENV)/.stamp-install $(VENV)/.stamp-ext ## Style, types, import directions, words of docstrings
+lint: $(VENV)/.stamp-docs $(VENV)/.stamp-ext ## Style, types, import directions, words of docstrings, links of the site
 	$(BIN)/ruff check $(LINTED)
 	$(BIN)/ruff format --check $(LINTED)
 	$(BIN)/mypy
@@ -83,6 +84,7 @@ lint: $(VENV)/.stamp-install $(VENV)/.stamp-ext ## Style, types, import directio
 	$(BIN)/python scripts/lint_private.py
 	$(BIN)/python scripts/lint_prose.py
 	$(BIN)/python scripts/lint_codec.py
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
 
 .PHONY: format
 format: $(VENV)/.stamp-install ## Let ruff rewrite what it can
@@ -104,6 +106,19 @@ wheel: $(VENV)/.stamp-install ## Build a wheel, install it into a clean environm
 demo: $(VENV)/.stamp-demo $(VENV)/.stamp-ext ## Flight data through Spark into a dataset, beside Parquet
 	scripts/ensure_java.sh
 	$(BIN)/python -m demo.flights $(ARGS)
+
+.PHONY: demo-pipeline
+demo-pipeline: $(VENV)/.stamp-demo $(VENV)/.stamp-ext ## Flights and texts through a pipeline on Spark: streams, upserts, searches
+	scripts/ensure_java.sh
+	$(BIN)/python -m demo.pipeline $(ARGS)
+
+$(VENV)/.stamp-docs: $(VENV)/.stamp-install
+	$(BIN)/python -m pip install --quiet --group docs
+	@touch $@
+
+.PHONY: docs
+docs: $(VENV)/.stamp-docs $(VENV)/.stamp-ext ## The site in build/site: tutorials, guide, reference; links are checked
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict $(ARGS)
 
 .PHONY: bench
 bench: $(VENV)/.stamp-bench $(VENV)/.stamp-ext ## Side by side with pylance, Parquet and Vortex

@@ -50,19 +50,30 @@ def included(source: Path) -> set[Path]:
     return found
 
 
+def declarations(source: Path) -> set[Path]:
+    """Declarations of other modules that a file imports, directly or through others, and its own."""
+    found = {source.with_suffix(".pxd")} if source.with_suffix(".pxd").exists() else set()
+    for name in re.findall(r"from (lancecodec[\w.]*) cimport", source.read_text(encoding="utf-8")):
+        found.add(Path("src", *name.split(".")).with_suffix(".pxd"))
+    return found | {deeper for path in found - {source} for deeper in declarations(path)}
+
+
 def codec_extensions() -> list[Extension]:
-    """One extension for each module of the codec core, rebuilt when a header it includes or any .pxd changes."""
-    shared = sorted(CODEC_DIR.rglob("*.pxd"))
-    declared = {header for path in shared for header in included(path)}
-    return [Extension(SHARED, [f"src/{SHARED.replace('.', '/')}.c"])] + [
-        Extension(
-            ".".join(source.relative_to("src").with_suffix("").parts),
-            [source.as_posix()],
-            include_dirs=[CODEC_DIR.as_posix()],
-            depends=[path.as_posix() for path in sorted({*shared, *declared, *included(source)})],
+    """One extension for each module of the codec core, rebuilt when a header or declaration that it uses changes."""
+    extensions = [Extension(SHARED, [f"src/{SHARED.replace('.', '/')}.c"])]
+    for source in sorted(CODEC_DIR.rglob("*.pyx")):
+        declared = declarations(source)
+        depends = declared | {header for path in (source, *declared) for header in included(path)}
+        name = ".".join(source.relative_to("src").with_suffix("").parts)
+        extensions.append(
+            Extension(
+                name,
+                [source.as_posix()],
+                include_dirs=[CODEC_DIR.as_posix()],
+                depends=sorted(path.as_posix() for path in depends),
+            )
         )
-        for source in sorted(CODEC_DIR.rglob("*.pyx"))
-    ]
+    return extensions
 
 
 class BuildExt(build_ext):

@@ -23,6 +23,8 @@ from data import DATASETS, Dataset
 from operations import batches_and_touch
 from touch import touch
 
+__all__ = ["peak_memory", "reset_peak"]
+
 ACTIVITIES = {
     "write": "write a stream",
     "scan": "scan, touch",
@@ -38,12 +40,14 @@ def _status(key: str) -> int:
     return int(line.split()[1]) * 1024
 
 
-def _reset_peak() -> None:
+def reset_peak() -> None:
+    """Start measuring the peak of memory from what is in use, where the system can do that."""
     if _STATUS.exists():
         Path("/proc/self/clear_refs").write_text("5")
 
 
-def _peak() -> int:
+def peak_memory() -> int:
+    """Return the peak of memory in bytes."""
     # On Linux, ru_maxrss starts from the memory of the parent at fork, so the kernel's per-process peak is used.
     if _STATUS.exists():
         return _status("VmHWM")
@@ -85,14 +89,14 @@ def main(name: str, dataset_name: str, rows: str, activity: str, path: str) -> N
     contender, dataset = CONTENDERS[name], DATASETS[dataset_name]
     contender.import_library()
     next(iter(dataset.batches(min(dataset.batch_rows, int(rows)))))  # the generator's own memory must not count
-    _reset_peak()
-    base = _peak()
+    reset_peak()
+    base = peak_memory()
     sampler = _AnonymousPeak() if _STATUS.exists() else None
     if sampler is not None:
         sampler.start()
     result = _perform(activity, contender, dataset, int(rows), Path(path))
     anonymous = None if sampler is None else sampler.stop()
-    print(json.dumps({"peak": _peak() - base, "anonymous": anonymous}))
+    print(json.dumps({"peak": peak_memory() - base, "anonymous": anonymous}))
     del result
 
 

@@ -4,10 +4,16 @@
 queries and ranges: warm, with the dataset opened for each query, and without an index. In each round every contender
 runs the query once, with another value; medians count.
 
-``vector`` times exact vector search, with and without a filter, for one query and for a batch.
+``vector`` times exact vector search, with and without a filter, for one query and for a batch, then builds each kind of
+vector index with both packages, and times its queries. With ``--threads``, the process is bound to as many processors,
+libraries start as many threads, and processor time counts instead of the clock.
+
+``text`` builds full-text indices over documents of 34 words and over ten times as many comments, and times queries of
+one to three words and phrases, one after the other and from many threads.
 
     python benchmarks/search.py scalar [--rows 2000000] [--rounds 25] [--folder FOLDER]
-    python benchmarks/search.py vector [--rows 100000] [--rounds 25] [--folder FOLDER]
+    python benchmarks/search.py vector [--rows 100000] [--rounds 25] [--folder FOLDER] [--threads 1]
+    python benchmarks/search.py text [--rows 200000] [--rounds 5] [--folder FOLDER]
 """
 
 from __future__ import annotations
@@ -28,6 +34,8 @@ import pyarrow as pa
 
 import lance_dataset
 import lineitem
+from text_indices import text
+from vector_indices import limit_threads
 from vectors import vector
 
 _BATCH_ROWS = 1 << 18
@@ -176,17 +184,23 @@ def _report(
 def main() -> None:
     """Run the comparison that the command line names."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["scalar", "vector"])
+    parser.add_argument("what", choices=["scalar", "vector", "text"])
     parser.add_argument("--rows", type=int)
     parser.add_argument("--rounds", type=int, default=25)
     parser.add_argument("--folder", type=Path)
+    parser.add_argument("--threads", type=int, help="processors for vector searches and builds")
+    parser.add_argument("--kinds", nargs="*", help="names of the vector indices to build; all by default")
     options = parser.parse_args()
+    if options.threads:
+        limit_threads(options.threads)
     with tempfile.TemporaryDirectory() as temporary:
         folder = options.folder or Path(temporary)
         if options.what == "scalar":
             scalar(options.rows or 2_000_000, options.rounds, folder)
+        elif options.what == "text":
+            text(options.rows or 200_000, min(options.rounds, 5), folder)
         else:
-            vector(options.rows or 100_000, options.rounds, folder)
+            vector(options.rows or 100_000, options.rounds, folder, options.kinds)
 
 
 if __name__ == "__main__":

@@ -64,13 +64,13 @@ def flights() -> pa.Table:
 
 
 def start_spark() -> Any:
-    """Start Spark on all cores of this machine, with the format lance."""
+    """Start Spark on all cores of this machine; it finds the format lance by itself."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     from pyspark.sql import SparkSession
 
-    from lance_dataset.spark import LanceDataSource
+    import lance_dataset.spark  # noqa: F401 - for the save mode "error"
 
-    spark = (
+    return (
         SparkSession.builder.master("local[*]")
         .appName("flights")
         .config("spark.ui.enabled", "false")
@@ -82,8 +82,6 @@ def start_spark() -> Any:
         .config("spark.log.level", "ERROR")
         .getOrCreate()
     )
-    spark.dataSource.register(LanceDataSource)
-    return spark
 
 
 def check(what: str, found: object, expected: object) -> None:

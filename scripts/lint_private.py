@@ -20,7 +20,12 @@ ALLOWED = {
     "_import_from_c",
     "_import_from_c_capsule",
     "_replace",
+    "_jreader",  # of pyspark.sql.DataFrameReader
+    "_spark",
+    "_jsparkSession",  # of pyspark.sql.SparkSession
     "_jwrite",  # of pyspark.sql.DataFrameWriter
+    "_1",  # of scala.Tuple2
+    "_2",
     "_threads",  # of concurrent.futures.ThreadPoolExecutor
     "_threads_queues",  # of its module
     "_work_queue",
@@ -42,7 +47,7 @@ def defined_names(tree: ast.AST) -> Iterator[str]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
             yield node.attr
-        elif isinstance(node, ast.FunctionDef | ast.ClassDef):
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             yield node.name
         elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             yield node.id

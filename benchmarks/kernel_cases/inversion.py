@@ -13,7 +13,7 @@ _WORDS, _LENGTH = 5000, 32
 
 def _documents() -> tuple[Any, Any]:
     words = np.minimum(rng().zipf(1.2, VALUES), _WORDS) - 1
-    return words.astype(np.int32), np.arange(_LENGTH, VALUES + 1, _LENGTH, dtype=np.int64)
+    return words.astype(np.uint32), np.full(VALUES // _LENGTH, _LENGTH, np.uint32)
 
 
 def rank_codes() -> Case:
@@ -23,8 +23,8 @@ def rank_codes() -> Case:
 
 
 def _counted() -> tuple[Any, Any, Any]:
-    words, ends = _documents()
-    documents = inversion.WordDocuments(words, ends, 0, words)
+    words, sizes = _documents()
+    documents = inversion.WordDocuments(words, sizes, 0, words)
     lengths, often = np.zeros(_WORDS, np.int64), np.zeros(_WORDS, np.int64)
     documents.count(np.zeros(_WORDS, np.uint32), lengths, often)
     return documents, lengths, often

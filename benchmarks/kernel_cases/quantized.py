@@ -5,9 +5,12 @@ from collections.abc import Callable
 import numpy as np
 
 from kernel_cases.case import VALUES, Case, rng
-from lancecodec.search.quantized import STORAGES, Partitions, distances_to, rotate
+from lancecodec.search.quantized import STORAGES, Partitions, distances_to, least_distances, rotate
 
 DIMENSION = 128
+
+#: Centroids of a large index.
+CENTROIDS = 1 << 13
 
 
 def search(storage: str, **options: int) -> Case:
@@ -54,9 +57,15 @@ def rotation() -> Case:
 
 
 def centroids() -> Case:
-    vectors = rng().standard_normal((256, DIMENSION)).astype(np.float32)
-    out = np.empty(256, np.float32)
-    return Case(lambda: distances_to(vectors[0], vectors, 256, DIMENSION, 0, 0, out), vectors.nbytes)
+    vectors = rng().standard_normal((CENTROIDS, DIMENSION)).astype(np.float32)
+    out = np.empty(CENTROIDS, np.float32)
+    return Case(lambda: distances_to(vectors[0], vectors, CENTROIDS, DIMENSION, 0, 0, out), vectors.nbytes)
+
+
+def order() -> Case:
+    distances = rng().random(CENTROIDS, np.float32)
+    numbers = np.empty(CENTROIDS // 64, np.int64)
+    return Case(lambda: least_distances(distances, len(numbers), numbers), distances.nbytes)
 
 
 CASES: dict[str, Callable[[], Case]] = {
@@ -68,4 +77,5 @@ CASES: dict[str, Callable[[], Case]] = {
     "quantized.search, RQ 5 bits": lambda: search("RQ", bits=5),
     "quantized.rotate": rotation,
     "quantized.distances_to": centroids,
+    "quantized.least_distances": order,
 }

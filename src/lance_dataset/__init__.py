@@ -13,16 +13,33 @@ from typing import TYPE_CHECKING, Any
 from lance_dataset._version import __version__
 
 if TYPE_CHECKING:
+    from lance_dataset import arrow as arrow
+    from lance_dataset import bitmap as bitmap
     from lance_dataset import blob as blob
     from lance_dataset import errors, file
     from lance_dataset import fragment as fragment
     from lance_dataset import log as log
+    from lance_dataset import mem_wal as mem_wal
+    from lance_dataset import namespace as namespace
     from lance_dataset import progress as progress
     from lance_dataset import query as query
     from lance_dataset import schema as schema
     from lance_dataset import udf as udf
     from lance_dataset import util as util
+    from lance_dataset import vector as vector
+    from lance_dataset.api.machine import simd_info
     from lance_dataset.api.tokenize import FtsToken, tokenize
+    from lance_dataset.blob import (
+        Blob,
+        BlobArray,
+        BlobColumn,
+        BlobDescriptor,
+        BlobDescriptorArrayBuilder,
+        DedicatedBlobWriter,
+        PackedBlobWriter,
+        blob_array,
+        blob_field,
+    )
     from lance_dataset.dataset import (
         BlobFile,
         CleanupCandidateFile,
@@ -53,18 +70,41 @@ if TYPE_CHECKING:
     )
     from lance_dataset.errors import LanceError
     from lance_dataset.fragment import write_fragments
+    from lance_dataset.io.statistics import bytes_read_counter, iops_counter
     from lance_dataset.log import set_logger
+    from lance_dataset.mem_wal import (
+        CompactedSsTable,
+        ExecutionPlan,
+        LsmPointLookupPlanner,
+        LsmScanner,
+        LsmVectorSearchPlanner,
+        ShardingField,
+        ShardingSpec,
+        ShardSnapshot,
+        ShardWriter,
+        evaluate_sharding_spec,
+    )
     from lance_dataset.progress import IndexProgress
+    from lance_dataset.schema import json_to_schema, schema_to_json
+    from lance_dataset.util import sanitize_ts
 
 __all__ = [
+    "Blob",
+    "BlobArray",
+    "BlobColumn",
+    "BlobDescriptor",
+    "BlobDescriptorArrayBuilder",
     "BlobFile",
     "CleanupCandidateFile",
     "CleanupExplanation",
     "CleanupReferencedBranch",
     "CleanupStats",
     "ColumnOrdering",
+    "CompactedSsTable",
     "DataStatistics",
     "DatasetBasePath",
+    "DedicatedBlobWriter",
+    "ExecutionPlan",
     "FFILanceTableProvider",
     "FieldStatistics",
     "FragmentMetadata",
@@ -78,17 +118,34 @@ __all__ = [
     "LanceFragment",
     "LanceOperation",
     "LanceScanner",
+    "LsmPointLookupPlanner",
+    "LsmScanner",
+    "LsmVectorSearchPlanner",
     "MergeInsertBuilder",
+    "PackedBlobWriter",
     "ScanStatistics",
     "ScannerBuilder",
     "Session",
+    "ShardSnapshot",
+    "ShardWriter",
+    "ShardingField",
+    "ShardingSpec",
     "Transaction",
     "__version__",
     "batch_udf",
+    "blob_array",
+    "blob_field",
+    "bytes_read_counter",
     "dataset",
     "errors",
+    "evaluate_sharding_spec",
     "file",
+    "iops_counter",
+    "json_to_schema",
+    "sanitize_ts",
+    "schema_to_json",
     "set_logger",
+    "simd_info",
     "tokenize",
     "write_dataset",
     "write_fragments",
@@ -96,16 +153,26 @@ __all__ = [
 
 _MODULES = frozenset(
     {
-        *("blob", "commit", "debug", "errors", "file", "fragment", "indices", "log"),
-        *("optimize", "progress", "query", "sampler", "schema", "udf", "util"),
+        *("arrow", "bitmap", "blob", "commit", "debug", "errors", "file", "fragment", "indices", "log"),
+        *("mem_wal", "namespace", "optimize", "progress", "query", "sampler", "schema", "udf", "util", "vector"),
     }
 )
 #: Modules of names that are not in the module `dataset`.
 _OTHERS = {
+    **dict.fromkeys(("Blob", "BlobArray", "BlobColumn", "BlobDescriptor", "BlobDescriptorArrayBuilder"), "blob"),
+    **dict.fromkeys(("DedicatedBlobWriter", "PackedBlobWriter", "blob_array", "blob_field"), "blob"),
     "FtsToken": "api.tokenize",
+    **dict.fromkeys(("CompactedSsTable", "ExecutionPlan", "LsmPointLookupPlanner", "LsmScanner"), "mem_wal"),
+    **dict.fromkeys(("LsmVectorSearchPlanner", "ShardSnapshot", "ShardWriter", "ShardingField"), "mem_wal"),
+    **dict.fromkeys(("ShardingSpec", "evaluate_sharding_spec"), "mem_wal"),
     "IndexProgress": "progress",
     "LanceError": "errors",
+    "json_to_schema": "schema",
+    "sanitize_ts": "util",
+    "schema_to_json": "schema",
     "set_logger": "log",
+    **dict.fromkeys(("bytes_read_counter", "iops_counter"), "io.statistics"),
+    "simd_info": "api.machine",
     "tokenize": "api.tokenize",
     "write_fragments": "fragment",
 }

@@ -17,6 +17,8 @@ from lance_dataset.api.scanner.statistics import ScanStatistics
 from lance_dataset.api.sql import FFILanceTableProvider, SqlQuery, SqlQueryBuilder
 from lance_dataset.api.statistics import DatasetStats, DataStatistics, FieldStatistics, LanceStats
 from lance_dataset.api.tags import Tags
+from lance_dataset.api.times import td_to_micros
+from lance_dataset.api.vectors.partitions import VectorIndexReader
 from lance_dataset.changes.columns.udf import BatchUDF, BatchUDFCheckpoint, batch_udf
 from lance_dataset.errors import CommitConflictError
 from lance_dataset.io.guarded import CommitLock
@@ -30,14 +32,15 @@ from lance_dataset.records.cleanup import (
     CleanupStats,
 )
 from lance_dataset.records.fragment import DataFile, FragmentMetadata
-from lance_dataset.records.index import Index, IndexFile
+from lance_dataset.records.index import Index, IndexFile, IndexSegment
 from lance_dataset.records.index_config import DocumentGranularity, IndexConfig
-from lance_dataset.records.index_description import IndexInformation
+from lance_dataset.records.index_description import IndexInformation, SupportedDistributedIndices
 from lance_dataset.records.operations import LANCE_COMMIT_MESSAGE_KEY, LanceOperation, Transaction
 from lance_dataset.records.purge import PurgeReport, RemainingCopy
 from lance_dataset.records.results import Branch, DeleteResult, ExecuteResult, Tag, UpdateResult, Version, VersionRef
 from lance_dataset.records.schema import LanceSchema
 from lance_dataset.records.settings import AlterColumn, AutoCleanupConfig, DatasetBasePath
+from lance_dataset.scan.nearest_query import VectorSearchQuery
 from lance_dataset.scan.options import ColumnOrdering
 from lance_dataset.scan.queries import MinHashQuery
 from lance_dataset.scan.resolving import serialize_row_addrs
@@ -82,6 +85,7 @@ __all__ = [
     "IndexConfig",
     "IndexFile",
     "IndexInformation",
+    "IndexSegment",
     "LanceDataset",
     "LanceFragment",
     "LanceOperation",
@@ -97,10 +101,13 @@ __all__ = [
     "Session",
     "SqlQuery",
     "SqlQueryBuilder",
+    "SupportedDistributedIndices",
     "Tag",
     "Tags",
     "Transaction",
     "UpdateResult",
+    "VectorIndexReader",
+    "VectorSearchQuery",
     "Version",
     "VersionRef",
     "__version__",
@@ -108,5 +115,6 @@ __all__ = [
     "dataset",
     "normalize_transform",
     "serialize_row_addrs",
+    "td_to_micros",
     "write_dataset",
 ]

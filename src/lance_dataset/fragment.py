@@ -8,6 +8,8 @@ from lance_dataset.changes.columns.udf import BatchUDF
 from lance_dataset.read.session import Session
 from lance_dataset.records.defaults import DEFAULT_MAX_BYTES_PER_FILE
 from lance_dataset.records.fragment import DataFile, DeletionFile, FragmentMetadata, RowDatasetVersionMeta, RowIdMeta
+from lance_dataset.records.row_id_sequence import RowIdSequence
+from lance_dataset.records.write_progress import FragmentWriteProgress, NoopFragmentWriteProgress
 
 __all__ = [
     "DEFAULT_MAX_BYTES_PER_FILE",
@@ -16,9 +18,12 @@ __all__ = [
     "DeletionFile",
     "FragmentMetadata",
     "FragmentSession",
+    "FragmentWriteProgress",
     "LanceFragment",
+    "NoopFragmentWriteProgress",
     "RowDatasetVersionMeta",
     "RowIdMeta",
+    "RowIdSequence",
     "Session",
     "normalize_transform",
     "remove_uncommitted",

@@ -1,6 +1,7 @@
-"""Queries of searches, under the names that the reference uses."""
+"""Queries of searches, under the names that the reference uses, and `Highlight`."""
 
 from lance_dataset.records.index_config import DocumentGranularity
+from lance_dataset.scan.full_text.highlight import Highlight
 from lance_dataset.scan.queries import MinHashQuery
 from lance_dataset.scan.text_queries import (
     BooleanQuery,
@@ -23,6 +24,7 @@ __all__ = [
     "FullTextOperator",
     "FullTextQuery",
     "FullTextQueryType",
+    "Highlight",
     "MatchQuery",
     "MinHashQuery",
     "MultiMatchQuery",

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import lance
+import lance.arrow  # it cannot be imported when another package has registered the types
 import pytest
 from support.reference.outcomes import build_table
 

@@ -20,8 +20,12 @@ ANY: dict[str, str] = {
     "IndexDescription.__init__": "JSON",
     "Indexed.index_statistics": "JSON",
     "LanceStats.index_stats": "JSON",
+    "Logged.mem_wal_index_details": "JSON",
     "RowDatasetVersionMeta.asdict": "JSON",
     "RowIdMeta.asdict": "JSON",
+    "get_extras": "JSON",
+    "json_to_schema": "JSON",
+    "schema_to_json": "JSON",
     "SqlQuery.__init__": "made by the package only: options of a scan, checked one by one",
 }
 

@@ -316,6 +316,8 @@ def test_large_fragment_ids(tmp_path: Path, fragment_id: int) -> None:
 
 
 def test_versions_without_blobs(tmp_path: Path) -> None:
-    with pytest.raises(UnsupportedError, match=r'blob columns.*data_storage_version="2.1"'):
-        lance_dataset.write_dataset(build_table(), tmp_path / "a.lance", data_storage_version="2.2")
+    """Columns of version 1 inside lists cannot become columns of version 2."""
+    lists = pa.table({"l": pa.array([[b"a"]], pa.list_(BLOB.with_name("item")))})
+    with pytest.raises(UnsupportedError, match=r'blobs inside lists|data_storage_version="2.1"'):
+        lance_dataset.write_dataset(lists, tmp_path / "a.lance", data_storage_version="2.2")
     assert not (tmp_path / "a.lance" / "_versions").exists()

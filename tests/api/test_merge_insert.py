@@ -16,7 +16,7 @@ import pytest
 from support.reference.outcomes import Outcome, assert_same_outcome
 
 import lance_dataset
-from lance_dataset.errors import CommitConflictError, InvalidInputError, SchemaError, UnsupportedError
+from lance_dataset.errors import CommitConflictError, InvalidInputError, SchemaError
 
 POINT = pa.struct([("x", pa.int64()), ("y", pa.string())])
 HALF_POINT = pa.struct([("x", pa.int64())])
@@ -506,10 +506,16 @@ def test_lists_of_structs_are_whole(tmp_path: Path) -> None:
         upsert(dataset).execute(pa.table({"k": [1], "l": pa.array([[{"x": 5}]], pa.list_(HALF_POINT))}))
 
 
-def test_logs_are_refused(tmp_path: Path) -> None:
+def test_sstables_are_objects(tmp_path: Path) -> None:
+    """Progress of a MemWAL is a list of objects with the id of a shard; without a MemWAL it cannot be committed."""
     dataset = lance_dataset.write_dataset(TABLE, tmp_path / "d")
-    with pytest.raises(UnsupportedError, match="MemWAL"):
+    with pytest.raises(TypeError, match="CompactedSsTable"):
         upsert(dataset).mark_sstables_as_compacted([object()])
+    with pytest.raises(InvalidInputError, match="invalid shard id"):
+        upsert(dataset).mark_sstables_as_compacted([lance_dataset.CompactedSsTable("x", 1)])
+    shard = "11111111-2222-4333-8444-555555555555"
+    with pytest.raises(InvalidInputError, match="no MemWAL"):
+        upsert(dataset).mark_sstables_as_compacted([lance_dataset.CompactedSsTable(shard, 1)]).execute(TABLE)
 
 
 def test_plans(tmp_path: Path) -> None:

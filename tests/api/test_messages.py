@@ -107,12 +107,15 @@ def test_huge_integers_are_out_of_range() -> None:
     assert not os.path.exists("n.lance")
 
 
-def test_blobs_name_both_ways_out(tmp_path: Path) -> None:
+def test_blobs_of_both_versions(tmp_path: Path) -> None:
+    """A column that is marked as in the first version is written in the version of its file."""
     field = pa.field("b", pa.large_binary(), metadata={"lance-encoding:blob": "true"})
     data = pa.table([pa.array([b"x"], pa.large_binary())], schema=pa.schema([field]))
-    with pytest.raises(UnsupportedError, match=r'data_storage_version="2.1", or store plain'):
-        lance.write_dataset(data, tmp_path / "b")
-    assert lance.write_dataset(data, tmp_path / "b", data_storage_version="2.1").count_rows() == 1
+    for version in ("2.1", "2.2"):
+        assert lance.write_dataset(data, tmp_path / version, data_storage_version=version).count_rows() == 1
+        blob = reference.dataset(tmp_path / version).take_blobs("b", indices=[0])[0]
+        assert blob is not None
+        assert blob.readall() == b"x"
 
 
 def test_datasets_without_indices_list_none(tmp_path: Path) -> None:

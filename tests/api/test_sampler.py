@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import sys
 import threading
 import time
 from itertools import chain, pairwise
@@ -209,6 +210,10 @@ def test_wrong_arguments(pair: tuple[Any, Any]) -> None:
         list(sampler.maybe_sample(pair[0], 1, ["id"], max_takes=0))
     with pytest.raises(TypeError):
         sampler.Sampler()
+
+
+def test_rank_of_torch_without_torch(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "torch", None)
     with pytest.raises(UnsupportedError, match="torch"):
         sampler.ShardedBatchSampler.from_torch()
 

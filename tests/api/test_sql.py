@@ -286,3 +286,15 @@ def test_representations(pair: tuple[Any, Any]) -> None:
     builder = pair[0].sql("SELECT 1")
     assert repr(builder) == "SqlQueryBuilder('SELECT 1')"
     assert repr(builder.build()) == "SqlQuery('SELECT 1')"
+
+
+@pytest.mark.parametrize("statement", ["COPY (SELECT 1 AS a) TO '{}'", "CREATE VIEW v AS SELECT 1", "SET a.b = 1"])
+def test_read_only(tmp_path: Path, statement: str) -> None:
+    dataset = lance_dataset.write_dataset(pa.table({"id": [1]}), str(tmp_path / "x"))
+    target = tmp_path / "written.csv"
+    with pytest.raises(InvalidInputError, match="not supported"):
+        dataset.sql(statement.format(target)).read_only().build().to_batch_records()
+    assert not target.exists()
+    assert dataset.sql("SELECT id FROM dataset").read_only().build().to_batch_records()[0].num_rows == 1
+    with pytest.raises(TypeError, match="read_only"):
+        dataset.sql("SELECT 1").read_only(1)  # type: ignore[arg-type]

@@ -26,22 +26,8 @@ import lance_dataset.fragment
 import lance_dataset.log
 import lance_dataset.sampler
 
-_INDICES = "indices come with a later release"
-_LOG = "MemWAL comes with a later release"
-_FILES = "file sessions come with a later release"
-_MODELS = "pydantic models come with a later release"
-
 #: Missing names, and why. A name that exists here, or that the reference lacks, must not be on the list.
 MISSING: dict[str, dict[str, str]] = {
-    "LanceDataset": {
-        "centroids": _INDICES,
-        "get_ivf_model": _INDICES,
-        "initialize_mem_wal": _LOG,
-        "mem_wal_index_details": _LOG,
-        "mem_wal_writer": _LOG,
-        "from_pydantic_model": _MODELS,
-        "new_file_session": _FILES,
-    },
     "DataFile": {
         "path": "",  # a dataclass field, which only instances have
     },

@@ -16,7 +16,8 @@ import lance_dataset as ours
 from lance_dataset.errors import CorruptFileError, InvalidInputError, StoragePermissionError, UnsafePathError
 from lance_dataset.io import resolve as resolving
 from lance_dataset.io.local import LocalStore
-from lance_dataset.table.base_access import BaseAccess
+from lance_dataset.io.vended import VendedOptions
+from lance_dataset.table.base_access import BaseAccess, with_base_params, without_base_params
 from lance_dataset.table.manifest import BasePath
 
 ROWS = pa.table({"a": range(4)})
@@ -181,6 +182,88 @@ def test_what_is_not_secret_goes_along() -> None:
     assert "manifest_store_url" not in same
     # options of stores that need no credentials
     assert access("s3://bucket/t", {"region": "x"}).granted(BasePath(1, "s3://other/x")) == {"region": "x"}
+
+
+def test_options_by_uri() -> None:
+    options = with_base_params(OPTIONS, {"s3://other/x/": {"region": "there", "access_key_id": "third"}})
+    assert options is not None
+    assert access("s3://bucket/t", dict(options)).own_options(BasePath(2, "s3://other/x")) == {
+        "access_key_id": "third",
+        "region": "there",
+    }
+    assert access("s3://bucket/t", dict(options)).own_options(BasePath(2, "s3://other/y")) == {
+        "access_key_id": "second"
+    }
+    assert access("s3://bucket/t", dict(options)).own_options(BasePath(1, "s3://other/x.y")) == {}
+    assert not [key for key in access("s3://bucket/t", dict(options)).options(BasePath(1, "az://c")) if "third" in key]
+    assert without_base_params(options) == OPTIONS
+    assert with_base_params(OPTIONS, None) is OPTIONS
+    lent = VendedOptions.merged({"a": "own"}, {"a": "lent"}, lambda: {"a": "again"})
+    both = with_base_params(lent, {"s3://other/x": {"region": "there"}})
+    assert isinstance(both, VendedOptions)
+    assert dict(both) == {"a": "lent", "base_s3://other/x.region": "there"}
+    changed = with_base_params(both, {"s3://other/x": {"region": "elsewhere"}})
+    assert dict(changed or {}) == {"a": "lent", "base_s3://other/x.region": "elsewhere"}
+
+
+@pytest.mark.parametrize(
+    ("params", "error"),
+    [
+        ("s3://b", TypeError),
+        ({"s3://b": "x"}, TypeError),
+        ({1: {}}, TypeError),
+        ({"s3://b": {"region": 1}}, TypeError),
+        ({"b": {}}, InvalidInputError),
+        ({"s3://b": {"s3.region": "x"}}, InvalidInputError),
+    ],
+)
+def test_wrong_options_of_bases(tmp_path: Path, params: Any, error: type[Exception]) -> None:
+    fragments = ours.write_fragments(ROWS, tmp_path / "t", mode="create")
+    overwrite = ours.LanceOperation.Overwrite(ROWS.schema, fragments)
+    batch = [ours.Transaction(1, ours.LanceOperation.Append(fragments))]
+    calls: list[Any] = [
+        lambda **kwargs: ours.write_dataset(ROWS, tmp_path / "u", **kwargs),
+        lambda **kwargs: ours.write_fragments(ROWS, tmp_path / "u", mode="create", **kwargs),
+        lambda **kwargs: ours.LanceDataset.commit(tmp_path / "t", overwrite, **kwargs),
+        lambda **kwargs: ours.dataset(tmp_path / "t", **kwargs),
+        lambda **kwargs: ours.LanceDataset.commit_batch(tmp_path / "t", batch, **kwargs),
+    ]
+    for call in calls:
+        with pytest.raises(error, match="base_store_params"):
+            call(base_store_params=params)
+        call(base_store_params={f"{tmp_path}/nothing": {"region": "x"}})
+
+
+def test_errors_do_not_show_the_options_of_bases() -> None:
+    with pytest.raises(TypeError, match="not str") as caught:
+        with_base_params({}, {"s3://b": "secret_access_key=hush"})  # type: ignore[dict-item]
+    assert "hush" not in str(caught.value)
+
+
+def test_every_call_uses_the_options_of_bases(tmp_path: Path) -> None:
+    """Options by URI decide how the files of a base are read; handles keep them, and tell only the others."""
+    uri, params = f"{tmp_path}/b", {f"file://{tmp_path}/b": {"mmap": "false"}}
+    bases = [ours.DatasetBasePath(uri, "b")]
+
+    def is_mapped(opened: ours.LanceDataset) -> list[bool]:
+        assert set(opened.to_table()["a"].to_pylist()) == set(range(4))
+        return [fragment.is_mapped for fragment in opened.snapshot.reader.fragments]
+
+    kept: dict[str, Any] = {"base_store_params": params}
+    made = ours.write_dataset(ROWS, tmp_path / "t", initial_bases=bases, target_bases=["b"], **kept)
+    assert (is_mapped(made), is_mapped(ours.dataset(tmp_path / "t"))) == ([False], [True])
+    opened = ours.dataset(tmp_path / "t", storage_options={"timeout": "3s"}, **kept)
+    assert is_mapped(opened) == is_mapped(pickle.loads(pickle.dumps(opened))) == [False]
+    assert opened.initial_storage_options == {"timeout": "3s"}
+    more = ours.write_fragments(ROWS, opened, target_all_bases=True, max_rows_per_file=2, **kept)
+    append = ours.LanceOperation.Append(more)
+    committed = ours.LanceDataset.commit(tmp_path / "t", append, read_version=1, **kept)
+    assert is_mapped(committed) == [False, True, False]
+    again = ours.write_fragments(ROWS, tmp_path / "t", target_bases=["b"], **kept)
+    batch = [ours.Transaction(2, ours.LanceOperation.Append(again))]
+    merged = ours.LanceDataset.commit_batch(opened, batch, **kept)["dataset"]
+    assert is_mapped(merged) == [False, True, False, False]
+    assert lance.dataset(tmp_path / "t", **kept).to_table().num_rows == 12
 
 
 def test_options_reach_the_store_of_a_base(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

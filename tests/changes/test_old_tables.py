@@ -1,4 +1,7 @@
-"""Tests of every change on tables of old releases: rows match the reference, and both libraries read the result."""
+"""Tests of every change on tables of old releases: rows match the reference, and both libraries read the result.
+
+``LANCE_STRESS=1`` tries every change on every release, instead of every other one.
+"""
 
 from __future__ import annotations
 
@@ -18,6 +21,7 @@ from support.tables.equality import assert_same
 import lance_dataset
 from lance_dataset.errors import LanceError
 
+THOROUGH = os.environ.get("LANCE_STRESS", "") not in ("", "0")
 Change = Callable[[Any], object]
 
 
@@ -82,7 +86,8 @@ def content(path: str) -> pa.Table:
 @pytest.mark.parametrize("release", STABLE_RELEASES)
 def test_every_change(folder: Path, release: str) -> None:
     wrong = {}
-    for name, change in CHANGES.items():
+    every = list(CHANGES.items())
+    for name, change in every if THOROUGH else every[STABLE_RELEASES.index(release) % 2 :: 2]:
         theirs, ours = (copied(DATASETS / release / "ds.lance", folder / f"{name} {who}") for who in ("theirs", "ours"))
         before = lance.dataset(ours).version
         refused = attempt(change, lance.dataset(theirs)), attempt(change, lance_dataset.dataset(ours))

@@ -36,7 +36,7 @@ from support.grammar.table_steps import (
 from support.reference.table_copies import OURS, REFERENCE, Change, Copies, Order
 
 THOROUGH = os.environ.get("LANCE_STRESS", "") not in ("", "0")
-SEQUENCES = 1000 if THOROUGH else 15
+SEQUENCES = 1000 if THOROUGH else 8
 STEPS = 12
 #: Weights of the changes, by the names of methods.
 WEIGHTS = {

@@ -1,4 +1,7 @@
-"""Tests of changes computed before another commit: verdict and rows match the reference."""
+"""Tests of changes computed before another commit: verdict and rows match the reference.
+
+``LANCE_STRESS=1`` tries every pair of changes, instead of every other one.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +20,7 @@ from support.tables.equality import assert_same
 import lance_dataset
 from lance_dataset.errors import CommitConflictError
 
+THOROUGH = os.environ.get("LANCE_STRESS", "") not in ("", "0")
 Work = Callable[[Any, Any], object]
 LINEAGE = ["_row_created_at_version", "_row_last_updated_at_version"]
 KEY = "lance-schema:unenforced-primary-key"
@@ -133,8 +137,10 @@ def test_verdicts(folder: Path, original: Path, name: str, retries: int | None) 
     """
     work, wrong = WORK[name], []
     for number, (other, before) in enumerate(BEFORE.items()):
+        if not THOROUGH and (number + len(name)) % 2:
+            continue
         place = folder / str(number)
-        author = (lance, lance_dataset)[(number + len(name)) % 2]
+        author = (lance, lance_dataset)[(number // 2 + len(name)) % 2]
         theirs, their_rows = result(original, place / "reference", author, before, lance, work, retries)
         ours, our_rows = result(original, place / "ours", author, before, lance_dataset, work, retries)
         if theirs == ours:

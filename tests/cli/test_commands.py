@@ -75,6 +75,14 @@ def test_info(dataset: Path) -> None:
     assert "rows" in text
 
 
+def test_info_of_blobs(tmp_path: Path) -> None:
+    table = pa.table({"i": [1], "b": lance.blob_array([b"a"])})
+    lance.write_dataset(table, tmp_path)
+    facts = run_json("info", tmp_path)
+    assert isinstance(facts, dict)
+    assert facts["blob_columns"] == "b"
+
+
 def test_schema(dataset: Path) -> None:
     lines = run("schema", dataset).stdout.splitlines()
     assert any(line.split() == ["id", "int64", "not", "null"] for line in lines)

@@ -18,6 +18,7 @@ import numpy as np
 from support.processes.toggled_file import toggled_view
 
 from lancecodec import CodecError, fsst, offsets, utf8, variable
+from lancecodec.search import postings
 
 ROOT = Path(__file__).resolve().parents[2]
 SECONDS = 0.3
@@ -93,6 +94,13 @@ def test_text(tmp_path: Path) -> None:
             out.decode()
 
         repeat(call)
+
+
+def test_positions(tmp_path: Path) -> None:
+    """Positions are copied from where their checked offsets begin."""
+    one, other = np.array([0, 4, 8], np.int64), np.array([-1 << 50, 4, 8], np.int64)
+    with toggled_view(tmp_path / "file", one.tobytes(), other.tobytes()) as view:
+        repeat(lambda: postings.Positions(bytes(8), view, None, postings.VARINT))
 
 
 def test_every_load_is_checked() -> None:

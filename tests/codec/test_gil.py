@@ -44,7 +44,13 @@ BRIEF = {
     *("lc_column_needs", "lc_blocks_reserve", "lc_blocks_enlarge"),
     # one allocation; the size of a query
     *("lc_nearest_open", "lc_nearest_close", "lc_query_size", "lc_element_width"),
+    # distances of few vectors, for the same reason as takes of few rows
+    *("lc_distances", "lc_query_length", "lc_least_distances"),
     *("lc_term_close", "lc_positions_close", "lc_cursor_start"),
+    # the size of a batch, the number of lists, and freed memory
+    *("lc_builder_batch", "lc_builder_lists", "lc_builder_close"),
+    # a search of short lists keeps the GIL, because other threads would keep it for longer than the search lasts
+    "lc_search_run",
     # the number of blocks of all files, which the GIL guards
     *("lc_blocks_bytes", "lc_blocks_mark", "lc_blocks_forget", "lc_blocks_drop", "lc_popcount64"),
     # a field of a message from which Python objects are made as it is read

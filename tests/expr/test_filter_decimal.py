@@ -84,6 +84,22 @@ def test_wide_decimals_do_not_overflow():
     assert _kept("x * 10 > 0", batch) == [0]
 
 
+@pytest.mark.parametrize("scale", [0, 20, 38])
+def test_texts_of_many_digits_become_decimals_exactly(tmp_path, scale):
+    digits = ["9" * 38, "12345678901234567890123456789012345678", "12345678901234567890123456789012345679", "5"]
+    with localcontext(prec=60):
+        values = [sign * Decimal(text).scaleb(-scale) for text in digits for sign in (1, -1)]
+    lance_dataset.write_dataset(pa.table({"x": pa.array(values, pa.decimal128(38, scale))}), tmp_path / "t")
+    ours, theirs = lance_dataset.dataset(tmp_path / "t"), lance.dataset(str(tmp_path / "t"))
+    for value in values:
+        for form in ("decimal(38,{s}) '{v:f}'", "cast('{v:f}4' AS decimal(38,{s}))"):
+            if form.startswith("cast") and not scale:
+                continue  # another digit is too many for a number without places
+            for operator, kept in (("=", [value]), (">", [each for each in values if each > value])):
+                text = f"x {operator} {form.format(s=scale, v=value)}"
+                assert ours.count_rows(text) == theirs.count_rows(text) == len(kept), text
+
+
 def test_decimal256_column():
     batch = pa.RecordBatch.from_pydict({"x": pa.array([Decimal("1.5"), Decimal("2.5")], pa.decimal256(50, 4))})
     assert _kept("x = 1.5", batch) == [0]

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import signal
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -16,6 +19,7 @@ import pytest
 
 import lance_dataset
 from lance_dataset.expr.compiled import compile_filter
+from lance_dataset.locks import SharedLock
 from lance_dataset.scan import costs, scan, strategy
 from lance_dataset.scan.metrics import ScanMetrics
 from lance_dataset.threads import streams
@@ -150,22 +154,56 @@ def test_small_fragments_share_a_window(tmp_path: Path) -> None:
     assert [batch.num_rows for batch in dataset.to_batches(batch_size=2, limit=4)] == [2, 2]
 
 
-def test_a_fork_while_a_scan_runs(stored) -> None:
-    dataset, table = stored
-    batches = dataset.to_batches(filter="n >= 0", batch_size=1000)
-    first = next(batches)
+FORKS = """
+import faulthandler, os, random, sys, time
+import lance_dataset
+from lance_dataset.scan import strategy
+
+strategy._PARALLEL_COST, strategy._PARALLEL_COLUMN_COST = 1.0, 0.0
+strategy._MIN_WINDOW_ROWS, strategy.PIECE_BYTES = 500, 1 << 16
+uri, expected, forks = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+for _ in range(forks):
+    batches = lance_dataset.dataset(uri).to_batches(filter="n >= 0", batch_size=1000)
+    found = next(batches).num_rows
+    time.sleep(random.random() * 0.002)
     child = os.fork()
     if child == 0:
-        rest = sum(batch.num_rows for batch in batches)
-        os._exit(0 if first.num_rows + rest == table.num_rows else 1)
-    deadline = time.monotonic() + 60
-    done, status = os.waitpid(child, os.WNOHANG)
-    while not done and time.monotonic() < deadline:
-        time.sleep(0.01)
-        done, status = os.waitpid(child, os.WNOHANG)
-    assert done
-    assert os.waitstatus_to_exitcode(status) == 0
-    assert first.num_rows + sum(batch.num_rows for batch in batches) == table.num_rows
+        faulthandler.dump_traceback_later(60, exit=True)
+    found += sum(batch.num_rows for batch in batches)
+    if child == 0:
+        os._exit(found != expected)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0 and found == expected
+"""
+
+
+def test_a_fork_while_a_scan_runs(stored) -> None:
+    """Forks at random moments, in a process without the threads of other tests' libraries."""
+    dataset, table = stored
+    command = [sys.executable, "-c", FORKS, dataset.uri, str(table.num_rows), "15"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=200)
+    assert done.returncode == 0, done.stderr
+
+
+def test_locks_are_free_in_a_forked_child() -> None:
+    lock = SharedLock()
+    held, leave = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with lock:
+            held.set()
+            leave.wait()
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    held.wait()
+    child = os.fork()
+    if child == 0:
+        signal.alarm(30)  # ends the child if it waits for the lock
+        with lock:
+            os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    leave.set()
+    thread.join()
 
 
 def test_scans_inside_of_scans(stored) -> None:

@@ -19,7 +19,7 @@ PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
 def session(tmp_path_factory):
     from pyspark.sql import SparkSession
 
-    from lance_dataset.spark import LanceDataSource
+    import lance_dataset.spark  # noqa: F401 - for the save modes; the format is found without it
 
     spark = (
         SparkSession.builder.master("local[2]")
@@ -35,7 +35,6 @@ def session(tmp_path_factory):
         .getOrCreate()
     )
     spark.sparkContext.setLogLevel("OFF")
-    spark.dataSource.register(LanceDataSource)
     yield spark
     spark.stop()
 

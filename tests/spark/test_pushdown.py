@@ -74,6 +74,16 @@ def stored(tmp_path_factory):
     return uri
 
 
+@pytest.fixture(scope="module")
+def parts(tmp_path_factory):
+    """Return a dataset of 3 fragments with deleted rows."""
+    uri = str(tmp_path_factory.mktemp("parts") / "parts.lance")
+    rows = pa.table({"n": range(90), "t": [f"t{n % 7}" for n in range(90)], "s": [{"x": n % 5} for n in range(90)]})
+    lance_dataset.write_dataset(rows, uri, max_rows_per_file=30)
+    lance_dataset.dataset(uri).delete("n % 10 = 9")
+    return uri
+
+
 @pytest.fixture
 def pushing(spark):
     spark.conf.set(PUSHDOWN, "true")
@@ -99,6 +109,74 @@ def test_the_same_rows_with_and_without_pushdown(pushing, stored):
     by_spark = {c: [row.row for row in rows if row[str(number)]] for number, c in enumerate(CONDITIONS)}
     pushdown = pushing.read.format("lance").option("pushdown", "true")
     assert selected(CONDITIONS, lambda: pushdown.load(stored)) == by_spark
+
+
+def test_queries_narrow_their_scans_to_the_same_rows(spark, stored):
+    """Without the option, a rule of the optimizer tells each scan what its query needs; see the package narrowing."""
+    chosen = CONDITIONS[::3]  # a plan of all takes long to make
+    columns = [F.expr(condition).alias(str(number)) for number, condition in enumerate(chosen)]
+    frame = spark.read.format("lance").load(stored)
+    rows = frame.select("row", *columns).collect()
+    by_spark = {c: [row.row for row in rows if row[str(number)]] for number, c in enumerate(chosen)}
+    assert selected(chosen, lambda: frame) == by_spark
+    frame.createOrReplaceTempView("filters")
+    found = spark.sql("SELECT row FROM filters WHERE 1 <= i8 AND i8 IN (-128,1,2,3,4,5,6,7,8,9,10,11,127) OR bo")
+    assert [row.row for row in found.collect()] == [0, 3, 4, 5]
+
+
+def test_conditions_that_are_too_deep_or_have_java_time_zones_stay_with_spark(spark, stored):
+    frame = spark.read.format("lance").load(stored)
+    deep = " OR ".join(f"(i8 = {number} AND s = 'a_b')" for number in range(-1, 250))
+    zone = spark.conf.get("spark.sql.session.timeZone")
+    spark.conf.set("spark.sql.session.timeZone", "PST")  # Python has no such zone
+    try:
+        assert [row.row for row in frame.filter(deep).select("row").collect()] == [1]
+        assert frame.filter("z > timestamp'2000-01-01 00:00:00'").select("row").collect()[0].row == 4
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", zone)
+
+
+def requests(frame) -> list[str]:
+    """Return what the plan of a frame asks of its scans."""
+    plan = frame._jdf.queryExecution().optimizedPlan().toString()
+    return [line for line in plan.splitlines() if "lance_request" in line and "named_struct" in line]
+
+
+def test_scans_get_the_columns_conditions_and_limits_of_their_query(spark, parts):
+    frame = spark.read.format("lance").load(parts)
+    rest = [n for n in range(90) if n % 10 != 9]
+    asked = frame.filter("n > 50 AND length(t) = 2").select("n")
+    assert '"columns":[0,1]' in requests(asked)[0]
+    assert '{"call":"GreaterThan","arguments":[{"column":0},{"value":0}]}' in requests(asked)[0]
+    assert [row.n for row in asked.collect()] == [n for n in rest if n > 50]
+    both = frame.filter("n < 20").union(frame.filter("s.x = 3"))
+    assert len(requests(both)) == 2
+    assert sorted(row.n for row in both.collect()) == sorted(
+        [n for n in rest if n < 20] + [n for n in rest if n % 5 == 3]
+    )
+    joined = frame.alias("a").join(frame.alias("b"), F.expr("a.n = b.n + 1")).filter("a.t = 't1'").selectExpr("b.n")
+    assert sorted(row.n for row in joined.collect()) == [n for n in rest if (n + 1) % 7 == 1 and n + 1 in rest]
+    assert '"limit":4' in requests(frame.select("t").limit(4))[0]
+    assert [row.t for row in frame.select("t").limit(4).collect()] == ["t0", "t1", "t2", "t3"]
+    assert [row.n for row in frame.filter("n >= 28").select("n").limit(2).collect()] == [28, 30]
+    assert frame.select().count() == frame.agg(F.count("*")).first()[0] == len(rest)
+    found = spark.sql("SELECT n FROM {f} WHERE n > (SELECT max(n) - 3 FROM {f})", f=frame)
+    assert [row.n for row in found.collect()] == [86, 87, 88]
+    cached = frame.cache()
+    assert (cached.filter("n < 5").count(), cached.count()) == (5, len(rest))
+    cached.unpersist()
+
+
+def test_searches_and_limits_come_before_the_conditions_of_a_query(spark, parts):
+    reader = spark.read.format("lance")
+    assert reader.option("limit", 5).load(parts).filter("n > 2").count() == 2
+    assert reader.option("order_by", "-n").option("limit", 3).load(parts).filter("n < 88").select("t").count() == 2
+
+
+def test_conditions_stay_with_spark_if_the_option_says_so(spark, parts):
+    frame = spark.read.format("lance").option("pushdown", "false").load(parts)
+    assert requests(frame.filter("n < 5").select("n")) == []
+    assert frame.filter("n < 5").select("n").count() == 5
 
 
 def physical_plan(frame) -> str:

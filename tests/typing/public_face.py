@@ -16,15 +16,17 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pydantic
 
 import lance_dataset as lance
-from lance_dataset import errors, file
-from lance_dataset.blob import DEFAULT_BLOB_BUFFER_SIZE, BlobFile
+from lance_dataset import arrow, errors, file, mem_wal
+from lance_dataset.bitmap import Bitmap
+from lance_dataset.blob import DEFAULT_BLOB_BUFFER_SIZE, BlobFile, BlobIterator, BlobType
 from lance_dataset.commit import CommitConflictError, CommitLock
 from lance_dataset.dataset import (
     LANCE_COMMIT_MESSAGE_KEY,
@@ -47,11 +49,21 @@ from lance_dataset.dataset import (
     Tag,
     Tags,
     UpdateResult,
+    VectorIndexReader,
+    VectorSearchQuery,
     Version,
     VersionRef,
     serialize_row_addrs,
 )
-from lance_dataset.debug import format_fragment, format_manifest, format_schema, list_transactions
+from lance_dataset.debug import (
+    Diagnosis,
+    Finding,
+    diagnose,
+    format_fragment,
+    format_manifest,
+    format_schema,
+    list_transactions,
+)
 from lance_dataset.file import (
     ColumnEncoding,
     EncodingReport,
@@ -77,10 +89,22 @@ from lance_dataset.fragment import (
     LanceFragment,
     RowDatasetVersionMeta,
     RowIdMeta,
+    RowIdSequence,
     remove_uncommitted,
     write_fragments,
 )
-from lance_dataset.indices import IndexConfig, IndexDescription, IndexInformation, IndexSegmentDescription
+from lance_dataset.indices import (
+    IndexConfig,
+    IndexDescription,
+    IndexFileVersion,
+    IndexInformation,
+    IndexSegment,
+    IndexSegmentDescription,
+    IndicesBuilder,
+    IvfModel,
+    PqModel,
+    SupportedDistributedIndices,
+)
 from lance_dataset.log import LOGGER, set_logger
 from lance_dataset.optimize import (
     Compaction,
@@ -90,6 +114,15 @@ from lance_dataset.optimize import (
     CompactionTask,
     RewriteResult,
 )
+from lance_dataset.progress import FileSystemFragmentWriteProgress, FragmentWriteProgress, NoopFragmentWriteProgress
+from lance_dataset.pydantic import (
+    FixedSizeListMixin,
+    MultiVector,
+    Vector,
+    get_extras,
+    is_nullable,
+    pydantic_to_schema,
+)
 from lance_dataset.query import (
     BooleanQuery,
     BoostQuery,
@@ -97,6 +130,7 @@ from lance_dataset.query import (
     FullTextOperator,
     FullTextQuery,
     FullTextQueryType,
+    Highlight,
     MatchQuery,
     MinHashQuery,
     MultiMatchQuery,
@@ -116,7 +150,30 @@ from lance_dataset.sampler import (
 )
 from lance_dataset.schema import LanceField, LanceSchema
 from lance_dataset.udf import BatchUDF, BatchUDFCheckpoint, batch_udf, normalize_transform
-from lance_dataset.util import parse_duration, strict_bool
+from lance_dataset.util import (
+    HNSW,
+    KMeans,
+    parse_duration,
+    sanitize_ts,
+    strict_bool,
+    td_to_micros,
+    validate_vector_index,
+)
+from lance_dataset.vector import (
+    compute_partitions,
+    compute_pq_codes,
+    find_duplicate_pairs,
+    find_duplicate_pairs_in_partition,
+    get_ivf_partition_info,
+    hamming_clustering_for_ivf_partition,
+    hamming_clustering_for_range,
+    hamming_clustering_for_sample,
+    one_pass_assign_ivf_pq_on_accelerator,
+    one_pass_train_ivf_pq_on_accelerator,
+    train_ivf_centroids_on_accelerator,
+    train_pq_codebook_on_accelerator,
+    vec_to_table,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -208,6 +265,12 @@ def identity(folder: Path) -> None:
     moved: pa.Array | None = dataset.remap_row_addrs(pa.array([0], pa.uint64()))
     dataset.validate()
     dataset.validate(indices=True)
+    checked: Diagnosis = dataset.doctor()
+    found: tuple[Finding, ...] = diagnose(dataset.uri).findings
+    assert Finding("data", "a file is cut", "restore it").is_damage
+    assert checked.is_healthy and checked.findings == found and checked.newest == dataset.version
+    healthy: list[tuple[str, str, str, bool]] = [(each.kind, each.what, each.remedy, each.is_damage) for each in found]
+    assert str(checked).startswith(checked.uri) and checked.versions and all(not damage for *_, damage in healthy)
     dataset.checkout_latest()
     old: lance.LanceDataset = dataset.checkout_version(1)
     old.restore()
@@ -313,7 +376,7 @@ def ignored(statistics: lance.ScanStatistics) -> None:
 def query(dataset: lance.LanceDataset) -> None:
     builder: SqlQueryBuilder = dataset.sql("SELECT id FROM rows WHERE id < 3").table_name("rows")
     builder = builder.with_row_id(False).with_row_addr(False).batch_size(8).batch_size_bytes(1 << 20)
-    built: SqlQuery = builder.blob_handling("all_binary").build()
+    built: SqlQuery = builder.blob_handling("all_binary").read_only().build()
     batches: list[pa.RecordBatch] = built.to_batch_records()
     reader: pa.RecordBatchReader = built.to_stream_reader()
     assert sum(batch.num_rows for batch in batches) == reader.read_all().num_rows == 3
@@ -618,6 +681,12 @@ def indexed(folder: Path) -> None:
     )
     assert counts[0] and parameters[0]
     part: lance.Index = dataset.create_index_uncommitted("s", "BITMAP", name="parts", fragment_ids=[0])
+    identity: IndexSegment = part.segment
+    assert (identity.uuid, identity.fragment_ids, identity.index_version) == (
+        part.uuid,
+        frozenset({0}),
+        part.index_version,
+    )
     whole: lance.Index = dataset.merge_existing_index_segments([part])
     dataset = dataset.commit_existing_index_segments("parts", "s", [whole])
     dataset.prewarm_index("parts")
@@ -673,6 +742,57 @@ def search_texts(folder: Path) -> None:
     tokens: list[lance.FtsToken] = lance.tokenize("the Cats", stem=True, max_token_length=None)
     first: tuple[str, int] = tokens[0].text, tokens[0].position
     assert found == again and first == ("cat", 0) and asked[1] == "t"
+
+
+def search_both(folder: Path) -> None:
+    vectors = pa.FixedSizeListArray.from_arrays(pa.array(range(12), pa.float32()), 2)
+    texts = pa.array(["apple pie", "pear tart", "plum"] * 2)
+    dataset: lance.LanceDataset = lance.write_dataset(pa.table({"t": texts, "v": vectors}), folder / "both")
+    form: Highlight = Highlight(before="[", after="]", length=40, snippets=2, escape=True, columns=["t"])
+    said: tuple[object, ...] = form.before, form.after, form.length, form.snippets, form.escape, form.columns
+    found: pa.Table = dataset.search(
+        MatchQuery("apple", "t"),
+        {"q": [1.0, 2.0], "metric": "l2"},
+        ["t"],
+        filter="t <> 'plum'",
+        k=2,
+        text_columns=None,
+        vector_column="v",
+        fusion="weighted",
+        weights=(0.5, 1.0),
+        rrf_k=60,
+        candidates=4,
+        highlight=form,
+        explain_score=True,
+        fast_search=False,
+        with_row_id=True,
+        with_row_address=True,
+    )
+    counts: dict[str, pa.Table] = dataset.facets(
+        "apple pear", ["t"], filter="true", text_columns=["t"], most=3, fast_search=False
+    )
+    near: VectorSearchQuery = VectorSearchQuery(
+        "v",
+        [1.0, 2.0],
+        k=2,
+        metric="l2",
+        nprobes=None,
+        minimum_nprobes=None,
+        maximum_nprobes=None,
+        refine_factor=None,
+        use_index=True,
+        ef=None,
+        query_parallelism=None,
+        approx_mode="normal",
+        search_effort=None,
+    )
+    apples: dict[str, object] = {"query": "apple", "columns": ["t"]}
+    kept: pa.Table = dataset.to_table(full_text_query=apples, filter=near)
+    both: dict[str, object] = {"search_filter": near, "expr_filter": "true"}
+    again: pa.Table = (
+        lance.ScannerBuilder(dataset).full_text_search("apple", ["t"]).filter(both).to_scanner().to_table()
+    )
+    assert found.num_rows == 2 and counts["t"].num_rows == 2 and said[0] == "[" and kept == again and repr(near)
 
 
 def search_words(folder: Path) -> None:
@@ -1052,6 +1172,225 @@ def blobs(folder: Path) -> None:
     assert rest == b"cdef" and isinstance(blob, lance.BlobFile)
 
 
+def vector_indices(folder: Path) -> None:
+    rng = np.random.default_rng(1)
+    table: pa.Table = vec_to_table(rng.standard_normal((600, 8)).astype(np.float32))
+    dataset: lance.LanceDataset = lance.write_dataset(table, folder / "vectors")
+    dataset.create_index("vector", "IVF_PQ", name="v", num_partitions=2, num_sub_vectors=4, num_bits=4)
+    centroids: pa.FixedSizeListArray = dataset.centroids(index_name="v")
+    model: IvfModel = dataset.get_ivf_model("v")
+    reader: VectorIndexReader = VectorIndexReader(dataset, "v")
+    part: pa.Table = reader.read_partition(0, with_vector=False)
+    counts: tuple[int, int] = reader.num_partitions(), model.num_partitions
+    assert len(centroids) == 2 and counts == (2, 2) and part.num_rows
+    pairs: pa.RecordBatchReader = find_duplicate_pairs(dataset, "vector", 0.0)
+    segment: str = dataset.list_indices()[0]["uuid"]
+    fewer: pa.RecordBatchReader = find_duplicate_pairs_in_partition(dataset, "vector", segment, 0, 0.0)
+    assert pairs.read_all().num_rows == fewer.read_all().num_rows == 0
+    validate_vector_index(dataset, "vector", refine_factor=100, sample_size=2, pass_threshold=0.0)
+    with contextlib.suppress(errors.UnsupportedError):
+        compute_partitions(dataset, "vector", None)
+    with contextlib.suppress(errors.UnsupportedError):
+        compute_pq_codes(dataset, None)
+    with contextlib.suppress(errors.UnsupportedError):
+        one_pass_assign_ivf_pq_on_accelerator(dataset, "vector", "l2", "cuda", None, None)
+    with contextlib.suppress(errors.UnsupportedError):
+        one_pass_train_ivf_pq_on_accelerator(dataset, "vector", 2, "l2", "cuda", 4)
+    with contextlib.suppress(errors.UnsupportedError):
+        train_ivf_centroids_on_accelerator(dataset, "vector", 2, "l2", "cuda")
+    with contextlib.suppress(errors.UnsupportedError):
+        train_pq_codebook_on_accelerator(dataset, "l2", "cuda", 4)
+
+
+def near_duplicates(folder: Path) -> None:
+    codes: pa.Array = pa.FixedSizeListArray.from_arrays(pa.array(np.arange(512, dtype=np.uint8) % 200), 8)
+    dataset: lance.LanceDataset = lance.write_dataset(pa.table({"b": codes}), folder / "codes")
+    dataset.create_index("b", "IVF_FLAT", name="b", metric="hamming", num_partitions=1)
+    sizes: list[dict[str, int]] = get_ivf_partition_info(dataset, "b")
+    found: list[pa.RecordBatchReader] = [
+        hamming_clustering_for_range(dataset, "b", 0, 0, 64, 1),
+        hamming_clustering_for_sample(dataset, "b", 64, 1),
+        hamming_clustering_for_ivf_partition(dataset, "b", 0, 1),
+    ]
+    assert all(each.schema.names for each in found) and sizes[0]["size"] == 64
+
+
+def models_by_steps(folder: Path) -> None:
+    rng = np.random.default_rng(2)
+    table: pa.Table = vec_to_table(rng.standard_normal((4200, 8)).astype(np.float32))
+    dataset: lance.LanceDataset = lance.write_dataset(table, folder / "steps")
+    builder: IndicesBuilder = IndicesBuilder(dataset, "vector")
+    ivf: IvfModel = builder.train_ivf(2, distance_type="l2", max_iters=3)
+    pq: PqModel = builder.train_pq(ivf, 4, max_iters=3, num_bits=4, sample_rate=16)
+    both: dict[str, pa.FixedSizeListArray] = builder.prepare_global_ivf_pq(
+        2, 4, max_iters=3, num_bits=4, sample_rate=16
+    )
+    ivf.save(folder / "ivf.lance")
+    pq.save(folder / "pq.lance")
+    ivf, pq = IvfModel.load(folder / "ivf.lance"), PqModel.load(folder / "pq.lance")
+    assert (pq.dimension, pq.num_subvectors, pq.num_bits, ivf.distance_type) == (8, 4, 4, "l2") and both
+    assert len(ivf.centroids) == 2 and len(pq.codebook)
+    other: tuple[IvfModel, PqModel] = IvfModel(ivf.centroids, "l2"), PqModel(4, pq.codebook, num_bits=4)
+    with contextlib.suppress(errors.UnsupportedError):
+        builder.assign_ivf_partitions(ivf, "cuda")
+    large: PqModel = builder.train_pq(ivf, 4, max_iters=3, sample_rate=16)
+    builder.transform_vectors(ivf, large, str(folder / "steps" / "data" / "unsorted.lance"))
+    files: list[str] = builder.shuffle_transformed_vectors(["unsorted.lance"], str(folder / "steps" / "data"), ivf)
+    builder.load_shuffled_vectors(files, str(folder / "steps" / "data"), ivf, large, "v")
+    kinds: tuple[IndexFileVersion, SupportedDistributedIndices] = (
+        next(iter(IndexFileVersion)),
+        next(iter(SupportedDistributedIndices)),
+    )
+    clusters: KMeans = KMeans(2, metric_type="l2", max_iters=3)
+    data: pa.FixedSizeListArray = pa.FixedSizeListArray.from_arrays(pa.array(np.arange(800, dtype=np.float32)), 8)
+    clusters.fit(data)
+    nearest: pa.UInt32Array = clusters.predict(data)
+    assert clusters.centroids is not None and len(nearest) == 100 and other and all(kinds)
+    graph: HNSW = HNSW.build(iter([data]), max_level=3, m=8, ef_construction=20)
+    graph.to_lance_file(folder / "graph.lance")
+    vectors: pa.FixedSizeListArray = graph.vectors()
+    assert len(vectors) == 100
+
+
+def blobs_of_version_2(folder: Path) -> None:
+    field: pa.Field = lance.blob_field("b", nullable=True, inline_size_threshold=4)
+    given: list[lance.Blob] = [lance.Blob.from_bytes(b"abc"), lance.Blob.empty(), lance.Blob(data=b"defghi")]
+    array: lance.BlobArray = lance.blob_array([*given, None])
+    same: lance.BlobArray = lance.BlobArray.from_pylist([*given, None])
+    outside: lance.Blob = lance.Blob.from_uri("file:///nothing", position=1, size=2)
+    parts: tuple[bytes | None, str | None, int | None, int | None] = (
+        *(outside.data, outside.uri),
+        *(outside.position, outside.size),
+    )
+    assert same.equals(array) and parts == (None, "file:///nothing", 1, 2) and isinstance(array.type, BlobType)
+    schema: pa.Schema = pa.schema([field])
+    dataset: lance.LanceDataset = lance.write_dataset(pa.Table.from_arrays([array], schema=schema), folder / "b2")
+    column: lance.BlobColumn = lance.BlobColumn(pa.array([b"abc", None], pa.large_binary()))
+    files: Iterator[IO[bytes] | None] = iter(column)
+    first = next(files)
+    assert first is not None and first.read() == b"abc" and next(files) is None and isinstance(files, BlobIterator)
+    assert dataset.count_rows() == 4
+    session: file.LanceFileSession = file.LanceFileSession(folder / "b2" / "data")
+    pack: lance.PackedBlobWriter = session.open_packed_blob_writer("new.lance", 1)
+    pack.write_blob(b"x")
+    pack.write_blobs(pa.array([b"y", b"z"], pa.binary()))
+    packed: list[lance.BlobDescriptor] = pack.finish()
+    again: lance.PackedBlobWriter = session.open_packed_blob_writer("other.lance", 1)
+    again.write_blob(b"x")
+    described: pa.StructArray = again.finish_array("b")
+    single: lance.DedicatedBlobWriter = session.open_dedicated_blob_writer("new.lance", 2)
+    single.write(b"large")
+    alone: lance.BlobDescriptor = single.finish()
+    values: tuple[int, int, int, int] = alone.kind, alone.blob_id, alone.offset, alone.size
+    builder: lance.BlobDescriptorArrayBuilder = lance.BlobDescriptorArrayBuilder("b")
+    builder.append(packed[0])
+    builder.extend(packed[1:])
+    builder.append_dedicated(2, 5)
+    builder.append_inline(b"tiny")
+    builder.append_null()
+    builder.append_managed("objects/shared", 0, 1)
+    builder.extend_packed(1, [0], [1])
+    made: pa.StructArray = builder.finish()
+    names: tuple[str, str] = again.field.name, builder.field.name
+    assert len(made) == 8 and len(described) == 1 and names == ("b", "b") and values[1] == 2
+
+
+def files_of_a_session(folder: Path) -> None:
+    session: file.LanceFileSession = file.LanceFileSession(folder / "session")
+    writer: LanceFileWriter = session.open_writer("a/b.lance", schema=pa.schema([("x", pa.int32())]))
+    writer.write_batch(pa.table({"x": pa.array([1, 2], pa.int32())}))
+    writer.close()
+    reader: LanceFileReader = session.open_reader("a/b.lance", columns=["x"])
+    names: list[str] = session.list()
+    listed: file.ListResult = session.list_with_delimiter()
+    parts: tuple[list[str], list[str]] = listed.common_prefixes, listed.objects
+    session.download_file("a/b.lance", folder / "copy.lance")
+    session.upload_file(folder / "copy.lance", "c.lance")
+    start: bytes = session.read_range("c.lance", 0, 4)
+    session.delete_file("c.lance")
+    has: bool = session.contains("c.lance")
+    assert reader.num_rows() == 2 and names == ["a/b.lance"] and parts == (["a"], []) and start and not has
+    own: file.LanceFileSession = lance.write_dataset(pa.table({"x": [1]}), folder / "own").new_file_session()
+    assert own.list()
+
+
+class Watched(NoopFragmentWriteProgress):
+    """Hooks that count rows."""
+
+    rows: int = 0
+
+    def complete(self, fragment: FragmentMetadata, **kwargs: object) -> None:
+        """Add the rows of a fragment."""
+        super().complete(fragment)
+        self.rows += fragment.num_rows
+
+
+def hooks_of_writes(folder: Path) -> None:
+    watched: Watched = Watched()
+    lance.write_dataset(people(), folder / "watched", progress=watched)
+    written: list[FragmentMetadata] = write_fragments(people(), folder / "watched", progress=watched)
+    LanceFragment.create(folder / "watched", people(), progress=watched)
+    files: FragmentWriteProgress = FileSystemFragmentWriteProgress(folder / "progress", {"worker": "1"})
+    files.begin(written[0])
+    files.complete(written[0])
+    ids: RowIdSequence = RowIdSequence([3, 1])
+    meta: RowIdMeta = ids.to_inline_metadata()
+    read: list[int] = list(RowIdSequence.from_inline_metadata(meta))
+    assert read == ids.to_pyarrow().to_pylist() and len(ids) == 2
+    assert watched.rows == 3 * ROWS and FileSystemFragmentWriteProgress.PROGRESS_EXT == ".in_progress"
+
+
+def numbers_and_images(folder: Path) -> None:
+    numbers: arrow.BFloat16Array = arrow.bfloat16_array([1.5, None, 2])
+    number: arrow.BFloat16 = arrow.BFloat16.from_bytes(b"\xc0?")
+    assert (
+        number == arrow.BFloat16(1.5) == numbers[0].as_py()
+        and number.as_float() == 1.5
+        and arrow.BFloat16Scalar.__name__
+    )
+    narrow: pa.Array = arrow.cast(arrow.cast(numbers, pa.float32()), arrow.BFloat16Type())
+    again: arrow.BFloat16Array = arrow.BFloat16Array.from_numpy(arrow.bfloat16_array([1.5, 2]).to_numpy())
+    lance.write_dataset(pa.table({"n": narrow}), folder / "numbers").to_table()
+    column: arrow.PandasBFloat16Array = arrow.PandasBFloat16Array.from_numpy(again.to_numpy())
+    assert column.dtype.construct_array_type() is arrow.PandasBFloat16Array and column.nbytes and len(column) == 2
+    assert not column.isna().any() and column.take([1]).copy().to_numpy().size == 1 and column[0] == number
+    frame: object = pa.table({"n": narrow}).to_pandas()
+    tensor: pa.Array = pa.FixedShapeTensorArray.from_numpy_ndarray(np.zeros((1, 2, 3), np.uint8))
+    pixels: arrow.ImageArray = arrow.ImageArray.from_array(tensor)
+    assert isinstance(pixels, arrow.FixedShapeImageTensorArray) and frame is not None and number < arrow.BFloat16(2)
+    encoded: arrow.EncodedImageArray = pixels.to_encoded()
+    (folder / "image.png").write_bytes(encoded[0].as_py())
+    uris: arrow.ImageURIArray = arrow.ImageURIArray.from_uris([folder / "image.png"])
+    decoded: arrow.FixedShapeImageTensorArray = uris.read_uris().to_tensor()
+    shape: tuple[int, ...] = decoded.to_numpy().shape
+    kinds: list[pa.ExtensionType] = [arrow.EncodedImageType(), arrow.ImageURIType(pa.large_string())]
+    kinds.append(arrow.FixedShapeImageTensorType(pa.uint8(), [2, 3]))
+    scalars: list[type] = [arrow.ImageScalar, arrow.EncodedImageScalar, arrow.ImageURIScalar]
+    scalars.append(arrow.FixedShapeImageTensorScalar)
+    assert shape == (1, 2, 3) and len(kinds) + 1 == len(scalars)
+
+
+def small_modules() -> None:
+    bits: Bitmap = Bitmap([3, 1])
+    bits.add(2)
+    bits.discard(3)
+    other: Bitmap = bits.copy()
+    sets: list[Bitmap] = [bits.union(other), bits.intersection(other), bits.difference(other)]
+    sets.append(bits.symmetric_difference(other))
+    bits.update([7])
+    facts: list[bool] = [bits.issubset(other), bits.issuperset(other), 7 in bits, bits == other]
+    bits.clear()
+    shape: dict[str, Any] = lance.schema_to_json(pa.schema([("x", pa.int8())]))
+    schema: pa.Schema = lance.json_to_schema(shape)
+    machine: dict[str, str | list[str]] = lance.simd_info()
+    reads: list[int] = [lance.bytes_read_counter(), lance.iops_counter()]
+    assert min(reads) > 0
+    moment: dt.datetime = sanitize_ts("2026-01-02")
+    micros: int = td_to_micros(dt.timedelta(seconds=1))
+    assert facts == [False, True, True, False] and schema.names == ["x"] and machine and moment and micros == 1_000_000
+    assert len(sets[0]) == 2 and not len(bits) and repr(bits) == "Bitmap({})" and list(other) == [1, 2]
+
+
 # -- sampling, helpers, errors -----------------------------------------------------------------------------------------
 
 
@@ -1092,6 +1431,7 @@ def from_torch(dataset: lance.LanceDataset) -> list[object]:
     """Use functions that ask ``torch.distributed`` for the rank; not run."""
     fragments: ShardedFragmentSampler = ShardedFragmentSampler.from_torch(randomize=True)
     rows: ShardedBatchSampler = ShardedBatchSampler.from_torch(seed=2)
+    rows = rows.for_worker(0, 2)
     fixed: ShardedFixedBatchSampler = ShardedFixedBatchSampler.from_torch(batch_size=8, total_num_rows=100)
     batches: ShardedBatchIterator = ShardedBatchIterator.from_torch(dataset, batch_size=8, granularity="fragment")
     return [fragments, rows, fixed, batches]
@@ -1142,6 +1482,99 @@ def raised(folder: Path) -> None:
         lance.FFILanceTableProvider(lance.dataset(folder / "people"), with_row_id=True, with_row_addr=False)
 
 
+class Photo(pydantic.BaseModel):
+    name: str
+    width: int = pydantic.Field(json_schema_extra={"unit": "pixel"})
+
+
+def models_of_rows(folder: Path) -> None:
+    schema: pa.Schema = pydantic_to_schema(Photo)
+    field = Photo.model_fields["width"]
+    unit: Any = get_extras(field, "unit")
+    optional: bool = is_nullable(field)
+    vector: type[FixedSizeListMixin] = Vector(2, pa.float16())
+    vectors: type[FixedSizeListMixin] = MultiVector(2)
+    assert (schema.names, unit, optional) == (["name", "width"], "pixel", False)
+    sizes: list[int] = [vector.dim(), vectors.dim()]
+    kinds: list[pa.DataType] = [vector.value_arrow_type(), vectors.value_arrow_type()]
+    flags: list[bool] = [vector.nullable(), vectors.nullable(), vector.is_multi_vector(), vectors.is_multi_vector()]
+    assert sizes == [2, 2] and kinds == [pa.float16(), pa.float32()] and flags == [True, True, False, True]
+    rows = [Photo(name="a", width=640)]
+    dataset: lance.LanceDataset = lance.LanceDataset.from_pydantic_model(Photo, rows, folder / "photos")
+    assert dataset.count_rows() == lance.write_dataset(rows, folder / "photos_2").count_rows() == 1
+
+
+def write_to_shards(folder: Path) -> None:
+    """Write to shards of a MemWAL, read them, and merge them."""
+    key = {"lance-schema:unenforced-primary-key": "true"}
+    schema = pa.schema(
+        [pa.field("id", pa.int64(), nullable=False, metadata=key), pa.field("v", pa.list_(pa.float32(), 4))]
+    )
+    vectors = pa.FixedSizeListArray.from_arrays(pa.array(np.arange(12, dtype=np.float32)), 4)
+    rows = pa.table({"id": pa.array([1, 2, 3]), "v": vectors}, schema=schema)
+    dataset = lance.write_dataset(rows, folder / "shards")
+    dataset.initialize_mem_wal(bucket_column="id", num_buckets=4, max_memtable_rows=10)
+    details: dict[str, Any] | None = dataset.mem_wal_index_details()
+    assert details is not None
+    field = lance.ShardingField("bucket", [0], "bucket", None, "int32", {"num_buckets": "4"})
+    spec = lance.ShardingSpec(1, [field])
+    named: list[str | None] = [field.field_id, field.transform, field.expression, field.result_type]
+    sources: list[int] = spec.fields[0].source_ids
+    parameters: dict[str, str] = field.parameters
+    identity: int = spec.spec_id
+    assert named and sources and parameters and identity == 1
+    values: pa.RecordBatch = lance.evaluate_sharding_spec(rows.to_batches()[0], spec, dataset.lance_schema)
+    assert values.num_rows == 3
+    shard = "11111111-2222-4333-8444-555555555555"
+    with dataset.mem_wal_writer(shard, durable_write=True) as writer:
+        writer.put(rows)
+        writer.delete(pa.table({"id": [1]}))
+        scanner: lance.LsmScanner = writer.lsm_scanner([])
+        count: int = scanner.project(["id"]).filter("id > 0").limit(5, 0).count_rows()
+        table: pa.Table = scanner.with_row_address().with_memtable_gen().to_table()
+        batch: pa.RecordBatch = scanner.to_batch()
+        batches: list[pa.RecordBatch] = scanner.to_batches()
+        reader: pa.RecordBatchReader = scanner.to_reader()
+        assert (
+            count == 2 and table.num_rows == 2 and batch.num_rows == 2 and batches and reader.read_all().num_rows == 2
+        )
+        counts: dict[str, int] = writer.stats()
+        sizes: dict[str, int] = writer.memtable_stats()
+        name: str = writer.shard_id
+        writer.flush()
+        assert counts and sizes and name == shard
+    abandoned: lance.ShardWriter = dataset.mem_wal_writer(shard)
+    abandoned.abort()
+    abandoned.close()
+    mine = lance.ShardSnapshot(shard).with_spec_id(1).with_current_generation(2)
+    snapshots: list[lance.ShardSnapshot] = dataset.mem_wal_snapshots()
+    tables: dict[int, str] = snapshots[0].sstables
+    owner: str = mine.with_sstable(1, tables[1]).shard_id
+    assert owner == shard and lance.LsmScanner.from_snapshots(dataset, [mine]).count_rows() == 2
+    plan: lance.ExecutionPlan = lance.LsmPointLookupPlanner(dataset, snapshots).plan_lookup(pa.array([2]), ["id"])
+    text: str = plan.explain()
+    found: pa.Table = plan.to_table()
+    parts: list[pa.RecordBatch] = plan.to_batches()
+    stream: pa.RecordBatchReader = plan.to_reader()
+    kinds: list[pa.Schema] = [plan.schema, plan.dataset_schema]
+    assert text and found.num_rows == 1 and parts and stream.read_all().num_rows == 1 and kinds
+    search = lance.LsmVectorSearchPlanner(dataset, snapshots, "v", distance_type="l2")
+    nearest: pa.Table = search.plan_search(pa.array([0, 1, 2, 3], pa.float32()), k=1).to_table()
+    assert nearest["id"].to_pylist() == [2]
+    status: list[mem_wal.ShardStatus] = dataset.mem_wal_status()
+    numbers: list[int] = [
+        *(status[0].version, status[0].writer_epoch, status[0].generation, status[0].merged_generation),
+        *(status[0].sstables, status[0].sstable_rows, status[0].log_entries, status[0].log_rows),
+    ]
+    sealed: bool = status[0].is_sealed
+    assert status[0].shard_id == shard and numbers and not sealed
+    merged: dict[str, int] = dataset.merge_mem_wal(shard)
+    removed: dict[str, int] = dataset.collect_mem_wal(shard, older_than=dt.timedelta(0))
+    progress = lance.CompactedSsTable(shard, 5)
+    dataset.merge_insert("id").when_matched_update_all().mark_sstables_as_compacted([progress]).execute(rows)
+    assert merged["num_sstables"] == 1 and removed["num_sstables"] == 0
+
+
 def main(folder: Path) -> None:
     """Run everything; the datasets are made below `folder`."""
     open_and_write(folder)
@@ -1156,12 +1589,23 @@ def main(folder: Path) -> None:
     indexed(folder)
     search_texts(folder)
     search_words(folder)
+    search_both(folder)
     search_vectors(folder)
     erase(folder)
     fragments_of(folder)
     commit(folder)
     single_file(folder)
     blobs(folder)
+    blobs_of_version_2(folder)
+    files_of_a_session(folder)
+    hooks_of_writes(folder)
+    numbers_and_images(folder)
+    small_modules()
+    vector_indices(folder)
+    near_duplicates(folder)
+    models_by_steps(folder)
+    models_of_rows(folder)
+    write_to_shards(folder)
     sample(folder)
     helpers(folder)
     raised(folder)

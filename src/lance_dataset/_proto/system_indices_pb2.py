@@ -17,13 +17,17 @@ from lance_dataset._proto import table_pb2 as lance__dataset_dot___proto_dot_tab
 from lance_dataset._proto import transaction_pb2 as lance__dataset_dot___proto_dot_transaction__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n)lance_dataset/_proto/system_indices.proto\x12\x12lance.table.system\x1a lance_dataset/_proto/table.proto\x1a&lance_dataset/_proto/transaction.proto\"M\n\x0e\x46ragmentDigest\x12\n\n\x02id\x18\x01 \x01(\x04\x12\x15\n\rphysical_rows\x18\x02 \x01(\x04\x12\x18\n\x10num_deleted_rows\x18\x03 \x01(\x04\"\x82\x04\n\x19\x46ragmentReuseIndexDetails\x12M\n\x06inline\x18\x01 \x01(\x0b\x32;.lance.table.system.FragmentReuseIndexDetails.InlineContentH\x00\x12-\n\x08\x65xternal\x18\x02 \x01(\x0b\x32\x19.lance.table.ExternalFileH\x00\x1a\x98\x01\n\x05Group\x12\x19\n\x11\x63hanged_row_addrs\x18\x01 \x01(\x0c\x12\x39\n\rold_fragments\x18\x02 \x03(\x0b\x32\".lance.table.system.FragmentDigest\x12\x39\n\rnew_fragments\x18\x03 \x03(\x0b\x32\".lance.table.system.FragmentDigest\x1ag\n\x07Version\x12\x17\n\x0f\x64\x61taset_version\x18\x01 \x01(\x04\x12\x43\n\x06groups\x18\x03 \x03(\x0b\x32\x33.lance.table.system.FragmentReuseIndexDetails.Group\x1aX\n\rInlineContent\x12G\n\x08versions\x18\x01 \x03(\x0b\x32\x35.lance.table.system.FragmentReuseIndexDetails.VersionB\t\n\x07\x63ontent\"t\n\x14IndexCatchupProgress\x12\x12\n\nindex_name\x18\x01 \x01(\t\x12H\n\x15\x63\x61ught_up_generations\x18\x02 \x03(\x0b\x32).lance.table.Transaction.CompactedSsTable\"\x9c\x01\n\x12MemWalIndexDetails\x12\x45\n\x12\x63ompacted_sstables\x18\t \x03(\x0b\x32).lance.table.Transaction.CompactedSsTable\x12?\n\rindex_catchup\x18\n \x03(\x0b\x32(.lance.table.system.IndexCatchupProgressb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n)lance_dataset/_proto/system_indices.proto\x12\x12lance.table.system\x1a lance_dataset/_proto/table.proto\x1a&lance_dataset/_proto/transaction.proto\"M\n\x0e\x46ragmentDigest\x12\n\n\x02id\x18\x01 \x01(\x04\x12\x15\n\rphysical_rows\x18\x02 \x01(\x04\x12\x18\n\x10num_deleted_rows\x18\x03 \x01(\x04\"\x82\x04\n\x19\x46ragmentReuseIndexDetails\x12M\n\x06inline\x18\x01 \x01(\x0b\x32;.lance.table.system.FragmentReuseIndexDetails.InlineContentH\x00\x12-\n\x08\x65xternal\x18\x02 \x01(\x0b\x32\x19.lance.table.ExternalFileH\x00\x1a\x98\x01\n\x05Group\x12\x19\n\x11\x63hanged_row_addrs\x18\x01 \x01(\x0c\x12\x39\n\rold_fragments\x18\x02 \x03(\x0b\x32\".lance.table.system.FragmentDigest\x12\x39\n\rnew_fragments\x18\x03 \x03(\x0b\x32\".lance.table.system.FragmentDigest\x1ag\n\x07Version\x12\x17\n\x0f\x64\x61taset_version\x18\x01 \x01(\x04\x12\x43\n\x06groups\x18\x03 \x03(\x0b\x32\x33.lance.table.system.FragmentReuseIndexDetails.Group\x1aX\n\rInlineContent\x12G\n\x08versions\x18\x01 \x03(\x0b\x32\x35.lance.table.system.FragmentReuseIndexDetails.VersionB\t\n\x07\x63ontent\"t\n\x14IndexCatchupProgress\x12\x12\n\nindex_name\x18\x01 \x01(\t\x12H\n\x15\x63\x61ught_up_generations\x18\x02 \x03(\x0b\x32).lance.table.Transaction.CompactedSsTable\"\x92\x02\n\rShardingField\x12\x10\n\x08\x66ield_id\x18\x01 \x01(\t\x12\x12\n\nsource_ids\x18\x02 \x03(\x05\x12\x16\n\ttransform\x18\x03 \x01(\tH\x00\x88\x01\x01\x12\x17\n\nexpression\x18\x04 \x01(\tH\x01\x88\x01\x01\x12\x13\n\x0bresult_type\x18\x05 \x01(\t\x12\x45\n\nparameters\x18\x06 \x03(\x0b\x32\x31.lance.table.system.ShardingField.ParametersEntry\x1a\x31\n\x0fParametersEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x42\x0c\n\n_transformB\r\n\x0b_expression\"R\n\x0cShardingSpec\x12\x0f\n\x07spec_id\x18\x01 \x01(\r\x12\x31\n\x06\x66ields\x18\x02 \x03(\x0b\x32!.lance.table.system.ShardingField\"\xb1\x04\n\x12MemWalIndexDetails\x12\x1a\n\x12snapshot_ts_millis\x18\x01 \x01(\x03\x12\x12\n\nnum_shards\x18\x02 \x01(\r\x12\x1d\n\x10inline_snapshots\x18\x03 \x01(\x0cH\x00\x88\x01\x01\x12\x38\n\x0esharding_specs\x18\x07 \x03(\x0b\x32 .lance.table.system.ShardingSpec\x12\x1a\n\x12maintained_indexes\x18\x08 \x03(\t\x12\x45\n\x12\x63ompacted_sstables\x18\t \x03(\x0b\x32).lance.table.Transaction.CompactedSsTable\x12?\n\rindex_catchup\x18\n \x03(\x0b\x32(.lance.table.system.IndexCatchupProgress\x12`\n\x16writer_config_defaults\x18\x0b \x03(\x0b\x32@.lance.table.system.MemWalIndexDetails.WriterConfigDefaultsEntry\x12!\n\x14maintain_all_indexes\x18\x0c \x01(\x08H\x01\x88\x01\x01\x1a;\n\x19WriterConfigDefaultsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x42\x13\n\x11_inline_snapshotsB\x17\n\x15_maintain_all_indexesb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'lance_dataset._proto.system_indices_pb2', _globals)
 if _descriptor._USE_C_DESCRIPTORS == False:
   DESCRIPTOR._options = None
+  _globals['_SHARDINGFIELD_PARAMETERSENTRY']._options = None
+  _globals['_SHARDINGFIELD_PARAMETERSENTRY']._serialized_options = b'8\001'
+  _globals['_MEMWALINDEXDETAILS_WRITERCONFIGDEFAULTSENTRY']._options = None
+  _globals['_MEMWALINDEXDETAILS_WRITERCONFIGDEFAULTSENTRY']._serialized_options = b'8\001'
   _globals['_FRAGMENTDIGEST']._serialized_start=139
   _globals['_FRAGMENTDIGEST']._serialized_end=216
   _globals['_FRAGMENTREUSEINDEXDETAILS']._serialized_start=219
@@ -36,6 +40,14 @@ if _descriptor._USE_C_DESCRIPTORS == False:
   _globals['_FRAGMENTREUSEINDEXDETAILS_INLINECONTENT']._serialized_end=722
   _globals['_INDEXCATCHUPPROGRESS']._serialized_start=735
   _globals['_INDEXCATCHUPPROGRESS']._serialized_end=851
-  _globals['_MEMWALINDEXDETAILS']._serialized_start=854
-  _globals['_MEMWALINDEXDETAILS']._serialized_end=1010
+  _globals['_SHARDINGFIELD']._serialized_start=854
+  _globals['_SHARDINGFIELD']._serialized_end=1128
+  _globals['_SHARDINGFIELD_PARAMETERSENTRY']._serialized_start=1050
+  _globals['_SHARDINGFIELD_PARAMETERSENTRY']._serialized_end=1099
+  _globals['_SHARDINGSPEC']._serialized_start=1130
+  _globals['_SHARDINGSPEC']._serialized_end=1212
+  _globals['_MEMWALINDEXDETAILS']._serialized_start=1215
+  _globals['_MEMWALINDEXDETAILS']._serialized_end=1776
+  _globals['_MEMWALINDEXDETAILS_WRITERCONFIGDEFAULTSENTRY']._serialized_start=1671
+  _globals['_MEMWALINDEXDETAILS_WRITERCONFIGDEFAULTSENTRY']._serialized_end=1730
 # @@protoc_insertion_point(module_scope)

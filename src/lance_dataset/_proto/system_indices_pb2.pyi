@@ -55,10 +55,62 @@ class IndexCatchupProgress(_message.Message):
     caught_up_generations: _containers.RepeatedCompositeFieldContainer[_transaction_pb2.Transaction.CompactedSsTable]
     def __init__(self, index_name: _Optional[str] = ..., caught_up_generations: _Optional[_Iterable[_Union[_transaction_pb2.Transaction.CompactedSsTable, _Mapping]]] = ...) -> None: ...
 
+class ShardingField(_message.Message):
+    __slots__ = ("field_id", "source_ids", "transform", "expression", "result_type", "parameters")
+    class ParametersEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
+    FIELD_ID_FIELD_NUMBER: _ClassVar[int]
+    SOURCE_IDS_FIELD_NUMBER: _ClassVar[int]
+    TRANSFORM_FIELD_NUMBER: _ClassVar[int]
+    EXPRESSION_FIELD_NUMBER: _ClassVar[int]
+    RESULT_TYPE_FIELD_NUMBER: _ClassVar[int]
+    PARAMETERS_FIELD_NUMBER: _ClassVar[int]
+    field_id: str
+    source_ids: _containers.RepeatedScalarFieldContainer[int]
+    transform: str
+    expression: str
+    result_type: str
+    parameters: _containers.ScalarMap[str, str]
+    def __init__(self, field_id: _Optional[str] = ..., source_ids: _Optional[_Iterable[int]] = ..., transform: _Optional[str] = ..., expression: _Optional[str] = ..., result_type: _Optional[str] = ..., parameters: _Optional[_Mapping[str, str]] = ...) -> None: ...
+
+class ShardingSpec(_message.Message):
+    __slots__ = ("spec_id", "fields")
+    SPEC_ID_FIELD_NUMBER: _ClassVar[int]
+    FIELDS_FIELD_NUMBER: _ClassVar[int]
+    spec_id: int
+    fields: _containers.RepeatedCompositeFieldContainer[ShardingField]
+    def __init__(self, spec_id: _Optional[int] = ..., fields: _Optional[_Iterable[_Union[ShardingField, _Mapping]]] = ...) -> None: ...
+
 class MemWalIndexDetails(_message.Message):
-    __slots__ = ("compacted_sstables", "index_catchup")
+    __slots__ = ("snapshot_ts_millis", "num_shards", "inline_snapshots", "sharding_specs", "maintained_indexes", "compacted_sstables", "index_catchup", "writer_config_defaults", "maintain_all_indexes")
+    class WriterConfigDefaultsEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
+    SNAPSHOT_TS_MILLIS_FIELD_NUMBER: _ClassVar[int]
+    NUM_SHARDS_FIELD_NUMBER: _ClassVar[int]
+    INLINE_SNAPSHOTS_FIELD_NUMBER: _ClassVar[int]
+    SHARDING_SPECS_FIELD_NUMBER: _ClassVar[int]
+    MAINTAINED_INDEXES_FIELD_NUMBER: _ClassVar[int]
     COMPACTED_SSTABLES_FIELD_NUMBER: _ClassVar[int]
     INDEX_CATCHUP_FIELD_NUMBER: _ClassVar[int]
+    WRITER_CONFIG_DEFAULTS_FIELD_NUMBER: _ClassVar[int]
+    MAINTAIN_ALL_INDEXES_FIELD_NUMBER: _ClassVar[int]
+    snapshot_ts_millis: int
+    num_shards: int
+    inline_snapshots: bytes
+    sharding_specs: _containers.RepeatedCompositeFieldContainer[ShardingSpec]
+    maintained_indexes: _containers.RepeatedScalarFieldContainer[str]
     compacted_sstables: _containers.RepeatedCompositeFieldContainer[_transaction_pb2.Transaction.CompactedSsTable]
     index_catchup: _containers.RepeatedCompositeFieldContainer[IndexCatchupProgress]
-    def __init__(self, compacted_sstables: _Optional[_Iterable[_Union[_transaction_pb2.Transaction.CompactedSsTable, _Mapping]]] = ..., index_catchup: _Optional[_Iterable[_Union[IndexCatchupProgress, _Mapping]]] = ...) -> None: ...
+    writer_config_defaults: _containers.ScalarMap[str, str]
+    maintain_all_indexes: bool
+    def __init__(self, snapshot_ts_millis: _Optional[int] = ..., num_shards: _Optional[int] = ..., inline_snapshots: _Optional[bytes] = ..., sharding_specs: _Optional[_Iterable[_Union[ShardingSpec, _Mapping]]] = ..., maintained_indexes: _Optional[_Iterable[str]] = ..., compacted_sstables: _Optional[_Iterable[_Union[_transaction_pb2.Transaction.CompactedSsTable, _Mapping]]] = ..., index_catchup: _Optional[_Iterable[_Union[IndexCatchupProgress, _Mapping]]] = ..., writer_config_defaults: _Optional[_Mapping[str, str]] = ..., maintain_all_indexes: bool = ...) -> None: ...

@@ -119,7 +119,7 @@ class Index(_message.Message):
     def __init__(self, name: _Optional[str] = ..., columns: _Optional[_Iterable[str]] = ..., dataset_version: _Optional[int] = ..., index_type: _Optional[int] = ..., vector_index: _Optional[_Union[VectorIndex, _Mapping]] = ...) -> None: ...
 
 class VectorIndexDetails(_message.Message):
-    __slots__ = ("metric_type", "target_partition_size", "hnsw", "pq", "sq", "rq", "flat", "runtime_hints")
+    __slots__ = ("metric_type", "target_partition_size", "hnsw", "pq", "sq", "rq", "flat", "runtime_hints", "target_num_partitions")
     class RuntimeHintsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -169,6 +169,7 @@ class VectorIndexDetails(_message.Message):
     RQ_FIELD_NUMBER: _ClassVar[int]
     FLAT_FIELD_NUMBER: _ClassVar[int]
     RUNTIME_HINTS_FIELD_NUMBER: _ClassVar[int]
+    TARGET_NUM_PARTITIONS_FIELD_NUMBER: _ClassVar[int]
     metric_type: VectorMetricType
     target_partition_size: int
     hnsw: VectorIndexDetails.HnswParameters
@@ -177,4 +178,5 @@ class VectorIndexDetails(_message.Message):
     rq: VectorIndexDetails.RabitQuantization
     flat: OtherStage
     runtime_hints: _containers.ScalarMap[str, str]
-    def __init__(self, metric_type: _Optional[_Union[VectorMetricType, str]] = ..., target_partition_size: _Optional[int] = ..., hnsw: _Optional[_Union[VectorIndexDetails.HnswParameters, _Mapping]] = ..., pq: _Optional[_Union[VectorIndexDetails.ProductQuantization, _Mapping]] = ..., sq: _Optional[_Union[VectorIndexDetails.ScalarQuantization, _Mapping]] = ..., rq: _Optional[_Union[VectorIndexDetails.RabitQuantization, _Mapping]] = ..., flat: _Optional[_Union[OtherStage, _Mapping]] = ..., runtime_hints: _Optional[_Mapping[str, str]] = ...) -> None: ...
+    target_num_partitions: int
+    def __init__(self, metric_type: _Optional[_Union[VectorMetricType, str]] = ..., target_partition_size: _Optional[int] = ..., hnsw: _Optional[_Union[VectorIndexDetails.HnswParameters, _Mapping]] = ..., pq: _Optional[_Union[VectorIndexDetails.ProductQuantization, _Mapping]] = ..., sq: _Optional[_Union[VectorIndexDetails.ScalarQuantization, _Mapping]] = ..., rq: _Optional[_Union[VectorIndexDetails.RabitQuantization, _Mapping]] = ..., flat: _Optional[_Union[OtherStage, _Mapping]] = ..., runtime_hints: _Optional[_Mapping[str, str]] = ..., target_num_partitions: _Optional[int] = ...) -> None: ...

@@ -179,7 +179,7 @@ class BlobFile(io.BufferedIOBase):
 def blob_file_columns(
     reader: TableReader, outputs: Sequence[OutputColumn], table: pa.Table, addresses: NDArray[np.uint64]
 ) -> dict[int, list[Any]]:
-    """Convert columns of blob descriptions, also those inside structs, to columns of files.
+    """Convert columns of blob descriptions, also those inside structs and lists, to columns of files.
 
     Parameters
     ----------
@@ -214,6 +214,8 @@ def _with_files(value: Any, field: Field, fragment: FragmentReader, limit: Resul
     if is_described(field):
         found = blob_range(fragment, field.id, value)
         return None if found is None else BlobFile(found, limit=limit)
+    if isinstance(value, list) and field.logical_type != "map" and field.children:
+        return [_with_files(item, field.children[0], fragment, limit) for item in value]
     if not isinstance(value, Mapping):
         return value
     children = {child.name: child for child in field.children}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from enum import Enum
 from itertools import islice
@@ -13,15 +14,42 @@ from lance_dataset.api.fragment.fragment import LanceFragment
 from lance_dataset.arguments import check_count
 from lance_dataset.errors import InvalidInputError
 from lance_dataset.read.shown import Shown
+from lance_dataset.records.diagnosis import Diagnosis
 from lance_dataset.records.fragment import FragmentMetadata
 from lance_dataset.table.fragment import Fragment
 from lance_dataset.types.schema import Field, Schema
 
-__all__ = ["format_fragment", "format_manifest", "format_schema", "list_transactions"]
+__all__ = ["diagnose", "format_fragment", "format_manifest", "format_schema", "list_transactions"]
 
 _INDENT = "    "
 #: Lists of plain numbers with more characters than this take several lines.
 _LINE = 100
+
+
+def diagnose(uri: str | os.PathLike[str], storage_options: Mapping[str, str] | None = None) -> Diagnosis:
+    """Check a whole dataset, also one that cannot be opened. Nothing is changed.
+
+    Parameters
+    ----------
+    uri
+        Path or URI.
+    storage_options
+        Options of the store.
+
+    Returns
+    -------
+    Diagnosis
+        Has ``findings``, each with what is wrong and what mends it; ``str`` makes a text of it.
+
+    Raises
+    ------
+    DatasetNotFoundError
+        There is no dataset, not even a damaged one.
+    """
+    from lance_dataset.changes.diagnosing import diagnose as check
+    from lance_dataset.read.location import TableLocation
+
+    return check(TableLocation.resolve(uri, storage_options))
 
 
 def format_schema(dataset: Shown) -> str:

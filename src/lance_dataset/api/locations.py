@@ -8,8 +8,9 @@ import warnings
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from lance_dataset.arguments import moment_of, refuse, version_number
+from lance_dataset.arguments import moment_of, version_number
 from lance_dataset.errors import InvalidInputError
+from lance_dataset.io.catalogs import CatalogTable, describe_table, is_in_catalog
 from lance_dataset.io.guarded import CommitLock
 from lance_dataset.read.location import TableLocation
 from lance_dataset.read.opening import open_as_of, open_snapshot
@@ -17,6 +18,7 @@ from lance_dataset.read.recent_sessions import session_for
 from lance_dataset.read.session import Session, check_session, check_size
 from lance_dataset.read.shown import Shown
 from lance_dataset.read.snapshot import Snapshot
+from lance_dataset.table.base_access import with_base_params
 
 if TYPE_CHECKING:
     from lance_dataset.changes.write.target import WriteTarget
@@ -44,14 +46,10 @@ def open_dataset(
     max_result_bytes: int | None = None,
 ) -> Snapshot:
     """Open a version. Parameters and errors are those of `lance_dataset.dataset`."""
-    refuse(
-        "dataset",
-        namespace_client=namespace_client,
-        table_id=table_id,
-        base_store_params=base_store_params,
-    )
-    if uri is None:
-        raise InvalidInputError("dataset needs a path or URI")
+    storage_options = with_base_params(storage_options, base_store_params)
+    in_catalog = is_in_catalog(uri, namespace_client, table_id)
+    if uri is None and not in_catalog:
+        raise InvalidInputError("dataset needs a path or URI, or both namespace_client and table_id")
     if version is not None and asof is not None:
         raise InvalidInputError("give either version or asof, not both")
     if check_size("block_size", block_size) == 0:
@@ -60,21 +58,25 @@ def open_dataset(
         warnings.warn("index_cache_size is deprecated, use index_cache_size_bytes", DeprecationWarning, stacklevel=3)
     if read_params is not None and not isinstance(read_params, Mapping):
         raise TypeError(f"read_params must be a dictionary, not {type(read_params).__name__}")
+    table = describe_table(namespace_client, table_id or (), storage_options) if in_catalog else None
+    place = table.location if table is not None else uri or ""
     owner = check_session(session)
     if owner is None:
         sizes = index_cache_size_bytes, metadata_cache_size_bytes
         special = *sizes, commit_lock, trusted_bases, max_result_bytes
         is_plain = all(each is None for each in special)
-        owner = session_for(uri, storage_options) if is_plain else Session(*sizes)
+        owner = session_for(place, storage_options) if is_plain else Session(*sizes)
     location = TableLocation.resolve(
-        uri,
-        storage_options,
+        place,
+        storage_options if table is None else table.storage_options,
         owner,
         scan_options=default_scan_options,
         commit_lock=commit_lock,
         trusted_bases=trusted_bases,
         max_result_bytes=max_result_bytes,
     )
+    if table is not None:
+        location = location.managed_by(table)
     if asof is not None:
         return open_as_of(location, moment_of(asof))
     plain = version is None or isinstance(version, str | tuple)
@@ -88,6 +90,8 @@ def find_target(
     commit_lock: CommitLock | None = None,
     *,
     as_shown: bool = False,
+    table: CatalogTable | None = None,
+    base_store_params: Mapping[str, Mapping[str, str]] | None = None,
 ) -> WriteTarget:
     """Find the table at a location.
 
@@ -101,6 +105,10 @@ def find_target(
         Lock that commits hold.
     as_shown
         True to write on top of the snapshot of the handle instead of the newest version.
+    table
+        The table in its catalog, None for a table without one.
+    base_store_params
+        Options of the base paths.
 
     Raises
     ------
@@ -110,7 +118,10 @@ def find_target(
     from lance_dataset.changes.write.target import WriteTarget
 
     if isinstance(uri, Shown):
-        return WriteTarget.of(uri.snapshot, storage_options, commit_lock, as_shown=as_shown)
+        options = with_base_params(storage_options or uri.snapshot.location.storage_options, base_store_params)
+        return WriteTarget.of(uri.snapshot, options, commit_lock, as_shown=as_shown)
     if not isinstance(uri, str | os.PathLike):
         raise TypeError(f"a dataset must be a path, a URI or a LanceDataset, not {type(uri).__name__}")
-    return WriteTarget.at(TableLocation.resolve(uri, storage_options, session, commit_lock=commit_lock))
+    options = with_base_params(storage_options if table is None else table.storage_options, base_store_params)
+    location = TableLocation.resolve(uri, options, session, commit_lock=commit_lock)
+    return WriteTarget.at(location if table is None else location.managed_by(table))

@@ -12,7 +12,7 @@ import pyarrow as pa
 from lance_dataset.arguments import check_duration, checked_integer
 from lance_dataset.changes.write.input import ReaderLike, as_batches, has_no_rows
 from lance_dataset.changes.write.lossless import fit_batches
-from lance_dataset.errors import InvalidInputError, UnsupportedError
+from lance_dataset.errors import InvalidInputError
 from lance_dataset.file.versions import resolve_version
 from lance_dataset.read.shown import Shown
 from lance_dataset.records.defaults import DEFAULT_CONFLICT_RETRIES, DEFAULT_RETRY_TIMEOUT
@@ -202,9 +202,24 @@ class MergeInsertBuilder:
         return self
 
     def mark_sstables_as_compacted(self, sstables: Sequence[object]) -> MergeInsertBuilder:
-        """Record in the same commit how far logs were merged. This release accepts only an empty list."""
-        if len(list(sstables)):
-            raise UnsupportedError("mark_sstables_as_compacted: MemWAL is not supported by this release")
+        """Record in the same commit which SSTables of a MemWAL the source is made of.
+
+        Parameters
+        ----------
+        sstables
+            Objects with ``shard_id`` and ``generation``, such as `lance_dataset.mem_wal.CompactedSsTable`: the highest
+            generation of each shard.
+
+        Raises
+        ------
+        TypeError
+            An object is something else.
+        InvalidInputError
+            A shard id is not a UUID.
+        """
+        from lance_dataset.api.mem_wal.shards import compacted_sstables
+
+        self._options = replace(self._options, compacted=compacted_sstables(sstables))
         return self
 
     # -- running -------------------------------------------------------------------------------------------------
@@ -308,6 +323,7 @@ class MergeInsertBuilder:
     def _collected(self, data_obj: ReaderLike, schema: pa.Schema | None) -> Merge:
         from lance_dataset.changes.merge.columns import empty_source
         from lance_dataset.changes.merge.execution import Merge
+        from lance_dataset.changes.write.blob_files import with_checked_references
 
         self._clauses.check()
         options = self._options
@@ -315,6 +331,7 @@ class MergeInsertBuilder:
             raise InvalidInputError("Cannot specify target_all_bases together with target_bases")
         table = self._dataset.snapshot.manifest.schema
         given, batches = as_batches(data_obj, schema)
+        batches = with_checked_references(given, batches, self._dataset.snapshot.reader.locator)
         if self._clauses.writes_source:
             given, batches = fit_batches(given, batches, table)
         if has_no_rows(data_obj):

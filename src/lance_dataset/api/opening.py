@@ -66,6 +66,15 @@ def dataset(
     read_params
         Settings of the reference's decoder: ``cache_repetition_index`` and ``validate_on_decode``. They have no effect:
         the index is always cached, and all bytes are always checked.
+    namespace_client, table_id
+        Client of a catalog (such as `lance_dataset.namespace.DirectoryNamespace`) and the id of the dataset there, a
+        list of the names of namespaces and table, instead of `uri`. Options of the store that the catalog lends replace
+        those of `storage_options`, and are renewed before they expire. If the catalog manages versions, it decides
+        which exist. Errors of the client, such as ``TableNotFoundError``, are passed on.
+    base_store_params
+        Options of each base path, by its URI, such as its credentials. They replace options of the form
+        ``base_{id}.{key}`` in `storage_options`. Base paths without any use `storage_options`, but in another bucket or
+        account not its credentials.
     trusted_bases
         Paths and URIs in which base paths of the dataset may lie; an empty list for none besides the dataset itself.
         The default is the environment variable ``LANCE_TRUSTED_BASES`` (separated by commas), or any place.

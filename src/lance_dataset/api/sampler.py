@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 import random
 import warnings
@@ -34,6 +35,7 @@ __all__ = [
 
 Columns: TypeAlias = "Sequence[str] | Mapping[str, str] | None"
 _Item = TypeVar("_Item")
+_Own = TypeVar("_Own", bound="_Sharded")
 
 
 class Sampler(ABC):
@@ -140,6 +142,12 @@ class _Sharded:
         """Set the number of the epoch. Each epoch has a different random order."""
         check_count("epoch", epoch)
         self._epoch = int(epoch)
+
+    def for_worker(self: _Own, worker: int, workers: int) -> _Own:
+        """Return a sampler with the share that one of several workers of this process has."""
+        own = copy.copy(self)
+        own._rank, own._world_size = self._rank * workers + worker, self._world_size * workers
+        return own
 
     def _ordered(self, items: list[_Item]) -> list[_Item]:
         if self._randomize:

@@ -54,6 +54,7 @@ class SqlQueryBuilder:
         self._sql = sql
         self._table_name = _DEFAULT_TABLE
         self._options: dict[str, Any] = {}
+        self._read_only = False
 
     def __repr__(self) -> str:
         return f"SqlQueryBuilder({self._sql!r})"
@@ -85,9 +86,16 @@ class SqlQueryBuilder:
         """Set the form of blob columns: ``all_binary``, ``blobs_descriptions`` (default) or ``all_descriptions``."""
         return self._set("blob_handling", blob_handling)
 
+    def read_only(self, read_only: bool = True) -> SqlQueryBuilder:
+        """Refuse statements that are not queries, such as COPY and CREATE EXTERNAL TABLE, which reach other files."""
+        if not isinstance(read_only, bool):
+            raise TypeError(f"read_only must be True or False, not {read_only!r}")
+        self._read_only = read_only
+        return self
+
     def build(self) -> SqlQuery:
         """Return the query. Its statement is not checked before it runs."""
-        return SqlQuery(self._snapshot, self._sql, self._table_name, dict(self._options))
+        return SqlQuery(self._snapshot, self._sql, self._table_name, dict(self._options), self._read_only)
 
     def _set(self, name: str, value: Any) -> SqlQueryBuilder:
         if value is None:
@@ -125,13 +133,18 @@ class SqlQuery:
         Name of the dataset in the statement.
     options
         Keywords of the scanner.
+    read_only
+        Whether statements that are not queries are refused.
     """
 
-    def __init__(self, snapshot: Snapshot, sql: str, table_name: str, options: dict[str, Any]) -> None:
+    def __init__(
+        self, snapshot: Snapshot, sql: str, table_name: str, options: dict[str, Any], read_only: bool = False
+    ) -> None:
         self._snapshot = snapshot
         self._sql = sql
         self._table_name = table_name
         self._options = options
+        self._read_only = read_only
 
     def __repr__(self) -> str:
         return f"SqlQuery({self._sql!r})"
@@ -180,7 +193,7 @@ class SqlQuery:
         context = _context(self._options.get("batch_size"))
         try:
             context.register_dataset(self._table_name, source)
-            frame = context.sql(self._sql)
+            frame = context.sql(self._sql, _only_queries()) if self._read_only else context.sql(self._sql)
             batches = (batch.to_pyarrow() for batch in frame.execute_stream())
             first = next(batches, None)
         except Exception as error:
@@ -201,6 +214,12 @@ def _context(batch_size: int | None) -> Any:
     for function in _own_functions():
         context.register_udf(function)
     return context
+
+
+def _only_queries() -> Any:
+    from datafusion import SQLOptions
+
+    return SQLOptions().with_allow_ddl(False).with_allow_dml(False).with_allow_statements(False)
 
 
 @cache

@@ -65,8 +65,9 @@ def tokenize(
     analyzer
         ``text`` (the default), or ``code`` for program code.
     base_tokenizer
-        How the text is divided: ``simple`` (letters and digits), ``whitespace``, ``raw`` (not at all), ``ngram``, or
-        ``code``, which is that of the analyzer of this name.
+        How the text is divided: ``simple`` (letters and digits), ``whitespace``, ``raw`` (not at all), ``ngram``,
+        ``cjk`` (for Chinese, Japanese and Korean: also single characters and pairs of them), ``jieba/NAME`` or
+        ``lindera/NAME`` (words of a dictionary), or ``code``, which is that of the analyzer of this name.
     language
         Language of stems and stop words, ``English`` by default.
     max_token_length

@@ -7,7 +7,22 @@ from typing import Annotated
 
 import typer
 
-from lance_dataset.cli import change, compare, export, load, look, purge, references, upkeep
+from lance_dataset.cli import (
+    catalog,
+    change,
+    compare,
+    doctor,
+    export,
+    follow,
+    load,
+    look,
+    purge,
+    references,
+    show,
+    study,
+    upkeep,
+    wal,
+)
 
 __all__ = ["app"]
 
@@ -15,7 +30,7 @@ app = typer.Typer(
     name="lance-dataset",
     help="Inspect Lance datasets, import and export files, change and maintain datasets.",
     no_args_is_help=True,
-    add_completion=False,
+    add_completion=True,
     pretty_exceptions_enable=False,
 )
 
@@ -40,11 +55,14 @@ def _root(
 
 _COMMANDS: tuple[Callable[..., None], ...] = (
     *(look.info, look.schema, look.explain, look.head, look.take, look.count, look.versions, compare.diff),
+    *(study.describe, study.sample, study.search, study.du, follow.tail),
     *(export.sql, export.export, change.update, change.delete, change.merge, change.restore),
-    *(purge.purge, upkeep.compact, upkeep.cleanup, upkeep.validate),
+    *(purge.purge, upkeep.compact, upkeep.cleanup, upkeep.validate, show.view),
+    *(doctor.doctor, catalog.serve_namespace),
 )
 app.command("import")(load.import_)
 for _command in _COMMANDS:
     app.command()(_command)
 app.add_typer(references.tags, name="tags")
 app.add_typer(references.branches, name="branches")
+app.add_typer(wal.wal, name="wal")

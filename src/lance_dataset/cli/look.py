@@ -18,12 +18,11 @@ from lance_dataset.cli.options import (
 
 if TYPE_CHECKING:
     from datetime import datetime
-
-    from lance_dataset import LanceDataset
-
 __all__ = ["count", "explain", "head", "info", "schema", "take", "versions"]
 
 
+#: Name of the Arrow type of blob columns.
+_BLOB_EXTENSION = "lance.blob.v2"
 #: Rows that are formatted at a time.
 _BATCH_ROWS = 2048
 RecordOption = Annotated[bool, typer.Option("--record", help="Print one value a line, in full.")]
@@ -51,6 +50,9 @@ def info(uri: DatasetArgument, version: VersionOption = None, as_json: JsonOptio
     }
     if None not in sizes:
         facts["data_bytes"] = sum(sizes)
+    blobs = [field.name for field in dataset.schema if getattr(field.type, "extension_name", "") == _BLOB_EXTENSION]
+    if blobs:
+        facts["blob_columns"] = ", ".join(blobs)
     if as_json:
         output.print_json(facts)
     else:
@@ -160,30 +162,20 @@ def count(
 def versions(uri: DatasetArgument, as_json: JsonOption = False) -> None:
     """List all versions, oldest first: time, operation and rows. The times have their zone."""
     dataset = open_dataset(uri)
-    found = [{**entry, **_made(dataset, entry["version"])} for entry in dataset.versions()]
     from lance_dataset.cli import output
+    from lance_dataset.reports.history import described_versions
+
+    made = {each["version"]: each for each in described_versions(dataset)}
+    found: list[Any] = [
+        {**entry, **{name: made[entry["version"]][name] for name in ("operation", "rows")}}
+        for entry in dataset.versions()
+    ]
 
     if as_json:
         output.print_json([{**entry, "timestamp": entry["timestamp"].astimezone()} for entry in found])
         return
     rows = [(entry["version"], _moment(entry["timestamp"]), entry["operation"], entry["rows"]) for entry in found]
     output.print_rows(["version", "time", "operation", "rows"], rows, [True, False, False, True])
-
-
-def _made(dataset: LanceDataset, version: int) -> dict[str, Any]:
-    """Return what made a version, and its number of rows; None for what is not known."""
-    from lance_dataset.errors import LanceError
-
-    try:
-        transaction = dataset.read_transaction(version)
-        operation = None if transaction is None else type(transaction.operation).__name__
-    except LanceError:
-        operation = None
-    try:
-        rows = dataset.checkout_version(version).count_rows()
-    except LanceError:
-        rows = None
-    return {"operation": operation, "rows": rows}
 
 
 def _moment(moment: datetime) -> str:

@@ -119,16 +119,13 @@ def read_options(
 
 
 def reference(text: str | None) -> int | str | tuple[str, int | None] | None:
-    """Parse a version reference of the command line.
+    """Parse a version reference of the command line, as `parse_reference` does."""
+    from lance_dataset.errors import InvalidInputError
+    from lance_dataset.reports.references import parse_reference
 
-    ``7`` is a version number, ``dev:7`` a version of a branch, ``dev:`` the newest version of a branch, and everything
-    else is a tag.
-    """
     if text is None:
         return None
-    branch, colon, number = text.rpartition(":")
-    if not colon:
-        return int(text) if text.isdecimal() else text
-    if number and not number.isdecimal():
-        raise typer.BadParameter(f"{text!r}: expected a version number or nothing after the colon")
-    return branch, int(number) if number else None
+    try:
+        return parse_reference(text)
+    except InvalidInputError as error:
+        raise typer.BadParameter(str(error)) from None

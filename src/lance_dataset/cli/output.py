@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import typer
 
-from lance_dataset.cli.cells import python_values
 from lance_dataset.cli.rows import batch_table, records, row_table, terminal_width
+from lance_dataset.reports.cells import python_values
 
 if TYPE_CHECKING:
     from lance_dataset.file import EncodingReport

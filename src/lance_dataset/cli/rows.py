@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lance_dataset.cli.cells import cell_texts, shown_text, texts_of
+from lance_dataset.reports.cells import cell_texts, shown_text, texts_of
 
 __all__ = ["batch_table", "records", "row_table", "terminal_width"]
 

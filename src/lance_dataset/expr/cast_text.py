@@ -104,8 +104,8 @@ def text_to_decimal(source: pa.DataType, target: pa.DataType) -> Kernel:
             raise _refused(text, target)
         if value.adjusted() > target.precision:
             raise pa.ArrowInvalid(f"{text} is too large for {target}")
-        scaled = abs(value).scaleb(target.scale, _EXACT) if value else Decimal(0)
-        whole = int((scaled + Decimal("0.5")).to_integral_value("ROUND_FLOOR", _EXACT))
+        scaled = value.copy_abs().scaleb(target.scale, _EXACT) if value else Decimal(0)
+        whole = int(_EXACT.add(scaled, Decimal("0.5")).to_integral_value("ROUND_FLOOR", _EXACT))
         if whole >= limit:
             raise pa.ArrowInvalid(f"{text} is too large for {target}")
         return Decimal(-whole if value < 0 else whole).scaleb(-target.scale, _EXACT)

@@ -10,6 +10,7 @@ from lance_dataset.file.inspect import (
     LanceFileStatistics,
     LancePageMetadata,
 )
+from lance_dataset.file.session import LanceFileSession, ListResult
 from lance_dataset.file.standalone import LanceFileReader, LanceFileWriter, ReaderResults, stable_version
 from lance_dataset.file.versions import resolve_version
 
@@ -20,9 +21,11 @@ __all__ = [
     "LanceColumnMetadata",
     "LanceFileMetadata",
     "LanceFileReader",
+    "LanceFileSession",
     "LanceFileStatistics",
     "LanceFileWriter",
     "LancePageMetadata",
+    "ListResult",
     "PageEncoding",
     "ReaderResults",
     "StoredBuffer",

@@ -7,9 +7,9 @@ import os
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
-from typing import Any, Generic, TypeVar, cast, overload
+from typing import Generic, TypeVar, cast
 
-__all__ = ["EXPANDED", "Decoded", "PageCache", "is_expanded", "lazy"]
+__all__ = ["EXPANDED", "Decoded", "PageCache", "is_expanded"]
 
 T = TypeVar("T")
 
@@ -119,27 +119,3 @@ _SMALL_PART = 64 << 10
 def is_expanded(size: int, stored: int) -> bool:
     """Return whether a decoded part of a page is too large for its stored bytes to stay as long as its file is open."""
     return size > _MAX_EXPANSION * stored + _SMALL_PART
-
-
-class lazy(Generic[T]):
-    """Property that is computed on first access and is an ordinary attribute from then on.
-
-    Unlike `functools.cached_property`, which before Python 3.12 has one lock for all objects of a class, it has no
-    lock. With such a lock, threads that open pages of different files would wait for each other's reads. Two threads
-    may both compute a value; all of them get the first one that was stored.
-    """
-
-    def __init__(self, compute: Callable[[Any], T]) -> None:
-        self._compute = compute
-        self._name = compute.__name__
-        self.__doc__ = compute.__doc__
-
-    @overload
-    def __get__(self, owner: None, kind: type[Any] | None = None) -> lazy[T]: ...
-    @overload
-    def __get__(self, owner: object, kind: type[Any] | None = None) -> T: ...
-    def __get__(self, owner: object | None, kind: type[Any] | None = None) -> T | lazy[T]:
-        """Return the value. Called only the first time, because afterwards the attribute is found first."""
-        if owner is None:
-            return self
-        return vars(owner).setdefault(self._name, self._compute(owner))

@@ -17,6 +17,7 @@ from lance_dataset.file.kinds import is_binary_like
 from lance_dataset.file.take_shape import take_shape
 from lance_dataset.file.zones import Zones
 from lancecodec import take_pages
+from lancecodec.intervals import IntervalTest
 from lancecodec.take import ColumnTaker
 
 __all__ = [
@@ -103,6 +104,33 @@ class ColumnReader(abc.ABC):
         """
         return self.read_chunks(start, stop)
 
+    @property
+    def is_searchable(self) -> bool:
+        """True if `search` works, as far as the first page tells."""
+        return False
+
+    def search(
+        self, test: IntervalTest, start: int, stop: int, kept: pa.BooleanArray | None = None
+    ) -> list[pa.BooleanArray] | None:
+        """Return which of the values ``[start, stop)`` pass a test, computed from their stored form.
+
+        Parameters
+        ----------
+        test
+            A test of values of the column's type.
+        start, stop
+            Range of the values, not empty.
+        kept
+            The values that matter, one boolean per value without nulls; None for all. No other value passes.
+
+        Returns
+        -------
+        list of pyarrow.BooleanArray or None
+            One boolean per value in ordered chunks, never null. None if the values must be read to be tested, which is
+            the default.
+        """
+        return None
+
     def parts(self, start: int, stop: int) -> list[Part]:
         """Split ``[start, stop)`` into ordered ranges that several threads can decode.
 
@@ -127,6 +155,17 @@ class ColumnReader(abc.ABC):
         This helps mapped files that are not in memory, and costs little for others. By default nothing happens.
         """
         return
+
+    def value_bytes(self) -> float | None:
+        """Return the average bytes of a value in memory if values lie elsewhere, so that none should be read for it."""
+        return None
+
+    def dictionary_bytes(self) -> tuple[float, float] | None:
+        """Return the bytes of an index, and the average bytes of an entry in memory, if values have a dictionary.
+
+        None without a dictionary, as far as the first page tells.
+        """
+        return None
 
     def zones(self, path: Sequence[str] = ()) -> Zones | None:
         """Return what is known of ranges of rows without reading them; None if nothing is known.

@@ -14,10 +14,10 @@ from google.protobuf.message import DecodeError, Message
 
 from lance_dataset._proto import encodings_pb2, file2_pb2, file_pb2
 from lance_dataset.errors import CorruptFileError, UnsupportedError
-from lance_dataset.file.cache import lazy
 from lance_dataset.io.base import InputFile, OutputFile
 from lance_dataset.io.messages import message_memory, parse_message
 from lance_dataset.limits import check_memory
+from lance_dataset.properties import cached_property
 from lance_dataset.types.schema import Schema
 from lancecodec import metadata
 
@@ -227,7 +227,7 @@ class FileMetadata:
             raise CorruptFileError(f"{self.source.path}: the file descriptor claims {descriptor.length} rows")
         return descriptor
 
-    @lazy
+    @cached_property
     def schema(self) -> Schema:
         """Schema of the file."""
         stored = self._descriptor.schema

@@ -6,7 +6,7 @@ import pyarrow as pa
 
 from lance_dataset.file.buffers import bitmap_at_zero
 from lance_dataset.file.kinds import is_binary_like
-from lance_dataset.file.structural.arrays import BinaryDictionary
+from lance_dataset.file.structural.arrays import BinaryDictionary, resolve_fixed, value_bits
 
 __all__ = ["decode_dictionary_array"]
 
@@ -23,12 +23,16 @@ def decode_dictionary_array(array: pa.DictionaryArray) -> pa.Array:
         The values do not fit one array.
     """
     entries, indices, length = array.dictionary, array.indices, len(array)
-    if not is_binary_like(entries.type) or entries.null_count or length < _FEW_ROWS:
+    fixed = value_bits(entries.type) // 8 > 0
+    if not (fixed or is_binary_like(entries.type)) or entries.null_count or length < _FEW_ROWS:
         return array.dictionary_decode()
     bits, nulls = indices.type.bit_width, indices.null_count
     validity = bitmap_at_zero(indices.buffers()[0], indices.offset, length) if nulls else None
     data = indices.buffers()[1].slice(indices.offset * bits // 8, length * bits // 8)
-    plain = BinaryDictionary(entries).resolve(data, bits, length, validity)
+    if fixed:
+        plain = resolve_fixed(entries, data, bits, length, validity)
+    else:
+        plain = BinaryDictionary(entries).resolve(data, bits, length, validity)
     if validity is None:
         return plain
     return pa.Array.from_buffers(plain.type, length, [validity, *plain.buffers()[1:]], nulls)

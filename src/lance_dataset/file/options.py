@@ -11,11 +11,15 @@ from lance_dataset.errors import InvalidInputError
 from lance_dataset.types.schema import EXTENSION_NAME, Field
 
 __all__ = [
+    "BLOB_THRESHOLDS",
+    "BLOB_V2",
     "BinaryCompression",
     "EncodingOptions",
     "binary_compression",
+    "check_not_descriptor",
     "encoding_options",
     "is_blob",
+    "is_blob_descriptor",
     "is_blob_v2",
     "is_packed",
 ]
@@ -24,7 +28,15 @@ _PREFIX = "lance-encoding:"
 _COMPRESSIONS = ("lz4", "zstd", "fsst", "none")
 _DICTIONARY_COMPRESSIONS = ("lz4", "zstd", "none")
 _STRUCTURES = ("miniblock", "fullzip", "sparse")
-_BLOB_V2 = b"lance.blob.v2"
+#: Name of the extension type of blob columns of version 2.
+BLOB_V2 = b"lance.blob.v2"
+#: Metadata with the thresholds of a blob column of version 2, in bytes, and their defaults: a value up to the first one
+#: is stored in the data file, a value above the second one in a file of its own, others in files of up to the third.
+BLOB_THRESHOLDS = {
+    "lance-encoding:blob-inline-size-threshold": 64 << 10,
+    "lance-encoding:blob-dedicated-size-threshold": 4 << 20,
+    "lance-encoding:blob-pack-file-size-threshold": 1 << 30,
+}
 _T = TypeVar("_T")
 
 
@@ -36,12 +48,26 @@ def is_packed(field: Field) -> bool:
 
 def is_blob(field: Field) -> bool:
     """Return True if values are stored apart from their column; only the presence of the key matters."""
-    return _PREFIX + "blob" in field.metadata and not is_blob_v2(field)
+    return _PREFIX + "blob" in field.metadata and not is_blob_v2(field) and not is_blob_descriptor(field)
 
 
 def is_blob_v2(field: Field) -> bool:
     """Return True if the field has the blob extension type that came with 2.2."""
-    return field.metadata.get(EXTENSION_NAME) == _BLOB_V2
+    return field.metadata.get(EXTENSION_NAME) == BLOB_V2
+
+
+def is_blob_descriptor(field: Field) -> bool:
+    """Return True if the field has the form in which files store blobs of version 2: packed locations of the values."""
+    return _PREFIX + "blob" in field.metadata and is_packed(field)
+
+
+def check_not_descriptor(field: Field, path: str) -> None:
+    """Raise InvalidInputError for a column of descriptors, as scans return them: they mean nothing in other files."""
+    if is_blob_descriptor(field):
+        raise InvalidInputError(
+            f"Blob v2 field {path!r} has descriptor layout; expected logical or prepared layout: pass values, as "
+            'a scan with blob_handling="all_binary" returns them, or a blob_array'
+        )
 
 
 @dataclass(frozen=True)

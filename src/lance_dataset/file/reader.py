@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
 from lance_dataset.errors import CorruptFileError, UnsupportedError
+from lance_dataset.file.blob_fields import with_descriptors
 from lance_dataset.file.column import ColumnReader, NullColumn
 from lance_dataset.file.container import MAGIC, FileMetadata
 from lance_dataset.file.families import family_of, stored_indices
@@ -92,7 +93,7 @@ class DataFileReader:
 
     def __init__(self, source: InputFile) -> None:
         self.metadata = open_metadata(source)
-        self.schema: Schema = self.metadata.schema
+        self.schema: Schema = with_descriptors(self.metadata.schema)
         self.num_rows = self.metadata.num_rows
         indices = stored_indices(self.metadata)
         if isinstance(self.metadata, FileMetadata) and len(indices) > self.metadata.num_columns:

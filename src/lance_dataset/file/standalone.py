@@ -21,6 +21,7 @@ from lance_dataset.file.reader import DataFileReader
 from lance_dataset.file.storage import storage_batch
 from lance_dataset.file.v0_1.container import LegacyFile
 from lance_dataset.file.versions import DEFAULT_VERSION, resolve_version
+from lance_dataset.io.catalogs import options_of_table
 from lance_dataset.io.resolve import resolve
 from lance_dataset.types.schema import Schema
 
@@ -108,7 +109,7 @@ class LanceFileReader:
         namespace_client: object = None,
         table_id: Sequence[str] | None = None,
     ) -> None:
-        _refuse_namespace(namespace_client, table_id)
+        storage_options = options_of_table(namespace_client, table_id, storage_options)
         if isinstance(columns, str):
             raise InvalidInputError(f"columns must be a list of names, not the text {columns!r}")
         if columns is not None and len(columns) == 0:
@@ -313,7 +314,7 @@ class LanceFileWriter:
         table_id: Sequence[str] | None = None,
         max_page_bytes: int | None = None,
     ) -> None:
-        _refuse_namespace(namespace_client, table_id)
+        storage_options = options_of_table(namespace_client, table_id, storage_options)
         self._store, self._path = resolve(path, storage_options)
         self._version = resolve_version(version)
         if self._version == LegacyFile.version:
@@ -459,8 +460,3 @@ class _LazyOutput:
     def abort(self) -> None:
         if self._output is not None:
             self._output.abort()
-
-
-def _refuse_namespace(namespace_client: object, table_id: object) -> None:
-    if namespace_client is not None or table_id is not None:
-        raise UnsupportedError("namespace_client and table_id are not supported; pass the path of the file")

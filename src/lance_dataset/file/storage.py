@@ -11,11 +11,14 @@ from lance_dataset.errors import SchemaError, nearest_name_hint
 from lance_dataset.file.buffers import bitmap_at_zero
 from lance_dataset.file.extensions import remap
 from lance_dataset.file.jsonb import encode_array
+from lance_dataset.file.options import is_blob_v2
 from lance_dataset.types.schema import Field, Schema
 
 __all__ = ["storage_batch"]
 
 _REMEMBERED = 64
+#: Number of children of a blob column whose references are to whole objects.
+_WHOLE_BLOB = 2
 _Convert = Callable[[pa.Array], pa.Array]
 
 
@@ -118,6 +121,8 @@ def _converter(given: pa.DataType, field: Field, path: str, fill_missing: bool) 
     """Return the conversion from a type to the storage type of a field; None if they are the same."""
     if field.logical_type == "json":
         return _json_converter(given, path)
+    if is_blob_v2(field) and len(field.children) == _WHOLE_BLOB:
+        return _whole_blob_converter(given, field, path, fill_missing)
     return _type_converter(given, field.storage_type, field.children, path, fill_missing)
 
 
@@ -150,6 +155,26 @@ def _type_converter(
     if kinds.is_dictionary(given) and kinds.is_dictionary(wanted) and _unordered(given) == wanted:
         return lambda array: pa.DictionaryArray.from_arrays(array.indices, array.dictionary)
     raise SchemaError(f"column {path!r}: the data has type {given}, but the schema has {wanted}")
+
+
+def _whole_blob_converter(given: pa.DataType, field: Field, path: str, fill_missing: bool) -> _Convert | None:
+    """Return the conversion for a blob column whose references are to whole objects."""
+    if isinstance(given, pa.BaseExtensionType):
+        return _then(_storage_of, _whole_blob_converter(given.storage_type, field, path, fill_missing))
+    plain = pa.types.is_struct(given) and [child.name for child in given] == ["data", "uri", "position", "size"]
+    if not plain:
+        return _type_converter(given, field.storage_type, field.children, path, fill_missing)
+    kept = pa.struct(list(given)[:_WHOLE_BLOB])
+
+    def without_ranges(array: pa.StructArray) -> pa.StructArray:
+        if array.field("position").null_count < len(array):
+            raise SchemaError(
+                f"column {path!r}: a blob is a range of an object, but the column has whole objects only; append the "
+                "row, or pass its bytes"
+            )
+        return _restruct(array, kept, [(number, None) for number in range(_WHOLE_BLOB)])
+
+    return _then(without_ranges, _type_converter(kept, field.storage_type, field.children, path, fill_missing))
 
 
 def _json_converter(given: pa.DataType, path: str) -> _Convert | None:

@@ -5,11 +5,14 @@ from __future__ import annotations
 import pyarrow as pa
 
 from lance_dataset._proto import encodings_pb2, file2_pb2
-from lance_dataset.errors import InvalidInputError, SchemaError
+from lance_dataset.errors import InvalidInputError, SchemaError, UnsupportedError
+from lance_dataset.file.blob_fields import described_blobs, is_prepared, unprepared
+from lance_dataset.file.blob_writing import BlobOutput, BlobWriter
 from lance_dataset.file.column import ColumnEncoder, EncodedPage
 from lance_dataset.file.container import ContainerWriter, pack_any
 from lance_dataset.file.encode_queue import EncodeQueue
 from lance_dataset.file.families import PagedFamily, paged_family_of
+from lance_dataset.file.options import is_blob_v2
 from lance_dataset.file.summary import DataFileSummary
 from lance_dataset.file.v0_1.write.shared import LegacyWrite
 from lance_dataset.file.v0_1.write.writer import LegacyFileWriter
@@ -37,6 +40,7 @@ def open_writer(
     max_page_bytes: int | None = None,
     max_rows_per_group: int = 1024,
     legacy: LegacyWrite | None = None,
+    blobs: BlobOutput | None = None,
 ) -> DataFileWriter | LegacyFileWriter:
     """Start a data file of any version.
 
@@ -54,13 +58,17 @@ def open_writer(
         Rows of the batches of legacy files; later versions have no groups.
     legacy
         State of the write that a legacy file belongs to.
+    blobs
+        See `DataFileWriter`.
     """
     version = resolve_version(version)
     if version == _LEGACY:
         return LegacyFileWriter(
             output, schema, max_rows_per_group=max_rows_per_group, data_cache_bytes=data_cache_bytes, write=legacy
         )
-    return DataFileWriter(output, schema, version, data_cache_bytes=data_cache_bytes, max_page_bytes=max_page_bytes)
+    return DataFileWriter(
+        output, schema, version, data_cache_bytes=data_cache_bytes, max_page_bytes=max_page_bytes, blobs=blobs
+    )
 
 
 class DataFileWriter:
@@ -78,6 +86,9 @@ class DataFileWriter:
         Bytes buffered by all columns together before pages are cut; by default 8 MiB a column, 64 MiB in all.
     max_page_bytes
         Maximum size of a page in bytes; larger spans of rows are cut into several pages.
+    blobs
+        Place of values of blob columns of version 2 that do not fit into the file; None for a file without such
+        columns.
     """
 
     def __init__(
@@ -88,15 +99,21 @@ class DataFileWriter:
         *,
         data_cache_bytes: int | None = None,
         max_page_bytes: int | None = None,
+        blobs: BlobOutput | None = None,
     ) -> None:
         self.version = resolve_version(version)
         family = paged_family_of(self.version)
-        family.check_schema(schema, self.version)
+        #: Blobs are descriptors in the file.
+        self._stored = described_blobs(schema)
+        family.check_schema(schema if self._stored is schema else unprepared(schema), self.version)
         self.schema = schema
         self._output = output
         self._container = ContainerWriter(output, self.version)
         self._page_bytes = _page_target(data_cache_bytes, max_page_bytes, len(schema.fields))
-        self._indices = family.column_indices(schema)
+        self._blobs: BlobWriter | None = None
+        if self._stored is not schema:
+            self._blobs = BlobWriter(schema, self._container.write_buffer, _checked_output(blobs, schema))
+        self._indices = family.column_indices(self._stored)
         self._columns = [file2_pb2.ColumnMetadata() for _ in self._indices]
         self._pending = self._make_pending(family)
         self._queue = EncodeQueue(self._write_page)
@@ -104,7 +121,7 @@ class DataFileWriter:
 
     def _make_pending(self, family: PagedFamily) -> list[_PendingColumn]:
         pending, index = [], 0
-        for top in self.schema.fields:
+        for top in self._stored.fields:
             encoder = family.open_encoder(top, index, self.version, self._container.write_buffer)
             pending.append(_PendingColumn(top, encoder))
             index += len(family.column_indices(Schema((top,))))
@@ -136,12 +153,14 @@ class DataFileWriter:
             raise SchemaError(f"the batch has {batch.num_columns} columns, but the file has {len(self._pending)}")
         if batch.num_rows == 0:
             return
-        for column, array in zip(self._pending, batch.columns, strict=True):
-            if array.type != column.type:
+        for top, column, array in zip(self.schema.fields, self._pending, batch.columns, strict=True):
+            if array.type != top.storage_type:
                 raise SchemaError(
-                    f"column {column.field.name!r}: the batch has type {array.type}, but the file has {column.type}"
+                    f"column {top.name!r}: the batch has type {array.type}, but the file has {top.storage_type}"
                 )
-            _check_valid(array, column.field.name)
+            _check_valid(array, top.name)
+            if column.field is not top and self._blobs is not None:
+                array = self._blobs.descriptors(array, top)
             for piece, size in _cut(array, self._page_bytes):
                 if column.bytes and column.bytes + size > self._page_bytes + self._page_bytes // 2:
                     self._flush(column)  # do not join pieces of one array, each nearly a page, again
@@ -185,7 +204,9 @@ class DataFileWriter:
         for column in self._pending:
             for index, encoding in column.encoder.column_encodings().items():
                 self._columns[index].encoding.CopyFrom(pack_any(encoding))
-        schema = self.schema
+        if self._blobs is not None:
+            self._blobs.finish()
+        schema = self._stored
         if schema_metadata:
             schema = Schema(schema.fields, {**schema.metadata, **schema_metadata})
         size = self._container.finish(schema, self.num_rows, self._columns)
@@ -201,6 +222,8 @@ class DataFileWriter:
     def abort(self) -> None:
         """Remove the unfinished file."""
         self._queue.discard()
+        if self._blobs is not None:
+            self._blobs.abort()
         self._output.abort()
 
 
@@ -209,7 +232,6 @@ class _PendingColumn:
 
     def __init__(self, field: Field, encoder: ColumnEncoder) -> None:
         self.field = field
-        self.type = field.storage_type
         self.encoder = encoder
         self.arrays: list[pa.Array] = []
         self.bytes = 0
@@ -217,6 +239,16 @@ class _PendingColumn:
     def add(self, array: pa.Array, size: int) -> None:
         self.arrays.append(array)
         self.bytes += size
+
+
+def _checked_output(blobs: BlobOutput | None, schema: Schema) -> BlobOutput | None:
+    name = next((node.name for node in schema.walk() if is_blob_v2(node) and not is_prepared(node)), None)
+    if blobs is None and name is not None:
+        raise UnsupportedError(
+            f"column {name!r}: blob columns of version 2 are written to datasets, not to files by themselves; for a "
+            "single file, write the values as large_binary, or make descriptors with BlobDescriptorArrayBuilder"
+        )
+    return blobs
 
 
 def _held_bytes(array: pa.Array, size: int) -> int:

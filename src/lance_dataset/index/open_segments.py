@@ -6,7 +6,6 @@ import math
 import weakref
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,6 +18,7 @@ from lance_dataset.index.scalar.json_path import keys_of_path, parse_details, pa
 from lance_dataset.index.searches import RANGED, SEARCHES, FoundRows, Search, VaryingSearch
 from lance_dataset.index.segments import Segment, index_segments
 from lance_dataset.index.unnoted import unnoted_kind
+from lance_dataset.properties import cached_property
 from lance_dataset.read.snapshot import Snapshot
 from lance_dataset.read.table_reader import TableReader
 from lance_dataset.table.address_ranges import AddressRanges

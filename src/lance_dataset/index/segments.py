@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import pyarrow as pa
 
 from lance_dataset.errors import IndexNotFoundError, nearest_name_hint
 from lance_dataset.index.files import IndexFolder
 from lance_dataset.index.kinds import known_kind
+from lance_dataset.properties import cached_property
 from lance_dataset.read.table_reader import TableReader
 from lance_dataset.table.index_metadata import IndexMetadata
 from lance_dataset.table.indices.coverage import coverage, is_system_index, parse_indices

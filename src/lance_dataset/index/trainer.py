@@ -23,7 +23,8 @@ class Training:
     Attributes
     ----------
     entries
-        Values and rows in storage order, see `lance_dataset.index.scalar.sorting.entry_schema`.
+        Values and rows in storage order, see `lance_dataset.index.scalar.sorting.entry_schema`. Each iteration reads
+        them again.
     kind
         Type of the values.
     target

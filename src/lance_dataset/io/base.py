@@ -6,13 +6,13 @@ import abc
 import copy
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Protocol, TypeVar
 
 import pyarrow as pa
 
 from lance_dataset.errors import CorruptFileError, MissingFileError
 from lance_dataset.io.statistics import IOCounter
+from lance_dataset.properties import cached_property
 from lancecodec.blocks import FileBlocks
 
 __all__ = ["InputFile", "ObjectInfo", "ObjectStore", "OutputFile", "is_plain_path", "safe_join"]

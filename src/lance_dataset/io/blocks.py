@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import threading
 import weakref
 from collections.abc import Callable
 from functools import lru_cache
 
 from lance_dataset.errors import InvalidInputError
 from lance_dataset.io.base import InputFile
+from lance_dataset.locks import SharedLock
 from lancecodec import blocks
 from lancecodec.blocks import FileBlocks
 
@@ -19,7 +19,7 @@ _VARIABLE = "LANCE_BLOCK_CACHE"
 #: Bytes of blocks of all files together.
 _DEFAULT_LIMIT = 256 << 20
 #: A file must have one object for its blocks, as pages refer to the addresses in it.
-_lock = threading.Lock()
+_lock = SharedLock()
 
 
 class KnownBlocks:

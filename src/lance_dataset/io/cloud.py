@@ -6,12 +6,10 @@ from __future__ import annotations
 
 import random
 import re
-import threading
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
-from functools import cached_property
 from typing import Any
 from urllib.parse import unquote
 
@@ -44,6 +42,9 @@ from lance_dataset.io.cloud_options import (
 from lance_dataset.io.cloud_output import CloudOutput
 from lance_dataset.io.secrets import keep_secret, redacted, scrubbed
 from lance_dataset.io.statistics import IOCounter
+from lance_dataset.io.vended import VendedOptions
+from lance_dataset.locks import SharedLock
+from lance_dataset.properties import cached_property
 
 __all__ = ["CLOUD_SCHEMES", "CloudLocation", "CloudStore", "open_cloud"]
 
@@ -133,7 +134,7 @@ def open_cloud(uri: str, storage_options: Mapping[str, str] | None = None) -> tu
 
 
 _stores: dict[object, CloudStore] = {}
-_stores_lock = threading.Lock()
+_stores_lock = SharedLock()
 
 
 def _shared_store(location: CloudLocation, options: Mapping[str, str]) -> CloudStore:
@@ -143,7 +144,8 @@ def _shared_store(location: CloudLocation, options: Mapping[str, str]) -> CloudS
     with _stores_lock:
         store = _stores.get(key)
         if store is None:
-            store = CloudStore(location, texts, environment)
+            vended = isinstance(options, VendedOptions)
+            store = CloudStore(location, options if vended else texts, environment)
             while len(_stores) >= _MAX_STORES:
                 del _stores[next(iter(_stores))]
             _stores[key] = store
@@ -171,13 +173,20 @@ class CloudStore(ObjectStore):
         self, location: CloudLocation, storage_options: Mapping[str, str], environment: Mapping[str, str]
     ) -> None:
         self._location = location
-        self._storage_options = dict(storage_options)
+        self._storage_options = storage_options if isinstance(storage_options, VendedOptions) else dict(storage_options)
+        self._environment = environment
         self._kind = CLOUD_SCHEMES[location.scheme]
-        keep_secret(secret_values(self._kind, storage_options, environment))
-        self._options = read_options(self._kind, storage_options, environment, location.uri)
+        self._use(storage_options)
         express = self._options.express or location.bucket.endswith("--x-s3")
         self.lists_in_order = not (self._kind is S3 and express)
-        self._connection = _client(location, self._kind, self._options, self._options.max_retries)
+
+    def _use(self, options: Mapping[str, str]) -> None:
+        """Connect with options of the user or of a catalog."""
+        keep_secret(secret_values(self._kind, options, self._environment))
+        self._options = read_options(self._kind, options, self._environment, self._location.uri)
+        self._connection = _client(self._location, self._kind, self._options, self._options.max_retries)
+        self._used = options
+        self.__dict__.pop("_once", None)
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in _PICKLED}
@@ -195,6 +204,10 @@ class CloudStore(ObjectStore):
     @property
     def _client(self) -> Any:
         check_process(self._location.uri)
+        if isinstance(self._storage_options, VendedOptions):
+            current = self._storage_options.current()
+            if current is not self._used and current != self._used:
+                self._use(current)
         return self._connection
 
     @cached_property

@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Iterator, Sequence
 
@@ -13,6 +12,7 @@ import pyarrow as pa
 from lance_dataset.errors import AlreadyExistsError, CorruptFileError, InvalidInputError, MissingFileError
 from lance_dataset.io.base import InputFile, ObjectInfo, ObjectStore, OutputFile
 from lance_dataset.io.statistics import IOCounter
+from lance_dataset.locks import SharedLock
 
 __all__ = ["MemoryInput", "MemoryStore"]
 
@@ -27,7 +27,7 @@ class MemoryStore(ObjectStore):
 
     def __init__(self) -> None:
         self._objects: dict[str, tuple[bytes, float]] = {}
-        self._lock = threading.Lock()
+        self._lock = SharedLock()
 
     def open_input(self, path: str, size: int | None = None) -> InputFile:
         content = self._content(path)

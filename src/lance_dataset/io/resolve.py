@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import os
-import threading
 import weakref
 from collections.abc import Mapping
 
@@ -18,11 +17,12 @@ from lance_dataset.io.option_values import flag_option
 from lance_dataset.io.secrets import redacted
 from lance_dataset.io.statistics import IOCounter
 from lance_dataset.io.uris import CLOUD_SCHEMES, LOCAL_SCHEMES, file_path, has_authority, split_scheme, unknown_scheme
+from lance_dataset.locks import SharedLock
 
 __all__ = ["resolve"]
 
 _memory_stores: weakref.WeakKeyDictionary[object, MemoryStore] = weakref.WeakKeyDictionary()
-_memory_lock = threading.Lock()
+_memory_lock = SharedLock()
 
 
 def resolve(

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-import threading
 from collections.abc import Iterable
 from typing import TypeVar
+
+from lance_dataset.locks import SharedLock
 
 __all__ = ["keep_secret", "redacted", "scrubbed"]
 
@@ -25,7 +26,7 @@ _QUERY = re.compile(
 )
 #: Secrets that this process got in options, the most recent ones last.
 _known: dict[str, None] = {}
-_lock = threading.Lock()
+_lock = SharedLock()
 
 
 def keep_secret(values: Iterable[str | None]) -> None:

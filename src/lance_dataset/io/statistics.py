@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import weakref
 from dataclasses import dataclass
+from typing import ClassVar
 
-__all__ = ["IOCounter", "IOStats"]
+__all__ = ["IOCounter", "IOStats", "bytes_read_counter", "iops_counter"]
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,18 @@ class IOStats:
     written_bytes: int = 0
 
 
+class _Ended:
+    """Reads of counters that ended or started again from zero."""
+
+    def __init__(self) -> None:
+        self.read_iops = 0
+        self.read_bytes = 0
+
+    def add(self, counter: IOCounter) -> None:
+        self.read_iops += counter.read_iops
+        self.read_bytes += counter.read_bytes
+
+
 class IOCounter:
     """Counter of everything that is opened through a store; inputs and outputs add to it.
 
@@ -44,7 +58,14 @@ class IOCounter:
     another process starts from zero.
     """
 
-    __slots__ = ("is_networked", "joined_reads", "opened", "read_bytes", "read_iops", "write_iops", "written_bytes")
+    __slots__ = (
+        *("__weakref__", "is_networked", "joined_reads", "opened"),
+        *("read_bytes", "read_iops", "write_iops", "written_bytes"),
+    )
+
+    # Of the class, since modules may be empty when the last counters of a process end.
+    counters: ClassVar[dict[int, weakref.ref[IOCounter]]] = {}
+    ended: ClassVar[_Ended] = _Ended()
 
     def __init__(self) -> None:
         self.read_iops = 0
@@ -56,6 +77,11 @@ class IOCounter:
         self.opened: dict[str, tuple[int, int, int, int]] = {}
         #: True if one of them is on a network file system.
         self.is_networked = False
+        self.counters[id(self)] = weakref.ref(self)  # at last: other threads add up those that they find
+
+    def __del__(self) -> None:
+        self.counters.pop(id(self), None)
+        self.ended.add(self)
 
     def restart(self) -> None:
         """Count from zero."""
@@ -81,6 +107,25 @@ class IOCounter:
 
     def incremental(self) -> IOStats:
         """Return the counts like `snapshot`, and start again from zero."""
+        ended = self.ended
         counted = self.read_iops, self.read_bytes, self.write_iops, self.written_bytes
+        # Without a call in between, so that no other thread counts a read that is then forgotten.
         self.read_iops = self.read_bytes = self.write_iops = self.written_bytes = 0
+        ended.read_iops += counted[0]
+        ended.read_bytes += counted[1]
         return IOStats(*counted)
+
+
+def bytes_read_counter() -> int:
+    """Return the number of bytes that this process has read through all stores, counted as in `IOStats`."""
+    return IOCounter.ended.read_bytes + sum(counter.read_bytes for counter in _living())
+
+
+def iops_counter() -> int:
+    """Return the number of reads of this process through all stores, counted as in `IOStats`."""
+    return IOCounter.ended.read_iops + sum(counter.read_iops for counter in _living())
+
+
+def _living() -> list[IOCounter]:
+    found = [reference() for reference in list(IOCounter.counters.values())]
+    return [counter for counter in found if counter is not None]

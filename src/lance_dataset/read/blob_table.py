@@ -5,8 +5,6 @@ Rows of the two tables are matched by stable row id.
 
 from __future__ import annotations
 
-from functools import cached_property
-
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
@@ -14,6 +12,7 @@ from numpy.typing import NDArray
 from lance_dataset.errors import LanceError, MissingFileError
 from lance_dataset.file.column import ColumnReader
 from lance_dataset.limits import UNLIMITED, ResultLimit
+from lance_dataset.properties import cached_property
 from lance_dataset.read.projection import project
 from lance_dataset.read.table_reader import TableReader
 from lance_dataset.read.take import take_rows

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -13,6 +12,7 @@ from lance_dataset.errors import InvalidInputError, RowIndexError, UnsupportedEr
 from lance_dataset.file.blob_fields import described_schema, is_described
 from lance_dataset.io.base import InputFile
 from lance_dataset.limits import ResultLimit
+from lance_dataset.read.blob_places import BlobRange
 from lance_dataset.read.fragment_reader import FragmentReader
 from lance_dataset.read.projection import project
 from lance_dataset.read.table_reader import TableReader
@@ -23,39 +23,6 @@ from lance_dataset.types.schema import Schema
 __all__ = ["BlobRange", "blob_range", "read_blob_values", "select_blobs"]
 
 _READ_BYTES = 64 << 20
-
-
-@dataclass(frozen=True)
-class BlobRange:
-    """Byte range of a file.
-
-    Attributes
-    ----------
-    source
-        The file.
-    position, size
-        Start and length in bytes.
-    """
-
-    source: InputFile
-    position: int
-    size: int
-
-    def part(self, offset: int, length: int) -> BlobRange:
-        """Return the part ``[offset, offset + length)`` of the range.
-
-        Raises
-        ------
-        RowIndexError
-            `offset` or `length` is negative.
-        InvalidInputError
-            The part ends after the range.
-        """
-        if offset < 0 or length < 0:
-            raise RowIndexError(f"offset and length must not be negative, got {offset} and {length}")
-        if offset + length > self.size:
-            raise InvalidInputError(f"blob range end {offset + length} exceeds blob size {self.size}")
-        return BlobRange(self.source, self.position + offset, length)
 
 
 # -- selecting rows ----------------------------------------------------------------------------------------------
@@ -154,17 +121,23 @@ def _find(
 
 
 def blob_range(
-    fragment: FragmentReader, field_id: int, description: Mapping[str, int | None] | None
+    fragment: FragmentReader, field_id: int, description: Mapping[str, int | str | None] | None
 ) -> BlobRange | None:
     """Return the byte range that a description of a blob field refers to, or None for a null."""
     source = fragment.source_of(field_id)
     if source is None or description is None:
         return None
+    if "kind" in description:
+        places, kind = fragment.blob_places(field_id), description["kind"]
+        if places is None or kind is None:
+            return None
+        start, length, blob_id = (int(description[name] or 0) for name in ("position", "size", "blob_id"))
+        return places.range_of(int(kind), start, length, blob_id, str(description["blob_uri"] or ""))
     position, size = description["position"], description["size"]
     # 2.0 files encode a null as an empty value at a position other than 0
     if position is None or size is None or (size == 0 and position):
         return None
-    return BlobRange(source, position, size)
+    return BlobRange(lambda: source, int(position), int(size))
 
 
 def read_blob_values(blobs: Sequence[BlobRange | None], limit: ResultLimit) -> list[bytes | None]:
@@ -178,13 +151,16 @@ def read_blob_values(blobs: Sequence[BlobRange | None], limit: ResultLimit) -> l
     limit.check(sum(blob.size for blob in blobs if blob is not None), f"the result of {len(blobs):,} blobs")
     values: list[bytes | None] = [None if blob is None else b"" for blob in blobs]
     files: dict[int, list[int]] = {}
+    sources: dict[int, InputFile] = {}
     for place, blob in enumerate(blobs):
         if blob is not None and blob.size:
-            files.setdefault(id(blob.source), []).append(place)
-    for places in files.values():
+            source = blob.source
+            sources[id(source)] = source
+            files.setdefault(id(source), []).append(place)
+    for key, places in files.items():
         for group in _groups(places, [blob.size if blob else 0 for blob in (blobs[place] for place in places)]):
             wanted = [blob for blob in (blobs[place] for place in group) if blob is not None]
-            data = wanted[0].source.read_ranges([(blob.position, blob.size) for blob in wanted])
+            data = sources[key].read_ranges([(blob.position, blob.size) for blob in wanted])
             for place, content in zip(group, data, strict=True):
                 values[place] = content.to_pybytes()
     return values

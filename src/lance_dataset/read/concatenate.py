@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import NoReturn, TypeVar
 
 import numpy as np
@@ -14,6 +14,7 @@ from lance_dataset.errors import UnsupportedError
 from lance_dataset.file.buffers import concat_arrays
 from lance_dataset.file.column import ColumnReader, DictionaryOverflowError, OversizeError
 from lance_dataset.file.kinds import is_binary_like
+from lancecodec import OffsetOverflowError
 
 __all__ = [
     "UnjoinableError",
@@ -23,6 +24,7 @@ __all__ = [
     "read_chunks",
     "read_encoded",
     "read_range",
+    "refusing",
     "take_chunked",
     "take_values",
 ]
@@ -48,7 +50,13 @@ class UnjoinableError(UnsupportedError):
 
 
 #: Errors that Arrow and the codec raise if arrays cannot be concatenated.
-_JOINING_ERRORS = (OversizeError, DictionaryOverflowError, pa.ArrowInvalid, pa.ArrowCapacityError)
+_JOINING_ERRORS = (
+    OversizeError,
+    OffsetOverflowError,
+    DictionaryOverflowError,
+    pa.ArrowInvalid,
+    pa.ArrowCapacityError,
+)
 
 
 def _refuse(error: Exception, column: str, arrow_type: pa.DataType) -> NoReturn:
@@ -57,7 +65,7 @@ def _refuse(error: Exception, column: str, arrow_type: pa.DataType) -> NoReturn:
     in_arrow = ("dictionar" in text and "combined" in text) or "larger index type" in text
     if isinstance(error, DictionaryOverflowError) or in_arrow:
         raise _unjoinable(column, arrow_type, oversize=False) from error
-    if isinstance(error, OversizeError | pa.ArrowCapacityError) or "overflow" in text:
+    if isinstance(error, OversizeError | OffsetOverflowError | pa.ArrowCapacityError) or "overflow" in text:
         raise _unjoinable(column, arrow_type, oversize=True) from error
     raise error
 
@@ -70,6 +78,15 @@ def _unjoinable(column: str, arrow_type: pa.DataType, *, oversize: bool) -> Unjo
         text = f"the dictionaries of its fragments and pages together are too large for the index type of {arrow_type}"
         hint = "ask for fewer rows at a time, or store the column with a wider index type or as plain values"
     return UnjoinableError(f"column {column!r}: {text}; {hint}", oversize=oversize)
+
+
+@contextmanager
+def refusing(column: str, arrow_type: pa.DataType) -> Iterator[None]:
+    """Return a context in which errors of values that do not fit one array become an UnjoinableError."""
+    try:
+        yield
+    except _JOINING_ERRORS as error:
+        _refuse(error, column, arrow_type)
 
 
 # -- reading -----------------------------------------------------------------------------------------------------

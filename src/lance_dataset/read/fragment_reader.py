@@ -11,14 +11,18 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from lance_dataset.errors import CorruptFileError, UnsupportedError
-from lance_dataset.file.cache import lazy
+from lance_dataset.file.blob_fields import as_pairs, described, is_resolved
 from lance_dataset.file.column import ColumnReader
 from lance_dataset.file.container import MAX_ROWS
+from lance_dataset.file.options import is_blob_v2
 from lance_dataset.file.reader import DataFile as OpenFile
 from lance_dataset.file.reader import open_fragment_column, open_metadata
 from lance_dataset.file.versions import READABLE_VERSIONS
 from lance_dataset.io.base import InputFile
 from lance_dataset.limits import UNLIMITED, ResultLimit, check_memory
+from lance_dataset.properties import cached_property
+from lance_dataset.read.blob_columns import ConvertedColumn, blob_values, descriptors_of_pairs, stored_blobs
+from lance_dataset.read.blob_places import BlobPlaces
 from lance_dataset.read.live_column import LiveColumn
 from lance_dataset.table.deletions import read_deletions
 from lance_dataset.table.fragment import LEGACY_VERSION, DataFile, Fragment, Lineage, Spilled
@@ -121,6 +125,7 @@ class FragmentReader:
         self._files: dict[tuple[int | None, str], OpenFile] = {}
         self._owners: Mapping[int, tuple[int, int]] | None = None
         self._columns: dict[tuple[int, ...], ColumnReader] = {}
+        self._places: dict[int, BlobPlaces] = {}
         #: Takers of projections, used by `lance_dataset.read.row_taker`.
         self.takers: dict[tuple[int, ...], Any] = {}
 
@@ -183,12 +188,12 @@ class FragmentReader:
         owner = self._owner(field_id)
         return None if owner is None else (self._open(owner[0]), owner[1])
 
-    @lazy
+    @cached_property
     def is_mapped(self) -> bool:
         """True if all files are memory mapped, so that reads make no requests."""
         return all(source.mapped is not None for source in self._one_per_base())
 
-    @lazy
+    @cached_property
     def is_remote(self) -> bool:
         """True if some file lies on another machine."""
         return any(source.is_remote for source in self._one_per_base())
@@ -198,7 +203,7 @@ class FragmentReader:
         files = {file.base_id: file for file in reversed(self.fragment.files)}
         return (self._open(file).source for file in files.values())
 
-    @lazy
+    @cached_property
     def physical_rows(self) -> int:
         """Number of rows in the files, deleted ones included."""
         if self.fragment.physical_rows or not self.fragment.files:
@@ -210,7 +215,7 @@ class FragmentReader:
         """Number of physical rows, or None if a file would have to be opened to find it."""
         return self.__dict__.get("physical_rows")
 
-    @lazy
+    @cached_property
     def num_rows(self) -> int:
         """Number of live rows."""
         known = self.fragment.num_rows
@@ -224,7 +229,7 @@ class FragmentReader:
             )
         return live
 
-    @lazy
+    @cached_property
     def live_start(self) -> int:
         """Number of live rows in all fragments before this one."""
         total, before = 0, self._before
@@ -253,6 +258,41 @@ class FragmentReader:
         return known
 
     def _open_column(self, field: Field) -> ColumnReader:
+        if any(is_resolved(node) for node in field.walk()):
+            return self._open_resolved(field)
+        have = as_pairs(field, self._is_before_blobs)
+        column = self._open_stored(have)
+        return column if have is field else ConvertedColumn(column, have, field, descriptors_of_pairs)
+
+    def _open_resolved(self, field: Field) -> ColumnReader:
+        """Open a field with blobs of version 2 in another form than descriptors."""
+        have = described(field)
+
+        def convert(array: pa.Array, node: Field, wanted: Field) -> pa.Array:
+            form = stored_blobs if is_blob_v2(wanted) else blob_values
+            places = self.blob_places(node.id)
+            if places is None:  # no file has the column
+                return pa.nulls(len(array), wanted.storage_type)
+            return form(places, self.limit)(array, node, wanted)
+
+        return ConvertedColumn(self.column(have), have, field, convert)
+
+    def _is_before_blobs(self, field: Field) -> bool:
+        """Return True if a file from before blobs of version 2 holds a field."""
+        owner = self._owner(field.id)
+        return owner is not None and owner[0].storage_version in ("2.0", "2.1")
+
+    def blob_places(self, field_id: int) -> BlobPlaces | None:
+        """Return the places of the values of a blob field of version 2, or None if no file holds the field."""
+        known = self._places.get(field_id)
+        owner = self._owner(field_id)
+        if known is None and owner is not None:
+            file = owner[0]
+            made = BlobPlaces(self._locator, file, lambda: self._open(file).source)
+            known = self._places.setdefault(field_id, made)
+        return known
+
+    def _open_stored(self, field: Field) -> ColumnReader:
         if self.fragment.overlays:
             raise UnsupportedError(
                 f"fragment {self.fragment.id} has data overlay files, which this release does not read"
@@ -292,7 +332,7 @@ class FragmentReader:
 
     # -- rows ----------------------------------------------------------------------------------------------------
 
-    @lazy
+    @cached_property
     def deletions(self) -> NDArray[np.int64]:
         """Physical offsets of the deleted rows, ascending."""
         if self.fragment.deletion_file is None:
@@ -347,7 +387,7 @@ class FragmentReader:
 
     # -- row lineage ---------------------------------------------------------------------------------------------
 
-    @lazy
+    @cached_property
     def row_ids(self) -> RowIds | None:
         """Stable ids of the physical rows, or None if the table does not use stable row ids.
 
@@ -369,12 +409,12 @@ class FragmentReader:
         check_memory(_ID_BYTES * self.physical_rows, stored, f"{self._where}: its row ids")
         return ids.to_numpy()
 
-    @lazy
+    @cached_property
     def created_versions(self) -> RowVersions:
         """Versions that created the physical rows. Errors are those of `row_ids`."""
         return self._versions("_row_created_at_version", self.fragment.created_at_versions)
 
-    @lazy
+    @cached_property
     def updated_versions(self) -> RowVersions:
         """Versions that last updated the physical rows. Errors are those of `row_ids`."""
         return self._versions("_row_last_updated_at_version", self.fragment.last_updated_at_versions)

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from lance_dataset.arguments import checked_integer
 from lance_dataset.errors import OutOfRangeError
 from lance_dataset.io.base import ObjectStore
-from lance_dataset.io.guarded import CommitLock, with_commit_lock
+from lance_dataset.io.catalogs import CatalogTable
+from lance_dataset.io.external.catalog import CatalogManifests
+from lance_dataset.io.guarded import CommitLock, with_commit_lock, with_manifests
 from lance_dataset.io.secrets import redacted
+from lance_dataset.io.vended import VendedOptions
 from lance_dataset.limits import UNLIMITED, ResultLimit
 from lance_dataset.read.session import Session
 from lance_dataset.table.base_access import checked_trust
@@ -77,11 +80,19 @@ class TableLocation:
         OutOfRangeError
             `max_result_bytes` is less than 1.
         """
-        text, options = os.fspath(uri), dict(storage_options or {})
+        text = os.fspath(uri)
+        options = storage_options if isinstance(storage_options, VendedOptions) else dict(storage_options or {})
         owner = session or Session()
         store, root = owner.resolve(text, options, checked_trust(trusted_bases))
         store, limit = with_commit_lock(store, commit_lock), _checked_limit(max_result_bytes)
         return cls(text, store, root, owner, options, dict(scan_options or {}), limit)
+
+    def managed_by(self, table: CatalogTable) -> TableLocation:
+        """Return the location with commits through the catalog of the table, if that manages its versions."""
+        if not table.managed:
+            return self
+        manifests = CatalogManifests(table.client, table.table_id, self.root)
+        return replace(self, store=with_manifests(self.store, manifests))
 
     def read_manifest(self, version: int | None = None) -> Manifest:
         """Read the manifest of a version; None for the newest one.

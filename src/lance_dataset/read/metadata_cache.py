@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping
@@ -13,6 +12,7 @@ from weakref import WeakValueDictionary
 from lance_dataset.file.container import FileMetadata
 from lance_dataset.io.base import ObjectStore
 from lance_dataset.limits import UNLIMITED, ResultLimit
+from lance_dataset.locks import SharedLock
 from lance_dataset.read.blob_table import open_table
 from lance_dataset.read.table_reader import TableReader
 from lance_dataset.table.fragment import DataFile
@@ -70,7 +70,7 @@ class MetadataCache:
 
     def __init__(self, max_bytes: int) -> None:
         self._max_bytes = max_bytes
-        self._lock = threading.RLock()
+        self._lock = SharedLock()
         self._entries: OrderedDict[Hashable, tuple[Any, int]] = OrderedDict()
         self._bytes = self._hits = self._misses = self._evictions = 0
         self._files: WeakValueDictionary[Hashable, Any] = WeakValueDictionary()

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import TYPE_CHECKING, TypeAlias
 
 import pyarrow as pa
 
 from lance_dataset.errors import FieldNotFoundError, InvalidInputError, nearest_name_hint
-from lance_dataset.file.blob_fields import undescribed
+from lance_dataset.file.blob_fields import as_values, is_described, undescribed
 from lance_dataset.file.extensions import with_extensions
+from lance_dataset.properties import cached_property
 from lance_dataset.read.fragment_reader import SYSTEM_COLUMNS
 from lance_dataset.types.logical import user_schema
 from lance_dataset.types.schema import EXTENSION_NAME, Field, Schema
@@ -28,6 +28,7 @@ __all__ = [
     "project_structs",
     "scalar_path",
     "with_blob_values",
+    "with_stored_blobs",
     "with_system_columns",
 ]
 
@@ -173,8 +174,17 @@ def project_structs(schema: Schema, columns: Columns) -> Projection:
 
 
 def with_blob_values(projection: Projection) -> Projection:
-    """Return the projection with values instead of descriptions for every blob column of the output."""
-    outputs = tuple(_with_values(output) for output in projection.columns)
+    """Return the projection with bytes instead of descriptions for every blob column of the output."""
+    return _with_form(projection, as_values)
+
+
+def with_stored_blobs(projection: Projection) -> Projection:
+    """Return the projection with blob columns in the form that writers take; external objects stay references."""
+    return _with_form(projection, undescribed)
+
+
+def _with_form(projection: Projection, form: Callable[[Field], Field]) -> Projection:
+    outputs = tuple(_in_form(output, form) for output in projection.columns)
     return Projection(outputs, pa.schema([output.arrow for output in outputs], metadata=projection.schema.metadata))
 
 
@@ -190,13 +200,13 @@ def with_system_columns(projection: Projection, names: Sequence[str]) -> Project
     return Projection(outputs, pa.schema([output.arrow for output in outputs], metadata=projection.schema.metadata))
 
 
-def _with_values(output: OutputColumn) -> OutputColumn:
+def _in_form(output: OutputColumn, form: Callable[[Field], Field]) -> OutputColumn:
     leaf = output.leaf
-    if leaf is None or undescribed(leaf) is leaf:
+    if leaf is None or form(leaf) is leaf:
         return output
     assert output.field is not None
-    arrow = undescribed(leaf).to_arrow().with_name(output.arrow.name)
-    return replace(output, arrow=arrow, field=undescribed(output.field))
+    arrow = form(leaf).to_arrow().with_name(output.arrow.name)
+    return replace(output, arrow=arrow, field=form(output.field))
 
 
 def _projection(schema: Schema, outputs: Sequence[OutputColumn]) -> Projection:
@@ -253,6 +263,8 @@ def _named(schema: Schema, name: str) -> OutputColumn:
         return OutputColumn(path[0].to_arrow(), path[0])
     pruned = schema.project([name]).fields[0]
     arrow = path[-1].to_arrow().with_name(name)
+    if any(is_described(node) for node in path[:-1]):
+        arrow = arrow.with_nullable(True)  # a null blob has no location
     return OutputColumn(arrow, pruned, tuple(node.name for node in path[1:]))
 
 

@@ -22,7 +22,7 @@ from lance_dataset.types.schema import Field
 from lancecodec import CodecError
 from lancecodec.take import ADDRESSES, ColumnTaker, FragmentTaker, RowTaker, TakenRows
 
-__all__ = ["ProjectionTaker", "TakeColumns", "known_taker", "take_field"]
+__all__ = ["ProjectionTaker", "TakeColumns", "known_taker", "take_fields"]
 
 _Look = Callable[..., TakenRows]
 #: Function that takes the columns of a projection for all rows of a call.
@@ -223,38 +223,52 @@ def _column(fragment: FragmentReader, output: OutputColumn, shape: TakeShape | N
     return ADDRESSES if output.system == "_rowaddr" or fragment.fragment.row_ids is None else None
 
 
-def take_field(parts: Sequence[tuple[FragmentReader, NDArray[np.int64]]], field: Field) -> pa.Array | None:
-    """Take the values of a stored column from several fragments in one compiled call.
+def take_fields(
+    parts: Sequence[tuple[FragmentReader, NDArray[np.int64]]], fields: Sequence[Field]
+) -> list[pa.Array | None]:
+    """Take the values of stored columns from several fragments in one compiled call.
 
     Parameters
     ----------
     parts
         Fragments and physical rows of each, with at least one row in total.
-    field
-        Field of the column.
+    fields
+        Fields of the columns.
 
     Returns
     -------
-    pyarrow.Array or None
-        The values in the order of the parts. None if compiled code does not support them, because of their type,
-        because of the encoding of a page, or because of damage, which the general code reports in detail.
+    list of pyarrow.Array or None
+        The values of each column in the order of the parts. None if compiled code does not support them, because of
+        their type, because of the encoding of a page, or because of damage, which the general code reports in detail.
     """
-    shape = take_shape(field.storage_type)
-    if shape is None:
-        return None
+    shapes = [take_shape(field.storage_type) for field in fields]
+    if not any(shapes):
+        return [None] * len(fields)
+
+    def column(fragment: FragmentReader, field: Field, shape: TakeShape | None) -> ColumnTaker | None:
+        return None if shape is None else fragment.column(field).taker()
 
     def opened(position: int) -> FragmentTaker:
         fragment = parts[position][0]
-        return FragmentTaker([fragment.column(field).taker()], fragment.physical_rows, fragment.fragment.id)
+        columns = [column(fragment, field, shape) for field, shape in zip(fields, shapes, strict=True)]
+        return FragmentTaker(columns, fragment.physical_rows, fragment.fragment.id)
 
     starts = np.cumsum([0, *(fragment.physical_rows for fragment, _ in parts)], dtype=np.int64)
     places = np.concatenate([places_of(number, rows) for number, (_, rows) in enumerate(parts)])
     try:
-        taken = RowTaker([shape], starts.data, opened).places(places)
-        taken.decode(0)
+        taken = RowTaker([shape or _NO_SHAPE for shape in shapes], starts.data, opened).places(places)
+        if taken.waits and not _load(taken):
+            return [None] * len(fields)
+        for number, shape in enumerate(shapes):
+            if shape is not None:
+                taken.decode(number)
+        missing = {*taken.missing, *(number for number, shape in enumerate(shapes) if shape is None)}
     except (CodecError, CorruptFileError, UnsupportedError):
-        return None
-    return None if taken.missing else pa.Array._import_from_c(taken.column(0), field.storage_type)
+        return [None] * len(fields)
+    return [
+        None if number in missing else pa.Array._import_from_c(taken.column(number), field.storage_type)
+        for number, field in enumerate(fields)
+    ]
 
 
 def known_taker(

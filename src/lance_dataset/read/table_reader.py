@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from lance_dataset.errors import CorruptFileError, RowIndexError
 from lance_dataset.file.blob_fields import described_schema
-from lance_dataset.file.cache import lazy
 from lance_dataset.file.column import ColumnReader
 from lance_dataset.limits import UNLIMITED, ResultLimit
+from lance_dataset.properties import cached_property
 from lance_dataset.read.fragment_reader import FragmentReader
 from lance_dataset.read.projection import Projection, full_schema
 from lance_dataset.read.row_taker import ProjectionTaker, known_taker
@@ -73,12 +73,12 @@ class TableReader:
         self._takers: dict[tuple[int, ...], ProjectionTaker] = {}
         self._earlier: _Indexed | None = None if previous is None else previous._indexed or previous._earlier
 
-    @lazy
+    @cached_property
     def fragments(self) -> Sequence[FragmentReader]:
         """Readers of the fragments, in scan order."""
         return _Fragments(self.locator, self.manifest, self.elsewhere, self.limit)
 
-    @lazy
+    @cached_property
     def live_starts(self) -> NDArray[np.int64]:
         """Number of live rows before each fragment, then the total."""
         counts = self.manifest.fragment_list.columns.num_rows.copy()
@@ -104,12 +104,12 @@ class TableReader:
         _, first = np.unique(bases, return_index=True)
         return (self.fragments[owner] for owner in dict.fromkeys(owners[first].tolist()))
 
-    @lazy
+    @cached_property
     def is_remote(self) -> bool:
         """True if some fragment lies on another machine."""
         return any(fragment.is_remote for fragment in self.one_per_base())
 
-    @lazy
+    @cached_property
     def expression_schema(self) -> pa.Schema:
         """Schema of the names in expressions: all columns, as storage types, and system columns."""
         return full_schema(self.scanned_schema)
@@ -179,21 +179,29 @@ class TableReader:
 
     def places(self, addresses: NDArray[np.uint64]) -> NDArray[np.int64]:
         """Return addresses with fragment positions instead of fragment ids. Errors are those of `check_addresses`."""
-        self.check_addresses(addresses)
-        ids, positions = self._positions
-        found = positions[np.searchsorted(ids, fragments_of(addresses).view(np.int64))]
+        found = self._inside(addresses)
+        if found is None:
+            self.check_addresses(addresses)
+            ids, positions = self._positions
+            found = positions[np.searchsorted(ids, fragments_of(addresses).view(np.int64))]
         return places_of(found, offsets_of(addresses))
 
-    @lazy
+    @cached_property
     def _positions(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Fragment ids, ascending, and the position of each fragment."""
         ids = self.manifest.fragment_list.columns.ids
         order = np.argsort(ids, kind="stable")
         return np.ascontiguousarray(ids[order]), order
 
+    @cached_property
+    def _counts_fragments(self) -> bool:
+        """True if the ids of the fragments are their positions."""
+        ids, _ = self._positions
+        return bool((self.manifest.fragment_list.columns.ids == np.arange(len(ids))).all())
+
     def check_addresses(self, addresses: NDArray[np.uint64]) -> None:
         """Raise RowIndexError if an address does not belong to a row of the version, deleted or not."""
-        if self._all_inside(addresses):
+        if self._inside(addresses) is not None:
             return
         for fragment_id, mine in by_fragment(addresses):
             fragment = self.fragment(fragment_id)
@@ -209,15 +217,21 @@ class TableReader:
                     f"{fragment.physical_rows} physical rows"
                 )
 
-    def _all_inside(self, addresses: NDArray[np.uint64]) -> bool:
-        """Return True if the manifest alone shows that all addresses are in the table."""
+    def _inside(self, addresses: NDArray[np.uint64]) -> NDArray[np.int64] | None:
+        """Return the positions of fragments if the manifest alone shows that all addresses are in the table."""
         ids, positions = self._positions
-        owners = fragments_of(addresses).view(np.int64)
-        at = np.searchsorted(ids, owners)
-        if not len(ids) or (at == len(ids)).any() or (ids[at] != owners).any():
-            return False
-        rows = self.manifest.fragment_list.columns.physical_rows[positions[at]]
-        return bool((offsets_of(addresses) < rows).all())
+        if not len(ids):
+            return None
+        found = fragments_of(addresses).view(np.int64)
+        if not self._counts_fragments:
+            at = np.minimum(ids.searchsorted(found), len(ids) - 1)
+            if (ids[at] != found).any():
+                return None
+            found = positions[at]
+        elif len(found) and found.max() >= len(ids):
+            return None
+        rows = self.manifest.fragment_list.columns.physical_rows[found]
+        return found if (offsets_of(addresses) < rows).all() else None
 
     def is_live(self, addresses: NDArray[np.uint64]) -> NDArray[np.bool_]:
         """Return a mask of the addresses that belong to live rows."""
@@ -351,11 +365,11 @@ class _Fragments(Sequence[FragmentReader]):
             known = self._known.setdefault(index, made)
         return known
 
-    @lazy
+    @cached_property
     def _starts(self) -> NDArray[np.int64]:
         return np.concatenate([np.zeros(1, np.int64), np.cumsum(self._fragments.columns.num_rows)])
 
-    @lazy
+    @cached_property
     def _counted(self) -> int:
         """Number of fragments before the first one whose row count is not in the manifest."""
         unknown = np.flatnonzero(self._fragments.columns.num_rows < 0)

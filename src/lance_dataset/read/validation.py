@@ -8,6 +8,7 @@ import numpy as np
 
 from lance_dataset.errors import CorruptFileError, MissingFileError
 from lance_dataset.io.base import safe_join
+from lance_dataset.read.blob_checks import check_blob_files
 from lance_dataset.read.fragment_reader import FragmentReader
 from lance_dataset.read.snapshot import Snapshot
 from lance_dataset.table.fragment import Fragment
@@ -17,7 +18,7 @@ from lance_dataset.table.lineage.segments import Runs
 from lance_dataset.table.paths import FileLocator
 from lance_dataset.threads.streams import stream
 
-__all__ = ["validate_dataset", "validate_fragment"]
+__all__ = ["validate_dataset", "validate_fragment", "validate_index_files"]
 
 _AHEAD = 16
 
@@ -43,7 +44,7 @@ def validate_dataset(snapshot: Snapshot) -> None:
     if manifest.uses_stable_row_ids:
         _check_row_ids(live, manifest.next_row_id, manifest.path)
     for message in parse_indices(manifest.index_section):
-        _check_index(IndexMetadata.from_proto(message, manifest.path), locator, manifest.path)
+        validate_index_files(IndexMetadata.from_proto(message, manifest.path), locator, manifest.path)
 
 
 def validate_fragment(snapshot: Snapshot, fragment: Fragment) -> None:
@@ -66,6 +67,7 @@ def _check_fragment(snapshot: Snapshot, locator: FileLocator, fragment: Fragment
     reader.open_files()
     for field in snapshot.manifest.schema.fields:
         reader.column(field)
+    check_blob_files(reader, snapshot.manifest.schema)
     _ = reader.created_versions, reader.updated_versions
     deletions, row_ids = reader.deletions, reader.row_ids
     if row_ids is None:
@@ -88,8 +90,8 @@ def _check_row_ids(live: Iterable[Runs], next_row_id: int, where: str) -> None:
         )
 
 
-def _check_index(index: IndexMetadata, locator: FileLocator, where: str) -> None:
-    """Check the files that an index lists."""
+def validate_index_files(index: IndexMetadata, locator: FileLocator, where: str) -> None:
+    """Check the files that an index lists. Errors are those of `validate_dataset`."""
     store, folder = locator.index_folder(index.uuid, index.base_id)
     for file in index.files:
         path = safe_join(folder, file.path, what=f"{where}: file of index {index.name!r}")

@@ -14,7 +14,7 @@ from lance_dataset.table import index_metadata as table
 from lance_dataset.table.indices.coverage import coverage
 from lance_dataset.table.roaring import encode_bitmap
 
-__all__ = ["Index", "IndexFile"]
+__all__ = ["Index", "IndexFile", "IndexSegment"]
 
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.timezone.utc)
 _MILLISECOND = dt.timedelta(milliseconds=1)
@@ -43,6 +43,25 @@ class IndexFile:
     def to_table(self) -> table.IndexFile:
         """Convert the record to the form of a manifest."""
         return table.IndexFile(self.path, self.size_bytes)
+
+
+@dataclass(frozen=True)
+class IndexSegment:
+    """Identity of a segment of an index: id, fragments and format version.
+
+    Parameters
+    ----------
+    uuid
+        Its id, which is also the name of its folder.
+    fragment_ids
+        Ids of the fragments that it covers.
+    index_version
+        Version of the index format.
+    """
+
+    uuid: str
+    fragment_ids: frozenset[int]
+    index_version: int
 
 
 @dataclass
@@ -89,6 +108,11 @@ class Index:
     # Reserved by the format; copied from one manifest to the next.
     _clustering_id: int | None = field(default=None, init=False, repr=False, compare=False)
     _metadata: Mapping[str, str] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    @property
+    def segment(self) -> IndexSegment:
+        """Id, fragments and format version; no fragments if they are unknown."""
+        return IndexSegment(self.uuid, frozenset(self.fragment_ids or ()), self.index_version)
 
     @classmethod
     def from_table(cls, index: table.IndexMetadata) -> Index:

@@ -4,9 +4,34 @@ from __future__ import annotations
 
 import datetime as dt
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import Any, TypedDict
 
-__all__ = ["IndexDescription", "IndexInformation", "IndexSegmentDescription"]
+__all__ = [
+    "IndexDescription",
+    "IndexFileVersion",
+    "IndexInformation",
+    "IndexSegmentDescription",
+    "SupportedDistributedIndices",
+]
+
+
+class IndexFileVersion(str, Enum):
+    """Formats of the files of vector indices, as statistics name them."""
+
+    LEGACY = "Legacy"
+    V3 = "V3"
+
+
+class SupportedDistributedIndices(str, Enum):
+    """Kinds of indices that could once be built by several workers as one."""
+
+    BTREE = "BTREE"
+    INVERTED = "INVERTED"
+    IVF_FLAT = "IVF_FLAT"
+    IVF_PQ = "IVF_PQ"
+    IVF_SQ = "IVF_SQ"
+    VECTOR = "VECTOR"
 
 
 class IndexInformation(TypedDict):

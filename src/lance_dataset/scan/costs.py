@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cached_property
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -14,6 +13,7 @@ import pyarrow as pa
 from lance_dataset.errors import LanceError
 from lance_dataset.file.container import FileMetadata
 from lance_dataset.file.kinds import is_binary_like
+from lance_dataset.properties import cached_property
 from lance_dataset.read.fragment_reader import FragmentReader
 from lance_dataset.read.projection import OutputColumn
 from lance_dataset.read.table_reader import TableReader
@@ -36,6 +36,10 @@ _SAMPLE_ROWS = 256
 _SAMPLE_BYTES = 256 << 10
 #: Nanoseconds that a page costs, no matter how little of it is read.
 _PAGE_COST = 2e4
+#: Nanoseconds to take a number that is not in the processor caches, if columns are taken together.
+_TAKE_COST = 25.0
+#: Half of a cache line, in bytes.
+_LINE_BYTES = 32.0
 #: Nanoseconds that decoding a short text costs, no matter how it is stored.
 _TEXT_COST = 3.5
 
@@ -52,6 +56,8 @@ class ColumnCost:
         Bytes of a value in memory.
     read
         Time per value of a contiguous read.
+    pick
+        Time per value read, whether it is kept or not, to pick those that are kept.
     keep
         Time per value that is kept of those read.
     chunk
@@ -65,6 +71,7 @@ class ColumnCost:
     stored: float
     decoded: float
     read: float
+    pick: float
     keep: float
     chunk: float
     take: float
@@ -75,7 +82,7 @@ class ColumnCost:
         share = kept / max(width, 1)
         touched = 1.0 - (1.0 - min(share, 1.0)) ** _CHUNK_VALUES
         taken = self.chunk * touched + share * (self.take + self.dense * share)
-        return taken < self.read + share * self.keep
+        return taken < self.read + self.pick + share * self.keep
 
 
 def _width(arrow_type: pa.DataType) -> float:
@@ -117,6 +124,12 @@ def _pages(fragment: FragmentReader, field: Field) -> tuple[int, int]:
 def _decoded_bytes(fragment: FragmentReader, field: Field, stored: float) -> float:
     """Return the bytes of a value in memory, from a sample if the type does not tell and sampling costs no request."""
     reader = fragment.column(field)
+    known = reader.value_bytes()
+    if known is not None:
+        return max(known, stored)
+    indexed = reader.dictionary_bytes()
+    if indexed is not None:
+        return max(indexed[1], stored)
     width = max(_width(reader.arrow_type), stored)
     rows = min(int(_SAMPLE_BYTES / max(width, 1.0)), _SAMPLE_ROWS, reader.num_rows)
     if _is_fixed(reader.arrow_type) or rows == 0 or not fragment.is_mapped:
@@ -132,22 +145,44 @@ def column_cost(fragment: FragmentReader, field: Field) -> ColumnCost:
     stored = size / rows
     read = sum(part.cost for part in reader.parts(0, reader.num_rows)) / rows
     decoded = _decoded_bytes(fragment, field, stored)
-    if _is_fixed(kind):
-        times = _Times(0.7 + 0.12 * decoded, 0.0, 6.0 + 0.25 * decoded, 16.0)
+    indexed = reader.dictionary_bytes()
+    if indexed is not None:
+        index, entry = indexed
+        read = min(read, _index_cost(index)) if fragment.is_mapped else read
+        times = _Times(_pick_cost(index), 8.0 + 0.2 * entry, 0.0, _TAKE_COST, 0.0)
+    elif _is_fixed(kind):
+        read = min(read, _unpack_cost(decoded)) if fragment.is_mapped else read
+        times = _Times(_pick_cost(decoded), 8.0 + 0.12 * decoded, 0.0, _TAKE_COST + 0.25 * decoded, 0.0)
     elif is_binary_like(kind):
         effort = max(read - _TEXT_COST, 0.0)
-        times = _Times(1.0 + 0.5 * decoded, 0.65 * effort, 6.0, 20.0 + 2.5 * effort)
+        times = _Times(0.5, 1.0 + 0.5 * decoded, 0.65 * effort, 6.0, 20.0 + 2.5 * effort)
     else:
-        times = _Times(2.0 * read, 0.6 * read, 10.0 * read, 0.0)
+        times = _Times(0.0, 2.0 * read, 0.6 * read, 10.0 * read, 0.0)
     fetch = 0.0 if fragment.is_mapped else _FETCH_COST * stored
     around = 0.0 if fragment.is_mapped else _FETCH_COST * (stored + _FETCHED_BYTES)
     read += _PAGE_COST * pages / rows + fetch
-    return ColumnCost(stored, decoded, read, times.keep, times.chunk, times.take + around, times.dense)
+    return ColumnCost(stored, decoded, read, times.pick, times.keep, times.chunk, times.take + around, times.dense)
+
+
+def _index_cost(index_bytes: float) -> float:
+    """Return the measured time to unpack a dictionary index."""
+    return 0.4 + 0.15 * index_bytes
+
+
+def _unpack_cost(value_bytes: float) -> float:
+    """Return the measured time to unpack a number."""
+    return 0.3 + 0.11 * value_bytes
+
+
+def _pick_cost(value_bytes: float) -> float:
+    """Return the measured time to pass a value that is dropped: all cache lines are loaded, unless values are large."""
+    return 0.1 + 0.02 * min(value_bytes, _LINE_BYTES)
 
 
 class _Times(NamedTuple):
     """Measured times of `ColumnCost` that depend on the kind of a column."""
 
+    pick: float
     keep: float
     chunk: float
     take: float
@@ -172,7 +207,7 @@ def _is_remote(fragment: FragmentReader) -> bool:
 
 def _guessed_cost(field: Field) -> ColumnCost:
     width = _width(field.storage_type)
-    return ColumnCost(width, width, 1.0, 1.0 + 0.1 * width, 0.0, 20.0, 0.0)
+    return ColumnCost(width, width, 1.0, 0.2, 1.0 + 0.1 * width, 0.0, _TAKE_COST, 0.0)
 
 
 class ColumnCosts:
@@ -222,6 +257,11 @@ class ColumnCosts:
     def is_mapped(self) -> bool:
         """True if reading costs no request."""
         return all(map(_is_mapped, self._places))
+
+    @property
+    def row_bytes(self) -> float | None:
+        """Bytes of the files per row, with all columns; None without a fragment to look at."""
+        return None if self._fragment is None else self._fragment.bytes_per_row
 
     @cached_property
     def is_remote(self) -> bool:

@@ -15,10 +15,11 @@ from lance_dataset.errors import MemoryLimitError
 from lance_dataset.limits import ResultMeter
 from lance_dataset.read.fragment_reader import FragmentReader
 from lance_dataset.read.table_reader import TableReader
+from lance_dataset.scan.checking import check_selection, is_checking
 from lance_dataset.scan.filtering import select
 from lance_dataset.scan.page_release import Release
 from lance_dataset.scan.request import ScanRequest
-from lance_dataset.scan.selected_values import output_chunks
+from lance_dataset.scan.selected_values import output_chunks, taken_together
 from lance_dataset.scan.selection import Selection
 from lance_dataset.scan.strategy import ScanStrategy
 from lance_dataset.scan.windows import Pruning, Ranges, Window, fragments_of, windows
@@ -80,6 +81,7 @@ class Scan:
         self._plan = plan
         self._limit = reader.limit
         self._pruning = Pruning(request)
+        self._is_checked = request.filter is not None and is_checking()
         self._release = Release(_stored_fields(request)) if plan.releases else None
 
     # -- rows ----------------------------------------------------------------------------------------------------
@@ -97,6 +99,12 @@ class Scan:
 
     def find(self, window: Window) -> Selection:
         """Return the selected rows of a window."""
+        found = self._find(window)
+        if self._is_checked:
+            check_selection(window, self._request, self._plan, found)
+        return found
+
+    def _find(self, window: Window) -> Selection:
         metrics = self._request.metrics
         if metrics is None:
             return select(self._pruning.prune(window), self._request, self._plan)
@@ -286,9 +294,11 @@ class Scan:
 
     def read(self, selection: Selection) -> Rows:
         """Read the output columns of selected rows."""
-        numbers = range(len(self._request.projection.columns))
-        columns = [partial(self._column, number, selection) for number in numbers]
-        if self._limit.max_bytes is not None:
+        outputs, unlimited = self._request.projection.columns, self._limit.max_bytes is None
+        if unlimited and self._request.metrics is None:
+            selection = taken_together(outputs, selection, self._request, self._plan)
+        columns = [partial(self._column, number, selection) for number in range(len(outputs))]
+        if not unlimited:
             meter = self._limit.meter(f"the result of {selection.num_rows:,} rows")
             columns = [partial(_metered, column, meter) for column in columns]
         return Rows(selection.num_rows, together(columns, waiting=self._plan.waits))

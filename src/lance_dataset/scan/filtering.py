@@ -18,11 +18,21 @@ from lance_dataset.scan.selection import Known, MaskedSelection, Selection, drop
 from lance_dataset.scan.strategy import ScanStrategy
 from lance_dataset.scan.windows import Window
 from lance_dataset.types.schema import Field
+from lancecodec.intervals import IntervalTest
 
-__all__ = ["select"]
+__all__ = ["is_worth_searching", "select", "select_plainly"]
 
+#: Rows of a fragment from which on stored values are searched: smaller pages are read faster than they are opened.
+_LEAST_SEARCHED = 1 << 14
+#: Values that are searched in the time in which one value is taken.
+_SEARCHED_PER_KEPT = 32
 #: If earlier conditions kept more than this share of the rows, the next one is computed for all rows.
 _MOST = 0.5
+
+
+def is_worth_searching(rows: int, slices: int) -> bool:
+    """Return True if stored values of some slices of fragments are searched if they can be."""
+    return rows >= _LEAST_SEARCHED * slices
 
 
 def select(window: Window, request: ScanRequest, plan: ScanStrategy) -> Selection:
@@ -40,9 +50,25 @@ def select(window: Window, request: ScanRequest, plan: ScanStrategy) -> Selectio
     if not plan.steps or window.width == 0:
         return live_rows(window, request)
     search = _Search(window, request, plan)
-    for step in plan.steps:
-        search.narrow(step)
+    for step, test in zip(plan.steps, plan.tests, strict=True):
+        if test is None or not search.narrow_stored(step.columns[0], test):
+            search.narrow(step)
     return search.found()
+
+
+def select_plainly(window: Window, request: ScanRequest, plan: ScanStrategy) -> Selection:
+    """Find the same rows as `select`, by computing the filter over the decoded values of all rows that are not deleted.
+
+    Raises
+    ------
+    Exception
+        As raised by `Filter.mask`, also for rows that one of the conditions of the filter excludes.
+    """
+    live = live_rows(window, request)
+    if request.filter is None or live.num_rows == 0:
+        return live
+    places = places_of(request.filter.mask(_Search(window, request, plan).inputs(request.filter, live.places)))
+    return Selection(window, places if live.places is None else live.places[places])
 
 
 class _Search:
@@ -66,6 +92,36 @@ class _Search:
             if output.field is not None and output.field.name in early:
                 self._known(output.field)
 
+    def narrow_stored(self, name: str, test: IntervalTest) -> bool:
+        """Keep only the rows whose values of a column pass a test, without reading the values, if that pays.
+
+        Returns
+        -------
+        bool
+            False if nothing was done.
+        """
+        count, width, slices = self._count(), self._window.width, self._window.slices
+        stored = self._request.schema.top_level(name)
+        if self._places is not None or count * _SEARCHED_PER_KEPT < width or not is_worth_searching(width, len(slices)):
+            return False
+        if id(stored) in self.known or any(part.is_scattered for part in slices):
+            return False
+        found: list[pa.BooleanArray] = []
+        for part in slices:
+            reader = part.fragment.column(stored)
+            for start, stop in part.ranges:
+                kept = None if self._kept is None else self._kept.slice(sum(map(len, found)), stop - start)
+                pieces = reader.search(test, start, stop, kept)
+                if pieces is None:
+                    return False
+                found.extend(pieces)
+        self._kept = found[0] if len(found) == 1 else pa.concat_arrays(found)
+        if not self._dropped_deleted:
+            self._kept, self._dropped_deleted = self._live(self._kept), True
+        if self._request.metrics is not None:
+            self._request.metrics.node("scan").add(encoded=width)
+        return True
+
     def narrow(self, step: Filter) -> None:
         """Keep only the rows for which a condition is true."""
         count = self._count()
@@ -80,7 +136,7 @@ class _Search:
             if live is None:
                 raise
             # the failing row may be a deleted one, and deleted rows must not be visible
-            self._kept, self._places = None, live[places_of(step.mask(self._inputs(step, live)))]
+            self._kept, self._places = None, live[places_of(step.mask(self.inputs(step, live)))]
             self._dropped_deleted = True
             return
         if places is not None:
@@ -146,7 +202,7 @@ class _Search:
                 columns[name] = [system_array(Selection(self._window, places), name, self._request)]
         return mask_encoded(step, columns, self._window.width if places is None else len(places))
 
-    def _inputs(self, step: Filter, places: NDArray[np.int64] | None) -> pa.RecordBatch:
+    def inputs(self, step: Filter, places: NDArray[np.int64] | None) -> pa.RecordBatch:
         """Return the columns that a condition reads at some places of the window, None for all."""
         request, fields, arrays = self._request, [], []
         for name in step.columns:

@@ -14,7 +14,16 @@ from numpy.typing import NDArray
 
 from lance_dataset.errors import InvalidInputError, nearest_name_hint
 
-__all__ = ["DEFAULT_K", "METRICS", "ApproxMode", "IndexTuning", "Metric", "NearestQuery"]
+__all__ = [
+    "DEFAULT_K",
+    "METRICS",
+    "ApproxMode",
+    "IndexTuning",
+    "Metric",
+    "NearestQuery",
+    "VectorSearchQuery",
+    "query_of",
+]
 
 ApproxMode: TypeAlias = Literal["fast", "normal", "accurate"]
 Metric: TypeAlias = Literal["l2", "euclidean", "cosine", "dot", "hamming"]
@@ -123,17 +132,7 @@ class NearestQuery:
         if not isinstance(column, str):
             raise TypeError(f"the column of nearest must be a name, not {type(column).__name__}")
         tuning = _tuning(parameters)
-        vectors = _numbers(parameters["q"])
-        if vectors.ndim not in (1, 2) or vectors.size == 0:
-            raise InvalidInputError(
-                f"Query vectors must be an array of one or two dimensions, not empty, got shape {vectors.shape}"
-            )
-        if np.isnan(vectors).any():
-            number, place = divmod(int(np.argmax(np.isnan(vectors))), vectors.shape[-1])
-            raise InvalidInputError(
-                f"the query vector {number} for column {column!r} has NaN or null at position {place}, so no distance "
-                "to it is a number; replace the element, or leave out the query"
-            )
+        vectors = _vectors(parameters["q"], column)
         lowest, below = _range(parameters.get("distance_range"))
         return cls(
             column,
@@ -147,17 +146,101 @@ class NearestQuery:
             tuning,
         )
 
+    def with_vectors(self, q: object) -> NearestQuery:
+        """Return the same query for other vectors. Errors are those of `of`."""
+        vectors = _vectors(q, self.column)
+        return NearestQuery(
+            *(self.column, vectors.reshape(-1, vectors.shape[-1]), vectors.ndim == 2, self.k, self.metric),
+            *(self.use_index, self.lowest, self.below, self.tuning),
+        )
+
     def __repr__(self) -> str:
         count, dimension = self.vectors.shape
         vectors = f"{count} vectors" if self.is_batch else "a vector"
         return f"NearestQuery({self.k} rows of {self.column} nearest to {vectors} of {dimension} elements)"
 
 
+class VectorSearchQuery:
+    """Search for the vectors that are nearest to another one, as a part of a filter.
+
+    Parameters
+    ----------
+    column, q, k, metric, nprobes, minimum_nprobes, maximum_nprobes, refine_factor, use_index, ef, query_parallelism
+        As for `ScannerBuilder.nearest`.
+    approx_mode, search_effort
+        As for `ScannerBuilder.nearest`.
+
+    Raises
+    ------
+    InvalidInputError, TypeError
+        A value is never valid.
+    """
+
+    def __init__(
+        self,
+        column: str,
+        q: object,
+        k: int | None = None,
+        metric: Metric | None = None,
+        nprobes: int | None = None,
+        minimum_nprobes: int | None = None,
+        maximum_nprobes: int | None = None,
+        refine_factor: int | None = None,
+        use_index: bool = True,
+        ef: int | None = None,
+        query_parallelism: int | None = None,
+        approx_mode: ApproxMode = "normal",
+        search_effort: float | None = None,
+    ) -> None:
+        parameters = {
+            "column": column,
+            "q": q,
+            "k": k,
+            "metric": metric,
+            "nprobes": nprobes,
+            "minimum_nprobes": minimum_nprobes,
+            "maximum_nprobes": maximum_nprobes,
+            "refine_factor": refine_factor,
+            "use_index": use_index,
+            "ef": ef,
+            "query_parallelism": query_parallelism,
+            "approx_mode": approx_mode,
+            "search_effort": search_effort,
+        }
+        self._query = NearestQuery.of(parameters)
+
+    def __repr__(self) -> str:
+        return repr(self._query).replace("NearestQuery", type(self).__name__)
+
+
+def query_of(filter: VectorSearchQuery) -> NearestQuery:
+    """Return the checked parameters of a search."""
+    return filter._query
+
+
 # -- vectors -----------------------------------------------------------------------------------------------------
+
+
+def _vectors(q: object, column: str) -> NDArray[np.float64]:
+    """Convert query vectors to an array of one or two dimensions without NaN."""
+    vectors = _numbers(q)
+    if vectors.ndim not in (1, 2) or vectors.size == 0:
+        raise InvalidInputError(
+            f"Query vectors must be an array of one or two dimensions, not empty, got shape {vectors.shape}"
+        )
+    if not math.isfinite(np.vdot(vectors, vectors)) and np.isnan(vectors).any():  # the first is faster
+        number, place = divmod(int(np.argmax(np.isnan(vectors))), vectors.shape[-1])
+        raise InvalidInputError(
+            f"the query vector {number} for column {column!r} has NaN or null at position {place}, so no distance "
+            "to it is a number; replace the element, or leave out the query"
+        )
+    return vectors
 
 
 def _numbers(q: object) -> NDArray[np.float64]:
     """Convert query vectors to an array; nulls become NaN."""
+    if type(q) is np.ndarray and q.dtype.kind == "f":
+        return q.astype(np.float64)
     if isinstance(q, pa.Scalar):
         q = getattr(q, "values", None)
     if isinstance(q, pa.ChunkedArray):
@@ -198,7 +281,10 @@ def _whole(parameters: Mapping[str, Any], name: str, least: int, *, shown: str =
     value = parameters.get(name)
     if value is None:
         return None
-    number = operator.index(value)
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise TypeError(f"{shown or name} must be a whole number, not {type(value).__name__}") from None
     if number < least:
         raise InvalidInputError(f"{shown or name} must be >= {least} but got {number}")
     if number > _LARGEST:

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from lance_dataset.arguments import check_count
 from lance_dataset.errors import InvalidInputError, UnsupportedError, nearest_name_hint
-from lance_dataset.scan.nearest_query import NearestQuery
+from lance_dataset.scan.nearest_query import NearestQuery, VectorSearchQuery, query_of
 from lance_dataset.scan.queries import MinHashQuery
 from lance_dataset.scan.text_queries import FullTextQuery, PlainText
 
@@ -21,12 +21,15 @@ __all__ = [
     "BlobHandling",
     "ColumnOrdering",
     "Columns",
+    "Condition",
+    "SearchFilter",
     "check_arrow_options",
     "checked_option",
 ]
 
 BlobHandling: TypeAlias = Literal["all_binary", "all_descriptions", "blobs_descriptions"]
 Columns: TypeAlias = "Sequence[str] | Mapping[str, str] | None"
+Condition: TypeAlias = "str | pc.Expression | FullTextQuery | VectorSearchQuery | Mapping[str, object]"
 
 #: Tuning options of pyarrow datasets, which other libraries pass.
 _ARROW_OPTIONS = frozenset({"use_threads", "memory_pool", "fragment_scan_options", "cache_metadata"})
@@ -51,6 +54,22 @@ class ColumnOrdering:
     column_name: str
     ascending: bool = True
     nulls_first: bool = False
+
+
+@dataclass(frozen=True)
+class SearchFilter:
+    """A filter of a search that is another search.
+
+    Attributes
+    ----------
+    search
+        The other search.
+    expression
+        A condition of the rows, too; None without one.
+    """
+
+    search: FullTextQuery | NearestQuery
+    expression: str | pc.Expression | None = None
 
 
 def checked_option(name: str, value: Any) -> Any:
@@ -121,7 +140,11 @@ def _columns(name: str, value: Any) -> Any:
 
 
 def _filter(name: str, value: Any) -> Any:
-    """Check a filter: text or an expression; like pylance, also accept a dictionary of both kinds of filter."""
+    """Check a filter: text, an expression, a search, or a dictionary of both kinds of filter."""
+    if isinstance(value, FullTextQuery):
+        return SearchFilter(value)
+    if isinstance(value, VectorSearchQuery):
+        return SearchFilter(query_of(value))
     if not isinstance(value, Mapping):
         if not isinstance(value, str | pc.Expression):
             raise TypeError(f"A filter is a string or a pyarrow expression, not {type(value).__name__}")
@@ -130,10 +153,14 @@ def _filter(name: str, value: Any) -> Any:
     for key in value:
         if key not in known:
             raise InvalidInputError(f"A filter has no part {key!r}{nearest_name_hint(str(key), known)}")
-    if value.get("search_filter") is not None:
-        raise UnsupportedError("filter: a search_filter needs an index, which is not supported by this release")
-    inner = value.get("expr_filter")
-    return None if inner is None else _filter(name, inner)
+    inner, search = value.get("expr_filter"), value.get("search_filter")
+    if inner is not None and not isinstance(inner, str | pc.Expression):
+        raise TypeError(f"an expr_filter is a string or a pyarrow expression, not {type(inner).__name__}")
+    if search is None:
+        return inner
+    if not isinstance(search, FullTextQuery | VectorSearchQuery):
+        raise TypeError(f"a search_filter is a full-text query or a VectorSearchQuery, not {type(search).__name__}")
+    return SearchFilter(search if isinstance(search, FullTextQuery) else query_of(search), inner)
 
 
 def _fragments(name: str, value: Any) -> tuple[int, ...]:

@@ -47,6 +47,11 @@ class Release:
             if part.ranges and part.fragment.is_mapped:
                 self._rows(part.fragment, part.ranges[0][0], part.ranges[-1][1])
 
+    def fragment(self, fragment: FragmentReader) -> None:
+        """Release the bytes of all rows of a fragment."""
+        if fragment.is_mapped:
+            self._rows(fragment, 0, fragment.physical_rows)
+
     def _rows(self, fragment: FragmentReader, start: int, stop: int) -> None:
         places = self._known.get(fragment.fragment.id)
         if places is None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
 
 from lance_dataset.expr.compiled import BoundExpression, Filter, compile_expression, compile_filter, finished
+from lance_dataset.properties import cached_property
 from lance_dataset.read.empty_batches import rows_only
 from lance_dataset.read.fragment_reader import SYSTEM_COLUMNS
 from lance_dataset.read.projection import OutputColumn, Projection, full_schema, project, with_blob_values
@@ -72,12 +72,69 @@ class ScoredOutput:
         FieldNotFoundError, FilterError, InvalidInputError
             See `project`.
         """
-        columns = options.get("columns")
         found = (score,) if leading is None else (leading, score)
+        return cls._of(schema, found, (score,), options, leading)
+
+    @classmethod
+    def of_values(cls, schema: Schema, found: Sequence[pa.Field], options: Mapping[str, Any]) -> ScoredOutput:
+        """Resolve the columns that a user requests of a search that finds several values for each row.
+
+        Those whose names are not among the columns are the last columns before `_rowid` and `_rowaddr`.
+
+        Parameters
+        ----------
+        schema
+            Schema of the dataset.
+        found
+            Names and types of the values.
+        options
+            Options of the scan.
+
+        Raises
+        ------
+        FieldNotFoundError, FilterError, InvalidInputError
+            See `project`.
+        """
+        return cls._of(schema, tuple(found), found, options, None)
+
+    @classmethod
+    def with_place(cls, schema: Schema, place: pa.Field, score: pa.Field, options: Mapping[str, Any]) -> ScoredOutput:
+        """Resolve the columns that a user requests of a search that finds parts of rows: places, and scores.
+
+        The place is always among the columns, before the score.
+
+        Parameters
+        ----------
+        schema
+            Schema of the dataset.
+        place, score
+            Names and types of what is found.
+        options
+            Options of the scan.
+
+        Raises
+        ------
+        FieldNotFoundError, FilterError, InvalidInputError
+            See `project`.
+        """
+        hidden = bool(options.get("disable_scoring_autoprojection"))
+        given = {**options, "disable_scoring_autoprojection": False}
+        return cls._of(schema, (place, score), (place,) if hidden else (place, score), given, None)
+
+    @classmethod
+    def _of(
+        cls,
+        schema: Schema,
+        found: tuple[pa.Field, ...],
+        appended: Sequence[pa.Field],
+        options: Mapping[str, Any],
+        leading: pa.Field | None,
+    ) -> ScoredOutput:
+        columns = options.get("columns")
         outputs = _requested(schema, found, columns, as_values=options.get("blob_handling") == "all_binary")
-        named = any(output.arrow.name == score.name for output in outputs)
-        if not named and not options.get("disable_scoring_autoprojection"):
-            outputs.append(_Output(score, score.name))
+        named = {output.arrow.name for output in outputs}
+        if not options.get("disable_scoring_autoprojection"):
+            outputs.extend(_Output(each, each.name) for each in appended if each.name not in named)
         for name, option in (("_rowid", "with_row_id"), ("_rowaddr", "with_row_address")):
             if options.get(option):
                 outputs = [output for output in outputs if output.arrow.name != name]
@@ -112,21 +169,18 @@ class ScoredOutput:
         """Projection with a different name for each column; reusing it saves takes the work of planning."""
         return named_apart(self.projection.columns)
 
-    def assemble(self, taken: pa.RecordBatch, found: pa.RecordBatch) -> pa.RecordBatch:
+    def assemble(self, taken: Sequence[pa.Array], found: pa.RecordBatch) -> pa.RecordBatch:
         """Return the output for rows.
 
         Parameters
         ----------
         taken
-            Columns of `projection`.
+            Values of the columns of `projection`.
         found
             What the search found for the rows.
         """
-        plain = iter(taken.columns)
-        hidden = sum(isinstance(output.source, OutputColumn) for output in self.outputs)
-        known = pa.RecordBatch.from_arrays(
-            [*taken.columns[hidden:], *found.columns], names=[*taken.schema.names[hidden:], *found.schema.names]
-        )
+        plain = iter(taken)
+        known = self._known(taken, found) if self._computes else found
         columns = []
         for output in self.outputs:
             if isinstance(output.source, str):
@@ -138,6 +192,17 @@ class ScoredOutput:
         if not columns:
             return rows_only(found.num_rows, self.schema)
         return pa.RecordBatch.from_arrays(columns, schema=self.schema)
+
+    @cached_property
+    def _computes(self) -> bool:
+        """True if there are expressions."""
+        return any(isinstance(output.source, BoundExpression) for output in self.outputs)
+
+    def _known(self, taken: Sequence[pa.Array], found: pa.RecordBatch) -> pa.RecordBatch:
+        """Return the values that expressions may read."""
+        hidden = sum(isinstance(output.source, OutputColumn) for output in self.outputs)
+        names = [column.arrow.name for column in self.projection.columns[hidden:]]
+        return pa.RecordBatch.from_arrays([*taken[hidden:], *found.columns], names=[*names, *found.schema.names])
 
 
 def named_apart(columns: Sequence[OutputColumn]) -> Projection:

@@ -125,8 +125,9 @@ def arranged(reader: TableReader, best: ScoredRows, request: ScoredRequest) -> S
 
 def taken_table(reader: TableReader, rows: ScoredRows, request: ScoredRequest) -> pa.Table:
     """Return the output columns of rows."""
-    taken = _taken(reader, rows, request.output.projection.columns, request.output)
-    return pa.Table.from_batches([request.output.assemble(taken, rows.found)])
+    output = request.output
+    taken = take_addresses(reader, rows.addresses, output.named_apart, output.stored)
+    return pa.Table.from_batches([output.assemble(taken.columns, rows.found)])
 
 
 def _best(reader: TableReader, found: ScoredRows, request: ScoredRequest) -> ScoredRows:

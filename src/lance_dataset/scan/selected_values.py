@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from lance_dataset.expr.array_predicates import places_of
 from lance_dataset.read.concatenate import (
     UnjoinableError,
     bisected,
@@ -18,27 +19,31 @@ from lance_dataset.read.concatenate import (
     keep_rows,
     read_chunks,
     read_encoded,
+    refusing,
     take_values,
 )
 from lance_dataset.read.empty_batches import rows_only
 from lance_dataset.read.fragment_reader import SYSTEM_COLUMNS
+from lance_dataset.read.kept_values import kept_values
 from lance_dataset.read.prefetch import Announcements, announce
 from lance_dataset.read.projection import OutputColumn
-from lance_dataset.read.row_taker import take_field
+from lance_dataset.read.row_taker import take_fields
 from lance_dataset.scan.encoded_filter import EncodedColumn
 from lance_dataset.scan.request import ScanRequest
-from lance_dataset.scan.selection import Selection
+from lance_dataset.scan.selection import Known, Selection
 from lance_dataset.scan.strategy import ScanStrategy
 from lance_dataset.scan.windows import Slice
 from lance_dataset.threads.waiting import together
 from lance_dataset.types.schema import Field
 
-__all__ = ["descend", "output_chunks", "selected_array", "selected_column", "system_array"]
+__all__ = ["descend", "output_chunks", "selected_array", "selected_column", "system_array", "taken_together"]
 
 #: Rows that an expression is evaluated for together, so that intermediate results stay in the processor caches.
 _EVALUATED_ROWS = 1 << 16
 #: From this number of fragments on, their rows are taken in one call.
 _MANY_PARTS = 4
+#: From this number of columns on, columns that are taken row by row are taken in one call.
+_MANY_COLUMNS = 2
 #: Chunks with at least this number of rows on average are returned as they are.
 _APART_ROWS = 1024
 #: Announcements of the rows that scans take one by one.
@@ -52,8 +57,10 @@ def output_chunks(
     if output.field is None:
         return list(_in_parts(selection, lambda rows: _computed(output, rows, request, plan)))
     known = selection.known.get(id(output.field))
-    if known is not None:
+    if known is not None and (known.places is not None or selection.places is None):
         chunks = [known.at(selection.places)]
+    elif known is not None:
+        chunks = _kept(known.values.chunks, selection, output.field, encoded=False)
     else:
         work = partial(_stored, field=output.field, plan=plan, forced=_forced(request, plan, output.field))
         chunks = list(_in_parts(selection, work))
@@ -107,6 +114,45 @@ def selected_column(selection: Selection, field: Field, plan: ScanStrategy) -> E
     return EncodedColumn(chunks, field.storage_type, field.name)
 
 
+def taken_together(
+    outputs: Sequence[OutputColumn], selection: Selection, request: ScanRequest, plan: ScanStrategy
+) -> Selection:
+    """Take the stored columns that are best taken row by row in one compiled call.
+
+    Parameters
+    ----------
+    outputs
+        Output columns.
+
+    Returns
+    -------
+    Selection
+        The same rows, knowing the values of these columns. Other columns are still to be read one by one.
+    """
+    if selection.places is None or plan.waits or selection.num_rows == 0:
+        return selection
+    width = sum(part.width for part, _ in selection.parts)
+    fields: dict[int, Field] = {}
+    for output in outputs:
+        field = output.field
+        if field is None or output.path or id(field) in selection.known or id(field) in fields:
+            continue
+        takes = _forced(request, plan, field)
+        if plan.costs.cost(field).prefers_take(selection.num_rows, width) if takes is None else takes:
+            fields[id(field)] = field
+    if len(fields) < _MANY_COLUMNS:
+        return selection
+    rows = list(selection.rows())
+    with _announcements.taking(lambda: _announce(rows, *fields.values())):
+        arrays = take_fields([(part.fragment, wanted) for part, wanted in rows], list(fields.values()))
+    found = {
+        key: Known(EncodedColumn([array], field.storage_type, field.name), selection.places)
+        for (key, field), array in zip(fields.items(), arrays, strict=True)
+        if array is not None
+    }
+    return selection.knowing(found)
+
+
 def _forced(request: ScanRequest, plan: ScanStrategy, field: Field) -> bool | None:
     """Return True to take the rows of a column one by one, False not to; None for whichever is cheaper."""
     if request.late is None or request.filter is None:
@@ -126,13 +172,16 @@ def _stored(
         rows = list(selection.rows())
         with _announcements.taking(lambda: _announce(rows, field)):
             if len(rows) >= _MANY_PARTS and not plan.waits:
-                taken = take_field([(part.fragment, wanted) for part, wanted in rows], field)
+                (taken,) = take_fields([(part.fragment, wanted) for part, wanted in rows], (field,))
                 if taken is not None:
                     return [taken]
             chunks = together([partial(_taken, part, wanted, field) for part, wanted in rows], waiting=plan.waits)
         return _joined(chunks, field.name) if len(chunks) > 1 else chunks
-    ranges = [partial(_range_chunks, part, field, encoded=encoded) for part, _ in parts]
+    picks = selection.places is not None and len(parts) == len(selection.window.slices)
+    ranges = [partial(_range_chunks, part, field, encoded=encoded or picks) for part, _ in parts]
     chunks = [chunk for found in together(ranges, waiting=plan.waits) for chunk in found]
+    if picks:
+        return _kept(chunks, selection, field, encoded=encoded)
     if len(parts) > 1 and (selection.places is not None or not _stay_apart(chunks)):
         chunks = _joined(chunks, field.name)
     if selection.places is None:
@@ -140,9 +189,29 @@ def _stored(
     return keep_rows(chunks, _places_in_parts(selection))
 
 
-def _announce(rows: Sequence[tuple[Slice, NDArray[np.int64]]], field: Field) -> None:
+def _kept(chunks: Sequence[pa.Array], selection: Selection, field: Field, *, encoded: bool) -> list[pa.Array]:
+    """Return the selected values of the chunks of a window; dictionaries are decoded unless `encoded` is true."""
+    found, base = [], 0
+    for chunk in chunks:
+        mask = selection.mask.slice(base, len(chunk))
+        decode = not encoded and not chunk.type.equals(field.storage_type)
+        base += len(chunk)
+        if mask.true_count:
+            found.extend(_kept_chunk(chunk, mask, field, decode=decode))
+    return _joined(found, field.name) if len(selection.window.slices) > 1 else found
+
+
+def _kept_chunk(chunk: pa.Array, mask: pa.BooleanArray, field: Field, *, decode: bool) -> list[pa.Array]:
+    if not decode and mask.true_count == len(chunk):
+        return [chunk]
+    with refusing(field.name, field.storage_type):
+        picked = kept_values(chunk, mask, decode=decode)
+    return keep_rows([chunk], places_of(mask)) if picked is None else [picked]
+
+
+def _announce(rows: Sequence[tuple[Slice, NDArray[np.int64]]], *fields: Field) -> None:
     for part, taken in rows:
-        announce(part.fragment, (field,), taken)
+        announce(part.fragment, fields, taken)
 
 
 def _stay_apart(chunks: list[pa.Array]) -> bool:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from lance_dataset.expr.array_predicates import places_of
+from lance_dataset.properties import cached_property
 from lance_dataset.scan.encoded_filter import EncodedColumn
 from lance_dataset.scan.request import ScanRequest
 from lance_dataset.scan.windows import Slice, Window
@@ -71,6 +71,14 @@ class Selection:
         return self.window.width if self.places is None else len(self.places)
 
     @cached_property
+    def mask(self) -> pa.BooleanArray:
+        """One boolean per row of the window, true for those that are selected."""
+        flags = np.full(self.window.width, self.places is None)
+        if self.places is not None:
+            flags[self.places] = True
+        return pa.array(flags)
+
+    @cached_property
     def parts(self) -> tuple[tuple[Slice, NDArray[np.int64] | None], ...]:
         """Slices that have rows of the selection, with the places of these rows in each; None for all."""
         slices, places = self.window.slices, self.places
@@ -104,7 +112,17 @@ class Selection:
             low, high = int(places[0]), int(places[-1]) + 1
             places = places - low
         known = {number: values.cut(low, high) for number, values in self.known.items()}
-        return Selection(self.window.cut(low, high), places, known)
+        return self._cut(self.window.cut(low, high), places, known, low)
+
+    def _cut(
+        self, window: Window, places: NDArray[np.int64] | None, known: Mapping[int, Known], first: int
+    ) -> Selection:
+        """Return the rows at some places of a part of the window, whose first row is `first`."""
+        return Selection(window, places, known)
+
+    def knowing(self, more: Mapping[int, Known]) -> Selection:
+        """Return the same rows with more values that were read for them."""
+        return Selection(self.window, self.places, {**self.known, **more}) if more else self
 
     def pieces(self, rows: int) -> list[Selection]:
         """Split the selection into pieces of at most `rows` rows."""
@@ -124,22 +142,33 @@ class MaskedSelection(Selection):
         See `Selection`.
     """
 
-    _mask: pa.BooleanArray
+    mask: pa.BooleanArray  # type: ignore[assignment]
 
     def __init__(self, window: Window, mask: pa.BooleanArray, known: Mapping[int, Known]) -> None:
         object.__setattr__(self, "window", window)
         object.__setattr__(self, "known", known)
-        object.__setattr__(self, "_mask", mask)
+        object.__setattr__(self, "mask", mask)
 
     @cached_property
     def places(self) -> NDArray[np.int64]:  # type: ignore[override]
         """Places of the rows in the window."""
-        return places_of(self._mask)
+        return places_of(self.mask)
 
     @property
     def num_rows(self) -> int:
         """Number of rows."""
-        return int(self._mask.true_count)
+        return self._num_rows
+
+    @cached_property
+    def _num_rows(self) -> int:
+        return int(self.mask.true_count)
+
+    def _cut(
+        self, window: Window, places: NDArray[np.int64] | None, known: Mapping[int, Known], first: int
+    ) -> Selection:
+        found = MaskedSelection(window, self.mask.slice(first, window.width), known)
+        object.__setattr__(found, "places", places)
+        return found
 
 
 def live_rows(window: Window, request: ScanRequest) -> Selection:

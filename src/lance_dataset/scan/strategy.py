@@ -13,9 +13,11 @@ from lance_dataset.expr.tree import And, Column, Expression, walk
 from lance_dataset.read.fragment_reader import FragmentReader
 from lance_dataset.read.table_reader import TableReader
 from lance_dataset.scan.costs import ColumnCosts
+from lance_dataset.scan.interval_tests import interval_test
 from lance_dataset.scan.pruning.prune import may_fail
 from lance_dataset.scan.request import ScanRequest
 from lance_dataset.threads.pools import cpu_count
+from lancecodec.intervals import IntervalTest
 
 __all__ = ["MAX_BATCH_BYTES", "PIECE_BYTES", "ScanStrategy", "strategy"]
 
@@ -27,6 +29,7 @@ _COMPUTED_BYTES = 4 << 20
 MAX_BATCH_BYTES = 256 << 20
 #: Rows that a filter examines together: the maximum, and the minimum if there are several threads to keep busy.
 _MAX_WINDOW_ROWS = 1 << 19
+_MAX_SEARCHED_ROWS = 1 << 20
 _MIN_WINDOW_ROWS = 1 << 16
 #: Maximum bytes of all columns spanned by a window if files are not mapped, or if mapped bytes are to be released.
 _SPAN_BYTES = 32 << 20
@@ -40,8 +43,11 @@ _WAITING_AHEAD = 16
 #: page is opened, other threads wait.
 _PARALLEL_COST = 2e6
 _PARALLEL_COLUMN_COST = 5e4
-#: Nanoseconds that a condition takes per row.
+#: Nanoseconds that a condition takes per row, if it reads the values and if it searches them in their stored form.
 _CONDITION_COST = 2.0
+_SEARCH_COST = 0.5
+#: Share of the rows that a filter is expected to keep.
+_KEPT_SHARE = 0.1
 
 
 @dataclass(frozen=True)
@@ -57,6 +63,8 @@ class ScanStrategy:
     steps
         The filter as conditions of an AND, computed one after another, each for the rows that the previous ones
         kept; empty without a filter.
+    tests
+        For each of the steps, the same condition as a test of the stored values of its column; None if it is not one.
     top
         Rows that a sort keeps; None for all, or without a sort.
     in_order
@@ -83,6 +91,7 @@ class ScanStrategy:
     early: tuple[str, ...]
     late: tuple[str, ...]
     steps: tuple[Filter, ...]
+    tests: tuple[IntervalTest | None, ...]
     top: int | None
     in_order: bool
     window_rows: int
@@ -116,6 +125,8 @@ def strategy(reader: TableReader | FragmentReader, request: ScanRequest) -> Scan
     """
     costs = ColumnCosts.of(reader, request)
     steps = filter_steps(request, costs)
+    # values that have to be fetched are read once, as the output may need them too
+    tests = tuple(_test(step, request) if costs.is_mapped else None for step in steps)
     early, late = _times(request, steps)
     releases = costs.is_mapped and _is_much(_num_rows(reader, request), request, costs, (*early, *late))
     out_bytes = sum(costs.output_bytes(output) for output in request.projection.columns)
@@ -129,15 +140,17 @@ def strategy(reader: TableReader | FragmentReader, request: ScanRequest) -> Scan
     if request.filter is None:
         window, cost, looked_bytes = min(piece, 1 << 20), _read_cost(request, costs), 0.0
     else:
-        looked = [costs.cost(request.schema.top_level(name)) for name in early]
+        searched = _searched(request, steps, tests)
+        looked = [costs.cost(request.schema.top_level(name)) for name in early if name not in searched]
         looked_bytes = sum(cost.decoded for cost in looked)
         window = int(PIECE_BYTES / max(looked_bytes, 1.0))
         if releases or not costs.is_mapped:
             # rows between those taken may be fetched, or mapped, with them
             window = min(window, max(int(_SPAN_BYTES / max(out_bytes, 1.0)), request.batch_size))
             looked_bytes += 0.0 if costs.is_mapped else out_bytes / 2
-        window = min(max(window, 1), _MAX_WINDOW_ROWS)
-        cost = _CONDITION_COST * len(steps) + sum(cost.read for cost in looked)
+        window = min(max(window, 1), _MAX_WINDOW_ROWS if looked else _MAX_SEARCHED_ROWS)
+        cost = _CONDITION_COST * len(looked) + sum(cost.read for cost in looked) + _SEARCH_COST * len(searched)
+        cost += _KEPT_SHARE * sum(costs.cost(request.schema.top_level(name)).read for name in late)
     piece_bytes = max(int(piece * out_bytes), PIECE_BYTES)
     columns = len(request.projection.columns if request.filter is None else early)
     threads = _threads(reader, request, costs, cost, columns)
@@ -151,6 +164,7 @@ def strategy(reader: TableReader | FragmentReader, request: ScanRequest) -> Scan
         early=early,
         late=late,
         steps=steps,
+        tests=tests,
         top=request.limit + request.offset if request.order_by and request.limit is not None else None,
         in_order=request.in_order,
         window_rows=window,
@@ -240,9 +254,26 @@ def _filter(conditions: list[Expression]) -> Filter:
     return Filter(compile_tree(tree), text, pa.bool_(), tuple(paths), tree)
 
 
+def _test(step: Filter, request: ScanRequest) -> IntervalTest | None:
+    """Return a condition as a test of the stored values of its column, None if it is not one."""
+    if len(step.columns) != 1 or step.columns[0] not in request.schema.names:
+        return None
+    return interval_test(step, request.schema.top_level(step.columns[0]).storage_type)
+
+
+def _searched(
+    request: ScanRequest, steps: tuple[Filter, ...], tests: tuple[IntervalTest | None, ...]
+) -> frozenset[str]:
+    """Return the columns that conditions search in their stored form, and that nothing reads for all rows."""
+    if request.late is False or isinstance(request.late, tuple):
+        return frozenset()
+    found = {step.columns[0] for step, test in zip(steps, tests, strict=True) if test is not None}
+    return frozenset(found.difference(*(step.columns for step, test in zip(steps, tests, strict=True) if test is None)))
+
+
 def _is_much(rows: int, request: ScanRequest, costs: ColumnCosts, names: tuple[str, ...]) -> bool:
     """Return True if some columns are too large to keep what a filtered scan reads of them in memory."""
-    if request.filter is None:
+    if request.filter is None or (costs.row_bytes is not None and rows * costs.row_bytes <= _KEPT_BYTES):
         return False
     return rows * sum(costs.cost(request.schema.top_level(name)).stored for name in names) > _KEPT_BYTES
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -31,6 +30,8 @@ __all__ = [
 
 _MOST = (1 << 32) - 1
 _LARGEST_BOOST = 1 << 20
+#: Largest number of 32 bits: scores have no more.
+_LARGEST_FLOAT = float(np.finfo(np.float32).max)
 
 
 class FullTextOperator(Enum):
@@ -327,7 +328,7 @@ class PlainText:
 
 
 def check_text_query(query: FullTextQuery) -> None:
-    """Check what only a search needs: that boosts are finite, and that a boolean query can match something.
+    """Check what only a search needs: that boosts are finite in 32 bits, and that a boolean query can match something.
 
     Raises
     ------
@@ -338,7 +339,7 @@ def check_text_query(query: FullTextQuery) -> None:
         name, boost = ("negative_boost", part.negative_boost) if isinstance(part, BoostQuery) else ("boost", 0.0)
         if isinstance(part, MatchQuery):
             boost = part.boost
-        if not (math.isfinite(boost) and boost >= 0):
+        if not 0 <= boost <= _LARGEST_FLOAT:
             raise InvalidInputError(f"{type(part).__name__} {name} must be finite and non-negative, got {boost}")
         if isinstance(part, BooleanQuery) and not queries_of(part, Occur.MUST, Occur.SHOULD):
             raise InvalidInputError("boolean query must have at least one should/must query")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Final
 
 import numpy as np
@@ -27,6 +26,7 @@ from lance_dataset.index.validating.coverage import contradictions
 from lance_dataset.index.validating.kinds import CHECKED_KINDS, SegmentContent, content_of
 from lance_dataset.index.validating.remedies import remedy
 from lance_dataset.index.validating.window import windows
+from lance_dataset.properties import cached_property
 from lance_dataset.read.projection import Projection, project
 from lance_dataset.read.snapshot import Snapshot
 from lance_dataset.read.take import take_addresses

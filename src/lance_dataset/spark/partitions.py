@@ -10,7 +10,7 @@ from pyspark.sql.datasource import InputPartition
 
 from lance_dataset.spark.options import ReadOptions
 
-__all__ = ["RowPartition", "RowSlice", "partition_count", "plan_partitions"]
+__all__ = ["RowPartition", "RowSlice", "WholeTable", "partition_count", "plan_partitions"]
 
 _ROWS_PER_PARTITION = 512 * 1024
 _LEAST_ROWS_PER_PARTITION = 16 * 1024
@@ -31,6 +31,11 @@ class RowPartition(InputPartition):
     """Input of one Spark task."""
 
     slices: tuple[RowSlice, ...]
+
+
+@dataclass(frozen=True)
+class WholeTable(InputPartition):
+    """Input of the only task of a read that cannot be cut, or is too small to be cut."""
 
 
 def partition_count(rows: int, options: ReadOptions) -> int:

@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import datasource as ds
 
-__all__ = ["translate"]
+__all__ = ["literal", "quoted", "translate"]
 
 _EPOCH = datetime.datetime(1970, 1, 1)
 _UNITS_PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
@@ -68,10 +68,10 @@ def _with_value(condition: Any, column: str, arrow: pa.DataType) -> str | None:
     if isinstance(condition, ds.EqualNullSafe):
         if condition.value is None:
             return f"{column} IS NULL"
-        text = _literal(condition.value, arrow)
+        text = literal(condition.value, arrow)
         return None if text is None else f"({column} IS NOT NULL AND {column} = {text})"
     if isinstance(condition, ds.In):
-        texts = [_literal(value, arrow) for value in condition.value]
+        texts = [literal(value, arrow) for value in condition.value]
         if not texts or None in texts:
             return None
         if pa.types.is_floating(arrow):  # lists may be looked up by hash, which distinguishes -0.0 from 0.0
@@ -79,7 +79,7 @@ def _with_value(condition: Any, column: str, arrow: pa.DataType) -> str | None:
         return f"{column} IN ({', '.join(text for text in texts if text is not None)})"
     function = _TEXT_TESTS.get(type(condition))
     if function is not None:
-        text = _literal(condition.value, arrow) if _is_text(arrow) else None
+        text = literal(condition.value, arrow) if _is_text(arrow) else None
         return None if text is None else f"{function}({column}, {text})"
     operator = _COMPARISONS.get(type(condition))
     if operator is None:
@@ -90,7 +90,7 @@ def _with_value(condition: Any, column: str, arrow: pa.DataType) -> str | None:
 def _comparison(column: str, operator: str, value: Any, arrow: pa.DataType) -> str | None:
     if operator != "=" and (_is_bytes(arrow) or pa.types.is_boolean(arrow)):
         return None
-    text = _literal(value, arrow)
+    text = literal(value, arrow)
     if text is None:
         return None
     compared = f"{column} {operator} {text}"
@@ -111,7 +111,7 @@ def _locate(path: tuple[str, ...], schema: pa.Schema) -> tuple[str, pa.DataType]
         arrow = arrow.field(name).type
     if isinstance(arrow, pa.BaseExtensionType) or pa.types.is_null(arrow):
         return None
-    return ".".join(f"`{name}`" for name in path), arrow
+    return ".".join(map(quoted, path)), arrow
 
 
 def _is_text(arrow: pa.DataType) -> bool:
@@ -122,7 +122,12 @@ def _is_bytes(arrow: pa.DataType) -> bool:
     return pa.types.is_binary(arrow) or pa.types.is_large_binary(arrow)
 
 
-def _literal(value: Any, arrow: pa.DataType) -> str | None:
+def quoted(name: str) -> str:
+    """Return a column name as Lance's SQL takes it."""
+    return f"`{name}`"
+
+
+def literal(value: Any, arrow: pa.DataType) -> str | None:
     """Return the value as a literal that Lance compares with the column without a cast, or None."""
     for test, write in _WRITERS:
         if test(arrow):

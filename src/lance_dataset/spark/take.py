@@ -10,7 +10,9 @@ from pyspark.sql import types as T
 
 from lance_dataset.errors import FieldNotFoundError, InvalidInputError, SchemaError, nearest_name_hint
 from lance_dataset.spark.batches import conform_batch
-from lance_dataset.spark.options import storage_options_text
+from lance_dataset.spark.jobs.workers import settle
+from lance_dataset.spark.option_parsing import storage_options_text
+from lance_dataset.spark.options import ReadOptions
 from lance_dataset.spark.reader import select_fields
 from lance_dataset.spark.snapshot import Snapshot, pin
 from lance_dataset.spark.types import arrow_schema, spark_schema
@@ -58,7 +60,8 @@ def take_rows(
     """
     _check_number_column(rows.schema, column)
     snapshot, dataset = pin(uri, version, storage_options_text(storage_options))
-    fetched = spark_schema(select_fields(dataset.schema, columns))
+    options = ReadOptions(uri, columns=None if columns is None else tuple(columns))
+    fetched = spark_schema(select_fields(dataset.schema, options))
     for name in fetched.fieldNames():
         if name in rows.columns:
             raise SchemaError(
@@ -80,6 +83,7 @@ def _fetcher(
     snapshot: Snapshot, column: str, target: pa.Schema
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     def fetch(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        settle()
         dataset = snapshot.open()
         for batch in batches:
             numbers = batch.column(column)

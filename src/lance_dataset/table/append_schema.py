@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from lance_dataset.errors import SchemaError
+from lance_dataset.file.options import BLOB_THRESHOLDS, is_blob_v2
 from lance_dataset.types.schema import Field, Schema
 
 __all__ = ["check_append_schema"]
@@ -49,10 +50,25 @@ def _differences(given: Sequence[Field], existing: Sequence[Field], prefix: str)
     return problems
 
 
+def _blob_differences(given: Field, existing: Field, path: str) -> list[str]:
+    """Return the thresholds that differ. Whether blobs can be ranges of objects does not matter."""
+    problems = []
+    for key, default in BLOB_THRESHOLDS.items():
+        kept, asked = (field.metadata.get(key, b"%d" % default) for field in (existing, given))
+        if key in given.metadata and asked != kept:
+            problems.append(
+                f"`{path}` has the blob threshold {key}={asked.decode()}, but the dataset has {kept.decode()}: "
+                "thresholds belong to the column, so leave them out"
+            )
+    return problems
+
+
 def _difference(given: Field, existing: Field, path: str) -> list[str]:
     problems = []
     if given.logical_type != existing.logical_type:
         problems.append(f"`{path}` should have type {existing.logical_type} but type was {given.logical_type}")
+    if is_blob_v2(existing) and is_blob_v2(given):
+        return [*problems, *_blob_differences(given, existing, path)]
     below = _differences(given.children, existing.children, f"{path}.")
     if below:
         problems.append(f"`{path}` had mismatched children: {', '.join(below)}")

@@ -13,12 +13,17 @@ from lance_dataset.errors import CorruptFileError, InvalidInputError, StoragePer
 from lance_dataset.io.base import ObjectStore, is_plain_path
 from lance_dataset.io.places import Location, is_absolute, location_of, options_elsewhere, without_manifest_store
 from lance_dataset.io.secrets import redacted
+from lance_dataset.io.vended import VendedOptions
 from lance_dataset.table.manifest import BasePath
 
-__all__ = ["BaseAccess", "check_new_base", "checked_trust"]
+__all__ = ["EXTERNAL", "BaseAccess", "check_new_base", "checked_trust", "with_base_params", "without_base_params"]
 
 _VARIABLE = "LANCE_TRUSTED_BASES"
+#: Number of the place of an object that is not below a base path.
+EXTERNAL = -1
 _TREE = "/tree/"
+#: Storage options of one base path are ``base_{number}.{key}``, or ``base_{uri}.{key}``.
+_OWN = "base_"
 
 
 class BaseAccess:
@@ -49,7 +54,7 @@ class BaseAccess:
         """
         path = base.path
         if not path or "\0" in path:
-            raise CorruptFileError(f"{self._table()}: base path {base.id} is {path!r}, which is not a location")
+            raise CorruptFileError(f"{self._table()}: {_name(base)} is {path!r}, which is not a location")
         trusted = self._trusted()
         if not is_absolute(path):
             path = self._absolute(base, trusted)
@@ -58,16 +63,24 @@ class BaseAccess:
             known = [location_of(each) for each in trusted]
             if not any(place.is_in(each) for each in (*known, self._own())):
                 raise UnsafePathError(
-                    f"{self._table()}: base path {base.id} is {redacted(path)!r}, which does not lie in a trusted "
+                    f"{self._table()}: {_name(base)} is {redacted(path)!r}, which does not lie in a trusted "
                     f"place ({', '.join(trusted) or 'there is none'}); if it is right, add it to trusted_bases, or to "
                     f"the environment variable {_VARIABLE}"
                 )
         return path
 
     def own_options(self, base: BasePath) -> dict[str, str]:
-        """Return the options that the user gave for a base path alone, as ``base_{id}.{key}``."""
-        prefix = f"base_{base.id}."
-        return {key[len(prefix) :]: value for key, value in self._options.items() if key.startswith(prefix)}
+        """Return the options that the user gave for a base path alone, by its number or by its URI, which wins."""
+        by_number, by_uri = {}, {}
+        for key, value in self._options.items():
+            owner, _, name = key.removeprefix(_OWN).rpartition(".")
+            if not key.startswith(_OWN) or not owner:
+                continue
+            if owner == str(base.id):
+                by_number[name] = value
+            elif is_absolute(owner) and is_absolute(base.path) and location_of(owner) == location_of(base.path):
+                by_uri[name] = value
+        return {**by_number, **by_uri}
 
     def options(self, base: BasePath) -> dict[str, str]:
         """Return the options for access to a base path."""
@@ -85,7 +98,7 @@ class BaseAccess:
         if withheld and not self.own_options(base):
             example = f"base_{base.id}.{withheld[0]}"
             raise StoragePermissionError(
-                f"{self._table()}: base path {base.id} is {redacted(base.path)!r}, in another bucket, account or "
+                f"{self._table()}: {_name(base)} is {redacted(base.path)!r}, in another bucket, account or "
                 "store, so the credentials in storage_options are not used for it; give those for it with its number, "
                 f"as in the option {example!r} (with any option that begins with 'base_{base.id}.', missing "
                 "credentials are those of the environment)"
@@ -94,7 +107,7 @@ class BaseAccess:
 
     def _divided(self, base: BasePath) -> tuple[dict[str, str], list[str]]:
         """Return the options for a base path, and the names of the credentials of the table that it does not get."""
-        options = {key: value for key, value in self._options.items() if not key.startswith("base_")}
+        options = {key: value for key, value in self._options.items() if not key.startswith(_OWN)}
         options = without_manifest_store(options)
         withheld: list[str] = []
         own, place = self._own(), location_of(base.path)
@@ -121,7 +134,7 @@ class BaseAccess:
         if trusted is not None and any(location_of(meant).is_in(location_of(each)) for each in trusted):
             return meant
         raise UnsafePathError(
-            f"{self._table()}: base path {base.id} is {redacted(base.path)!r}, which is relative, so it leads to other "
+            f"{self._table()}: {_name(base)} is {redacted(base.path)!r}, which is relative, so it leads to other "
             f"places in other processes; if it means {meant}, open the dataset with trusted_bases=[{meant!r}], or "
             "clone it again from an absolute path"
         )
@@ -137,6 +150,65 @@ class BaseAccess:
 
     def _table(self) -> str:
         return self._store.uri(self._root)
+
+
+def with_base_params(
+    storage_options: Mapping[str, str] | None, params: Mapping[str, Mapping[str, str]] | None
+) -> Mapping[str, str] | None:
+    """Return storage options of a table together with those of base paths.
+
+    Parameters
+    ----------
+    storage_options
+        Options of the table.
+    params
+        Options of each base path, by its URI or absolute path.
+
+    Raises
+    ------
+    TypeError
+        `params` is not a dictionary of dictionaries of text.
+    InvalidInputError
+        A base path is neither a URI nor an absolute path, or the name of an option has a dot.
+    """
+    if params is None:
+        return storage_options
+    if not isinstance(params, Mapping):
+        raise TypeError(f"base_store_params must be a dictionary of options by base path, not {type(params).__name__}")
+    found: dict[str, str] = {}
+    for uri, options in params.items():
+        if not isinstance(uri, str) or not isinstance(options, Mapping):
+            raise TypeError(
+                "base_store_params must have dictionaries of options by base paths as text, not "
+                f"{type(options).__name__} by {type(uri).__name__}"
+            )
+        if not is_absolute(uri):
+            raise InvalidInputError(f"the base path {redacted(uri)!r} of base_store_params must be a URI or absolute")
+        for key, value in options.items():
+            if not isinstance(key, str) or not isinstance(value, str):
+                raise TypeError(f"option {key!r} of base path {redacted(uri)!r} in base_store_params must be text")
+            if "." in key:
+                raise InvalidInputError(
+                    f"option {key!r} of base path {redacted(uri)!r} in base_store_params: names of options have no dot"
+                )
+            found[f"{_OWN}{uri}.{key}"] = value
+    if isinstance(storage_options, VendedOptions):
+        return storage_options.with_own(found)
+    return {**(storage_options or {}), **found}
+
+
+def without_base_params(storage_options: Mapping[str, str]) -> dict[str, str]:
+    """Return the storage options that were not given as `base_store_params`."""
+    return {
+        key: value
+        for key, value in storage_options.items()
+        if not (key.startswith(_OWN) and is_absolute(key.removeprefix(_OWN)))
+    }
+
+
+def _name(base: BasePath) -> str:
+    """Name a base path in messages; an object outside of all of them has the number `EXTERNAL`."""
+    return f"base path {base.id}" if base.id != EXTERNAL else "the place of a blob"
 
 
 def check_new_base(base: BasePath) -> None:

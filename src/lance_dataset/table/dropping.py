@@ -20,7 +20,7 @@ _DATA = "data"
 _WHOLE_FOLDERS = ("_mem_wal", "_fri", "_blobs", "_indices", "_deletions", "_transactions", "_refs", VERSIONS_FOLDER)
 _DATA_SUFFIXES = (".lance", ".blob")
 #: Beginnings of the names of files beside these folders.
-_FILES = ("_latest", ".tmp")
+_FILES = ("_latest", ".tmp", ".lance-reserved", ".lance-deregistered")
 _TEMPORARY = ".tmp"
 #: Paths that a log message names.
 _NAMED = 10
@@ -68,7 +68,7 @@ def log_other_names(store: ObjectStore, root: str) -> None:
     """Log what a folder has in which a table is created, if it is not of a table. Object stores are not asked."""
     if "://" in store.uri(root):
         return
-    others = sorted({*store.list_names(root)} - {*_WHOLE_FOLDERS, _DATA, _TREE.rstrip("/")})
+    others = sorted({*store.list_names(root)} - {*_WHOLE_FOLDERS, *_FILES, _DATA, _TREE.rstrip("/")})
     if others:
         _log.warning("%s is created in a folder that has other files: %s", store.uri(root), _listed(others))
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, fields, replace
-from functools import cached_property
 from itertools import pairwise
 from typing import Any, overload
 
@@ -18,6 +17,7 @@ from numpy.typing import NDArray
 
 from lance_dataset._proto import table_pb2
 from lance_dataset.errors import CorruptFileError, InvalidInputError
+from lance_dataset.properties import cached_property
 from lance_dataset.table.fragment import Fragment, known_storage_version
 from lance_dataset.table.messages import (
     Numbers,

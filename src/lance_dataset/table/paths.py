@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 from lance_dataset.errors import CorruptFileError
+from lance_dataset.file.blob_descriptors import DATA_SUFFIX, blob_name
 from lance_dataset.io.base import ObjectStore, is_plain_path, safe_join
 from lance_dataset.io.resolve import resolve
-from lance_dataset.table.base_access import BaseAccess
+from lance_dataset.table.base_access import EXTERNAL, BaseAccess
 from lance_dataset.table.fragment import DataFile, DeletionFile
 from lance_dataset.table.manifest import BasePath
 
@@ -22,6 +23,7 @@ __all__ = [
     "DataFolder",
     "FileLocator",
     "SharedFiles",
+    "blob_folder",
     "deletion_name",
     "is_in_memory",
 ]
@@ -44,6 +46,11 @@ def deletion_name(fragment_id: int, deletion_file: DeletionFile) -> str:
     """Return the file name of the deletion file of a fragment."""
     suffix = deletion_file.file_type.suffix
     return f"{fragment_id}-{deletion_file.read_version}-{deletion_file.id}.{suffix}"
+
+
+def blob_folder(data_file: str) -> str:
+    """Return the folder of the files with blobs that belong to a data file, from the path of that file."""
+    return data_file.removesuffix(DATA_SUFFIX)
 
 
 @dataclass(frozen=True)
@@ -119,6 +126,60 @@ class FileLocator:
         store, folder = self._folder(file.base_id, DATA_FOLDER)
         return store, safe_join(folder, file.path, what="data file")
 
+    def blob_folder(self, file: DataFile) -> tuple[ObjectStore, str]:
+        """Return the store and folder of the files with blobs that belong to a data file."""
+        store, path = self.data_file(file)
+        return store, blob_folder(path)
+
+    def blob_file(self, file: DataFile, number: int) -> tuple[ObjectStore, str]:
+        """Return the store and path of a file with blobs that belongs to a data file."""
+        store, folder = self.blob_folder(file)
+        return store, f"{folder}/{blob_name(number)}"
+
+    def blob_object(self, base_id: int | None, relative: str) -> tuple[ObjectStore, str]:
+        """Return the store and path of an object with a blob.
+
+        Parameters
+        ----------
+        base_id
+            Base path that `relative` begins at; None for the root of the table.
+        relative
+            Path.
+        """
+        if base_id is None:
+            return self._store, safe_join(self._root, relative, what="blob file")
+        self._folder(base_id, "")
+        store, root = self._resolved[base_id]
+        return store, safe_join(root, relative, what="blob file")
+
+    def external_object(self, uri: str) -> tuple[ObjectStore, str]:
+        """Return the store and path of an object outside of all base paths. Checks are those of base paths."""
+        return self._opened(BasePath(EXTERNAL, uri))
+
+    def base_uri(self, base_id: int, relative: str) -> str:
+        """Return the URI of a path below a base path."""
+        base = self._bases.get(base_id)
+        if base is None:
+            raise self._unknown_base(base_id)
+        return safe_join(base.path.rstrip("/"), relative, what="blob file")
+
+    def base_of(self, uri: str) -> tuple[int, str] | None:
+        """Return the base path that contains an external object, and the path below it; None if there is none.
+
+        Of several, it is the one with the longest path. Base paths that are roots of tables do not count.
+        """
+        best: tuple[int, str] | None = None
+        for base in self._bases.values():
+            place = base.path.rstrip("/") + "/"
+            starts = {place, place.removeprefix("file://"), f"file://{place}"}
+            found = next((start for start in starts if uri.startswith(start)), None)
+            # the id 0 means none in descriptors of blobs
+            if found is None or base.is_dataset_root or base.id == 0 or not is_plain_path(uri[len(found) :]):
+                continue
+            if best is None or len(uri) - len(found) < len(best[1]):
+                best = base.id, uri[len(found) :]
+        return best
+
     def opened(self, file: DataFile, make: Callable[[], _Opened]) -> _Opened:
         """Return a data file as `make` opens it, or as it is open already."""
         return make() if self._shared is None else self._shared.opened(self, file, make)
@@ -155,13 +216,16 @@ class FileLocator:
             return self._store, f"{self._root}/{name}"
         base = self._bases.get(base_id)
         if base is None:
-            raise CorruptFileError(
-                f"{self._store.uri(self._root)}: a file is in base path {base_id}, which the manifest does not list"
-            )
+            raise self._unknown_base(base_id)
         if base_id not in self._resolved:
             self._resolved[base_id] = self._opened(base)
         store, root = self._resolved[base_id]
         return store, f"{root}/{name}" if base.is_dataset_root else root
+
+    def _unknown_base(self, base_id: int) -> CorruptFileError:
+        return CorruptFileError(
+            f"{self._store.uri(self._root)}: a file is in base path {base_id}, which the manifest does not list"
+        )
 
     def _opened(self, base: BasePath) -> tuple[ObjectStore, str]:
         place = self._store.uri("")

@@ -47,6 +47,21 @@ class Transaction:
         """Name of the transaction's own file."""
         return f"{self.read_version}-{self.uuid}.txn"
 
+    def is_same_work(self, other: Transaction) -> bool:
+        """Return True if `other` is this transaction, or another try of the job that its properties name.
+
+        A job is named by the property ``txn_id``, or by the properties ``queryId`` and ``batchId``. So of the tries of
+        a job that are committed at the same time, exactly one makes a version.
+        """
+        return other.uuid == self.uuid or bool(self._job and self._job == other._job)
+
+    @property
+    def _job(self) -> tuple[str, ...]:
+        named = self.properties
+        if named.get("txn_id"):
+            return (named["txn_id"],)
+        return (named["queryId"], named["batchId"]) if named.get("queryId") and named.get("batchId") else ()
+
     def check_uuid(self) -> None:
         """Raise an error if the id is not a UUID string. It becomes part of a file name.
 

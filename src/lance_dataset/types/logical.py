@@ -209,6 +209,13 @@ def _fixed_list_inner(arrow_type: pa.FixedSizeListType, path: str) -> str:
     item = arrow_type.value_field
     if (item.metadata or {}).get(b"ARROW:extension:name") == BFLOAT16_EXTENSION.encode():
         return BFLOAT16_EXTENSION
+    if isinstance(item.type, pa.BaseExtensionType):
+        if item.type.extension_name == BFLOAT16_EXTENSION:
+            return BFLOAT16_EXTENSION
+        raise UnsupportedError(
+            f"column {path!r}: Lance cannot store a fixed-size list of {item.type}; "
+            f"use a list of {item.type.storage_type}"
+        )
     inner = logical_from_arrow(item.type, f"{path}.{item.name}")
     if inner in NESTED_TYPES - {"struct"} or inner.startswith("dict:"):
         raise UnsupportedError(

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 
 import pyarrow as pa
 
 from lance_dataset._proto import file_pb2
 from lance_dataset.errors import CorruptFileError, FieldNotFoundError, SchemaError, UnsupportedError, nearest_name_hint
+from lance_dataset.properties import cached_property
+from lance_dataset.types.blobs import register_type as register_blob_type
 from lance_dataset.types.logical import (
     EXTENSION_METADATA,
     EXTENSION_NAME,
@@ -35,6 +36,8 @@ __all__ = [
     "numbered",
     "unnumbered",
 ]
+
+register_blob_type()
 
 _FIELD_ID = "lance:field_id"
 PRIMARY_KEY = "lance-schema:unenforced-primary-key"
@@ -73,6 +76,8 @@ class Field:
         (offset, length) of dictionary values kept in a manifest by 0.1 datasets, else None.
     dictionary_values
         Those values, if they are known.
+    blob
+        For another form of a blob column of version 2 (locations or values): the field as the schema has it.
     """
 
     name: str
@@ -86,6 +91,7 @@ class Field:
     clustering_key_position: int = 0
     dictionary: tuple[int, int] | None = None
     dictionary_values: pa.Array | None = field(default=None, compare=False, repr=False)
+    blob: Field | None = field(default=None, compare=False, repr=False)
 
     def walk(self) -> Iterator[Field]:
         """Iterate over the field and all fields below it, parents first."""
@@ -419,7 +425,8 @@ def _field_from_arrow(arrow: pa.Field, path: str, level: int = 0) -> Field:
     else:
         logical_type = logical_from_arrow(arrow_type, path)
     field_id = int(metadata.pop(_FIELD_ID, b"-1"))
-    position = _key_position(metadata, PRIMARY_KEY_POSITION, path)
+    # position 0 means that field ids define the order of the key, as without positions
+    position = _key_position(metadata, PRIMARY_KEY_POSITION, path, least=0)
     return Field(
         name=arrow.name,
         id=field_id,
@@ -429,7 +436,7 @@ def _field_from_arrow(arrow: pa.Field, path: str, level: int = 0) -> Field:
         children=tuple(
             _field_from_arrow(child, f"{path}.{child.name}", level + 1) for child in _arrow_children(arrow_type)
         ),
-        primary_key=position > 0 or metadata.get(PRIMARY_KEY, b"").lower() in KEY_TRUTHS,
+        primary_key=PRIMARY_KEY_POSITION in metadata or metadata.get(PRIMARY_KEY, b"").lower() in KEY_TRUTHS,
         primary_key_position=position,
         clustering_key_position=_key_position(metadata, CLUSTERING_KEY_POSITION, path),
     )
@@ -446,12 +453,12 @@ def _extension_metadata(extension: pa.BaseExtensionType) -> bytes:
     return (pa.ipc.read_schema(pa.py_buffer(unknown)).field(0).metadata or {}).get(EXTENSION_METADATA.encode(), b"")
 
 
-def _key_position(metadata: Mapping[str, bytes], key: str, path: str) -> int:
+def _key_position(metadata: Mapping[str, bytes], key: str, path: str, *, least: int = 1) -> int:
     text = metadata.get(key)
     if text is None:
         return 0
-    if not text.isdigit() or int(text) < 1:
-        raise SchemaError(f"column {path!r}: metadata {key!r} must be a number from 1, not {text!r}")
+    if not text.isdigit() or int(text) < least:
+        raise SchemaError(f"column {path!r}: metadata {key!r} must be a number from {least}, not {text!r}")
     return int(text)
 
 
@@ -517,8 +524,8 @@ def _field_from_proto(message: file_pb2.Field, children: Mapping[int, Sequence[f
 def _append_proto(node: Field, parent_id: int, messages: list[file_pb2.Field]) -> None:
     message = file_pb2.Field(
         name=node.name,
-        id=node.id,
-        parent_id=parent_id,
+        id=max(node.id, _UNASSIGNED),
+        parent_id=parent_id if node.id >= 0 else _UNASSIGNED,  # parts of a descriptor have neither, as in the reference
         logical_type=node.logical_type,
         nullable=node.nullable,
         encoding=_legacy_encoding(node.logical_type),

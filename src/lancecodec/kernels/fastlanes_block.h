@@ -44,19 +44,42 @@ LC_INLINE int lc_fl_piece_of_row(int bits, int row) {
     return ((row & 7) << (log - 3)) + (lc_fl_reverse3(row >> 3) >> (6 - log));
 }
 
+/* One row of values that lie inside one row of the packed block. */
+LC_INLINE void lc_fl_inside_row(const uint8_t *LC_RESTRICT src, int shift, uint64_t mask, uint8_t *LC_RESTRICT out) {
+#ifdef LC_VECTORS
+    for (int i = 0; i < LC_FL_ROW; i += 32)
+        *(lc_words4 *)(out + i) = (*(const lc_words4 *)(src + i) >> shift) & mask;
+#else
+    for (int i = 0; i < LC_FL_ROW; i += 8) lc_store_u64(out + i, (lc_load_u64(src + i) >> shift) & mask);
+#endif
+}
+
+/* One row of values whose lowest bits are the highest of one packed row, and whose other bits begin the next. */
+LC_INLINE void lc_fl_across_rows(const uint8_t *LC_RESTRICT src, int shift, int back, uint64_t low_mask,
+                                 uint64_t high_mask, uint8_t *LC_RESTRICT out) {
+    const uint8_t *next = src + LC_FL_ROW;
+#ifdef LC_VECTORS
+    for (int i = 0; i < LC_FL_ROW; i += 32)
+        *(lc_words4 *)(out + i) = ((*(const lc_words4 *)(src + i) >> shift) & low_mask) |
+                                  ((*(const lc_words4 *)(next + i) << back) & high_mask);
+#else
+    for (int i = 0; i < LC_FL_ROW; i += 8)
+        lc_store_u64(out + i, ((lc_load_u64(src + i) >> shift) & low_mask) |
+                                  ((lc_load_u64(next + i) << back) & high_mask));
+#endif
+}
+
 /* Piece k of the values of a block. */
 LC_INLINE void lc_fl_unpack_piece(const uint8_t *LC_RESTRICT src, int bits, int width, int piece,
                                   uint8_t *LC_RESTRICT out) {
-    int bit = lc_fl_row_of_piece(bits, piece) * width;
-    int shift = bit & (bits - 1), back = (bits - shift) & 63;
-    const uint8_t *low = src + (bit >> lc_fl_log(bits)) * LC_FL_ROW;
-    /* a value inside one row needs nothing from the next row, which may not exist */
-    const uint8_t *high = low + (shift + width > bits ? LC_FL_ROW : 0);
-    uint64_t low_mask = lc_fl_mask(bits, width < bits - shift ? width : bits - shift);
-    uint64_t high_mask = lc_fl_mask(bits, width) & ~low_mask;
-    for (int64_t i = 0; i < LC_FL_WORDS; i++) {
-        uint64_t value = (lc_load_u64(low + 8 * i) >> shift) & low_mask;
-        lc_store_u64(out + 8 * i, value | ((lc_load_u64(high + 8 * i) << back) & high_mask));
+    int bit = lc_fl_row_of_piece(bits, piece) * width, shift = bit & (bits - 1);
+    const uint8_t *row = src + (bit >> lc_fl_log(bits)) * LC_FL_ROW;
+    uint64_t mask = lc_fl_mask(bits, width);
+    if (shift + width <= bits) {
+        lc_fl_inside_row(row, shift, mask, out);
+    } else {
+        uint64_t low_mask = lc_fl_mask(bits, bits - shift);
+        lc_fl_across_rows(row, shift, bits - shift, low_mask, mask & ~low_mask, out);
     }
 }
 

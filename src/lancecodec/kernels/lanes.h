@@ -4,6 +4,14 @@
 
 #include "portable.h"
 
+/* Vectors of words, of halves of words, ... at any address. Compilers lower them to what the machine has. Without them, and
+ * in builds that watch single loads, loops are over single words. */
+#if (defined(__GNUC__) || defined(__clang__)) && !defined(LC_FLICKER)
+#define LC_VECTORS
+typedef uint64_t lc_words4 __attribute__((vector_size(32), aligned(1), may_alias));
+typedef uint32_t lc_halves8 __attribute__((vector_size(32), aligned(1), may_alias));
+#endif
+
 /* `field`, of at most `bits` bits, in each lane of `bits` bits. */
 LC_INLINE uint64_t lc_lanes(int bits, uint64_t field) {
     return field * (bits == 8    ? 0x0101010101010101ULL

@@ -23,6 +23,22 @@ LC_INLINE int lc_ctz64(uint64_t v) {
 #endif
 }
 
+/* Collect the bits at the set positions of `keep`. The work grows with the number of kept or of dropped bits, whichever
+ * is smaller. */
+LC_INLINE uint64_t lc_compress64(uint64_t bits, uint64_t keep, int64_t kept) {
+    if (kept <= 32) {
+        uint64_t out = 0;
+        for (int64_t k = 0; keep; keep &= keep - 1, k++) out |= ((bits >> lc_ctz64(keep)) & 1) << k;
+        return out;
+    }
+    int removed = 0;
+    for (uint64_t drop = ~keep; drop; drop &= drop - 1, removed++) {
+        uint64_t low = lc_low_mask(lc_ctz64(drop) - removed);
+        bits = (bits & low) | ((bits >> 1) & ~low);
+    }
+    return bits & lc_low_mask(kept);
+}
+
 LC_INLINE uint16_t lc_level(const uint8_t *levels, int64_t i) { return lc_load_u16(levels + 2 * i); }
 
 /* Bit i of the result: level i of 64 is at most `limit`. */

@@ -159,22 +159,6 @@ static inline int lc_fixed_lists_unravel(lc_levels stage, uint16_t top, int64_t 
     return LC_OK;
 }
 
-/* Collect the bits at the set positions of `keep`. The work grows with the number of kept or of dropped bits, whichever
- * is smaller. */
-LC_INLINE uint64_t lc_compress64(uint64_t bits, uint64_t keep, int64_t kept) {
-    if (kept <= 32) {
-        uint64_t out = 0;
-        for (int64_t k = 0; keep; keep &= keep - 1, k++) out |= ((bits >> lc_ctz64(keep)) & 1) << k;
-        return out;
-    }
-    int removed = 0;
-    for (uint64_t drop = ~keep; drop; drop &= drop - 1, removed++) {
-        uint64_t low = lc_low_mask(lc_ctz64(drop) - removed);
-        bits = (bits & low) | ((bits >> 1) & ~low);
-    }
-    return bits & lc_low_mask(kept);
-}
-
 /* Write the validity of a layer from bit `at` of `out` on. `some_hidden`: not every entry of the stage is one of this
  * layer. */
 LC_INLINE void lc_validity_fill_body(lc_levels stage, lc_valid_levels valid, uint8_t *out, int64_t at, int some_hidden,

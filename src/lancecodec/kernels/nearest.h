@@ -206,13 +206,40 @@ static inline int lc_nearest_merge(lc_nearest *s, const lc_nearest *other) {
     return problem;
 }
 
+/* Take the farthest candidate out of a heap, which has one. */
+static inline lc_candidate lc_candidates_pop(lc_candidates *heap) {
+    lc_candidate top = heap->items[0];
+    int64_t n = --heap->n;
+    if (n > 0) lc_candidates_sink(heap->items, n, 0, heap->items[n]);
+    return top;
+}
+
+/* Write the numbers of the k least of n distances, ascending, equal ones by number. Distances that are NaN are left out;
+ * `count` is how many remain. */
+static inline int lc_least_distances(const uint8_t *distances, int64_t n, int64_t k, uint8_t *numbers, int64_t *count) {
+    lc_candidates heap = {0};
+    int problem = LC_OK;
+    for (int64_t i = 0; i < n && !problem; i++) {
+        lc_candidate item = {0, (uint64_t)i, 0};
+        memcpy(&item.distance, distances + 4 * i, sizeof item.distance);
+        if (item.distance != item.distance || (heap.n == k && item.distance >= heap.items[0].distance)) continue;
+        problem = lc_candidates_add(&heap, k, item);
+    }
+    *count = heap.n;
+    while (!problem && heap.n > 0) {
+        uint64_t number = lc_candidates_pop(&heap).id;
+        lc_store_u64(numbers + 8 * heap.n, number);
+    }
+    free(heap.items);
+    return problem;
+}
+
 /* Write the candidates of a query, the nearest first, and forget them. */
 static inline void lc_nearest_drain(lc_nearest *s, int64_t query, uint8_t *distances, uint8_t *ids, uint8_t *addresses) {
     lc_candidates *heap = &s->heaps[query];
     while (heap->n > 0) {
-        lc_candidate top = heap->items[0];
-        int64_t n = --heap->n;
-        if (n > 0) lc_candidates_sink(heap->items, n, 0, heap->items[n]);
+        lc_candidate top = lc_candidates_pop(heap);
+        int64_t n = heap->n;
         memcpy(distances + 4 * n, &top.distance, sizeof top.distance);
         lc_store_u64(ids + 8 * n, top.id);
         lc_store_u64(addresses + 8 * n, top.address);

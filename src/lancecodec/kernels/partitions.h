@@ -149,9 +149,9 @@ LC_CLONES static void lc_scalar_squares(const uint8_t *codes, const uint8_t *que
         for (int64_t first = 0; first < dimension; first += LC_SQUARES) {
             int64_t stop = first + LC_SQUARES < dimension ? first + LC_SQUARES : dimension;
             int32_t part = 0;
-            for (int64_t d = first; d < stop; d++) {
-                int32_t x = (int32_t)codes[d] - (int32_t)query[d];
-                part += x * x;
+            for (int64_t d = first; d < stop; d++) {  /* of 16 bits: compilers multiply and add pairs of these */
+                int16_t x = (int16_t)(codes[d] - query[d]);
+                part += (int32_t)x * (int32_t)x;
             }
             sum += (uint32_t)part;
         }
@@ -390,25 +390,34 @@ static inline void lc_stored_prepare(const lc_stored *s, const lc_probe *q, lc_s
     if (s->storage == LC_STORED_RABIT && s->raw) lc_rabit_table(m->query, s->dimension, m);
 }
 
-/* Search partitions in the order given; all must be loaded. */
-static inline int lc_stored_search(const lc_stored *s, const lc_probe *q, lc_nearest *best) {
+/* Get the memory of a search, and prepare it. */
+static inline int lc_scratch_open(const lc_stored *s, const lc_probe *q, lc_scratch *m) {
     int64_t padded = (s->dimension + LC_QUERY_UNIT) / LC_QUERY_UNIT * LC_QUERY_UNIT + LC_QUERY_UNIT;
     int64_t table = s->storage == LC_STORED_PRODUCT ? s->parts << s->bits : 4 * padded;
     int64_t joined = s->storage == LC_STORED_PRODUCT && s->bits == 4 ? 128 * s->parts : 0;
-    int problem = LC_OK;
-    lc_scratch m;
-    memset(&m, 0, sizeof m);
+    memset(m, 0, sizeof *m);
     if (s->storage != LC_STORED_FLAT) {
-        m.query = (float *)calloc((size_t)(padded + table + joined), sizeof(float));
-        m.bytes = (uint8_t *)calloc((size_t)(4 * padded), 1);
-        if (!m.query || !m.bytes) problem = LC_NO_MEMORY;
-        m.table = m.query + padded, m.joined = m.query + padded + table;
+        m->query = (float *)calloc((size_t)(padded + table + joined), sizeof(float));
+        m->bytes = (uint8_t *)calloc((size_t)(4 * padded), 1);
+        if (!m->query || !m->bytes) return LC_NO_MEMORY;
+        m->table = m->query + padded, m->joined = m->query + padded + table;
     }
-    if (!problem) lc_stored_prepare(s, q, &m);
+    lc_stored_prepare(s, q, m);
+    return LC_OK;
+}
+
+static inline void lc_scratch_close(lc_scratch *m) {
+    free(m->query);
+    free(m->bytes);
+}
+
+/* Search partitions in the order given; all must be loaded. */
+static inline int lc_stored_search(const lc_stored *s, const lc_probe *q, lc_nearest *best) {
+    lc_scratch m;
+    int problem = lc_scratch_open(s, q, &m);
     for (int64_t place = 0; place < q->probes && !problem; place++)
         problem = lc_stored_partition(s, q, place, (int64_t)lc_load_u64(q->numbers + 8 * place), &m, best);
-    free(m.query);
-    free(m.bytes);
+    lc_scratch_close(&m);
     return problem;
 }
 

@@ -186,7 +186,7 @@ static inline int lc_term_open(lc_term *t, lc_bytes data, const uint8_t *offsets
     if (t->length < 1 || t->length > t->documents || t->documents > UINT32_MAX) return LC_BAD_COUNT;
     t->blocks = (t->length - 1) / t->size + 1;
     if (count != t->blocks + 1) return LC_BAD_COUNT;
-    first = (int64_t)lc_load_u64(offsets), last = (int64_t)lc_load_u64(offsets + 8 * t->blocks);
+    first = (int64_t)lc_once_u64(offsets), last = (int64_t)lc_once_u64(offsets + 8 * t->blocks);
     if (first < 0 || last < first || last > data.size) return LC_BAD_OFFSETS;
     t->data = (uint8_t *)malloc((size_t)(last - first) + 1);
     t->starts = (int64_t *)malloc((size_t)count * sizeof *t->starts);

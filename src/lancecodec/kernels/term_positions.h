@@ -34,16 +34,16 @@ static inline void lc_positions_close(lc_positions *p) {
     memset(p, 0, sizeof *p);
 }
 
-/* Copy n ascending numbers of 64 bits from `lowest` to `highest`, counted from the first one. */
-static inline int lc_copy_offsets(const uint8_t *offsets, int64_t n, int64_t highest, int64_t **out) {
+/* Copy n ascending numbers of 64 bits up to `highest`, counted from the first one, which is 0 or more. */
+static inline int lc_copy_offsets(const uint8_t *offsets, int64_t n, int64_t highest, int64_t **out, int64_t *first) {
     int64_t *made = *out = (int64_t *)malloc((size_t)n * sizeof *made + 1);
-    int64_t first = 0, last = 0;
+    int64_t last = 0;
     if (!made) return LC_NO_MEMORY;
     for (int64_t i = 0; i < n; i++) {
         int64_t offset = (int64_t)lc_once_u64(offsets + 8 * i);
-        if (!i) first = last = offset;
-        if (offset < last || first < 0 || offset > highest) return LC_BAD_OFFSETS;
-        made[i] = offset - first;
+        if (!i) *first = last = offset;
+        if (offset < last || *first < 0 || offset > highest) return LC_BAD_OFFSETS;
+        made[i] = offset - *first;
         last = offset;
     }
     return LC_OK;
@@ -51,10 +51,10 @@ static inline int lc_copy_offsets(const uint8_t *offsets, int64_t n, int64_t hig
 
 /* Copy positions: `starts` are parts + 1, `owners` documents + 1 offsets of 64 bits, of which the first are 0 or more. */
 static inline int lc_positions_open(lc_positions *p, lc_bytes data, const uint8_t *starts, const uint8_t *owners) {
-    int64_t first = (int64_t)lc_once_u64(starts);
-    int problem = lc_copy_offsets(starts, p->parts + 1, data.size, &p->starts);
+    int64_t first = 0, owner = 0;
+    int problem = lc_copy_offsets(starts, p->parts + 1, data.size, &p->starts, &first);
     if (!problem && p->kind == LC_POSITIONS_LISTED)
-        problem = lc_copy_offsets(owners, p->documents + 1, p->parts, &p->owners);
+        problem = lc_copy_offsets(owners, p->documents + 1, p->parts, &p->owners, &owner);
     if (problem) return problem;
     if (p->owners && p->owners[p->documents] != p->parts) return LC_BAD_OFFSETS;
     size_t size = (size_t)p->starts[p->parts];

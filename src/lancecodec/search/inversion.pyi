@@ -2,15 +2,15 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import Buffer
 
-def rank_codes(codes: NDArray[np.int32], ranks: NDArray[np.uint32]) -> None: ...
+def rank_codes(codes: NDArray[np.uint16] | NDArray[np.uint32], ranks: NDArray[np.uint32]) -> None: ...
 
 class WordDocuments:
     def __init__(
         self,
-        words: NDArray[np.int32],
-        ends: NDArray[np.int64],
+        words: NDArray[np.uint16] | NDArray[np.uint32],
+        lengths: NDArray[np.uint32],
         first: int = 0,
-        positions: NDArray[np.int32] | None = None,
+        positions: NDArray[np.uint8] | NDArray[np.uint16] | NDArray[np.uint32] | None = None,
     ) -> None: ...
     def count(self, seen: NDArray[np.uint32], documents: NDArray[np.int64], occurrences: NDArray[np.int64]) -> None: ...
     def fill(self, lists: WordLists) -> None: ...

@@ -4,19 +4,21 @@ Blocks have 128 or 256 postings in 4 or 8 interleaved lanes of 32 values. Skip d
 32 blocks, the pairs of frequency and length of a document that no other pair beats.
 """
 
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
+from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uintptr_t
 from libc.stdlib cimport free, malloc
 
-from lancecodec.buffers cimport ByteView, check_aligned, writable
+from lancecodec.buffers cimport ByteView, check_aligned, readable, writable
 from lancecodec.problems cimport LC_OK, fail
 
 from lancecodec.errors import CodecError
 
 cdef extern from "kernels/inversion.h" nogil:
     ctypedef struct lc_documents:
-        const uint32_t *words
-        const int64_t *ends
+        const void *words
+        const void *positions
+        const uint32_t *lengths
         int64_t first, count, size
+        int word_bytes, position_bytes
     ctypedef struct lc_lists:
         uint32_t low, high
         int64_t *next
@@ -30,7 +32,8 @@ cdef extern from "kernels/inversion.h" nogil:
     int lc_codes_rank(uint32_t *codes, int64_t n, const uint32_t *ranks, int64_t count)
     int lc_words_count(const lc_documents *documents, int64_t count, uint32_t *seen, int64_t *found,
                        int64_t *occurrences)
-    int lc_lists_fill(const lc_documents *documents, const uint32_t *positions, lc_lists *out)
+    int lc_short_codes_rank(uint16_t *codes, int64_t n, const uint32_t *ranks, int64_t count)
+    int lc_lists_fill(const lc_documents *documents, int positioned, lc_lists *out)
 
 cdef extern from "kernels/posting_lists.h" nogil:
     int64_t LC_IMPACT_GROUP, LC_IMPACT_HEAD, LC_IMPACT_PAIR
@@ -80,29 +83,42 @@ cdef inline uint32_t *words_out(uint32_t[::1] values):
     return &values[0] if values.shape[0] else NULL
 
 
-def rank_codes(int32_t[::1] codes not None, const uint32_t[::1] ranks not None):
+ctypedef fused code:
+    uint16_t
+    uint32_t
+
+
+def rank_codes(code[::1] codes not None, const uint32_t[::1] ranks not None):
     """Replace codes by their ranks.
 
     Parameters
     ----------
     codes
-        Int32 array of codes, which is changed.
+        Uint16 or uint32 array of codes, which is changed.
     ranks
         Uint32 array of the rank of each code.
 
     Raises
     ------
     CodecError
-        There is no such code. Then some codes are replaced.
+        There is no such code, or a rank has more bits. Then some codes are replaced.
     """
     cdef int64_t n = codes.shape[0], count = ranks.shape[0]
-    cdef uint32_t *first = <uint32_t *>&codes[0] if n else NULL
+    cdef code *first = &codes[0] if n else NULL
     cdef const uint32_t *known = words_of(ranks)
     cdef int problem
     with nogil:
-        problem = lc_codes_rank(first, n, known, count)
+        if code is uint16_t:
+            problem = lc_short_codes_rank(first, n, known, count)
+        else:
+            problem = lc_codes_rank(first, n, known, count)
     if problem != LC_OK:
         fail(problem, "codes of tokens")
+
+
+cdef int element_bytes(values) except -1:
+    """Return the size of the numbers of an array without gaps."""
+    return memoryview(values).itemsize
 
 
 cdef class WordDocuments:
@@ -111,38 +127,41 @@ cdef class WordDocuments:
     Parameters
     ----------
     words
-        Int32 array of the words of all documents.
-    ends
-        Int64 array: number of words up to the end of each document.
+        Uint16 or uint32 array of the words of all documents.
+    lengths
+        Uint32 array: number of words of each document.
     first
         Number of the first document, from 0 on.
     positions
-        Int32 array of the positions of the words in their documents; None if they are not kept.
+        Uint8, uint16 or uint32 array of the positions of the words in their documents; None if they are not kept.
 
     Raises
     ------
     CodecError
-        There are too many documents, or not as many positions as words.
+        There are too many documents, or not as many positions as words, or numbers have another size.
     """
 
     cdef lc_documents of
-    cdef const uint32_t *positions
     cdef object keep
 
-    def __cinit__(self, const int32_t[::1] words not None, const int64_t[::1] ends not None, int64_t first=0,
-                  const int32_t[::1] positions=None):
-        cdef int64_t n = words.shape[0], count = ends.shape[0]
+    def __cinit__(self, words not None, const uint32_t[::1] lengths not None, int64_t first=0, positions=None):
+        cdef ByteView content = readable(words), places = readable(b"" if positions is None else positions)
+        cdef int64_t count = lengths.shape[0]
+        self.of.word_bytes = element_bytes(words)
+        self.of.position_bytes = 0 if positions is None else element_bytes(positions)
         if first < 0 or first >= 1 << 32 or count >= (1 << 32) - 1 - first:
             raise CodecError(f"{count} documents from number {first} on have no numbers of 32 bits")
-        if positions is not None and positions.shape[0] != n:
-            raise CodecError(f"{positions.shape[0]} positions are not those of {n} words")
-        self.keep = words, ends, positions
-        self.of.words = <const uint32_t *>&words[0] if n else NULL
-        self.of.ends = longs(ends)
-        self.of.first, self.of.count, self.of.size = first, count, n
-        self.positions = NULL
-        if positions is not None and n:
-            self.positions = <const uint32_t *>&positions[0]
+        if self.of.word_bytes not in (2, 4) or self.of.position_bytes not in (0, 1, 2, 4):
+            raise CodecError(f"words of {self.of.word_bytes} bytes, or positions of {self.of.position_bytes}")
+        self.of.size = content.size // self.of.word_bytes
+        if positions is not None and places.size != self.of.size * self.of.position_bytes:
+            raise CodecError(f"{places.size} bytes are not the positions of {self.of.size} words")
+        if <uintptr_t>content.data % self.of.word_bytes or <uintptr_t>places.data % max(self.of.position_bytes, 1):
+            raise CodecError("words or positions are not aligned to their size; copy them first")
+        self.keep = content, lengths, places
+        self.of.words, self.of.positions = content.data, places.data
+        self.of.lengths = words_of(lengths)
+        self.of.first, self.of.count = first, count
 
     def count(self, uint32_t[::1] seen not None, int64_t[::1] documents not None, int64_t[::1] occurrences not None):
         """Add the documents and the occurrences of each word.
@@ -157,7 +176,7 @@ cdef class WordDocuments:
         Raises
         ------
         CodecError
-            A word or an end is out of range, or the arrays differ in length.
+            A word or a length is out of range, or the arrays differ in length.
         """
         cdef int64_t n = seen.shape[0]
         cdef int64_t *found = longs_out(documents)
@@ -182,12 +201,12 @@ cdef class WordDocuments:
         Raises
         ------
         CodecError
-            An end is out of range, or the lists have less room than they need.
+            A length is out of range, or the lists have less room than they need.
         """
         cdef int problem
-        cdef const uint32_t *positions = self.positions if lists.with_steps else NULL
+        cdef int positioned = lists.with_steps
         with nogil:
-            problem = lc_lists_fill(&self.of, positions, &lists.of)
+            problem = lc_lists_fill(&self.of, positioned, &lists.of)
         if problem != LC_OK:
             fail(problem, "posting lists")
 

@@ -45,6 +45,7 @@ cdef extern from "kernels/term_positions.h" nogil:
 
 cdef extern from "kernels/posting_search.h" nogil:
     ctypedef struct lc_cursor:
+        const lc_term *term
         lc_block_positions found
     ctypedef struct lc_hits:
         uint32_t *docs
@@ -77,6 +78,8 @@ cdef extern from "kernels/posting_search.h" nogil:
 LISTED, PACKED, VARINT = range(3)
 #: Number of codes of document lengths.
 CODES = 256
+# Postings up to which a search keeps the GIL: other threads would keep it for longer than the search lasts.
+cdef int64_t BRIEF = 1 << 17
 cdef int64_t LARGEST_SLOP = <int64_t>1 << 40
 
 
@@ -387,7 +390,7 @@ def search(list terms, const float[::1] weights, const float[::1] norms, allowed
     MemoryError
         There is not enough memory.
     """
-    cdef int64_t n = len(terms), i
+    cdef int64_t n = len(terms), i, postings = 0
     cdef _Run run = _Run(n)
     cdef ByteView bits = readable(b"" if allowed is None else allowed)
     cdef Term term
@@ -417,8 +420,13 @@ def search(list terms, const float[::1] weights, const float[::1] norms, allowed
         run.hits.docs, run.hits.scores = &docs[0], &scores[0]
     if phrase is not None:
         run.follow(phrase)
-    with nogil:
+    for i in range(n):
+        postings += run.search.cursors[i].term.length
+    if postings <= BRIEF:
         problem = lc_search_run(&run.search, every)
+    else:
+        with nogil:
+            problem = lc_search_run(&run.search, every)
     if problem != LC_OK:
         fail(problem, "postings")
     return run.hits.n

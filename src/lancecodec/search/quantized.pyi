@@ -9,6 +9,7 @@ NOWHERE: int
 def distances_to(
     query: Buffer, values: Buffer, n: int, dimension: int, element: int, metric: int, out: Buffer
 ) -> None: ...
+def least_distances(distances: Buffer, k: int, numbers: Buffer) -> int: ...
 def rotate(vectors: Buffer, dimension: int, signs: Buffer) -> None: ...
 
 class Partitions:
@@ -58,4 +59,5 @@ class Partitions:
         near: Buffer,
         ids: Buffer,
         addresses: Buffer,
+        ef: int = 0,
     ) -> int: ...

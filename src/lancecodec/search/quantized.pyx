@@ -13,70 +13,14 @@ from lancecodec.problems cimport LC_OK, fail
 from lancecodec.errors import CodecError
 from lancecodec.search.distances import query_size
 
-cdef extern from "kernels/partitions.h" nogil:
-    int LC_STORED_FLAT, LC_STORED_PRODUCT, LC_STORED_SCALAR, LC_STORED_RABIT, LC_STORAGES, LC_DOT, LC_VECTOR_BLOCK
-    ctypedef struct lc_vectors:
-        const uint8_t *values
-        int64_t dimension
-        int element
-        const uint8_t *rows
-        int64_t n
-    ctypedef struct lc_queries:
-        const uint8_t *values
-        int64_t n
-        int metric
-    ctypedef struct lc_candidates:
-        int64_t n
-    ctypedef struct lc_nearest:
-        lc_candidates *heaps
-        bint has_lowest, has_below
-        float lowest, below
-    ctypedef struct lc_partition:
-        const uint8_t *codes
-        const uint8_t *ids
-        const uint8_t *addresses
-        const uint8_t *extra
-        const uint8_t *add
-        const uint8_t *scale
-        const uint8_t *error
-        const uint8_t *add_all
-        const uint8_t *scale_all
-        int64_t n
-    ctypedef struct lc_stored:
-        int storage, element, metric, bits, raw, by_column
-        int64_t dimension, parts, count
-        const uint8_t *codebook
-        const uint8_t *centroids
-        const uint8_t *squares
-        float start, step
-        lc_partition *partitions
-    ctypedef struct lc_probe:
-        const uint8_t *vector
-        const uint8_t *numbers
-        const uint8_t *distances
-        int64_t probes
-        int effort
-        const uint8_t *fragments
-        const uint8_t *starts
-        const uint8_t *sizes
-        int64_t n_fragments
-        const uint8_t *allowed
-    int64_t lc_element_width(int element)
-    double lc_query_length(const lc_queries *q, int64_t k, int64_t dimension, int element)
-    void lc_distances(const lc_vectors *v, int64_t first, int64_t stop, const lc_queries *q, const double *lengths,
-                      float *out, int64_t apart)
-    int lc_nearest_open(lc_nearest *s, int64_t queries, int64_t k)
-    void lc_nearest_close(lc_nearest *s)
-    void lc_nearest_drain(lc_nearest *s, int64_t query, uint8_t *distances, uint8_t *ids, uint8_t *addresses)
-    int lc_stored_search(const lc_stored *s, const lc_probe *q, lc_nearest *best)
-    void lc_rabit_rotate(float *x, int64_t dimension, const uint8_t *signs)
-
 #: Ways to store vectors, by their numbers.
 STORAGES = ("FLAT", "PQ", "SQ", "RQ")
 #: Ways to estimate distances of RaBitQ codes, by their numbers.
 EFFORTS = ("fast", "normal", "accurate")
 #: Address of rows that do not exist any more.
 NOWHERE = (1 << 64) - 1
+# Elements that are compared in some 50 microseconds at most: threads would rather wait for them than for the lock.
+cdef int64_t BRIEF = 1 << 18
 
 
 def distances_to(query, values, int64_t n, int64_t dimension, int element, int metric, out):
@@ -111,9 +55,52 @@ def distances_to(query, values, int64_t n, int64_t dimension, int element, int m
         raise CodecError(f"{source.size} bytes are too few for {n} vectors")
     vectors = lc_vectors(source.data, dimension, element, NULL, n)
     queries = lc_queries(wanted.data, 1, metric)
+    if n * dimension < BRIEF:
+        length = lc_query_length(&queries, 0, dimension, element) if metric == 1 else 0
+        lc_distances(&vectors, 0, n, &queries, &length, <float *>target.data, 0)
+        return
     with nogil:
         length = lc_query_length(&queries, 0, dimension, element) if metric == 1 else 0
         lc_distances(&vectors, 0, n, &queries, &length, <float *>target.data, 0)
+
+
+def least_distances(distances, int64_t k, numbers):
+    """Find the least distances.
+
+    Parameters
+    ----------
+    distances
+        32-bit floats.
+    k
+        How many to find, at least 1.
+    numbers
+        Output for the positions of the least, ascending by distance, equal ones by position: k numbers of 64 bits.
+
+    Returns
+    -------
+    int
+        How many were found. NaN does not count.
+
+    Raises
+    ------
+    CodecError
+        The output is too small, or k is out of range.
+    MemoryError
+        There is not enough memory.
+    """
+    cdef ByteView source = readable(distances), target = writable(numbers)
+    cdef int64_t count = 0, n = source.size // 4
+    cdef int problem
+    if k < 1 or target.size // 8 < min(k, n):
+        raise CodecError(f"the least distances need an output for {k} numbers, at least one")
+    if n < BRIEF // LC_VECTOR_BLOCK:
+        problem = lc_least_distances(source.data, n, k, target.data, &count)
+    else:
+        with nogil:
+            problem = lc_least_distances(source.data, n, k, target.data, &count)
+    if problem != LC_OK:
+        fail(problem, "least distances")
+    return count
 
 
 def rotate(vectors, int64_t dimension, signs):
@@ -180,10 +167,6 @@ cdef class Partitions:
     CodecError
         A number is out of range, or a buffer has the wrong size.
     """
-
-    cdef lc_stored stored
-    cdef list kept
-    cdef object owners
 
     def __cinit__(self, int storage, int64_t count, int64_t dimension, int element, int metric, *, int bits=8,
                   int64_t parts=1, bint by_column=False, bint raw=False, codebook=None, centroids=None, squares=None,
@@ -263,6 +246,9 @@ cdef class Partitions:
         self.stored.partitions[number] = made
         self.owners[number] = (source, names, places, more, views)
 
+    cdef int run(self, const lc_probe *probe, lc_nearest *best, int64_t ef) noexcept nogil:
+        return lc_stored_search(&self.stored, probe, best)
+
     cdef int64_t row_bytes(self):
         if self.stored.storage == LC_STORED_FLAT:
             return self.stored.dimension * lc_element_width(self.stored.element)
@@ -281,7 +267,7 @@ cdef class Partitions:
         return number in self.owners
 
     def search(self, query, numbers, distances, int64_t k, fragments, starts, sizes, allowed, int64_t bits, int effort,
-               lowest, below, near, ids, addresses):
+               lowest, below, near, ids, addresses, int64_t ef=0):
         """Find the nearest rows of some partitions.
 
         Parameters
@@ -306,6 +292,8 @@ cdef class Partitions:
             Limits of the distances; None for no limit.
         near, ids, addresses
             Outputs for up to k distances (32-bit floats), row ids and addresses (64 bits).
+        ef
+            Number of found rows that a walk of a graph keeps; 0 to compare all rows of the partitions.
 
         Returns
         -------
@@ -329,7 +317,7 @@ cdef class Partitions:
         cdef lc_nearest best
         if self.stored.storage == LC_STORED_FLAT:
             needed = query_size(self.stored.dimension, self.stored.element, self.stored.metric)
-        if wanted.size < needed or k < 1 or between.size // 4 < chosen.size // 8 or not 0 <= effort < 3:
+        if wanted.size < needed or k < 1 or between.size // 4 < chosen.size // 8 or not 0 <= effort < 3 or ef < 0:
             raise CodecError(f"a search needs a query of {needed} bytes, and distances of centroids")
         if firsts.size < owners.size or counts.size < owners.size:
             raise CodecError("each fragment needs a position and a size")
@@ -355,7 +343,7 @@ cdef class Partitions:
             best.has_below, best.below = True, below
         with nogil:
             if problem == LC_OK:
-                problem = lc_stored_search(&self.stored, &probe, &best)
+                problem = self.run(&probe, &best, ef)
             if problem == LC_OK:
                 found = best.heaps[0].n
                 lc_nearest_drain(&best, 0, out_near.data, out_ids.data, out_places.data)

@@ -119,7 +119,7 @@ def test_refusals(path: str) -> None:
             LanceDataset.commit(path, change, read_version=1, commit_timeout=timeout)
         with pytest.raises(InvalidInputError, match="commit_timeout"):
             LanceDataset.commit_batch(path, [append(path)], commit_timeout=timeout)
-    with pytest.raises(UnsupportedError, match="namespace_client"):
+    with pytest.raises(InvalidInputError, match="must be provided together"):
         LanceDataset.commit(path, change, read_version=1, namespace_client=object())
     with pytest.raises(UnsupportedError, match="Clone"):
         LanceDataset.commit(path, LanceOperation.Clone(True, None, 1, "x", None), read_version=1)

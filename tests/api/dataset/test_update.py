@@ -230,8 +230,8 @@ def test_blobs_that_cannot_be_written(tmp_path: Path) -> None:
     path = tmp_path / "d"
     lance.write_dataset(pa.table({"id": [1], "b": lance.blob_array([b"a"])}), path, data_storage_version="2.2")
     before = sorted(path.rglob("*"))
-    with pytest.raises(UnsupportedError):
-        lance_dataset.dataset(path).update({"id": "2"})
+    with pytest.raises(UnsupportedError, match="Direct updates to column 'b'"):
+        lance_dataset.dataset(path).update({"b": "X'41'"})
     assert sorted(path.rglob("*")) == before
 
 
@@ -365,7 +365,7 @@ def _words(text: str) -> set[str]:
     return set("".join(letter if letter.isalpha() else " " for letter in text).split())
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(rows=_ROWS, changes=_CHANGES, stable=st.booleans(), size=st.integers(1, 6))
 def test_random_updates(
     tmp_path_factory: pytest.TempPathFactory, rows: list[Any], changes: list[Any], stable: bool, size: int

@@ -147,7 +147,6 @@ def test_hostile_row_address_bytes(both: tuple[Any, Any]) -> None:
 
 REFUSED: list[tuple[str, Callable[[ScannerBuilder], ScannerBuilder]]] = [
     ("Substrait", lambda builder: builder.substrait_aggregate(b"")),
-    ("search_filter", lambda builder: builder.filter({"expr_filter": "id > 1", "search_filter": "x"})),
 ]
 
 

@@ -154,7 +154,7 @@ class Indexed:
 
 @pytest.mark.parametrize("version", ["2.0", "2.2"])
 @pytest.mark.parametrize("stable", [False, True])
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_answers_stay_right(tmp_path: Path, seed: int, stable: bool, version: str) -> None:
     table = Indexed(tmp_path / "t", seed, stable=stable, version=version)
     done = []

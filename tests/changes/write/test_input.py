@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -11,6 +10,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pyarrow.dataset as pads
+import pydantic
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -33,15 +33,9 @@ def _read(data: object, schema: pa.Schema | None = None) -> pa.Table:
     return pa.Table.from_batches(batches, found)
 
 
-@dataclasses.dataclass
-class _Model:
-    """A stand-in for a pydantic object, with the one method that is used."""
-
-    a: int
+class _Model(pydantic.BaseModel):
+    a: int | None
     b: str | None
-
-    def model_dump(self) -> dict:
-        return dataclasses.asdict(self)
 
 
 class _Stream:
@@ -83,7 +77,7 @@ class _HuggingFace:
         lambda: {"a": [1, 2], "b": ["x", None]},
         lambda: [{"a": 1, "b": "x"}, {"a": 2, "b": None}],
         lambda: [{"a": 1, "b": "x"}, {"a": 2}],
-        lambda: [_Model(1, "x"), _Model(2, None)],
+        lambda: [_Model(a=1, b="x"), _Model(a=2, b=None)],
         _Stream,
         _Array,
         _HuggingFace,

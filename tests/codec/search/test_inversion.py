@@ -13,22 +13,24 @@ from lancecodec import CodecError
 from lancecodec.errors import OffsetOverflowError
 from lancecodec.search import inversion
 
+#: Types of words.
+KINDS = (np.uint16, np.uint32)
 DOCUMENTS = st.lists(st.lists(st.integers(0, 6), max_size=9), max_size=12)
 
 
 def _arrays(documents: list[list[int]]) -> tuple[Any, Any, Any]:
-    words = np.array([word for document in documents for word in document], np.int32)
-    ends = np.cumsum([len(document) for document in documents], dtype=np.int64)
-    positions = np.array([2 * place for document in documents for place in range(len(document))], np.int32)
-    return words, ends, positions
+    words = np.array([word for document in documents for word in document], KINDS[len(documents) % 2])
+    lengths = np.array([len(document) for document in documents], np.uint32)
+    positions = np.array([2 * place for document in documents for place in range(len(document))])
+    return words, lengths, positions.astype((np.uint8, np.uint16, np.uint32)[len(documents) % 3])
 
 
 @given(DOCUMENTS, st.integers(0, 12), st.integers(0, 7))
 def test_lists_of_all_words(documents: list[list[int]], cut: int, low: int) -> None:
     parts, first = [], 0
     for part in (documents[:cut], documents[cut:]):
-        words, ends, positions = _arrays(part)
-        parts.append(inversion.WordDocuments(words, ends, first, positions))
+        words, sizes, positions = _arrays(part)
+        parts.append(inversion.WordDocuments(words, sizes, first, positions))
         first += len(part)
     seen, lengths, often = np.zeros(7, np.uint32), np.zeros(7, np.int64), np.zeros(7, np.int64)
     for part_documents in parts:
@@ -52,26 +54,39 @@ def test_lists_of_all_words(documents: list[list[int]], cut: int, low: int) -> N
     assert steps.tolist() == [step for _, places in expected for step in np.diff(places, prepend=0).tolist()]
 
 
-def test_codes_are_ranked() -> None:
-    codes = np.array([2, 0, 1, 2], np.int32)
+@pytest.mark.parametrize("kind", KINDS)
+def test_codes_are_ranked(kind: Any) -> None:
+    codes = np.array([2, 0, 1, 2], kind)
     inversion.rank_codes(codes, np.array([5, 4, 9], np.uint32))
     assert codes.tolist() == [9, 5, 4, 9]
-    for bad in (3, -1):
-        with pytest.raises(CodecError):
-            inversion.rank_codes(np.array([bad], np.int32), np.zeros(3, np.uint32))
+    with pytest.raises(CodecError):
+        inversion.rank_codes(np.array([3], kind), np.zeros(3, np.uint32))
+    with pytest.raises(CodecError):
+        inversion.rank_codes(np.array([0], np.uint16), np.array([1 << 16], np.uint32))
 
 
-@pytest.mark.parametrize(
-    ("words", "ends"), [([7], [1]), ([-1], [1]), ([1], [2]), ([1], [-1]), ([1, 1], [2, 1])], ids=str
-)
-def test_words_and_ends_are_checked(words: list[int], ends: list[int]) -> None:
-    documents = inversion.WordDocuments(np.array(words, np.int32), np.array(ends, np.int64))
+@pytest.mark.parametrize(("words", "lengths"), [([7], [1]), ([1], [2]), ([1, 1], [1, 2])], ids=str)
+def test_words_and_lengths_are_checked(words: list[int], lengths: list[int]) -> None:
+    documents = inversion.WordDocuments(np.array(words, np.uint16), np.array(lengths, np.uint32))
     with pytest.raises(CodecError):
         documents.count(np.zeros(7, np.uint32), np.zeros(7, np.int64), np.zeros(7, np.int64))
 
 
+def test_wrong_sizes_are_refused() -> None:
+    words, lengths = np.zeros(4, np.uint16), np.array([4], np.uint32)
+    for arguments in (
+        (np.zeros(4, np.int64), lengths),
+        (words, lengths, 0, np.zeros(3, np.uint8)),
+        (words, lengths, 0, np.zeros(4, np.int64)),
+        (words, lengths, 1 << 32),
+        (np.zeros(9, np.uint8)[1:].view(np.uint16), lengths),
+    ):
+        with pytest.raises(CodecError):
+            inversion.WordDocuments(*arguments)
+
+
 def test_lists_without_room() -> None:
-    documents = inversion.WordDocuments(np.array([1, 1], np.int32), np.array([1, 2], np.int64))
+    documents = inversion.WordDocuments(np.array([1, 1], np.uint32), np.array([1, 1], np.uint32))
     for place in (-1, 0, 1, 2**62):
         one = np.zeros(1, np.uint32)
         lists = inversion.WordLists(

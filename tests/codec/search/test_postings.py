@@ -114,21 +114,27 @@ def test_wrong_arguments() -> None:
 # -- searches ----------------------------------------------------------------------------------------------------
 
 
+#: Documents of the corpora, and of each word: few together for a search by documents, or many for one by windows.
+CORPUS = 20_000
+QUERIES = 60
+COUNTS = (5, 90, 200, 700, 6000, 19_000)
+
+
 class Corpora:
     """Random texts, and their words as posting lists."""
 
     def __init__(self, seed: int, layout: BlockFormat, bounds: str) -> None:
         rng = np.random.default_rng(seed)
-        self.lengths = rng.integers(1, 60, DOCUMENTS)
-        self.corpus = Corpus(DOCUMENTS, int(self.lengths.sum()))
+        self.lengths = rng.integers(1, 60, CORPUS)
+        self.corpus = Corpus(CORPUS, int(self.lengths.sum()))
         self.norms = self.corpus.norms(self.lengths)
         self.terms: list[Term] = []
         self.weights: list[float] = []
         self.shares: list[NDArray[np.float32]] = []
-        for count in (5, 90, 700, 1500, 3900):
-            documents = np.sort(rng.choice(DOCUMENTS, count, replace=False))
+        for count in COUNTS:
+            documents = np.sort(rng.choice(CORPUS, count, replace=False))
             frequencies = np.minimum(rng.zipf(2.0, count), 200)
-            term = opened(documents, frequencies, layout)
+            term = opened(documents, frequencies, layout, CORPUS)
             if bounds == "exact":
                 term.bound_by_documents(self.norms)
             elif bounds == "impacts":
@@ -138,21 +144,21 @@ class Corpora:
                 data, ends, _ = encode_impacts(blocks, np.zeros(blocks[-1] + 1, np.int64), last, frequencies, lengths)
                 codes = self.corpus.norms(decode_lengths(np.arange(256)))
                 term.bound_by_impacts(data, np.append(0, ends), codes)
-            shares = np.zeros(DOCUMENTS, np.float32)
+            shares = np.zeros(CORPUS, np.float32)
             shares[documents] = self.corpus.shares(frequencies, self.lengths[documents])
             self.terms.append(term)
             self.shares.append(shares)
             self.weights.append(float(self.corpus.limits(np.array([count]))[0]))
 
     def expected(self, words: list[int], every: bool) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
-        scores = np.zeros(DOCUMENTS, np.float32)
+        scores = np.zeros(CORPUS, np.float32)
         for word in words:
             scores += np.float32(self.weights[word]) * self.shares[word]
         has = np.array([self.shares[word] > 0 for word in words])
         return scores, has.all(axis=0) if every else has.any(axis=0)
 
     def found(self, words: list[int], every: bool, best: int, allowed: Any = None) -> tuple[Any, Any]:
-        docs, scores = np.empty(best or DOCUMENTS, np.uint32), np.empty(best or DOCUMENTS, np.float32)
+        docs, scores = np.empty(best or CORPUS, np.uint32), np.empty(best or CORPUS, np.float32)
         terms = [self.terms[word] for word in words]
         weights = np.array([self.weights[word] for word in words], np.float32)
         count = search(terms, weights, self.norms, allowed, every, best, -1.0, docs, scores)
@@ -166,9 +172,9 @@ def test_search(layout: BlockFormat, bounds: str) -> None:
     rng = np.random.default_rng(3)
     corpora = Corpora(4, layout, bounds)
     for _ in range(50):
-        words = rng.choice(5, rng.integers(1, 6), replace=False).tolist()
+        words = rng.choice(len(COUNTS), rng.integers(1, 6), replace=False).tolist()
         every = bool(rng.integers(2))
-        allowed = rng.random(DOCUMENTS) < rng.choice([0.02, 0.5, 1.0])
+        allowed = rng.random(CORPUS) < rng.choice([0.02, 0.5, 1.0])
         scores, has = corpora.expected(words, every)
         has &= allowed
         docs, found = corpora.found(words, every, 0, np.packbits(allowed, bitorder="little"))
@@ -177,9 +183,36 @@ def test_search(layout: BlockFormat, bounds: str) -> None:
         best = int(rng.choice([1, 10, 300]))
         order = np.lexsort((docs, -found))[:best]
         top, top_scores = corpora.found(words, every, best, np.packbits(allowed, bitorder="little"))
-        assert np.allclose(top_scores, found[order], rtol=1e-6)
-        assert np.allclose(scores[top], top_scores, rtol=1e-6)
-        assert len(set(top.tolist())) == len(top) == len(order)
+        assert top.tolist() == docs[order].tolist()
+        assert top_scores.tolist() == found[order].tolist()
+
+
+@pytest.mark.parametrize("layout", FORMATS, ids=str)
+def test_rare_and_frequent_words(layout: BlockFormat) -> None:
+    """The best documents for words of different frequencies are found, where blocks are longer than windows."""
+    rng = np.random.default_rng(7)
+    documents = 10 * CORPUS
+    lengths = rng.integers(30, 40, documents)
+    corpus = Corpus(documents, int(lengths.sum()))
+    norms = corpus.norms(lengths)
+    counts = np.concatenate([rng.integers(60, 120, 30), rng.integers(1000, 4000, 20), rng.integers(40_000, 90_000, 4)])
+    terms, weights = [], corpus.limits(counts)
+    for count in counts.tolist():
+        numbers = np.flatnonzero(rng.random(documents) < count / documents)[:count]
+        frequencies = np.minimum(rng.zipf(3.0, len(numbers)), 9)
+        terms.append(opened(numbers, frequencies, layout, documents))
+        terms[-1].bound_by_documents(norms)
+    docs, scores = np.empty(documents, np.uint32), np.empty(documents, np.float32)
+    for _ in range(QUERIES):
+        chosen = np.array([rng.integers(0, 30), rng.integers(30, 50), rng.integers(50, 54)])
+        rng.shuffle(chosen)
+        asked = [terms[number] for number in chosen]
+        many = search(asked, weights[chosen], norms, None, False, 0, -1.0, docs, scores)
+        order = np.lexsort((docs[:many], -scores[:many]))[:10]
+        top, best = np.empty(10, np.uint32), np.empty(10, np.float32)
+        assert search(asked, weights[chosen], norms, None, False, 10, -1.0, top, best) == 10
+        assert best.tolist() == scores[order].tolist()
+        assert top.tolist() == docs[order].tolist()
 
 
 def test_malformed_impacts_set_no_bound() -> None:

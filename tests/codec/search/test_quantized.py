@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from lancecodec import CodecError
-from lancecodec.search.quantized import EFFORTS, STORAGES, Partitions, distances_to, rotate
+from lancecodec.search.quantized import EFFORTS, STORAGES, Partitions, distances_to, least_distances, rotate
 
 
 def found(made: Partitions, query: Any, numbers: list[int], k: int, **options: Any) -> tuple[Any, Any]:
@@ -45,6 +45,24 @@ def test_plain_vectors() -> None:
     out = np.empty(300, np.float32)
     distances_to(query, vectors, 300, 16, 0, 0, out)
     np.testing.assert_allclose(out, distances, rtol=1e-5)
+
+
+@pytest.mark.parametrize("n", [1, 5, 256, 10_000])
+def test_least_distances(n: int) -> None:
+    rng = np.random.default_rng(n)
+    distances = rng.integers(0, max(n // 3, 1), n).astype(np.float32)
+    distances[rng.integers(0, n, n // 10)] = np.inf
+    for k in (1, 3, n // 2 + 1, n, n + 2):
+        numbers = np.full(k, -1)
+        assert least_distances(distances, k, numbers) == min(k, n)
+        assert numbers[:n].tolist() == np.argsort(distances, kind="stable")[:k].tolist()
+    distances[0] = np.nan
+    numbers = np.empty(n, np.int64)
+    assert least_distances(distances, n, numbers) == n - 1
+    assert numbers[: n - 1].tolist() == np.argsort(distances, kind="stable")[: n - 1].tolist()
+    for k, room in ((0, 1), (-1, 1), (n, n - 1)):
+        with pytest.raises(CodecError, match="the least distances need an output"):
+            least_distances(distances, k, np.empty(room, np.int64))
 
 
 @pytest.mark.parametrize("by_column", [False, True])

@@ -14,19 +14,20 @@ def _numbers(c: Chaos, top: int, count: int, kind: Any) -> Any:
 
 
 def _documents(c: Chaos, words: int) -> Any:
-    sizes = c.rng.integers(0, 9, c.random.randint(0, 20))
+    sizes = c.rng.integers(0, 9, c.random.randint(0, 20)).astype(np.uint32)
     count = int(sizes.sum())
-    ends = np.cumsum(sizes, dtype=np.int64)
-    if len(ends) and c.flag(0.1):
-        ends[c.random.randrange(len(ends))] = c.random.choice([-1, 0, count + 1, 2**62])
-    positions = _numbers(c, 50, count, np.int32) if c.flag() else None
-    return inversion.WordDocuments(_numbers(c, words, count, np.int32), ends, c.number(100), positions)
+    if len(sizes) and c.flag(0.1):
+        sizes[c.random.randrange(len(sizes))] = c.random.choice([0, count + 1, 2**32 - 1])
+    kind, wide = c.random.choice([np.uint16, np.uint32]), c.random.choice([np.uint8, np.uint16, np.uint32])
+    positions = _numbers(c, 50, count, wide) if c.flag() else None
+    return inversion.WordDocuments(_numbers(c, words, count, kind), sizes, c.number(100), positions)
 
 
 def rank_codes(c: Chaos) -> object:
     words = c.random.randint(1, 20)
     return inversion.rank_codes(
-        _numbers(c, words, c.random.randint(0, 50), np.int32), np.arange(words, dtype=np.uint32)
+        _numbers(c, words, c.random.randint(0, 50), c.random.choice([np.uint16, np.uint32])),
+        np.arange(words, dtype=np.uint32),
     )
 
 

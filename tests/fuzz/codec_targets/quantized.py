@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 
 from codec_targets.chaos import Chaos
-from lancecodec.search.quantized import Partitions, distances_to, rotate
+from lancecodec.search.quantized import Partitions, distances_to, least_distances, rotate
 
 WIDTHS = (4, 8, 2, 2, 1, 1)
 
@@ -59,6 +59,10 @@ def distances(c: Chaos) -> object:
     )  # fmt: skip
 
 
+def least(c: Chaos) -> object:
+    return least_distances(c.out(4 * c.random.randint(0, 90)), c.number(40), c.out(8 * 40))
+
+
 def rotation(c: Chaos) -> object:
     dimension = c.random.randint(1, 70)
     return rotate(c.out(4 * dimension * 2), dimension, c.out(4 * ((dimension + 7) // 8)))
@@ -67,5 +71,6 @@ def rotation(c: Chaos) -> object:
 TARGETS: dict[str, Callable[[Chaos], object]] = {
     "quantized.search": search,
     "quantized.distances_to": distances,
+    "quantized.least_distances": least,
     "quantized.rotate": rotation,
 }

@@ -17,14 +17,29 @@ static int64_t *zeros(int64_t n) {
     return made;
 }
 
+/* The same numbers with fewer bytes. */
+static void *narrowed(const uint32_t *values, int64_t n, int bytes) {
+    uint8_t *made = (uint8_t *)fz_memory(bytes * n, 0);
+    for (int64_t i = 0; i < n; i++) {
+        uint16_t two = (uint16_t)values[i];
+        if (bytes == 1) made[i] = (uint8_t)values[i];
+        else if (bytes == 2) memcpy(made + 2 * i, &two, 2);
+        else memcpy(made + 4 * i, &values[i], 4);
+    }
+    return made;
+}
+
 static void invert(fz_input *in) {
     int64_t words = 1 + fz_upto(in, 7), n = fz_upto(in, 60), count = fz_upto(in, 9), room = fz_upto(in, 90);
-    uint32_t *codes = words_upto(in, n, words - 1), *ranks = words_upto(in, words, words - 1);
-    int64_t *ends = zeros(count), at = 0;
-    for (int64_t i = 0; i < count; i++) ends[i] = at += fz_upto(in, 30) ? fz_upto(in, 6) : fz_upto(in, 90) - 40;
+    int bytes = fz_upto(in, 1) ? 2 : 4, position_bytes = 1 << fz_upto(in, 2);
+    void *codes = narrowed(words_upto(in, n, words - 1), n, bytes);
+    uint32_t *ranks = words_upto(in, words, words - 1), *lengths = words_upto(in, count, 6);
     uint32_t *seen = (uint32_t *)zeros(words), *last = (uint32_t *)zeros(words);
-    if (lc_codes_rank(codes, n, ranks, words)) return;
-    lc_documents documents = {codes, ends, fz_upto(in, 5), count, n};
+    if (bytes == 2 ? lc_short_codes_rank((uint16_t *)codes, n, ranks, words)
+                   : lc_codes_rank((uint32_t *)codes, n, ranks, words))
+        return;
+    void *positions = narrowed(words_upto(in, n, 40), n, position_bytes);
+    lc_documents documents = {codes, positions, lengths, fz_upto(in, 5), count, n, bytes, position_bytes};
     int64_t *found = zeros(words), *often = zeros(words), *next = zeros(words), *next_step = zeros(words);
     int problem = lc_words_count(&documents, words, seen, found, often);
     memset(seen, 0, (size_t)(4 * words));
@@ -33,7 +48,7 @@ static void invert(fz_input *in) {
     if (!fz_upto(in, 9)) next[0] = fz_upto(in, 200) - 100;
     lc_lists lists = {0, (uint32_t)words, next, next_step, seen, last, words_upto(in, room, 1), words_upto(in, room, 1),
                       words_upto(in, room, 1), room, room};
-    int filled = lc_lists_fill(&documents, fz_upto(in, 1) ? words_upto(in, n, 40) : NULL, &lists);
+    int filled = lc_lists_fill(&documents, (int)fz_upto(in, 1), &lists);
     FZ_CHECK(!filled || problem || n > room || filled == LC_BAD_COUNT);
 }
 

@@ -1,6 +1,7 @@
 /* Pages of mini-block chunks: any bytes as chunk words and chunks, mostly with words and headers that fit. */
 #include "fuzz.h"
 #include "miniblock_fixed.h"
+#include "miniblock_search.h"
 
 #define MOST 6
 
@@ -72,6 +73,68 @@ static void resolved(fz_input *in, const lc_chunks *chunks, const lc_value_codec
         FZ_CHECK(lc_code_at(indices, codec->bits / 8, i) < (uint64_t)dictionary.count);
 }
 
+/* Intervals whose ends are keys of values, or any. */
+static lc_intervals intervals_of(fz_input *in, int bits, const uint8_t *values, int64_t n) {
+    lc_intervals test = {bits, bits < 32 ? fz_upto(in, 1) : fz_upto(in, 2), 0, {0}, {0}};
+    for (int64_t i = fz_upto(in, LC_MOST_INTERVALS); i > 0; i--) {
+        uint64_t value = n && fz_upto(in, 3) ? lc_load_value(values + fz_upto(in, n - 1) * (bits / 8), bits) : fz_word(in, 8);
+        uint64_t low = lc_key(value & lc_low_mask(bits), bits, (int)test.order), span = fz_word(in, (int)fz_upto(in, 8));
+        uint64_t high = span > lc_low_mask(bits) - low ? lc_low_mask(bits) : low + span;
+        if (test.count && (low == 0 || low - 1 <= test.high[test.count - 1])) continue;
+        test.low[test.count] = low, test.high[test.count++] = high;
+    }
+    return test;
+}
+
+static int is_inside(const lc_intervals *test, uint64_t value) {
+    uint64_t key = lc_key(value, (int)test->bits, (int)test->order);
+    int found = 0;
+    for (int64_t i = 0; i < test->count; i++) found |= test->low[i] <= key && key <= test->high[i];
+    return found;
+}
+
+/* The search of a page whose values are known: twice, as the first one learns the ranges of chunks. */
+static void searched(fz_input *in, const lc_chunks *chunks, const lc_value_codec *codec, int64_t a, int64_t b,
+                     uint8_t *scratch, const uint8_t *all) {
+    const lc_chunk_table *table = &chunks->table;
+    int64_t items = table->items, words = table->largest / 64 + 1, where, total, bits = codec->bits;
+    lc_intervals test = intervals_of(in, (int)bits, all, items);
+    lc_level_codecs levels = {{LC_LEVEL_NONE, 0, 0}, {fz_upto(in, 2), 0, 1}, 1};
+    if (!chunks->definition) levels.definition.kind = LC_LEVEL_NONE;
+    uint8_t *nulls = chunks->definition ? fz_memory(2 * items, 0) : NULL, *kept = NULL;
+    if (chunks->repetition) return;
+    int damaged = lc_levels_scan(chunks, &levels, 0, table->count, NULL, nulls, items, &total, &where) != LC_OK;
+    if (fz_upto(in, 1)) kept = fz_take(in, (b - a + 7) / 8);
+    lc_chunk_ranges ranges = {(uint64_t *)fz_memory(8 * MOST, 0), (uint64_t *)fz_memory(8 * MOST, 0), fz_memory(MOST, 0)};
+    memset(ranges.known, 0, MOST);
+    lc_chunk_search s = {chunks, *codec, levels.definition, &test, (int)fz_upto(in, 1), ranges, kept, scratch,
+                         fz_memory(2 * table->largest, 0), (uint64_t *)fz_memory(8 * words, 0), (uint64_t *)fz_memory(8 * words, 0)};
+    for (int round = 0; round < 2; round++) {
+        uint8_t *out = fz_memory((b - a + 7) / 8, 0);
+        int problem = lc_chunks_search(&s, a, b, out, &where);
+        if (damaged) continue;
+        FZ_CHECK(!problem);
+        for (int64_t i = a; i < b; i++) {
+            int null = nulls && lc_load_u16(nulls + 2 * i), found = is_inside(&test, lc_load_value(all + i * (bits / 8), (int)bits));
+            if (!kept || lc_get_bit(kept, i - a)) FZ_CHECK(lc_get_bit(out, i - a) == (null ? s.null : found));
+        }
+    }
+}
+
+/* Plain values at any address. */
+static void tested(fz_input *in, int bits) {
+    int64_t n = fz_upto(in, 300);
+    uint8_t *values = fz_take(in, n * bits / 8);
+    lc_intervals test = intervals_of(in, bits, values, n);
+    uint64_t *words = (uint64_t *)fz_memory(8 * ((n + 63) / 64), 0), low, high;
+    lc_inside(values, n, &test, words);
+    if (n) lc_key_range(values, n, &test, &low, &high);
+    for (int64_t i = 0; i < n; i++) {
+        uint64_t value = lc_load_value(values + i * (bits / 8), bits), key = lc_key(value, bits, (int)test.order);
+        FZ_CHECK((int)(words[i / 64] >> (i % 64) & 1) == is_inside(&test, value) && low <= key && key <= high);
+    }
+}
+
 static void fz_target(fz_input *in) {
     page p;
     int64_t bits = (int64_t)8 << fz_upto(in, 3), kind = fz_upto(in, 3), where, done;
@@ -99,5 +162,8 @@ static void fz_target(fz_input *in) {
     FZ_CHECK(!other && !third && done == count && !memcmp(some, all + a * width, (size_t)((b - a) * width)));
     for (int64_t i = 0; i < count; i++)
         FZ_CHECK(!memcmp(taken + i * width, all + positions[i] * width, (size_t)width));
+    if (!lc_fl_bits_known(bits)) return; /* neither indices nor numbers */
     resolved(in, chunks, &codec, a, b, scratch, some);
+    searched(in, chunks, &codec, a, b, scratch, all);
+    tested(in, (int)bits);
 }

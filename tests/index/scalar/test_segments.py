@@ -92,8 +92,8 @@ def test_bad_input(tmp_path: Path) -> None:
     ):
         with pytest.raises(error):
             build("k", "BTREE", **options)
-    with pytest.raises(NotImplementedError):
-        build("k", "IVF_HNSW_PQ", fragment_ids=[0])
+    with pytest.raises(TypeError):
+        build("k", "IVF_HNSW_FLAT", fragment_ids=[0])
     with pytest.raises(KeyError):
         build("none", "BTREE", fragment_ids=[0])
     assert not list(tmp_path.glob("_indices/*"))

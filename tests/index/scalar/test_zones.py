@@ -103,7 +103,7 @@ def test_each_type_both_ways(tmp_path: Path, name: str, kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", _FILES)
-@pytest.mark.parametrize("rows", [1, 2, 7, 40_000, 70_000, 1 << 40])
+@pytest.mark.parametrize("rows", [1, 7, 40_000, 1 << 40])
 def test_zones_of_any_size(tmp_path: Path, kind: str, rows: int) -> None:
     """Zones may have parts in several batches, and fragments end them."""
     count = 200 if rows < 10 else 150_000

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from typing import Any
 
 import lance
@@ -11,8 +12,8 @@ import pyarrow as pa
 import pytest
 
 from lance_dataset.errors import InvalidInputError, UnsupportedError
+from lance_dataset.expr.characters import ALPHANUMERIC, ranges_of
 from lance_dataset.index.text.analysis.analyzer import Analyzer
-from lance_dataset.index.text.analysis.characters import ALPHANUMERIC, ranges_of
 from lance_dataset.index.text.analysis.parameters import AnalysisParameters
 from lance_dataset.index.text.analysis.stop_words import LANGUAGES, stop_words
 
@@ -211,8 +212,21 @@ def test_wrong_parameters(given: dict[str, Any]) -> None:
         AnalysisParameters.of(given)
 
 
-@pytest.mark.parametrize("base", ["icu", "icu/split", "jieba", "jieba/default", "lindera/ipadic"])
+@pytest.mark.parametrize("base", ["icu", "icu/split"])
 def test_missing_tokenizers(base: str) -> None:
     """Tokenizers that this release does not have are named."""
     with pytest.raises(UnsupportedError, match=base):
         Analyzer(AnalysisParameters(base_tokenizer=base))
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_spans(seed: int) -> None:
+    """Tokens with their places are those without, and are made from the characters at their places."""
+    pick = random.Random(seed)
+    parameters = AnalysisParameters.of(random_parameters(pick))
+    analyzer = Analyzer(parameters)
+    plain = Analyzer(replace(parameters, lower_case=False, stem=False, remove_stop_words=False, ascii_folding=False))
+    for _ in range(15):
+        text = "".join(pick.choice(PIECES) + pick.choice(GAPS) for _ in range(pick.randint(0, 40)))
+        assert [(each.token, each.position) for each in analyzer.spans(text)] == analyzer.tokens(text)
+        assert all(text[each.start : each.end] == each.token for each in plain.spans(text))

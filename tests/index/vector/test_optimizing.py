@@ -57,7 +57,7 @@ def test_appended_rows(tmp_path: Path, kind: str, metric: str, builder: Any) -> 
     lance.write_dataset(rows(600, 200, 2), tmp_path, mode="append")
     dataset = lance_dataset.dataset(tmp_path)
     dataset.delete("id % 7 = 0")
-    dataset.optimize.optimize_indices()
+    dataset.optimize.optimize_indices(num_indices_to_merge=0)
     assert segments(tmp_path) == [{0}, {1}]
     check(tmp_path, metric)
     old, new = (each["centroids"] for each in lance.dataset(tmp_path).stats.index_stats("v_idx")["indices"])
@@ -98,16 +98,6 @@ def test_untrained_indices_are_trained(tmp_path: Path) -> None:
     check(tmp_path, "cosine")
 
 
-def test_graphs_are_refused(tmp_path: Path) -> None:
-    lance.write_dataset(rows(0, 300), tmp_path)
-    lance.dataset(tmp_path).create_index("v", "IVF_HNSW_SQ", num_partitions=1)
-    dataset = lance_dataset.dataset(tmp_path)
-    dataset.optimize.optimize_indices()
-    dataset.insert(rows(300, 100))
-    with pytest.raises(UnsupportedError, match="IVF_HNSW_SQ"):
-        dataset.optimize.optimize_indices()
-
-
 def test_merging_segments(tmp_path: Path) -> None:
     lance.write_dataset(rows(0, 600), tmp_path)
     lance.dataset(tmp_path).create_index("v", "IVF_SQ", num_partitions=3)
@@ -140,8 +130,8 @@ def test_segments_that_are_built_apart(tmp_path: Path, kind: str) -> None:
     dataset.commit_existing_index_segments("v_idx", "v", [merged, built[2]])
     assert segments(tmp_path) == [{0, 1}, {2}]
     check(tmp_path)
-    with pytest.raises(UnsupportedError, match="skip_transpose"):
-        dataset.create_index_uncommitted("v", name, skip_transpose=True, fragment_ids=[0], **parameters)
+    with pytest.raises(UnsupportedError, match="precomputed_partition_dataset"):
+        dataset.create_index_uncommitted("v", name, precomputed_partition_dataset="x", fragment_ids=[0], **parameters)
 
 
 @pytest.mark.parametrize("kind", KINDS)

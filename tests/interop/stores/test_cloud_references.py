@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import ModuleType
 
 import lance
 import pyarrow as pa
@@ -80,3 +81,15 @@ def test_clones(s3_server: S3Server, bucket: str, tmp_path: Path) -> None:
     back = lance_dataset.dataset(tmp_path / "d").deep_clone(f"{place}/back", None, storage_options=options)
     assert lance.dataset(f"{place}/back", storage_options=options).to_table() == back.to_table() == other.to_table()
     assert source.count_rows() == 34
+
+
+@pytest.mark.parametrize("package", [lance_dataset, lance], ids=["ours", "reference"])
+def test_credentials_of_base_paths(s3_server: S3Server, bucket: str, tmp_path: Path, package: ModuleType) -> None:
+    """A dataset on the disk has a base path in a bucket, whose credentials are given by its URI."""
+    base, rows = f"s3://{bucket}/b", pa.table({"a": range(10)})
+    params = {base: s3_server.options}
+    bases = [package.DatasetBasePath(base, "b")]
+    package.write_dataset(rows, tmp_path / "t", initial_bases=bases, target_bases=["b"], base_store_params=params)
+    for reader in (lance_dataset, lance):
+        assert reader.dataset(tmp_path / "t", base_store_params=params).to_table() == rows
+    assert [key.split("/")[0] for key in s3_server.keys(bucket)] == ["b"]

@@ -15,6 +15,7 @@ from lance import query as reference_query
 
 import lance_dataset
 from lance_dataset import query as our_query
+from lance_dataset.errors import InvalidInputError
 
 #: A query, made from the module `query` of either package.
 Make = Callable[[Any], Any]
@@ -270,6 +271,38 @@ def test_stable_row_ids(tmp_path: Path) -> None:
         )
         wanted = [n for n, text in _rows(path) if text and set(words.split()) & set(text.split())]
         assert sorted(found["n"].to_pylist()) == wanted
+
+
+def test_no_fragment_left(tmp_path: Path) -> None:
+    """Scores still count the documents of an index all of whose rows are gone."""
+    path = tmp_path / "t.lance"
+    next(changes(path))
+    lance.dataset(path).delete("true")
+    lance.write_dataset(table(5, 60, 1000), path, mode="append")
+    for make in (match("apple plum"), phrase("apple pear")):
+        texts_read = lance.dataset(path).to_table(columns=["n"], full_text_query=make(reference_query))
+        wanted = dict(zip(texts_read["n"].to_pylist(), texts_read["_score"].to_pylist(), strict=True))
+        assert scores(lance_dataset.dataset(path), our_query, make) == pytest.approx(wanted)
+
+
+@pytest.mark.parametrize("boost", [0.0, 1e-40, 1e20, 1e30, 1e37, 3.4e38])
+def test_extreme_boosts(path: Path, boost: float) -> None:
+    """Boosts may be as large as numbers of 32 bits, and scores infinite, but not those that are combined."""
+    for column in ("t", "plain"):
+        wanted = [match("apple pear", column, boost=boost), match("apple pear", column, boost=boost, operator="AND")]
+        for make in (*wanted, match("aple", column, boost=boost, fuzziness=1)):
+            found = lance_dataset.dataset(path).to_table(columns=["n"], full_text_query=make(our_query))
+            other = lance.dataset(path).to_table(columns=["n"], full_text_query=make(reference_query))
+            assert sorted(found["n"].to_pylist()) == sorted(other["n"].to_pylist())
+            assert sorted(found["_score"].to_pylist()) == pytest.approx(sorted(other["_score"].to_pylist()), rel=4e-6)
+    combined = boolean(must=[match("x1 pie", boost=boost)])
+    if boost < 1e38:
+        assert_same(path, combined)
+        assert_same(path, boosted(match("apple"), match("pear pie"), boost))
+        return
+    for package, module in ((lance, reference_query), (lance_dataset, our_query)):
+        with pytest.raises((InvalidInputError, OSError, ValueError), match="finite"):
+            package.dataset(path).to_table(full_text_query=combined(module))
 
 
 def _rows(path: Path) -> list[tuple[int, str | None]]:

@@ -52,6 +52,10 @@ def _texts(*contents: str) -> AllTexts:
     [
         ("contains(c, 'abc')", TextCondition(Text("abc"), True)),
         ("contains(c, '')", None),
+        ("contains_tokens(c, 'abc')", TextCondition(Text("abc"), False)),
+        ("contains_tokens(c, 'abc-d abc')", TextCondition(_texts("abc", "d"), False)),
+        ("contains_tokens(c, ' -')", None),
+        ("contains_tokens(c, d)", None),
         ("contains(c, d)", None),
         ("contains(lower(c), 'abc')", None),
         ("NOT contains(c, 'abc')", None),

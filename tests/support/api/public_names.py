@@ -5,12 +5,17 @@ from __future__ import annotations
 import importlib
 import inspect
 from collections.abc import Callable, Iterator
-from functools import cached_property
 from types import ModuleType
 from typing import Any, NamedTuple
 
+import lance.arrow  # noqa: F401 - it cannot be imported when another package has registered the types
+
+from lance_dataset.properties import cached_property
+
+#: All but `namespace`, whose methods are those of the package lance_namespace.
 MODULES = (
     "",
+    "arrow",
     "blob",
     "commit",
     "dataset",
@@ -20,12 +25,16 @@ MODULES = (
     "fragment",
     "indices",
     "log",
+    "mem_wal",
     "optimize",
+    "progress",
+    "pydantic",
     "query",
     "sampler",
     "schema",
     "udf",
     "util",
+    "vector",
 )
 #: Special methods that users call through syntax or functions.
 SPECIAL = frozenset({"__call__", "__enter__", "__exit__", "__getitem__", "__init__", "__iter__", "__len__"})

@@ -155,6 +155,19 @@ def _delete_behind(place: Place) -> None:
     place.open(2).delete("id = 5 or id = 105")
 
 
+def _pictures(start: int, count: int) -> pa.Table:
+    """Return rows with blobs, most of them in files beside the data file."""
+    table = rows(start, count)
+    field = lance_dataset.blob_field("picture", inline_size_threshold=10, dedicated_size_threshold=100)
+    values = [None if number % 5 == 0 else b"p" * (number % 4 * 40) for number in range(start, start + count)]
+    return table.append_column(field, lance_dataset.blob_array(values))
+
+
+def _album(place: Place) -> None:
+    place.write(_pictures(0, 20), max_rows_per_file=10)
+    place.open().delete("id = 3")
+
+
 def _append_behind(place: Place) -> None:
     lance_dataset.write_dataset(rows(200, 10), place.open(2), mode="append")
 
@@ -308,6 +321,8 @@ OPERATIONS: dict[str, Operation] = {
     "compaction, stable row ids": Operation(_stable, _compact),
     "compaction with indices": Operation(_indexed, _compact),
     "compaction with indices that stay": Operation(_indexed, _compact_later),
+    "append of blobs": Operation(_album, lambda place: place.write(_pictures(200, 8), "append")),
+    "compaction of blobs": Operation(_album, _compact),
     "migration of names": Operation(_old_names, _migrate, repair=_migrate),
     "config": Operation(_table, lambda place: place.open().update_config({"a": "1"})),
     "cleanup": Operation(_many_versions, _cleanup, removes=True),
@@ -358,7 +373,7 @@ def observe(place: Place) -> Seen:
         for entry in newest.versions():
             version = newest if entry["version"] == newest.version else place.open(entry["version"])
             version.validate()
-            versions[version.version] = (version.to_table(), version.config())
+            versions[version.version] = (_values(version), version.config())
         assert newest.version == max(versions)
         others |= _references(newest)
     clone = _opened(place, CLONE)
@@ -366,6 +381,10 @@ def observe(place: Place) -> Seen:
         clone.validate()
         others["clone"] = clone.to_table()
     return Seen(versions, others)
+
+
+def _values(dataset: lance_dataset.LanceDataset) -> pa.Table:
+    return dataset.to_table(blob_handling="all_binary")
 
 
 def _opened(place: Place, name: str) -> lance_dataset.LanceDataset | None:
@@ -419,14 +438,13 @@ def check_goes_on(place: Place, seen: Seen) -> None:
         expected = new
     else:
         before = seen.versions[seen.latest][0]
-        new = fitting(new, before.schema)
-        place.write(new, "append")
-        expected = pa.concat_tables([before, new])
+        place.write(fitting(new, place.open().schema), "append")
+        expected = pa.concat_tables([before, fitting(new, before.schema)])
     place.open().delete("id = 10001")
     expected = expected.filter(pa.compute.not_equal(expected["id"], 10_001))
-    assert_same(place.open().to_table(), expected)
+    assert_same(_values(place.open()), expected)
     for version, (table, _) in seen.versions.items():
-        assert_same(place.open(version).to_table(), table)
+        assert_same(_values(place.open(version)), table)
 
 
 def check_cleaned(place: Place) -> None:
@@ -468,8 +486,16 @@ def _needed(dataset: lance_dataset.LanceDataset) -> set[str]:
         for info in dataset.snapshot.store.list_tree(f"{dataset.snapshot.root}/_indices")
     )
     found |= {path for path in listed if path.split("/")[1] in indices}
+    root = dataset.snapshot.root
+    side_files = {
+        info.path[len(root) + 1 :]
+        for info in dataset.snapshot.store.list_tree(f"{root}/data")
+        if info.name.endswith(".blob")
+    }
     for fragment in manifest.fragments:
         found |= {f"data/{file.path}" for file in fragment.files}
+        beside = {f"data/{file.path.removesuffix('.lance')}/" for file in fragment.files}
+        found |= {path for path in side_files if path.startswith(tuple(beside))}
         deletion = fragment.deletion_file
         if deletion is not None:
             suffix = "arrow" if deletion.file_type.name.startswith("ARROW") else "bin"

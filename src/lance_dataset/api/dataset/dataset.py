@@ -4,24 +4,26 @@ from __future__ import annotations
 
 import datetime as dt
 import os
+import re
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
-from types import FunctionType
-from typing import TYPE_CHECKING, Any, Literal, TypedDict, cast
+from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from lance_dataset.api.dataset.blobs import BlobAccess
-from lance_dataset.api.dataset.handle import Handle
+from lance_dataset.api.dataset.commits import Committed
+from lance_dataset.api.dataset.handle import Handle, name_methods
 from lance_dataset.api.dataset.history import History
 from lance_dataset.api.dataset.index_segments import IndexSegments
 from lance_dataset.api.dataset.indices import Indexed
+from lance_dataset.api.dataset.logged import Logged
 from lance_dataset.api.dataset.maintenance import Maintained
 from lance_dataset.api.dataset.reading import Reading
 from lance_dataset.api.dataset.references import Referenced
 from lance_dataset.api.dataset.row_changes import RowChanges
 from lance_dataset.api.dataset.schema_evolution import SchemaEvolution
+from lance_dataset.api.dataset.searching import Searching
 from lance_dataset.api.dataset.settings import Configured
 from lance_dataset.api.dataset.version import TableVersion
 from lance_dataset.api.fragment.fragment import LanceFragment
@@ -29,11 +31,12 @@ from lance_dataset.api.locations import find_target
 from lance_dataset.api.optimize import DatasetOptimizer
 from lance_dataset.api.scanner.builder import dataset_schema
 from lance_dataset.api.sql import SqlQueryBuilder
-from lance_dataset.arguments import checked_integer, refuse
+from lance_dataset.arguments import checked_integer
 from lance_dataset.changes.write.input import ReaderLike
-from lance_dataset.errors import InvalidInputError, MissingFileError, UnsupportedError
+from lance_dataset.errors import InvalidInputError, UnsupportedError
 from lance_dataset.file.explain.report import EncodingReport
 from lance_dataset.file.versions import asked_version
+from lance_dataset.io.catalogs import declare_table, describe_table, is_in_catalog
 from lance_dataset.io.guarded import CommitLock
 from lance_dataset.io.resolve import resolve
 from lance_dataset.read.location import TableLocation
@@ -45,14 +48,16 @@ from lance_dataset.records.defaults import (
     DEFAULT_MAX_ROWS_PER_FILE,
     DEFAULT_MAX_ROWS_PER_GROUP,
 )
-from lance_dataset.records.operations import LanceOperation, Transaction, commit_properties
-from lance_dataset.records.results import Version, VersionRef
+from lance_dataset.records.operations import Transaction, commit_properties
 from lance_dataset.records.settings import AutoCleanupConfig, DatasetBasePath, auto_cleanup_settings
+from lance_dataset.records.write_progress import FragmentWriteProgress, checked_progress
 from lance_dataset.table.dropping import drop_table
 from lance_dataset.table.no_table import no_table
-from lance_dataset.table.versions import find_latest, latest_version, list_versions, read_named, version_info
+from lance_dataset.table.versions import find_latest
 
 if TYPE_CHECKING:
+    import pydantic
+
     from lance_dataset.changes.write.writing import Mode
 
 __all__ = ["BulkCommitResult", "LanceDataset", "write_dataset"]
@@ -75,6 +80,7 @@ class BulkCommitResult(TypedDict):
 
 class LanceDataset(
     Handle,
+    Committed,
     TableVersion,
     History,
     Referenced,
@@ -82,10 +88,12 @@ class LanceDataset(
     Maintained,
     Indexed,
     IndexSegments,
+    Logged,
     RowChanges,
     SchemaEvolution,
     BlobAccess,
     Reading,
+    Searching,
 ):
     """Handle on a dataset, which shows one version of it. Open it with `lance_dataset.dataset`.
 
@@ -164,25 +172,6 @@ class LanceDataset(
 
     # -- versions ------------------------------------------------------------------------------------------------
 
-    @property
-    def latest_version(self) -> int:
-        """Number of the newest version in storage."""
-        return latest_version(self.snapshot.store, self.snapshot.root).version
-
-    def versions(self) -> list[Version]:
-        """List all versions, oldest first; timestamps are naive local times."""
-        place = self.snapshot.location
-        found: list[Version] = []
-        for name in list_versions(place.store, place.root):
-            with suppress(MissingFileError):  # removed by a cleanup since the listing
-                info = version_info(read_named(place.store, place.root, name))
-                found.append(cast("Version", info))
-        return found
-
-    def version_refs(self) -> list[VersionRef]:
-        """List the numbers of all versions, oldest first, without opening them."""
-        return [{"version": name.version} for name in list_versions(self.snapshot.store, self.snapshot.root)]
-
     def checkout_latest(self) -> None:
         """Move this handle to the newest version, in place."""
         self.show(self.snapshot.newest())
@@ -226,86 +215,6 @@ class LanceDataset(
     # -- commits of files that are already written ---------------------------------------------------------------
 
     @staticmethod
-    def commit(
-        base_uri: str | os.PathLike[str] | LanceDataset,
-        operation: LanceOperation.BaseOperation | Transaction,
-        read_version: int | None = None,
-        commit_lock: CommitLock | None = None,
-        storage_options: Mapping[str, str] | None = None,
-        enable_v2_manifest_paths: bool | None = None,
-        detached: bool | None = False,
-        max_retries: int = 20,
-        *,
-        commit_message: str | None = None,
-        enable_stable_row_ids: bool | None = None,
-        namespace_client: object = None,
-        table_id: Sequence[str] | None = None,
-        namespace_client_managed_versioning: bool = False,
-        base_store_params: Mapping[str, Mapping[str, str]] | None = None,
-        commit_timeout: dt.timedelta | None = DEFAULT_COMMIT_TIMEOUT,
-        session: Session | None = None,
-    ) -> LanceDataset:
-        """Commit an operation whose files are already written: the driver's half of a distributed write.
-
-        Parameters
-        ----------
-        base_uri
-            The dataset. An `Overwrite` may also create one.
-        operation
-            A `LanceOperation`, or a `Transaction` that holds one.
-        read_version
-            Version that the operation was computed from. Not required for Overwrite and Restore.
-        commit_lock
-            Lock to hold during the commit; see `lance_dataset.dataset`.
-        storage_options
-            Options of the store.
-        enable_v2_manifest_paths, enable_stable_row_ids
-            For new datasets: use the newer names of manifests, and row ids that stay the same when rows move.
-        detached
-            Create a version that never becomes the newest and can be opened only by its number.
-        max_retries
-            Number of retries if others commit at the same time. An Overwrite with 0 retries succeeds only if its
-            version directly follows the version it read.
-        commit_message
-            Stored in the transaction. A `Transaction` has it in its properties instead.
-        commit_timeout
-            Time after which no other attempt is started if other writers commit first. None for no limit.
-
-        Returns
-        -------
-        LanceDataset
-            Handle on the new version.
-
-        Raises
-        ------
-        CommitConflictError
-            The operation conflicts with a change of another writer.
-        InvalidInputError
-            `read_version` is missing, or the operation does not fit the dataset.
-        UnsupportedError
-            This release cannot commit the operation.
-        """
-        from lance_dataset.changes.write.committing import CommitSettings, commit_operation
-
-        refuse(
-            "commit",
-            namespace_client=namespace_client,
-            table_id=table_id,
-            namespace_client_managed_versioning=namespace_client_managed_versioning or None,
-            base_store_params=base_store_params,
-        )
-        settings = CommitSettings(
-            max_retries,
-            commit_timeout,
-            bool(detached),
-            enable_v2_manifest_paths=enable_v2_manifest_paths is not False,
-            enable_stable_row_ids=bool(enable_stable_row_ids),
-        )
-        target = find_target(base_uri, storage_options, session, commit_lock)
-        made = commit_operation(target, operation, settings, read_version=read_version, message=commit_message)
-        return LanceDataset.showing(made)
-
-    @staticmethod
     def commit_batch(
         dest: str | os.PathLike[str] | LanceDataset,
         transactions: Sequence[Transaction],
@@ -327,7 +236,7 @@ class LanceDataset(
         transactions
             Transactions of `LanceOperation.Append`. The read version of the merged transaction is the oldest one of
             these transactions. Properties of later transactions replace those of earlier ones.
-        commit_lock, storage_options, detached, max_retries, commit_timeout
+        commit_lock, storage_options, detached, max_retries, base_store_params, commit_timeout
             As for `commit`.
         enable_v2_manifest_paths
             Has no effect, since the dataset exists.
@@ -350,11 +259,10 @@ class LanceDataset(
         """
         from lance_dataset.changes.write.committing import CommitSettings, commit_operation, merged_appends
 
-        refuse("commit_batch", base_store_params=base_store_params)
         paths_v2 = enable_v2_manifest_paths is not False
         settings = CommitSettings(max_retries, commit_timeout, bool(detached), enable_v2_manifest_paths=paths_v2)
         merged = merged_appends(transactions)
-        target = find_target(dest, storage_options, session, commit_lock)
+        target = find_target(dest, storage_options, session, commit_lock, base_store_params=base_store_params)
         return {"dataset": LanceDataset.showing(commit_operation(target, merged, settings)), "merged": merged}
 
     # -- reading -------------------------------------------------------------------------------------------------
@@ -427,6 +335,42 @@ class LanceDataset(
         """Maintenance of the dataset: compaction and automatic cleanup."""
         return DatasetOptimizer(self)
 
+    @classmethod
+    def from_pydantic_model(
+        cls,
+        model_class: type[pydantic.BaseModel],
+        data: Sequence[pydantic.BaseModel],
+        uri: str | os.PathLike[str] | None = None,
+        mode: Mode = "create",
+        **kwargs: Any,
+    ) -> LanceDataset:
+        """Write objects of a model of pydantic. The schema is that of the model, whatever values the objects have.
+
+        Parameters
+        ----------
+        model_class
+            The model, a class that derives from ``pydantic.BaseModel``; see `lance_dataset.pydantic`.
+        data
+            Objects of exactly this class, at least one.
+        uri
+            Path or URI; None for the name of the class in snake_case, in the current folder.
+        mode, kwargs
+            As for `write_dataset`.
+
+        Raises
+        ------
+        TypeError
+            `model_class` is not a model, a field has a type that Arrow has not, or an object is of another class.
+        InvalidInputError
+            There are no objects.
+        """
+        from lance_dataset.changes.write.input import checked_models, models_table
+
+        objects = checked_models(model_class, data)
+        if uri is None:
+            uri = re.sub(r"(?<!^)(?=[A-Z])", "_", model_class.__name__).lower()
+        return write_dataset(models_table(model_class, objects), uri, mode=mode, **kwargs)
+
     @staticmethod
     def drop(
         base_uri: str | os.PathLike[str],
@@ -462,7 +406,7 @@ def write_dataset(
     data_cache_bytes: int | None = None,
     max_page_bytes: int | None = None,
     commit_lock: CommitLock | None = None,
-    progress: object = None,
+    progress: FragmentWriteProgress | None = None,
     storage_options: Mapping[str, str] | None = None,
     data_storage_version: str | None = None,
     use_legacy_format: bool | None = None,
@@ -514,6 +458,8 @@ def write_dataset(
     auto_cleanup_options
         For new datasets: after every ``interval`` commits (20 by default), remove versions that are older than
         ``older_than_seconds`` (two weeks by default).
+    progress
+        Hooks that are told of each fragment; see `lance_dataset.progress`.
     commit_message, transaction_properties
         Stored in the transaction.
     initial_bases
@@ -523,6 +469,18 @@ def write_dataset(
         itself.
     target_all_bases
         Write new files to all base paths in turn: True to include the dataset itself, False to leave it out.
+    external_blob_mode
+        What happens to references of blob columns to other objects: ``reference`` keeps them, ``ingest`` stores the
+        bytes.
+    allow_external_blob_outside_bases
+        True to accept references to any place, not only to base paths.
+    base_store_params
+        Options of each base path, by its URI; see `lance_dataset.dataset`.
+    blob_pack_file_size_threshold
+        Maximum size in bytes of a file with several values of blob columns; None for that of each column.
+    namespace_client, table_id
+        Client of a catalog and the id of the dataset there, instead of `uri`; see `lance_dataset.dataset`. A dataset
+        that is appended to or overwritten must exist in the catalog.
     preserve_index
         For a pandas DataFrame: whether its index is written as a column. The default writes an index that has a name,
         and warns of another one that is not just the numbers of the rows.
@@ -548,20 +506,20 @@ def write_dataset(
         The data has nulls that legacy files cannot store. They keep nulls only in strings, binaries and dictionaries
         of these.
     """
+    from lance_dataset.changes.write.blob_files import check_external_mode
     from lance_dataset.changes.write.input import with_index
     from lance_dataset.changes.write.target import CommitOptions
     from lance_dataset.changes.write.writing import FileSettings, check_mode, write_version
 
-    refuse(
-        "write_dataset",
-        progress=progress,
-        base_store_params=base_store_params,
-        namespace_client=namespace_client,
-        table_id=table_id,
-    )
     check_mode(mode)
+    check_external_mode(external_blob_mode)
+    table = None
+    if is_in_catalog(uri, namespace_client, table_id):
+        find = declare_table if mode == "create" else describe_table
+        table = find(namespace_client, table_id or (), storage_options)
+        uri = table.location
     if uri is None:
-        raise InvalidInputError("write_dataset needs a path or URI")
+        raise InvalidInputError("write_dataset needs a path or URI, or both namespace_client and table_id")
     settings = FileSettings(
         max_rows_per_file,
         max_bytes_per_file,
@@ -571,8 +529,20 @@ def write_dataset(
         max_page_bytes,
         target_bases,
         target_all_bases,
+        external_blob_mode,
+        allow_external_blob_outside_bases,
+        blob_pack_file_size_threshold,
+        checked_progress(progress),
     )
-    target = find_target(uri, storage_options, session, commit_lock, as_shown=True)
+    target = find_target(
+        uri,
+        storage_options,
+        session,
+        commit_lock,
+        as_shown=True,
+        table=table,
+        base_store_params=base_store_params,
+    )
     options = CommitOptions(
         config={} if auto_cleanup_options is None else auto_cleanup_settings(auto_cleanup_options),
         properties=commit_properties(transaction_properties, commit_message),
@@ -584,13 +554,4 @@ def write_dataset(
     return LanceDataset.showing(write_version(target, data, schema, mode, settings, options))
 
 
-def _name_methods(kind: type, parts: tuple[type, ...]) -> None:
-    """Name the methods that a class has from its parts like its own. Python's errors and tracebacks show the names."""
-    for part in parts:
-        for name, value in vars(part).items():
-            function = value.__func__ if isinstance(value, (classmethod, staticmethod)) else value
-            if isinstance(function, FunctionType):
-                function.__qualname__ = f"{kind.__name__}.{name}"
-
-
-_name_methods(LanceDataset, LanceDataset.__bases__)
+name_methods(LanceDataset, LanceDataset.__bases__)

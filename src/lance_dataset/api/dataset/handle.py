@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from types import FunctionType
+from typing import TYPE_CHECKING
+
 import pyarrow as pa
 
 from lance_dataset.api.display import dataset_html, dataset_text
 from lance_dataset.io.statistics import IOStats
 from lance_dataset.read.session import Session
 from lance_dataset.read.shown import Shown
+from lance_dataset.table.base_access import without_base_params
 
-__all__ = ["Handle"]
+if TYPE_CHECKING:
+    from lance_dataset.file.session import LanceFileSession
+
+__all__ = ["Handle", "name_methods"]
 
 
 class Handle(Shown):
@@ -24,7 +31,7 @@ class Handle(Shown):
     @property
     def initial_storage_options(self) -> dict[str, str] | None:
         """Storage options given when the dataset was opened."""
-        return dict(self.snapshot.location.storage_options) or None
+        return without_base_params(self.snapshot.location.storage_options) or None
 
     def latest_storage_options(self) -> dict[str, str] | None:
         """Return the current storage options: those given at open, since this release has no provider to renew them."""
@@ -38,6 +45,12 @@ class Handle(Shown):
     def session(self) -> Session:
         """Return the session."""
         return self.snapshot.session
+
+    def new_file_session(self) -> LanceFileSession:
+        """Return a session for files below the folder of the dataset, which may be of any format."""
+        from lance_dataset.file.session import LanceFileSession
+
+        return LanceFileSession(self.snapshot.uri, self.latest_storage_options())
 
     def io_stats_snapshot(self) -> IOStats:
         """Return I/O counts since the store was opened, or since the last call of `io_stats_incremental`.
@@ -88,3 +101,12 @@ class Handle(Shown):
         given = addrs.is_null().to_numpy(zero_copy_only=False)
         moved, gone = relocation(index, self.snapshot.reader.locator).locate(addrs.fill_null(0).to_numpy())
         return pa.array(moved, pa.uint64(), mask=gone | given)
+
+
+def name_methods(kind: type, parts: tuple[type, ...]) -> None:
+    """Name the methods that a class has from its parts like its own. Python's errors and tracebacks show the names."""
+    for part in parts:
+        for name, value in vars(part).items():
+            function = value.__func__ if isinstance(value, (classmethod, staticmethod)) else value
+            if isinstance(function, FunctionType):
+                function.__qualname__ = f"{kind.__name__}.{name}"

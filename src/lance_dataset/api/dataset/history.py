@@ -1,19 +1,43 @@
-"""Transactions that made the versions of a dataset, and the changes between versions."""
+"""Versions of a dataset, the transactions that made them, and the changes between them."""
 
 from __future__ import annotations
 
+from contextlib import suppress
 from itertools import islice
+from typing import cast
 
 from lance_dataset.api.delta import DatasetDelta, delta_range
 from lance_dataset.arguments import check_count, version_number
+from lance_dataset.errors import MissingFileError
 from lance_dataset.read.shown import Shown
 from lance_dataset.records.operations import Transaction
+from lance_dataset.records.results import Version, VersionRef
+from lance_dataset.table.versions import latest_version, list_versions, read_named, version_info
 
 __all__ = ["History"]
 
 
 class History(Shown):
     """History of a dataset."""
+
+    @property
+    def latest_version(self) -> int:
+        """Number of the newest version in storage."""
+        return latest_version(self.snapshot.store, self.snapshot.root).version
+
+    def versions(self) -> list[Version]:
+        """List all versions, oldest first; timestamps are naive local times."""
+        place = self.snapshot.location
+        found: list[Version] = []
+        for name in list_versions(place.store, place.root):
+            with suppress(MissingFileError):  # removed by a cleanup since the listing
+                info = version_info(read_named(place.store, place.root, name))
+                found.append(cast("Version", info))
+        return found
+
+    def version_refs(self) -> list[VersionRef]:
+        """List the numbers of all versions, oldest first, without opening them."""
+        return [{"version": name.version} for name in list_versions(self.snapshot.store, self.snapshot.root)]
 
     def read_transaction(self, version: int) -> Transaction | None:
         """Read the transaction that made a version. Return None if it is not known.

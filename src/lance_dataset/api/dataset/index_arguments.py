@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Mapping
 from typing import Any
 
@@ -9,7 +10,7 @@ from lance_dataset.arguments import checked_integer
 from lance_dataset.errors import InvalidInputError, UnsupportedError
 from lance_dataset.records.index_config import DocumentGranularity, IndexConfig
 
-__all__ = ["checked_kind", "checked_limit", "checked_name", "keyword_parameters", "one_column"]
+__all__ = ["checked_id", "checked_kind", "checked_limit", "checked_name", "keyword_parameters", "one_column"]
 
 
 def one_column(column: object) -> str:
@@ -81,3 +82,11 @@ def keyword_parameters(
         raise TypeError(f"document_granularity must be a DocumentGranularity, not {granularity!r}")
     by_element = granularity is DocumentGranularity.LIST_ELEMENT
     return parameters_of_keywords(given, by_element=by_element), None if limit is None else min(limit, 1 << 40) << 20
+
+
+def checked_id(text: object) -> str:
+    """Return the id of a segment; raise InvalidInputError unless it is a UUID."""
+    try:
+        return str(uuid.UUID(str(text)))
+    except ValueError:
+        raise InvalidInputError(f"the id of a segment must be a UUID, not {text!r}") from None

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from lance_dataset.api.dataset.index_arguments import (
+    checked_id,
     checked_kind,
     checked_limit,
     checked_name,
@@ -78,10 +79,13 @@ class IndexSegments(Shown):
             Id of the segment; None for a new one.
         metric, num_partitions, num_sub_vectors, target_partition_size, ivf_centroids, pq_codebook
             Parameters of indices of vectors, see `create_index`. A segment trains what is not given.
-        accelerator, ivf_centroids_file, precomputed_partition_dataset, storage_options, skip_transpose, rabitq_model
-            Refused for indices of vectors, ignored for others.
+        accelerator, ivf_centroids_file, precomputed_partition_dataset, storage_options, skip_transpose
+            Parameters of indices of vectors, see `create_index`.
         streaming_sample_rate, streaming_coreset_rate, streaming_refine_passes
-            Refused for indices of vectors, ignored for others.
+            Parameters of indices of vectors, see `create_index`.
+        rabitq_model
+            Rotation of IVF_RQ to use, as segments need it to be merged: JSON text, the ``storage_metadata`` of the file
+            ``auxiliary.idx`` of another segment. None to draw one.
         index_cache_size, shuffle_partition_batches, shuffle_partition_concurrency, filter_nan, train
             Ignored.
         **kwargs
@@ -99,7 +103,7 @@ class IndexSegments(Shown):
         KeyError, TypeError, NotImplementedError, RuntimeError
             The index does not fit the table, see `create_scalar_index`.
         """
-        from lance_dataset.api.dataset.vector_arguments import VECTOR_KINDS, vector_parameters
+        from lance_dataset.api.dataset.vector_arguments import VECTOR_KINDS, part_parameters, vector_parameters
         from lance_dataset.changes.indexing.create_index import NewIndex
         from lance_dataset.changes.indexing.publish_segments import build_segment
         from lance_dataset.index.vector.training.trainer import vector_trainer
@@ -125,14 +129,14 @@ class IndexSegments(Shown):
                 "rabitq_model": rabitq_model,
                 **kwargs,
             }
-            trainer = vector_trainer(vector_parameters(index_type, metric, given))
-            wanted = NewIndex(one_column(column), trainer, checked_name(name), bool(replace))
+            described = part_parameters(vector_parameters(index_type, metric, given), self.snapshot, fragment_ids)
+            wanted = NewIndex(one_column(column), vector_trainer(described), checked_name(name), bool(replace))
             limit = checked_limit(memory_limit)
         else:
             kind = checked_kind(index_type)
             parameters, limit = keyword_parameters(kind, kwargs, memory_limit)
             wanted = NewIndex(one_column(column), kind, checked_name(name), bool(replace), parameters)
-        segment_id = None if index_uuid is None else _checked_id(index_uuid)
+        segment_id = None if index_uuid is None else checked_id(index_uuid)
         built = build_segment(self.snapshot, wanted, list(fragment_ids), segment_id=segment_id, memory_limit=limit)
         return Index.from_table(built)
 
@@ -200,10 +204,11 @@ class IndexSegments(Shown):
         batch_readhead: int | None = None,
         progress_callback: Callable[[object], object] | None = None,
     ) -> None:
-        """Finish an index that several workers have built as one, as old releases of the reference did.
+        """Finish the files of a full-text index that several workers have built with `create_scalar_index`.
 
-        Segments are built with `create_index_uncommitted`, merged with `merge_existing_index_segments` and published
-        with `commit_existing_index_segments` instead.
+        A commit of `LanceOperation.CreateIndex` publishes it. Segments of indices of any kind are built with
+        `create_index_uncommitted`, merged with `merge_existing_index_segments` and published with
+        `commit_existing_index_segments` instead.
 
         Parameters
         ----------
@@ -226,10 +231,10 @@ class IndexSegments(Shown):
             known = ", ".join(_MERGED_KINDS)
             raise UnsupportedError(f"Only {known} are supported, received {index_type}")
         if kind == "INVERTED":
-            raise UnsupportedError(
-                "full-text indices are not built as one by several workers; use create_scalar_index, or build segments "
-                "with create_index_uncommitted"
-            )
+            from lance_dataset.changes.indexing.staged_segments import merge_staged_index
+
+            merge_staged_index(self.snapshot, checked_id(index_uuid))
+            return
         raise InvalidInputError(
             f"{kind} distributed indexing no longer supports merge_index_metadata; build segments with "
             "create_index_uncommitted, optionally merge groups with merge_existing_index_segments, and publish them "
@@ -266,7 +271,7 @@ class IndexSegments(Shown):
         from lance_dataset.index.vector.searching.open_indices import vector_indices
 
         named = segments_named(self.snapshot.reader, name)
-        chosen = None if index_segments is None else {_checked_id(each) for each in index_segments}
+        chosen = None if index_segments is None else {checked_id(each) for each in index_segments}
         indices = table_indices(self.snapshot)
         found = [] if indices is None else [each for many in indices.by_value.values() for each in many]
         mine = [each for each in found if each.name == name]
@@ -285,10 +290,3 @@ def _checked(segments: object) -> Sequence[Index]:
     if not isinstance(segments, list | tuple) or not all(isinstance(each, Index) for each in segments):
         raise TypeError("segments must be a list of Index")
     return segments
-
-
-def _checked_id(text: object) -> str:
-    try:
-        return str(uuid.UUID(str(text)))
-    except ValueError:
-        raise InvalidInputError(f"the id of a segment must be a UUID, not {text!r}") from None

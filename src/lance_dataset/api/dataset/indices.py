@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from lance_dataset.api.dataset.index_arguments import (
+    checked_id,
     checked_kind,
     checked_limit,
     checked_name,
@@ -22,7 +23,10 @@ from lance_dataset.records.index_description import IndexDescription, IndexInfor
 from lance_dataset.records.index_progress import IndexProgress
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from typing_extensions import Self
+
+    from lance_dataset.api.vector_models import IvfModel
 
 __all__ = ["Indexed"]
 
@@ -81,6 +85,49 @@ class Indexed(Shown):
 
         return index_statistics(self.snapshot, index_name)
 
+    def centroids(self, *, index_name: str | None = None, column: str | None = None) -> pa.FixedSizeListArray:
+        """Return the centroids of a vector index, those of its first segment if it has several.
+
+        Parameters
+        ----------
+        index_name
+            Name of the index.
+        column
+            Name of its column, if the index is not named.
+
+        Returns
+        -------
+        pyarrow.FixedSizeListArray
+            A vector for each partition.
+
+        Raises
+        ------
+        ValueError
+            There is no index of the name, it has no centroids, or nothing is given.
+        KeyError
+            The column has no vector index (an `IndexNotFoundError`).
+        """
+        from lance_dataset.api.dataset.vector_models import centroids_of
+
+        return centroids_of(self.snapshot, index_name, column)
+
+    def get_ivf_model(self, index_name: str) -> IvfModel:
+        """Return centroids and metric of a vector index, those of its first segment if it has several.
+
+        Parameters
+        ----------
+        index_name
+            Name of the index.
+
+        Raises
+        ------
+        ValueError
+            There is no index of the name, or it has no centroids.
+        """
+        from lance_dataset.api.dataset.vector_models import ivf_model_of
+
+        return ivf_model_of(self.snapshot, index_name)
+
     def create_scalar_index(
         self,
         column: str | Sequence[str],
@@ -113,8 +160,12 @@ class Indexed(Shown):
             False for an error if the column has an index of this name.
         train
             False for an empty index, which the first optimization trains.
-        fragment_ids, index_uuid
-            Not supported here: use `create_index_uncommitted` to build parts of an index.
+        fragment_ids
+            Fragments of one part of a full-text index, whose files are written but not committed; the other parts are
+            built with the same `index_uuid`, and `merge_index_metadata` makes an index of them. None for the whole
+            index. Other kinds are built in parts with `create_index_uncommitted`.
+        index_uuid
+            Id of the index whose part is built.
         progress_callback
             Is called with an `IndexProgress` as rows are read.
         format_version
@@ -128,10 +179,11 @@ class Indexed(Shown):
             index gets several partitions.
         **kwargs
             Parameters of full-text indices: ``with_position`` (False; True for phrase queries), ``base_tokenizer``
-            (``simple``, ``whitespace``, ``raw``, ``ngram``, ``code``, ...), ``language``, ``max_token_length`` (40),
-            ``lower_case``, ``stem``, ``remove_stop_words``, ``custom_stop_words``, ``ascii_folding``,
-            ``min_ngram_length``, ``max_ngram_length``, ``prefix_only``, ``block_size`` (128 or 256), and the flags of
-            the tokenizer for code. Ignored for other kinds, as in the reference: pass parameters in an `IndexConfig`.
+            (``simple``, ``whitespace``, ``raw``, ``ngram``, ``code``, ``cjk``, ``jieba/default``, ``lindera/NAME``),
+            ``language``, ``max_token_length`` (40), ``lower_case``, ``stem``, ``remove_stop_words``,
+            ``custom_stop_words``, ``ascii_folding``, ``min_ngram_length``, ``max_ngram_length``, ``prefix_only``,
+            ``block_size`` (128 or 256), and the flags of the tokenizer for code. Ignored for other kinds, as in the
+            reference: pass parameters in an `IndexConfig`.
 
         Raises
         ------
@@ -148,16 +200,24 @@ class Indexed(Shown):
         """
         from lance_dataset.changes.indexing.create_index import NewIndex, create_index
 
-        if fragment_ids is not None or index_uuid is not None:
-            raise InvalidInputError(
-                "create_scalar_index builds indices of all fragments; use create_index_uncommitted to build a segment"
-            )
         kind = checked_kind(index_type)
+        has_parts = not isinstance(kind, IndexConfig) and kind.upper() in ("INVERTED", "FTS")
+        if (index_uuid is None) != (fragment_ids is None) or (fragment_ids is not None and not has_parts):
+            raise InvalidInputError(
+                "create_scalar_index builds parts of INVERTED indices only, which need fragment_ids and index_uuid; "
+                "use create_index_uncommitted to build a segment"
+            )
         given = {**kwargs, "document_granularity": document_granularity}
         if format_version is not None:
             given["format_version"] = format_version
         parameters, limit = keyword_parameters(kind, given, memory_limit)
         wanted = NewIndex(one_column(column), kind, checked_name(name), bool(replace), parameters)
+        if fragment_ids is not None:
+            from lance_dataset.changes.indexing.staged_segments import stage_segment
+
+            made = checked_id(index_uuid)
+            stage_segment(self.snapshot, wanted, list(fragment_ids), made, memory_limit=limit)
+            return
         self.show(
             create_index(
                 self.snapshot,
@@ -171,9 +231,9 @@ class Indexed(Shown):
     def create_index(
         self,
         column: str | Sequence[str],
-        index_type: str,
+        index_type: str | None = None,
         name: str | None = None,
-        metric: str = "L2",
+        metric: str | None = "L2",
         replace: bool = False,
         num_partitions: int | None = None,
         ivf_centroids: object = None,
@@ -212,15 +272,20 @@ class Indexed(Shown):
         column
             Name of a column of fixed-size lists of floats or uint8, or of lists of them; or a list of one name.
         index_type
-            ``IVF_FLAT``, ``IVF_PQ``, ``IVF_SQ`` or ``IVF_RQ``, in any case.
+            ``IVF_FLAT``, ``IVF_PQ``, ``IVF_SQ``, ``IVF_RQ``, or ``IVF_HNSW_FLAT``, ``IVF_HNSW_PQ`` or ``IVF_HNSW_SQ``
+            with graphs, in any case; None for plain vectors if they fit in a quarter of the memory of the machine,
+            otherwise RaBitQ codes. `describe_indices` has the reason among the
+            ``runtime_hints`` of the ``details``.
         name
             Name of the index, by default the column's with ``_idx`` added.
         metric
-            ``l2``, ``cosine`` or ``dot`` for floats, ``hamming`` for uint8, ``cosine`` for lists of vectors.
+            ``l2``, ``cosine`` or ``dot`` for floats, ``hamming`` for uint8, ``cosine`` for lists of vectors; None for
+            the first of them.
         replace
             True to replace an index of this name.
         num_partitions, target_partition_size
-            Number of partitions, or wanted vectors of one. At most one partition for each vector is made.
+            Number of partitions, or wanted vectors of one. At most one partition for each vector is made, or for each
+            `sample_rate` vectors if product quantization has a number of partitions, with a warning if this is less.
         num_sub_vectors, num_bits
             Parts of a vector, and bits of a part (8 or 4), of IVF_PQ; bits of a value (1 to 9, by default 5) of IVF_RQ.
         sample_rate, max_iters
@@ -231,19 +296,33 @@ class Indexed(Shown):
             Is called with an `IndexProgress` as rows are read.
         memory_limit
             Maximum number of bytes to work with, approximately; None for a quarter of the memory of the machine.
-        index_cache_size, shuffle_partition_batches, shuffle_partition_concurrency, filter_nan
+        index_cache_size, shuffle_partition_batches, shuffle_partition_concurrency, filter_nan, storage_options
             Ignored: they do not change the index.
-        ivf_centroids
-            Centroids to use instead of training them: NumPy or Arrow array, or nested lists, [partitions, dimension].
+        streaming_sample_rate, streaming_coreset_rate, streaming_refine_passes
+            Ignored: above the memory limit, models are trained with a sample anyway.
+        ivf_centroids, ivf_centroids_file
+            Centroids to use instead of training them: NumPy or Arrow array, or nested lists, [partitions, dimension];
+            or a file that `numpy.save` wrote.
         pq_codebook
             Codewords to use with them: NumPy array [num_sub_vectors, 2 ** num_bits, dimension / num_sub_vectors], or
             Arrow array of the same numbers.
-        accelerator, ivf_centroids_file, precomputed_partition_dataset, storage_options
+        skip_transpose
+            True to store codes row by row. Segments of some fragments with given centroids always do: pylance merges
+            only such segments.
+        accelerator
+            ``cuda``, ``mps`` or a `torch.device` that trains the models of IVF_PQ. Other kinds ignore it, with a
+            warning.
+        precomputed_partition_dataset
             Not supported.
-        fragment_ids, index_uuid, streaming_sample_rate, streaming_coreset_rate, streaming_refine_passes
-            Not supported.
-        skip_transpose, **kwargs
-            Not supported.
+        index_uuid
+            Id of the only segment of the index; None for a new one.
+        fragment_ids
+            Fragments of the open version to index: the files of a segment with the id `index_uuid` are written, and
+            nothing is committed. `create_index_uncommitted` also returns what a commit needs.
+        **kwargs
+            ``rabitq_model`` (see `create_index_uncommitted`) and ``index_file_version`` (``V3``); of graphs ``m``
+            (neighbors of a node, 20, and twice as many on the lowest level), ``ef_construction`` (candidates for
+            neighbors, 150) and ``max_level`` (levels, 7). Others are ignored with a warning.
 
         Returns
         -------
@@ -267,8 +346,9 @@ class Indexed(Shown):
         CommitConflictError
             Other writers changed the indexed rows, and the retries ran out.
         """
-        from lance_dataset.api.dataset.vector_arguments import vector_parameters
+        from lance_dataset.api.dataset.vector_arguments import default_choice, part_parameters, vector_parameters
         from lance_dataset.changes.indexing.create_index import NewIndex, create_index
+        from lance_dataset.changes.indexing.publish_segments import build_segment
         from lance_dataset.index.vector.training.trainer import vector_trainer
 
         given = {
@@ -280,8 +360,6 @@ class Indexed(Shown):
             "ivf_centroids_file": ivf_centroids_file,
             "precomputed_partition_dataset": precomputed_partition_dataset,
             "storage_options": storage_options,
-            "fragment_ids": fragment_ids,
-            "index_uuid": index_uuid,
             "target_partition_size": target_partition_size,
             "streaming_sample_rate": streaming_sample_rate,
             "streaming_coreset_rate": streaming_coreset_rate,
@@ -292,11 +370,29 @@ class Indexed(Shown):
             "max_iters": max_iters,
             **kwargs,
         }
-        parameters = vector_parameters(index_type, metric, given)
+        reason = ""
+        if index_type is None or metric is None:
+            index_type, metric, reason = default_choice(self.snapshot, one_column(column), index_type, metric)
+        parameters = vector_parameters(index_type, metric, given, reason)
+        if fragment_ids:
+            parameters = part_parameters(parameters, self.snapshot, fragment_ids)
         wanted = NewIndex(one_column(column), vector_trainer(parameters), checked_name(name), bool(replace))
         limit = checked_limit(memory_limit)
+        made = None if index_uuid is None else checked_id(index_uuid)
+        if fragment_ids:
+            if made is None:
+                raise InvalidInputError("index_uuid must name the segment of fragment_ids, which is not committed")
+            build_segment(self.snapshot, wanted, list(fragment_ids), segment_id=made, memory_limit=limit)
+            return self
         self.show(
-            create_index(self.snapshot, wanted, train=bool(train), memory_limit=limit, progress=progress_callback)
+            create_index(
+                self.snapshot,
+                wanted,
+                train=bool(train),
+                memory_limit=limit,
+                progress=progress_callback,
+                segment_id=made,
+            )
         )
         return self
 

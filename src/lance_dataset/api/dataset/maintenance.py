@@ -21,6 +21,7 @@ from lance_dataset.records.cleanup import (
     CleanupReferencedBranch,
     CleanupStats,
 )
+from lance_dataset.records.diagnosis import Diagnosis
 
 if TYPE_CHECKING:
     from lance_dataset.table.cleanup.removal import Removed
@@ -42,8 +43,9 @@ class Maintained(Shown):
         """Check that the files of this version exist and agree with its manifest.
 
         The check covers sizes of files, numbers of rows, columns of the schema (each must open), deletion files, row
-        ids and row versions (one for each row), uniqueness of row ids, and index files. Values are not read. Use
-        `explain_encodings` with ``deep=True`` to decode all of them.
+        ids and row versions (one for each row), uniqueness of row ids, index files, and files with values of blob
+        columns. Values are not read. Use `explain_encodings` with ``deep=True`` to decode all of them. External objects
+        of blob columns are not looked for. The shards of a MemWAL are checked with their rows.
 
         Parameters
         ----------
@@ -62,11 +64,33 @@ class Maintained(Shown):
         from lance_dataset.read.validation import validate_dataset
 
         validate_dataset(self.snapshot)
+        self._validate_shards()
         if indices:
             from lance_dataset.scan.validating import validate_indices
 
             for name, reason in validate_indices(self.snapshot).unchecked:
                 warnings.warn(f"the index {name!r} was not checked: {reason}", UserWarning, stacklevel=callers_level())
+
+    def _validate_shards(self) -> None:
+        from lance_dataset.memwal.details import find_details
+        from lance_dataset.memwal.status import validate_shards
+
+        if find_details(self.snapshot.manifest) is not None:
+            validate_shards(self.snapshot)
+
+    def doctor(self) -> Diagnosis:
+        """Check the whole dataset: all versions, and the files, indices, tags and branches of the newest one.
+
+        Nothing is changed. `lance_dataset.debug.diagnose` does the same for a dataset that cannot be opened.
+
+        Returns
+        -------
+        Diagnosis
+            Has ``findings``, each with what is wrong and what mends it; ``str`` makes a text of it.
+        """
+        from lance_dataset.changes.diagnosing import diagnose
+
+        return diagnose(self.snapshot.location)
 
     def cleanup_old_versions(
         self,

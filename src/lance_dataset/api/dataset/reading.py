@@ -21,7 +21,7 @@ from lance_dataset.read.shown import Shown
 from lance_dataset.read.snapshot import Columns
 from lance_dataset.read.take import RowNumbers, row_numbers, take_row_ids, take_rows
 from lance_dataset.read.take import row_ids as checked_row_ids
-from lance_dataset.scan.options import BlobHandling, ColumnOrdering, check_arrow_options
+from lance_dataset.scan.options import BlobHandling, ColumnOrdering, Condition, check_arrow_options
 from lance_dataset.scan.queries import MinHashQuery
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class Reading(Shown, ScannableDataset):
     def scanner(
         self,
         columns: Columns = None,
-        filter: Predicate | None = None,
+        filter: Condition | None = None,
         limit: int | None = None,
         offset: int | None = None,
         nearest: MinHashQuery | Mapping[str, object] | None = None,
@@ -78,7 +78,8 @@ class Reading(Shown, ScannableDataset):
             Column names in the order of the output, or a mapping from output names to SQL expressions; None for all.
             Nested names are dotted, and system columns such as ``_rowid`` are allowed.
         filter
-            SQL text or a pyarrow expression. Rows for which it is false or null are dropped.
+            SQL text or a pyarrow expression. Rows for which it is false or null are dropped. A search may have another
+            search as its filter, see `ScannerBuilder.filter`.
         limit, offset
             Maximum number of rows to return, and number of rows to skip, after filter and ordering.
         batch_size
@@ -126,10 +127,12 @@ class Reading(Shown, ScannableDataset):
             True to leave out fragments that the indices which answer the filter do not cover.
         on_index_error
             What happens if the files of an index are damaged or missing: ``raise`` the error (the default), or
-            ``scan`` without the index and log a warning.
+            ``scan`` without the index and log a warning. A search for vectors must then name its metric, unless the
+            damage is within a partition.
         blob_handling
-            Form of blob columns. ``blobs_descriptions`` (the default) and ``all_descriptions`` return a struct of
-            position and size in the data file. ``all_binary`` returns the values. Filters see descriptions.
+            Form of blob columns. ``blobs_descriptions`` (the default) and ``all_descriptions`` return a struct with
+            the place of the value: kind, position, size, file number and URI, or in older files position and size.
+            ``all_binary`` returns the values. Filters see descriptions.
         **arrow_options
             Other options of pyarrow datasets (``use_threads``, ``memory_pool`` ...). They are accepted, so that other
             libraries can pass them, and ignored.
@@ -220,7 +223,7 @@ class Reading(Shown, ScannableDataset):
     def to_table(
         self,
         columns: Columns = None,
-        filter: Predicate | None = None,
+        filter: Condition | None = None,
         limit: int | None = None,
         offset: int | None = None,
         nearest: MinHashQuery | Mapping[str, object] | None = None,
@@ -262,46 +265,48 @@ class Reading(Shown, ScannableDataset):
         progress
             As for `LanceScanner.to_table`.
         """
-        return self.scanner(
-            **given(
-                columns=columns,
-                filter=filter,
-                limit=limit,
-                offset=offset,
-                nearest=nearest,
-                batch_size=batch_size,
-                batch_size_bytes=batch_size_bytes,
-                batch_readahead=batch_readahead,
-                fragment_readahead=fragment_readahead,
-                scan_in_order=scan_in_order,
-                fragments=fragments,
-                index_segments=index_segments,
-                full_text_query=full_text_query,
-                prefilter=prefilter,
-                with_row_id=with_row_id,
-                with_row_address=with_row_address,
-                use_stats=use_stats,
-                fast_search=fast_search,
-                io_buffer_size=io_buffer_size,
-                late_materialization=late_materialization,
-                blob_handling=blob_handling,
-                use_scalar_index=use_scalar_index,
-                on_index_error=on_index_error,
-                include_deleted_rows=include_deleted_rows,
-                scan_stats_callback=scan_stats_callback,
-                strict_batch_size=strict_batch_size,
-                order_by=order_by,
-                disable_scoring_autoprojection=disable_scoring_autoprojection,
-                row_addr_allowlist=row_addr_allowlist,
-                row_addr_blocklist=row_addr_blocklist,
-            ),
-            **arrow_options,
-        ).to_table(progress=progress)
+        options = given(
+            columns=columns,
+            filter=filter,
+            limit=limit,
+            offset=offset,
+            nearest=nearest,
+            batch_size=batch_size,
+            batch_size_bytes=batch_size_bytes,
+            batch_readahead=batch_readahead,
+            fragment_readahead=fragment_readahead,
+            scan_in_order=scan_in_order,
+            fragments=fragments,
+            index_segments=index_segments,
+            full_text_query=full_text_query,
+            prefilter=prefilter,
+            with_row_id=with_row_id,
+            with_row_address=with_row_address,
+            use_stats=use_stats,
+            fast_search=fast_search,
+            io_buffer_size=io_buffer_size,
+            late_materialization=late_materialization,
+            blob_handling=blob_handling,
+            use_scalar_index=use_scalar_index,
+            on_index_error=on_index_error,
+            include_deleted_rows=include_deleted_rows,
+            scan_stats_callback=scan_stats_callback,
+            strict_batch_size=strict_batch_size,
+            order_by=order_by,
+            disable_scoring_autoprojection=disable_scoring_autoprojection,
+            row_addr_allowlist=row_addr_allowlist,
+            row_addr_blocklist=row_addr_blocklist,
+        )
+        if nearest is not None and progress is None and not arrow_options:
+            from lance_dataset.api.scanner.repeated_search import found_table
+
+            return found_table(self.snapshot, options, lambda: self.scanner(**options))
+        return self.scanner(**options, **arrow_options).to_table(progress=progress)
 
     def to_batches(
         self,
         columns: Columns = None,
-        filter: Predicate | None = None,
+        filter: Condition | None = None,
         limit: int | None = None,
         offset: int | None = None,
         nearest: MinHashQuery | Mapping[str, object] | None = None,
@@ -382,7 +387,7 @@ class Reading(Shown, ScannableDataset):
     def to_pandas(
         self,
         columns: Columns = None,
-        filter: Predicate | None = None,
+        filter: Condition | None = None,
         limit: int | None = None,
         offset: int | None = None,
         nearest: MinHashQuery | Mapping[str, object] | None = None,
@@ -462,7 +467,7 @@ class Reading(Shown, ScannableDataset):
             ),
         ).to_pandas(blob_mode=blob_mode, progress=progress, **kwargs)
 
-    def count_rows(self, filter: Predicate | None = None, *, progress: ProgressOption = None, **kwargs: Any) -> int:
+    def count_rows(self, filter: Condition | None = None, *, progress: ProgressOption = None, **kwargs: Any) -> int:
         """Count the rows, or the rows that a filter keeps.
 
         Parameters

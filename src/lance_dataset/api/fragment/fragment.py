@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
 
 import numpy as np
@@ -20,6 +19,7 @@ from lance_dataset.changes.columns.udf import ColumnValues
 from lance_dataset.changes.write.input import ReaderLike
 from lance_dataset.errors import InvalidInputError
 from lance_dataset.file.explain.report import EncodingReport
+from lance_dataset.properties import cached_property
 from lance_dataset.read.fragment_reader import FragmentReader
 from lance_dataset.read.session import Session
 from lance_dataset.read.shown import Shown
@@ -28,6 +28,7 @@ from lance_dataset.read.take import row_numbers
 from lance_dataset.records.defaults import DEFAULT_MAX_ROWS_PER_GROUP
 from lance_dataset.records.fragment import DataFile, FragmentMetadata
 from lance_dataset.records.schema import LanceSchema
+from lance_dataset.records.write_progress import FragmentWriteProgress, checked_progress
 from lance_dataset.table.fragment import Fragment
 from lance_dataset.table.paths import deletion_name
 
@@ -196,7 +197,8 @@ class LanceFragment(FragmentReading):
         from lance_dataset.changes.columns.join_columns import JoinTransform, RightSide, check_keys
 
         check_keys(left_on, right_on)
-        with RightSide(data_obj, left_on if right_on is None else right_on, schema) as right:
+        key = left_on if right_on is None else right_on
+        with RightSide(data_obj, key, schema, self._snapshot.reader.locator) as right:
             transform = JoinTransform(self._snapshot, left_on, right)
             fragment, made = fragment_with_columns(self._snapshot, self._reader, transform)
         return fragment, LanceSchema(made)
@@ -351,7 +353,7 @@ class LanceFragment(FragmentReading):
         fragment_id: int | None = None,
         schema: pa.Schema | None = None,
         max_rows_per_group: int = DEFAULT_MAX_ROWS_PER_GROUP,
-        progress: object = None,
+        progress: FragmentWriteProgress | None = None,
         mode: Mode = "append",
         *,
         data_storage_version: str | None = None,
@@ -376,7 +378,7 @@ class LanceFragment(FragmentReading):
             max_rows_per_file=2**62,
             max_rows_per_group=max_rows_per_group,
             max_bytes_per_file=2**62,
-            progress=progress,
+            progress=checked_progress(progress, fragment_id or 0),
             data_storage_version=data_storage_version,
             use_legacy_format=use_legacy_format,
             storage_options=storage_options,

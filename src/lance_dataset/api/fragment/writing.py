@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Literal, overload
 import pyarrow as pa
 
 from lance_dataset.api.locations import find_target
-from lance_dataset.arguments import refuse
 from lance_dataset.changes.write.input import ReaderLike
 from lance_dataset.file.versions import asked_version
+from lance_dataset.io.catalogs import options_of_table
 from lance_dataset.read.session import Session
 from lance_dataset.read.shown import Shown
 from lance_dataset.records.defaults import (
@@ -22,6 +22,7 @@ from lance_dataset.records.defaults import (
 from lance_dataset.records.fragment import FragmentMetadata
 from lance_dataset.records.operations import LanceOperation, Transaction
 from lance_dataset.records.settings import DatasetBasePath
+from lance_dataset.records.write_progress import FragmentWriteProgress, checked_progress
 from lance_dataset.table.commit.leftovers import ChangeFiles, data_files_of
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ def write_fragments(
     max_bytes_per_file: int = DEFAULT_MAX_BYTES_PER_FILE,
     data_cache_bytes: int | None = None,
     max_page_bytes: int | None = None,
-    progress: object = None,
+    progress: FragmentWriteProgress | None = None,
     data_storage_version: str | None = None,
     use_legacy_format: bool | None = None,
     storage_options: Mapping[str, str] | None = None,
@@ -73,7 +74,7 @@ def write_fragments(
     max_bytes_per_file: int = DEFAULT_MAX_BYTES_PER_FILE,
     data_cache_bytes: int | None = None,
     max_page_bytes: int | None = None,
-    progress: object = None,
+    progress: FragmentWriteProgress | None = None,
     data_storage_version: str | None = None,
     use_legacy_format: bool | None = None,
     storage_options: Mapping[str, str] | None = None,
@@ -102,7 +103,7 @@ def write_fragments(
     max_bytes_per_file: int = DEFAULT_MAX_BYTES_PER_FILE,
     data_cache_bytes: int | None = None,
     max_page_bytes: int | None = None,
-    progress: object = None,
+    progress: FragmentWriteProgress | None = None,
     data_storage_version: str | None = None,
     use_legacy_format: bool | None = None,
     storage_options: Mapping[str, str] | None = None,
@@ -129,10 +130,21 @@ def write_fragments(
         True to return a `Transaction` to commit instead of the fragments.
     mode
         ``append``, ``create`` or ``overwrite``.
+    progress
+        Hooks that are told of each fragment.
     target_bases, target_all_bases
         Base paths to write data files to in turn, as for `write_dataset`.
     initial_bases
         Base paths of a new dataset.
+    external_blob_mode
+        What happens to references of blob columns to other objects: ``reference`` keeps them, ``ingest`` stores the
+        bytes.
+    allow_external_blob_outside_bases
+        True to accept references to any place, not only to base paths.
+    base_store_params
+        Options of each base path, by its URI; see `lance_dataset.dataset`.
+    namespace_client, table_id
+        Client of the catalog that has the dataset, and its id there; the catalog may lend storage options.
 
     Returns
     -------
@@ -145,16 +157,12 @@ def write_fragments(
         Appended data does not fit the dataset.
     """
     from lance_dataset.changes.write.bases import registered_bases
+    from lance_dataset.changes.write.blob_files import check_external_mode
     from lance_dataset.changes.write.writing import FileSettings, check_mode, write_files
 
     check_mode(mode)
-    refuse(
-        "write_fragments",
-        progress=progress,
-        base_store_params=base_store_params,
-        namespace_client=namespace_client,
-        table_id=table_id,
-    )
+    check_external_mode(external_blob_mode)
+    storage_options = options_of_table(namespace_client, table_id, storage_options)
     settings = FileSettings(
         max_rows_per_file,
         max_bytes_per_file,
@@ -164,8 +172,11 @@ def write_fragments(
         max_page_bytes,
         target_bases,
         target_all_bases,
+        external_blob_mode,
+        allow_external_blob_outside_bases,
+        progress=checked_progress(progress),
     )
-    target = find_target(dataset_uri, storage_options, session, as_shown=True)
+    target = find_target(dataset_uri, storage_options, session, as_shown=True, base_store_params=base_store_params)
     new_bases = registered_bases(target, mode, initial_bases)
     written = write_files(target, data, schema, mode, settings, new_bases)
     metadata = [FragmentMetadata.from_fragment(fragment) for fragment in written.fragments]

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal, Protocol
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from lance_dataset.api.scanner.scanner import LanceScanner
 from lance_dataset.api.scanner.statistics import ScanStatistics
@@ -14,7 +13,15 @@ from lance_dataset.errors import UnsupportedError
 from lance_dataset.read.shown import Shown
 from lance_dataset.read.snapshot import Snapshot
 from lance_dataset.scan.nearest_query import ApproxMode, Metric, NearestQuery
-from lance_dataset.scan.options import OPTIONS, BlobHandling, ColumnOrdering, Columns, checked_option
+from lance_dataset.scan.options import (
+    OPTIONS,
+    BlobHandling,
+    ColumnOrdering,
+    Columns,
+    Condition,
+    SearchFilter,
+    checked_option,
+)
 from lance_dataset.scan.queries import MinHashQuery
 from lance_dataset.scan.resolving import address_sets, resolve_request
 
@@ -69,8 +76,17 @@ class ScannerBuilder:
         """Set the columns: names, or a mapping from output names to SQL expressions; None for all columns."""
         return self._set("columns", cols)
 
-    def filter(self, filter: str | pc.Expression | Mapping[str, object] | None) -> ScannerBuilder:
-        """Set the filter: SQL text, a pyarrow expression, or a dictionary with either as ``expr_filter``."""
+    def filter(self, filter: Condition | None) -> ScannerBuilder:
+        """Set the filter.
+
+        Parameters
+        ----------
+        filter
+            SQL text or a pyarrow expression. For a search by vector also a query of `lance_dataset.query`, and for a
+            full-text search also a `VectorSearchQuery`: with `prefilter`, the rows which that finds are searched, and
+            without, the rows found are kept if they match the query, or are nearest to the vector, in the order of
+            their distances. Or a dictionary of both, ``{"expr_filter": ..., "search_filter": ...}``.
+        """
         return self._set("filter", filter)
 
     def limit(self, n: int | None = None) -> ScannerBuilder:
@@ -352,9 +368,13 @@ def _fragment_ids(fragments: object) -> list[int] | None:
 
 
 def _scanner(snapshot: Snapshot, options: Mapping[str, Any]) -> LanceScanner:
-    text = options.get("full_text_query")
+    text, condition = options.get("full_text_query"), options.get("filter")
     if options.get("index_segments") is not None and not isinstance(options.get("nearest"), NearestQuery):
         raise UnsupportedError("index_segments is only supported for vector search")
+    if isinstance(condition, SearchFilter):
+        from lance_dataset.api.scanner.filtered_search import filtered_search_scanner
+
+        return filtered_search_scanner(snapshot, options, condition)
     if text is not None:
         from lance_dataset.api.scanner.text_scanner import full_text_scanner
 

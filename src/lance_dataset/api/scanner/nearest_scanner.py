@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from lance_dataset.api.scanner.nearest_shapes import SearchShape, search_shapes, shape_key
 from lance_dataset.api.scanner.search_scanner import SearchScanner
 from lance_dataset.api.scanner.statistics import ScanStatistics
-from lance_dataset.errors import CorruptFileError, InvalidInputError
+from lance_dataset.errors import CorruptFileError, InvalidInputError, LanceError
 from lance_dataset.index.vector.searching.open_indices import OpenVectorIndex, vector_indices
 from lance_dataset.index.vector.searching.probing import Probing
+from lance_dataset.log import LOGGER
+from lance_dataset.properties import cached_property
 from lance_dataset.read.snapshot import Snapshot
 from lance_dataset.scan.address_sets import restricted
 from lance_dataset.scan.metrics import ScanMetrics
@@ -30,7 +31,7 @@ from lance_dataset.scan.scored_rows import UNLIMITED_ROWS, ScoredRequest, Scored
 if TYPE_CHECKING:
     from lance_dataset.scan.explain.plan_nodes import PlanNode
 
-__all__ = ["NearestScanner", "nearest_scanner"]
+__all__ = ["NearestScanner", "nearest_request", "nearest_scanner"]
 
 
 class NearestScanner(SearchScanner):
@@ -49,6 +50,18 @@ class NearestScanner(SearchScanner):
     def metric(self) -> str:
         """Metric of the search."""
         return self._nearest.search.metric
+
+    @property
+    def request(self) -> NearestRequest:
+        """The search."""
+        return self._nearest
+
+    @property
+    def is_repeatable(self) -> bool:
+        """True if the same request may be run again with another vector: nothing in it was computed for this one."""
+        query, wanted = self._nearest.search.query, self._scored
+        restricts = wanted.postfilter is not None or wanted.allowed is not None or wanted.blocked is not None
+        return not (query.is_batch or query.tuning.recall is not None or restricts or self._callback is not None)
 
     @cached_property
     def _restricted(self) -> NearestRequest:
@@ -74,7 +87,13 @@ class NearestScanner(SearchScanner):
 
 
 def nearest_scanner(snapshot: Snapshot, options: Mapping[str, Any], query: NearestQuery) -> NearestScanner:
-    """Make the scanner of a vector search.
+    """Make the scanner of a vector search. Parameters and errors are those of `nearest_request`."""
+    request = nearest_request(snapshot, options, query)
+    return NearestScanner(snapshot, request, options.get("scan_stats_callback"))
+
+
+def nearest_request(snapshot: Snapshot, options: Mapping[str, Any], query: NearestQuery) -> NearestRequest:
+    """Resolve the options of a vector search.
 
     Parameters
     ----------
@@ -102,13 +121,15 @@ def nearest_scanner(snapshot: Snapshot, options: Mapping[str, Any], query: Neare
     schema = snapshot.scanned_schema
     shapes = search_shapes(snapshot.reader)
     column = shapes.column(schema, query.column)
-    index = _index(snapshot, query, column)
+    index, problem = _readable_index(snapshot, query, column, options)
     search = VectorSearch.of(query, column, query.metric or (column.usual_metric if index is None else index.metric))
     use = None if index is None or index.metric != search.metric else _use(index, query, base_options=options)
     segments = options.get("index_segments")
     if segments is not None:
         if use is None:
-            raise InvalidInputError(f"index_segments needs a vector index that the query uses: {_reason(query)}")
+            raise InvalidInputError(
+                f"index_segments needs a vector index that the query uses: {_reason(snapshot, query, column)}"
+            )
         use = _of_segments(use, segments)
         index = use.index
     leading = QUERY_INDEX if search.is_batch else None
@@ -133,8 +154,8 @@ def nearest_scanner(snapshot: Snapshot, options: Mapping[str, Any], query: Neare
     )
     if use is not None and query.tuning.recall is not None:
         use = chosen_use(snapshot.reader, scanned, search, use, query.tuning.recall)
-    request = NearestRequest(search, scanned, wanted, "" if use is not None else _reason(query), use)
-    return NearestScanner(snapshot, request, options.get("scan_stats_callback"))
+    reason = "" if use is not None else problem or _reason(snapshot, query, column)
+    return NearestRequest(search, scanned, wanted, reason, use)
 
 
 def _shape(
@@ -150,14 +171,35 @@ def _shape(
     return SearchShape(output, candidates, base.order_by)
 
 
+def _readable_index(
+    snapshot: Snapshot, query: NearestQuery, column: VectorColumn, options: Mapping[str, Any]
+) -> tuple[OpenVectorIndex | None, str]:
+    """Return the index of `_index`, and why one is not used that cannot be read.
+
+    Only a query that names its metric, and searches all rows, means the same without the index.
+    """
+    needs = query.metric is None or options.get("fast_search") or options.get("index_segments") is not None
+    if needs or options.get("on_index_error") != "scan":
+        return _index(snapshot, query, column), ""
+    try:
+        return _index(snapshot, query, column), ""
+    except (LanceError, OSError) as error:
+        LOGGER.warning("an index of %r cannot be read, so all vectors are compared: %s", column.name, error)
+        return None, f"an index cannot be read: {error}"
+
+
 def _index(snapshot: Snapshot, query: NearestQuery, column: VectorColumn) -> OpenVectorIndex | None:
     """Return the index of a column that a query uses; None without any that has its metric."""
-    indices = vector_indices(snapshot.reader) if query.use_index else None
-    for index in () if indices is None else indices.by_field.get(column.field_id, ()):
-        if query.metric in (None, index.metric):
+    for index in _indices(snapshot, query, column):
+        if index.refusal is None and query.metric in (None, index.metric):
             _check_fits(index, column)
             return index
     return None
+
+
+def _indices(snapshot: Snapshot, query: NearestQuery, column: VectorColumn) -> tuple[OpenVectorIndex, ...]:
+    indices = vector_indices(snapshot.reader) if query.use_index else None
+    return () if indices is None else indices.by_field.get(column.field_id, ())
 
 
 def _check_fits(index: OpenVectorIndex, column: VectorColumn) -> None:
@@ -177,7 +219,8 @@ def _use(index: OpenVectorIndex, query: NearestQuery, base_options: Mapping[str,
     if tuning.ef is not None and tuning.ef < wanted and index.segments[0].source.has_graphs:
         raise InvalidInputError(f"ef must be greater than or equal to k * refine_factor, {wanted}, got {tuning.ef}")
     probing = Probing(tuning.least, tuning.most, tuning.is_fixed, tuning.effort)
-    return IndexUse(index, probing, tuning.refine, tuning.approx_mode, not base_options.get("fast_search"))
+    unites = not base_options.get("fast_search")
+    return IndexUse(index, probing, tuning.refine, tuning.approx_mode, unites, ef=tuning.ef)
 
 
 def _of_segments(use: IndexUse, segments: tuple[str, ...]) -> IndexUse:
@@ -201,5 +244,8 @@ def _in_indexed_fragments(snapshot: Snapshot, request: ScanRequest, index: OpenV
     return replace(request, fragments=fragments, only_indexed=False)
 
 
-def _reason(query: NearestQuery) -> str:
-    return "no vector index of the column has this metric" if query.use_index else "use_index=False"
+def _reason(snapshot: Snapshot, query: NearestQuery, column: VectorColumn) -> str:
+    if not query.use_index:
+        return "use_index=False"
+    refusals = [text for each in _indices(snapshot, query, column) if (text := each.refusal) is not None]
+    return refusals[0] if refusals else "no vector index of the column has this metric"

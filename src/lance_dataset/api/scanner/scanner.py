@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeAlias
 
 import pyarrow as pa
@@ -20,6 +19,7 @@ from lance_dataset.arguments import check_count
 from lance_dataset.errors import InvalidInputError, UnsupportedError
 from lance_dataset.file.blob_fields import is_described
 from lance_dataset.file.extensions import with_extensions
+from lance_dataset.properties import cached_property
 from lance_dataset.read.projection import located_projection, with_blob_values
 from lance_dataset.read.table_reader import TableReader
 from lance_dataset.scan.address_sets import RowAddressSet, restricted

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from lance_dataset.api.scanner.search_scanner import SearchScanner
 from lance_dataset.api.scanner.statistics import ScanStatistics
 from lance_dataset.errors import InvalidInputError, UnsupportedError
+from lance_dataset.properties import cached_property
 from lance_dataset.read.projection import project
 from lance_dataset.read.snapshot import Snapshot
 from lance_dataset.scan.address_sets import restricted
 from lance_dataset.scan.full_text.evaluating import TextSearch
-from lance_dataset.scan.full_text.rows import SCORE, TextRequest, resolved_query, text_rows
+from lance_dataset.scan.full_text.rows import DOCUMENT_INDEX, SCORE, TextRequest, resolved_query, text_rows
 from lance_dataset.scan.metrics import ScanMetrics
 from lance_dataset.scan.resolving import address_sets, resolve_request
 from lance_dataset.scan.scored_output import ScoredOutput, scored_filter
@@ -24,7 +24,7 @@ from lance_dataset.scan.text_queries import FullTextQuery, PlainText, check_text
 if TYPE_CHECKING:
     from lance_dataset.scan.explain.plan_nodes import PlanNode
 
-__all__ = ["FullTextScanner", "full_text_scanner"]
+__all__ = ["FullTextScanner", "full_text_scanner", "text_request"]
 
 
 #: Options that determine the output, besides the columns; and outputs that are kept.
@@ -77,18 +77,24 @@ class _Outputs:
         return _Outputs, ()
 
 
-def _output(snapshot: Snapshot, options: Mapping[str, Any]) -> ScoredOutput:
+def _new_output(snapshot: Snapshot, options: Mapping[str, Any], by_element: bool) -> ScoredOutput:
+    if by_element:
+        return ScoredOutput.with_place(snapshot.scanned_schema, DOCUMENT_INDEX, SCORE, options)
+    return ScoredOutput.of(snapshot.scanned_schema, SCORE, options)
+
+
+def _output(snapshot: Snapshot, options: Mapping[str, Any], by_element: bool) -> ScoredOutput:
     """Return the output of a search. That of the same names is the same object, which knows how to take its columns."""
     columns = options.get("columns")
     names = () if columns is None else tuple(columns)
     if isinstance(columns, Mapping) or not all(isinstance(name, str) for name in names):
-        return ScoredOutput.of(snapshot.scanned_schema, SCORE, options)
-    key = columns is None, names, *(options.get(name) for name in _OUTPUT_OPTIONS)
+        return _new_output(snapshot, options, by_element)
+    key = by_element, columns is None, names, *(options.get(name) for name in _OUTPUT_OPTIONS)
     outputs = snapshot.reader.companions.setdefault(_Outputs, _Outputs())
     assert isinstance(outputs, _Outputs)
     known = outputs.known.get(key)
     if known is None:
-        known = ScoredOutput.of(snapshot.scanned_schema, SCORE, options)
+        known = _new_output(snapshot, options, by_element)
         if len(outputs.known) >= _KEPT_OUTPUTS:
             outputs.known.clear()
         outputs.known[key] = known
@@ -98,7 +104,13 @@ def _output(snapshot: Snapshot, options: Mapping[str, Any]) -> ScoredOutput:
 def full_text_scanner(
     snapshot: Snapshot, options: Mapping[str, Any], query: FullTextQuery | PlainText
 ) -> FullTextScanner:
-    """Make the scanner of a full-text search.
+    """Make the scanner of a full-text search. Parameters and errors are those of `text_request`."""
+    request = text_request(snapshot, options, query)
+    return FullTextScanner(snapshot, request, options.get("scan_stats_callback"))
+
+
+def text_request(snapshot: Snapshot, options: Mapping[str, Any], query: FullTextQuery | PlainText) -> TextRequest:
+    """Resolve the options of a full-text search.
 
     Parameters
     ----------
@@ -123,15 +135,17 @@ def full_text_scanner(
     schema, reader = snapshot.scanned_schema, snapshot.reader
     resolved = resolved_query(reader, schema, query)
     check_text_query(resolved)
-    search = TextSearch.of(reader, schema, resolved)
+    is_plain = isinstance(query, PlainText) and not query.columns
+    search = TextSearch.of(reader, schema, resolved, by_row=is_plain)
+    found = (DOCUMENT_INDEX, SCORE) if search.by_element else (SCORE,)
     filters_first = bool(options.get("prefilter"))
     handled = {"columns", "limit", "offset", "with_row_id", "with_row_address", "blob_handling"}
     handled |= set() if filters_first else {"filter"}
     base = resolve_request(snapshot, {name: value for name, value in options.items() if name not in handled})
     allowed, blocked = address_sets(options)
     wanted = ScoredRequest(
-        _output(snapshot, options),
-        postfilter=None if filters_first else scored_filter(schema, (SCORE,), options.get("filter")),
+        _output(snapshot, options, search.by_element),
+        postfilter=None if filters_first else scored_filter(schema, found, options.get("filter")),
         limit=options.get("limit", UNLIMITED_ROWS),
         offset=options.get("offset", 0),
         order_by=base.order_by,
@@ -140,4 +154,4 @@ def full_text_scanner(
         batch_size=base.batch_size,
     )
     candidates = replace(base, projection=project(schema, []), order_by=(), limit=None, offset=0)
-    return FullTextScanner(snapshot, TextRequest(search, candidates, wanted), options.get("scan_stats_callback"))
+    return TextRequest(search, candidates, wanted)

@@ -29,6 +29,7 @@ from lance_dataset.changes.fragments.column_files import (
 )
 from lance_dataset.changes.fragments.fragment_rows import physical_batches
 from lance_dataset.changes.retry import repeated_on_conflict
+from lance_dataset.changes.write.blob_files import with_checked_references
 from lance_dataset.changes.write.input import ReaderLike
 from lance_dataset.errors import InvalidInputError, LanceError, UnsupportedError
 from lance_dataset.file.reader import open_metadata
@@ -37,6 +38,7 @@ from lance_dataset.read.snapshot import Snapshot
 from lance_dataset.records.fragment import FragmentMetadata
 from lance_dataset.table.flags import check_writable
 from lance_dataset.table.fragment import LEGACY_VERSION, DataFile, Fragment
+from lance_dataset.table.indices.coverage import MEMORY_INDEX, parse_indices
 from lance_dataset.table.operations import Merge
 from lance_dataset.types.schema import Field, Schema
 
@@ -98,6 +100,7 @@ def add_columns(
     nulls = null_columns(transforms)
     if nulls is not None:
         return repeated_on_conflict(snapshot, lambda latest: _add_nulls(latest, nulls))
+    _check_no_shards(snapshot)
     if isinstance(transforms, Mapping):
         texts = expressions(transforms)
         return repeated_on_conflict(snapshot, lambda latest: add_transformed(latest, SqlTransform(latest, texts, rows)))
@@ -106,7 +109,18 @@ def add_columns(
         udf = transforms if isinstance(transforms, BatchUDF) else BatchUDF(transforms)
         return _add_by_function(snapshot, udf, read_columns, rows, plain=udf is not transforms)
     schema, batches = data_batches(transforms, reader_schema)
-    return add_transformed(snapshot, DataTransform(schema, batches))
+    return add_transformed(
+        snapshot, DataTransform(schema, with_checked_references(schema, batches, snapshot.reader.locator))
+    )
+
+
+def _check_no_shards(snapshot: Snapshot) -> None:
+    """Raise InvalidInputError if rows may be in shards, which would not get the values of a new column."""
+    if any(index.name == MEMORY_INDEX for index in parse_indices(snapshot.manifest.index_section)):
+        raise InvalidInputError(
+            "cannot add a computed column to a table with a MemWAL attached, as rows of its shards would not have "
+            "values; add a column of nulls, and update it when the shards are merged"
+        )
 
 
 def _add_nulls(snapshot: Snapshot, arrow: pa.Schema) -> Snapshot:
@@ -254,7 +268,9 @@ def merged_fragment(
         transform = FunctionTransform(snapshot, udf, columns, rows, plain=udf is not value_func, only=reader)
         return fragment_with_columns(snapshot, reader, transform)
     schema, batches = data_batches(value_func, reader_schema)
-    return fragment_with_columns(snapshot, reader, DataTransform(schema, batches))
+    return fragment_with_columns(
+        snapshot, reader, DataTransform(schema, with_checked_references(schema, batches, snapshot.reader.locator))
+    )
 
 
 # -- functions with a checkpoint file -----------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from lance_dataset.changes.fragments.fragment_rows import live_batches, with_del
 from lance_dataset.changes.keys.key_index import LastRows
 from lance_dataset.changes.keys.source import Source
 from lance_dataset.changes.retry import repeated_on_conflict
+from lance_dataset.changes.write.blob_files import with_checked_references
 from lance_dataset.changes.write.input import ReaderLike, as_batches
 from lance_dataset.errors import FieldNotFoundError, InvalidInputError, nearest_name_hint
 from lance_dataset.file.kinds import is_binary_like
@@ -22,6 +23,7 @@ from lance_dataset.read.projection import project
 from lance_dataset.read.snapshot import Snapshot
 from lance_dataset.table.flags import check_writable
 from lance_dataset.table.fragment import LEGACY_VERSION
+from lance_dataset.table.paths import FileLocator
 
 __all__ = ["JoinTransform", "RightSide", "check_keys", "merge_columns"]
 
@@ -36,7 +38,9 @@ class RightSide:
     key
         Name of the key column.
     schema
-        Schema, required if `data` is an iterable of batches.
+        Schema, required if `data` is an iterable of batches; else None.
+    locator
+        Locator of the files of the left table.
 
     Raises
     ------
@@ -48,8 +52,9 @@ class RightSide:
         `data` is of an unsupported kind.
     """
 
-    def __init__(self, data: ReaderLike, key: str, schema: pa.Schema | None = None) -> None:
+    def __init__(self, data: ReaderLike, key: str, schema: pa.Schema | None, locator: FileLocator) -> None:
         arrow, batches = as_batches(data, schema)
+        batches = with_checked_references(arrow, batches, locator)
         if key not in arrow.names:
             raise FieldNotFoundError(
                 f"Column {key} does not exist in the right side dataset{nearest_name_hint(key, arrow.names)}"
@@ -166,7 +171,7 @@ def merge_columns(
     """Add columns by a join, in one commit; see `LanceDataset.merge`."""
     check_writable(snapshot.manifest.writer_flags, snapshot.manifest.path)
     check_keys(left_on, right_on)
-    with RightSide(data, left_on if right_on is None else right_on, schema) as right:
+    with RightSide(data, left_on if right_on is None else right_on, schema, snapshot.reader.locator) as right:
         return repeated_on_conflict(
             snapshot, lambda latest: add_transformed(latest, JoinTransform(latest, left_on, right))
         )

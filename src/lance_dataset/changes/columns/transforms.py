@@ -6,7 +6,6 @@ import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
 from itertools import count
 from typing import Protocol
 
@@ -19,7 +18,9 @@ from lance_dataset.errors import InvalidInputError, LanceError
 from lance_dataset.expr.compiled import compile_expression
 from lance_dataset.expr.nullability import may_be_null
 from lance_dataset.expr.tree import Column
+from lance_dataset.file.blob_fields import described_blobs
 from lance_dataset.file.extensions import with_extensions
+from lance_dataset.properties import cached_property
 from lance_dataset.read.fragment_reader import FragmentReader
 from lance_dataset.read.projection import OutputColumn, Projection, project_structs, with_blob_values
 from lance_dataset.read.snapshot import Snapshot
@@ -73,7 +74,7 @@ class SqlTransform:
 
     def __init__(self, snapshot: Snapshot, expressions: Mapping[str, str], batch_size: int | None = None) -> None:
         self._reader = snapshot.reader
-        self._schema = snapshot.manifest.schema  # blobs as values
+        self._schema = described_blobs(snapshot.manifest.schema)  # blobs of version 1 as values
         self._batch_size = batch_size or _SQL_ROWS
         known = self._schema.storage_arrow
         outputs = [_output(self._schema, known, name, text) for name, text in expressions.items()]

@@ -13,6 +13,7 @@ from lance_dataset.changes.fragments.column_rewrites import ColumnRewrite, rewri
 from lance_dataset.changes.fragments.fragment_rows import batch_rows, live_batches
 from lance_dataset.changes.keys.key_index import LastRows
 from lance_dataset.changes.keys.source import Source
+from lance_dataset.changes.write.blob_files import with_checked_references
 from lance_dataset.changes.write.input import ReaderLike, as_batches
 from lance_dataset.changes.write.lossless import fit_batches
 from lance_dataset.errors import FieldNotFoundError, InvalidInputError, SchemaError, nearest_name_hint
@@ -60,6 +61,7 @@ def update_columns(
     """
     check_writable(snapshot.manifest.writer_flags, snapshot.manifest.path)
     given, batches = as_batches(data, schema)
+    batches = with_checked_references(given, batches, snapshot.reader.locator)
     right_on = left_on if right_on is None else right_on
     given, batches = fit_batches(given, batches, snapshot.manifest.schema, without=right_on)
     key = _key_field(snapshot, left_on)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -12,9 +13,10 @@ from numpy.typing import NDArray
 
 from lance_dataset.changes.compaction.joined_files import JoinedFiles, LoadedFiles, is_joinable
 from lance_dataset.errors import CorruptFileError
-from lance_dataset.file.options import is_blob
+from lance_dataset.file.options import is_blob, is_blob_v2
 from lance_dataset.read.concatenate import bisected, read_range
 from lance_dataset.read.fragment_reader import FragmentReader
+from lance_dataset.read.projection import with_stored_blobs
 from lance_dataset.read.snapshot import Snapshot
 from lance_dataset.scan.request import DEFAULT_BATCH_SIZE
 from lance_dataset.scan.resolving import resolve_request
@@ -50,7 +52,7 @@ def live_rows(
         Maximum number of rows in a batch; None for the fastest size.
     """
     manifest = snapshot.manifest
-    has_blobs = any(is_blob(node) for node in manifest.schema.walk())
+    has_blobs = any(is_blob(node) or is_blob_v2(node) for node in manifest.schema.walk())
     for whole, run in _runs(fragments, lambda reader: not has_blobs and _is_small(reader.fragment)):
         if whole:
             place = snapshot.location
@@ -162,5 +164,5 @@ def _read(
 
 def _scanned(snapshot: Snapshot, fragments: Sequence[FragmentReader], batch_size: int) -> Iterator[pa.RecordBatch]:
     ids = [reader.fragment.id for reader in fragments]
-    scan = {"batch_size": batch_size, "blob_handling": "all_binary", "fragments": ids}
-    yield from scan_batches(snapshot.reader, resolve_request(snapshot, scan))
+    request = resolve_request(snapshot, {"batch_size": batch_size, "fragments": ids})
+    yield from scan_batches(snapshot.reader, replace(request, projection=with_stored_blobs(request.projection)))

@@ -13,6 +13,7 @@ from lance_dataset.changes.compaction.live_rows import live_rows
 from lance_dataset.changes.compaction.page_copy import copy_pages, why_not_copied
 from lance_dataset.changes.compaction.planning import Task
 from lance_dataset.changes.compaction.settings import CompactionSettings
+from lance_dataset.changes.write.blob_files import BlobPolicy
 from lance_dataset.changes.write.fragment_files import (
     WriteOptions,
     new_data_file,
@@ -20,7 +21,7 @@ from lance_dataset.changes.write.fragment_files import (
     written_fragment,
 )
 from lance_dataset.errors import CorruptFileError, UnsupportedError
-from lance_dataset.file.blob_fields import check_table_blobs
+from lance_dataset.file.blob_fields import check_table_blobs, version_for_blobs
 from lance_dataset.file.families import family_of
 from lance_dataset.index.remap import indices_to_remap
 from lance_dataset.read.fragment_reader import FragmentReader
@@ -89,6 +90,7 @@ def rewrite_task(
         The fragments do not have the rows that they should have.
     """
     manifest = snapshot.manifest
+    version = version_for_blobs(manifest.schema, version)
     family_of(version).check_schema(manifest.schema, version)
     check_table_blobs(manifest.schema, version)
     old = tuple(replace(reader.fragment, physical_rows=reader.physical_rows) for reader in task.fragments)
@@ -139,6 +141,7 @@ def _encoded(
         max_rows_per_file=max(sizes),
         max_bytes_per_file=max(1, settings.max_bytes_per_file or DEFAULT_MAX_BYTES_PER_FILE),
         max_rows_per_group=max(1, settings.max_rows_per_group),
+        blobs=BlobPolicy(snapshot.reader.locator),
     )
     batches = live_rows(snapshot, task.fragments, max(1, settings.batch_size) if settings.batch_size else None)
     if prune_dictionaries:

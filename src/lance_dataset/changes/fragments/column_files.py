@@ -10,8 +10,11 @@ import pyarrow as pa
 
 from lance_dataset.changes.commit import commit_change
 from lance_dataset.changes.fragments.fragment_rows import wrong_rows
+from lance_dataset.changes.write.blob_files import BlobPolicy
 from lance_dataset.changes.write.fragment_files import new_data_file, written_file
 from lance_dataset.errors import InvalidInputError, UnsupportedError
+from lance_dataset.file.blob_fields import version_for_blobs
+from lance_dataset.file.blob_writing import BlobOutput
 from lance_dataset.file.families import family_of
 from lance_dataset.file.legacy import LegacyFile
 from lance_dataset.file.storage import storage_batch
@@ -27,6 +30,7 @@ from lance_dataset.table.commit.leftovers import ChangeFiles
 from lance_dataset.table.fragment import LEGACY_VERSION, DataFile, Fragment
 from lance_dataset.table.manifest import Manifest
 from lance_dataset.table.operations import Operation
+from lance_dataset.table.paths import DATA_FOLDER
 from lance_dataset.threads.pools import cpu_count, job_pool
 from lance_dataset.threads.streams import stream
 from lance_dataset.types.schema import Schema
@@ -91,20 +95,22 @@ def write_column_file(
     InvalidInputError
         The number of rows is not `fragment.physical_rows`, or files of 0.1 and later versions would be mixed.
     """
-    version = _file_version(snapshot.manifest, fragment, storage_version)
+    version = _file_version(snapshot.manifest, fragment, schema, storage_version)
     family_of(version).check_schema(schema, version)
     rows = _complete((storage_batch(batch, schema, fill_missing=False) for batch in batches), fragment)
     with new_data_file(snapshot.store, snapshot.root) as (name, output):
         if version == LEGACY_VERSION:
             summary = _write_legacy(output, schema, rows, fragment)
         else:
-            summary = _write(output, schema, rows, version)
+            blobs = BlobPolicy(snapshot.reader.locator)
+            path = f"{snapshot.root}/{DATA_FOLDER}/{name}"
+            summary = _write(output, schema, rows, version, blobs.beside(snapshot.store, path))
     return written_file(name, summary)
 
 
-def _file_version(manifest: Manifest, fragment: FragmentReader, asked: str | None) -> str:
+def _file_version(manifest: Manifest, fragment: FragmentReader, schema: Schema, asked: str | None) -> str:
     """Return the version for a new file of a fragment."""
-    version = resolve_version(manifest.storage_version if asked is None else asked)
+    version = resolve_version(version_for_blobs(schema, manifest.storage_version) if asked is None else asked)
     present = {file.storage_version for file in fragment.fragment.files}
     if not is_mixture(present | {version}):
         return version
@@ -116,8 +122,10 @@ def _file_version(manifest: Manifest, fragment: FragmentReader, asked: str | Non
     )
 
 
-def _write(output: OutputFile, schema: Schema, rows: Iterator[pa.RecordBatch], version: str) -> DataFileSummary:
-    writer = DataFileWriter(output, schema, version)
+def _write(
+    output: OutputFile, schema: Schema, rows: Iterator[pa.RecordBatch], version: str, blobs: BlobOutput
+) -> DataFileSummary:
+    writer = DataFileWriter(output, schema, version, blobs=blobs)
     try:
         for batch in rows:
             writer.write_batch(batch)

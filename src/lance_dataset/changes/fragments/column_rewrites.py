@@ -16,13 +16,12 @@ from numpy.typing import NDArray
 
 from lance_dataset.changes.fragments.column_files import write_column_file
 from lance_dataset.changes.fragments.fragment_rows import batch_rows, live_batches, with_deleted_rows
-from lance_dataset.errors import InvalidInputError, UnsupportedError
+from lance_dataset.errors import InvalidInputError
 from lance_dataset.file.blob_fields import described_schema
-from lance_dataset.file.options import is_blob_v2
 from lance_dataset.file.storage import storage_batch
 from lance_dataset.read.concatenate import take_chunked
 from lance_dataset.read.fragment_reader import FragmentReader
-from lance_dataset.read.projection import project, with_blob_values
+from lance_dataset.read.projection import project, with_stored_blobs
 from lance_dataset.read.snapshot import Snapshot
 from lance_dataset.table.apply.columns import with_replaced_columns
 from lance_dataset.table.fragment import DataFile, Fragment
@@ -95,8 +94,6 @@ def rewrite_columns(
     ------
     SchemaError
         New values do not fit the schema, or are null in a column that is not nullable.
-    UnsupportedError
-        A column holds blobs of version 2.
     InvalidInputError
         The fragment has no live rows, or offsets are out of range.
     """
@@ -105,12 +102,9 @@ def rewrite_columns(
             f"offsets of changed rows range from {offsets[0]} to {offsets[-1]}, but fragment {fragment.fragment.id} "
             f"has {fragment.physical_rows} rows"
         )
-    for node in schema.walk():
-        if is_blob_v2(node):
-            raise UnsupportedError(f"column {node.name!r}: this release cannot change blobs of version 2 in place")
     live = offsets[fragment.is_live(offsets)]
     written = _with_companions(fragment.fragment, schema, snapshot.manifest.schema)
-    columns = with_blob_values(project(described_schema(written), None))
+    columns = with_stored_blobs(project(described_schema(written), None))
     stored = live_batches(snapshot, fragment, columns, batch_rows(fragment, written))
     rows = with_deleted_rows(fragment, written, _replaced(stored, fragment, schema, offsets, new_values))
     file = write_column_file(snapshot, fragment, written, rows, storage_version=storage_version)

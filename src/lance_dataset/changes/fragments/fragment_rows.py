@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 
 from lance_dataset.errors import InvalidInputError, UnsupportedError
 from lance_dataset.file.kinds import is_binary_like
+from lance_dataset.file.options import is_blob_v2
 from lance_dataset.file.storage import storage_batch
 from lance_dataset.read.fragment_reader import FragmentReader
-from lance_dataset.read.projection import Projection, project, with_blob_values
+from lance_dataset.read.projection import Projection, project, with_stored_blobs
 from lance_dataset.read.snapshot import Snapshot
 from lance_dataset.read.table_reader import TableReader
 from lance_dataset.scan.request import DEFAULT_BATCH_SIZE, ScanRequest
@@ -63,7 +64,7 @@ def physical_batches(
         Batches of storage types, with blobs as their values. A deleted row has its stored values and a null ``_rowid``.
     """
     schema = snapshot.scanned_schema
-    projection = columns if isinstance(columns, Projection) else with_blob_values(project(schema, columns))
+    projection = columns if isinstance(columns, Projection) else with_stored_blobs(project(schema, columns))
     request = ScanRequest(
         schema, projection, batch_size=batch_size, strict_batch_size=True, include_deleted=True, use_statistics=False
     )
@@ -73,7 +74,15 @@ def physical_batches(
 def batch_rows(fragment: FragmentReader, schema: Schema) -> int:
     """Return the number of rows of some columns of a fragment to process together."""
     share = min(len(schema.fields), 1 + len(fragment.fragment.files)) / max(len(schema.fields), 1)
-    return int(max(1024, min(_BATCH_ROWS, _BATCH_BYTES / max(fragment.bytes_per_row * share, 1))))
+    rows = max(1024, min(_BATCH_ROWS, _BATCH_BYTES / max(fragment.bytes_per_row * share, 1)))
+    apart = blob_row_bytes(fragment, schema)
+    return int(rows if not apart else max(1, min(rows, _BATCH_BYTES / apart)))
+
+
+def blob_row_bytes(fragment: FragmentReader, schema: Schema) -> float:
+    """Return the average bytes of a row that lie outside of the data files, in blob columns of version 2."""
+    tops = (top for top in schema.fields if any(is_blob_v2(node) for node in top.walk()))
+    return sum(fragment.column(top).value_bytes() or 0.0 for top in tops)
 
 
 def live_batches(

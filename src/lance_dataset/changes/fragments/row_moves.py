@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 
 from lance_dataset.changes.commit import commit_change
 from lance_dataset.changes.fragments.masks import Masks, write_masks
+from lance_dataset.changes.write.blob_files import BlobPolicy
 from lance_dataset.changes.write.fragment_files import WriteOptions, write_fragment_files
 from lance_dataset.errors import InvalidInputError
-from lance_dataset.file.blob_fields import check_table_blobs
+from lance_dataset.file.blob_fields import check_table_blobs, version_for_blobs
 from lance_dataset.file.families import family_of
 from lance_dataset.file.versions import resolve_version
 from lance_dataset.read.fragment_reader import FragmentReader
@@ -115,7 +116,7 @@ def prepare_row_moves(
     base, store, root = snapshot.manifest, snapshot.store, snapshot.root
     check_writable(base.writer_flags, base.path)
     schema = base.schema if schema is None else schema
-    options = WriteOptions(_file_version(base, schema, storage_version))
+    options = WriteOptions(_file_version(base, schema, storage_version), blobs=BlobPolicy(snapshot.reader.locator))
     masks: list[Masks] = []
     fragments: list[Fragment] = []
 
@@ -190,7 +191,7 @@ def _files(snapshot: Snapshot, moves: RowMoves) -> ChangeFiles:
 
 def _file_version(base: Manifest, schema: Schema, asked: str | None) -> str:
     """Return the file version of new fragments, after checking it against the schema and the other fragments."""
-    version = resolve_version(base.storage_version if asked is None else asked)
+    version = resolve_version(version_for_blobs(schema, base.storage_version) if asked is None else asked)
     present = base.fragment_list.columns.storage_versions or {base.storage_version}
     if is_mixture(present | {version}):
         raise InvalidInputError(

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from lance_dataset.changes.commit import commit_change
+from lance_dataset.changes.indexing.recall import with_curve
 from lance_dataset.changes.indexing.segments import IndexDefinition, Progress, indexed_field, new_id, new_segment
 from lance_dataset.changes.retry import repeated_on_conflict
-from lance_dataset.errors import InvalidIndexError, UnsupportedError
+from lance_dataset.errors import InvalidIndexError, InvalidInputError, UnsupportedError
 from lance_dataset.index.trainer import Trainer
 from lance_dataset.index.training import check_column, trainer_of_kind, trainer_of_plugin
 from lance_dataset.read.snapshot import Snapshot
@@ -20,7 +22,7 @@ from lance_dataset.table.index_metadata import IndexMetadata
 from lance_dataset.table.indices.coverage import MEMORY_INDEX, REUSE_INDEX, kind_of_details, parse_indices
 from lance_dataset.table.operations import CreateIndex
 
-__all__ = ["NewIndex", "create_index", "definition_of"]
+__all__ = ["NewIndex", "check_free_id", "create_index", "definition_of"]
 
 
 @dataclass(frozen=True)
@@ -32,7 +34,7 @@ class NewIndex:
     column
         Name of the column; dotted for a field of a struct.
     kind
-        Name of the kind, or kind and parameters; or the training of a kind that is none of scalar indices.
+        Name of the kind, or kind and parameters; or the training of another kind than scalar indices.
     name
         Name of the index; None for one derived from the column.
     replace
@@ -55,6 +57,7 @@ def create_index(
     train: bool = True,
     memory_limit: int | None = None,
     progress: Progress | None = None,
+    segment_id: str | None = None,
 ) -> Snapshot:
     """Build an index of the newest version and commit it.
 
@@ -68,29 +71,50 @@ def create_index(
         False for an empty index, which the first optimization trains.
     memory_limit, progress
         See `new_segment`.
+    segment_id
+        Id of its only segment; None for a new one.
 
     Raises
     ------
     TypeError, IndexedFieldNotFoundError, InvalidIndexError, UnsupportedError
         The index does not fit the table.
+    InvalidInputError
+        A segment has the id already.
     CommitConflictError
         Other writers changed the indexed rows, and the retries ran out.
     """
-    return repeated_on_conflict(snapshot, lambda latest: _create(latest, wanted, train, memory_limit, progress))
+    return repeated_on_conflict(
+        snapshot, lambda latest: _create(latest, wanted, train, memory_limit, progress, segment_id)
+    )
+
+
+def check_free_id(snapshot: Snapshot, segment_id: str) -> None:
+    """Raise InvalidInputError if an index of a version has a segment with an id."""
+    if any(index.uuid == segment_id for index in _indices(snapshot)):
+        raise InvalidInputError(f"an index has a segment with the id {segment_id} already")
 
 
 def _create(
-    latest: Snapshot, wanted: NewIndex, train: bool, memory_limit: int | None, progress: Progress | None
+    latest: Snapshot,
+    wanted: NewIndex,
+    train: bool,
+    memory_limit: int | None,
+    progress: Progress | None,
+    segment_id: str | None,
 ) -> Snapshot:
     check_writable(latest.manifest.writer_flags, latest.manifest.path)
     definition = definition_of(latest, wanted)
     replaced = tuple(index for index in _indices(latest) if index.name == definition.name)
-    made = new_id()
+    if segment_id is not None:
+        check_free_id(latest, segment_id)
+    made = segment_id or new_id()
     with ChangeFiles(latest.store, latest.root, indices=[made]).taken_back(latest.version):
         fragment_ids = latest.manifest.fragment_list.columns.ids.tolist() if train and latest.reader.num_rows else []
+        start = time.perf_counter()
         segment = new_segment(
             latest, definition, made, fragment_ids=fragment_ids, memory_limit=memory_limit, progress=progress
         )
+        segment = with_curve(latest, segment, seconds=time.perf_counter() - start, memory_limit=memory_limit)
         return commit_change(latest, CreateIndex((segment,), replaced))
 
 

@@ -7,6 +7,7 @@ that were deleted or changed since.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -15,6 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lance_dataset.changes.commit import commit_change
+from lance_dataset.changes.indexing.rebalancing import needs_rebalancing
+from lance_dataset.changes.indexing.recall import with_curve
 from lance_dataset.changes.indexing.segments import IndexDefinition, indexed_field, new_id, new_segment
 from lance_dataset.changes.retry import repeated_on_conflict
 from lance_dataset.errors import UnsupportedError
@@ -45,13 +48,19 @@ class _Work:
         Segment of the same index.
     merged
         Segments to replace.
+    staying
+        Other segments of the index.
     fragment_ids
         Fragments of the new segment, ascending.
+    rebalances
+        True to split partitions of vectors that became too large, and to join those that became too small.
     """
 
     like: Segment
     merged: tuple[Segment, ...]
+    staying: tuple[Segment, ...]
     fragment_ids: tuple[int, ...]
+    rebalances: bool = False
 
 
 def optimize_indices(
@@ -72,7 +81,8 @@ def optimize_indices(
         Indices to optimize; None for all. Names of no index are ignored.
     num_merged
         Number of newest segments of each index to merge with the rows that have no index; None for 1, or 0 for
-        indices of vectors.
+        indices of vectors. With None, all segments of an index of vectors are merged if there are such rows and
+        partitions became too large or too small, unless a number of partitions was asked for.
     retrain
         True to merge all segments of indices of vectors, and to train their models anew.
     memory_limit
@@ -101,7 +111,7 @@ def _optimize(
     work = [each for each in planned if each is not None]
     if not work:
         return latest
-    definitions = [_definition(each.like, retrain) for each in work]
+    definitions = [_definition(each.like, retrain, each.rebalances) for each in work]
     made: list[str] = []
     with ChangeFiles(latest.store, latest.root, indices=made).taken_back(latest.version):
         built = []
@@ -120,24 +130,30 @@ def _planned(
     alive = [segment for segment in segments if segment.fragment_ids]
     of_vectors = segments[0].kind == "vector"
     retrained = of_vectors and retrain and bool(alive)
+    rebalances = of_vectors and num_merged is None and not retrained and needs_rebalancing(alive, left)
     if num_merged is None:
         num_merged = 0 if of_vectors else 1
-    merged = alive[0 if retrained else max(len(alive) - num_merged, 0) :] if num_merged or retrained else []
+    if retrained or rebalances:
+        num_merged = len(alive)
+    merged = alive[max(len(alive) - num_merged, 0) :]
     if not left and len(merged) < 2 and not retrained:
         return None
     dead = [segment for segment in segments if not segment.fragment_ids]
     covered = left.union(*(segment.fragment_ids for segment in merged))
-    return _Work((alive or segments)[-1] if of_vectors else segments[-1], (*dead, *merged), tuple(sorted(covered)))
+    like = (alive or segments)[-1] if of_vectors else segments[-1]
+    staying = tuple(alive[: len(alive) - len(merged)])
+    return _Work(like, (*dead, *merged), staying, tuple(sorted(covered)), rebalances)
 
 
-def _definition(like: Segment, retrain: bool) -> IndexDefinition:
+def _definition(like: Segment, retrain: bool, rebalance: bool) -> IndexDefinition:
     """Return the definition of the index of a segment."""
     schema = like.reader.manifest.schema
     kind = like.kind or unnoted_kind(like.metadata.fields, schema, like.folder)
     details = like.metadata.details
     if kind == "vector" and len(like.column_names) == 1:
         path = indexed_field(like.reader.scanned_schema, like.column_names[0])
-        alike = trainer_like(b"" if details is None else details.value, like.folder, retrain=retrain)
+        value = b"" if details is None else details.value
+        alike = trainer_like(value, like.folder, retrain=retrain, rebalance=rebalance)
         return IndexDefinition(like.name, path, alike, {})
     trainer = TRAINERS.get(kind)
     if trainer is None or len(like.column_names) != 1:
@@ -165,6 +181,7 @@ def _built(
         old = []
     if definition.trainer.extend is None or find_reuse_index(latest.manifest) is not None:
         old = []  # rows that moved since are no longer where the segments say
+    start = time.perf_counter()
     segment = new_segment(
         latest,
         definition,
@@ -176,7 +193,9 @@ def _built(
     )
     alive = [each.metadata.dataset_version for each in work.merged if each.fragment_ids]
     details = work.like.metadata.details or segment.details
-    return replace(segment, dataset_version=min([latest.version, *alive]), details=details)
+    made = replace(segment, dataset_version=min([latest.version, *alive]), details=details)
+    seconds = time.perf_counter() - start
+    return with_curve(latest, made, work.staying, seconds=seconds, memory_limit=memory_limit)
 
 
 def _is_covered(segment: Segment, rows: NDArray[np.uint64]) -> NDArray[np.bool_]:

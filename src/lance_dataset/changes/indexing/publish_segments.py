@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from lance_dataset.changes.commit import commit_change
-from lance_dataset.changes.indexing.create_index import NewIndex, definition_of
+from lance_dataset.changes.indexing.create_index import NewIndex, check_free_id, definition_of
 from lance_dataset.changes.indexing.segments import IndexDefinition, indexed_field, new_id, new_segment
 from lance_dataset.changes.retry import repeated_on_conflict
 from lance_dataset.errors import InvalidInputError, UnsupportedError, VersionNotFoundError
@@ -49,8 +49,8 @@ def build_segment(
     unknown = sorted(set(fragment_ids) - existing)
     if unknown:
         raise InvalidInputError(f"fragment {unknown[0]} is not part of version {snapshot.version}")
-    if segment_id is not None and any(each.metadata.uuid == segment_id for each in index_segments(snapshot.reader)):
-        raise InvalidInputError(f"an index has a segment with the id {segment_id} already")
+    if segment_id is not None:
+        check_free_id(snapshot, segment_id)
     made = new_id() if segment_id is None else segment_id
     return _written(snapshot, definition_of(snapshot, wanted), made, sorted(set(fragment_ids)), memory_limit)
 

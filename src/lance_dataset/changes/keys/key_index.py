@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
@@ -12,6 +11,7 @@ from numpy.typing import NDArray
 
 from lance_dataset.changes.keys.key_columns import key_columns, key_kind
 from lance_dataset.errors import SchemaError
+from lance_dataset.properties import cached_property
 from lancecodec.join_keys import KeyTable, measure_groups
 
 __all__ = ["KeyIndex", "LastRows", "index_size"]

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from lance_dataset.changes.merge.clauses import MergeClauses, WhenMatched, WriteMode, named_alike
 from lance_dataset.errors import FieldNotFoundError, InvalidInputError, SchemaError
-from lance_dataset.file.options import is_blob
+from lance_dataset.file.options import is_blob, is_blob_v2
 from lance_dataset.file.storage import storage_batch
+from lance_dataset.properties import cached_property
 from lance_dataset.read.empty_batches import empty_batch
 from lance_dataset.table.append_schema import check_append_schema
 from lance_dataset.types.schema import Field, Schema
@@ -112,7 +112,7 @@ class MergeColumns:
     @property
     def changes_blobs(self) -> bool:
         """True if the source has values of blob columns."""
-        return any(is_blob(node) for node in self.changed.walk())
+        return any(is_blob(node) or is_blob_v2(node) for node in self.changed.walk())
 
     def updated(self, source: pa.RecordBatch, target: pa.RecordBatch, schema: Schema) -> pa.RecordBatch:
         """Combine rows of the source with the values of the table that the source lacks.

@@ -17,7 +17,7 @@ from lance_dataset.changes.merge.clauses import MergeClauses, WhenMatched
 from lance_dataset.changes.merge.columns import MergeColumns
 from lance_dataset.changes.merge.matching import Matches
 from lance_dataset.read.fragment_reader import FragmentReader
-from lance_dataset.read.projection import project, with_blob_values
+from lance_dataset.read.projection import project, with_stored_blobs
 from lance_dataset.read.snapshot import Snapshot
 from lance_dataset.read.take import take_fragment_rows
 from lance_dataset.table.flags import check_writable
@@ -162,7 +162,7 @@ def _values(
     if not mixed:
         return mine
     schema = snapshot.scanned_schema
-    kept = take_fragment_rows(fragment, offsets[first:stop], with_blob_values(project(schema, mixed)), schema)
+    kept = take_fragment_rows(fragment, offsets[first:stop], with_stored_blobs(project(schema, mixed)), schema)
     return columns.updated(mine, kept, columns.changed)
 
 

@@ -9,10 +9,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from lance_dataset.changes.fragments.fragment_rows import blob_row_bytes
 from lance_dataset.changes.keys.source import Source, bounded_rows, source_row_bytes
 from lance_dataset.changes.merge.columns import MergeColumns
 from lance_dataset.changes.merge.matching import Matches
-from lance_dataset.read.projection import project, with_blob_values
+from lance_dataset.read.projection import project, with_stored_blobs
 from lance_dataset.read.snapshot import Snapshot
 from lance_dataset.read.table_reader import TableReader
 from lance_dataset.read.take import take_addresses
@@ -117,7 +118,7 @@ def _with_target(
 ) -> Iterator[pa.RecordBatch]:
     """Yield updated rows that keep some values of the table; pieces are read ahead on several threads."""
     reader, schema = snapshot.reader, snapshot.scanned_schema
-    projection = with_blob_values(project(schema, columns.target_columns))
+    projection = with_stored_blobs(project(schema, columns.target_columns))
 
     def piece(part: slice) -> pa.RecordBatch:
         kept = take_addresses(reader, addresses[part], projection, schema)
@@ -132,7 +133,9 @@ def _row_bytes(reader: TableReader, addresses: _Addresses) -> float:
     """Estimate the stored bytes of a table row, as the maximum over a sample of the fragments of these rows."""
     some = fragments_of(addresses[:: max(len(addresses) // 8, 1)])
     found = [reader.fragment(owner) for owner in np.unique(some).tolist()]
-    return max((fragment.bytes_per_row for fragment in found if fragment is not None), default=1.0)
+    schema = reader.manifest.schema
+    sizes = (each.bytes_per_row + blob_row_bytes(each, schema) for each in found if each is not None)
+    return max(sizes, default=1.0)
 
 
 # -- old rows ----------------------------------------------------------------------------------------------------

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TypeAlias
 
 import numpy as np
@@ -13,6 +12,7 @@ from numpy.typing import NDArray
 
 from lance_dataset.errors import FieldNotFoundError, FilterError, MissingFileError
 from lance_dataset.expr.compiled import compile_filter
+from lance_dataset.properties import cached_property
 from lance_dataset.read.fragment_reader import FragmentReader
 from lance_dataset.read.projection import Projection, full_schema
 from lance_dataset.read.snapshot import Snapshot

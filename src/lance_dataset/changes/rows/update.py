@@ -16,6 +16,7 @@ from lance_dataset.changes.retry import repeated_on_conflict
 from lance_dataset.errors import FieldNotFoundError, FilterError, InvalidInputError, UnsupportedError, nearest_name_hint
 from lance_dataset.expr.compiled import BoundExpression, compile_expression, compile_filter, converted
 from lance_dataset.file.blob_fields import undescribed
+from lance_dataset.file.options import is_blob_v2
 from lance_dataset.read.fragment_reader import SYSTEM_COLUMNS
 from lance_dataset.read.projection import OutputColumn, Projection, full_schema
 from lance_dataset.read.snapshot import Snapshot
@@ -114,6 +115,11 @@ def _assignments(snapshot: Snapshot, updates: Mapping[str, str]) -> dict[str, Bo
         if not isinstance(name, str) or not isinstance(text, str):
             raise TypeError(f"updates must map columns to SQL expressions, both as text, not {name!r} to {text!r}")
         target = _target(snapshot.manifest.schema, name)
+        if any(is_blob_v2(node) for node in target.walk()):
+            raise UnsupportedError(
+                f"Direct updates to column {name!r} containing blob v2 values are not supported; pass new values to "
+                "merge_insert"
+            )
         expression = _compiled(name, text, target, readable)
         # JSON text is converted to its stored form when it is written.
         is_json = target.logical_type == "json"

@@ -12,6 +12,7 @@ from itertools import cycle
 import pyarrow as pa
 
 from lance_dataset.arguments import checked_integer
+from lance_dataset.changes.write.blob_files import BlobPolicy
 from lance_dataset.errors import InvalidInputError, LanceError
 from lance_dataset.file.storage import storage_batch
 from lance_dataset.file.summary import DataFileSummary
@@ -22,6 +23,8 @@ from lance_dataset.records.defaults import (
     DEFAULT_MAX_ROWS_PER_FILE,
     DEFAULT_MAX_ROWS_PER_GROUP,
 )
+from lance_dataset.records.fragment import FragmentMetadata
+from lance_dataset.records.write_progress import FragmentWriteProgress
 from lance_dataset.table.commit.leftovers import ChangeFiles, data_files_of
 from lance_dataset.table.fragment import LEGACY_VERSION, DataFile, Fragment
 from lance_dataset.table.paths import DATA_FOLDER, DataFolder
@@ -55,6 +58,10 @@ class WriteOptions:
         See `DataFileWriter`.
     max_rows_per_group
         Maximum number of rows in the batches of legacy (0.1) files.
+    blobs
+        What happens to values of blob columns of version 2; None for a table without them.
+    progress
+        Hooks that are told of each fragment; None for none.
     """
 
     version: str
@@ -63,6 +70,8 @@ class WriteOptions:
     data_cache_bytes: int | None = None
     max_page_bytes: int | None = None
     max_rows_per_group: int = DEFAULT_MAX_ROWS_PER_GROUP
+    blobs: BlobPolicy | None = None
+    progress: FragmentWriteProgress | None = None
 
     def __post_init__(self) -> None:
         for name in ("max_rows_per_file", "max_bytes_per_file", "max_rows_per_group"):
@@ -174,7 +183,8 @@ class _RollingWriter:
             full = writer.bytes_written + writer.bytes_pending >= self._options.max_bytes_per_file
             if full or writer.num_rows >= self._options.max_rows_per_file:
                 self._closing.start(self._finished_file(writer).close)
-                while len(self._closing) > _MAX_CLOSING:
+                # Hooks are told that a fragment is complete before the next one begins.
+                while len(self._closing) > (_MAX_CLOSING if self._options.progress is None else 0):
                     self._wait()
 
     def _part_rows(self, batch: pa.RecordBatch) -> int:
@@ -186,7 +196,8 @@ class _RollingWriter:
     def _start(self) -> DataFileWriter | LegacyFileWriter:
         self._name = new_file_name()
         self._folder = next(self._in_turn)
-        output = _open_new(self._folder.store, f"{self._folder.path}/{self._name}")
+        path = f"{self._folder.path}/{self._name}"
+        output = _open_new(self._folder.store, path)
         options = self._options
         try:
             self._writer = open_writer(
@@ -197,10 +208,13 @@ class _RollingWriter:
                 max_page_bytes=options.max_page_bytes,
                 max_rows_per_group=min(options.max_rows_per_group, options.max_rows_per_file),
                 legacy=self._legacy,
+                blobs=None if options.blobs is None else options.blobs.beside(self._folder.store, path),
             )
         except BaseException:
             output.abort()
             raise
+        if options.progress is not None:
+            options.progress.begin(FragmentMetadata(0, [], 0))
         return self._writer
 
     def _finished_file(self, writer: DataFileWriter | LegacyFileWriter) -> DataFileWriter | LegacyFileWriter:
@@ -214,14 +228,21 @@ class _RollingWriter:
     def finish(self) -> list[Fragment]:
         if self._writer is not None:
             self._finished_file(self._writer).close()
+            self._tell_complete()
         while self._closing:
             self._wait()
         return self._finished
+
+    def _tell_complete(self) -> None:
+        """Tell the hooks that the newest fragment is on the disk."""
+        if self._options.progress is not None:
+            self._options.progress.complete(FragmentMetadata.from_fragment(self._finished[-1]))
 
     def _wait(self) -> None:
         """Wait until the oldest of the closing files is on the disk."""
         self._closing.wait_for_oldest()
         self._unclosed.popleft()
+        self._tell_complete()
 
     def abort(self) -> None:
         self._closing.drop()

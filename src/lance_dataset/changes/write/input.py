@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import chain
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
 import pyarrow as pa
@@ -18,7 +19,7 @@ from lance_dataset.errors import InvalidInputError, OutOfRangeError, SchemaError
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["PANDAS_INDEX", "ReaderLike", "as_batches", "has_no_rows", "with_index"]
+__all__ = ["PANDAS_INDEX", "ReaderLike", "as_batches", "checked_models", "has_no_rows", "models_table", "with_index"]
 
 _HUGGING_FACE_ROWS = 1024
 #: Rows of an iterable of dicts that become one batch.
@@ -46,9 +47,9 @@ class ArrowArray(Protocol):
 
 
 class Model(Protocol):
-    """Row of data as an object of pydantic."""
+    """Row of data as an object of a model of pydantic."""
 
-    def model_dump(self) -> dict[str, Any]:
+    def model_dump(self, *, by_alias: bool | None = None) -> dict[str, Any]:
         """Return the values by name."""
         ...
 
@@ -157,8 +158,8 @@ def _foreign_batches(data: Any, schema: pa.Schema | None) -> tuple[pa.Schema, It
         return as_batches(_convert(lambda: pa.record_batch(data)), schema)
     if isinstance(data, list) and data and isinstance(data[0], Mapping):
         return as_batches(_rows_table(data, schema))
-    if isinstance(data, list) and data and hasattr(data[0], "model_dump"):
-        return as_batches(_rows_table([item.model_dump() for item in data], schema))
+    if isinstance(data, list) and data and _is_model(data[0]):
+        return as_batches(models_table(type(data[0]), data, schema))
     if isinstance(data, (str, bytes)) or not isinstance(data, Iterable):
         raise TypeError(_unknown(data))
     if schema is None:
@@ -196,7 +197,8 @@ def _columns_table(data: Mapping[str, Any], schema: pa.Schema | None) -> pa.Tabl
 
 def _rows_table(rows: Sequence[Any], schema: pa.Schema | None) -> pa.Table:
     if schema is not None:
-        return _convert(lambda: pa.table([_row_values(rows, f.name, f.type) for f in schema], schema=schema))
+        columns = [_row_values(rows, field.name, field.type) for field in schema]
+        return _convert(lambda: pa.table(columns, schema=schema))
     # from_pylist looks at the first row only, and would drop columns that only later rows have.
     names = list(dict.fromkeys(name for row in rows for name in row))
     return pa.table({name: _row_values(rows, name) for name in names})
@@ -247,10 +249,70 @@ def _pieces(items: Iterable[Any], schema: pa.Schema | None) -> Iterator[tuple[in
         yield from ((position + 1 - len(rows), batch) for batch in _rows_table(rows, schema).to_batches())
 
 
+def _is_model(item: Any) -> bool:
+    """Return True for an object of a model of pydantic, which is imported if there is one."""
+    pydantic = sys.modules.get("pydantic")
+    return pydantic is not None and isinstance(item, pydantic.BaseModel)
+
+
+def checked_models(model: Any, objects: Any) -> list[Any]:
+    """Return objects of a model of pydantic. Raise TypeError unless they are a list, InvalidInputError if empty."""
+    from lance_dataset.types.pydantic_models import is_model
+
+    if not is_model(model):
+        raise TypeError(f"`model_class` must be a Pydantic BaseModel subclass, got {model}")
+    if not isinstance(objects, list):
+        raise TypeError(f"Pydantic model data must be provided as a list, got {type(objects)}")
+    if not objects:
+        raise InvalidInputError("`data` must be a non-empty list of Pydantic model instances.")
+    return objects
+
+
+def models_table(model: type, objects: Sequence[Any], schema: pa.Schema | None = None) -> pa.Table:
+    """Convert objects of a model of pydantic to a table.
+
+    Parameters
+    ----------
+    model
+        Their class; objects of classes that derive from it are not accepted.
+    objects
+        The objects.
+    schema
+        Schema of the table; None for that of the model.
+
+    Raises
+    ------
+    TypeError
+        An object is of another class, or a field of the model has no Arrow type.
+    InvalidInputError
+        A value does not fit its column.
+    """
+    from lance_dataset.types.pydantic_models import plain_rows, pydantic_to_schema
+
+    for number, each in enumerate(objects):
+        if type(each) is not model:
+            raise TypeError(
+                f"data[{number}] must be an instance of {model} exactly (subclasses are not accepted), "
+                f"got {type(each)} (data has {len(objects)} items)"
+            )
+    of_model = pydantic_to_schema(model)
+    return _rows_table(plain_rows(objects, of_model), of_model if schema is None else schema)
+
+
+def _model_stream(model: type, items: Iterator[Any]) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
+    from lance_dataset.types.pydantic_models import pydantic_to_schema
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        while group := list(islice(items, _GROUPED_ROWS)):
+            yield from models_table(model, group).to_batches()
+
+    return pydantic_to_schema(model), batches()
+
+
 def _as_row(item: Any) -> Mapping[str, Any] | None:
     if isinstance(item, Mapping):
         return item
-    return item.model_dump() if hasattr(item, "model_dump") else None
+    return item.model_dump(by_alias=False) if _is_model(item) else None
 
 
 def _item_batches(item: Any, position: int) -> list[pa.RecordBatch]:
@@ -272,6 +334,8 @@ def _inferred(items: Iterator[Any]) -> tuple[pa.Schema, Iterator[pa.RecordBatch]
     first = next(items, None)
     if first is None or isinstance(first, pa.RecordBatch | pa.Table):
         raise InvalidInputError("Must provide schema to write dataset from RecordBatch iterable")
+    if _is_model(first):
+        return _model_stream(type(first), chain([first], items))
     pieces = _pieces(chain([first], items), None)
     position, batch = next(pieces)
     return batch.schema, _cast_all(chain([(position, batch)], pieces), batch.schema)

@@ -13,8 +13,9 @@ from lance_dataset.errors import (
     InvalidInputError,
     SchemaError,
 )
-from lance_dataset.file.blob_fields import check_table_blobs
+from lance_dataset.file.blob_fields import check_table_blobs, version_for_blobs
 from lance_dataset.file.families import family_of
+from lance_dataset.file.options import is_blob_v2
 from lance_dataset.file.versions import resolve_version
 from lance_dataset.io.base import ObjectStore
 from lance_dataset.io.guarded import CommitLock, with_commit_lock
@@ -130,19 +131,27 @@ class WriteTarget:
         """Open a committed version at the location of the handle, or else at that of the target."""
         return Snapshot.of(self.location if self.shown is None else self.shown.location, manifest)
 
+    def version(self, mode: str, asked: str | None) -> str:
+        """Return the version of new files."""
+        if asked is None and self.manifest is not None:
+            asked = self.manifest.storage_version
+            if mode == "append":
+                asked = version_for_blobs(self.manifest.schema, asked)
+        return resolve_version(asked)
+
     def plan(self, arrow: pa.Schema, mode: str, version: str | None) -> tuple[Schema, str]:
         """Check the schema of new data; return its schema with field ids and the version of the new files."""
         existing = self.manifest
         if mode == "append" and existing is not None:
             check_append_schema(arrow, existing.schema)
-            chosen = resolve_version(existing.storage_version if version is None else version)
+            chosen = self.version(mode, version)
             if (chosen == LEGACY_VERSION) != (existing.storage_version == LEGACY_VERSION):
                 raise InvalidInputError(
                     f"the dataset stores data in version {existing.storage_version}; data of version {chosen} cannot "
                     "be appended, because version 0.1 cannot be mixed with later ones"
                 )
             whole = without_dictionaries(existing.schema) if _lacks_dictionaries(existing) else existing.schema
-            schema, version = stored_columns(whole, arrow), chosen
+            schema, version = _with_blob_ranges(stored_columns(whole, arrow), arrow), chosen
             if version == LEGACY_VERSION:
                 _check_complete(schema, whole)
             family_of(version).check_schema(schema, version)
@@ -268,6 +277,20 @@ def stored_columns(existing: Schema, given: pa.Schema) -> Schema:
     """Return the columns of an appended file. Columns that the data lacks are omitted, and are read as null."""
     names = set(given.names)
     return Schema(tuple(top for top in existing.fields if top.name in names), existing.metadata)
+
+
+def _with_blob_ranges(schema: Schema, given: pa.Schema) -> Schema:
+    """Return the schema of a file whose blobs may be ranges of objects, as in the data, even if the table has none."""
+    wide = {node.name: node for node in Schema.from_arrow(given).fields if is_blob_v2(node) and len(node.children) == 4}
+
+    def widened(top: Field) -> Field:
+        if top.name not in wide or not is_blob_v2(top) or len(top.children) == 4:
+            return top
+        # files do not store the ids of children of blobs
+        more = tuple(replace(child, id=-1) for child in wide[top.name].children[2:])
+        return replace(top, children=(*top.children, *more))
+
+    return Schema(tuple(map(widened, schema.fields)), schema.metadata) if wide else schema
 
 
 def _check_names(arrow: pa.Schema) -> None:

@@ -9,18 +9,21 @@ from typing import Literal, TypeAlias
 import pyarrow as pa
 
 from lance_dataset.changes.write.bases import data_folders, registered_bases
+from lance_dataset.changes.write.blob_files import BlobPolicy, ExternalMode
+from lance_dataset.changes.write.blob_input import as_blobs_v2
 from lance_dataset.changes.write.fragment_files import WriteOptions, write_fragment_files
 from lance_dataset.changes.write.input import PANDAS_INDEX, ReaderLike, as_batches, has_no_rows
 from lance_dataset.changes.write.lossless import fit_batches
 from lance_dataset.changes.write.target import CommitOptions, WriteTarget
 from lance_dataset.errors import AlreadyExistsError, InvalidInputError
 from lance_dataset.read.snapshot import Snapshot
+from lance_dataset.records.write_progress import FragmentWriteProgress
 from lance_dataset.table.commit.leftovers import ChangeFiles, data_files_of
 from lance_dataset.table.dropping import log_other_names
 from lance_dataset.table.fragment import Fragment
 from lance_dataset.table.manifest import BasePath
 from lance_dataset.table.operations import Overwrite
-from lance_dataset.table.paths import DATA_FOLDER, DataFolder
+from lance_dataset.table.paths import DATA_FOLDER, DataFolder, FileLocator
 from lance_dataset.types.schema import Schema
 
 __all__ = ["FileSettings", "Mode", "WrittenData", "check_mode", "write_files", "write_version"]
@@ -42,6 +45,10 @@ class FileSettings:
         See `WriteOptions`.
     target_bases, target_all_bases
         Base paths that files go to, see `data_folders`.
+    external_mode, external_outside_bases, pack_threshold
+        See `BlobPolicy`.
+    progress
+        See `WriteOptions`.
     """
 
     max_rows_per_file: int
@@ -52,6 +59,10 @@ class FileSettings:
     max_page_bytes: int | None = None
     target_bases: Sequence[str] | None = None
     target_all_bases: bool | None = None
+    external_mode: ExternalMode = "reference"
+    external_outside_bases: bool = False
+    pack_threshold: int | None = None
+    progress: FragmentWriteProgress | None = None
 
 
 @dataclass(frozen=True)
@@ -117,7 +128,11 @@ def write_files(
     arrow, batches = as_batches(data, schema, keep_index=keep_index)
     if appended is not None:
         arrow, batches = fit_batches(arrow, batches, appended.schema, empty=has_no_rows(data))
+    version = target.version(mode, settings.storage_version)
+    arrow, batches = as_blobs_v2(arrow, batches, version, None if appended is None else appended.schema)
     planned, version = target.plan(arrow, mode, settings.storage_version)
+    place = target.location
+    locator = FileLocator(target.store, target.root, bases, place.storage_options, place.session)
     options = WriteOptions(
         version,
         settings.max_rows_per_file,
@@ -125,6 +140,8 @@ def write_files(
         settings.data_cache_bytes,
         settings.max_page_bytes,
         settings.max_rows_per_group,
+        BlobPolicy(locator, settings.external_mode, settings.external_outside_bases, settings.pack_threshold),
+        settings.progress,
     )
     try:
         fragments, written = write_fragment_files(target.store, target.root, planned, batches, options, folders)

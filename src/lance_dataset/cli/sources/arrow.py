@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 
 import pyarrow as pa
@@ -12,6 +11,7 @@ import pyarrow.dataset
 
 from lance_dataset.cli.sources.files import SourceFormat
 from lance_dataset.errors import InvalidInputError
+from lance_dataset.properties import cached_property
 
 __all__ = ["ArrowFile", "ArrowStream", "open_arrow_files"]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property, lru_cache
+from functools import lru_cache
 
 import numpy as np
 import pyarrow as pa
@@ -11,7 +11,8 @@ import pyarrow as pa
 from lance_dataset.errors import CorruptFileError
 from lance_dataset.file.buffers import allocate, bit_width
 from lance_dataset.file.kinds import is_binary_like, is_text, is_wide
-from lancecodec import gather, packed, utf8
+from lance_dataset.properties import cached_property
+from lancecodec import CodecError, gather, packed, utf8
 
 __all__ = [
     "BinaryDictionary",
@@ -21,6 +22,7 @@ __all__ = [
     "empty_array",
     "fixed_array",
     "packed_array",
+    "resolve_fixed",
     "value_bits",
 ]
 
@@ -152,6 +154,25 @@ class BinaryDictionary:
 
     def _array(self, length: int, offsets: pa.Buffer, data: pa.Buffer) -> pa.Array:
         return pa.Array.from_buffers(self._type, length, [None, offsets, data], 0)
+
+
+def resolve_fixed(
+    dictionary: pa.Array, indices: pa.Buffer, index_bits: int, length: int, validity: pa.Buffer | None
+) -> pa.Array:
+    """Return the values of a fixed width that indices point to; with `validity`, the indices of nulls may be anything.
+
+    Raises
+    ------
+    CodecError
+        An index does not have an entry, or the entries are not of a fixed width.
+    """
+    width = value_bits(dictionary.type) // 8
+    if width == 0:
+        raise CodecError(f"a dictionary of {dictionary.type} values")
+    out = allocate(length * width)
+    values = dictionary.buffers()[1].slice(dictionary.offset * width, len(dictionary) * width)
+    gather.fixed(values, width, indices, index_bits // 8, out, validity)
+    return fixed_array(dictionary.type, length, out)
 
 
 def packed_array(value_type: pa.StructType, widths: Sequence[int], rows: pa.Buffer, length: int) -> pa.Array:

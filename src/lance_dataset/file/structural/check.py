@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from lance_dataset.errors import UnsupportedError
+from lance_dataset.errors import InvalidInputError, UnsupportedError
 from lance_dataset.file.kinds import is_binary_like
-from lance_dataset.file.options import encoding_options, is_blob, is_blob_v2, is_packed
+from lance_dataset.file.options import check_not_descriptor, encoding_options, is_blob, is_blob_v2, is_packed
 from lance_dataset.file.structural.nesting import Branch, Nest, branches
 from lance_dataset.types.schema import Field, Schema
 
@@ -26,6 +26,15 @@ def check_schema(schema: Schema, version: str) -> None:
     for top in schema.fields:
         for branch in branches(top):
             _Check(branch, version).run()
+
+
+#: Children of a blob column of version 2. The last two may be missing.
+_BLOB_SHAPE = [
+    ("data", "large_binary", True),
+    ("uri", "string", True),
+    ("position", "uint64", True),
+    ("size", "uint64", True),
+]
 
 
 class _Check:
@@ -51,6 +60,7 @@ class _Check:
         self._where = f"column {'.'.join([*names, self._leaf.name])!r}"
         if encoding_options(self._leaf).structure == "sparse":
             raise self._refuse("sparse structural encoding", "use miniblock or fullzip, or leave the choice open")
+        check_not_descriptor(self._leaf, ".".join([*names, self._leaf.name]))
         if is_blob_v2(self._leaf) or is_blob(self._leaf):
             self._check_blob()
         elif is_packed(self._leaf):
@@ -75,11 +85,24 @@ class _Check:
 
     def _check_blob(self) -> None:
         if is_blob_v2(self._leaf):
-            raise UnsupportedError(f"{self._where}: blob columns of version 2 cannot be written by this release")
+            self._check_blob_v2()
+            return
         if self._leaf.storage_type != pa.large_binary():
             raise self._refuse(f"blobs of type {self._leaf.storage_type}", "cast the column to large_binary")
         if self._in_list or self._in_fixed_list:
             raise self._refuse("blobs inside lists", "remove the lance-encoding:blob metadata")
+
+    def _check_blob_v2(self) -> None:
+        if self._version == "2.1":
+            raise InvalidInputError(f"{self._where}: Blob v2 requires file version >= 2.2 (got 2.1)")
+        if self._in_fixed_list or any(nest.field.logical_type == "map" for nest in self._above):
+            raise self._refuse("blobs inside maps and fixed-size lists", "use lists")
+        shape = [(child.name, child.logical_type, child.nullable) for child in self._leaf.children]
+        if self._leaf.logical_type != "struct" or shape not in (_BLOB_SHAPE[:2], _BLOB_SHAPE):
+            raise InvalidInputError(
+                f"{self._where}: a blob is a struct of data (large_binary), uri (string) and perhaps position and size "
+                f"(uint64), all nullable, not {self._leaf.storage_type}; make the field with blob_field"
+            )
 
     def _check_leaf(self, kind: pa.DataType) -> None:
         if pa.types.is_fixed_size_list(kind):

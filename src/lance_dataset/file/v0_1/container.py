@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 
 from lance_dataset._proto import file_pb2, table_pb2
 from lance_dataset.errors import CorruptFileError, UnsupportedError
-from lance_dataset.file.cache import lazy
 from lance_dataset.file.container import FIELD_MEMORY
 from lance_dataset.file.v0_1.dictionaries import with_dictionaries
 from lance_dataset.file.v0_1.spans import Spans
 from lance_dataset.io.base import InputFile
 from lance_dataset.io.messages import parse_message
+from lance_dataset.properties import cached_property
 from lance_dataset.types.schema import Schema
 
 __all__ = ["FOOTER", "LEGACY_PAIRS", "MAGIC", "LegacyFile", "PageTable"]
@@ -140,12 +140,12 @@ class LegacyFile:
         #: Rows of the last take and their locations, shared by the columns.
         self.last_take: tuple[NDArray[np.int64], Spans] | None = None
 
-    @lazy
+    @cached_property
     def batch_rows(self) -> NDArray[np.int64]:
         """Number of rows of each batch."""
         return np.diff(self.batch_offsets)
 
-    @lazy
+    @cached_property
     def schema(self) -> Schema:
         """Schema embedded in the file, including dictionaries.
 
@@ -164,14 +164,14 @@ class LegacyFile:
         # Positions of dictionaries count from the start of the file.
         return with_dictionaries(schema, self.source, self.source.path)
 
-    @lazy
+    @cached_property
     def _embedded(self) -> Schema | None:
         if self._manifest_position == 0:
             return None
         manifest = _framed(self.source, self._manifest_position, table_pb2.Manifest, "embedded schema")
         return Schema.from_proto(manifest.fields, manifest.schema_metadata, where=self.source.path)
 
-    @lazy
+    @cached_property
     def pages(self) -> PageTable:
         """Page table of the data.
 
@@ -189,7 +189,7 @@ class LegacyFile:
             return table
         return PageTable(self.source, self._table_position, 0, self.batch_offsets)
 
-    @lazy
+    @cached_property
     def statistics_pages(self) -> PageTable | None:
         """Page table of the statistics, whose only batch has one row per batch of the file."""
         if self.statistics is None:
@@ -197,7 +197,7 @@ class LegacyFile:
         rows = np.array([0, self.num_batches], np.int64)
         return PageTable(self.source, self.statistics.page_table_position, 0, rows)
 
-    @lazy
+    @cached_property
     def statistics_fields(self) -> dict[int, list[list[file_pb2.Field]]]:
         """Structs by the id of the data field they are named after, with their fields; valid files have one per id."""
         structs: dict[int, list[file_pb2.Field]] = {}

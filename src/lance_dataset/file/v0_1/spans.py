@@ -10,8 +10,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from lance_dataset.file.buffers import allocate, octets
-from lance_dataset.file.cache import lazy
 from lance_dataset.io.base import InputFile
+from lance_dataset.properties import cached_property
 from lancecodec import CodecError
 from lancecodec.blocks import FileBlocks, Held
 
@@ -107,12 +107,12 @@ class RowSpans(Spans):
         self.is_range = False
         self._batch_offsets = batch_offsets
 
-    @lazy
+    @cached_property
     def batches(self) -> NDArray[np.int64]:  # type: ignore[override]
         """Batch of each row."""
         return self._batch_offsets.searchsorted(self._rows, "right") - 1
 
-    @lazy
+    @cached_property
     def starts(self) -> NDArray[np.int64]:  # type: ignore[override]
         """Number of each row in its batch."""
         return self._rows - self._batch_offsets[self.batches]

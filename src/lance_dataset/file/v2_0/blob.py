@@ -9,7 +9,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from lance_dataset.errors import CorruptFileError
-from lance_dataset.file.blob_fields import is_described
+from lance_dataset.file.blob_fields import is_pair
 from lance_dataset.file.blob_values import check_ranges, check_total, description_array, read_values
 from lance_dataset.file.column import ColumnReader
 from lance_dataset.file.v2_0.packed import row_column
@@ -44,13 +44,13 @@ class BlobColumn(ColumnReader):
     """
 
     def __init__(self, field: Field, source: InputFile, pages: Sequence[Page], where: str) -> None:
-        if not is_described(field) and not pa.types.is_large_binary(field.storage_type):
+        if not is_pair(field) and not pa.types.is_large_binary(field.storage_type):
             raise CorruptFileError(f"{where}: a column of blobs does not fit a field of type {field.storage_type}")
         self.arrow_type = field.storage_type
         self._rows = row_column(pages, DESCRIPTION_BITS, where)
         self.num_rows = self._rows.num_rows
         self._nullable = field.nullable
-        self._described = is_described(field)
+        self._described = is_pair(field)
         self._source = source
         self._where = where
 

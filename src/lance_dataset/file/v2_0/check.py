@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from lance_dataset.errors import UnsupportedError
+from lance_dataset.errors import InvalidInputError, UnsupportedError
 from lance_dataset.file.kinds import is_binary_like, is_wide
-from lance_dataset.file.options import binary_compression, is_blob, is_blob_v2, is_packed
+from lance_dataset.file.options import binary_compression, check_not_descriptor, is_blob, is_blob_v2, is_packed
 from lance_dataset.file.v2_0.packed import packed_bits
 from lance_dataset.types.schema import Field, Schema
 
@@ -33,10 +33,9 @@ def _check_field(node: Field, path: str) -> None:
         raise UnsupportedError(
             f"column {path!r}: file version 2.0 has no fixed-size lists of structs; use file version 2.2 or later"
         )
+    check_not_descriptor(node, path)
     if is_blob_v2(node):
-        raise UnsupportedError(
-            f"column {path!r}: file version 2.0 has no blobs of version 2; 2.2 is the first version with them"
-        )
+        raise InvalidInputError(f"column {path!r}: Blob v2 requires file version >= 2.2 (got 2.0)")
     if is_blob(node) and not pa.types.is_large_binary(node.storage_type):
         raise UnsupportedError(
             f"column {path!r}: blobs of type {node.storage_type} cannot be stored; cast the column to large_binary"

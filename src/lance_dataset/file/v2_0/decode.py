@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pyarrow as pa
 
 from lance_dataset.errors import CorruptFileError, UnsupportedError
-from lance_dataset.file.blob_fields import is_described
+from lance_dataset.file.blob_fields import is_pair
 from lance_dataset.file.column import ColumnReader, NullColumn
 from lance_dataset.file.container import ColumnMetadata, FileMetadata
 from lance_dataset.file.kinds import is_binary_like
@@ -157,7 +157,7 @@ def _open_absent(field: Field, locate: Locate, num_rows: int) -> ColumnReader:
 
 
 def _check_kind(column: ColumnMetadata, field: Field, where: str) -> None:
-    if is_described(field):
+    if is_pair(field):
         raise UnsupportedError(
             f"{where}: the values lie in the column itself, so there are no descriptions of them; "
             'read them with blob_handling="all_binary"'

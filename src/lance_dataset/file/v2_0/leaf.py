@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from lance_dataset.errors import CorruptFileError, UnsupportedError
 from lance_dataset.file.buffers import allocate, bit_width, concat_arrays
-from lance_dataset.file.cache import lazy
 from lance_dataset.file.column import ColumnReader, OversizeError
 from lance_dataset.file.kinds import is_binary_like, is_wide
 from lance_dataset.file.v2_0.arrays import check_nulls_fit, has_nothing_but_nulls, read_node, read_page
@@ -19,6 +18,7 @@ from lance_dataset.file.v2_0.dictionaries import encoded_strings
 from lance_dataset.file.v2_0.nodes import Binary, Dictionary, Fixed, FixedSizeList, Flat, Node, Nullable, plain_fixed
 from lance_dataset.file.v2_0.page import Page
 from lance_dataset.file.v2_0.take import ends_table, nested_array, take_page
+from lance_dataset.properties import cached_property
 from lancecodec import CodecError, OffsetOverflowError, utf8
 from lancecodec.blocks import FileBlocks, Held
 from lancecodec.pages import EndsPages, FixedPages
@@ -205,16 +205,16 @@ class LeafColumn(ColumnReader):
     def _viewable(self) -> bool:
         return all(page.source.mapped is not None or page.source.blocks() is not None for page in self._pages)
 
-    @lazy
+    @cached_property
     def _page_starts(self) -> list[int]:
         return [*self._starts, self.num_rows]
 
-    @lazy
+    @cached_property
     def _fixed_bits(self) -> int:
         """Width of a value in bits, with fixed-size lists flattened; 0 if it has none."""
         return _flattened_bits(self.arrow_type)
 
-    @lazy
+    @cached_property
     def _fixed(self) -> FixedPages | None:
         if self._fixed_bits == 0 or not self._viewable:
             return None
@@ -231,7 +231,7 @@ class LeafColumn(ColumnReader):
             return None  # all values are null: only the schema gives their width
         return FixedPages(self._page_starts, self._fixed_bits, values, validity)
 
-    @lazy
+    @cached_property
     def _ends(self) -> EndsPages | None:
         if not is_binary_like(self.arrow_type) or not self._viewable:
             return None

@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 
 from lance_dataset.errors import CorruptFileError
 from lance_dataset.file.buffers import allocate, concat_arrays
-from lance_dataset.file.cache import lazy
 from lance_dataset.file.column import ColumnReader, OversizeError
 from lance_dataset.file.kinds import is_wide
 from lance_dataset.file.v2_0.leaf import page_ranges
 from lance_dataset.file.v2_0.nodes import Fixed, List, Nullable
 from lance_dataset.file.v2_0.page import Page
 from lance_dataset.file.v2_0.values import discard_values, read_values
+from lance_dataset.properties import cached_property
 from lancecodec import CodecError, OffsetOverflowError, gather
 from lancecodec import offsets as offset_codec
 from lancecodec.pages import EndsPages
@@ -206,7 +206,7 @@ class ListColumn(ColumnReader):
             raise CorruptFileError(f"{self._where}: {error}") from error
         return self._assemble(count, validity, nulls, offsets, self._items.take(item_rows))
 
-    @lazy
+    @cached_property
     def _ends(self) -> EndsPages:
         # For an unmapped file, this reads the ends of the whole column once: 8 bytes a list, kept on the open file.
         tables: list[EndsTable | None] = []

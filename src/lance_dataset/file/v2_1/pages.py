@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lance_dataset.errors import UnsupportedError
-from lance_dataset.file.blob_fields import is_described
+from lance_dataset.file.blob_fields import is_pair
 from lance_dataset.file.structural.layout import BlobLayout, FullZipLayout, Layout, MiniBlockLayout
 from lance_dataset.file.structural.nesting import Branch
 from lance_dataset.file.structural.read.blob import DESCRIPTION_BRANCH, BlobPage
@@ -25,7 +25,7 @@ def _leaf_page(page: Page, layout: Layout, branch: Branch) -> LeafPage:
     arguments = branch.leaf.storage_type, branch.rows_per_value
     if isinstance(layout, BlobLayout):
         return BlobPage(page, layout, _leaf_page(page, layout.inner, DESCRIPTION_BRANCH), branch.leaf.storage_type)
-    if is_described(branch.leaf):
+    if is_pair(branch.leaf):
         raise UnsupportedError(
             f"{page.where}: the values lie in the column itself, so there are no descriptions of them; "
             'read them with blob_handling="all_binary"'

@@ -10,7 +10,6 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from lance_dataset.errors import CorruptFileError
-from lance_dataset.file.cache import lazy
 from lance_dataset.file.structural.layout import FullZipLayout, MiniBlockLayout
 from lance_dataset.file.structural.read.constant import ConstantPage
 from lance_dataset.file.structural.read.decompression import WideSpanError
@@ -18,6 +17,7 @@ from lance_dataset.file.structural.read.fullzip import FullZipPage
 from lance_dataset.file.structural.read.page import LeafPage, Page
 from lance_dataset.file.v2_3.layout import DictionaryLayout, SparseValues
 from lance_dataset.file.v2_3.miniblock import PlanarMiniBlockPage
+from lance_dataset.properties import cached_property
 
 __all__ = ["ValuePlane", "is_packed_plane", "open_plane", "plane_buffers"]
 
@@ -114,7 +114,7 @@ class _DictionaryPlane:
         items = replace(page, length=self._size, layout=layout.items, buffers=buffers)
         self._items = FullZipPage(items, layout.items, value_type, 1)
 
-    @lazy
+    @cached_property
     def _indices(self) -> NDArray[np.unsignedinteger]:
         encoding = self._layout.indices
         bits = encoding.checked_integer_bits()

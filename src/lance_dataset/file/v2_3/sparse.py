@@ -7,7 +7,6 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from lance_dataset.errors import CorruptFileError
-from lance_dataset.file.cache import lazy
 from lance_dataset.file.kinds import is_empty_struct
 from lance_dataset.file.structural.layout import ConstantLayout, Layer
 from lance_dataset.file.structural.nesting import Branch, Nest
@@ -23,6 +22,7 @@ from lance_dataset.file.v2_3.structure import (
     open_structure,
     stored_sequences,
 )
+from lance_dataset.properties import cached_property
 from lance_dataset.types.schema import Field
 from lancecodec import OffsetOverflowError
 
@@ -57,13 +57,13 @@ class SparsePage:
 
     # -- parts that are read once per open file -----------------------------------------------------------------
 
-    @lazy
+    @cached_property
     def _structure(self) -> Structure:
         page = self._page
         payloads = [page.read(buffer) for buffer in range(self._value_buffers, len(page.buffers))]
         return open_structure(self._layout.layers, page.length, payloads, sum(size for _, size in page.buffers))
 
-    @lazy
+    @cached_property
     def _values(self) -> ValuePlane:
         layout, structure, value_type = self._layout.values, self._structure, self._branch.leaf.storage_type
         if layout == _NO_VALUES and structure.num_values and not is_empty_struct(value_type):

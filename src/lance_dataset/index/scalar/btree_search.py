@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable
-from threading import Lock
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -28,6 +27,7 @@ from lance_dataset.index.scalar.conditions import (
     nothing,
 )
 from lance_dataset.index.scalar.value_order import order_of
+from lance_dataset.locks import SharedLock
 
 __all__ = ["BTreeSearch"]
 
@@ -139,7 +139,7 @@ class _Part:
         self._names = [field.name for field in file.schema.fields]
         self._pages: OrderedDict[int, _Page] = OrderedDict()
         self._kept_bytes = 0
-        self._lock = Lock()
+        self._lock = SharedLock()
 
     def estimate(self, condition: ValueCondition) -> int:
         """Return an upper estimate of the number of rows, from the bounds of pages."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from functools import reduce
-from threading import Lock
 from typing import ClassVar
 
 import numpy as np
@@ -23,6 +22,7 @@ from lance_dataset.index.scalar.conditions import (
     nothing,
 )
 from lance_dataset.index.scalar.fm import Partition, open_partition, partition_names
+from lance_dataset.locks import SharedLock
 from lance_dataset.threads.streams import map_parallel
 from lance_dataset.threads.waiting import map_waiting
 from lancecodec.errors import CodecError
@@ -55,7 +55,7 @@ class FmSearch:
         self._sizes = np.array([each.size for each in documents], np.int64)
         self._ways = np.array([each.way for each in documents], np.int64)
         self._kept: OrderedDict[str, NDArray[np.int64]] = OrderedDict()
-        self._lock = Lock()
+        self._lock = SharedLock()
         self.kind: pa.DataType | None = None
         self.nbytes = sum(each.nbytes for each in documents) + 16 * _KEPT_TEXTS * len(self._parts)
 

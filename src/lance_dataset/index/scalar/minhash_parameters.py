@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, Final
 
 from google.protobuf.message import DecodeError
@@ -12,6 +11,7 @@ from google.protobuf.message import DecodeError
 from lance_dataset._proto import scalar_index_pb2
 from lance_dataset.errors import CorruptFileError, InvalidInputError
 from lance_dataset.index.text.analysis.parameters import AnalysisParameters
+from lance_dataset.properties import cached_property
 from lancecodec.search.minhash import MAX_BANDS
 
 __all__ = ["MinHashParameters"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import weakref
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ from lance_dataset.index.scalar.minhash_files import MinHashFiles
 from lance_dataset.index.scalar.minhash_parameters import MinHashParameters
 from lance_dataset.index.scalar.minhash_signing import Signatures, TextSigner, distances, keys_of_bands
 from lance_dataset.index.segments import Segment, index_segments
+from lance_dataset.properties import cached_property
 from lance_dataset.read.table_reader import TableReader
 from lance_dataset.table.indices.coverage import has_reliable_coverage
 from lance_dataset.table.indices.moved_rows import Relocation

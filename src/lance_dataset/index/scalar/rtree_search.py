@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable
-from functools import cached_property
-from threading import Lock
 from typing import ClassVar, Final
 
 import numpy as np
@@ -17,6 +15,8 @@ from lance_dataset.index.files import IndexFolder
 from lance_dataset.index.scalar.conditions import Answer, BoxCondition, Condition, ValueCondition, nothing
 from lance_dataset.index.scalar.row_set_rows import rows_of_sets
 from lance_dataset.index.scalar.rtree import NULLS, Boxes, Level, null_set, open_tree, read_rows
+from lance_dataset.locks import SharedLock
+from lance_dataset.properties import cached_property
 from lance_dataset.table.row_sets import ROW_SETS
 
 __all__ = ["RTreeSearch"]
@@ -50,7 +50,7 @@ class RTreeSearch:
         self.kind: pa.DataType | None = None
         self.nbytes = _KEPT_PAGES * min(self._shape.page_rows, self._table.num_rows) * _BOX_BYTES
         self._kept: OrderedDict[int, tuple[Boxes, _Rows]] = OrderedDict()
-        self._lock = Lock()
+        self._lock = SharedLock()
         self._last: tuple[BoxCondition, _Pages] | None = None
 
     @staticmethod

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
@@ -12,6 +11,7 @@ from numpy.typing import NDArray
 from lance_dataset.index.files import IndexTable
 from lance_dataset.index.scalar.conditions import EVERYTHING, Condition, ValueCondition
 from lance_dataset.index.scalar.zones import NULL_ROWS, Zones, null_rows
+from lance_dataset.properties import cached_property
 from lance_dataset.table.address_ranges import NO_ADDRESSES, AddressRanges
 
 __all__ = ["ZoneSearch", "described", "is_about_nulls"]

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Final
 
 import numpy as np
@@ -16,6 +15,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from lance_dataset.index.files import IndexTable
+from lance_dataset.properties import cached_property
 from lance_dataset.table.address_ranges import NO_ADDRESSES, AddressRanges
 from lance_dataset.table.roaring import bitmap_runs
 from lance_dataset.table.row_addresses import addresses_in, first_addresses, fragments_of

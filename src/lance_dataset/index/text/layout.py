@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from lance_dataset.errors import UnsupportedError
@@ -18,9 +19,9 @@ from lance_dataset.index.files import IndexFolder, IndexTable
 from lance_dataset.index.metadata_json import parse_json
 from lance_dataset.index.text.posting_blocks import BlockFormat
 from lance_dataset.table.indices.coverage import MAX_FRAGMENTS
-from lance_dataset.table.roaring import decode_bitmap
+from lance_dataset.table.roaring import decode_bitmap, encode_bitmap
 
-__all__ = ["DELETED_FRAGMENTS", "METADATA_FILE", "InvertedLayout", "PartitionFiles"]
+__all__ = ["DELETED_FRAGMENTS", "METADATA_FILE", "InvertedLayout", "PartitionFiles", "metadata_batch"]
 
 METADATA_FILE = "metadata.lance"
 DELETED_FRAGMENTS = "deleted_fragments"
@@ -147,3 +148,10 @@ def _ignored_fragments(table: IndexTable) -> NDArray[np.uint32]:
     if not isinstance(data, bytes):
         raise table.corrupt(f"{DELETED_FRAGMENTS} has type {values.type}")
     return decode_bitmap(data, MAX_FRAGMENTS, table.where)
+
+
+def metadata_batch() -> pa.RecordBatch:
+    """Return the row of the metadata of a new index, none of whose fragments is ignored."""
+    nothing = pa.array([encode_bitmap(np.empty(0, np.uint32))], pa.binary())
+    schema = pa.schema([pa.field(DELETED_FRAGMENTS, pa.binary(), nullable=False)])
+    return pa.RecordBatch.from_arrays([nothing], schema=schema)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
@@ -45,7 +47,7 @@ class ListEncoder:
 
     Parameters
     ----------
-    document_lengths : int64[documents]
+    document_lengths : integers[documents]
         Number of tokens of each document.
     corpus
         Documents that scores are relative to.
@@ -53,12 +55,14 @@ class ListEncoder:
         Layout of the blocks.
     """
 
-    def __init__(self, document_lengths: Ints, corpus: Corpus, layout: BlockFormat) -> None:
+    def __init__(self, document_lengths: NDArray[np.integer[Any]], corpus: Corpus, layout: BlockFormat) -> None:
         self._corpus = corpus
         self._layout = layout
-        scored = document_lengths if layout.size == 128 else decode_lengths(length_codes(document_lengths))
-        norms = corpus.norms(scored).astype(np.float32) if len(scored) else np.empty(0, np.float32)
-        self._norms = DocumentNorms(document_lengths.astype(np.uint32), norms)
+        scored: NDArray[np.integer[Any]] = document_lengths
+        if layout.size != 128:
+            scored = decode_lengths(length_codes(document_lengths.astype(np.int64)))
+        norms = corpus.norms(scored).astype(np.float32, copy=False) if len(scored) else np.empty(0, np.float32)
+        self._norms = DocumentNorms(document_lengths.astype(np.uint32, copy=False), norms)
 
     def scored(
         self, lengths: Ints, documents: _Numbers, frequencies: _Numbers, *, impacts: bool = True

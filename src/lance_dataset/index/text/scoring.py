@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lance_dataset.index.text.byte_ranges import Ints
 
-__all__ = ["Corpus", "decode_lengths", "length_codes"]
+__all__ = ["K1", "Corpus", "decode_lengths", "length_codes"]
 
 Floats = NDArray[np.float32]
 
-_K1 = np.float32(1.2)
+#: How slowly the score grows with the frequency of a word.
+K1 = np.float32(1.2)
 _B = np.float32(0.75)
 
 
@@ -39,7 +41,7 @@ class Corpus:
         half, one = np.float32(0.5), np.float32(1)
         odds = (number - found + half) / (found + half) + one
         # numpy's logarithm of a 32-bit number is not always the nearest float.
-        return np.log(odds.astype(np.float64)).astype(np.float32) * (_K1 + one)
+        return np.log(odds.astype(np.float64)).astype(np.float32) * (K1 + one)
 
     def shares(self, frequencies: Ints, lengths: Ints) -> Floats:
         """Return the share of the limit that each document scores, float32[n].
@@ -54,11 +56,11 @@ class Corpus:
         often = frequencies.astype(np.float32)
         return often / (often + self.norms(lengths))
 
-    def norms(self, lengths: Ints | Floats) -> Floats:
+    def norms(self, lengths: NDArray[np.integer[Any]] | Floats) -> Floats:
         """Return what is added to the frequency to find the share, for documents of these lengths, float32[n]."""
         one = np.float32(1)
         average = np.float32(max(self.tokens, 1)) / np.float32(self.documents)
-        return _K1 * (one - _B + _B * lengths.astype(np.float32) / average)
+        return K1 * (one - _B + _B * lengths.astype(np.float32) / average)
 
 
 def length_codes(lengths: Ints) -> Ints:

@@ -15,10 +15,29 @@ from numpy.typing import NDArray
 from lance_dataset.errors import CorruptFileError
 from lance_dataset.index.metadata_json import parse_json
 
-__all__ = ["Graph", "GraphLevel", "decode_graph", "encode_graph"]
+__all__ = ["Graph", "GraphLevel", "GraphParameters", "GraphRows", "decode_graph", "encode_graph", "graph_rows"]
 
 #: More levels would not help, because each has only a fraction of the nodes of the level below.
 _MAX_LEVELS = 64
+
+
+@dataclass(frozen=True)
+class GraphParameters:
+    """Parameters of the building of graphs.
+
+    Attributes
+    ----------
+    neighbors
+        Maximum number of neighbors of a node; the lowest level allows twice as many.
+    candidates
+        Number of near nodes that are candidates for neighbors.
+    levels
+        Maximum number of levels.
+    """
+
+    neighbors: int = 20
+    candidates: int = 150
+    levels: int = 7
 
 
 @dataclass(frozen=True)
@@ -72,6 +91,68 @@ class Graph:
         connections = self.parameters.get("m")
         connections = connections if type(connections) is int and 0 < connections <= 1 << 16 else 20
         return connections if level else 2 * connections
+
+
+@dataclass(frozen=True, eq=False)
+class GraphRows:
+    """Graph of a partition as it is stored, for walks. Numbers are not checked.
+
+    Attributes
+    ----------
+    entry_point
+        Row at which a search begins.
+    bounds : int64[levels + 1]
+        First node of each level.
+    nodes : uint32[nodes]
+        Rows of the nodes of all levels.
+    ends : int32[nodes + 1]
+        First neighbor of each node.
+    neighbors : uint32[neighbors]
+        Rows of the neighbors.
+    """
+
+    entry_point: int
+    bounds: NDArray[np.int64]
+    nodes: NDArray[np.uint32]
+    ends: NDArray[np.int32]
+    neighbors: NDArray[np.uint32]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of memory, those of mapped files included."""
+        return self.nodes.nbytes + self.ends.nbytes + self.neighbors.nbytes
+
+
+def graph_rows(note: str, batch: pa.RecordBatch, where: str) -> GraphRows | None:
+    """Return the graph of a partition for walks, None if it has none.
+
+    Parameters
+    ----------
+    note
+        Description of the graph in the metadata of the file; empty for an empty partition.
+    batch
+        Rows of the graph, with the columns ``__vector_id`` and ``__neighbors``.
+    where
+        Name of the file and the partition, for error messages.
+
+    Raises
+    ------
+    CorruptFileError
+        There are nulls, or the description is wrong.
+    """
+    if not note:
+        return None
+    entry_point, bounds, _ = _parse_note(note, batch.num_rows, where)
+    lists = batch.column("__neighbors")
+    values = lists.values
+    if batch.column("__vector_id").null_count or lists.null_count or lists.flatten().null_count:
+        raise CorruptFileError(f"{where}: there are nulls in its graph")
+    nodes = np.ascontiguousarray(np.asarray(batch.column("__vector_id")))
+    ends = np.ascontiguousarray(np.asarray(lists.offsets))
+    neighbors = (
+        np.asarray(values.slice(int(ends[0]), int(ends[-1]) - int(ends[0]))) if len(ends) else np.asarray(values)
+    )
+    return GraphRows(entry_point, np.array(bounds, np.int64), nodes, ends - ends[:1], neighbors)
 
 
 def decode_graph(note: str, batch: pa.RecordBatch, rows: int, where: str) -> Graph:

@@ -296,6 +296,8 @@ def _rabit(entries: _Entries, read_buffer: ReadBuffer) -> RabitQuantizer:
     estimator = entries.values.get("query_estimator", "residual_query")
     if estimator not in ("raw_query", "residual_query"):
         raise entries.wrong("query_estimator", "raw_query or residual_query")
+    if estimator == "residual_query" and bits > 1:
+        raise entries.wrong("query_estimator", f"raw_query, which codes of {bits} bits need")
     dimension = entries.values.get("code_dim") or 0
     signs = matrix = None
     if entries.values.get("rotation_type", "matrix") == "fast":

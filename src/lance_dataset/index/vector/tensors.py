@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from lance_dataset._proto import vector_index_pb2
 from lance_dataset.errors import CorruptFileError, UnsupportedError
 
-__all__ = ["decode_tensor"]
+__all__ = ["decode_tensor", "encode_tensor"]
 
 _TYPES: dict[int, np.dtype[Any]] = {
     vector_index_pb2.Tensor.FLOAT16: np.dtype("<f2"),
@@ -21,6 +21,16 @@ _TYPES: dict[int, np.dtype[Any]] = {
     vector_index_pb2.Tensor.UINT32: np.dtype("<u4"),
     vector_index_pb2.Tensor.UINT64: np.dtype("<u8"),
 }
+
+
+def encode_tensor(array: NDArray[Any]) -> vector_index_pb2.Tensor:
+    """Return the message of an array ``[rows, columns]`` of a type that vectors have."""
+    number = next(number for number, kind in _TYPES.items() if kind == array.dtype)
+    return vector_index_pb2.Tensor(
+        data_type=vector_index_pb2.Tensor.DataType.Name(number),
+        shape=array.shape,
+        data=np.ascontiguousarray(array).tobytes(),
+    )
 
 
 def decode_tensor(message: vector_index_pb2.Tensor, where: str) -> NDArray[Any]:

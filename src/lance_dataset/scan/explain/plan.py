@@ -20,6 +20,7 @@ from lance_dataset.scan.explain.plan_nodes import (
     ScanPlan,
     SortPlan,
 )
+from lance_dataset.scan.filtering import is_worth_searching
 from lance_dataset.scan.narrowing import narrowed
 from lance_dataset.scan.request import ScanRequest
 from lance_dataset.scan.strategy import ScanStrategy, strategy
@@ -98,7 +99,19 @@ def _found_rows(
     if request.filter is None:
         return node
     steps = tuple(step.columns for step in chosen.steps)
-    return FilterPlan(node, str(request.filter), steps, request.filter.tree is not None)
+    encoded = _encoded(reader, request, chosen)
+    return FilterPlan(node, str(request.filter), steps, request.filter.tree is not None, encoded)
+
+
+def _encoded(reader: TableReader, request: ScanRequest, chosen: ScanStrategy) -> tuple[str, ...]:
+    """Return the columns that conditions compare in their stored form, as far as the first fragment tells."""
+    first = next((fragment for fragment, start, stop in fragments_of(reader, request) if start < stop), None)
+    if first is None or request.late is False or isinstance(request.late, tuple):
+        return ()
+    if not is_worth_searching(first.physical_rows, 1):
+        return ()
+    names = [step.columns[0] for step, test in zip(chosen.steps, chosen.tests, strict=True) if test is not None]
+    return tuple(name for name in names if first.column(request.schema.top_level(name)).is_searchable)
 
 
 def _scan(

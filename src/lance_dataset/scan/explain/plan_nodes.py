@@ -189,16 +189,22 @@ class LatePlan(PlanNode):
 
 @dataclass(frozen=True)
 class FilterPlan(PlanNode):
-    """Keep rows; the parts of a conjunction are computed in this order, each from the columns it reads."""
+    """Keep rows; the parts of a conjunction are computed in this order, each from the columns it reads.
+
+    The `encoded` columns are compared in their stored form, without decoding them, wherever pages store plain or packed
+    values.
+    """
 
     text: str
     steps: tuple[tuple[str, ...], ...]
     is_compiled: bool
+    encoded: tuple[str, ...] = ()
     metric: ClassVar[str | None] = "filter"
 
     def summary(self) -> str:
         """Describe the step on one line."""
-        return f"Filter: {' '.join(self.text.split())}"
+        encoded = f", encoded=[{listed(self.encoded)}]" if self.encoded else ""
+        return f"Filter: {' '.join(self.text.split())}{encoded}"
 
     def details(self) -> Sequence[str]:
         """Return the parts of the filter, and the engine that computes them."""

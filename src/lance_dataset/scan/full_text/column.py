@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lance_dataset.errors import FieldNotFoundError, InvalidInputError, UnsupportedError
+from lance_dataset.errors import FieldNotFoundError, InvalidInputError
 from lance_dataset.index.text.scoring import Corpus
+from lance_dataset.index.text.searching.found import FoundTexts
 from lance_dataset.index.text.searching.query_tokens import UNINDEXED, QueryAnalyzer
-from lance_dataset.index.text.searching.text_index import (
-    FoundTexts,
-    Fuzziness,
-    PhraseWords,
-    TextIndex,
-    WantedTexts,
-    text_index,
-)
+from lance_dataset.index.text.searching.text_index import TextIndex, text_indices
+from lance_dataset.index.text.searching.wanted import Fuzziness, PhraseWords, WantedTexts
 from lance_dataset.index.text.training.documents import DocumentReader, is_list, is_text
 from lance_dataset.index.text.training.parameters import InvertedParameters
+from lance_dataset.properties import cached_property
 from lance_dataset.read.projection import OutputColumn, project, scalar_path
 from lance_dataset.read.table_reader import TableReader
 from lance_dataset.scan.full_text.scanned import ScannedTexts, scan_texts
@@ -29,9 +25,12 @@ from lance_dataset.scan.full_text.scope import SearchScope
 from lance_dataset.scan.text_queries import FullTextOperator, MatchQuery, PhraseQuery
 from lance_dataset.types.schema import Schema
 
-__all__ = ["TextColumn"]
+__all__ = ["TextColumn", "indexed_columns"]
 
-_ROW = "row"
+#: Granularities of documents, and how messages name them.
+_NAMES = {"row": "Row", "list_element": "ListElement"}
+_ELEMENT = "list_element"
+_LARGE_BOOST = 2.0**64
 
 
 @dataclass(frozen=True)
@@ -48,26 +47,45 @@ class TextColumn:
         True if it holds JSON documents.
     index
         Its index; None without one.
+    by_element
+        True if the elements of lists are documents.
     """
 
     name: str
     output: OutputColumn
     is_json: bool
     index: TextIndex | None
+    by_element: bool = False
 
     @classmethod
-    def of(cls, reader: TableReader, schema: Schema, name: str) -> TextColumn:
+    def of(cls, reader: TableReader, schema: Schema, name: str, granularity: str | None = None) -> TextColumn:
         """Find a column and its index.
+
+        Parameters
+        ----------
+        reader
+            The version.
+        schema
+            Its schema.
+        name
+            Full name of the column.
+        granularity
+            ``row`` or ``list_element`` for what documents are; None for those of its index.
 
         Raises
         ------
         FieldNotFoundError
             There is no such column.
         InvalidInputError
-            The column does not hold text.
-        UnsupportedError
-            The elements of lists are the documents of its index.
+            The column does not hold text, or lists of it, or its index has other documents.
         """
+        known = _Columns.of(reader, schema)
+        if (name, granularity) not in known.columns:
+            known.columns[name, granularity] = cls._found(reader, schema, name, granularity)
+        return known.columns[name, granularity]
+
+    @classmethod
+    def _found(cls, reader: TableReader, schema: Schema, name: str, granularity: str | None) -> TextColumn:
         if not name:
             raise FieldNotFoundError("a full-text search needs the name of a column, not an empty text")
         field = scalar_path(schema, name, "to search for text")[-1]
@@ -75,31 +93,24 @@ class TextColumn:
         json = field.logical_type == "json"
         if not (json or is_text(arrow.type) or is_list(arrow.type)):
             raise InvalidInputError(f"FTS field {name!r} must hold text, lists of text or JSON, not {arrow.type}")
-        index = text_index(reader, field.id)
-        if index is not None and index.parameters.by_element:
-            raise UnsupportedError(
-                f"this release does not search the index {index.name!r}, whose documents are the elements of lists"
+        index = _chosen(text_indices(reader, field.id), name, granularity)
+        by_element = granularity == _ELEMENT if index is None else index.parameters.by_element
+        if by_element and not is_list(arrow.type):
+            raise InvalidInputError(
+                f"FTS field path {name!r} has no List layer and cannot use ListElement document granularity"
             )
-        return cls(name, project(schema, [name]).columns[0], json, index)
+        return cls(name, project(schema, [name]).columns[0], json, index, by_element)
 
-    def check_granularity(self, wanted: object) -> None:
-        """Raise InvalidInputError if a query needs other documents than those of the index."""
-        value = getattr(wanted, "value", None)
-        if value in (None, _ROW):
-            return
+    @cached_property
+    def parameters(self) -> InvertedParameters:
+        """Parameters of its index, or those for texts without one."""
         if self.index is None:
-            raise UnsupportedError("this release does not search the elements of lists as documents")
-        raise InvalidInputError(
-            f"FTS query for field {self.name!r} requested {value} document granularity, but the existing FTS index "
-            f"{self.index.name!r} has rows as documents"
-        )
+            return InvertedParameters(UNINDEXED, by_element=self.by_element)
+        return self.index.parameters
 
     @cached_property
-    def _parameters(self) -> InvertedParameters:
-        return InvertedParameters(UNINDEXED) if self.index is None else self.index.parameters
-
-    @cached_property
-    def _analyzer(self) -> QueryAnalyzer:
+    def analyzer(self) -> QueryAnalyzer:
+        """Analysis of queries."""
         return QueryAnalyzer(UNINDEXED, is_json=self.is_json) if self.index is None else self.index.analyzer
 
     def uncovered(self, scope: SearchScope) -> tuple[int, ...]:
@@ -112,22 +123,26 @@ class TextColumn:
 
     def match(self, query: MatchQuery, scope: SearchScope, best: int | None, *, by_address: bool = False) -> FoundTexts:
         """Return the rows that match a query, the best ones, or all for None; by descending score, or by address."""
-        self.check_granularity(query.document_granularity)
         every = query.operator is FullTextOperator.AND
-        words = [word for word, _ in self._analyzer.tokens(query.query)]
+        words = [word for word, _ in self.analyzer.tokens(query.query)]
+        boost, factor = _split(query.boost)
         parts = []
-        if self.index is not None:
-            wanted = WantedTexts(best, scope.chooser(self.index.fragment_ids), by_address)
+        index = self.searched_index(words, scope)
+        if index is not None:
+            wanted = WantedTexts(best, scope.chooser(index.fragment_ids), by_address)
             if query.fuzziness:
                 fuzziness = Fuzziness(query.fuzziness, query.prefix_length, query.max_expansions)
-                plain = [word for word, _ in self._analyzer.tokens(query.query, unfiltered=True)]
-                parts.append(self.index.similar(plain, fuzziness, wanted, every=every, boost=query.boost))
+                plain = [word for word, _ in self.analyzer.tokens(query.query, unfiltered=True)]
+                parts.append(index.similar(plain, fuzziness, wanted, every=every, boost=boost))
             else:
-                parts.append(self.index.match(words, wanted, every=every, boost=query.boost))
+                parts.append(index.match(words, wanted, every=every, boost=boost))
         left = self.uncovered(scope)
         if left and words:
-            parts.append(self._scanned(words, scope, left, every=every, boost=query.boost))
+            parts.append(self._scanned(words, scope, left, every=every, boost=boost))
         found = FoundTexts.concat(parts)
+        if factor != 1:
+            with np.errstate(over="ignore"):
+                found = found.with_scores(found.scores * factor)
         if by_address:
             return found.by_address()
         return found if len(parts) == 1 and self.index is not None else found.ordered(best)
@@ -136,16 +151,16 @@ class TextColumn:
         self, query: PhraseQuery, scope: SearchScope, best: int | None, *, by_address: bool = False
     ) -> FoundTexts:
         """Return the rows that have a phrase, the best ones, or all for None; by descending score, or by address."""
-        self.check_granularity(query.document_granularity)
-        phrase = PhraseWords(tuple(self._analyzer.tokens(query.query)), query.slop)
+        phrase = PhraseWords(tuple(self.analyzer.tokens(query.query)), query.slop)
         parts = []
-        if self.index is not None:
-            if not self.index.has_positions:
+        index = self.searched_index([word for word, _ in phrase.words], scope)
+        if index is not None:
+            if not index.has_positions:
                 raise InvalidInputError(
                     "position is not found but required for phrase queries, try recreating the index with position"
                 )
-            wanted = WantedTexts(best, scope.chooser(self.index.fragment_ids), by_address)
-            parts.append(self.index.phrase(phrase, wanted))
+            wanted = WantedTexts(best, scope.chooser(index.fragment_ids), by_address)
+            parts.append(index.phrase(phrase, wanted))
         left = self.uncovered(scope)
         if left and phrase.words:
             words = [word for word, _ in phrase.words]
@@ -154,6 +169,15 @@ class TextColumn:
         if by_address:
             return found.by_address()
         return found if len(parts) == 1 and self.index is not None else found.ordered(best)
+
+    def searched_index(self, words: Sequence[str], scope: SearchScope) -> TextIndex | None:
+        """Return the index. Scores of elements of lists count those of fragments without an index, too; of rows not."""
+        left = self.uncovered(scope)
+        if self.index is None or not self.by_element or not left:
+            return self.index
+        different = list(dict.fromkeys(words))
+        texts = self.read(different, scope, left)
+        return self.index.with_added(texts.corpus, dict(zip(different, texts.frequencies().tolist(), strict=True)))
 
     # -- texts without an index ----------------------------------------------------------------------------------
 
@@ -190,7 +214,7 @@ class TextColumn:
     ) -> ScannedTexts:
         """Find different words in the texts of fragments, which may be analyzed as those of another column."""
         kind = self.output.arrow.type
-        reader = DocumentReader(parameters or self._parameters, kind, f"column {self.name!r}")
+        reader = DocumentReader(parameters or self.parameters, kind, f"column {self.name!r}")
         entries = scope.texts(self.output, positions) if positions else ()
         return scan_texts(entries, reader, words, every_row=every_row)
 
@@ -202,3 +226,73 @@ class TextColumn:
         corpus = Corpus(known.documents + texts.corpus.documents, known.tokens + texts.corpus.tokens)
         in_index = np.array([self.index.frequency(word) for word in words], np.int64)
         return corpus, in_index + texts.frequencies()
+
+
+def _split(boost: float) -> tuple[float, np.float32]:
+    """Return a boost as a smaller one and a power of two, so that scores exceed 32 bits only after they are added."""
+    return (boost, np.float32(1)) if boost <= _LARGE_BOOST else (boost / _LARGE_BOOST, np.float32(_LARGE_BOOST))
+
+
+def indexed_columns(reader: TableReader, schema: Schema) -> tuple[str, ...]:
+    """Return the names of the columns that have a full-text index with rows as documents.
+
+    Raises
+    ------
+    CorruptFileError
+        The list of indices, or the metadata of an index, cannot be read.
+    """
+    known = _Columns.of(reader, schema)
+    if known.indexed is None:
+        known.indexed = tuple(_indexed(reader, schema))
+    return known.indexed
+
+
+def _indexed(reader: TableReader, schema: Schema) -> Iterator[str]:
+    names = dict(schema.paths_by_id())
+    for field_id, name in names.items():
+        field = schema.by_id[field_id]
+        kind = field.to_arrow().type
+        searchable = field.logical_type == "json" or is_text(kind) or is_list(kind)
+        indices = text_indices(reader, field_id) if searchable else ()
+        if not all(index.parameters.by_element for index in indices):
+            yield name
+
+
+class _Columns:
+    """Columns of a version with their indices. Its reader keeps them; a pickle leaves them out."""
+
+    def __init__(self, schema: Schema | None) -> None:
+        self.schema = schema
+        self.columns: dict[tuple[str, str | None], TextColumn] = {}
+        self.indexed: tuple[str, ...] | None = None
+
+    @staticmethod
+    def of(reader: TableReader, schema: Schema) -> _Columns:
+        """Return what is known of a version; nothing for another schema than the first one."""
+        known = reader.companions.setdefault(_Columns, _Columns(schema))
+        assert isinstance(known, _Columns)
+        return known if known.schema is schema else _Columns(schema)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _Columns, (None,)
+
+
+def _chosen(indices: Sequence[TextIndex], name: str, granularity: str | None) -> TextIndex | None:
+    """Return the index of a column to search, None without one."""
+    found: dict[str, TextIndex] = {}
+    for index in indices:
+        found.setdefault(_ELEMENT if index.parameters.by_element else "row", index)
+    listed = ", ".join(f"{index.name!r} ({_NAMES[each]})" for each, index in found.items())
+    if granularity is None:
+        if len(found) > 1:
+            raise InvalidInputError(
+                f"FTS query for field {name!r} is ambiguous because Row and ListElement indexes coexist: {listed}; "
+                "specify document_granularity"
+            )
+        return next(iter(found.values()), None)
+    if found and granularity not in found:
+        raise InvalidInputError(
+            f"FTS query for field {name!r} requested {_NAMES[granularity]} document granularity, but the existing FTS "
+            f"index uses a different granularity: {listed}"
+        )
+    return found.get(granularity)

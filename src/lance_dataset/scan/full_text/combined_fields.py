@@ -10,13 +10,15 @@ from numpy.typing import NDArray
 
 from lance_dataset.errors import InvalidInputError
 from lance_dataset.index.text.scoring import Corpus
-from lance_dataset.index.text.searching.text_index import FoundTexts, TextIndex, WantedTexts
+from lance_dataset.index.text.searching.found import FoundTexts
+from lance_dataset.index.text.searching.text_index import TextIndex
+from lance_dataset.index.text.searching.wanted import WantedTexts
 from lance_dataset.scan.full_text.column import TextColumn
 from lance_dataset.scan.full_text.scanned import ScannedTexts
 from lance_dataset.scan.full_text.scope import SearchScope
 from lance_dataset.scan.text_queries import CombinedFieldsQuery, FullTextOperator
 
-__all__ = ["combined_fields"]
+__all__ = ["CombinedTerms", "combined_fields", "combined_terms"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,6 +60,44 @@ class _Field:
         return found
 
 
+@dataclass(frozen=True, eq=False)
+class CombinedTerms:
+    """Words of a query in the rows that have any of them.
+
+    Attributes
+    ----------
+    words
+        The different words.
+    rows : uint64[n]
+        Addresses of the rows, ascending.
+    counts : float32[n, words]
+        Occurrences of the words, with the weights of the columns.
+    lengths, norms : float32[n]
+        Number of words of each row, with the weights of the columns; and what is added to the occurrences.
+    limits : float32[words]
+        Highest score of each word.
+    """
+
+    words: tuple[str, ...]
+    rows: NDArray[np.uint64]
+    counts: NDArray[np.float32]
+    lengths: NDArray[np.float32]
+    norms: NDArray[np.float32]
+    limits: NDArray[np.float32]
+
+    def scores(self, word: int) -> NDArray[np.float32]:
+        """Return the score of each row for a word."""
+        return self.limits[word] * (self.counts[:, word] / (self.counts[:, word] + self.norms))
+
+    def total(self, *, every: bool) -> FoundTexts:
+        """Return the rows with any of the words, or with all of them, and their scores."""
+        scores = np.zeros(len(self.rows), np.float32)
+        for word in range(len(self.words)):
+            scores += self.scores(word)
+        kept = (self.counts > 0).all(axis=1) if every else np.ones(len(self.rows), bool)
+        return FoundTexts(self.rows[kept], scores[kept])
+
+
 def combined_fields(query: CombinedFieldsQuery, columns: Mapping[str, TextColumn], scope: SearchScope) -> FoundTexts:
     """Return the rows that match a query in several columns, in the order of their addresses.
 
@@ -84,14 +124,24 @@ def combined_fields(query: CombinedFieldsQuery, columns: Mapping[str, TextColumn
     BM25F after Robertson, Zaragoza and Taylor, "Simple BM25 extension to multiple weighted fields", 2004. The number of
     documents and the frequency of a word are the largest of all columns. Lengths are exact, also with blocks of 256.
     """
+    terms = combined_terms(query, columns, scope)
+    if terms is None:
+        return FoundTexts.concat([])
+    return terms.total(every=query.operator is FullTextOperator.AND)
+
+
+def combined_terms(
+    query: CombinedFieldsQuery, columns: Mapping[str, TextColumn], scope: SearchScope
+) -> CombinedTerms | None:
+    """Return the words of a query in several columns, as `combined_fields` scores them; None without any."""
     first = _first_index(query, columns)
     words = list(dict.fromkeys(word for word, _ in first.analyzer.tokens(query.query)))
     if not words:
-        return FoundTexts.concat([])
+        return None
     boosts = query.boosts or [1.0] * len(query.columns)
     weights = dict(zip(query.columns, boosts, strict=True))
     fields = [_Field.of(columns[name], weight, words, scope, first) for name, weight in weights.items()]
-    return _scored(fields, len(words), every=query.operator is FullTextOperator.AND)
+    return _combined(fields, tuple(words))
 
 
 def _first_index(query: CombinedFieldsQuery, columns: Mapping[str, TextColumn]) -> TextIndex:
@@ -111,9 +161,9 @@ def _first_index(query: CombinedFieldsQuery, columns: Mapping[str, TextColumn]) 
     return first
 
 
-def _scored(fields: Sequence[_Field], words: int, *, every: bool) -> FoundTexts:
+def _combined(fields: Sequence[_Field], words: tuple[str, ...]) -> CombinedTerms | None:
     rows = np.unique(np.concatenate([field.addresses for field in fields]))
-    often = np.zeros((len(rows), words), np.float32)
+    often = np.zeros((len(rows), len(words)), np.float32)
     lengths = np.zeros(len(rows), np.float32)
     for field in fields:
         weight = np.float32(field.weight)
@@ -121,13 +171,8 @@ def _scored(fields: Sequence[_Field], words: int, *, every: bool) -> FoundTexts:
         lengths += weight * field.lengths_at(rows).astype(np.float32)
     documents = max(field.corpus.documents for field in fields)
     if not documents:
-        return FoundTexts.concat([])
+        return None
     tokens = sum(field.weight * field.corpus.tokens for field in fields)
     corpus = Corpus(documents, tokens)
     limits = corpus.limits(np.max([field.frequencies for field in fields], axis=0))
-    norms = corpus.norms(lengths)
-    scores = np.zeros(len(rows), np.float32)
-    for word in range(words):
-        scores += limits[word] * (often[:, word] / (often[:, word] + norms))
-    kept = (often > 0).all(axis=1) if every else np.ones(len(rows), bool)
-    return FoundTexts(rows[kept], scores[kept])
+    return CombinedTerms(words, rows, often, lengths, corpus.norms(lengths), limits)

@@ -8,9 +8,9 @@ import numpy as np
 import pyarrow as pa
 
 from lance_dataset.errors import InvalidInputError
-from lance_dataset.index.text.searching.text_index import FoundTexts, text_index
-from lance_dataset.index.text.training.documents import is_list, is_text
+from lance_dataset.index.text.searching.found import FoundTexts
 from lance_dataset.read.table_reader import TableReader
+from lance_dataset.scan.full_text.column import indexed_columns
 from lance_dataset.scan.full_text.evaluating import TextSearch
 from lance_dataset.scan.full_text.scope import SearchScope
 from lance_dataset.scan.request import ScanRequest
@@ -18,10 +18,12 @@ from lance_dataset.scan.scored_rows import UNLIMITED_ROWS, ScoredRequest, Scored
 from lance_dataset.scan.text_queries import FullTextQuery, MatchQuery, MultiMatchQuery, PhraseQuery, PlainText
 from lance_dataset.types.schema import Schema
 
-__all__ = ["SCORE", "TextRequest", "resolved_query", "text_rows"]
+__all__ = ["DOCUMENT_INDEX", "SCORE", "TextRequest", "resolved_query", "text_rows"]
 
 #: Column that a search adds.
 SCORE = pa.field("_score", pa.float32())
+#: Column that a search for elements of lists adds: their places in the lists.
+DOCUMENT_INDEX = pa.field("_doc_index", pa.list_(pa.field("item", pa.uint32(), nullable=False)), nullable=False)
 
 
 @dataclass(frozen=True)
@@ -69,10 +71,19 @@ def text_rows(reader: TableReader, request: TextRequest) -> ScoredRows:
     best = request.best
     found = request.search.find(SearchScope(reader, request.candidates), best)
     if best is None and _is_read(request.search):
-        order = np.argsort(found.addresses, kind="stable")
-        found = FoundTexts(found.addresses[order], found.scores[order])
-    scores = pa.RecordBatch.from_arrays([pa.array(found.scores)], schema=pa.schema([SCORE]))
-    return arranged(reader, ScoredRows(found.addresses, scores), request.wanted)
+        found = found.by_address()
+    return arranged(reader, ScoredRows(found.addresses, _values(found, request.search.by_element)), request.wanted)
+
+
+def _values(found: FoundTexts, by_element: bool) -> pa.RecordBatch:
+    """Return what was found for rows."""
+    scores = pa.array(found.scores)
+    if not by_element:
+        return pa.RecordBatch.from_arrays([scores], schema=pa.schema([SCORE]))
+    ends = pa.array(np.arange(len(found.scores) + 1, dtype=np.int32))
+    places = np.empty(0, np.uint32) if found.elements is None else found.elements
+    elements = pa.ListArray.from_arrays(ends, pa.array(places), type=DOCUMENT_INDEX.type)
+    return pa.RecordBatch.from_arrays([elements, scores], schema=pa.schema([DOCUMENT_INDEX, SCORE]))
 
 
 def _is_read(search: TextSearch) -> bool:
@@ -91,23 +102,9 @@ def resolved_query(reader: TableReader, schema: Schema, query: FullTextQuery | P
     """
     if isinstance(query, FullTextQuery):
         return query
-    columns = list(query.columns or _indexed_columns(reader, schema))
+    columns = list(query.columns or indexed_columns(reader, schema))
     if not columns:
         raise InvalidInputError(
             "Cannot perform full text search unless an INVERTED index has been created on at least one column"
         )
     return MatchQuery(query.text, columns[0]) if len(columns) == 1 else MultiMatchQuery(query.text, columns)
-
-
-def _indexed_columns(reader: TableReader, schema: Schema) -> list[str]:
-    """Return the names of the columns that have a full-text index with rows as documents."""
-    names = dict(schema.paths_by_id())
-    found = []
-    for field_id, name in names.items():
-        field = schema.by_id[field_id]
-        kind = field.to_arrow().type
-        searchable = field.logical_type == "json" or is_text(kind) or is_list(kind)
-        index = text_index(reader, field_id) if searchable else None
-        if index is not None and not index.parameters.by_element:
-            found.append(name)
-    return found

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from lance_dataset.index.text.analysis.batches import Rules, intern
 from lance_dataset.index.text.byte_ranges import Ints
 from lance_dataset.index.text.scoring import Corpus
-from lance_dataset.index.text.searching.text_index import FoundTexts, PhraseWords
+from lance_dataset.index.text.searching.found import FoundTexts
+from lance_dataset.index.text.searching.wanted import PhraseWords
 from lance_dataset.index.text.training.documents import DocumentReader
 
 __all__ = ["ScannedTexts", "scan_texts"]
@@ -38,6 +39,8 @@ class ScannedTexts:
         Occurrences of the words in them.
     places : int64[m, 3]
         Row, word and position of each occurrence.
+    elements : uint32[n]
+        Places of the texts in the lists of the rows; None if rows are documents.
     """
 
     corpus: Corpus
@@ -45,6 +48,7 @@ class ScannedTexts:
     lengths: Ints
     counts: NDArray[np.int64]
     places: NDArray[np.int64]
+    elements: NDArray[np.uint32] | None = None
 
     def frequencies(self) -> Ints:
         """Return the number of texts that have each word."""
@@ -66,14 +70,15 @@ class ScannedTexts:
         for word, weight in enumerate(weights):
             scores += weight * corpus.shares(self.counts[:, word], self.lengths)
         kept = (self.counts > 0).all(axis=1) if every else np.ones(len(self.rows), bool)
-        return FoundTexts(self.rows[kept], scores[kept])
+        return FoundTexts(self.rows, scores, self.elements).take(np.flatnonzero(kept))
 
     def with_phrase(self, words: Sequence[str], phrase: PhraseWords) -> ScannedTexts:
         """Return only the rows that have a phrase."""
         order = [words.index(word) for word, _ in phrase.words]
         complete = np.flatnonzero((self.counts > 0).all(axis=1)).tolist()
         has = np.array([row for row in complete if self._has_phrase(row, order, phrase)], np.int64)
-        return ScannedTexts(self.corpus, self.rows[has], self.lengths[has], self.counts[has], self.places[:0])
+        elements = None if self.elements is None else self.elements[has]
+        return ScannedTexts(self.corpus, self.rows[has], self.lengths[has], self.counts[has], self.places[:0], elements)
 
     def _has_phrase(self, row: int, order: Sequence[int], phrase: PhraseWords) -> bool:
         low, high = np.searchsorted(self.places[:, 0], (row, row + 1)).tolist()
@@ -114,6 +119,7 @@ def scan_texts(
     lengths: list[Ints] = [np.empty(0, np.int64)]
     counts: list[NDArray[np.int64]] = [np.empty((0, len(words)), np.int64)]
     places: list[NDArray[np.int64]] = [np.empty((0, 3), np.int64)]
+    elements: list[NDArray[np.uint32]] = []
     for batch in entries:
         for found in reader.read(batch):
             batch_counts = found.tokens.counts
@@ -129,6 +135,8 @@ def scan_texts(
             flat = np.bincount(numbers * len(words) + codes, minlength=len(mine) * len(words))
             rows.append(found.rows[mine])
             lengths.append(batch_counts[mine])
+            if found.elements is not None:
+                elements.append(found.elements[mine])
             counts.append(flat.reshape(len(mine), len(words)))
             places.append(np.column_stack([numbers + known, codes, found.tokens.positions[hits]]))
             known += len(mine)
@@ -141,4 +149,5 @@ def scan_texts(
         np.concatenate(lengths),
         np.concatenate(counts),
         np.concatenate(places),
+        np.concatenate([np.empty(0, np.uint32), *elements]) if reader.by_element else None,
     )

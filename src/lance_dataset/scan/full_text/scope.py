@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from lance_dataset.index.scalar.sorting import ROWS, VALUES
-from lance_dataset.index.text.searching.text_index import Chooser
+from lance_dataset.index.text.searching.wanted import Chooser
+from lance_dataset.properties import cached_property
 from lance_dataset.read.projection import OutputColumn, Projection, project
 from lance_dataset.read.table_reader import TableReader
 from lance_dataset.scan.request import ScanRequest

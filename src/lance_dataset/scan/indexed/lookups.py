@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, reduce
+from functools import reduce
 from typing import TypeAlias
 
 import numpy as np
@@ -12,6 +12,7 @@ import numpy as np
 from lance_dataset.index.kinds import KINDS
 from lance_dataset.index.open_segments import FieldIndex, IndexedValue
 from lance_dataset.index.scalar.conditions import Answer
+from lance_dataset.properties import cached_property
 from lance_dataset.scan.indexed.conditions import AllOf, AnyOf, ColumnCondition, Node
 from lance_dataset.table.address_ranges import AddressRanges
 from lance_dataset.table.row_addresses import fragments_of

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from lance_dataset.errors import LanceError
+from lance_dataset.expr.characters import ALPHANUMERIC, runs_of
 from lance_dataset.expr.functions.regex_syntax import translated
 from lance_dataset.expr.kernels import literal_pieces
 from lance_dataset.expr.tree import Call, Constant, Expression, IsNull, Like
@@ -35,7 +36,15 @@ def text_condition(node: Expression) -> _Found | None:
     if node.name in _LITERAL and len(node.arguments) == 2:
         text = _text(node.arguments[1])
         return (node.arguments[0], TextCondition(Text(text), node.name == "contains")) if text else None
+    if node.name == "contains_tokens":
+        return _words(node)
     return None
+
+
+def _words(node: Call) -> _Found | None:
+    text = _text(node.arguments[1])
+    need = None if text is None else _all([Text(word) for word in dict.fromkeys(runs_of(ALPHANUMERIC).findall(text))])
+    return None if need is None else (node.arguments[0], TextCondition(need, False))
 
 
 def _text(node: Expression) -> str | None:

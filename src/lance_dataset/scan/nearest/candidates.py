@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -11,11 +11,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from lance_dataset.read.concatenate import bisected, read_chunks, take_values
-from lance_dataset.read.projection import Projection
 from lance_dataset.read.table_reader import TableReader
 from lance_dataset.scan.engine import Scan
 from lance_dataset.scan.nearest.search import VectorSearch
 from lance_dataset.scan.nearest.vectors import Places, add_array
+from lance_dataset.scan.nearest.views import VectorViews, ViewCollector, kept_views, takes_all
 from lance_dataset.scan.request import ScanRequest
 from lance_dataset.scan.selected_values import descend
 from lance_dataset.scan.selection import Selection
@@ -23,6 +23,7 @@ from lance_dataset.scan.strategy import ScanStrategy, strategy
 from lance_dataset.scan.windows import Slice
 from lance_dataset.table.row_addresses import addresses_in, first_address
 from lance_dataset.threads.pools import cpu_count
+from lance_dataset.threads.streams import map_parallel
 from lancecodec.search.distances import Nearest
 
 __all__ = ["FoundRows", "candidates_request", "find_nearest", "search_strategy"]
@@ -67,10 +68,9 @@ def candidates_request(request: ScanRequest, search: VectorSearch) -> ScanReques
     search
         The search.
     """
-    output = search.column.output
     return replace(
         request,
-        projection=Projection((output,), pa.schema([output.arrow])),
+        projection=search.column.projection,
         limit=None,
         offset=0,
         order_by=(),
@@ -117,10 +117,8 @@ def find_nearest(reader: TableReader, request: ScanRequest, search: VectorSearch
     search
         The search.
     """
-    plan = search_strategy(reader, request, search)
-    scan = Scan(reader, request, plan)
     best: Nearest | None = None
-    for found in scan.each(partial(_nearest_of, search=search, plan=plan, request=request)):
+    for found in _each_nearest(reader, request, search):
         if best is None:
             best = found
         elif found is not None:
@@ -128,6 +126,37 @@ def find_nearest(reader: TableReader, request: ScanRequest, search: VectorSearch
     if best is None:
         return [FoundRows(np.empty(0, np.uint64), np.empty(0, np.float32))] * search.num_queries
     return [_drained(best, number) for number in range(search.num_queries)]
+
+
+def _each_nearest(reader: TableReader, request: ScanRequest, search: VectorSearch) -> Iterator[Nearest | None]:
+    """Yield the nearest rows of parts of the table: of views that are kept, or of the windows of a scan."""
+    column, views = search.column, kept_views(reader) if takes_all(request) else {}
+    known = views.get(column.field_id)
+    if known is not None:
+        yield from _nearest_of_views(known, search)
+        return
+    plan = search_strategy(reader, request, search)
+    keep = ViewCollector(column) if plan.costs.is_mapped and takes_all(request) else None
+    nearest = partial(_nearest_of, search=search, plan=plan, request=request, keep=keep)
+    yield from Scan(reader, request, plan).each(nearest)
+    if keep is not None and keep.views is not None:
+        views[column.field_id] = keep.views
+
+
+def _nearest_of_views(views: VectorViews, search: VectorSearch) -> list[Nearest]:
+    column = search.column
+    rows = [len(array) for array, _ in views.parts]
+    row_bytes = column.dimension * column.width * len(search.query.vectors)
+
+    def compared(parts: Sequence[tuple[pa.Array, Places]]) -> Nearest:
+        nearest = search.start()
+        for array, places in parts:
+            add_array(nearest, array, column, places)
+        return nearest
+
+    if sum(rows) * row_bytes / _COMPARED_BYTES <= _PARALLEL_COST or cpu_count() < 2:
+        return [compared(views.parts)]
+    return map_parallel(compared, [[part] for part in views.parts], parallel=True, costs=rows)
 
 
 def _drained(best: Nearest, number: int) -> FoundRows:
@@ -138,8 +167,14 @@ def _drained(best: Nearest, number: int) -> FoundRows:
     return FoundRows(addresses, distances)
 
 
-def _nearest_of(selection: Selection, search: VectorSearch, plan: ScanStrategy, request: ScanRequest) -> Nearest | None:
-    """Return the nearest of the selected rows of a window; None if no row is selected."""
+def _nearest_of(
+    selection: Selection,
+    search: VectorSearch,
+    plan: ScanStrategy,
+    request: ScanRequest,
+    keep: ViewCollector | None,
+) -> Nearest | None:
+    """Return the nearest of the selected rows of a window, None if no row is selected. Collect what is read."""
     if selection.num_rows == 0:
         return None
     nearest = search.start()
@@ -147,6 +182,8 @@ def _nearest_of(selection: Selection, search: VectorSearch, plan: ScanStrategy, 
     if metrics is None:
         for array, places in _arrays(selection, search, plan):
             add_array(nearest, array, search.column, places)
+            if keep is not None:
+                keep.add(array, places)
         return nearest
     with metrics.timed("nearest") as node:
         for array, places in _arrays(selection, search, plan):

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from lance_dataset.index.vector.searching.open_indices import OpenVectorIndex
@@ -58,6 +57,8 @@ class IndexUse:
         True to compare rows that the index does not cover, too.
     expected
         The recall that the query asked for and the one to expect; None if it asked for none.
+    ef
+        Rows that walks of graphs keep; None for the usual number.
     """
 
     index: OpenVectorIndex
@@ -66,15 +67,23 @@ class IndexUse:
     effort: str
     unites: bool
     expected: RecallNote | None = None
+    ef: int | None = None
+
+    def searched(self, reader: TableReader, request: ScanRequest) -> tuple[int, ...]:
+        """Return the positions of the fragments among whose rows the nearest are found."""
+        ids = reader.manifest.fragment_list.columns.ids.tolist()
+        positions = range(len(ids)) if request.fragments is None else request.fragments
+        return tuple(position for position in positions if self.unites or ids[position] in self.index.fragment_ids)
 
     def uncovered(self, reader: TableReader, request: ScanRequest) -> tuple[int, ...]:
         """Return the positions of fragments to compare exactly."""
         if not self.unites:
             return ()
+        if request.fragments is None:
+            return self.index.uncovered
         ids = reader.manifest.fragment_list.columns.ids.tolist()
-        positions = range(len(ids)) if request.fragments is None else request.fragments
         covered = self.index.fragment_ids
-        return tuple(position for position in positions if ids[position] not in covered)
+        return tuple(position for position in request.fragments if ids[position] not in covered)
 
 
 def search_index(
@@ -121,9 +130,8 @@ def _one(search: VectorSearch, number: int) -> VectorSearch:
     """Return the search for one query of several."""
     if not search.is_batch or search.num_queries == 1:
         return search
-    size = len(search.encoded) // search.num_queries
     query = replace(search.query, vectors=search.query.vectors[number : number + 1])
-    return replace(search, query=query, encoded=search.encoded[number * size : number * size + size])
+    return replace(search, query=query)
 
 
 def _search(
@@ -133,7 +141,7 @@ def _search(
     k = query.k * (use.refine or 1)
     exact = exact or use.refine is not None
     limits = (None, None) if exact else (query.lowest, query.below)
-    found = use.index.search(query.vectors[0], k, use.probing, visible, use.effort, limits)
+    found = use.index.search(query.vectors[0], k, use.probing, visible, use.effort, limits, use.ef)
     return _compared(reader, search, found) if exact else FoundRows(found.addresses, found.distances)
 
 
@@ -147,7 +155,7 @@ def _search_lists(
     places: dict[int, int] = {}
     base = 0.0
     for vector in query.vectors:
-        found = use.index.search(vector, k, use.probing, visible, use.effort)
+        found = use.index.search(vector, k, use.probing, visible, use.effort, ef=use.ef, of_lists=True)
         if not len(found.ids):
             continue
         least = 1 - float(found.distances[-1])
@@ -182,10 +190,10 @@ def _compared(reader: TableReader, search: VectorSearch, found: FoundVectors) ->
         *(query.k, column.is_lists, query.lowest, query.below),
     )
     if len(found.ids):
-        projection = Projection((column.output,), pa.schema([column.output.arrow]))
         order = np.argsort(found.addresses)
-        taken = take_addresses(reader, found.addresses[order], projection, reader.scanned_schema)
-        add_array(nearest, taken.column(0), column, Places(None, 0, found.addresses[order], found.ids[order]))
+        addresses = found.addresses[order]
+        taken = take_addresses(reader, addresses, column.projection, reader.scanned_schema)
+        add_array(nearest, taken.column(0), column, Places(None, 0, addresses, found.ids[order]))
     count = nearest.count(0)
     distances, ids = np.empty(count, np.float32), np.empty(count, np.uint64)
     addresses = np.empty(count, np.uint64)

@@ -146,7 +146,8 @@ def _steps(request: NearestRequest, use: IndexUse, outside: int) -> Iterator[str
         first, most = each.rank(query.vectors[0], query.k * (use.refine or 1), use.probing).counts
         yield f"partitions searched: {first}, up to {most} if these have fewer than k rows"
     if use.index.segments[0].source.has_graphs:
-        yield "graphs of the partitions are not walked; all of their rows are compared"
+        wanted = query.k * (use.refine or 1)
+        yield f"graphs of the partitions are walked, ef={use.ef or wanted + wanted // 2}"
     if use.refine is not None:
         yield f"refined: exact distances of {query.k * use.refine} candidates"
     if outside:

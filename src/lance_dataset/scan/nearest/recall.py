@@ -12,19 +12,20 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from lance_dataset.errors import UnsupportedError
+from lance_dataset.index.vector.recall_curve import RecallCurve, RecallPoint, kept_curve
 from lance_dataset.index.vector.searching.open_indices import OpenVectorIndex
 from lance_dataset.index.vector.searching.probing import Probing
 from lance_dataset.read.projection import Projection
 from lance_dataset.read.table_reader import TableReader
 from lance_dataset.read.take import take_addresses
 from lance_dataset.scan.narrowing import narrowed
-from lance_dataset.scan.nearest.candidates import FoundRows, find_nearest
+from lance_dataset.scan.nearest.candidates import FoundRows, candidates_request, find_nearest
 from lance_dataset.scan.nearest.indexed import IndexUse, search_index
 from lance_dataset.scan.nearest.search import VectorColumn, VectorSearch
 from lance_dataset.scan.nearest_query import NearestQuery
 from lance_dataset.scan.request import ScanRequest
 
-__all__ = ["ExpectedRecall", "RecallPoint", "chosen_use", "recall_of", "sampled_queries"]
+__all__ = ["ExpectedRecall", "chosen_use", "index_curve", "recall_of", "sampled_queries"]
 
 #: Rows of the table that serve as queries.
 _SAMPLE = 48
@@ -34,30 +35,12 @@ _SPARE = 4
 _REFINEMENTS = (None, 1, 2, 5, 10, 20, 50)
 #: Recall that needs no more partitions.
 _ENOUGH = 0.9995
-#: Numbers of rows for which curves are kept.
+#: Seconds to compare an element of a vector with one of a query, about.
+_ELEMENT_SECONDS = 3e-10
+#: Numbers of rows for which curves are kept in memory.
 _KEPT = 16
-
-
-@dataclass(frozen=True)
-class RecallPoint:
-    """Measured recall of parameters.
-
-    Attributes
-    ----------
-    probes
-        Number of partitions of each segment.
-    refine
-        Candidates to compare exactly for each row to find; None to trust the distances of the index.
-    recall
-        Mean share of the nearest rows that were found.
-    seconds
-        Median time of a query.
-    """
-
-    probes: int
-    refine: int | None
-    recall: float
-    seconds: float
+#: How exactly distances of RaBitQ are estimated in searches that do not say.
+_USUAL_EFFORT = "normal"
 
 
 @dataclass(frozen=True)
@@ -94,8 +77,8 @@ def chosen_use(
 ) -> IndexUse:
     """Return the use of an index with the cheapest parameters that reach a recall.
 
-    The recall is that of searches without a filter. It is measured at the first search for that number of rows, and
-    kept with the open index.
+    The recall is that of searches without a filter. The details of the index may keep it. Otherwise it is measured at
+    the first search for that number of rows, and kept with the open index.
 
     Parameters
     ----------
@@ -120,10 +103,13 @@ def chosen_use(
             f"column {search.column.name!r} holds lists of vectors, whose recall is not measured; use nprobes and "
             "refine_factor instead of recall"
         )
-    curves, key = use.index.curves, (search.query.k, use.effort)
+    curves, key = use.index.curves, (search.query.k, use.effort, use.ef)
     curve = curves.get(key)
     if curve is None:
-        curve = tuple(_measured(reader, request, search, use))
+        is_usual = use.effort == _USUAL_EFFORT and use.ef is None
+        curve = (_kept(use.index, search.query.k) if is_usual else None) or tuple(
+            _measured(reader, request, search, use)
+        )
         if len(curves) >= _KEPT:
             curves.clear()
         curves[key] = curve
@@ -140,6 +126,57 @@ def chosen_use(
     return replace(use, probing=probing, refine=point.refine, expected=ExpectedRecall(wanted, point))
 
 
+def _kept(index: OpenVectorIndex, k: int) -> tuple[RecallPoint, ...] | None:
+    """Return the curve that the details of an index keep; None without one that fits it."""
+    details = [each.segment.metadata.details for each in index.segments]
+    return kept_curve([each.value for each in details if each is not None], k, *_size(index))
+
+
+def _size(index: OpenVectorIndex) -> tuple[tuple[int, ...], int]:
+    """Return the numbers of partitions of the segments of an index, ascending, and the number of its vectors."""
+    sources = [each.source for each in index.segments]
+    return tuple(sorted(len(each.centroids) for each in sources)), sum(int(each.lengths.sum()) for each in sources)
+
+
+def index_curve(
+    reader: TableReader, column: VectorColumn, index: OpenVectorIndex, k: int, seconds: float
+) -> RecallCurve | None:
+    """Measure the recall of searches of an index, with rows of the table as queries.
+
+    Parameters
+    ----------
+    reader
+        The version.
+    column
+        Column of vectors, not of lists of them.
+    index
+        The index, which need not be committed.
+    k
+        Number of rows to find.
+    seconds
+        Time that this may take, approximately.
+
+    Returns
+    -------
+    RecallCurve
+        None if no row can serve as a query, or if the time is not enough.
+    """
+    partitions, count = _size(index)
+    if count * column.dimension * _SAMPLE * _ELEMENT_SECONDS > seconds:  # exact searches alone take longer
+        return None
+    query = NearestQuery(column.name, np.zeros((1, column.dimension)), False, k, index.metric)
+    search = VectorSearch.of(query, column, index.metric)
+    projection = Projection((column.output,), pa.schema([column.output.arrow]))
+    request = candidates_request(ScanRequest(reader.scanned_schema, projection), search)
+    use = IndexUse(index, Probing(), None, _USUAL_EFFORT, False)
+    end, points = time.perf_counter() + seconds, []
+    for point in _measured(reader, request, search, use):
+        points.append(point)
+        if time.perf_counter() > end:
+            return None
+    return RecallCurve(k, partitions, count, tuple(points)) if points else None
+
+
 def _measured(reader: TableReader, request: ScanRequest, search: VectorSearch, use: IndexUse) -> Iterator[RecallPoint]:
     """Measure recall with more and more partitions, until nearly all nearest rows are found."""
     index, column = use.index, search.column
@@ -152,7 +189,7 @@ def _measured(reader: TableReader, request: ScanRequest, search: VectorSearch, u
     queries = NearestQuery(column.name, vectors, True, search.query.k + 1, search.metric)
     asked = VectorSearch.of(queries, column, search.metric)
     exact = _addresses(find_nearest(reader, narrowed(reader, replace(plain, fragments=inside)), asked), places)
-    kinds = (None,) if index.kind == "IVF_FLAT" or index.kind == "IVF_HNSW_FLAT" else _REFINEMENTS
+    kinds = (None,) if index.kind == "IVF_FLAT" else _REFINEMENTS  # walks of graphs find more if more is compared
     single = [
         VectorSearch.of(replace(queries, vectors=vectors[row : row + 1], is_batch=False), column, search.metric)
         for row in range(len(vectors))

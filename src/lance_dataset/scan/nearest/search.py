@@ -8,7 +8,8 @@ import numpy as np
 import pyarrow as pa
 
 from lance_dataset.errors import InvalidInputError
-from lance_dataset.read.projection import OutputColumn, project, scalar_path
+from lance_dataset.properties import cached_property
+from lance_dataset.read.projection import OutputColumn, Projection, project, scalar_path
 from lance_dataset.scan.nearest_query import NearestQuery
 from lance_dataset.types.logical import BFLOAT16_EXTENSION
 from lance_dataset.types.schema import Schema
@@ -84,6 +85,11 @@ class VectorColumn:
         output = project(schema, [full]).columns[0]
         return cls(full, path[-1].id, output, element, vectors.list_size, is_lists)
 
+    @cached_property
+    def projection(self) -> Projection:
+        """Projection to the column alone; reusing it saves takes the work of planning."""
+        return Projection((self.output,), pa.schema([self.output.arrow]))
+
     @property
     def width(self) -> int:
         """Bytes of an element."""
@@ -107,14 +113,11 @@ class VectorSearch:
         The column.
     metric
         One of `METRICS`.
-    encoded
-        The vectors of the query, as kernels read them.
     """
 
     query: NearestQuery
     column: VectorColumn
     metric: str
-    encoded: bytes
 
     @classmethod
     def of(cls, query: NearestQuery, column: VectorColumn, metric: str) -> VectorSearch:
@@ -137,7 +140,16 @@ class VectorSearch:
             )
         if count > MAX_QUERIES:
             raise InvalidInputError(f"{count} queries are too many; search for at most {MAX_QUERIES} at a time")
-        return cls(query, column, metric, _encoded(query, column, metric))
+        if metric == "hamming" and not np.all((query.vectors > -1) & (query.vectors < 256)):
+            raise InvalidInputError(
+                f"queries of the uint8 vectors in column {column.name!r} need numbers from 0 to 255"
+            )
+        return cls(query, column, metric)
+
+    @cached_property
+    def encoded(self) -> bytes:
+        """The vectors of the query, as kernels read them."""
+        return _encoded(self.query, self.column, self.metric)
 
     @property
     def is_batch(self) -> bool:
@@ -166,10 +178,6 @@ class VectorSearch:
 def _encoded(query: NearestQuery, column: VectorColumn, metric: str) -> bytes:
     vectors = query.vectors
     if metric == "hamming":
-        if not np.all((vectors > -1) & (vectors < 256)):
-            raise InvalidInputError(
-                f"queries of the uint8 vectors in column {column.name!r} need numbers from 0 to 255"
-            )
         return vectors.astype(np.uint8).tobytes()
     with np.errstate(over="ignore"):
         if column.element == "e":  # rounded as in the reference, so that equal vectors have no distance

@@ -85,7 +85,18 @@ _HARMLESS = (
 _TOTAL_FUNCTIONS = frozenset(
     (
         *("lower", "upper", "btrim", "ltrim", "rtrim", "reverse", "length", "octet_length", "bit_length", "ascii"),
-        *("strpos", "starts_with", "ends_with", "contains", "isnan", "iszero", "coalesce", "nvl", "nullif"),
+        *(
+            "strpos",
+            "starts_with",
+            "ends_with",
+            "contains",
+            "contains_tokens",
+            "isnan",
+            "iszero",
+            "coalesce",
+            "nvl",
+            "nullif",
+        ),
         *("array_has", "array_has_any", "array_has_all"),
         *("st_intersects", "st_contains", "st_within", "st_touches", "st_crosses", "st_overlaps", "st_covers"),
         *("st_coveredby", "st_disjoint", "st_equals"),

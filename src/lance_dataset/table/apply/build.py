@@ -22,6 +22,7 @@ from lance_dataset.table.apply.settings import (
     update_mem_wal_state,
 )
 from lance_dataset.table.flags import Feature, check_writable
+from lance_dataset.table.indices.coverage import MEMORY_INDEX
 from lance_dataset.table.indices.system import with_current_coverage, with_true_catch_up
 from lance_dataset.table.manifest import Manifest
 from lance_dataset.table.old_tables.completion import Completion
@@ -121,8 +122,14 @@ def next_manifest(
     locator = None if complete is None else complete.locator(base.base_paths)
     current = with_current_coverage(base.index_section, locator)
     changed = _changed(replace(base, index_section=current), operation, complete)
-    section = with_true_catch_up(base.index_section, changed.index_section, base.version + 1)
+    section = with_true_catch_up(base.index_section, changed.index_section, base.version + 1, _fragment_ids(base))
     return finished(replace(changed, index_section=section), base, complete)
+
+
+def _fragment_ids(base: Manifest) -> list[int]:
+    """Return the ids of all fragments if there is a MemWAL, whose progress depends on them; none otherwise."""
+    has_log = base.index_section is not None and MEMORY_INDEX.encode() in base.index_section
+    return base.fragment_list.columns.ids.tolist() if has_log else []
 
 
 def _changed(base: Manifest, operation: Operation, complete: Completion | None) -> Manifest:

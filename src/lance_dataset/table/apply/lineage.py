@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import replace
-from functools import cached_property
 from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from lance_dataset.errors import CorruptFileError, InvalidInputError, UnsupportedError
+from lance_dataset.properties import cached_property
 from lance_dataset.table.fragment import Fragment, Lineage, Spilled
 from lance_dataset.table.lineage.row_ids import RowIds, RowVersions
 from lance_dataset.table.lineage.segments import Runs

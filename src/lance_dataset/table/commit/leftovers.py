@@ -18,7 +18,7 @@ from lance_dataset.table.fragment import DataFile, Fragment
 from lance_dataset.table.index_metadata import uuid_to_proto
 from lance_dataset.table.indices.coverage import parse_indices
 from lance_dataset.table.manifest import Manifest
-from lance_dataset.table.paths import DATA_FOLDER, DataFolder, FileLocator
+from lance_dataset.table.paths import DATA_FOLDER, DataFolder, FileLocator, blob_folder
 from lance_dataset.table.versions import list_versions, read_named
 
 __all__ = ["ChangeFiles", "data_files_of", "fragments_in", "remove_superseded"]
@@ -113,16 +113,15 @@ class ChangeFiles:
         for file in self.data:
             place = places.get(file.base_id)
             if place is not None:
-                _remove(place.store, safe_join(place.path, file.path, what="data file"))
+                path = safe_join(place.path, file.path, what="data file")
+                _remove(place.store, path)
+                _remove_tree(place.store, blob_folder(path))
 
     def _remove_indices(self) -> None:
         locator = FileLocator(self.store, self.root)
         for index in self.indices:
             _, folder = locator.index_folder(index, None)
-            try:
-                self.store.delete_tree(folder)
-            except (LanceError, OSError) as error:
-                _log.debug("%s not removed: %s", self.store.uri(folder), error)
+            _remove_tree(self.store, folder)
 
 
 def data_files_of(fragments: Iterable[Fragment]) -> tuple[DataFile, ...]:
@@ -162,6 +161,13 @@ def _remove(store: ObjectStore, path: str) -> None:
         store.delete(path)
     except (LanceError, OSError) as error:
         _log.debug("%s not removed: %s", store.uri(path), error)
+
+
+def _remove_tree(store: ObjectStore, folder: str) -> None:
+    try:
+        store.delete_tree(folder)
+    except (LanceError, OSError) as error:
+        _log.debug("%s not removed: %s", store.uri(folder), error)
 
 
 def _any_has(versions: Iterable[Manifest], data: Sequence[DataFile]) -> bool:

@@ -148,7 +148,7 @@ def commit_transaction(
     ------
     CommitConflictError
         The change conflicts with that of another writer. `retryable` says whether to compute it again. Also raised if
-        the transaction was committed before, or if the dataset was replaced by another.
+        the transaction or its job was committed before, or if the dataset was replaced by another.
     DatasetNotFoundError
         The table does not exist.
     UnsupportedError
@@ -287,7 +287,7 @@ class _Commit:
             )
         if not self._strict or read == base.version:
             return
-        if self._committed(following, base, latest.naming).uuid == transaction.uuid:
+        if transaction.is_same_work(self._committed(following, base, latest.naming)):
             raise committed_before(transaction, following)
         raise CommitConflictError(
             f"Retryable commit conflict for version {following}: it already exists, and this "
@@ -312,7 +312,7 @@ class _Commit:
             except _CleanedUp as error:
                 lost = lost or error
                 continue
-            if theirs.uuid == transaction.uuid:
+            if transaction.is_same_work(theirs):
                 raise committed_before(transaction, version)
             marked |= check_conflict(transaction, theirs, version, affected_rows=self._affected_rows)
             if isinstance(operation, CreateIndex):

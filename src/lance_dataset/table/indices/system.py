@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from lance_dataset._proto import system_indices_pb2, table_pb2
 from lance_dataset.errors import InvalidInputError
@@ -128,11 +128,13 @@ def _renew(index: table_pb2.IndexMetadata, details: system_indices_pb2.MemWalInd
     index.index_details.value = details.SerializeToString()
 
 
-def with_true_catch_up(before: bytes | None, after: bytes | None, version: int) -> bytes | None:
-    """Return a list of indices whose MemWAL index records catch-up progress only for unchanged indices.
+def with_true_catch_up(
+    before: bytes | None, after: bytes | None, version: int, fragment_ids: Collection[int] = ()
+) -> bytes | None:
+    """Return a list of indices whose MemWAL index records how much of the compacted data each index covers.
 
-    The progress states how much of the compacted data each index covers. An index that was changed must be indexed
-    again. Without a record, readers do not rely on it.
+    An index that covers all fragments of the version before covers all that was compacted by then. Progress that is
+    known stays for unchanged indices. Without a record, readers do not rely on an index.
 
     Parameters
     ----------
@@ -140,20 +142,62 @@ def with_true_catch_up(before: bytes | None, after: bytes | None, version: int) 
         The lists of the version before and of the new one.
     version
         Number of the new version.
+    fragment_ids
+        Fragments of the version before.
     """
     indices = parse_indices(after)
     found = next((index for index in indices if index.name == MEMORY_INDEX), None)
     if found is None:
         return after
     details = parse_message(system_indices_pb2.MemWalIndexDetails, found.index_details.value, f"index {found.name!r}")
-    old, new = _segments(parse_indices(before)), _segments(indices)
-    kept = [each for each in details.index_catchup if old.get(each.index_name) == new.get(each.index_name)]
-    if len(kept) == len(details.index_catchup):
+    old_indices = parse_indices(before)
+    old, new = _segments(old_indices), _segments(indices)
+    same = [each for each in details.index_catchup if old.get(each.index_name) == new.get(each.index_name)]
+    known = {each.index_name: each for each in same}
+    earned = _compacted(old_indices)
+    if earned and fragment_ids:
+        for name in _covering(indices, frozenset(fragment_ids)):
+            known[name] = _advanced(known.get(name), name, earned)
+    made = [known[name] for name in sorted(known)]
+    if made == list(details.index_catchup):
         return after
     del details.index_catchup[:]
-    details.index_catchup.extend(kept)
+    details.index_catchup.extend(made)
     _renew(found, details, version)
     return encode_indices(indices)
+
+
+def _compacted(indices: Sequence[table_pb2.IndexMetadata]) -> dict[bytes, int]:
+    """Return the compacted generation of each shard."""
+    found = next((index for index in indices if index.name == MEMORY_INDEX), None)
+    if found is None:
+        return {}
+    details = parse_message(system_indices_pb2.MemWalIndexDetails, found.index_details.value, f"index {found.name!r}")
+    return {each.shard_id.uuid: each.generation for each in details.compacted_sstables}
+
+
+def _covering(indices: Sequence[table_pb2.IndexMetadata], fragment_ids: frozenset[int]) -> list[str]:
+    """Return the names of indices whose segments cover all fragments together."""
+    covered: dict[str, frozenset[int]] = {}
+    for index in indices:
+        if not is_system_index(index):
+            covered[index.name] = covered.get(index.name, frozenset()) | (coverage(index) or frozenset())
+    return [name for name, ids in covered.items() if ids >= fragment_ids]
+
+
+def _advanced(
+    known: system_indices_pb2.IndexCatchupProgress | None, name: str, earned: Mapping[bytes, int]
+) -> system_indices_pb2.IndexCatchupProgress:
+    """Return the progress of an index that is at least at some generations."""
+    made = system_indices_pb2.IndexCatchupProgress(index_name=name)
+    if known is not None:
+        made.CopyFrom(known)
+    left = dict(earned)
+    for each in made.caught_up_generations:
+        each.generation = max(each.generation, left.pop(each.shard_id.uuid, 0))
+    for shard, generation in left.items():
+        made.caught_up_generations.add(shard_id=table_pb2.UUID(uuid=shard), generation=generation)
+    return made
 
 
 def _segments(indices: Sequence[table_pb2.IndexMetadata]) -> dict[str, set[tuple[bytes, bytes]]]:

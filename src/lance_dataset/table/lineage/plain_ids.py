@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lance_dataset.errors import CorruptFileError
+from lance_dataset.properties import cached_property
 from lance_dataset.table.fragment_list import FragmentList
 from lance_dataset.table.messages import locate_records, whole_range
 from lancecodec import records

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
@@ -12,6 +11,7 @@ import numpy.typing as npt
 
 from lance_dataset._proto import rowids_pb2
 from lance_dataset.errors import CorruptFileError
+from lance_dataset.properties import cached_property
 from lance_dataset.table.lineage.row_versions import RowVersions
 from lance_dataset.table.lineage.segments import Range, Segment, Values, decode_segment
 from lance_dataset.table.messages import parse_message

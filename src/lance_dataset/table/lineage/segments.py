@@ -10,7 +10,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TypeAlias
 
 import numpy as np
@@ -19,6 +18,7 @@ from numpy.typing import NDArray
 from lance_dataset._proto import rowids_pb2
 from lance_dataset.errors import CorruptFileError
 from lance_dataset.limits import check_memory
+from lance_dataset.properties import cached_property
 
 __all__ = ["MAX_ID", "Bitmap", "Holes", "Range", "Runs", "Segment", "Values", "decode_segment"]
 

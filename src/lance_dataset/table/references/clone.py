@@ -16,6 +16,7 @@ from lance_dataset.errors import (
     LanceError,
     UnsupportedError,
 )
+from lance_dataset.file.options import is_blob_v2
 from lance_dataset.io.base import ObjectStore
 from lance_dataset.table.flags import Feature, check_writable
 from lance_dataset.table.fragment_list import FragmentList
@@ -119,7 +120,9 @@ def deep_clone(source: CloneSource, store: ObjectStore, root: str) -> Manifest:
     made: list[FileCopy] = []
     try:
         copy_files(copies, made)
-        cloned = _with_bases(manifest, (), lambda _: None)
+        # references of blobs to objects below a base path stay valid
+        has_blobs = any(is_blob_v2(node) for node in manifest.schema.walk())
+        cloned = _with_bases(manifest, tuple(manifest.base_paths) if has_blobs else (), lambda _: None)
         return publish_first(store, root, cloned, source.operation(is_shallow=False))
     except BaseException:
         _remove_unused(store, root, made)

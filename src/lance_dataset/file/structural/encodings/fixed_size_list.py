@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from math import prod
 from typing import Any
 
@@ -21,6 +20,7 @@ from lance_dataset.file.structural.encodings.flat import Flat, flat_ends
 from lance_dataset.file.structural.encodings.general import compressed
 from lance_dataset.file.structural.encodings.request import EncodedChunks, EncodedItems, Request
 from lance_dataset.file.structural.encodings.values import Bytes
+from lance_dataset.properties import cached_property
 from lancecodec import bitmap, miniblock_values
 from lancecodec.fixed_size_list import Shape
 from lancecodec.miniblock import Chunks

@@ -10,10 +10,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from lance_dataset.errors import CorruptFileError, UnsupportedError
+from lance_dataset.file.blob_fields import DESCRIPTOR
 from lance_dataset.file.buffers import bitmap_at_zero
 from lance_dataset.file.column import ColumnReader, NullColumn, Part
 from lance_dataset.file.container import FileMetadata
-from lance_dataset.file.options import is_blob, is_blob_v2, is_packed
+from lance_dataset.file.options import is_blob, is_blob_descriptor, is_blob_v2, is_packed
 from lance_dataset.file.structural.nesting import Branch, branches, merge_branches
 from lance_dataset.file.structural.read.leaf import LeafColumn
 from lance_dataset.file.structural.read.page import PageGrammar, open_pages
@@ -91,7 +92,7 @@ def _open_leaf(branch: Branch, locate: Locate, num_rows: int, grammar: PageGramm
     if column.kind != "values":
         raise UnsupportedError(f"{where}: column encoding {column.kind!r} cannot be read by this release")
     if is_blob_v2(branch.leaf):
-        raise UnsupportedError(f"{where}: blob columns of version 2 cannot be read by this release")
+        raise UnsupportedError(f"{where}: a blob column of version 2 can only be read from its dataset")
     if is_blob(branch.leaf) and any(nest.kind != "struct" for nest in branch.above):
         raise UnsupportedError(f"{where}: a blob column inside a list, whose lengths no file keeps")
     pages = open_pages(metadata.source, column, branch.leaf.name, branch.rows_per_value, grammar)
@@ -176,6 +177,8 @@ def with_packed_children(field: Field, file: FileMetadata | None) -> Field:
     stored = file.schema.by_id
 
     def completed(node: Field) -> Field:
+        if is_blob_descriptor(node):
+            return node if len(node.children) == len(DESCRIPTOR) else replace(node, children=DESCRIPTOR)
         known = stored.get(node.id)
         if is_packed(node) and known is not None and len(known.children) > len(node.children):
             return replace(node, children=known.children)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from lance_dataset.errors import CorruptFileError
 from lance_dataset.file.buffers import allocate, bit_width
-from lance_dataset.file.cache import Decoded, lazy
+from lance_dataset.file.cache import Decoded
 from lance_dataset.file.kinds import is_binary_like, is_empty_struct, is_wide
 from lance_dataset.file.structural.arrays import dictionary_array, fixed_array, value_bits
 from lance_dataset.file.structural.layout import (
@@ -26,6 +26,7 @@ from lance_dataset.file.structural.read.levels import LeafValues, decode_levels
 from lance_dataset.file.structural.read.page import LeafPage, Page, expand_ranges, expand_rows
 from lance_dataset.file.take_shape import take_shape
 from lance_dataset.limits import check_memory
+from lance_dataset.properties import cached_property
 from lancecodec import OffsetOverflowError, constant, take_pages
 from lancecodec.take_pages import PageTaker
 
@@ -116,7 +117,7 @@ class ConstantPage(LeafPage):
             raise CorruptFileError(f"{page.where}: {counts[0]} levels for {items} values")
         return streams[0], streams[1], counts[0] if counts else items
 
-    @lazy
+    @cached_property
     def _rows(self) -> NDArray[np.int64]:
         """First item of each row, followed by the number of items."""
         repetition, _, items = self._levels
@@ -252,7 +253,7 @@ class ConstantPage(LeafPage):
         if count * width > _MAX_PIECE_BYTES:
             raise OffsetOverflowError(f"{count} values of {width} bytes each")
 
-    @lazy
+    @cached_property
     def _scalar(self) -> bytes | tuple[int, bytes] | None:
         """The value: its bytes, or (length, bytes) for strings; None for null."""
         if self._inline:

@@ -8,12 +8,12 @@ from numpy.typing import NDArray
 
 from lance_dataset.errors import CorruptFileError
 from lance_dataset.file.buffers import allocate
-from lance_dataset.file.cache import lazy
 from lance_dataset.file.kinds import is_binary_like, is_wide
-from lance_dataset.file.structural.arrays import BinaryDictionary, dictionary_array, fixed_array, value_bits
+from lance_dataset.file.structural.arrays import BinaryDictionary, dictionary_array, resolve_fixed
 from lance_dataset.file.structural.encodings.base import ChunkValues, Encoding, TakenLevels
 from lance_dataset.file.take_shape import TakeShape
-from lancecodec import CodecError, gather, miniblock_values, take_pages
+from lance_dataset.properties import cached_property
+from lancecodec import miniblock_values, take_pages
 from lancecodec.miniblock import Chunks
 from lancecodec.miniblock_values import FixedValues
 from lancecodec.take_pages import PageTaker
@@ -59,7 +59,7 @@ class DictionaryValues(ChunkValues):
         self._values.take(items, indices)
         return self._resolve(indices, len(items), validity)
 
-    @lazy
+    @cached_property
     def _strings(self) -> BinaryDictionary:
         return BinaryDictionary(self._dictionary)
 
@@ -76,19 +76,7 @@ class DictionaryValues(ChunkValues):
             miniblock_values.check_indices(indices, self._bits, length, len(dictionary), validity)
             kind = pa.type_for_alias(f"uint{self._bits}")
             return dictionary.take(pa.Array.from_buffers(kind, length, [None, indices]))
-        return _gather_fixed(dictionary, indices, self._bits, length, validity)
-
-
-def _gather_fixed(
-    dictionary: pa.Array, indices: pa.Buffer, index_bits: int, length: int, validity: pa.Buffer | None
-) -> pa.Array:
-    width = value_bits(dictionary.type) // 8
-    if width == 0:
-        raise CodecError(f"a dictionary of {dictionary.type} values")
-    out = allocate(length * width)
-    values = dictionary.buffers()[1].slice(dictionary.offset * width, len(dictionary) * width)
-    gather.fixed(values, width, indices, index_bits // 8, out, validity)
-    return fixed_array(dictionary.type, length, out)
+        return resolve_fixed(dictionary, indices, self._bits, length, validity)
 
 
 def indices_taker(

@@ -8,12 +8,12 @@ from numpy.typing import NDArray
 
 from lance_dataset.errors import CorruptFileError
 from lance_dataset.file.buffers import allocate
-from lance_dataset.file.cache import lazy
 from lance_dataset.file.kinds import is_binary_like, is_wide
 from lance_dataset.file.structural.layout import FullZipLayout, list_depth, max_definition, max_visible_definition
 from lance_dataset.file.structural.read.levels import LeafValues
 from lance_dataset.file.structural.read.page import LeafPage, Page, expand_rows
 from lance_dataset.file.take_shape import take_shape
+from lance_dataset.properties import cached_property
 from lancecodec import fullzip, take_pages
 from lancecodec.fullzip import ZipLayout
 from lancecodec.take_pages import PageTaker
@@ -59,7 +59,7 @@ class FullZipPage(LeafPage):
         if size is not None and page.size_of(0) != items * size:
             raise CorruptFileError(f"{page.where}: {items} items of {size} bytes in {page.size_of(0)} bytes")
 
-    @lazy
+    @cached_property
     def _zip(self) -> ZipLayout:
         layout = self._layout
         return ZipLayout(
@@ -73,7 +73,7 @@ class FullZipPage(LeafPage):
             symbol_table=layout.values.item_symbols,
         )
 
-    @lazy
+    @cached_property
     def _index_width(self) -> int:
         return fullzip.index_width(self.page.size_of(1), self.page.length * self._entries_per_row)
 

@@ -13,13 +13,13 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from lance_dataset.errors import CorruptFileError, UnsupportedError
-from lance_dataset.file.buffers import concat_arrays
-from lance_dataset.file.cache import lazy
+from lance_dataset.file.buffers import bitmap_at_zero, concat_arrays
 from lance_dataset.file.column import ColumnReader, DictionaryOverflowError, OversizeError, Part
 from lance_dataset.file.kinds import is_binary_like, is_empty_struct
 from lance_dataset.file.structural.layout import (
     FullZipLayout,
     Layer,
+    max_definition,
 )
 from lance_dataset.file.structural.nesting import Branch
 from lance_dataset.file.structural.read.decompression import WideSpanError
@@ -27,7 +27,9 @@ from lance_dataset.file.structural.read.levels import assemble, check_layers
 from lance_dataset.file.structural.read.page import LeafPage, NestedPage, Page
 from lance_dataset.file.structural.read.plain_pages import plain_array, plain_taker
 from lance_dataset.file.take_shape import take_shape
+from lance_dataset.properties import cached_property
 from lancecodec import CodecError, OffsetOverflowError
+from lancecodec.intervals import IntervalTest
 from lancecodec.take import ColumnTaker
 from lancecodec.take_pages import PageTaker
 
@@ -38,6 +40,8 @@ _PART_COST = 5e5
 _MAX_PART_COST = 4e6
 #: Nanoseconds for reading a byte of a file that is in memory, but not mapped.
 _READ_COST = 0.2
+#: Number of rows of a page from which on it is opened to estimate costs.
+_TELLING_ROWS = 1 << 14
 #: Number of rows of a take that are checked to find out whether the others are in memory.
 _SAMPLED_ROWS = 6
 
@@ -73,7 +77,7 @@ class LeafColumn(ColumnReader):
         self._taker: ColumnTaker | None = None
         self._has_taker = True
 
-    @lazy
+    @cached_property
     def page_starts(self) -> NDArray[np.int64]:
         """First row of each page, then the number of rows."""
         return np.array([*self._starts, self.num_rows], np.int64)
@@ -104,6 +108,40 @@ class LeafColumn(ColumnReader):
             pieces.extend(self._read_page(number, start - page.start, end - page.start, encoded=encoded))
             start, number = end, number + 1
         return pieces
+
+    @property
+    def is_searchable(self) -> bool:
+        """See `ColumnReader.is_searchable`."""
+        first = self._open(0) if self._pages else None
+        return isinstance(first, LevelPage) and first.is_searchable
+
+    def search(
+        self, test: IntervalTest, start: int, stop: int, kept: pa.BooleanArray | None = None
+    ) -> list[pa.BooleanArray] | None:
+        """See `ColumnReader.search`; all pages of the range must store plain values, packed or not."""
+        found: list[tuple[LevelPage, int, int]] = []
+        number, at = max(bisect_right(self._starts, start) - 1, 0), start
+        while at < stop:
+            page, opened = self._pages[number], self._open(number)
+            if not isinstance(opened, LevelPage) or not opened.is_searchable:
+                return None
+            end = min(stop, page.start + page.length)
+            found.append((opened, at - page.start, end - page.start))
+            at, number = end, number + 1
+        results, base = [], 0
+        for opened, first, end in found:
+            wanted = None if kept is None else kept.slice(base, end - first)
+            results.append(self._search_page(opened, test, first, end, wanted))
+            base += end - first
+        return results
+
+    def _search_page(
+        self, page: LevelPage, test: IntervalTest, first: int, end: int, kept: pa.BooleanArray | None
+    ) -> pa.BooleanArray:
+        try:
+            return page.search(test, first, end, kept)
+        except (CodecError, CorruptFileError) as error:
+            raise _placed(CorruptFileError(str(error)), page.where) from error
 
     def parts(self, start: int, stop: int) -> list[Part]:
         """Return groups of whole pages that are each worth a task, or pieces of a page that is worth several."""
@@ -169,6 +207,18 @@ class LeafColumn(ColumnReader):
             return plain_array(page, self.branch)
         except (CodecError, CorruptFileError, UnsupportedError):
             return None
+
+    def dictionary_bytes(self) -> tuple[float, float] | None:
+        """See `ColumnReader.dictionary_bytes`."""
+        if not self._pages or self.branch.above or self._pages[0].length < _TELLING_ROWS:
+            return None
+        if getattr(self._pages[0].layout, "dictionary", None) is None:
+            return None
+        try:
+            page = self._open(0)
+            return page.dictionary_bytes() if isinstance(page, LevelPage) else None
+        except CodecError as error:
+            raise CorruptFileError(f"{self._pages[0].where}: {error}") from error
 
     def _join(self, pieces: list[pa.Array]) -> pa.Array:
         try:
@@ -351,6 +401,29 @@ class LevelPage:
     def read_encoded(self, start: int, stop: int) -> pa.Array:
         """Return rows as a dictionary array if the page stores the values of a leaf once, otherwise like `read`."""
         return assemble(self._page.read_encoded(start, stop), self._layers, self._branch)
+
+    @property
+    def where(self) -> str:
+        """File, column and page, for error messages."""
+        return self._page.page.where
+
+    def dictionary_bytes(self) -> tuple[float, float] | None:
+        """See `ColumnReader.dictionary_bytes`; raises as `read`."""
+        return self._page.dictionary_bytes()
+
+    @property
+    def is_searchable(self) -> bool:
+        """True if `search` works: values are not nested, and nulls are allowed if there can be any."""
+        leaf = self._branch.leaf
+        return (
+            self._page.is_searchable and not self._branch.above and (leaf.nullable or not max_definition(self._layers))
+        )
+
+    def search(self, test: IntervalTest, start: int, stop: int, kept: pa.BooleanArray | None) -> pa.BooleanArray:
+        """Return which of the rows ``[start, stop)`` pass a test; see `ColumnReader.search`."""
+        length = stop - start
+        mask = None if kept is None else bitmap_at_zero(kept.buffers()[1], kept.offset, length)
+        return pa.Array.from_buffers(pa.bool_(), length, [None, self._page.search(test, start, stop, mask)], 0)
 
     def take(self, rows: NDArray[np.int64]) -> pa.Array:
         """See `NestedPage.take`."""

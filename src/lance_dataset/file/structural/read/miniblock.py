@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from lance_dataset.errors import CorruptFileError
 from lance_dataset.file.buffers import allocate
-from lance_dataset.file.cache import Decoded, lazy
+from lance_dataset.file.cache import Decoded
+from lance_dataset.file.structural.arrays import value_bits
 from lance_dataset.file.structural.encodings.base import ChunkValues, Encoding, TakenLevels
 from lance_dataset.file.structural.layout import MiniBlockLayout, list_depth, max_definition, max_visible_definition
 from lance_dataset.file.structural.read.decompression import ALL_VALUES, WantedValues, decompress_chunks
@@ -20,14 +21,20 @@ from lance_dataset.file.structural.read.dictionary import DictionaryValues, indi
 from lance_dataset.file.structural.read.levels import LeafValues, level_codec, list_levels
 from lance_dataset.file.structural.read.page import LeafPage, Page, expand_ranges, expand_rows
 from lance_dataset.file.take_shape import take_shape
+from lance_dataset.properties import cached_property
 from lancecodec import CodecError, take_pages
 from lancecodec import levels as level_codecs
 from lancecodec.blocks import FileBlocks, Held
+from lancecodec.intervals import ChunkRanges, IntervalTest
+from lancecodec.intervals import search as search_chunks
 from lancecodec.miniblock import Chunks, ChunkTable
 from lancecodec.miniblock_levels import Levels, RepetitionIndex
 from lancecodec.take_pages import PageTaker
 
 __all__ = ["MiniBlockPage", "OpenedChunks"]
+
+#: Sizes in bits of the values that can be searched.
+_SEARCHED_BITS = (8, 16, 32, 64)
 
 
 @dataclass(frozen=True)
@@ -78,7 +85,7 @@ class MiniBlockPage(LeafPage):
 
     # -- parts that are read once per open file -----------------------------------------------------------------
 
-    @lazy
+    @cached_property
     def _table(self) -> ChunkTable:
         layout, size = self._layout, self.page.size_of(1)
         # Compressed buffers can be checked only after decompression.
@@ -87,7 +94,7 @@ class MiniBlockPage(LeafPage):
             raise CorruptFileError(f"{layout.num_items} values of at least {least:g} bits in chunks of {size} bytes")
         return ChunkTable(self.page.read(0), layout.num_items, size, layout.large)
 
-    @lazy
+    @cached_property
     def _index(self) -> RepetitionIndex:
         data = self.page.read(len(self.page.buffers) - 1)
         return RepetitionIndex(data, self._table.num_chunks, self.page.length)
@@ -109,7 +116,7 @@ class MiniBlockPage(LeafPage):
         value_type = self._value_type
         return value_type.value_type if isinstance(value_type, pa.DictionaryType) else value_type
 
-    @lazy
+    @cached_property
     def _whole(self) -> OpenedChunks:
         """All chunks of a page that is viewable."""
         return self._open(self._all_chunks)
@@ -120,11 +127,11 @@ class MiniBlockPage(LeafPage):
             return self._open(self._all_chunks)
         return self._whole
 
-    @lazy
+    @cached_property
     def _all_chunks(self) -> Chunks:
         return self._chunks(self.page.view(1))
 
-    @lazy
+    @cached_property
     def _at_hand(self) -> bool:
         """True if chunks can be decoded without loading them first."""
         return self.page.is_mapped and not self._wrapped
@@ -301,6 +308,49 @@ class MiniBlockPage(LeafPage):
             return None
         levels = np.frombuffer(definition, np.uint16)
         return pa.py_buffer(np.packbits(levels[levels <= self._max_visible] == 0, bitorder="little"))
+
+    def dictionary_bytes(self) -> tuple[float, float] | None:
+        """See `LeafPage.dictionary_bytes`; only the entries themselves tell the length of texts."""
+        if self._layout.dictionary is None or pa.types.is_nested(self._value_type):
+            return None
+        index = self._encoding.chunk_codec(self.page.where)[1] / 8
+        if isinstance(self._value_type, pa.DictionaryType):
+            return index, index
+        width = value_bits(self._value_type) / 8
+        if width:
+            return index, width
+        entries = self._dictionary
+        return None if entries is None else (index, entries.nbytes / max(len(entries), 1))
+
+    # -- search --------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def is_searchable(self) -> bool:
+        """See `LeafPage.is_searchable`: one plain value for each row, mapped, whose bytes are those of its type."""
+        layout, encoding = self._layout, self._encoding
+        if type(self) is not MiniBlockPage or not self._at_hand or layout.dictionary is not None or encoding.is_text:
+            return False
+        if self._depth or self._items_per_row != 1 or pa.types.is_nested(self._value_type):
+            return False
+        if layout.rep is not None or (layout.definition is not None and not max_definition(self.layers)):
+            return False
+        _, bits = encoding.chunk_codec(self.page.where)
+        return bits in _SEARCHED_BITS and bits == value_bits(self._value_type)
+
+    @cached_property
+    def _ranges(self) -> ChunkRanges:
+        return ChunkRanges(self._table.num_chunks)
+
+    def search(self, test: IntervalTest, start: int, stop: int, kept: pa.Buffer | None) -> pa.Buffer:
+        """See `LeafPage.search`."""
+        kind, bits = self._encoding.chunk_codec(self.page.where)
+        first, last = self._table.chunk_range(start, stop)
+        self._will_need([(first, last)])
+        levels = level_codec(self._layout.definition, self.page.where)
+        found = allocate((stop - start + 7) // 8)
+        search_chunks(self._all_chunks, kind, bits, levels, test, self._ranges, start, stop, found, kept)
+        self._discard(first, last)
+        return found
 
     # -- rows of lists -------------------------------------------------------------------------------------------
 

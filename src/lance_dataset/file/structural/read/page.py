@@ -21,6 +21,7 @@ from lance_dataset.file.structural.read.levels import LeafValues
 from lance_dataset.io.base import InputFile
 from lancecodec import gather
 from lancecodec.blocks import FileBlocks, Held
+from lancecodec.intervals import IntervalTest
 from lancecodec.take_pages import PageTaker
 
 __all__ = [
@@ -218,6 +219,25 @@ class LeafPage(abc.ABC):
     def read_encoded(self, start: int, stop: int) -> LeafValues:
         """Return rows like `read`, but as a dictionary array if the page stores each distinct value once."""
         return self.read(start, stop)
+
+    def dictionary_bytes(self) -> tuple[float, float] | None:
+        """See `ColumnReader.dictionary_bytes`; raises as `read`."""
+        return None
+
+    @property
+    def is_searchable(self) -> bool:
+        """True if `search` works."""
+        return False
+
+    def search(self, test: IntervalTest, start: int, stop: int, kept: pa.Buffer | None) -> pa.Buffer:
+        """Return a bitmap of the rows ``[start, stop)`` that pass a test; raises as `read`.
+
+        Parameters
+        ----------
+        kept
+            Bitmap of the rows that matter, None for all.
+        """
+        raise NotImplementedError
 
     def will_need(self, rows: NDArray[np.int64]) -> bool:
         """Announce that some rows (in range, ascending) are going to be taken; see `InputFile.will_need`.

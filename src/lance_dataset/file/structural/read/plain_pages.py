@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from lance_dataset.errors import CorruptFileError, UnsupportedError
-from lance_dataset.file.blob_fields import is_described
+from lance_dataset.file.blob_fields import is_pair
 from lance_dataset.file.buffers import allocate
 from lance_dataset.file.kinds import is_binary_like, is_wide
 from lance_dataset.file.structural.arrays import BinaryDictionary, binary_array, fixed_array, value_bits
@@ -184,7 +184,7 @@ def _known_plan(layout: Any, branch: Branch) -> _Plan | None:
 
 
 def _plan(layout: object, branch: Branch) -> _Plan | None:
-    if not isinstance(layout, MiniBlockLayout) or branch.above or is_described(branch.leaf):
+    if not isinstance(layout, MiniBlockLayout) or branch.above or is_pair(branch.leaf):
         return None
     shape, encoding = take_shape(branch.leaf.storage_type), layout.values
     if (

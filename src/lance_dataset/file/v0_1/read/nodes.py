@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 
 from lance_dataset.errors import CorruptFileError
 from lance_dataset.file.buffers import allocate, bit_width
-from lance_dataset.file.cache import lazy
 from lance_dataset.file.column import OversizeError
 from lance_dataset.file.kinds import is_text, is_wide
 from lance_dataset.file.v0_1.container import PageTable
 from lance_dataset.file.v0_1.spans import Spans, fetch, release
 from lance_dataset.io.base import InputFile
+from lance_dataset.properties import cached_property
 from lancecodec import CodecError, OffsetOverflowError, utf8
 from lancecodec import spans as kernels
 from lancecodec.blocks import FileBlocks, Held
@@ -71,7 +71,7 @@ class Pages:
         positions, lengths = table.cells(field_id)
         return cls(table.source, positions, lengths, table.batch_offsets, where)
 
-    @lazy
+    @cached_property
     def blocks(self) -> FileBlocks | None:
         """Blocks of the file, kept for later takes; None if it is mapped."""
         return self.source.blocks()
@@ -219,7 +219,7 @@ class FixedNode(Node):
         pieces = [source.read(place, count * width) for place, count in zip(places.tolist(), counts, strict=True)]
         return [over_values(self._type, count, piece) for piece, count in zip(pieces, counts, strict=True)]
 
-    @lazy
+    @cached_property
     def _alignment(self) -> int:
         """Return the alignment that Arrow requires of the values."""
         kind = self._type

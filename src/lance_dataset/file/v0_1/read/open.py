@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from lance_dataset.errors import CorruptFileError
-from lance_dataset.file.blob_fields import is_described
+from lance_dataset.file.blob_fields import is_pair
 from lance_dataset.file.v0_1.container import PageTable
 from lance_dataset.file.v0_1.layout import PageKind, bits_per_row, page_kind
 from lance_dataset.file.v0_1.read.nodes import (
@@ -44,7 +44,7 @@ def open_node(field: Field, table: PageTable, where: str) -> Node:
         Legacy files cannot hold the type.
     """
     arrow_type = field.storage_type
-    if is_described(field):
+    if is_pair(field):
         pages = Pages.of(table, field.id, where)
         pages.check_size(64)
         return BlobNode(pages, arrow_type, field.nullable)

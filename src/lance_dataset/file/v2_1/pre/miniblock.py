@@ -9,7 +9,6 @@ import numpy as np
 import pyarrow as pa
 
 from lance_dataset.errors import CorruptFileError, UnsupportedError
-from lance_dataset.file.cache import lazy
 from lance_dataset.file.structural.encodings.base import Encoding
 from lance_dataset.file.structural.encodings.flat import Flat
 from lance_dataset.file.structural.encodings.variable import Variable
@@ -18,6 +17,7 @@ from lance_dataset.file.structural.read.decompression import WantedValues
 from lance_dataset.file.structural.read.miniblock import MiniBlockPage, OpenedChunks
 from lance_dataset.file.structural.read.page import Page
 from lance_dataset.file.v2_1.pre.encodings import WRITERS
+from lance_dataset.properties import cached_property
 from lancecodec.miniblock import ChunkTable
 
 __all__ = ["EarlyMiniBlockPage", "PreMiniBlockPage", "early_dictionary_size"]
@@ -140,7 +140,7 @@ class EarlyMiniBlockPage(PreMiniBlockPage):
             raise CorruptFileError(f"chunk {chunk} has {repetition} and {definition} bytes of levels")
         return levels, data[begin : begin + size]
 
-    @lazy
+    @cached_property
     def _bits(self) -> bytes:
         """Values of 1 bit of all chunks. These releases, which cannot read them, put them into the last chunk."""
         bits = b"".join(self._split(chunk)[1] for chunk in range(self._table.num_chunks))

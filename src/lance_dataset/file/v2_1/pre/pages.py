@@ -9,7 +9,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from lance_dataset.errors import CorruptFileError, UnsupportedError
-from lance_dataset.file.blob_fields import is_described
+from lance_dataset.file.blob_fields import is_pair
 from lance_dataset.file.structural.layout import (
     ConstantLayout,
     FullZipLayout,
@@ -70,7 +70,7 @@ class ValidStructsPage:
 
 
 def _open_page(page: Page, branch: Branch) -> NestedPage:
-    if is_described(branch.leaf):
+    if is_pair(branch.leaf):
         raise UnsupportedError(
             f"{page.where}: the values lie in the column itself, so there are no descriptions of them; "
             'read them with blob_handling="all_binary"'

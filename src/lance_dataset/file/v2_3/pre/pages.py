@@ -9,7 +9,6 @@ import numpy as np
 import pyarrow as pa
 
 from lance_dataset.errors import CorruptFileError
-from lance_dataset.file.cache import lazy
 from lance_dataset.file.structural.encodings.flat import Flat
 from lance_dataset.file.structural.encodings.sequences import Delta
 from lance_dataset.file.structural.nesting import Branch
@@ -20,6 +19,7 @@ from lance_dataset.file.v2_3.layout import SparseFixedSizeList, SparseLayer, Spa
 from lance_dataset.file.v2_3.pre.layout import EarlierSparseLayout, parse_page_layout
 from lance_dataset.file.v2_3.sparse import SparsePage
 from lance_dataset.file.v2_3.structure import Structure, open_structure
+from lance_dataset.properties import cached_property
 
 __all__ = ["PRE_PAGES"]
 
@@ -33,7 +33,7 @@ _MAX_SIZE = 1 << 28
 class _EntryPage(Page):
     """A page whose chunk words are pairs: the size in units of 8 bytes minus 1, and the number of values."""
 
-    @lazy
+    @cached_property
     def _words(self) -> pa.Buffer:
         stored = super().read(0)
         if stored.size % 8 or not stored.size:
@@ -74,7 +74,7 @@ class EarlierSparsePage(SparsePage):
         if slots != stored.leaf_slots:
             raise CorruptFileError(f"{page.where}: claims {stored.leaf_slots} values instead of {slots}")
 
-    @lazy
+    @cached_property
     def _structure(self) -> Structure:
         page = self._page
         payloads = iter([page.read(buffer) for buffer in range(self._value_buffers, len(page.buffers))])

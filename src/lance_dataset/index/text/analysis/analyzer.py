@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from itertools import pairwise
+from collections.abc import Callable, Iterator, Mapping
+from itertools import islice, pairwise
 
 import numpy as np
 import pyarrow as pa
 
-from lance_dataset.index.text.analysis.batches import BaseTokenizer, Rules, TextBuffers, TokenBatch, intern, token_list
+from lance_dataset.index.text.analysis.batches import (
+    BaseTokenizer,
+    Rules,
+    TextBuffers,
+    TokenBatch,
+    TokenSpan,
+    intern,
+    token_list,
+)
+from lance_dataset.index.text.analysis.cjk import CjkTokenizer
 from lance_dataset.index.text.analysis.code import CodeTokenizer
 from lance_dataset.index.text.analysis.dictionaries import dictionary_tokenizer
 from lance_dataset.index.text.analysis.filters import TokenFilters
@@ -25,6 +34,8 @@ _NO_LIMIT = (1 << 63) - 1
 _ALL = Rules(_NO_LIMIT, lower_case=False)
 #: Bytes of text that are divided at once.
 _SLICE_BYTES = 1 << 20
+#: Tokens with their places that are filtered at once.
+_SPANS = 1 << 12
 
 
 class Analyzer:
@@ -34,6 +45,8 @@ class Analyzer:
     ----------
     parameters
         Parameters of the analysis.
+    queries
+        True for the analysis of queries.
 
     Raises
     ------
@@ -43,9 +56,9 @@ class Analyzer:
         The base tokenizer needs a dictionary that does not exist.
     """
 
-    def __init__(self, parameters: AnalysisParameters) -> None:
+    def __init__(self, parameters: AnalysisParameters, *, queries: bool = False) -> None:
         self.parameters = parameters
-        self._base = _base_tokenizer(parameters)
+        self._base = _base_tokenizer(parameters, queries)
         self._filters = TokenFilters(parameters)
         longest = parameters.max_token_length
         self._rules = Rules(_NO_LIMIT if longest is None else min(longest, _NO_LIMIT), parameters.lower_case)
@@ -91,6 +104,16 @@ class Analyzer:
         known = token_list(self.table)
         return [(known[code], position) for code, position in zip(found.codes, found.positions.tolist(), strict=True)]
 
+    def spans(self, text: str) -> Iterator[TokenSpan]:
+        """Yield the tokens of one text, each with its place in the text."""
+        longest = self._rules.longest
+        divided = (each for each in self._base.spans(text) if len(each.token.encode()) < longest)
+        while found := list(islice(divided, _SPANS)):
+            kept = self._filters.apply([each.token for each in found])
+            for each, token in zip(found, kept, strict=True):
+                if token is not None:
+                    yield each._replace(token=token)
+
 
 _BASES: Mapping[str, Callable[[AnalysisParameters], BaseTokenizer]] = {
     "simple": lambda _: simple(),
@@ -103,7 +126,9 @@ _BASES: Mapping[str, Callable[[AnalysisParameters], BaseTokenizer]] = {
 }
 
 
-def _base_tokenizer(parameters: AnalysisParameters) -> BaseTokenizer:
+def _base_tokenizer(parameters: AnalysisParameters, queries: bool) -> BaseTokenizer:
+    if parameters.base_tokenizer == "cjk":
+        return CjkTokenizer(queries=queries)
     make = _BASES.get(parameters.base_tokenizer)
     if make is not None:
         return make(parameters)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from typing import NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -12,7 +12,17 @@ from numpy.typing import NDArray
 
 from lancecodec.search.tokens import FoundTokens, TokenTable
 
-__all__ = ["BaseTokenizer", "Rules", "TextBuffers", "TokenBatch", "Tokenize", "found_tokens", "intern", "token_list"]
+__all__ = [
+    "BaseTokenizer",
+    "Rules",
+    "TextBuffers",
+    "TokenBatch",
+    "TokenSpan",
+    "Tokenize",
+    "found_tokens",
+    "intern",
+    "token_list",
+]
 
 Codes: TypeAlias = NDArray[np.int32]
 Ends: TypeAlias = NDArray[np.int64]
@@ -105,6 +115,16 @@ class TextBuffers:
     def __len__(self) -> int:
         return len(self.offsets) - 1
 
+    def strings(self) -> Iterator[str]:
+        """Yield the texts, an empty one for each null."""
+        data, ends = memoryview(self.data), self.offsets.tolist()
+        valid = np.ones(len(self), bool)
+        if self.validity is not None:
+            bits = np.unpackbits(np.frombuffer(self.validity, np.uint8), bitorder="little")
+            valid = bits[self.bit : self.bit + len(self)].astype(bool)
+        for number, has_text in enumerate(valid.tolist()):
+            yield str(data[ends[number] : ends[number + 1]], "utf-8", "replace") if has_text else ""
+
     @property
     def nbytes(self) -> int:
         """Bytes of all texts."""
@@ -135,11 +155,34 @@ class Tokenize(Protocol):
         ...
 
 
+class TokenSpan(NamedTuple):
+    """Token with its place in a text.
+
+    Attributes
+    ----------
+    token
+        The token.
+    position
+        Its position.
+    start, end
+        Characters of the text that it is made from.
+    """
+
+    token: str
+    position: int
+    start: int
+    end: int
+
+
 class BaseTokenizer(Protocol):
     """Division of texts into tokens. An object is used by one thread at a time."""
 
     def tokens(self, table: TokenTable, texts: TextBuffers, rules: Rules) -> TokenBatch:
         """Return the tokens of texts, with codes of a table that gets them."""
+        ...
+
+    def spans(self, text: str) -> Iterable[TokenSpan]:
+        """Return the tokens of one text as they are in it, before any rules, each with its place."""
         ...
 
 

@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import Final
 
 import numpy as np
 import pyarrow as pa
 
-from lance_dataset.index.text.analysis.batches import Codes, Rules, TextBuffers, TokenBatch, intern, token_list
-from lance_dataset.index.text.analysis.characters import ALPHANUMERIC, CAPITALS, SMALL, alphabet, code_points
+from lance_dataset.expr.characters import ALPHANUMERIC, CAPITALS, SMALL, code_points
+from lance_dataset.index.text.analysis.batches import (
+    Codes,
+    Rules,
+    TextBuffers,
+    TokenBatch,
+    TokenSpan,
+    intern,
+    token_list,
+)
 from lance_dataset.index.text.analysis.simple import RunTokenizer
 from lancecodec.search.tokens import TokenTable
 
@@ -51,7 +60,7 @@ class CodeTokenizer:
         self._identifiers = identifiers
         self._operators = operators
         symbols = " ".join(f"{ord(each):X}" for each in _OPERATOR_CHARACTERS) if operators else ""
-        self._runs = RunTokenizer(alphabet(ALPHANUMERIC, _UNDERSCORE, symbols))
+        self._runs = RunTokenizer(ALPHANUMERIC, _UNDERSCORE, symbols)
         self._forget()
 
     def _forget(self) -> None:
@@ -72,6 +81,26 @@ class CodeTokenizer:
         runs = self._runs.tokens(self._table, texts, _KEEP_ALL)
         self._learn(table, rules)
         return self._expanded(runs)
+
+    def spans(self, text: str) -> Iterator[TokenSpan]:
+        """Yield the tokens of one text, see `BaseTokenizer`."""
+        runs = self._runs.spans(text)
+        if not self._words and not self._operators:
+            yield from runs
+            return
+        position = 0
+        for run in runs:
+            parts: list[str] = []
+            offsets: list[int] = []
+            width = self._divide(run.token, parts, offsets)
+            # Identifiers come before their words; words follow each other, with nothing but underscores between.
+            at = 0
+            for number, (part, offset) in enumerate(zip(parts, offsets, strict=True)):
+                start = run.token.index(part, at)
+                yield TokenSpan(part, position + offset, run.start + start, run.start + start + len(part))
+                is_whole = self._identifiers and offsets[number + 1 : number + 2] == [offset]
+                at = start if is_whole else start + len(part)
+            position += width
 
     def _learn(self, table: TokenTable, rules: Rules) -> None:
         """Divide the distinct runs that are new."""

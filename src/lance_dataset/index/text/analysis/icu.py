@@ -12,6 +12,6 @@ __all__ = ["icu_tokenizer"]
 def icu_tokenizer(name: str) -> NoReturn:
     """Raise UnsupportedError."""
     raise UnsupportedError(
-        f"base_tokenizer={name!r} is not supported by this release: it needs the word boundaries and dictionaries of "
-        "ICU; use simple, whitespace or ngram"
+        f"base_tokenizer={name!r} is not supported by this release: the ICU packages of Python divide Chinese, "
+        "Japanese and Korean texts into other words than the reference; use cjk, jieba/... or lindera/..., or simple"
     )

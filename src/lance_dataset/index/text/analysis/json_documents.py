@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -16,12 +17,13 @@ from lance_dataset.index.text.analysis.batches import Rules, TokenBatch, intern,
 from lance_dataset.index.text.analysis.parameters import AnalysisParameters
 from lancecodec.search.tokens import TokenTable
 
-__all__ = ["JsonAnalyzer", "parse_triplets"]
+__all__ = ["JsonAnalyzer", "json_scalars", "parse_triplets"]
 
 _ALL: Final = Rules((1 << 63) - 1, lower_case=False)
 _TYPES: Final = ("str", "number", "bool", "null")
 #: Documents that are analyzed together.
 _DOCUMENTS: Final = 1 << 12
+_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 class _Number(str):
@@ -146,6 +148,31 @@ def _scalars(value: Any, path: str) -> Iterator[tuple[str, str, str]]:
         yield path, "null", "null"
     else:
         yield path, "str", value
+
+
+def json_scalars(document: str) -> list[tuple[str, str, str, str]]:
+    """Return for each scalar its path in tokens, its type, its text, and its own path, such as ``$.a[0]``.
+
+    Raises
+    ------
+    ValueError
+        The document is not JSON.
+    """
+    value = _parsed(document)
+    return [(*scalar, place) for scalar, place in zip(_scalars(value, ""), _places(value, "$"), strict=True)]
+
+
+def _places(value: Any, place: str) -> Iterator[str]:
+    """Yield the own paths of the scalars in a value, in the order of `_scalars`."""
+    if isinstance(value, dict):
+        for key in sorted(value, key=lambda name: name.encode("utf-8", "surrogatepass")):
+            step = f".{key}" if _NAME.fullmatch(key) else f"[{json.dumps(key, ensure_ascii=False)}]"
+            yield from _places(value[key], place + step)
+    elif isinstance(value, list):
+        for number, item in enumerate(value):
+            yield from _places(item, f"{place}[{number}]")
+    else:
+        yield place
 
 
 def parse_triplets(query: str) -> list[tuple[str, str, str]]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from lance_dataset.index.text.analysis.batches import Rules, TextBuffers, TokenBatch, found_tokens
+from collections.abc import Iterator
+
+from lance_dataset.index.text.analysis.batches import Rules, TextBuffers, TokenBatch, TokenSpan, found_tokens
 from lancecodec.search.tokens import TokenTable
 
 __all__ = ["NgramTokenizer"]
@@ -36,4 +38,15 @@ class NgramTokenizer:
             lambda found: table.grams(
                 self._shortest, longest, self._prefixes, found, data, offsets, wide, texts.validity, texts.bit
             ),
+        )
+
+    def spans(self, text: str) -> Iterator[TokenSpan]:
+        """Yield the tokens of one text, see `BaseTokenizer`."""
+        sizes = range(self._shortest, min(self._longest, len(text)) + 1)
+        starts = range(1 if self._prefixes else len(text))
+        return (
+            TokenSpan(text[start : start + size], 0, start, start + size)
+            for start in starts
+            for size in sizes
+            if start + size <= len(text)
         )

@@ -14,10 +14,11 @@ __all__ = ["AnalysisParameters"]
 
 _CODE: Final = "code"
 _NGRAM: Final = "ngram"
+_CJK: Final = "cjk"
 _ICU: Final = "icu"
 _ICU_SPLIT: Final = "icu/split"
 #: Names of base tokenizers. Those of dictionaries begin with one of the prefixes.
-_BASES: Final = ("simple", "whitespace", "raw", _NGRAM, _CODE, _ICU, _ICU_SPLIT)
+_BASES: Final = ("simple", "whitespace", "raw", _NGRAM, _CODE, _CJK, _ICU, _ICU_SPLIT)
 _DICTIONARIES: Final = ("jieba/", "lindera/")
 _CODE_FLAGS: Final = ("split_identifiers", "split_on_numerics", "preserve_original", "index_operators")
 _BOOLEANS: Final = frozenset(
@@ -32,8 +33,8 @@ class AnalysisParameters:
     Attributes
     ----------
     base_tokenizer
-        How texts are divided: ``simple``, ``whitespace``, ``raw``, ``ngram``, ``code``, ``icu``, ``icu/split``, or
-        ``jieba/`` or ``lindera/`` with the name of a dictionary.
+        How texts are divided: ``simple``, ``whitespace``, ``raw``, ``ngram``, ``code``, ``cjk``, ``icu``,
+        ``icu/split``, or ``jieba/`` or ``lindera/`` with the name of a dictionary.
     language
         Language of the stemmer and the stop words, one of `LANGUAGES`.
     max_token_length

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lance_dataset.index.text.analysis.batches import Rules, TextBuffers, TokenBatch, found_tokens
+from lance_dataset.index.text.analysis.batches import Rules, TextBuffers, TokenBatch, TokenSpan, found_tokens
 from lancecodec.search.tokens import TokenTable
 
 __all__ = ["RawTokenizer"]
@@ -20,3 +20,7 @@ class RawTokenizer:
             rules,
             lambda found: table.whole(found, data, offsets, wide, texts.validity, texts.bit),
         )
+
+    def spans(self, text: str) -> list[TokenSpan]:
+        """Return the token of one text, see `BaseTokenizer`."""
+        return [TokenSpan(text, 0, 0, len(text))]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import threading
 from dataclasses import replace
-from functools import cached_property
 
 from lance_dataset.index.text.analysis.analyzer import Analyzer
 from lance_dataset.index.text.analysis.json_documents import parse_triplets
 from lance_dataset.index.text.analysis.parameters import AnalysisParameters
+from lance_dataset.locks import SharedLock
+from lance_dataset.properties import cached_property
 
 __all__ = ["UNINDEXED", "QueryAnalyzer"]
 
@@ -39,14 +39,14 @@ class QueryAnalyzer:
     def __init__(self, parameters: AnalysisParameters, *, is_json: bool) -> None:
         self._parameters = parameters
         self._is_json = is_json
-        self._analyzer = Analyzer(parameters)
-        self._lock = threading.Lock()
+        self._analyzer = Analyzer(parameters, queries=True)
+        self._lock = SharedLock()
         self._known: dict[tuple[str, bool], list[tuple[str, int]]] = {}
 
     @cached_property
     def _divider(self) -> Analyzer:
         plain = replace(self._parameters, lower_case=False, stem=False, remove_stop_words=False, ascii_folding=False)
-        return Analyzer(plain)
+        return Analyzer(plain, queries=True)
 
     def tokens(self, query: str, *, unfiltered: bool = False) -> list[tuple[str, int]]:
         """Return the tokens of a query, each with its position.

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import threading
 from collections import OrderedDict
 from typing import Any
+
+from lance_dataset.locks import SharedLock
 
 __all__ = ["TermCache"]
 
@@ -19,7 +20,7 @@ class TermCache:
         self._room = room
         self._held = 0
         self._items: OrderedDict[Any, Any] = OrderedDict()
-        self._lock = threading.Lock()
+        self._lock = SharedLock()
 
     def get(self, key: Any) -> Any:
         """Return an object, None if it is not here."""

@@ -74,7 +74,8 @@ class DocumentReader:
     """
 
     def __init__(self, parameters: InvertedParameters, kind: pa.DataType, where: str) -> None:
-        self._by_element = parameters.by_element
+        #: True if the elements of lists are documents.
+        self.by_element = parameters.by_element
         self._is_list = is_list(kind)
         self._analyze: Callable[[pa.Array], TokenBatch]
         self._analyzer: Analyzer | JsonAnalyzer
@@ -105,7 +106,7 @@ class DocumentReader:
         for start in range(0, entries.num_rows, rows):
             piece = entries.slice(start, rows)
             values, ids = piece.column(0), piece.column(1).to_numpy()
-            if self._by_element:
+            if self.by_element:
                 yield self._elements(values, ids)
             else:
                 yield _without_empty(self._analyze(_joined(values) if self._is_list else values), ids)

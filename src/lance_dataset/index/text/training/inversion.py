@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lance_dataset.index.text.analysis.batches import TokenBatch
 from lance_dataset.index.text.byte_ranges import Ints
-from lancecodec.search.inversion import WordDocuments, WordLists, rank_codes
+from lance_dataset.index.text.training.token_store import StoredTokens
+from lancecodec.search.inversion import WordDocuments, WordLists
 
-__all__ = ["PostingLists", "inverted"]
+__all__ = ["Inversion", "PostingLists"]
 
 #: Occurrences whose posting lists are made together, and the greatest number of passes over all words for that.
 _OCCURRENCES = 1 << 19
@@ -40,57 +39,60 @@ class PostingLists:
     steps: NDArray[np.uint32] | None
 
 
-def inverted(batches: Sequence[TokenBatch], ranks: NDArray[np.uint32], *, positions: bool) -> Iterator[PostingLists]:
-    """Yield the posting lists of all words.
-
-    The codes in the batches are replaced by the numbers of the words.
+class Inversion:
+    """Posting lists of documents, made for some words at a time.
 
     Parameters
     ----------
-    batches
-        Tokens of consecutive documents, whose codes may be changed.
+    parts
+        Tokens of consecutive documents; their codes are replaced by the numbers of the words. The list is emptied.
     ranks : uint32[words]
         Number of the word of each code.
     positions
         True if positions are kept.
     """
-    documents: list[WordDocuments] = []
-    first = 0
-    for batch in batches:
-        rank_codes(batch.codes, ranks)
-        documents.append(WordDocuments(batch.codes, batch.ends, first, batch.positions if positions else None))
-        first += len(batch.ends)
-    lengths, occurrences = np.zeros(len(ranks), np.int64), np.zeros(len(ranks), np.int64)
-    seen = np.zeros(len(ranks), np.uint32)
-    for each in documents:
-        each.count(seen, lengths, occurrences)
-    ends = np.cumsum(occurrences)
-    most = max(_OCCURRENCES, int(ends[-1]) // _PASSES) if len(ends) else 0
-    start = 0
-    while start < len(ends):
-        before = int(ends[start - 1]) if start else 0
-        stop = max(start + 1, int(np.searchsorted(ends, before + most, side="right")))
-        yield _lists(documents, start, lengths[start:stop], occurrences[start:stop], positions)
-        start = stop
 
+    def __init__(self, parts: list[StoredTokens], ranks: NDArray[np.uint32], *, positions: bool) -> None:
+        self._positions = positions
+        self._documents: list[WordDocuments] = []
+        first = 0
+        while parts:
+            part = parts.pop(0).ranked(ranks)
+            self._documents.append(WordDocuments(part.codes, part.lengths, first, part.positions))
+            first += len(part.lengths)
+        self._lengths, self._occurrences = np.zeros(len(ranks), np.int64), np.zeros(len(ranks), np.int64)
+        seen = np.zeros(len(ranks), np.uint32)
+        for each in self._documents:
+            each.count(seen, self._lengths, self._occurrences)
 
-def _lists(
-    documents: Sequence[WordDocuments], low: int, lengths: Ints, occurrences: Ints, positions: bool
-) -> PostingLists:
-    """Return the posting lists of the words from `low` on."""
-    words, postings = len(lengths), int(lengths.sum())
-    found, often = np.empty(postings, np.uint32), np.empty(postings, np.uint32)
-    steps = np.empty(int(occurrences.sum()), np.uint32) if positions else None
-    lists = WordLists(
-        low,
-        np.cumsum(lengths) - lengths,
-        np.cumsum(occurrences) - occurrences,
-        np.zeros(words, np.uint32),
-        np.zeros(words, np.uint32),
-        found,
-        often,
-        steps,
-    )
-    for each in documents:
-        each.fill(lists)
-    return PostingLists(lengths, found, often, steps)
+    def ranges(self) -> list[tuple[int, int]]:
+        """Return ranges of words whose posting lists are made together, in their order."""
+        ends = np.cumsum(self._occurrences)
+        most = max(_OCCURRENCES, int(ends[-1]) // _PASSES) if len(ends) else 0
+        found, start = [], 0
+        while start < len(ends):
+            before = int(ends[start - 1]) if start else 0
+            stop = max(start + 1, int(np.searchsorted(ends, before + most, side="right")))
+            found.append((start, stop))
+            start = stop
+        return found
+
+    def lists(self, low: int, high: int) -> PostingLists:
+        """Return the posting lists of words. Any thread may call it."""
+        lengths, occurrences = self._lengths[low:high], self._occurrences[low:high]
+        words, postings = len(lengths), int(lengths.sum())
+        found, often = np.empty(postings, np.uint32), np.empty(postings, np.uint32)
+        steps = np.empty(int(occurrences.sum()), np.uint32) if self._positions else None
+        lists = WordLists(
+            low,
+            np.cumsum(lengths) - lengths,
+            np.cumsum(occurrences) - occurrences,
+            np.zeros(words, np.uint32),
+            np.zeros(words, np.uint32),
+            found,
+            often,
+            steps,
+        )
+        for each in self._documents:
+            each.fill(lists)
+        return PostingLists(lengths, found, often, steps)

@@ -23,6 +23,8 @@ _DEFAULT_FORMAT, _LARGE_FORMAT = 2, 3
 _SMALL, _LARGE = 128, 256
 #: File of the parameters of indices of releases before 1.0, and their key.
 _OLD_TOKENS, _OLD_PARAMETERS = "tokens.lance", "tokenizer"
+#: How releases analyzed texts that did not record it.
+_OLDEST_PARAMETERS: Final = {"ascii_folding": False}
 _LIST_ELEMENT: Final = scalar_index_pb2.InvertedIndexDetails.LIST_ELEMENT
 _BLOCK_SIZE, _POSITION, _FORMAT = "block_size", "with_position", "format_version"
 #: Parameters that only say how an index is built; it is built the same whatever their value.
@@ -119,6 +121,8 @@ class InvertedParameters:
         old = METADATA_FILE not in folder.names()
         table = folder.open(_OLD_TOKENS if old else METADATA_FILE)
         stored = _stored(table, _OLD_PARAMETERS if old else "params")
+        if old and _OLD_PARAMETERS not in table.metadata:
+            stored = _OLDEST_PARAMETERS
         metadata = table.metadata
         positions = metadata.get("positions_layout") or metadata.get("posting_tail_codec") == "varint_delta_v1"
         block_size = stored.get(_BLOCK_SIZE) or _SMALL

@@ -11,8 +11,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from lance_dataset.index.files import WRITTEN_VERSION, NewIndexFolder
-from lance_dataset.index.text.analysis.batches import TextBuffers, TokenBatch
-from lance_dataset.index.text.byte_ranges import Ints
+from lance_dataset.index.text.analysis.batches import TextBuffers
 from lance_dataset.index.text.documents import ROW_ID, TOKENS, TOTAL
 from lance_dataset.index.text.layout import PartitionFiles
 from lance_dataset.index.text.listed_positions import listed_positions
@@ -30,8 +29,11 @@ from lance_dataset.index.text.posting_rows import (
 from lance_dataset.index.text.scoring import Corpus
 from lance_dataset.index.text.token_sets import FST_BYTES, NEXT_ID, TOTAL_LENGTH
 from lance_dataset.index.text.training.documents import Documents
-from lance_dataset.index.text.training.inversion import PostingLists, inverted
+from lance_dataset.index.text.training.inversion import Inversion
 from lance_dataset.index.text.training.parameters import InvertedParameters
+from lance_dataset.index.text.training.token_store import TokenStore
+from lance_dataset.threads.pools import cpu_count
+from lance_dataset.threads.streams import stream
 from lance_dataset.types.schema import Schema
 from lancecodec.search.automata import write_fst
 from lancecodec.search.tokens import TokenTable
@@ -43,10 +45,9 @@ _ELEMENT: Final = "_doc_index_0"
 _DOCUMENT_ROWS: Final = 1 << 17
 #: Bytes of posting lists that are collected before they are written.
 _CACHE_BYTES: Final = 4 << 20
-#: Memory of a token: what is held, and a share of the posting lists that are made together.
-_TOKEN_BYTES: Final = 4 + 2
-_POSITION_BYTES: Final = 4 + 1
-_DOCUMENT_BYTES: Final = 8 + 8 + 4
+#: Memory of a token besides what is held: a share of the posting lists that are made together. And of a document.
+_TOKEN_BYTES: Final = 3
+_DOCUMENT_BYTES: Final = 8 + 4 + 4 + 8
 #: Limits of 32-bit numbers, with room for one more piece.
 _MOST_TOKENS: Final = 1 << 31
 _MOST_WORDS: Final = 1 << 28
@@ -81,37 +82,30 @@ class NewPartition:
 
     def __init__(self, parameters: InvertedParameters) -> None:
         self._parameters = parameters
-        self._batches: list[TokenBatch] = []
+        self._tokens = TokenStore(positions=parameters.with_position)
         self._rows: list[NDArray[np.uint64]] = []
         self._elements: list[NDArray[np.uint32]] = []
-        self._tokens = 0
-        self._documents = 0
 
     @property
     def num_tokens(self) -> int:
         """Number of tokens of all documents."""
-        return self._tokens
+        return self._tokens.num_tokens
 
     def nbytes(self) -> int:
         """Return the bytes of memory that writing the partition takes, about."""
-        per_token = _TOKEN_BYTES + (_POSITION_BYTES if self._parameters.with_position else 0)
-        return self._tokens * per_token + self._documents * _DOCUMENT_BYTES
+        store = self._tokens
+        return store.nbytes + store.num_tokens * _TOKEN_BYTES + store.num_documents * _DOCUMENT_BYTES
 
     def is_full(self, words: int) -> bool:
         """Return True if numbers of 32 bits would not suffice for much more; `words` is that of distinct tokens."""
-        return max(self._tokens, self._documents) >= _MOST_TOKENS or words >= _MOST_WORDS
+        return max(self._tokens.num_tokens, self._tokens.num_documents) >= _MOST_TOKENS or words >= _MOST_WORDS
 
     def add(self, documents: Documents) -> None:
         """Add documents after the others."""
-        tokens = documents.tokens
-        if not self._parameters.with_position:
-            tokens = TokenBatch(tokens.codes, np.empty(0, np.int32), tokens.ends)
-        self._batches.append(tokens)
+        self._tokens.add(documents.tokens)
         self._rows.append(documents.rows)
         if documents.elements is not None:
             self._elements.append(documents.elements)
-        self._tokens += len(tokens.codes)
-        self._documents += len(documents.rows)
 
     def write(self, target: NewIndexFolder, files: PartitionFiles, table: TokenTable) -> None:
         """Write the files of the partition, which has a token at least.
@@ -125,13 +119,14 @@ class NewPartition:
         table
             Distinct tokens of the documents.
         """
-        lengths = np.concatenate([batch.counts for batch in self._batches])
+        parts = self._tokens.parts()
+        lengths = np.concatenate([part.lengths for part in parts])
         self._write_documents(target, files.documents, lengths)
         ranks = _write_tokens(target, files.tokens, table)
-        lists = inverted(self._batches, ranks, positions=self._parameters.with_position)
+        inversion = Inversion(parts, ranks, positions=self._parameters.with_position)
         names = [POSTING, MAX_SCORE, LENGTH, IMPACTS, *self._position_names()]
         schema = pa.schema([pa.field(name, _TYPES[name], nullable=False) for name in names])
-        rows = self._postings(lists, lengths, schema, files.postings)
+        rows = self._postings(inversion, lengths, schema, files.postings)
         metadata = self._parameters.posting_metadata()
         target.write(
             files.postings, Schema.from_arrow(schema), WRITTEN_VERSION, rows, metadata, cache_bytes=_CACHE_BYTES
@@ -142,8 +137,9 @@ class NewPartition:
             return []
         return [LISTED_POSITIONS] if self._parameters.format_version == 1 else [POSITIONS, POSITION_OFFSETS]
 
-    def _write_documents(self, target: NewIndexFolder, name: str, counts: Ints) -> None:
-        columns: list[NDArray[Any]] = [np.concatenate(self._rows), counts.astype(np.uint32)]
+    def _write_documents(self, target: NewIndexFolder, name: str, lengths: NDArray[np.uint32]) -> None:
+        columns: list[NDArray[Any]] = [np.concatenate(self._rows), lengths]
+        self._rows.clear()
         fields = [pa.field(ROW_ID, pa.uint64(), nullable=False), pa.field(TOKENS, pa.uint32(), nullable=False)]
         if self._parameters.by_element:
             columns.append(np.concatenate(self._elements))
@@ -153,17 +149,19 @@ class NewPartition:
             pa.RecordBatch.from_arrays(
                 [pa.array(column[start : start + _DOCUMENT_ROWS]) for column in columns], schema=schema
             )
-            for start in range(0, len(counts), _DOCUMENT_ROWS)
+            for start in range(0, len(lengths), _DOCUMENT_ROWS)
         )
-        metadata = {TOTAL: str(self._tokens)}
+        metadata = {TOTAL: str(self.num_tokens)}
         target.write(name, Schema.from_arrow(schema), WRITTEN_VERSION, batches, metadata)
 
     def _postings(
-        self, lists: Iterator[PostingLists], lengths: Ints, schema: pa.Schema, where: str
+        self, inversion: Inversion, lengths: NDArray[np.uint32], schema: pa.Schema, where: str
     ) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of posting lists."""
-        encoder = ListEncoder(lengths, Corpus(len(lengths), self._tokens), self._parameters.blocks)
-        for each in lists:
+        """Yield the rows of posting lists, which threads make."""
+        encoder = ListEncoder(lengths, Corpus(len(lengths), self.num_tokens), self._parameters.blocks)
+
+        def rows(words: tuple[int, int]) -> pa.RecordBatch:
+            each = inversion.lists(*words)
             made = encoder.scored(each.lengths, each.documents, each.frequencies)
             if each.steps is not None and self._parameters.format_version == 1:
                 postings = Postings(each.lengths, each.documents.astype(np.int64), each.frequencies.astype(np.int64))
@@ -171,7 +169,9 @@ class NewPartition:
             elif each.steps is not None:
                 made |= encoder.positions(each.lengths, each.frequencies, each.steps, where)
             columns = [made[name].cast(schema.field(name).type) for name in schema.names]
-            yield pa.RecordBatch.from_arrays(columns, schema=schema)
+            return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+        yield from stream(rows, inversion.ranges(), ahead=cpu_count(), join=True)
 
 
 def _write_tokens(target: NewIndexFolder, name: str, table: TokenTable) -> NDArray[np.uint32]:

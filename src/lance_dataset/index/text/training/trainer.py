@@ -5,18 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-import numpy as np
 import pyarrow as pa
 
 from lance_dataset.errors import InvalidIndexError, InvalidInputError
 from lance_dataset.index.files import WRITTEN_VERSION, IndexFolder
-from lance_dataset.index.text.layout import DELETED_FRAGMENTS, METADATA_FILE, InvertedLayout, PartitionFiles
+from lance_dataset.index.text.layout import METADATA_FILE, InvertedLayout, PartitionFiles, metadata_batch
 from lance_dataset.index.text.training.documents import DocumentReader, is_json, is_list, is_text
 from lance_dataset.index.text.training.parameters import InvertedParameters
 from lance_dataset.index.text.training.partition import NewPartition
 from lance_dataset.index.text.training.takeover import take_over
 from lance_dataset.index.trainer import OldSegment, Trainer, Training
-from lance_dataset.table.roaring import encode_bitmap
 from lance_dataset.types.schema import Schema
 
 __all__ = ["TRAINER", "parameters_of_keywords"]
@@ -29,7 +27,6 @@ _SHARE: Final = 2
 _LEAST_BYTES: Final = 8 << 20
 #: Texts that are read together: few, because some of them are large.
 _BATCH_ROWS: Final = 1 << 12
-_METADATA_SCHEMA: Final = pa.schema([pa.field(DELETED_FRAGMENTS, pa.binary(), nullable=False)])
 _WANTED: Final = "string, large string or list of strings, or json"
 _URL: Final = "/lance.table.InvertedIndexDetails"
 #: Extension types of JSON documents.
@@ -121,11 +118,9 @@ def _write(known: InvertedParameters, old: Sequence[OldSegment], work: Training)
     count = take_over(old, work.target)
     writer = _Writer(known, work, count)
     writer.write()
-    batch = pa.RecordBatch.from_arrays(
-        [pa.array([encode_bitmap(np.empty(0, np.uint32))], pa.binary())], schema=_METADATA_SCHEMA
-    )
+    batch = metadata_batch()
     metadata = known.index_metadata(list(range(writer.count)), is_json=is_json(work.kind))
-    work.target.write(METADATA_FILE, Schema.from_arrow(_METADATA_SCHEMA), WRITTEN_VERSION, [batch], metadata)
+    work.target.write(METADATA_FILE, Schema.from_arrow(batch.schema), WRITTEN_VERSION, [batch], metadata)
     return known.details
 
 

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import math
 import weakref
 from collections.abc import Collection
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lance_dataset.errors import UnsupportedError
 from lance_dataset.index.segments import Segment, index_segments
 from lance_dataset.index.vector.searching.probing import Probing
-from lance_dataset.index.vector.searching.segment import FoundVectors, OpenVectorSegment, VisibleRows
+from lance_dataset.index.vector.searching.segment import FoundVectors, OpenVectorSegment, Ranking, VisibleRows
+from lance_dataset.log import LOGGER
+from lance_dataset.properties import cached_property
 from lance_dataset.read.table_reader import TableReader
 from lance_dataset.table.indices.coverage import has_reliable_coverage
 from lance_dataset.table.indices.reuse import find_reuse_index, relocation
@@ -41,9 +44,29 @@ class OpenVectorIndex:
         return frozenset().union(*(each.segment.fragment_ids for each in self.segments))
 
     @cached_property
+    def uncovered(self) -> tuple[int, ...]:
+        """Positions of the fragments of the version that it does not cover."""
+        ids = self.segments[0].segment.reader.manifest.fragment_list.columns.ids.tolist()
+        return tuple(position for position, each in enumerate(ids) if each not in self.fragment_ids)
+
+    @cached_property
     def curves(self) -> dict[object, tuple[object, ...]]:
         """Curves of recall that searches have measured, kept as long as the index is open."""
         return {}
+
+    @cached_property
+    def refusal(self) -> str | None:
+        """Reason for which this release does not search it, such as an old format; None if it does. Opens the files.
+
+        Such an index is not used, as if it did not exist.
+        """
+        try:
+            for each in self.segments:
+                each.source  # noqa: B018 - opens the files
+        except UnsupportedError as error:
+            LOGGER.warning("the index %r is not used, and all vectors are compared: %s", self.name, error)
+            return f"the index {self.name!r} is not used: {error}"
+        return None
 
     @property
     def metric(self) -> str:
@@ -79,6 +102,9 @@ class OpenVectorIndex:
         visible: VisibleRows,
         effort: str = "normal",
         limits: tuple[float | None, float | None] = (None, None),
+        ef: int | None = None,
+        *,
+        of_lists: bool = False,
     ) -> FoundVectors:
         """Return the k rows that the index finds nearest to a vector.
 
@@ -96,18 +122,29 @@ class OpenVectorIndex:
             How exactly distances of RaBitQ are estimated.
         limits
             Limits of the distances: from the first to below the second; None for no limit.
+        ef
+            Rows that walks of graphs keep, see `OpenVectorSegment.search`.
+        of_lists
+            True for a column of lists of vectors: walks of graphs find a row once in each partition.
 
         Raises
         ------
         CorruptFileError
             The files contradict the format.
         """
-        if not np.isfinite(vector).all():
+        if not math.isfinite(np.vdot(vector, vector)) and not np.isfinite(vector).all():  # the first is faster
             return FoundVectors.best([], k)
         ranked = [(each, each.rank(vector, k, probing)) for each in self.segments]
-        parts = [
-            each.search(ranking, ranking.order[: ranking.first], k, visible, effort, limits) for each, ranking in ranked
-        ]
+
+        def parts_of(segment: OpenVectorSegment, ranking: Ranking, numbers: NDArray[np.int64]) -> list[FoundVectors]:
+            if not of_lists or not segment.source.has_graphs:
+                return [segment.search(ranking, numbers, k, visible, effort, limits, ef)]
+            return [
+                segment.search(ranking, numbers[place : place + 1], k, visible, effort, limits, ef).distinct
+                for place in range(len(numbers))
+            ]
+
+        parts = [part for each, ranking in ranked for part in parts_of(each, ranking, ranking.order[: ranking.first])]
         found = FoundVectors.best(parts, k)
         if len(found.ids) == k or all(ranking.first >= ranking.most for _, ranking in ranked):
             return found
@@ -117,7 +154,7 @@ class OpenVectorIndex:
             parts = [found]
             for (each, ranking), order in zip(ranked, orders, strict=True):
                 if ranking.first <= place < ranking.most:
-                    parts.append(each.search(ranking, order[place : place + 1], k, visible, effort, limits))
+                    parts += parts_of(each, ranking, order[place : place + 1])
             found = FoundVectors.best(parts, k)
             place += 1
         return found

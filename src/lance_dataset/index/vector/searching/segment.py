@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
-from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -15,12 +13,20 @@ from lance_dataset.index.segments import Segment
 from lance_dataset.index.vector.quantizers import ProductQuantizer, RabitQuantizer, ScalarQuantizer
 from lance_dataset.index.vector.searching.probing import Probing
 from lance_dataset.index.vector.searching.sources import Source, open_source
+from lance_dataset.locks import SharedLock
+from lance_dataset.properties import cached_property
 from lance_dataset.table.indices.moved_rows import Relocation
+from lancecodec.errors import CodecError
 from lancecodec.search.distances import ELEMENTS, METRICS, query_size
-from lancecodec.search.quantized import EFFORTS, NOWHERE, STORAGES, Partitions, distances_to, rotate
+from lancecodec.search.graphs import GraphPartitions
+from lancecodec.search.quantized import EFFORTS, NOWHERE, STORAGES, Partitions, distances_to, least_distances, rotate
 
 __all__ = ["FoundVectors", "OpenVectorSegment", "Ranking", "VisibleRows", "encoded_query"]
 
+#: Numbers of rows for which memory is cheaper than a count of the rows of the partitions.
+_FEW = 1 << 10
+#: Sum of squares below which no element of a vector is too large for a 32-bit float.
+_SAFE_SQUARES = 1e76
 _ELEMENTS = {"f": ("<f4", "f4"), "d": ("<f8", "f8"), "e": ("<f2", "f4"), "u1": ("u1", "u1")}
 
 
@@ -49,6 +55,15 @@ class FoundVectors:
         addresses = np.concatenate([part.addresses for part in parts] or [np.empty(0, np.uint64)])
         order = np.lexsort((ids, distances))[:k]
         return cls(distances[order], ids[order], addresses[order])
+
+    @property
+    def distinct(self) -> FoundVectors:
+        """The same rows, each once, with the nearest of its vectors."""
+        _, first = np.unique(self.ids, return_index=True)
+        if len(first) == len(self.ids):
+            return self
+        first.sort()
+        return FoundVectors(self.distances[first], self.ids[first], self.addresses[first])
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,9 +126,19 @@ def encoded_query(vector: NDArray[np.float64], element: str, metric: str) -> NDA
     kind, wide = _ELEMENTS[element]
     size = query_size(len(vector), ELEMENTS.index(element), METRICS.index(metric)) // np.dtype(wide).itemsize
     padded = np.zeros(size, wide)
+    if element != "e" and np.vdot(vector, vector) < _SAFE_SQUARES:  # as below, without the cost of the context
+        padded[: len(vector)] = vector
+        return padded
     with np.errstate(over="ignore"):
         padded[: len(vector)] = vector.astype(kind) if element == "e" else vector
     return padded
+
+
+def _nearest_numbers(distances: NDArray[np.float32], first: int) -> NDArray[np.int64]:
+    """Return the positions of the least distances, ascending; of all distances if some are NaN."""
+    order = np.empty(first, np.int64)
+    found = least_distances(distances.data, first, order.data)
+    return order if found == first else np.argsort(distances, kind="stable")
 
 
 class OpenVectorSegment:
@@ -130,7 +155,7 @@ class OpenVectorSegment:
     def __init__(self, segment: Segment, moved: Relocation | None) -> None:
         self.segment = segment
         self._moved = moved
-        self._lock = Lock()
+        self._lock = SharedLock()
         self._visible: tuple[VisibleRows, tuple[NDArray[np.int64], ...]] | None = None
         self.nbytes = 0
 
@@ -165,30 +190,31 @@ class OpenVectorSegment:
         quantizer, metric, storage = source.quantizer, source.metric, STORAGES.index(self.storage)
         count, dimension = self._centroids.shape
         element = ELEMENTS.index(self.element)
+        kind = GraphPartitions if source.has_graphs else Partitions
         if storage == 0:
-            return Partitions(storage, count, dimension, element, METRICS.index(metric))
+            return kind(storage, count, dimension, element, METRICS.index(metric))
         if metric == "hamming":
             raise CorruptFileError(f"{self.segment.folder.uri('')}: codes of {self.storage} have no hamming distances")
         number = METRICS.index("dot" if metric == "dot" else "l2")
         centroids = self._centroids.astype(np.float32, copy=False)
         if isinstance(quantizer, ProductQuantizer):
             codebook = np.ascontiguousarray(quantizer.codebook.astype(np.float32).transpose(0, 2, 1))
-            return Partitions(
+            return kind(
                 *(storage, count, dimension, 0, number),
                 bits=quantizer.bits,
                 parts=quantizer.sub_vectors,
-                by_column=quantizer.whole_partitions,
+                by_column=quantizer.whole_partitions and not source.has_graphs,
                 codebook=codebook.data,
                 centroids=np.ascontiguousarray(centroids).data,
             )
         if isinstance(quantizer, ScalarQuantizer):
             step = float(np.float32(quantizer.end - quantizer.start) / np.float32(255))
-            return Partitions(storage, count, dimension, 0, number, start=quantizer.start, step=step)
+            return kind(storage, count, dimension, 0, number, start=quantizer.start, step=step)
         if not isinstance(quantizer, RabitQuantizer):
             raise CorruptFileError(f"{self.segment.folder.uri('')}: the vectors are plain, not codes of {self.storage}")
         with np.errstate(over="ignore"):
             squares = np.einsum("pd,pd->p", centroids, centroids).astype(np.float32)
-        return Partitions(
+        return kind(
             *(storage, count, dimension, 0, number),
             bits=quantizer.bits,
             raw=quantizer.raw_query,
@@ -236,11 +262,7 @@ class OpenVectorSegment:
             query.data, self._centroids.data, count, dimension, element, METRICS.index(between), distances.data
         )
         first, most = probing.counts(distances, k, metric)
-        if first * 8 < count:
-            near = np.argpartition(distances, first - 1)[:first]
-            order = near[np.argsort(distances[near], kind="stable")]
-        else:
-            order = np.argsort(distances, kind="stable")
+        order = _nearest_numbers(distances, first) if first * 8 < count else np.argsort(distances, kind="stable")
         if self.storage == "FLAT":
             return Ranking(query, order, distances, first, most)
         plain = query[:dimension].astype(np.float32, copy=False)
@@ -261,6 +283,7 @@ class OpenVectorSegment:
         visible: VisibleRows,
         effort: str,
         limits: tuple[float | None, float | None],
+        ef: int | None = None,
     ) -> FoundVectors:
         """Find the nearest rows of some partitions.
 
@@ -278,6 +301,8 @@ class OpenVectorSegment:
             One of `EFFORTS`.
         limits
             Limits of the distances.
+        ef
+            Rows that a walk of a graph keeps; None for half as many again as `k`.
 
         Raises
         ------
@@ -288,7 +313,7 @@ class OpenVectorSegment:
         for number in numbers.tolist():
             if not partitions.is_filled(number):
                 self._fill(partitions, number)
-        room = min(k, int(self.source.lengths[numbers].sum()))
+        room = k if k <= _FEW else min(k, int(self.source.lengths[numbers].sum()))
         near, ids, addresses = np.empty(room, np.float32), np.empty(room, np.uint64), np.empty(room, np.uint64)
         known = self._visible
         if known is None or known[0] is not visible:
@@ -310,6 +335,7 @@ class OpenVectorSegment:
             near.data,
             ids.data,
             addresses.data,
+            max(ef or k + k // 2, k) if self.source.has_graphs else 0,
         )
         return FoundVectors(near[:found], ids[:found], addresses[:found])
 
@@ -329,6 +355,7 @@ class OpenVectorSegment:
             if rows.codes.dtype != expected:
                 where = self.segment.folder.uri("")
                 raise CorruptFileError(f"{where}: the vectors are of {rows.codes.dtype}, the centroids of {expected}")
+            self._link(partitions, number, len(rows.ids))
             ids, addresses = self._places(rows.ids)
             partitions.fill(
                 number,
@@ -340,6 +367,19 @@ class OpenVectorSegment:
                 [np.ascontiguousarray(each).data for each in rows.factors],
             )
             self.nbytes += rows.nbytes + (0 if addresses is ids else addresses.nbytes)
+
+    def _link(self, partitions: Partitions, number: int, rows: int) -> None:
+        graph = self.source.graph(number)
+        if graph is None or not isinstance(partitions, GraphPartitions):
+            return
+        try:
+            partitions.link(
+                *(number, rows, graph.entry_point, graph.bounds.data, graph.nodes.data),
+                *(np.ascontiguousarray(graph.ends).data, graph.neighbors.data),
+            )
+        except CodecError as error:
+            raise CorruptFileError(f"{self.segment.folder.uri('')}: partition {number}: {error}") from error
+        self.nbytes += graph.nbytes
 
     def _places(self, ids: NDArray[np.uint64]) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
         """Return row ids in the version, and addresses."""

@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 
 from lance_dataset.errors import CorruptFileError
 from lance_dataset.index.files import IndexFolder
+from lance_dataset.index.vector.graph import GraphRows, graph_rows
 from lance_dataset.index.vector.index_file import INDEX_FILE, VectorIndexFile
 from lance_dataset.index.vector.legacy import LegacyVectorIndex, is_legacy
-from lance_dataset.index.vector.packing import pack_blocks
+from lance_dataset.index.vector.packing import pack_blocks, untransposed
 from lance_dataset.index.vector.quantizers import ProductQuantizer, Quantizer, RabitQuantizer
 from lance_dataset.index.vector.rabit_codes import unpacked_blocks, unpacked_stream
 from lance_dataset.index.vector.storage import METRICS, ROW_ID, STORAGE_FILE, VectorStorage, column_numbers
@@ -28,7 +29,8 @@ class StoredRows:
     Attributes
     ----------
     codes
-        Vectors or codes; codes of product quantization as they are stored, signs of RaBitQ in blocks.
+        Vectors or codes; codes of product quantization row by row with graphs, otherwise as they are stored; signs of
+        RaBitQ in blocks.
     ids : uint64[rows]
         Their row ids.
     extra : uint8[rows, dimension]
@@ -83,6 +85,15 @@ class Source(Protocol):
             A value is null, or the file cannot be read.
         """
 
+    def graph(self, partition: int) -> GraphRows | None:
+        """Read the graph of a partition; None if it has none.
+
+        Raises
+        ------
+        CorruptFileError
+            There are nulls, its description is wrong, or the file cannot be read.
+        """
+
 
 def open_source(folder: IndexFolder) -> Source:
     """Open the files of a segment, and check what describes them.
@@ -105,7 +116,7 @@ class _LanceSource:
         main.check_storage(storage)
         if main.ivf.centroids is None:
             raise main.table.corrupt("has no centroids")
-        self._storage = storage
+        self._main, self._storage = main, storage
         self.kind = f"IVF_{'HNSW_' if main.has_graphs else ''}{main.family}"
         self.metric = main.distance
         self.centroids = main.ivf.centroids
@@ -129,6 +140,8 @@ class _LanceSource:
         batch = storage.table.read(start, start + int(self.lengths[partition]), self._names)
         storage.check_valid(batch)
         codes, ids = column_numbers(batch.column(quantizer.code_column)), column_numbers(batch.column(ROW_ID))
+        if self.has_graphs and isinstance(quantizer, ProductQuantizer) and quantizer.whole_partitions:
+            return StoredRows(np.ascontiguousarray(untransposed(codes)), ids)  # walks pick single rows
         if not isinstance(quantizer, RabitQuantizer):
             return StoredRows(codes, ids)
         factors = tuple(column_numbers(batch.column(name)) for name in quantizer.columns[1:])
@@ -142,6 +155,14 @@ class _LanceSource:
             unpack = unpacked_stream if self._extra == "__ex_codes" else unpacked_blocks
             extra = unpack(column_numbers(column), quantizer.bits - 1, quantizer.dimension)
         return StoredRows(codes, ids, extra, factors)
+
+    def graph(self, partition: int) -> GraphRows | None:
+        main = self._main
+        if not main.has_graphs:
+            return None
+        start, length = int(main.ivf.partitions.offsets[partition]), int(main.ivf.partitions.lengths[partition])
+        batch = main.table.read(start, start + length, ["__vector_id", "__neighbors"])
+        return graph_rows(main.notes[partition], batch, f"{main.table.where}: partition {partition}")
 
 
 class _LegacySource:
@@ -168,3 +189,6 @@ class _LegacySource:
     def read(self, partition: int) -> StoredRows:
         codes, ids = self._index.read(partition)
         return StoredRows(codes, ids)
+
+    def graph(self, partition: int) -> GraphRows | None:
+        return None

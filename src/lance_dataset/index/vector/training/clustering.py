@@ -2,17 +2,35 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+import math
+from collections.abc import Callable
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["assigned", "cluster"]
+from lance_dataset.threads.streams import map_parallel
+from lancecodec.search.clusters import PANEL, add_up
+from lancecodec.search.clusters import nearest as clusters_nearest
+
+__all__ = ["assigned", "cluster", "converged"]
 
 Floats: TypeAlias = NDArray[np.float32]
-#: Products computed together: they should stay in the cache of a processor.
+#: Finds the nearest centroids of a block of vectors; writes their numbers and scores.
+_Nearest: TypeAlias = Callable[[NDArray[Any], NDArray[np.int32], Floats], None]
+#: Numbers of a block of vectors.
 _BLOCK_NUMBERS = 1 << 18
-_TOLERANCE = 1e-3
+#: Products of numbers for which threads are worth it.
+_PARALLEL_PRODUCTS = 1 << 24
+TOLERANCE: Final = 1e-4
+#: Tolerance of the iterations before those over all vectors and clusters.
+_EARLY_TOLERANCE = 1e-3
+#: More clusters are found within clusters: vectors drawn at random miss some of those that there are.
+_FLAT_CLUSTERS = 128
+#: Parts of vectors, which have few values, are missed less: as many clusters as a byte has numbers are found at once.
+_NARROW, _NARROW_CLUSTERS = 32, 256
+#: Iterations over all clusters after that, for more clusters than the other number.
+_CORRECTIONS, _CORRECTED_CLUSTERS = 2, 1024
 #: Vectors for a cluster in the smallest part that is iterated over.
 _LEAST_VECTORS = 16
 _PERTURBATION = np.float32(1 / 1024)
@@ -36,43 +54,77 @@ def assigned(vectors: NDArray[Any], centroids: NDArray[Any], metric: str) -> tup
         Squared lengths of differences, 1 minus products, or numbers of bits.
     """
     n = len(vectors)
-    clusters, distances = np.empty(n, np.int32), np.empty(n, np.float32)
     near = _comparable(centroids, metric)
     by_length = metric in ("l2", "cosine")
     # Differences of large numbers would lose digits, so vectors are compared relative to the middle of the centroids.
     middle = near.mean(axis=0) if by_length else np.zeros(1, near.dtype)
-    if by_length:  # one more element, whose product with 1 is minus half the squared length
-        near = near - middle
-        near = np.column_stack([near, np.einsum("cd,cd->c", near, near) / -2])
-    step = max(1, _BLOCK_NUMBERS // max(near.shape))
-    padded = np.ones((step, near.shape[1]), near.dtype)
-    for start in range(0, n, step):
+    near = near - middle
+    biases = np.einsum("cd,cd->c", near, near) / -2 if by_length else np.zeros(len(near), near.dtype)
+    nearest = _nearest_in_panels(near, biases) if near.dtype == np.float32 else _nearest_by_products(near, biases)
+    clusters, distances = np.empty(n, np.int32), np.empty(n, np.float32)
+
+    def assign(start: int) -> None:
         block = _comparable(vectors[start : start + step], metric)
         if by_length:
-            np.subtract(block, middle, out=padded[: len(block), :-1])
-            block = padded[: len(block)]
-        with np.errstate(over="ignore", invalid="ignore"):  # numbers whose squares overflow have no order
-            products = block @ near.T
-        best = products.argmax(axis=1)
-        clusters[start : start + step] = best
-        found = products[np.arange(len(block)), best]
+            block = block - middle
+        places, found = clusters[start : start + step], distances[start : start + step]
+        nearest(np.ascontiguousarray(block), places, found)
         if metric == "dot":
-            distances[start : start + step] = 1 - found
+            np.subtract(1, found, out=found)
         elif metric == "hamming":
-            distances[start : start + step] = (near.shape[1] - found) / 2
+            found[:] = (near.shape[1] - found) / 2
         else:
-            squares = np.einsum("nd,nd->n", block[:, :-1], block[:, :-1])
-            distances[start : start + step] = np.maximum(squares - 2 * found, 0)
+            squares = np.einsum("nd,nd->n", block, block)
+            with np.errstate(over="ignore", invalid="ignore"):  # numbers whose squares overflow have no order
+                found[:] = np.maximum(squares - 2 * found, 0)
+
+    step = max(1, _BLOCK_NUMBERS // near.shape[1])
+    map_parallel(assign, range(0, n, step), parallel=n * near.size > _PARALLEL_PRODUCTS)
     return clusters, distances
 
 
+def _nearest_in_panels(centroids: Floats, biases: Floats) -> _Nearest:
+    """Return what finds the nearest centroids of a block of vectors, and their scores."""
+    count, dimension = centroids.shape
+    padded = np.zeros((-(-count // PANEL) * PANEL, dimension), np.float32)
+    padded[:count] = centroids
+    panels = np.ascontiguousarray(padded.reshape(-1, PANEL, dimension).transpose(0, 2, 1))
+    added = np.full(len(padded), -np.inf, np.float32)
+    added[:count] = biases
+
+    def nearest(block: NDArray[Any], clusters: NDArray[np.int32], scores: Floats) -> None:
+        clusters_nearest(block.data, dimension, panels.data, added.data, clusters.data, scores.data)
+
+    return nearest
+
+
+def _nearest_by_products(centroids: NDArray[Any], biases: NDArray[Any]) -> _Nearest:
+    """Return the same as `_nearest_in_panels` for 64-bit floats."""
+
+    def nearest(block: NDArray[Any], clusters: NDArray[np.int32], scores: Floats) -> None:
+        with np.errstate(over="ignore", invalid="ignore"):
+            products = block @ centroids.T + biases
+        clusters[:] = products.argmax(axis=1)
+        scores[:] = products[np.arange(len(block)), clusters]
+
+    return nearest
+
+
 def cluster(
-    vectors: NDArray[Any], count: int, metric: str, rng: np.random.Generator, max_iterations: int = 50
+    vectors: NDArray[Any],
+    count: int,
+    metric: str,
+    rng: np.random.Generator,
+    max_iterations: int = 50,
+    tolerance: float = TOLERANCE,
 ) -> NDArray[Any]:
     """Return the centroids of clusters.
 
     The algorithm is that of Lloyd (Least squares quantization in PCM, 1982), from vectors drawn at random. Its first
     iterations take a part of the vectors, the last ones all. A cluster without vectors takes a part of the largest one.
+    Many clusters are found within clusters of the vectors (hierarchical k-means: Nister and Stewenius, Scalable
+    recognition with a vocabulary tree, 2006), and some iterations over all of them correct what the bounds between
+    those hide.
 
     Parameters
     ----------
@@ -85,7 +137,9 @@ def cluster(
     rng
         Draws the first centroids.
     max_iterations
-        Maximum number of iterations over each part; fewer if the sum of distances changes by less than a thousandth.
+        Maximum number of iterations over each part.
+    tolerance
+        Relative change of the sum of distances below which no iteration follows.
 
     Returns
     -------
@@ -94,13 +148,45 @@ def cluster(
     """
     if metric != "hamming":
         vectors = _comparable(vectors, metric)
+    if count <= _FLAT_CLUSTERS or (count <= _NARROW_CLUSTERS and vectors.shape[1] <= _NARROW):
+        return _clustered(vectors, count, metric, rng, max_iterations, tolerance)
+    early = max(tolerance, _EARLY_TOLERANCE)
+    coarse = _clustered(vectors, math.isqrt(count), metric, rng, max_iterations, early)
+    members = assigned(vectors, coarse, metric)[0]
+    order = np.argsort(members, kind="stable")
+    sizes = np.bincount(members, minlength=len(coarse))
+    found, start = [], 0
+    for size, share in zip(sizes.tolist(), _shares(sizes, count).tolist(), strict=True):
+        if share:
+            some = vectors[order[start : start + size]]
+            found.append(_clustered(some, share, metric, rng, max_iterations, early))
+        start += size
+    corrections = min(max_iterations, _CORRECTIONS) if count > _CORRECTED_CLUSTERS else max_iterations
+    return converged(vectors, np.concatenate(found), metric, corrections, tolerance)
+
+
+def _shares(sizes: NDArray[np.int64], count: int) -> NDArray[np.int64]:
+    """Distribute a number in proportion to sizes, by largest remainders; no share is above its size."""
+    exact = sizes * (count / sizes.sum())
+    shares = np.minimum(exact.astype(np.int64), sizes)
+    while (left := count - int(shares.sum())) > 0:
+        remainders = np.where(shares < sizes, exact - shares, -np.inf)
+        some = np.argsort(-remainders, kind="stable")[: min(left, int((shares < sizes).sum()))]
+        shares[some] += 1
+    return shares
+
+
+def _clustered(
+    vectors: NDArray[Any], count: int, metric: str, rng: np.random.Generator, max_iterations: int, tolerance: float
+) -> NDArray[Any]:
     order = rng.permutation(len(vectors))
     centroids = vectors[np.sort(order[:count])].copy()
     if metric == "dot":
         centroids = _unit(centroids)
     for size in _stages(len(vectors), count):
         some = vectors if size == len(vectors) else vectors[np.sort(order[:size])]
-        centroids = _converged(some, centroids, metric, max_iterations)
+        wanted = tolerance if size == len(vectors) else max(tolerance, _EARLY_TOLERANCE)
+        centroids = converged(some, centroids, metric, max_iterations, wanted)
     return centroids
 
 
@@ -112,34 +198,59 @@ def _stages(n: int, count: int) -> list[int]:
     return sizes[::-1]
 
 
-def _converged(vectors: NDArray[Any], centroids: NDArray[Any], metric: str, max_iterations: int) -> NDArray[Any]:
+def converged(
+    vectors: NDArray[Any], centroids: NDArray[Any], metric: str, max_iterations: int, tolerance: float = TOLERANCE
+) -> NDArray[Any]:
+    """Return centroids after iterations from given ones.
+
+    Parameters
+    ----------
+    vectors : float or uint8 [n, dimension]
+    centroids : float or uint8 [clusters, dimension]
+    metric
+        See `assigned`.
+    max_iterations, tolerance
+        See `cluster`.
+    """
     last = np.inf
     for _ in range(max_iterations):
         clusters, distances = assigned(vectors, centroids, metric)
         centroids = _centers(vectors, clusters, centroids, metric)
         loss = float(distances.sum(dtype=np.float64))
-        if abs(last - loss) <= _TOLERANCE * abs(loss):
+        if abs(last - loss) <= tolerance * abs(loss):
             break
         last = loss
     return centroids
 
 
 def _centers(vectors: NDArray[Any], clusters: NDArray[np.int32], old: NDArray[Any], metric: str) -> NDArray[Any]:
-    sizes = np.bincount(clusters, minlength=len(old))
-    narrow = clusters.astype(np.min_scalar_type(len(old) - 1), copy=False)  # few bytes are sorted fastest
-    order = np.argsort(narrow, kind="stable")
+    sums, sizes = _sums(vectors, clusters, len(old), metric)
     filled = np.flatnonzero(sizes)
-    starts = (np.cumsum(sizes) - sizes)[filled]
-    sorted_vectors = vectors[order]
     centers = old.copy()
     if metric == "hamming":
-        for place, start in zip(filled.tolist(), starts.tolist(), strict=True):
-            bits = np.unpackbits(sorted_vectors[start : start + sizes[place]], axis=1)
-            centers[place] = np.packbits(2 * bits.sum(axis=0, dtype=np.int64) > sizes[place])
+        centers[filled] = np.packbits(2 * sums[filled] > sizes[filled, None], axis=1)
     else:
-        centers[filled] = np.add.reduceat(sorted_vectors, starts, axis=0) / sizes[filled, None].astype(vectors.dtype)
+        centers[filled] = sums[filled] / sizes[filled, None]
     _fill(centers, sizes, vectors, clusters, metric)
     return _unit(centers) if metric == "dot" else centers
+
+
+def _sums(
+    vectors: NDArray[Any], clusters: NDArray[np.int32], count: int, metric: str
+) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Return the sums of the vectors of each cluster (of bits for the metric hamming), and their numbers."""
+    dimension = vectors.shape[1] * (8 if metric == "hamming" else 1)
+    sums, sizes = np.zeros((count, dimension)), np.zeros(count, np.int64)
+    if vectors.dtype == np.float64:
+        np.add.at(sums, clusters, vectors)
+        return sums, np.bincount(clusters, minlength=count)
+    step = max(1, _BLOCK_NUMBERS // dimension)
+    for start in range(0, len(vectors), step):
+        block = vectors[start : start + step]
+        block = np.unpackbits(block, axis=1).astype(np.float32) if metric == "hamming" else block
+        mine = clusters[start : start + step]
+        add_up(np.ascontiguousarray(block).data, dimension, mine.data, count, sums.data, sizes.data)
+    return sums, sizes
 
 
 def _fill(

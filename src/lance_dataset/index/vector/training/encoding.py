@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any, Protocol
 
 import numpy as np
@@ -12,6 +13,9 @@ from lance_dataset.index.vector.packing import transposed
 from lance_dataset.index.vector.training.clustering import assigned, cluster
 
 __all__ = ["Encoder", "FlatEncoder", "ProductEncoder", "ScalarEncoder"]
+
+#: Tolerance of the training of codewords: few more iterations find noticeably more of the nearest vectors.
+_TOLERANCE = 2e-4
 
 
 class Encoder(Protocol):
@@ -99,17 +103,26 @@ class ProductEncoder:
         The codewords.
     residual
         True if vectors are encoded as differences.
+    by_column
+        True if the codes of a partition are stored column by column.
     """
 
     column = "__pq_code"
 
-    def __init__(self, words: NDArray[Any], residual: bool) -> None:
-        self._words, self.residual = words, residual
+    def __init__(self, words: NDArray[Any], residual: bool, by_column: bool = True) -> None:
+        self._words, self.residual, self._by_column = words, residual, by_column
         self._parts, self._bits = len(words), 8 if words.shape[1] == 256 else 4
 
     @classmethod
     def trained(
-        cls, sample: NDArray[Any], parts: int, bits: int, residual: bool, rng: np.random.Generator, iterations: int
+        cls,
+        sample: NDArray[Any],
+        parts: int,
+        bits: int,
+        residual: bool,
+        rng: np.random.Generator,
+        iterations: int,
+        clustering: Callable[..., NDArray[Any]] = cluster,
     ) -> ProductEncoder:
         """Train the codewords.
 
@@ -125,9 +138,11 @@ class ProductEncoder:
             Draws the first codewords.
         iterations
             Maximum number of iterations.
+        clustering
+            Finds the codewords of a part, with the parameters of `cluster`.
         """
         cuts = np.split(sample, parts, axis=1)
-        words = [cluster(np.ascontiguousarray(cut), 1 << bits, "l2", rng, iterations) for cut in cuts]
+        words = [clustering(np.ascontiguousarray(cut), 1 << bits, "l2", rng, iterations, _TOLERANCE) for cut in cuts]
         return cls(np.stack(words).astype(sample.dtype), residual)
 
     def _cut(self, vectors: NDArray[Any], part: int) -> NDArray[Any]:
@@ -143,8 +158,8 @@ class ProductEncoder:
         return {self.column: codes if self._bits == 8 else codes[:, ::2] | codes[:, 1::2] << 4}
 
     def stored(self, codes: NDArray[Any]) -> NDArray[Any]:
-        """Return the codes column by column."""
-        return transposed(codes)
+        """Return the codes column by column, or as they are."""
+        return transposed(codes) if self._by_column else codes
 
     def metadata(self, dimension: int) -> str:
         """Return the description in the file."""
@@ -154,7 +169,7 @@ class ProductEncoder:
             "num_sub_vectors": self._parts,
             "dimension": dimension,
             "codebook_tensor": [],
-            "transposed": True,
+            "transposed": self._by_column,
         }
         return json.dumps(described)
 

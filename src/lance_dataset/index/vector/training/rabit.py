@@ -14,12 +14,13 @@ from numpy.typing import NDArray
 
 from lance_dataset.index.vector.packing import pack_blocks
 from lance_dataset.index.vector.rabit_codes import packed_blocks
+from lance_dataset.threads.streams import map_parallel
 from lancecodec.search.quantized import rotate
 
 __all__ = ["RabitEncoder"]
 
 Floats: TypeAlias = NDArray[np.float32]
-_BLOCK_VALUES = 1 << 20
+_BLOCK_VALUES = 1 << 18
 #: First scale to try, as a part of the last one, by the number of bits beyond the sign.
 _FIRST_SCALES: Final = (0.0, 0.15, 0.20, 0.52, 0.59, 0.71, 0.75, 0.77, 0.81)
 _SCALES = 16
@@ -42,21 +43,21 @@ class RabitEncoder:
         ``l2``, ``cosine`` or ``dot``.
     signs : uint8[4 * ceil(dimension / 8)]
         Signs of the rotation.
+    in_blocks
+        True if the signs of a partition are stored in blocks of 32 rows.
     """
 
     column, residual, codebook = "_rabit_codes", True, None
 
-    def __init__(self, centroids: NDArray[Any], bits: int, metric: str, signs: NDArray[np.uint8]) -> None:
+    def __init__(
+        self, centroids: NDArray[Any], bits: int, metric: str, signs: NDArray[np.uint8], in_blocks: bool = True
+    ) -> None:
+        self._in_blocks = in_blocks
         self._dimension = centroids.shape[1]
         self._bits = bits
         self._is_dot = metric == "dot"
         self._signs = signs
         self._centroids = self._rotated(centroids)
-
-    @classmethod
-    def drawn(cls, centroids: NDArray[Any], bits: int, metric: str, rng: np.random.Generator) -> RabitEncoder:
-        """Return an encoding with a random rotation."""
-        return cls(centroids, bits, metric, rng.integers(0, 256, 4 * -(-centroids.shape[1] // 8), np.uint8))
 
     def encode(self, vectors: NDArray[Any], places: NDArray[np.int32]) -> dict[str, NDArray[Any]]:
         """Return the columns of codes and factors.
@@ -69,15 +70,17 @@ class RabitEncoder:
             Their partitions.
         """
         step = max(1, _BLOCK_VALUES // self._dimension)
-        blocks = [
-            self._block(vectors[start : start + step], places[start : start + step])
-            for start in range(0, max(len(vectors), 1), step)
-        ]
+        starts = range(0, max(len(vectors), 1), step)
+        blocks = map_parallel(
+            lambda start: self._block(vectors[start : start + step], places[start : start + step]),
+            starts,
+            parallel=True,
+        )
         return {name: np.concatenate([block[name] for block in blocks]) for name in blocks[0]}
 
     def stored(self, codes: NDArray[Any]) -> NDArray[Any]:
-        """Return the signs in blocks of 32 rows."""
-        return pack_blocks(codes)
+        """Return the signs in blocks of 32 rows, or as they are."""
+        return pack_blocks(codes) if self._in_blocks else codes
 
     def metadata(self, dimension: int) -> str:
         """Return the description in the file."""
@@ -87,7 +90,7 @@ class RabitEncoder:
             "rotation_type": "fast",
             "code_dim": dimension,
             "num_bits": self._bits,
-            "packed": True,
+            "packed": self._in_blocks,
             "query_estimator": "raw_query",
         }
         return json.dumps(described)

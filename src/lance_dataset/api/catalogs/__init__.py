@@ -1,0 +1,1 @@
+"""Catalogs: tables by name, in a folder or behind a server."""

@@ -1,0 +1,1 @@
+"""Catalog in a folder."""

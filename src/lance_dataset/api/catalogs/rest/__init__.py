@@ -1,0 +1,1 @@
+"""Catalog behind a server, and that server."""

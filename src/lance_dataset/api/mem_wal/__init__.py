@@ -1,0 +1,1 @@
+"""Public handles of the log-structured write path: writers, scanners and planners."""

@@ -1,0 +1,93 @@
+"""Commands on the MemWAL of a dataset: the state of its shards, flushes, and merges."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from datetime import timedelta
+from typing import Annotated
+
+import typer
+
+from lance_dataset.cli.guard import guarded
+from lance_dataset.cli.options import DatasetArgument, JsonOption, open_dataset
+
+__all__ = ["wal"]
+
+wal = typer.Typer(name="wal", help="Show, flush and merge the shards of a MemWAL.", no_args_is_help=True)
+
+ShardOption = Annotated[
+    str | None, typer.Option("--shard", metavar="UUID", help="Only this shard. [default: all shards]")
+]
+
+
+@wal.command()
+@guarded
+def status(uri: DatasetArgument, as_json: JsonOption = False) -> None:
+    """Show each shard: its claims, the SSTables that are not in the table, and the log that is not flushed."""
+    from lance_dataset.cli import output
+
+    facts = [asdict(shard) for shard in open_dataset(uri).mem_wal_status()]
+    if as_json:
+        output.print_json({"uri": uri, "shards": facts})
+        return
+    if not facts:
+        typer.echo("no shards")
+        return
+    output.print_rows(
+        ["shard", "claims", "SSTables", "rows in them", "log entries", "rows in them", "merged up to", "next"],
+        (
+            [
+                *(each["shard_id"], each["writer_epoch"], each["sstables"], each["sstable_rows"]),
+                *(each["log_entries"], each["log_rows"], each["merged_generation"], each["generation"]),
+            ]
+            for each in facts
+        ),
+        [False, *[True] * 7],
+    )
+
+
+@wal.command()
+@guarded
+def flush(uri: DatasetArgument, shard: ShardOption = None, as_json: JsonOption = False) -> None:
+    """Flush the logs of shards to SSTables. Their writers are stopped, as this claims the shards.
+
+    Without --shard, shards without rows in the log are left alone.
+    """
+    from lance_dataset.cli import output
+
+    dataset = open_dataset(uri)
+    waiting = {each.shard_id: each.log_rows for each in dataset.mem_wal_status()}
+    chosen = [each for each, rows in waiting.items() if rows] if shard is None else [shard]
+    for each in chosen:
+        dataset.mem_wal_writer(each).close()
+    rows = sum(waiting.get(each, 0) for each in chosen)
+    text = f"flushed {rows:,} rows of {len(chosen)} shards"
+    output.tell({"uri": uri, "shards": chosen, "num_rows": rows}, text, as_json)
+
+
+@wal.command()
+@guarded
+def merge(
+    uri: DatasetArgument,
+    shard: ShardOption = None,
+    collect_days: Annotated[
+        float | None,
+        typer.Option(
+            "--collect-older-than-days", metavar="DAYS", min=0, help="Then remove files of shards that nobody needs."
+        ),
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Merge SSTables into the table. Writers may go on meanwhile."""
+    from lance_dataset.cli import output
+
+    dataset = open_dataset(uri)
+    facts = dataset.merge_mem_wal(shard)
+    if collect_days is not None:
+        removed = dataset.collect_mem_wal(shard, older_than=timedelta(days=collect_days))
+        facts = {**facts, **{f"removed_{name.removeprefix('num_')}": number for name, number in removed.items()}}
+    text = (
+        f"merged {facts['num_sstables']:,} SSTables: {facts['num_upserted_rows']:,} rows written, "
+        f"{facts['num_deleted_keys']:,} keys deleted; {uri} has version {dataset.version}"
+    )
+    output.tell({"uri": uri, **facts, "version": dataset.version}, text, as_json)

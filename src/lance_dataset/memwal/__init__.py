@@ -1,0 +1,1 @@
+"""The log-structured write path (MemWAL): shards with a log, a memtable and small flushed tables each."""

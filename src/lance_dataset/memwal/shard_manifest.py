@@ -1,0 +1,155 @@
+"""Manifests of shards: who writes a shard, what of its log was flushed, and to where."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from lance_dataset._proto import mem_wal_pb2
+from lance_dataset.errors import CorruptFileError, UnsupportedError
+from lance_dataset.io.messages import parse_message
+from lance_dataset.table.index_metadata import uuid_from_proto, uuid_to_proto
+
+__all__ = ["ShardManifest", "SsTable", "decode_shard_manifest", "encode_shard_manifest"]
+
+
+@dataclass(frozen=True)
+class SsTable:
+    """Flushed memtable: a small dataset in the folder of its shard.
+
+    Attributes
+    ----------
+    generation
+        Number of the memtable, counted from 1.
+    path
+        Name of the folder.
+    in_memory_bytes, physical_rows, primary_key_bytes
+        Sizes, None if they are not known.
+    """
+
+    generation: int
+    path: str
+    in_memory_bytes: int | None = None
+    physical_rows: int | None = None
+    primary_key_bytes: int | None = None
+
+
+@dataclass(frozen=True)
+class ShardManifest:
+    """One version of the state of a shard.
+
+    Attributes
+    ----------
+    shard_id
+        Id of the shard.
+    version
+        Number of this version.
+    writer_epoch
+        Number of claims so far; the last writer to claim the shard owns it. 0 if there was none.
+    replay_after
+        Last position of the log that is in an SSTable, 0 for none.
+    last_seen
+        A position that exists in the log, 0 if none is known.
+    generation
+        Generation of the next SSTable.
+    sstables
+        SSTables, oldest first.
+    spec_id
+        Id of the sharding spec, 0 for none.
+    field_values
+        Sharding values of the rows of the shard, encoded.
+    sealed
+        True if no writer may claim the shard.
+    """
+
+    shard_id: str
+    version: int = 0
+    writer_epoch: int = 0
+    replay_after: int = 0
+    last_seen: int = 0
+    generation: int = 1
+    sstables: tuple[SsTable, ...] = ()
+    spec_id: int = 0
+    field_values: Mapping[str, bytes] = field(default_factory=dict)
+    sealed: bool = False
+
+
+def encode_shard_manifest(manifest: ShardManifest) -> bytes:
+    """Return the content of the file of a manifest."""
+    message = mem_wal_pb2.ShardManifest(
+        version=manifest.version,
+        writer_epoch=manifest.writer_epoch,
+        replay_after_wal_entry_position=manifest.replay_after,
+        wal_entry_position_last_seen=manifest.last_seen,
+        current_generation=manifest.generation,
+        sstables=[
+            mem_wal_pb2.SsTable(
+                generation=table.generation,
+                path=table.path,
+                in_memory_bytes=table.in_memory_bytes,
+                physical_rows=table.physical_rows,
+                primary_key_bytes=table.primary_key_bytes,
+            )
+            for table in manifest.sstables
+        ],
+        shard_spec_id=manifest.spec_id,
+        shard_id=uuid_to_proto(manifest.shard_id),
+        shard_field_entries=[
+            mem_wal_pb2.ShardFieldEntry(field_id=name, value=value) for name, value in manifest.field_values.items()
+        ],
+        status=mem_wal_pb2.SEALED if manifest.sealed else mem_wal_pb2.ACTIVE,
+    )
+    return message.SerializeToString(deterministic=True)
+
+
+def decode_shard_manifest(data: bytes, where: str) -> ShardManifest:
+    """Read the content of the file of a manifest.
+
+    Raises
+    ------
+    CorruptFileError
+        It contradicts the format.
+    UnsupportedError
+        The shard is in a state that this release does not know.
+    """
+    message = parse_message(mem_wal_pb2.ShardManifest, data, where)
+    if not message.HasField("shard_id"):
+        raise CorruptFileError(f"{where}: a shard manifest without the id of its shard")
+    if message.status not in (mem_wal_pb2.ACTIVE, mem_wal_pb2.SEALED):
+        raise UnsupportedError(f"{where}: the shard has the unknown status {message.status}; use a newer release")
+    manifest = ShardManifest(
+        uuid_from_proto(message.shard_id, where),
+        message.version,
+        message.writer_epoch,
+        message.replay_after_wal_entry_position,
+        message.wal_entry_position_last_seen,
+        max(message.current_generation, 1),
+        tuple(_sstable(table) for table in message.sstables),
+        message.shard_spec_id,
+        {entry.field_id: entry.value for entry in message.shard_field_entries},
+        message.status == mem_wal_pb2.SEALED,
+    )
+    _check_sstables(manifest, where)
+    return manifest
+
+
+def _sstable(message: mem_wal_pb2.SsTable) -> SsTable:
+    sizes = [
+        getattr(message, name) if message.HasField(name) else None
+        for name in ("in_memory_bytes", "physical_rows", "primary_key_bytes")
+    ]
+    return SsTable(message.generation, message.path, *sizes)
+
+
+def _check_sstables(manifest: ShardManifest, where: str) -> None:
+    before = 0
+    for table in manifest.sstables:
+        if table.generation <= before:
+            raise CorruptFileError(f"{where}: SSTable {table.generation} follows SSTable {before}")
+        if table.generation >= manifest.generation:
+            raise CorruptFileError(
+                f"{where}: SSTable {table.generation} exists, but the next one would be {manifest.generation}"
+            )
+        if table.path in ("", ".", "..") or set(table.path) & set("/\\\0"):
+            raise CorruptFileError(f"{where}: SSTable {table.generation} is in {table.path!r}, not in a folder of it")
+        before = table.generation

@@ -1,0 +1,124 @@
+"""State of shards, for people."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lance_dataset.errors import CorruptFileError
+from lance_dataset.memwal.details import required_details
+from lance_dataset.memwal.keys import KeyColumns
+from lance_dataset.memwal.log import read_entries
+from lance_dataset.memwal.opening import replayed
+from lance_dataset.memwal.places import ShardPlace, list_shards
+from lance_dataset.memwal.shard_versions import read_shard
+from lance_dataset.memwal.sstables import open_sstable
+from lance_dataset.read.snapshot import Snapshot
+
+__all__ = ["ShardStatus", "shard_statuses", "validate_shards"]
+
+
+@dataclass(frozen=True)
+class ShardStatus:
+    """State of one shard.
+
+    Attributes
+    ----------
+    shard_id
+        Id of the shard.
+    version, writer_epoch
+        Number of its manifest, and number of claims so far.
+    generation
+        Generation of the next SSTable.
+    merged_generation
+        Highest generation that is in the table.
+    sstables, sstable_rows
+        SSTables that are not in the table, and the number of their rows.
+    log_entries, log_rows
+        Entries of the log that are in no SSTable, and the number of their rows.
+    is_sealed
+        True if no writer may claim the shard.
+    """
+
+    shard_id: str
+    version: int
+    writer_epoch: int
+    generation: int
+    merged_generation: int
+    sstables: int
+    sstable_rows: int
+    log_entries: int
+    log_rows: int
+    is_sealed: bool
+
+
+def shard_statuses(snapshot: Snapshot) -> list[ShardStatus]:
+    """Return the state of all shards of a table.
+
+    Raises
+    ------
+    InvalidInputError
+        The table has no MemWAL.
+    CorruptFileError, UnsupportedError
+        A manifest or the log of a shard cannot be read.
+    """
+    details = required_details(snapshot.manifest)
+    found = []
+    for shard_id in list_shards(snapshot.store, snapshot.root):
+        place = ShardPlace(snapshot.store, snapshot.root, shard_id)
+        shard = read_shard(place)
+        if shard is None:
+            continue
+        merged = details.compacted.get(shard_id, 0)
+        waiting = [table for table in shard.sstables if table.generation > merged]
+        entries = [
+            entry for _, entry in read_entries(place, shard.replay_after + 1) if replayed(entry, shard.generation)
+        ]
+        found.append(
+            ShardStatus(
+                shard_id,
+                shard.version,
+                shard.writer_epoch,
+                shard.generation,
+                merged,
+                len(waiting),
+                sum(table.physical_rows or 0 for table in waiting),
+                len(entries),
+                sum(batch.num_rows for entry in entries for batch in entry.batches),
+                shard.sealed,
+            )
+        )
+    return found
+
+
+def validate_shards(snapshot: Snapshot) -> None:
+    """Check the manifests, the log and the SSTables of all shards.
+
+    Raises
+    ------
+    CorruptFileError, MissingFileError
+        A file is damaged or missing, or contradicts another one.
+    """
+    details = required_details(snapshot.manifest)
+    schema = snapshot.manifest.schema
+    key = KeyColumns.of(schema)
+    for shard_id in list_shards(snapshot.store, snapshot.root):
+        place = ShardPlace(snapshot.store, snapshot.root, shard_id)
+        shard = read_shard(place)
+        if shard is None:
+            continue
+        if details.compacted.get(shard_id, 0) >= shard.generation:
+            raise CorruptFileError(
+                f"shard {shard_id}: generation {details.compacted[shard_id]} is in the table, but the next one to be "
+                f"flushed is {shard.generation}"
+            )
+        for _ in read_entries(place, shard.replay_after + 1):
+            pass
+        for table in shard.sstables:
+            opened = open_sstable(snapshot.location, place, table.generation, table.path, key, schema)
+            rows = sum(fragment.physical_rows or 0 for fragment in opened.snapshot.manifest.fragments)
+            if table.physical_rows is not None and table.physical_rows != rows:
+                raise CorruptFileError(
+                    f"shard {shard_id}: SSTable {table.generation} has {rows} rows instead of {table.physical_rows}"
+                )
+            if key and len(opened.keys.unique()) != opened.rows:
+                raise CorruptFileError(f"shard {shard_id}: SSTable {table.generation} has a key twice")

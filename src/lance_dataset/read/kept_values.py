@@ -1,0 +1,81 @@
+"""Values of an array that a mask keeps, for the types that compiled code moves; faster than Arrow's filter."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from lance_dataset.file.buffers import allocate
+from lance_dataset.file.dictionaries import decode_dictionary_array
+from lance_dataset.file.kinds import is_binary_like, is_wide
+from lance_dataset.file.structural.arrays import value_bits
+from lancecodec import kept
+
+__all__ = ["kept_values"]
+
+
+def kept_values(array: pa.Array, mask: pa.BooleanArray, *, decode: bool = False) -> pa.Array | None:
+    """Return the values that a mask keeps, None for arrays of types that compiled code does not move.
+
+    Parameters
+    ----------
+    array
+        Values of any type.
+    mask
+        One boolean per value, never null.
+    decode
+        True to return the entries that the indices of a dictionary array point to.
+
+    Raises
+    ------
+    OffsetOverflowError, pyarrow.ArrowInvalid
+        `decode`: the values do not fit one array.
+    """
+    return _Mask(mask).of(array, decode)
+
+
+class _Mask:
+    """A mask with the place of its bits, and the number of values that it keeps."""
+
+    def __init__(self, mask: pa.BooleanArray) -> None:
+        self.place = (mask.buffers()[1], mask.offset, len(mask))
+        self.count = mask.true_count
+
+    def of(self, array: pa.Array, decode: bool) -> pa.Array | None:
+        kind = array.type
+        if isinstance(kind, pa.DictionaryType):
+            indices = self.of(array.indices, False)
+            picked = pa.DictionaryArray.from_arrays(indices, array.dictionary, ordered=kind.ordered, safe=False)
+            return decode_dictionary_array(picked) if decode else picked
+        if isinstance(kind, pa.BaseExtensionType) or pa.types.is_nested(kind) or pa.types.is_null(kind):
+            return None
+        if is_binary_like(kind):
+            values = self._strings(array)
+        elif pa.types.is_boolean(kind):
+            values = [self._bits(array.buffers()[1], array.offset)]
+        else:
+            width = value_bits(kind) // 8
+            if not width:
+                return None
+            values = [self._fixed(array.buffers()[1], array.offset, width)]
+        valid = self._bits(array.buffers()[0], array.offset) if array.null_count else None
+        return pa.Array.from_buffers(kind, self.count, [valid, *values], -1 if array.null_count else 0)
+
+    def _fixed(self, values: pa.Buffer, first: int, width: int) -> pa.Buffer:
+        out = allocate(self.count * width)
+        kept.fixed(values.slice(first * width), width, *self.place, out)
+        return out
+
+    def _bits(self, bits: pa.Buffer, first: int) -> pa.Buffer:
+        out = allocate((self.count + 7) // 8)
+        kept.bitmap(bits, first, *self.place, out, self.count)
+        return out
+
+    def _strings(self, array: pa.Array) -> list[pa.Buffer]:
+        wide, data = is_wide(array.type), array.buffers()[2] or pa.py_buffer(b"")
+        size = 8 if wide else 4
+        offsets = array.buffers()[1].slice(array.offset * size)
+        ends = allocate((self.count + 1) * size)
+        total = kept.ends(offsets, wide, *self.place, ends, self.count)
+        out = allocate(total)
+        kept.strings(data, offsets, wide, *self.place, out)
+        return [ends, out]

@@ -1,0 +1,1 @@
+"""Facts about datasets that the command line and the viewer both show."""

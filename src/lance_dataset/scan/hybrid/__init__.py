@@ -1,0 +1,1 @@
+"""Searches by text and by vector at the same time."""

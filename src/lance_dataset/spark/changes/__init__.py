@@ -1,0 +1,1 @@
+"""Changes of a dataset by Spark jobs, each in one commit."""

@@ -1,0 +1,153 @@
+"""Maintenance by tasks of Spark: the driver plans, tasks rewrite fragments or build segments, one commit follows."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from lance_dataset.errors import InvalidInputError
+from lance_dataset.optimize import Compaction, CompactionTask
+from lance_dataset.spark.jobs.tasks import Work, run_tasks
+from lance_dataset.spark.option_parsing import storage_options_text
+from lance_dataset.spark.snapshot import Snapshot, pin
+
+__all__ = ["compact", "create_index"]
+
+
+def compact(
+    spark: Any, uri: str, *, storage_options: Mapping[str, str] | None = None, **options: Any
+) -> dict[str, int]:
+    """Rewrite small fragments and deleted rows in tasks, with one commit.
+
+    Parameters
+    ----------
+    spark
+        Spark session.
+    uri
+        Path or URI of the dataset.
+    storage_options
+        Settings of the object store.
+    **options
+        Those of ``LanceDataset.optimize.compact_files``, such as ``target_rows_per_fragment``.
+
+    Returns
+    -------
+    dict
+        Numbers of fragments and files that were removed and added.
+
+    Raises
+    ------
+    CommitConflictError
+        Other writers changed the same fragments meanwhile; the rewritten files are left to a cleanup.
+    TaskError
+        A task failed; the message names its fragments. Nothing is committed.
+    """
+    snapshot, dataset = pin(uri, None, storage_options_text(storage_options))
+    plan = Compaction.plan(dataset, options)  # type: ignore[arg-type]
+    rewrites = run_tasks(spark, _Rewrites([task.json() for task in plan.tasks], snapshot))
+    return asdict(Compaction.commit(dataset, rewrites, options))  # type: ignore[arg-type]
+
+
+class _Rewrites(Work):
+    """Compaction of a group of fragments in each task."""
+
+    def __init__(self, pieces: Sequence[str], snapshot: Snapshot) -> None:
+        super().__init__(pieces)
+        self.snapshot = snapshot
+
+    def describe(self, piece: str) -> str:
+        ids = ", ".join(str(fragment.id) for fragment in CompactionTask.from_json(piece).fragments)
+        return f"fragments {ids} of version {self.snapshot.version} of {self.snapshot.uri}"
+
+    def run(self, piece: str) -> Any:
+        return CompactionTask.from_json(piece).execute(self.snapshot.open())
+
+
+def create_index(
+    spark: Any,
+    uri: str,
+    column: str,
+    index_type: str,
+    name: str | None = None,
+    *,
+    replace: bool = False,
+    segments: int | None = None,
+    storage_options: Mapping[str, str] | None = None,
+    **parameters: Any,
+) -> str:
+    """Build an index in tasks, a segment of some fragments each, and publish all of them in one commit.
+
+    Parameters
+    ----------
+    spark
+        Spark session.
+    uri
+        Path or URI of the dataset.
+    column
+        Column to index.
+    index_type
+        Kind of the index, such as ``"BTREE"``, ``"INVERTED"`` or ``"IVF_PQ"``.
+    name
+        Name of the index; that of the column and ``_idx`` by default.
+    replace
+        True to replace an index of the same name.
+    segments
+        Number of segments; by default one for each core of the session, and no more than fragments. Searches look into
+        each segment, so a few large ones are better than many small ones.
+    storage_options
+        Settings of the object store.
+    **parameters
+        Those of ``LanceDataset.create_index`` and ``create_scalar_index``.
+
+    Returns
+    -------
+    str
+        Name of the index.
+
+    Raises
+    ------
+    InvalidInputError
+        The name is taken, or the dataset has no rows.
+    TaskError
+        A task failed, for example because the index does not fit the column. Nothing is published.
+    """
+    snapshot, dataset = pin(uri, None, storage_options_text(storage_options))
+    name = name or f"{column}_idx"
+    taken = name in {index.name for index in dataset.describe_indices()}
+    if taken and not replace:
+        raise InvalidInputError(f"The dataset has an index {name!r} already; replace it with replace=True")
+    fragments = dataset.fragment_ids()
+    if not fragments:
+        raise InvalidInputError(f"The dataset {uri} has no rows to index")
+    count = max(1, min(segments or _cores(spark), len(fragments)))
+    bounds = [len(fragments) * part // count for part in range(count + 1)]
+    groups = [fragments[start:stop] for start, stop in itertools.pairwise(bounds)]
+    arguments = {"column": column, "index_type": index_type, "name": name, "replace": replace, **parameters}
+    built = run_tasks(spark, _Segments(groups, snapshot, arguments))
+    dataset.commit_existing_index_segments(name, column, built)
+    return name
+
+
+def _cores(spark: Any) -> int:
+    """Return the number of tasks that run at once; Spark Connect does not say it."""
+    context = getattr(spark, "_jsc", None)  # a JavaSparkContext
+    return int(context.defaultParallelism()) if context is not None else os.cpu_count() or 1
+
+
+class _Segments(Work):
+    """A segment of an index in each task."""
+
+    def __init__(self, pieces: Sequence[list[int]], snapshot: Snapshot, arguments: Mapping[str, Any]) -> None:
+        super().__init__(pieces)
+        self.snapshot = snapshot
+        self.arguments = dict(arguments)
+
+    def describe(self, piece: list[int]) -> str:
+        column, kind = self.arguments["column"], self.arguments["index_type"]
+        return f"the {kind} index of column {column!r} for fragments {piece[0]} to {piece[-1]} of {self.snapshot.uri}"
+
+    def run(self, piece: list[int]) -> Any:
+        return self.snapshot.open().create_index_uncommitted(fragment_ids=piece, **self.arguments)

@@ -1,0 +1,1 @@
+"""Work in tasks of Spark, and the commit of what they wrote."""

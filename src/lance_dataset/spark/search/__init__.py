@@ -1,0 +1,1 @@
+"""Searches of a dataset for each row of a DataFrame."""

@@ -1,0 +1,1 @@
+"""Statements about datasets that Spark's parser does not know."""

@@ -1,0 +1,35 @@
+from collections.abc import Sequence
+
+from typing_extensions import Buffer
+
+from lancecodec.miniblock import Chunks
+
+MOST_INTERVALS: int
+UNSIGNED: int
+SIGNED: int
+FLOAT: int
+
+class IntervalTest:
+    null: bool
+    def __init__(self, bits: int, order: int, intervals: Sequence[tuple[int, int]], *, null: bool = False) -> None: ...
+    @property
+    def bits(self) -> int: ...
+    def values(self, values: Buffer, out: Buffer) -> None: ...
+
+class ChunkRanges:
+    def __init__(self, count: int) -> None: ...
+    def __len__(self) -> int: ...
+    def __getitem__(self, chunk: int) -> tuple[int, int] | None: ...
+
+def search(
+    chunks: Chunks,
+    kind: int,
+    bits: int,
+    definition: tuple[int, int] | None,
+    test: IntervalTest,
+    ranges: ChunkRanges,
+    start: int,
+    stop: int,
+    out: Buffer,
+    kept: Buffer | None = None,
+) -> None: ...

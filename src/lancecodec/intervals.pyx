@@ -1,0 +1,267 @@
+"""Tests whether fixed-width values lie in intervals, with bitmaps as results, of plain values and of mini-block pages.
+
+Values are compared by their *keys*: unsigned integers of the same width in the order of the values. `UNSIGNED` values
+are their own keys. `SIGNED` integers have their sign flipped. `FLOAT` values are in total order: NaN with a sign, then
+numbers with -0.0 before 0.0, then NaN without one.
+
+Bit i of an output (bit ``i % 8`` of byte ``i // 8``) belongs to value i.
+"""
+
+from cpython.mem cimport PyMem_Calloc, PyMem_Free, PyMem_Malloc
+from libc.stdint cimport int64_t, uint8_t, uint64_t
+from libc.string cimport memcpy
+
+from lancecodec.buffers cimport ByteView, readable, writable
+from lancecodec.miniblock cimport Chunks, lc_chunks
+
+from lancecodec.errors import CodecError
+
+cdef extern from "kernels/intervals.h" nogil:
+    int64_t LC_MOST_INTERVALS
+    int LC_KEY_UNSIGNED, LC_KEY_SIGNED, LC_KEY_FLOAT
+    ctypedef struct lc_intervals:
+        int64_t bits
+        int64_t order
+        int64_t count
+        uint64_t *low
+        uint64_t *high
+    void lc_inside(const uint8_t *values, int64_t n, const lc_intervals *test, uint64_t *out)
+
+cdef extern from "kernels/miniblock_search.h" nogil:
+    int LC_VALUE_SPLIT, LC_VALUE_RLE
+    int LC_LEVEL_NONE, LC_LEVEL_FLAT, LC_LEVEL_INLINE, LC_LEVEL_RLE, LC_LEVEL_OUT_OF_LINE
+    ctypedef struct lc_value_codec:
+        int64_t kind
+        int64_t bits
+        int64_t buffer
+    ctypedef struct lc_level_codec:
+        int64_t kind
+        int64_t width
+        int64_t top
+    ctypedef struct lc_chunk_ranges:
+        uint64_t *low
+        uint64_t *high
+        uint8_t *known
+    ctypedef struct lc_chunk_search:
+        const lc_chunks *chunks
+        lc_value_codec codec
+        lc_level_codec nulls
+        const lc_intervals *test
+        int null
+        lc_chunk_ranges ranges
+        const uint8_t *kept
+        uint8_t *values
+        uint8_t *levels
+        uint64_t *inside
+        uint64_t *valid
+    int lc_chunks_search(const lc_chunk_search *search, int64_t a, int64_t b, uint8_t *out, int64_t *where)
+
+MOST_INTERVALS = LC_MOST_INTERVALS
+UNSIGNED, SIGNED, FLOAT = LC_KEY_UNSIGNED, LC_KEY_SIGNED, LC_KEY_FLOAT
+
+cdef tuple ORDERS = (LC_KEY_UNSIGNED, LC_KEY_SIGNED, LC_KEY_FLOAT)
+cdef tuple LEVEL_KINDS = (LC_LEVEL_FLAT, LC_LEVEL_INLINE, LC_LEVEL_RLE, LC_LEVEL_OUT_OF_LINE)
+
+
+cdef lc_level_codec level_codec(object codec) except *:
+    """Return the codec of levels of which 1 is the largest."""
+    cdef lc_level_codec parsed = lc_level_codec(LC_LEVEL_NONE, 0, 1)
+    if codec is None:
+        return parsed
+    parsed.kind, parsed.width = codec
+    if parsed.kind not in LEVEL_KINDS or not 0 <= parsed.width <= 16:
+        raise CodecError(f"unknown level codec {parsed.kind} of {parsed.width} bits")
+    return parsed
+
+
+cdef class IntervalTest:
+    """A test whether values lie in one of some intervals.
+
+    Parameters
+    ----------
+    bits
+        Size of a value in bits: 8, 16, 32 or 64.
+    order
+        `UNSIGNED`, `SIGNED` or `FLOAT`. Floats have 32 or 64 bits.
+    intervals
+        Pairs of the least and the greatest key of each interval, ascending, at most `MOST_INTERVALS`. Intervals neither
+        overlap nor touch. Without any, no value passes.
+    null
+        Whether nulls pass.
+
+    Attributes
+    ----------
+    bits : int
+        Size of a value in bits.
+    null : bool
+        Whether nulls pass.
+
+    Raises
+    ------
+    CodecError
+        An argument is out of range, or the intervals are not in order.
+    """
+
+    cdef lc_intervals test
+    cdef readonly bint null
+
+    def __cinit__(self, int64_t bits, int64_t order, intervals, *, bint null=False):
+        cdef uint64_t low, high, top
+        cdef int64_t i = 0
+        if bits not in (8, 16, 32, 64) or order not in ORDERS or (order == LC_KEY_FLOAT and bits < 32):
+            raise CodecError(f"values of {bits} bits in order {order} cannot be tested")
+        if len(intervals) > LC_MOST_INTERVALS:
+            raise CodecError(f"{len(intervals)} intervals; at most {LC_MOST_INTERVALS} are supported")
+        top = ~<uint64_t>0 >> (64 - bits)
+        for low, high in intervals:
+            if high < low or high > top or (i and (low <= self.test.high[i - 1] or low - self.test.high[i - 1] == 1)):
+                raise CodecError(f"interval {i}, {low} to {high}, is empty, too large, or touches the one before")
+            self.test.low[i], self.test.high[i] = low, high
+            i += 1
+        self.test.bits, self.test.order, self.test.count, self.null = bits, order, i, null
+
+    @property
+    def bits(self):
+        """Size of a value in bits."""
+        return self.test.bits
+
+    def values(self, values, out):
+        """Test plain values. Nulls are not treated specially.
+
+        Parameters
+        ----------
+        values
+            n values.
+        out
+            Output bitmap of at least ``ceil(n / 8)`` bytes; the other bits of the last byte become 0.
+
+        Raises
+        ------
+        CodecError
+            `values` is not a whole number of values, or `out` is too small.
+        MemoryError
+            There is not enough memory.
+        """
+        cdef ByteView source = readable(values), target = writable(out)
+        cdef int64_t width = self.test.bits // 8, n = source.size // width, size = (n + 7) // 8
+        cdef uint64_t *words
+        if source.size % width or target.size < size:
+            raise CodecError(f"{source.size} bytes of values of {width} bytes do not fit {target.size} bytes of bits")
+        words = <uint64_t *>PyMem_Malloc(<size_t>(size + 8))
+        if words == NULL:
+            raise MemoryError(f"{size} bytes of bits")
+        with nogil:
+            lc_inside(source.data, n, &self.test, words)
+            memcpy(target.data, words, <size_t>size)
+        PyMem_Free(words)
+
+
+cdef class ChunkRanges:
+    """Ranges of the keys of the chunks of a page, as far as searches have found them. Threads may share them.
+
+    Parameters
+    ----------
+    count
+        Number of chunks of the page.
+
+    Raises
+    ------
+    CodecError
+        `count` is negative.
+    MemoryError
+        There is not enough memory.
+    """
+
+    cdef lc_chunk_ranges ranges
+    cdef int64_t count
+
+    def __cinit__(self, int64_t count):
+        if count < 0:
+            raise CodecError(f"a page of {count} chunks")
+        self.count = count
+        self.ranges.low = <uint64_t *>PyMem_Calloc(<size_t>(count + 1), 17)
+        if self.ranges.low == NULL:
+            raise MemoryError(f"ranges of {count} chunks")
+        self.ranges.high = self.ranges.low + count
+        self.ranges.known = <uint8_t *>(self.ranges.high + count)
+
+    def __dealloc__(self):
+        PyMem_Free(self.ranges.low)
+
+    def __len__(self):
+        return self.count
+
+    def __getitem__(self, int64_t chunk):
+        """Return least and greatest key of the values of a chunk, None if they are not known."""
+        if chunk < 0 or chunk >= self.count:
+            raise IndexError(f"chunk {chunk} of {self.count}")
+        return (self.ranges.low[chunk], self.ranges.high[chunk]) if self.ranges.known[chunk] & 1 else None
+
+
+def search(Chunks chunks not None, int64_t kind, int64_t bits, definition, IntervalTest test not None,
+           ChunkRanges ranges not None, int64_t start, int64_t stop, out, kept=None):
+    """Mark the values of a page without lists that pass a test, without storing any value.
+
+    Chunks whose range of keys decides the test are not looked at. The ranges of the others become known.
+
+    Parameters
+    ----------
+    chunks
+        `Chunks` of the page. Those with values of the range, and with `kept` those with values that are kept, must be
+        loaded.
+    kind, bits
+        Codec of the values (see `miniblock_values`), and their size, which is that of the test.
+    definition
+        Codec of the definition levels (see `miniblock_levels`): 0 is a value, 1 a null. None if there are no nulls.
+    test
+        The test.
+    ranges
+        Ranges of the keys of all chunks of the page. They belong to values of one order.
+    start, stop
+        Range ``[start, stop)`` of values.
+    out
+        Output bitmap of at least ``ceil((stop - start) / 8)`` bytes.
+    kept
+        Bitmap of the values to look at, None for all. The bits of other values become 0.
+
+    Raises
+    ------
+    CodecError
+        An argument is out of range, or a chunk is not ready or is damaged.
+    MemoryError
+        There is not enough memory.
+    """
+    cdef ByteView target = writable(out), mask = None
+    cdef int64_t n = stop - start, largest = chunks.chunks.table.largest, words = largest // 64 + 1, where = 0, i
+    cdef lc_chunk_search search
+    cdef int problem
+    chunks.check_range(start, stop)
+    if kind < 0 or kind > LC_VALUE_SPLIT or bits != test.test.bits or (kind == LC_VALUE_SPLIT and bits < 32):
+        raise CodecError(f"values of {bits} bits and codec {kind} cannot be tested as {test.test.bits} bits")
+    if chunks.chunks.buffers < (2 if kind == LC_VALUE_RLE else 1) or ranges.count != chunks.chunks.table.count:
+        raise CodecError(f"{chunks.chunks.buffers} buffers and {ranges.count} ranges do not fit the chunks")
+    if chunks.chunks.repetition or (definition is not None) != chunks.chunks.definition:
+        raise CodecError("the codec of the levels does not match the level streams of the chunks")
+    if kept is not None:
+        mask = readable(kept)
+    if target.size < (n + 7) // 8 or (mask is not None and mask.size < (n + 7) // 8):
+        raise CodecError(f"bitmaps are too small for {n} values")
+    search.chunks, search.test, search.null, search.ranges = &chunks.chunks, &test.test, test.null, ranges.ranges
+    search.codec = lc_value_codec(kind, bits, 0)
+    search.nulls = level_codec(definition)
+    search.kept = NULL if mask is None else mask.data
+    search.values = <uint8_t *>PyMem_Malloc(<size_t>(16 * words + largest * (bits // 8 + 2) + 8))
+    if search.values == NULL:
+        raise MemoryError("scratch for a chunk")
+    search.inside = <uint64_t *>search.values
+    search.valid = search.inside + words
+    search.levels = <uint8_t *>(search.valid + words)
+    search.values = search.levels + 2 * largest
+    with nogil:
+        problem = lc_chunks_search(&search, start, stop, target.data, &where)
+        if problem == 0 and search.kept != NULL:
+            for i in range((n + 7) // 8):
+                target.data[i] &= search.kept[i]
+    PyMem_Free(search.inside)
+    if problem:
+        chunks.fail(problem, where, "searched values")

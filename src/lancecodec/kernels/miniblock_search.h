@@ -1,0 +1,151 @@
+/* Search of the chunks of a mini-block page for values in some intervals, as they are unpacked.
+ *
+ * Every chunk is unpacked into the same scratch memory, which stays in the cache. The bounds of chunks that were unpacked
+ * are kept, so that later searches decide most chunks of ordered values without looking at them. Bounds include what is
+ * stored below nulls. Threads may search one page at the same time: bounds are written before they are marked as known, and
+ * all threads write the same. */
+#ifndef LANCECODEC_MINIBLOCK_SEARCH_H
+#define LANCECODEC_MINIBLOCK_SEARCH_H
+
+#include "intervals.h"
+#include "levels_mask.h"
+#include "miniblock_fixed.h"
+#include "miniblock_levels.h"
+
+/* What is known of a chunk. */
+enum lc_known { LC_KNOWN_KEYS = 1, LC_KNOWN_VALID = 2 };
+
+typedef struct {
+    uint64_t *low, *high; /* least and greatest key of each chunk */
+    uint8_t *known;       /* whether there are keys; whether no value is null */
+} lc_chunk_ranges;
+
+typedef struct {
+    const lc_chunks *chunks;
+    lc_value_codec codec;
+    lc_level_codec nulls; /* LC_LEVEL_NONE: no value is null */
+    const lc_intervals *test;
+    int null;             /* whether nulls are found */
+    lc_chunk_ranges ranges;
+    const uint8_t *kept;  /* bits of the values to look at, NULL for all; bit 0 is the first value of the search */
+    uint8_t *values;      /* scratch: the values of the largest chunk */
+    uint8_t *levels;      /* scratch: 2 bytes for each of them */
+    uint64_t *inside, *valid; /* scratch: 1 bit for each of them, in whole words */
+} lc_chunk_search;
+
+#if defined(__GNUC__) || defined(__clang__)
+LC_INLINE uint8_t lc_known_of(const uint8_t *p) { return __atomic_load_n(p, __ATOMIC_ACQUIRE); }
+LC_INLINE void lc_know(uint8_t *p, uint8_t what) { __atomic_store_n(p, (uint8_t)(*p | what), __ATOMIC_RELEASE); }
+#else /* volatile accesses are ordered by this compiler */
+LC_INLINE uint8_t lc_known_of(const uint8_t *p) { return *(const volatile uint8_t *)p; }
+LC_INLINE void lc_know(uint8_t *p, uint8_t what) { *(volatile uint8_t *)p = (uint8_t)(*p | what); }
+#endif
+
+/* Whether one of n bits from bit `at` on is set. */
+LC_INLINE int lc_bits_any(const uint8_t *bits, int64_t at, int64_t n) {
+    for (; n && (at & 7); at++, n--)
+        if (lc_get_bit(bits, at)) return 1;
+    const uint8_t *p = bits + (at >> 3);
+    for (; n >= 64; n -= 64, p += 8)
+        if (lc_load_u64(p)) return 1;
+    for (int64_t i = 0; i < n; i++)
+        if (lc_get_bit(p, i)) return 1;
+    return 0;
+}
+
+/* Decide a chunk by the width of its packed values. */
+LC_INLINE int lc_search_width(const lc_chunk_search *s, const lc_chunk *chunk, int64_t n, int *verdict) {
+    int width, bits = (int)s->codec.bits, order = (int)s->test->order;
+    const lc_bytes *packed = chunk->values + s->codec.buffer;
+    int problem = lc_inline_width(packed->data, packed->size, n, bits, &width);
+    if (!problem && (width < bits || order == LC_KEY_UNSIGNED))
+        *verdict = lc_intervals_verdict(s->test, lc_key(0, bits, order), lc_key(lc_low_mask(width), bits, order));
+    return problem;
+}
+
+/* Bits of values [low, high) of chunk i that are in the intervals, into s->inside. */
+LC_INLINE int lc_search_values(const lc_chunk_search *s, int64_t i, const lc_chunk_walk *walk, int *verdict) {
+    const uint8_t *values;
+    int64_t width = s->codec.bits >> 3;
+    int problem = s->codec.kind == LC_VALUE_INLINE ? lc_search_width(s, &walk->open, walk->values, verdict) : LC_OK;
+    if (problem || *verdict != LC_SOME_INSIDE) return problem;
+    if ((problem = lc_value_view(&s->codec, walk, s->values, &values))) return problem;
+    lc_inside(values, walk->high - walk->low, s->test, s->inside);
+    if (!(lc_known_of(s->ranges.known + i) & LC_KNOWN_KEYS)) {
+        lc_key_range(values - walk->low * width, walk->values, s->test, s->ranges.low + i, s->ranges.high + i);
+        lc_know(s->ranges.known + i, LC_KNOWN_KEYS);
+    }
+    return LC_OK;
+}
+
+/* Bits of values [low, high) of chunk i that are not null, into s->valid. *nulls: whether there may be any null. */
+LC_INLINE int lc_search_nulls(const lc_chunk_search *s, int64_t i, const lc_chunk_walk *walk, int *nulls) {
+    uint8_t last[128];
+    int64_t n = walk->high - walk->low;
+    *nulls = 0;
+    if (s->nulls.kind == LC_LEVEL_NONE || (lc_known_of(s->ranges.known + i) & LC_KNOWN_VALID)) return LC_OK;
+    if (walk->open.levels != walk->values) return LC_BAD_COUNT;
+    int problem = lc_levels_stream(&s->nulls, walk->open.definition, walk->values, s->levels);
+    if (problem) return problem;
+    if (lc_levels_up_to(s->levels, walk->values, 0) == walk->values) {
+        lc_know(s->ranges.known + i, LC_KNOWN_VALID);
+        return LC_OK;
+    }
+    *nulls = 1;
+    for (int64_t k = 0; k < n; k += 64) {
+        int64_t live = n - k < 64 ? n - k : 64;
+        s->valid[k / 64] = lc_mask_le(lc_levels_block(s->levels + 2 * walk->low, k, live, last), 0) & lc_low_mask(live);
+    }
+    return LC_OK;
+}
+
+/* Append the bits of the open chunk: all of one kind, or s->inside, without the nulls or with them. */
+LC_INLINE void lc_search_write(const lc_chunk_search *s, int64_t n, int verdict, int nulls, lc_bit_writer *writer) {
+    uint64_t same = verdict == LC_ALL_INSIDE ? ~0ULL : 0;
+    for (int64_t k = 0; k < n; k += 64) {
+        int64_t live = n - k < 64 ? n - k : 64;
+        uint64_t word = verdict == LC_SOME_INSIDE ? s->inside[k / 64] : same;
+        if (nulls) word = s->null ? word | ~s->valid[k / 64] : word & s->valid[k / 64];
+        lc_bit_writer_add(writer, word & lc_low_mask(live), live);
+    }
+}
+
+/* Search values [low, high) of chunk walk->chunk, which is not open yet. `at`: bit of the first of them in `kept`. */
+LC_INLINE int lc_search_chunk(const lc_chunk_search *s, lc_chunk_walk *walk, int64_t at, lc_bit_writer *writer) {
+    int64_t i = walk->chunk, n = walk->high - walk->low;
+    int verdict = LC_SOME_INSIDE, nulls = 0, problem;
+    uint8_t known = lc_known_of(s->ranges.known + i);
+    int may_be_null = s->nulls.kind != LC_LEVEL_NONE && !(known & LC_KNOWN_VALID);
+    if (s->kept && !lc_bits_any(s->kept, at, n)) verdict = LC_NONE_INSIDE, may_be_null = 0;
+    else if (known & LC_KNOWN_KEYS) verdict = lc_intervals_verdict(s->test, s->ranges.low[i], s->ranges.high[i]);
+    if (verdict == LC_NONE_INSIDE && !s->null) may_be_null = 0;
+    if (verdict == LC_SOME_INSIDE || may_be_null) {
+        if ((problem = lc_chunk_open(s->chunks, i, &walk->open))) return problem;
+        if (verdict == LC_SOME_INSIDE && (problem = lc_search_values(s, i, walk, &verdict))) return problem;
+        if (may_be_null && (problem = lc_search_nulls(s, i, walk, &nulls))) return problem;
+    }
+    lc_search_write(s, n, verdict, nulls, writer);
+    return LC_OK;
+}
+
+/* Set bit k of `out` if value a + k of the page is found, for a + k < b. With `kept`, values that are not kept have any
+ * bit. `where`: the damaged chunk. */
+static int lc_chunks_search(const lc_chunk_search *s, int64_t a, int64_t b, uint8_t *out, int64_t *where) {
+    const int64_t *firsts = s->chunks->table.firsts;
+    lc_bit_writer writer = lc_bit_writer_at(out, 0);
+    lc_chunk_walk walk = lc_chunk_walk_over(s->chunks, a, b);
+    while (walk.at < walk.stop) {
+        int64_t first = firsts[++walk.chunk], end = firsts[walk.chunk + 1], at = walk.at - a;
+        walk.values = end - first;
+        walk.low = walk.at - first;
+        walk.high = (end < b ? end : b) - first;
+        walk.at = first + walk.high;
+        *where = walk.chunk;
+        int problem = lc_search_chunk(s, &walk, at, &writer);
+        if (problem) return problem;
+    }
+    lc_bit_writer_end(&writer);
+    return LC_OK;
+}
+
+#endif

@@ -1,0 +1,182 @@
+"""Tests of intervals: of plain values, and of the chunks of a page, against NumPy."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from lancecodec import CodecError, bitpacking, intervals
+from lancecodec.intervals import FLOAT, SIGNED, UNSIGNED, ChunkRanges, IntervalTest
+from lancecodec.miniblock import Chunks, ChunkTable
+from lancecodec.miniblock_levels import FLAT as FLAT_LEVELS
+from lancecodec.miniblock_values import FLAT, INLINE, RLE, SPLIT
+from lancecodec.miniblock_write import Assembly
+
+TYPES = {
+    **{("u", bits): UNSIGNED for bits in (8, 16, 32, 64)},
+    **{("i", bits): SIGNED for bits in (8, 16, 32, 64)},
+    **{("f", bits): FLOAT for bits in (32, 64)},
+}
+SPECIAL = [0.0, -0.0, np.inf, -np.inf, np.nan, -np.nan, 1.0, -1.0]
+
+
+def keys_of(values: NDArray[np.generic], order: int) -> list[int]:
+    """Return the keys, computed one by one."""
+    bits = 8 * values.dtype.itemsize
+    found = []
+    for word in values.view(f"u{bits // 8}").tolist():
+        negative = order == FLOAT and word >> (bits - 1)
+        found.append(word if order == UNSIGNED else word ^ ((1 << bits) - 1 if negative else 1 << (bits - 1)))
+    return found
+
+
+def values_of(kind: str, bits: int, n: int, rng: np.random.Generator) -> NDArray[np.generic]:
+    if kind == "f":
+        values = rng.normal(size=n).astype(f"f{bits // 8}")
+        values[rng.random(n) < 0.3] = rng.choice(np.array(SPECIAL, values.dtype))
+        return values
+    width = rng.integers(1, bits + 1)
+    return (rng.integers(0, 1 << 62, n) >> max(62 - width, 0)).astype(f"{kind}{bits // 8}")
+
+
+def random_test(keys: list[int], bits: int, order: int, rng: np.random.Generator) -> tuple[IntervalTest, list[int]]:
+    """Return a test, and the ends of its intervals: those of even number begin one, the others are behind one."""
+    top = (1 << bits) - 1
+    near = [key + int(step) for key in rng.choice(np.array(keys, object), 6) for step in rng.integers(-1, 2, 1)]
+    ends = sorted({*rng.choice(np.array([0, top + 1, *near], object), rng.integers(0, 7)).tolist()} - {-1})
+    ends = ends[: len(ends) // 2 * 2]
+    pairs = [(low, high - 1) for low, high in zip(ends[::2], ends[1::2], strict=True)]
+    return IntervalTest(bits, order, pairs, null=bool(rng.integers(0, 2))), ends
+
+
+def inside(keys: list[int], ends: list[int]) -> NDArray[np.bool_]:
+    return np.array([bisect_left(ends, key + 1) % 2 == 1 for key in keys], bool)
+
+
+def unpacked(bits: NDArray[np.uint8], n: int) -> NDArray[np.bool_]:
+    return np.unpackbits(bits, count=n, bitorder="little").astype(bool)
+
+
+@pytest.mark.parametrize(("kind", "bits"), TYPES)
+def test_plain_values(kind: str, bits: int) -> None:
+    order, rng = TYPES[kind, bits], np.random.default_rng(bits)
+    for n in (0, 1, 63, 64, 65, 1000):
+        values = values_of(kind, bits, n, rng)
+        keys = keys_of(values, order)
+        for _ in range(8):
+            test, ends = random_test(keys or [5], bits, order, rng)
+            out = np.full((n + 7) // 8, 255, np.uint8)
+            moved = np.empty(values.nbytes + 1, np.uint8)[1:]  # an odd address
+            moved[:] = values.view(np.uint8)
+            test.values(moved, out)
+            assert unpacked(out, n).tolist() == inside(keys, ends).tolist()
+            assert not np.unpackbits(out, bitorder="little")[n:].any()
+
+
+def chunk_buffers(values: NDArray[np.generic], kind: int) -> list[bytes]:
+    """Return the value buffers of a chunk."""
+    width, words = values.dtype.itemsize, values.view(f"u{values.dtype.itemsize}")
+    if kind == FLAT:
+        return [values.tobytes()]
+    if kind == SPLIT:
+        return [values.view(np.uint8).reshape(-1, width).T.tobytes()]
+    if kind == RLE:
+        starts = np.flatnonzero(np.append(True, words[1:] != words[:-1]))
+        lengths = np.diff(np.append(starts, len(words)))
+        cut = [
+            (word, min(255, rest))
+            for word, length in zip(words[starts], lengths.tolist(), strict=True)
+            for rest in range(length, 0, -255)
+        ]
+        return [np.array([word for word, _ in cut], words.dtype).tobytes(), bytes(length for _, length in cut)]
+    out, end = np.zeros(bitpacking.inline_bound(len(words), 8 * width), np.uint8), np.zeros(1, np.int64)
+    return [out[: bitpacking.inline_encode(words, 8 * width, out, end)].tobytes()]
+
+
+def page_of(chunks: list[NDArray[np.generic]], kind: int, nulls: list[NDArray[np.uint16]] | None) -> Chunks:
+    streams = [list(stream) for stream in zip(*(chunk_buffers(chunk, kind) for chunk in chunks), strict=True)]
+    counts = [len(chunk) for chunk in chunks]
+
+    def joined(parts: list[bytes]) -> tuple[bytes, list[int]]:
+        return b"".join(parts), np.cumsum([len(part) for part in parts]).tolist()
+
+    levels = {} if nulls is None else {"levels": counts, "level_streams": [joined([n.tobytes() for n in nulls])]}
+    plan = Assembly(counts, [joined(stream) for stream in streams], True, **levels)
+    words, data = np.zeros(plan.words_size, np.uint8), np.zeros(plan.chunks_size, np.uint8)
+    plan.write(words, data)
+    table = ChunkTable(words, sum(counts), len(data), True)
+    return Chunks(table, len(streams), definition=nulls is not None, data=data)
+
+
+@pytest.mark.parametrize("kind", [FLAT, INLINE, RLE, SPLIT])
+@pytest.mark.parametrize(("letter", "bits"), TYPES)
+def test_pages(letter: str, bits: int, kind: int) -> None:
+    if kind == SPLIT and bits < 32:
+        return
+    order, rng = TYPES[letter, bits], np.random.default_rng(10 * bits + kind)
+    for case in range(6):
+        sizes = [1024] * int(rng.integers(0, 3)) + [int(rng.integers(1, 1025))]
+        chunks = [values_of(letter, bits, size, rng) for size in sizes]
+        if kind == RLE:
+            chunks = [np.repeat(chunk, 7)[: len(chunk)] for chunk in chunks]
+        if rng.integers(0, 2):
+            chunks = [np.sort(chunk) for chunk in chunks]
+        nulls = None
+        if case % 2:
+            nulls = [(rng.random(size) < rng.choice([0.0, 0.3, 1.0])).astype(np.uint16) for size in sizes]
+        page, levels = page_of(chunks, kind, nulls), None if nulls is None else (FLAT_LEVELS, 0)
+        keys, ranges = keys_of(np.concatenate(chunks), order), ChunkRanges(len(sizes))
+        is_null = np.zeros(len(keys), bool) if nulls is None else np.concatenate(nulls).astype(bool)
+        for _ in range(8):  # each search knows more ranges
+            test, ends = random_test(keys, bits, order, rng)
+            start, stop = sorted(rng.integers(0, len(keys) + 1, 2).tolist())
+            kept = rng.random(stop - start) < rng.choice([0.0, 0.001, 0.5])
+            mask = None if rng.integers(0, 2) else np.packbits(kept, bitorder="little")
+            out = np.zeros((stop - start + 7) // 8, np.uint8)
+            intervals.search(page, kind, bits, levels, test, ranges, start, stop, out, mask)
+            expected = np.where(is_null, test.null, inside(keys, ends))[start:stop]
+            expected = expected if mask is None else expected & kept
+            assert unpacked(out, stop - start).tolist() == expected.tolist()
+        for number, begin in enumerate(np.cumsum([0, *sizes[:-1]]).tolist()):
+            some = keys[begin : begin + sizes[number]]
+            assert ranges[number] in (None, (min(some), max(some)))
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        *((24, SIGNED, []), (16, FLOAT, []), (8, 7, []), (8, UNSIGNED, [(3, 2)]), (8, UNSIGNED, [(0, 256)])),
+        *((8, UNSIGNED, [(0, 5), (6, 7)]), (8, UNSIGNED, [(6, 7), (0, 1)])),
+        (64, SIGNED, [(3 * n, 3 * n) for n in range(17)]),
+        (64, UNSIGNED, [(0, (1 << 64) - 1), (5, 6)]),
+    ],
+)
+def test_impossible_tests(arguments: tuple[int, int, list[tuple[int, int]]]) -> None:
+    with pytest.raises(CodecError):
+        IntervalTest(*arguments)
+
+
+def test_impossible_searches() -> None:
+    page, test, out = page_of([np.arange(100, dtype=np.int32)], FLAT, None), IntervalTest(32, SIGNED, []), bytearray(13)
+    ranges = ChunkRanges(1)
+    intervals.search(page, FLAT, 32, None, test, ranges, 0, 100, out)
+    for kind, bits, levels, known, stop, target in (
+        (9, 32, None, ranges, 100, out),
+        (FLAT, 64, None, ranges, 100, out),
+        (RLE, 32, None, ranges, 100, out),
+        (FLAT, 32, (FLAT_LEVELS, 0), ranges, 100, out),
+        (FLAT, 32, None, ChunkRanges(2), 100, out),
+        (FLAT, 32, None, ranges, 101, out),
+        (FLAT, 32, None, ranges, 100, bytearray(12)),
+    ):
+        with pytest.raises(CodecError):
+            intervals.search(page, kind, bits, levels, test, known, 0, stop, target)
+    with pytest.raises(CodecError):
+        intervals.search(page, FLAT, 32, None, test, ranges, 0, 100, out, bytes(12))
+    with pytest.raises(CodecError):
+        test.values(bytes(5), out)
+    with pytest.raises(IndexError):
+        ranges[1]

@@ -1,0 +1,75 @@
+"""Tests of shards of a MemWAL on a real S3 server, in turn with the reference."""
+
+from __future__ import annotations
+
+import datetime as dt
+
+import lance
+import pytest
+from support.memwal.shards import SHARD, keys, rows, values
+from support.stores.s3_proxy import LOSE_ANSWER, proxied
+from support.stores.s3_server import S3Server
+
+import lance_dataset
+from lance_dataset.errors import CommitConflictError
+from lance_dataset.mem_wal import LsmScanner
+
+
+@pytest.fixture
+def uri(s3_server: S3Server) -> str:
+    return f"s3://{s3_server.new_bucket()}/some folder/table.lance"
+
+
+def test_shards_in_turn(s3_server: S3Server, uri: str) -> None:
+    """Both write to one shard in turn, take over what the other left in the log, and stop each other."""
+    options = s3_server.options
+    lance_dataset.write_dataset(rows({1: "a"}), uri, storage_options=options).initialize_mem_wal()
+    ours = lance_dataset.dataset(uri, storage_options=options).mem_wal_writer(SHARD)
+    ours.put(rows({1: "b", 2: "c"}))
+    theirs = lance.dataset(uri, storage_options=options).mem_wal_writer(SHARD)
+    with pytest.raises(CommitConflictError, match="Writer fenced"):
+        ours.put(rows({1: "late"}))
+    theirs.put(rows({3: "d"}))
+    theirs.delete(keys(2))
+    with lance_dataset.dataset(uri, storage_options=options).mem_wal_writer(SHARD, max_memtable_rows=2) as ours:
+        with pytest.raises(OSError, match="Writer fenced"):
+            theirs.put(rows({1: "late"}))
+        assert values(ours.lsm_scanner().to_table()) == {1: "b", 3: "d"}
+        ours.put(rows({4: "e"}))
+    dataset = lance_dataset.dataset(uri, storage_options=options)
+    found = LsmScanner.from_snapshots(dataset, dataset.mem_wal_snapshots()).to_table()
+    assert values(found) == {1: "b", 3: "d", 4: "e"}
+    assert dataset.merge_mem_wal()["num_deleted_keys"] == 1
+    assert values(lance.dataset(uri, storage_options=options).to_table()) == {1: "b", 3: "d", 4: "e"}
+    dataset.cleanup_old_versions(dt.timedelta(0))
+    assert dataset.collect_mem_wal(older_than=dt.timedelta(0))["num_sstables"] > 0
+    with lance.dataset(uri, storage_options=options).mem_wal_writer(SHARD) as theirs:
+        theirs.put(rows({5: "f"}))
+    dataset.merge_mem_wal()
+    assert values(dataset.to_table()) == {1: "b", 3: "d", 4: "e", 5: "f"}
+
+
+def test_lost_answers(s3_server: S3Server, uri: str) -> None:
+    """A put whose answer is lost is acknowledged, and its rows are in the log once."""
+    options = s3_server.options
+    lance_dataset.write_dataset(rows({}), uri, storage_options=options).initialize_mem_wal()
+    with proxied(s3_server) as proxy:
+        lost: list[str] = []
+
+        def fault(method: str, path: str) -> str | None:
+            if method != "PUT" or path in lost:
+                return None
+            lost.append(path)
+            return LOSE_ANSWER
+
+        proxy.fault = fault
+        there = lance_dataset.dataset(uri, storage_options=proxy.server.options)
+        with there.mem_wal_writer(SHARD) as writer:
+            writer.put(rows({1: "a"}))
+            writer.put(rows({2: "b"}))
+        assert sum("/wal/" in path for path in lost) == 2
+        assert any("/manifest/" in path for path in lost)
+    dataset = lance_dataset.dataset(uri, storage_options=options)
+    assert dataset.mem_wal_status()[0].writer_epoch == 1
+    dataset.merge_mem_wal()
+    assert values(dataset.to_table()) == {1: "a", 2: "b"}
