@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 
 from kernel_cases.case import VALUES, Case, rng
-from lancecodec.search.quantized import STORAGES, Partitions, distances_to, least_distances, rotate
+from lancecodec.search.quantized import STORAGES, Partitions, distances_to, extra_codes, least_distances, rotate
 
 DIMENSION = 128
 
@@ -56,6 +56,12 @@ def rotation() -> Case:
     return Case(lambda: rotate(vectors, DIMENSION, signs), vectors.nbytes)
 
 
+def steps() -> Case:
+    vectors = rng().standard_normal((64, DIMENSION)).astype(np.float32)
+    codes = np.empty(vectors.size, np.uint8)
+    return Case(lambda: extra_codes(vectors, DIMENSION, 4, 0.59, codes), vectors.nbytes)
+
+
 def centroids() -> Case:
     vectors = rng().standard_normal((CENTROIDS, DIMENSION)).astype(np.float32)
     out = np.empty(CENTROIDS, np.float32)
@@ -76,6 +82,7 @@ CASES: dict[str, Callable[[], Case]] = {
     "quantized.search, RQ 1 bit": lambda: search("RQ", bits=1),
     "quantized.search, RQ 5 bits": lambda: search("RQ", bits=5),
     "quantized.rotate": rotation,
+    "quantized.extra_codes": steps,
     "quantized.distances_to": centroids,
     "quantized.least_distances": order,
 }

@@ -421,33 +421,4 @@ static inline int lc_stored_search(const lc_stored *s, const lc_probe *q, lc_nea
     return problem;
 }
 
-/* Rotate a vector by four rounds of changes of signs and Walsh-Hadamard transforms, as RaBitQ does. */
-static inline void lc_hadamard(float *x, int64_t n, float factor) {
-    for (int64_t half = 1; half < n; half *= 2)
-        for (int64_t first = 0; first < n; first += 2 * half)
-            for (int64_t i = first; i < first + half; i++) {
-                float a = x[i], b = x[i + half];
-                x[i] = a + b, x[i + half] = a - b;
-            }
-    for (int64_t i = 0; i < n; i++) x[i] *= factor;
-}
-
-static inline void lc_rabit_rotate(float *x, int64_t dimension, const uint8_t *signs) {
-    int64_t bytes = (dimension + 7) / 8, size = 1, half = dimension / 2;
-    while (size * 2 <= dimension) size *= 2;
-    float factor = (float)(1 / sqrt((double)size));
-    for (int round = 0; round < 4; round++, signs += bytes) {
-        for (int64_t d = 0; d < dimension; d++)
-            if (signs[d / 8] >> (d % 8) & 1) x[d] = -x[d];
-        lc_hadamard(round % 2 ? x + dimension - size : x, size, factor);
-        if (size == dimension) continue;
-        for (int64_t i = 0; i < half; i++) {
-            float a = x[i], b = x[i + half];
-            x[i] = a + b, x[i + half] = a - b;
-        }
-    }
-    if (size != dimension)
-        for (int64_t d = 0; d < dimension; d++) x[d] *= 0.25f;
-}
-
 #endif

@@ -59,7 +59,6 @@ cdef extern from "kernels/partitions.h" nogil:
     void lc_nearest_drain(lc_nearest *s, int64_t query, uint8_t *distances, uint8_t *ids, uint8_t *addresses)
     int lc_least_distances(const uint8_t *distances, int64_t n, int64_t k, uint8_t *numbers, int64_t *count)
     int lc_stored_search(const lc_stored *s, const lc_probe *q, lc_nearest *best)
-    void lc_rabit_rotate(float *x, int64_t dimension, const uint8_t *signs)
 
 cdef class Partitions:
     cdef lc_stored stored
@@ -67,3 +66,7 @@ cdef class Partitions:
     cdef dict owners
     cdef int64_t row_bytes(self)
     cdef int run(self, const lc_probe *probe, lc_nearest *best, int64_t ef) noexcept nogil
+
+cdef extern from "kernels/rabit.h" nogil:
+    void lc_rabit_rotate(uint8_t *values, int64_t n, int64_t dimension, const uint8_t *signs)
+    void lc_rabit_extra(const uint8_t *values, int64_t n, int64_t dimension, int bits, double first, uint8_t *codes)

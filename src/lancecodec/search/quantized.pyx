@@ -121,13 +121,49 @@ def rotate(vectors, int64_t dimension, signs):
         A buffer is too small.
     """
     cdef ByteView target = writable(vectors), bits = readable(signs)
-    cdef int64_t i, n
+    cdef int64_t n
     if dimension < 1 or bits.size // 4 < (dimension + 7) // 8 or target.size % (4 * dimension):
         raise CodecError(f"a rotation of {dimension} elements needs whole vectors, and signs for four rounds")
     n = target.size // (4 * dimension)
     with nogil:
-        for i in range(n):
-            lc_rabit_rotate(<float *>target.data + i * dimension, dimension, bits.data)
+        lc_rabit_rotate(target.data, n, dimension, bits.data)
+
+
+def extra_codes(vectors, int64_t dimension, int bits, double first, codes):
+    """Write the bits of RaBitQ codes beyond the signs.
+
+    They are steps of the sizes of the values, inverted for negative ones, with one of 16 scales: that which keeps the
+    direction of the vector best. They are 0 for vectors without a direction.
+
+    Parameters
+    ----------
+    vectors
+        Rotated vectors of 32-bit floats.
+    dimension
+        Number of elements of a vector.
+    bits
+        Bits of a code, 1 to 8.
+    first
+        The smallest scale as a part of the largest, below 1.
+    codes
+        Output for a byte for each element.
+
+    Raises
+    ------
+    CodecError
+        A buffer is too small, or a number is out of range.
+    """
+    cdef ByteView source = readable(vectors), target = writable(codes)
+    cdef int64_t n
+    if not (1 <= bits <= 8 and 0 <= first < 1):
+        raise CodecError(f"there are no codes of {bits} bits with scales from {first}")
+    if not 1 <= dimension <= 1 << 32 or source.size % (4 * dimension):
+        raise CodecError(f"{source.size} bytes are not whole vectors of {dimension} elements")
+    if target.size < source.size // 4:
+        raise CodecError(f"{target.size} bytes are too few for {source.size // 4} codes")
+    n = source.size // (4 * dimension)
+    with nogil:
+        lc_rabit_extra(source.data, n, dimension, bits, first, target.data)
 
 
 cdef class Partitions:

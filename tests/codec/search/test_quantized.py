@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from lancecodec import CodecError
-from lancecodec.search.quantized import EFFORTS, STORAGES, Partitions, distances_to, least_distances, rotate
+from lancecodec.search.quantized import EFFORTS, STORAGES, Partitions, distances_to, extra_codes, least_distances, rotate
 
 
 def found(made: Partitions, query: Any, numbers: list[int], k: int, **options: Any) -> tuple[Any, Any]:
@@ -100,6 +100,35 @@ def test_rotations_keep_lengths() -> None:
     assert np.linalg.norm(longer) == pytest.approx(70)
 
 
+def _best_qualities(sizes: Any, top: int, first: float) -> Any:
+    """Return the best cosine that one of the scales reaches, for each vector."""
+    last = (top + 10) / sizes.max(axis=1, keepdims=True)
+    parts = np.linspace(first, 1, 16, endpoint=False)
+    steps = [np.minimum(np.floor(sizes * last * part + 1e-5), top) + 0.5 for part in parts]
+    return np.max([(each * sizes).sum(axis=1) / np.linalg.norm(each, axis=1) for each in steps], axis=0)
+
+
+@pytest.mark.parametrize("dimension", [7, 8, 24, 136])
+@pytest.mark.parametrize(("bits", "first"), [(1, 0.15), (2, 0.2), (5, 0.71), (8, 0.81)])
+def test_extra_codes_keep_directions(bits: int, first: float, dimension: int) -> None:
+    vectors = np.random.default_rng(bits).standard_normal((300, dimension)).astype(np.float32)
+    vectors[0], vectors[1] = -vectors[1], 1000 * vectors[2]
+    codes, top = np.empty(vectors.shape, np.uint8), (1 << bits) - 1
+    extra_codes(vectors, dimension, bits, first, codes)
+    sizes = np.abs(vectors.astype(np.float64)) / np.linalg.norm(vectors, axis=1, keepdims=True)
+    middles = np.where(vectors < 0, top - codes.astype(np.float64), codes) + 0.5
+    quality = (middles * sizes).sum(axis=1) / np.linalg.norm(middles, axis=1)
+    np.testing.assert_allclose(quality, _best_qualities(sizes, top, first), rtol=1e-6)
+    assert codes.max() <= top
+
+
+@pytest.mark.parametrize("value", [0, 1e-30, np.inf, np.nan])
+def test_vectors_without_direction_have_no_extra_codes(value: float) -> None:
+    codes = np.full(24, 9, np.uint8)
+    extra_codes(np.full(24, value, np.float32), 24, 3, 0.5, codes)
+    assert not codes.any()
+
+
 def test_wrong_arguments_are_refused() -> None:
     ids = np.arange(4, dtype=np.uint64)
     made = Partitions(STORAGES.index("SQ"), 1, 8, 0, 0, step=0.1)
@@ -116,3 +145,7 @@ def test_wrong_arguments_are_refused() -> None:
         Partitions(STORAGES.index("PQ"), 1, 8, 0, 0, bits=8, parts=3)
     with pytest.raises(CodecError, match="multiple of 8"):
         Partitions(STORAGES.index("RQ"), 1, 12, 0, 0)
+    vectors, codes = np.zeros(16, np.float32), np.empty(16, np.uint8)
+    for dimension, bits, first, out in ((8, 9, 0.5, codes), (8, 1, 1.0, codes), (3, 1, 0, codes), (8, 1, 0, codes[:9])):
+        with pytest.raises(CodecError):
+            extra_codes(vectors, dimension, bits, first, out)

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 
 from codec_targets.chaos import Chaos
-from lancecodec.search.quantized import Partitions, distances_to, least_distances, rotate
+from lancecodec.search.quantized import Partitions, distances_to, extra_codes, least_distances, rotate
 
 WIDTHS = (4, 8, 2, 2, 1, 1)
 
@@ -68,9 +68,16 @@ def rotation(c: Chaos) -> object:
     return rotate(c.out(4 * dimension * 2), dimension, c.out(4 * ((dimension + 7) // 8)))
 
 
+def steps(c: Chaos) -> object:
+    dimension, n = c.random.randint(1, 70), c.random.randint(0, 3)
+    first = c.random.choice([0.0, 0.5, 0.99, 1.0, float("nan")])
+    return extra_codes(c.out(4 * dimension * n), dimension, c.number(9), first, c.out(dimension * n))
+
+
 TARGETS: dict[str, Callable[[Chaos], object]] = {
     "quantized.search": search,
     "quantized.distances_to": distances,
     "quantized.least_distances": least,
     "quantized.rotate": rotation,
+    "quantized.extra_codes": steps,
 }

@@ -1,6 +1,7 @@
 /* Partitions of any bytes: found rows exist, are in order, and are at most k. */
 #include "fuzz.h"
 #include "partitions.h"
+#include "rabit.h"
 
 static void filled(lc_stored *s, fz_input *in, lc_partition *p, int64_t n, int64_t width) {
     p->n = n;
@@ -14,7 +15,8 @@ static void rotated(fz_input *in) {
     uint8_t *x = fz_take(in, 4 * dimension);
     float *copy = (float *)(void *)fz_memory(4 * dimension, 0);
     memcpy(copy, x, (size_t)(4 * dimension));
-    lc_rabit_rotate(copy, dimension, fz_take(in, 4 * ((dimension + 7) / 8)));
+    lc_rabit_extra(x, 1, dimension, 1 + (int)fz_upto(in, 7), 0.5, fz_memory(dimension, 0));
+    lc_rabit_rotate((uint8_t *)copy, 1, dimension, fz_take(in, 4 * ((dimension + 7) / 8)));
 }
 
 static void fz_target(fz_input *in) {

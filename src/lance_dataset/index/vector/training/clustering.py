@@ -34,6 +34,8 @@ _CORRECTIONS, _CORRECTED_CLUSTERS = 2, 1024
 #: Vectors for a cluster in the smallest part that is iterated over.
 _LEAST_VECTORS = 16
 _PERTURBATION = np.float32(1 / 1024)
+#: Part of the way from the old center to the mean by which a center goes beyond the mean.
+_RELAXATION = 1
 
 
 def assigned(vectors: NDArray[Any], centroids: NDArray[Any], metric: str) -> tuple[NDArray[np.int32], Floats]:
@@ -203,6 +205,9 @@ def converged(
 ) -> NDArray[Any]:
     """Return centroids after iterations from given ones.
 
+    Euclidean centers go beyond the means of their vectors, and back to them in the last iteration or after one that made
+    the sum of distances larger: over-relaxation of Lloyd's iteration, which needs about half as many of them.
+
     Parameters
     ----------
     vectors : float or uint8 [n, dimension]
@@ -213,14 +218,22 @@ def converged(
         See `cluster`.
     """
     last = np.inf
-    for _ in range(max_iterations):
+    for iteration in range(1, max_iterations + 1):
         clusters, distances = assigned(vectors, centroids, metric)
-        centroids = _centers(vectors, clusters, centroids, metric)
+        means = _centers(vectors, clusters, centroids, metric)
         loss = float(distances.sum(dtype=np.float64))
-        if abs(last - loss) <= tolerance * abs(loss):
-            break
+        if iteration == max_iterations or abs(last - loss) <= tolerance * abs(loss):
+            return means
+        relaxed = metric in ("l2", "cosine") and loss < last
+        centroids = _beyond(means, centroids) if relaxed else means
         last = loss
     return centroids
+
+
+def _beyond(means: NDArray[Any], old: NDArray[Any]) -> NDArray[Any]:
+    with np.errstate(over="ignore", invalid="ignore"):
+        found = means + _RELAXATION * (means - old)
+    return np.where(np.isfinite(found), found, means)
 
 
 def _centers(vectors: NDArray[Any], clusters: NDArray[np.int32], old: NDArray[Any], metric: str) -> NDArray[Any]:

@@ -15,7 +15,7 @@ from lance_dataset.index.vector.training.clustering import assigned, cluster
 __all__ = ["Encoder", "FlatEncoder", "ProductEncoder", "ScalarEncoder"]
 
 #: Tolerance of the training of codewords: few more iterations find noticeably more of the nearest vectors.
-_TOLERANCE = 2e-4
+_TOLERANCE = 3e-4
 
 
 class Encoder(Protocol):

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from lance_dataset.index.vector.packing import pack_blocks
 from lance_dataset.index.vector.rabit_codes import packed_blocks
 from lance_dataset.threads.streams import map_parallel
-from lancecodec.search.quantized import rotate
+from lancecodec.search.quantized import extra_codes, rotate
 
 __all__ = ["RabitEncoder"]
 
@@ -23,9 +23,6 @@ Floats: TypeAlias = NDArray[np.float32]
 _BLOCK_VALUES = 1 << 18
 #: First scale to try, as a part of the last one, by the number of bits beyond the sign.
 _FIRST_SCALES: Final = (0.0, 0.15, 0.20, 0.52, 0.59, 0.71, 0.75, 0.77, 0.81)
-_SCALES = 16
-_ROUNDING = np.float32(1e-5)
-_TINY = 1.19e-7
 #: Width of the confidence interval of an estimate, in standard deviations.
 _CONFIDENCE = 1.9
 
@@ -111,7 +108,8 @@ class RabitEncoder:
         found["__add_factors"], found["__scale_factors"] = self._factors(norms, along, x, centers, halves)
         found["__error_factors"] = self._errors(norms, along)
         if self._bits > 1:
-            extra = _extra_codes(x, positive, self._bits - 1)
+            extra = np.empty(x.shape, np.uint8)
+            extra_codes(x.data, self._dimension, self._bits - 1, _FIRST_SCALES[self._bits - 1], extra.data)
             top = np.float32(1 << (self._bits - 1))
             full = (positive * top + extra - (top - np.float32(0.5))).astype(np.float32, copy=False)
             along = _products(x, full)
@@ -133,30 +131,6 @@ class RabitEncoder:
         errors = np.sqrt(norms) * np.float32(_CONFIDENCE) * np.sqrt(spread / np.float32(self._dimension - 1))
         errors = np.where((norms > 0) & (along != 0), errors, 0).astype(np.float32)
         return errors if self._is_dot else 2 * errors
-
-
-def _extra_codes(x: Floats, positive: NDArray[np.bool_], bits: int) -> NDArray[np.uint8]:
-    """Return for each value the number of steps of its size, with the scale of the vector that keeps its direction.
-
-    Some scales are tried; the best has the largest cosine between the sizes and the middles of their steps.
-    """
-    squares = _products(x, x)
-    usable = np.isfinite(squares) & (squares > _TINY)
-    sizes = (np.abs(x) / np.sqrt(np.where(usable, squares, 1))[:, None]).astype(np.float32, copy=False)
-    largest = np.where(usable, sizes.max(axis=1), 1)
-    top = (1 << bits) - 1
-    last = (top + 10) / largest
-    best, codes = np.full(len(x), -1, np.float32), np.zeros(x.shape, np.uint8)
-    for part in np.linspace(_FIRST_SCALES[bits], 1, _SCALES, endpoint=False):
-        steps = np.minimum(sizes * (last * part).astype(np.float32)[:, None] + _ROUNDING, top).astype(np.uint8)
-        middles = steps.astype(np.float32) + np.float32(0.5)
-        quality = _products(middles, sizes) / np.sqrt(_products(middles, middles))
-        better = quality > best
-        best[better] = quality[better]
-        codes[better] = steps[better]
-    codes = np.where(positive, codes, top - codes).astype(np.uint8)
-    codes[~usable] = 0
-    return codes
 
 
 def _products(first: Floats, second: Floats) -> Floats:
