@@ -8,7 +8,15 @@ import numpy as np
 import pytest
 
 from lancecodec import CodecError
-from lancecodec.search.quantized import EFFORTS, STORAGES, Partitions, distances_to, extra_codes, least_distances, rotate
+from lancecodec.search.quantized import (
+    EFFORTS,
+    STORAGES,
+    Partitions,
+    distances_to,
+    extra_codes,
+    least_distances,
+    rotate,
+)
 
 
 def found(made: Partitions, query: Any, numbers: list[int], k: int, **options: Any) -> tuple[Any, Any]:

@@ -205,8 +205,8 @@ def converged(
 ) -> NDArray[Any]:
     """Return centroids after iterations from given ones.
 
-    Euclidean centers go beyond the means of their vectors, and back to them in the last iteration or after one that made
-    the sum of distances larger: over-relaxation of Lloyd's iteration, which needs about half as many of them.
+    Euclidean centers go beyond the means of their vectors, and back to them in the last iteration or after one that
+    made the sum of distances larger: over-relaxation of Lloyd's iteration, which needs about half as many of them.
 
     Parameters
     ----------
