@@ -33,9 +33,10 @@ typedef struct {
     lc_step step;
 } lc_edge;
 
-/* Memory of a thread. */
+/* Memory of a thread. `visited` has for each row the number of the last walk that met it. */
 typedef struct {
-    uint8_t *visited, *query;
+    uint16_t *visited, walk;
+    uint8_t *query;
     lc_pool pool;
     lc_step *candidates, *others;
     int64_t *chosen, room;
@@ -88,7 +89,7 @@ static inline void lc_builder_close(lc_builder *b) {
 static inline int lc_builder_enter(const lc_builder *b, lc_builder_memory *w) {
     memset(w, 0, sizeof *w);
     w->room = b->ef + lc_builder_room(b, 0) + LC_BATCH_MOST;
-    w->visited = (uint8_t *)malloc((size_t)b->n / 8 + 8);
+    w->visited = (uint16_t *)calloc((size_t)b->n + 1, sizeof *w->visited);
     w->query = (uint8_t *)calloc((size_t)lc_query_size(b->dimension, b->element, LC_L2) + 1, 1);
     w->candidates = (lc_step *)malloc((size_t)w->room * sizeof *w->candidates);
     w->others = (lc_step *)malloc((size_t)lc_builder_room(b, 0) * sizeof *w->others);
@@ -172,7 +173,39 @@ static inline lc_step lc_builder_down(const lc_builder *b, lc_builder_memory *w,
     }
 }
 
+/* Begin to load the links of the node that is probably visited next. */
+LC_INLINE void lc_builder_expect_links(const lc_builder *b, const lc_pool *pool, int64_t level) {
+#if defined(__GNUC__) || defined(__clang__)
+    if (pool->next >= pool->n) return;
+    const lc_step *links = lc_builder_links(b, lc_builder_list(b, lc_pool_row(pool, pool->next), level));
+    for (int64_t i = 0; i < b->m; i += 64 / (int64_t)sizeof *links) __builtin_prefetch(links + i);
+#else
+    (void)b, (void)pool, (void)level;
+#endif
+}
+
+/* Begin a walk that has met no row. */
+LC_INLINE void lc_builder_begin(const lc_builder *b, lc_builder_memory *w) {
+    if (!++w->walk) memset(w->visited, 0, (size_t)b->n * sizeof *w->visited), w->walk = 1;
+    w->pool.n = w->pool.next = w->waiting = 0;
+}
+
+/* Let the rows wait that the walk meets first among some. */
+LC_INLINE void lc_builder_meet(lc_builder_memory *w, const lc_step *links, int64_t n) {
+    uint16_t *visited = w->visited, walk = w->walk;
+    int64_t *rows = w->rows, waiting = w->waiting;
+    for (int64_t i = 0; i < n; i++) {
+        uint32_t row = links[i].row;
+        rows[waiting] = row;
+        waiting += visited[row] != walk;
+        visited[row] = walk;
+    }
+    w->waiting = waiting;
+}
+
 static inline void lc_builder_consider(const lc_builder *b, lc_builder_memory *w, const uint8_t *query) {
+    for (int64_t i = 0; i < w->waiting && (i < LC_AHEAD || b->scale > 0); i++)
+        lc_builder_expect(b, (uint32_t)w->rows[i]);
     lc_builder_compare(b, query, w->rows, w->waiting, w->out);
     for (int64_t i = 0; i < w->waiting; i++)
         if (!lc_pool_rejects(&w->pool, w->out[i])) lc_pool_add(&w->pool, w->out[i], (uint32_t)w->rows[i]);
@@ -183,20 +216,16 @@ static inline void lc_builder_consider(const lc_builder *b, lc_builder_memory *w
 static inline void lc_builder_beam(const lc_builder *b, lc_builder_memory *w, const uint8_t *query, int64_t level,
                                    lc_step from) {
     uint32_t node;
-    memset(w->visited, 0, (size_t)(b->n + 7) / 8);
-    w->pool.n = w->pool.next = w->waiting = 0;
-    w->visited[from.row >> 3] |= (uint8_t)(1 << (from.row & 7));
+    lc_builder_begin(b, w);
+    w->visited[from.row] = w->walk;
     lc_pool_add(&w->pool, from.distance, from.row);
     while (lc_pool_take(&w->pool, &node)) {
         int64_t list = lc_builder_list(b, node, level), n = b->counts[list];
         const lc_step *links = lc_builder_links(b, list);
-        for (int64_t i = 0; i < n; i++) {
-            uint32_t row = links[i].row;
-            uint8_t *byte = &w->visited[row >> 3], bit = (uint8_t)(1 << (row & 7));
-            w->rows[w->waiting] = row;
-            w->waiting += !(*byte & bit);
-            *byte |= bit;
-            lc_builder_expect(b, row);
+        lc_builder_expect_links(b, &w->pool, level);
+        for (int64_t i = 0, some; i < n; i += some) {
+            some = n - i < LC_VECTOR_BLOCK - w->waiting ? n - i : LC_VECTOR_BLOCK - w->waiting;
+            lc_builder_meet(w, links + i, some);
             if (w->waiting == LC_VECTOR_BLOCK) lc_builder_consider(b, w, query);
         }
         if (w->waiting) lc_builder_consider(b, w, query);
