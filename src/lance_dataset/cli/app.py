@@ -56,11 +56,12 @@ def _root(
 _COMMANDS: tuple[Callable[..., None], ...] = (
     *(look.info, look.schema, look.explain, look.head, look.take, look.count, look.versions, compare.diff),
     *(study.describe, study.sample, study.search, study.du, follow.tail),
-    *(export.sql, export.export, change.update, change.delete, change.merge, change.restore),
+    *(export.query, export.convert, export.export, change.update, change.delete, change.merge, change.restore),
     *(purge.purge, upkeep.compact, upkeep.cleanup, upkeep.validate, show.view),
     *(doctor.doctor, catalog.serve_namespace),
 )
 app.command("import")(load.import_)
+app.command("sql")(export.sql)
 for _command in _COMMANDS:
     app.command()(_command)
 app.add_typer(references.tags, name="tags")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 from typing import Annotated, Any
 
 import typer
 
 from lance_dataset.cli.guard import guarded
+from lance_dataset.cli.options import JsonOption
 
 __all__ = ["serve_namespace"]
 
@@ -41,8 +43,12 @@ def serve_namespace(
             "--property", metavar="NAME=VALUE", help="Property of the catalog, as in: storage.aws_region=eu-west-1."
         ),
     ] = None,
+    as_json: JsonOption = False,
 ) -> None:
-    """Serve the tables of a folder as a catalog, until interrupted. Needs the extra "namespace"."""
+    """Serve the tables of a folder as a catalog, until interrupted. Needs the extra "namespace".
+
+    Example: lance-dataset serve-namespace tables/ --port 2333
+    """
     from lance_dataset.namespace import DirectoryNamespace, ServerLimits, serve_catalog
 
     given: dict[str, Any] = dict(_pair(text) for text in properties or ())
@@ -52,7 +58,8 @@ def serve_namespace(
         raise typer.BadParameter(f"serving on {host} needs a token: --token, or {_TOKEN}", param_hint="--host")
     catalog = DirectoryNamespace(**{**given, "root": root})
     hosts = (*local, host, *(each.lower() for each in allowed_hosts or ()))
-    typer.echo(f"serving {root} on http://{f'[{host}]' if ':' in host else host}:{port}", err=True)
+    url = f"http://{f'[{host}]' if ':' in host else host}:{port}"
+    typer.echo(json.dumps({"root": root, "url": url}) if as_json else f"serving {root} on {url}", err=not as_json)
     serve_catalog(catalog, host, port, ServerLimits(secret, hosts, max_body))
 
 

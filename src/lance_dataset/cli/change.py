@@ -44,7 +44,10 @@ def update(
     dry_run: DryRunOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Update values of rows, in one commit. Without --where, all rows are updated."""
+    """Update values of rows, in one commit. Without --where, all rows are updated.
+
+    Example: lance-dataset update flights.lance --set "delay=0" --where "delay < 0" --dry-run
+    """
     updates = dict(_assignment(text) for text in assignments)
     dataset = open_dataset(uri)
     with _changed(dataset, dry_run) as handle:
@@ -66,7 +69,10 @@ def restore(
     version: Annotated[str, typer.Argument(metavar="VERSION", help="Version: a number, a tag, or BRANCH:NUMBER.")],
     as_json: JsonOption = False,
 ) -> None:
-    """Make an old version the newest one, in one commit. The versions between stay."""
+    """Make an old version the newest one, in one commit. The versions between stay.
+
+    Example: lance-dataset restore flights.lance 3
+    """
     from lance_dataset.cli import output
 
     dataset = open_dataset(uri, version)
@@ -85,7 +91,10 @@ def delete(
     dry_run: DryRunOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Delete rows, in one commit. They are only marked as deleted, and older versions keep them; purge erases them."""
+    """Delete rows, in one commit. They are only marked as deleted, and older versions keep them; purge erases them.
+
+    Example: lance-dataset delete flights.lance --where "carrier = 'XX'" --dry-run
+    """
     dataset = open_dataset(uri)
     if dry_run:
         rows = dataset.count_rows(where)
@@ -146,7 +155,10 @@ def merge(
     dry_run: DryRunOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Update and insert rows by key, in one commit: source rows replace rows with the same key; others are inserted."""
+    """Update and insert rows by key, in one commit: source rows replace rows with the same key; others are inserted.
+
+    Example: lance-dataset merge new.csv flights.lance --on id
+    """
     if len(paths) < 2:
         raise typer.BadParameter("expected at least one source, followed by the dataset", param_hint="SRC... DATASET")
     if update_if is not None and when_matched is not Matched.UPDATE:

@@ -22,7 +22,10 @@ def diff(
     new: Annotated[str | None, typer.Argument(metavar="NEW", help="The later version. [default: the newest]")] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show the changes between two versions: schema, fragments, rows, and the commits between them."""
+    """Show the changes between two versions: schema, fragments, rows, and the commits between them.
+
+    Example: lance-dataset diff flights.lance 3 5
+    """
     before, after = open_dataset(uri, reference(old)), open_dataset(uri, reference(new))
     if before.uri == after.uri and before.version > after.version:
         raise typer.BadParameter(f"version {before.version} is later than {after.version}", param_hint="OLD")

@@ -17,6 +17,8 @@ def doctor(uri: DatasetArgument, as_json: JsonOption = False) -> None:
     """Check a whole dataset, also one that cannot be opened, and say what mends it. Nothing is changed.
 
     The status is 1 if something is damaged.
+
+    Example: lance-dataset doctor flights.lance
     """
     from lance_dataset.cli import output
     from lance_dataset.debug import diagnose

@@ -59,6 +59,8 @@ def import_(
 
     Columns of CSV and JSON files get the type that all their values have, or are text. Directories that are named
     column=value, as Spark and Hive write them, become columns.
+
+    Example: lance-dataset import parquet/*.parquet flights.lance
     """
     if len(paths) < 2:
         raise typer.BadParameter("expected at least one source, followed by the dataset", param_hint="SRC... DATASET")

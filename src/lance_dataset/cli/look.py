@@ -30,7 +30,10 @@ RecordOption = Annotated[bool, typer.Option("--record", help="Print one value a 
 
 @guarded
 def info(uri: DatasetArgument, version: VersionOption = None, as_json: JsonOption = False) -> None:
-    """Show the sizes and versions of a dataset."""
+    """Show the sizes and versions of a dataset.
+
+    Example: lance-dataset info flights.lance
+    """
     dataset = open_dataset(uri, version)
     from lance_dataset.cli import output
 
@@ -61,7 +64,10 @@ def info(uri: DatasetArgument, version: VersionOption = None, as_json: JsonOptio
 
 @guarded
 def schema(uri: DatasetArgument, version: VersionOption = None, as_json: JsonOption = False) -> None:
-    """Show the columns and their types."""
+    """Show the columns and their types.
+
+    Example: lance-dataset schema flights.lance
+    """
     found = open_dataset(uri, version).schema
     from lance_dataset.cli import output
 
@@ -82,7 +88,10 @@ def explain(
     version: VersionOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show how columns are stored: layouts, encodings, sizes, and (with --pages or --json) the reasons."""
+    """Show how columns are stored: layouts, encodings, sizes, and (with --pages or --json) the reasons.
+
+    Example: lance-dataset explain flights.lance --columns delay --pages
+    """
     report = _explained(uri, version).explain_encodings(split_names(columns), deep=deep)
     from lance_dataset.cli import output
 
@@ -117,7 +126,10 @@ def head(
     as_records: RecordOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Show the first rows. Columns that do not fit the terminal are left out."""
+    """Show the first rows. Columns that do not fit the terminal are left out.
+
+    Example: lance-dataset head flights.lance -n 5 --filter "delay > 60"
+    """
     from lance_dataset.cli import output
 
     dataset = open_dataset(uri, version)
@@ -135,7 +147,10 @@ def take(
     as_records: RecordOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Show the rows with the given numbers, in the given order."""
+    """Show the rows with the given numbers, in the given order.
+
+    Example: lance-dataset take flights.lance 0 99 --columns carrier,delay
+    """
     from lance_dataset.cli import output
 
     table = open_dataset(uri, version).take(rows, columns=split_names(columns))
@@ -151,7 +166,10 @@ def count(
     version: VersionOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Count the rows."""
+    """Count the rows.
+
+    Example: lance-dataset count flights.lance --filter "delay > 60"
+    """
     counted = open_dataset(uri, version).count_rows(row_filter)
     from lance_dataset.cli import output
 
@@ -160,7 +178,10 @@ def count(
 
 @guarded
 def versions(uri: DatasetArgument, as_json: JsonOption = False) -> None:
-    """List all versions, oldest first: time, operation and rows. The times have their zone."""
+    """List all versions, oldest first: time, operation and rows. The times have their zone.
+
+    Example: lance-dataset versions flights.lance
+    """
     dataset = open_dataset(uri)
     from lance_dataset.cli import output
     from lance_dataset.reports.history import described_versions

@@ -42,7 +42,12 @@ VersionOption = Annotated[
 ]
 ColumnsOption = Annotated[str | None, typer.Option("--columns", metavar="A,B,...", help="Columns. [default: all]")]
 FormatOption = Annotated[
-    str | None, typer.Option("--format", metavar="NAME", help="parquet, csv, tsv or arrow. [default: by file name]")
+    str | None,
+    typer.Option(
+        "--format",
+        metavar="NAME",
+        help="parquet, csv, tsv, json, ndjson, arrow, images or huggingface. [default: by file name]",
+    ),
 ]
 DelimiterOption = Annotated[str | None, typer.Option(help="Separator of the values in CSV files.")]
 TypesOption = Annotated[

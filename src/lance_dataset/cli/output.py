@@ -73,7 +73,7 @@ def tell(facts: Mapping[str, Any], text: str, as_json: bool) -> None:
 
 def print_rows(names: Sequence[str], rows: Iterable[Sequence[Any]], numeric: Sequence[bool] | None = None) -> None:
     """Print a table with a header line; numeric columns are aligned to the right."""
-    _print_lines(row_table(names, rows, numeric))
+    _print_lines(row_table(names, rows, numeric, terminal_width()))
 
 
 def print_batches(batches: Iterable[pa.RecordBatch], schema: pa.Schema, *, as_json: bool, as_records: bool) -> None:

@@ -34,6 +34,8 @@ def purge(
     """Erase rows for good: delete them, rewrite the files that hold them, drop all indices, remove all old versions.
 
     If no version holds such rows, nothing changes. Versions with a tag stay and are reported.
+
+    Example: lance-dataset purge people.lance --where "id = 77777"
     """
     from lance_dataset.cli import output
 

@@ -31,7 +31,10 @@ branches = typer.Typer(help="List, create and delete branches.", no_args_is_help
 @tags.command("list")
 @guarded
 def list_tags(uri: DatasetArgument, as_json: JsonOption = False) -> None:
-    """List all tags, those of the newest versions first."""
+    """List all tags, those of the newest versions first.
+
+    Example: lance-dataset tags list flights.lance
+    """
     found = open_dataset(uri).tags.list_ordered()
     from lance_dataset.cli import output
 
@@ -51,7 +54,10 @@ def create_tag(
     dry_run: DryRunOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Create a tag."""
+    """Create a tag.
+
+    Example: lance-dataset tags create flights.lance checked --version 3
+    """
     dataset = open_dataset(uri)
     if dry_run:
         dataset.tags.check_name(tag)
@@ -70,7 +76,10 @@ def update_tag(
     dry_run: DryRunOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Move a tag to another version."""
+    """Move a tag to another version.
+
+    Example: lance-dataset tags update flights.lance checked --version 5
+    """
     dataset = open_dataset(uri)
     if dry_run:
         dataset.tags.get_version(tag)
@@ -95,7 +104,10 @@ def _tell_tag(dataset: LanceDataset, tag: str, version: str | None, dry_run: boo
 def delete_tag(
     uri: DatasetArgument, tag: TagArgument, dry_run: DryRunOption = False, as_json: JsonOption = False
 ) -> None:
-    """Delete a tag. Its version stays until a cleanup."""
+    """Delete a tag. Its version stays until a cleanup.
+
+    Example: lance-dataset tags delete flights.lance checked
+    """
     from lance_dataset.cli import output
 
     dataset = open_dataset(uri)
@@ -112,7 +124,10 @@ def delete_tag(
 @branches.command("list")
 @guarded
 def list_branches(uri: DatasetArgument, as_json: JsonOption = False) -> None:
-    """List all branches except main, the most recently created first."""
+    """List all branches except main, the most recently created first.
+
+    Example: lance-dataset branches list flights.lance
+    """
     found = open_dataset(uri).branches.list_ordered()
     from lance_dataset.cli import output
 
@@ -132,7 +147,10 @@ def create_branch(
     dry_run: DryRunOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Create a branch that starts at a version. No data is copied."""
+    """Create a branch that starts at a version. No data is copied.
+
+    Example: lance-dataset branches create flights.lance trial --version checked
+    """
     from lance_dataset.cli import output
 
     dataset = open_dataset(uri)
@@ -154,7 +172,10 @@ def create_branch(
 def delete_branch(
     uri: DatasetArgument, branch: BranchArgument, dry_run: DryRunOption = False, as_json: JsonOption = False
 ) -> None:
-    """Delete a branch with its versions and its own files."""
+    """Delete a branch with its versions and its own files.
+
+    Example: lance-dataset branches delete flights.lance trial
+    """
     from lance_dataset.cli import output
 
     dataset = open_dataset(uri)

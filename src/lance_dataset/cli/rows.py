@@ -21,6 +21,8 @@ __all__ = ["batch_table", "records", "row_table", "terminal_width"]
 _LONGEST_CELL = 80
 #: Longest values in a table for a terminal, so that several columns fit.
 _LONGEST_FITTED_CELL = 40
+#: Values of tables of facts are not cut further than this.
+_NARROWEST_CELL = 8
 #: Rows that decide the widths of columns.
 _MEASURED_ROWS = 1000
 _GAP = "  "
@@ -62,15 +64,36 @@ def batch_table(schema: pa.Schema, batches: Iterable[pa.RecordBatch], width: int
 
 
 def row_table(
-    names: Sequence[str], rows: Iterable[Sequence[Any]], numeric: Sequence[bool] | None = None
+    names: Sequence[str],
+    rows: Iterable[Sequence[Any]],
+    numeric: Sequence[bool] | None = None,
+    width: int | None = None,
 ) -> Iterator[str]:
-    """Yield the lines of a table of Python values; numeric columns are aligned to the right."""
+    """Yield the lines of a table of Python values; numeric columns are aligned to the right.
+
+    If the lines are longer than `width`, the values of the widest other columns are cut.
+    """
     columns = list(zip(*rows, strict=True)) or [()] * len(names)
     cells = [texts_of(column, _LONGEST_CELL) for column in columns]
     right = [False] * len(names) if numeric is None else list(numeric)
     widths = _widths(names, cells, _LONGEST_CELL)
+    if width is not None:
+        widths = _narrowed(names, widths, right, width)
+        cells = [texts_of(column, longest) for column, longest in zip(columns, widths, strict=True)]
     yield from _header(names, widths, right, _LONGEST_CELL)
     yield from _aligned(cells, widths, right)
+
+
+def _narrowed(names: Sequence[str], widths: Sequence[int], numeric: Sequence[bool], width: int) -> list[int]:
+    """Make the widest columns of text narrower until a line fits; no column gets narrower than its header."""
+    found = list(widths)
+    least = [max(len(name), _NARROWEST_CELL) for name in names]
+    while sum(found) + len(_GAP) * (len(found) - 1) > width:
+        wide = [place for place, each in enumerate(found) if not numeric[place] and each > least[place]]
+        if not wide:
+            break
+        found[max(wide, key=found.__getitem__)] -= 1
+    return found
 
 
 def records(names: Sequence[str], rows: Iterable[Sequence[Any]]) -> Iterator[str]:

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from lance_dataset.cli.guard import guarded
-from lance_dataset.cli.options import DatasetArgument, VersionOption, open_dataset
+from lance_dataset.cli.options import DatasetArgument, JsonOption, VersionOption, open_dataset
 
 __all__ = ["view"]
 
@@ -24,15 +24,17 @@ def view(
         ),
     ] = "127.0.0.1",
     browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the page in the browser.")] = True,
+    as_json: JsonOption = False,
 ) -> None:
     """Show a dataset in a page of the browser, until Ctrl-C: rows, statistics, versions, storage. It only reads.
 
     Example: lance-dataset view flights.lance
     """
+    from lance_dataset.cli import output
     from lance_dataset.viewer import Viewer
 
     viewer = Viewer(open_dataset(uri, version), host, port, ())
-    typer.echo(f"{uri} is shown at\n{viewer.url}\nCtrl-C ends it.")
+    output.tell({"uri": uri, "url": viewer.url}, f"{uri} is shown at\n{viewer.url}\nCtrl-C ends it.", as_json)
     if browser:
         import webbrowser
 

@@ -52,6 +52,8 @@ def compact(
 
     Deleted rows stay in fragments that are not rewritten, and old versions keep them until a cleanup. Use purge to
     erase rows.
+
+    Example: lance-dataset compact flights.lance --dry-run
     """
     from lance_dataset.cli import output
 
@@ -130,7 +132,10 @@ def cleanup(
     dry_run: DryRunOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Remove old versions, and the files that only they need."""
+    """Remove old versions, and the files that only they need.
+
+    Example: lance-dataset cleanup flights.lance --older-than 7d --dry-run
+    """
     from lance_dataset.cli import output
 
     if files and not dry_run:
@@ -176,7 +181,10 @@ def validate(
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Check that the files of a version exist and agree with its manifest. Without --indices, values are not read."""
+    """Check that the files of a version exist and agree with its manifest. Without --indices, values are not read.
+
+    Example: lance-dataset validate flights.lance --indices
+    """
     import warnings
 
     dataset = open_dataset(uri, version)

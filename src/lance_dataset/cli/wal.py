@@ -23,7 +23,10 @@ ShardOption = Annotated[
 @wal.command()
 @guarded
 def status(uri: DatasetArgument, as_json: JsonOption = False) -> None:
-    """Show each shard: its claims, the SSTables that are not in the table, and the log that is not flushed."""
+    """Show each shard: its claims, the SSTables that are not in the table, and the log that is not flushed.
+
+    Example: lance-dataset wal status flights.lance
+    """
     from lance_dataset.cli import output
 
     facts = [asdict(shard) for shard in open_dataset(uri).mem_wal_status()]
@@ -52,6 +55,8 @@ def flush(uri: DatasetArgument, shard: ShardOption = None, as_json: JsonOption =
     """Flush the logs of shards to SSTables. Their writers are stopped, as this claims the shards.
 
     Without --shard, shards without rows in the log are left alone.
+
+    Example: lance-dataset wal flush flights.lance
     """
     from lance_dataset.cli import output
 
@@ -78,7 +83,10 @@ def merge(
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Merge SSTables into the table. Writers may go on meanwhile."""
+    """Merge SSTables into the table. Writers may go on meanwhile.
+
+    Example: lance-dataset wal merge flights.lance
+    """
     from lance_dataset.cli import output
 
     dataset = open_dataset(uri)

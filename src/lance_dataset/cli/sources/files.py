@@ -9,7 +9,7 @@ from pathlib import Path
 
 from lance_dataset.errors import InvalidInputError
 
-__all__ = ["SourceFormat", "common_format", "find_files", "is_dataset"]
+__all__ = ["SourceFormat", "common_format", "find_files", "format_of", "is_dataset", "is_image"]
 
 
 class SourceFormat(str, Enum):
@@ -21,6 +21,8 @@ class SourceFormat(str, Enum):
     ARROW = "arrow"
     JSON = "json"
     NDJSON = "ndjson"
+    IMAGES = "images"
+    HUGGINGFACE = "huggingface"
 
 
 _SUFFIXES = {
@@ -36,6 +38,7 @@ _SUFFIXES = {
     ".ndjson": SourceFormat.NDJSON,
     ".jsonl": SourceFormat.NDJSON,
 }
+_IMAGE_SUFFIXES = {".png", ".jpg", ".jpeg", ".gif", ".bmp", ".tif", ".tiff", ".webp", ".avif", ".heic", ".svg"}
 #: Formats of text, which may be compressed as a whole.
 _COMPRESSIBLE = {SourceFormat.CSV, SourceFormat.TSV, SourceFormat.JSON, SourceFormat.NDJSON}
 _COMPRESSIONS = (".gz", ".zst", ".bz2")
@@ -46,7 +49,14 @@ def format_of(path: Path) -> SourceFormat | None:
     name = path.name.lower()
     stem = next((name.removesuffix(suffix) for suffix in _COMPRESSIONS if name.endswith(suffix)), name)
     found = next((kind for suffix, kind in _SUFFIXES.items() if stem.endswith(suffix)), None)
+    if found is None and is_image(path):
+        return SourceFormat.IMAGES
     return found if stem == name or found in _COMPRESSIBLE else None
+
+
+def is_image(path: Path) -> bool:
+    """Return whether the name of a file is that of an image."""
+    return path.suffix.lower() in _IMAGE_SUFFIXES
 
 
 def is_dataset(source: str) -> bool:
@@ -62,7 +72,8 @@ def find_files(sources: Sequence[str], *, any_name: bool = False) -> list[Path]:
     sources
         Local paths and patterns. Directories are searched, except for names that begin with ``.`` or ``_``.
     any_name
-        True for all files of directories; by default only those whose names end like those of a known format.
+        True for all files of directories; by default only those whose names end like those of a known format, and
+        images only where there are no others.
 
     Raises
     ------
@@ -96,7 +107,10 @@ def _files_below(directory: Path, any_name: bool) -> list[Path]:
         return any(part.startswith((".", "_")) for part in path.relative_to(directory).parts)
 
     candidates = (path for path in sorted(directory.rglob("*")) if path.is_file() and not hidden(path))
-    return [path for path in candidates if any_name or format_of(path) is not None]
+    if any_name:
+        return list(candidates)
+    known = [path for path in candidates if format_of(path) is not None]
+    return [path for path in known if not is_image(path)] or known
 
 
 def common_format(files: Sequence[Path]) -> SourceFormat:

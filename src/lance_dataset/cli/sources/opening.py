@@ -9,7 +9,9 @@ from pathlib import Path
 import pyarrow as pa
 
 from lance_dataset.cli.sources.arrow import open_arrow_files
-from lance_dataset.cli.sources.files import SourceFormat, common_format, find_files
+from lance_dataset.cli.sources.files import SourceFormat, common_format, find_files, format_of
+from lance_dataset.cli.sources.huggingface import SPLIT, splits_of
+from lance_dataset.cli.sources.images import open_images
 from lance_dataset.cli.sources.json_lines import open_json_files
 from lance_dataset.cli.sources.options import ReadOptions, SourceFile
 from lance_dataset.cli.sources.partitions import partition_columns
@@ -50,8 +52,7 @@ def open_sources(sources: Sequence[str], options: ReadOptions) -> SourceStream:
     """
     found = find_files(sources, any_name=options.format is not None)
     kind = options.format or common_format(found)
-    files = _open(found, kind, options)
-    constants = partition_columns(found, options)
+    files, constants = _opened(sources, found, kind, options)
     names = list(dict.fromkeys([name for file in files for name in file.schema.names] + list(constants[0])))
     _check_known(names, options.columns or (), "--columns")
     _check_known(names, options.types, "--types")
@@ -68,11 +69,36 @@ def open_sources(sources: Sequence[str], options: ReadOptions) -> SourceStream:
     return SourceStream(schema, sum(known) if len(known) == len(rows) else None, batches)
 
 
+def _opened(
+    sources: Sequence[str], found: Sequence[Path], kind: SourceFormat, options: ReadOptions
+) -> tuple[Sequence[SourceFile], list[dict[str, pa.Scalar]]]:
+    """Return the opened sources, and the columns that have one value in each of them."""
+    if kind is SourceFormat.IMAGES:
+        _check_not_text(kind, options)
+        folders = open_images(sources, options)
+        return folders, [{} for _ in folders]
+    if kind is SourceFormat.HUGGINGFACE:
+        _check_not_text(kind, options)
+        shards = [file for file in found if format_of(file) is SourceFormat.PARQUET]
+        if not shards:
+            raise InvalidInputError(f"{', '.join(sources)}: no Parquet files")
+        opened = open_arrow_files(shards, SourceFormat.PARQUET)
+        own = next((file.name for file in opened if SPLIT in file.schema.names), None)
+        if own is not None:
+            raise SchemaError(f"{own} has a column {SPLIT!r}, too; import the files with --format parquet")
+        return opened, splits_of(shards)
+    return _open(found, kind, options), partition_columns(found, options)
+
+
+def _check_not_text(kind: SourceFormat, options: ReadOptions) -> None:
+    if options.delimiter is not None or options.null_values:
+        raise InvalidInputError(f"--delimiter and --null-values are for CSV files, not for {kind.value}")
+
+
 def _open(files: Sequence[Path], kind: SourceFormat, options: ReadOptions) -> Sequence[SourceFile]:
     if kind in (SourceFormat.CSV, SourceFormat.TSV):
         return open_text_files(files, kind, options)
-    if options.delimiter is not None or options.null_values:
-        raise InvalidInputError(f"--delimiter and --null-values are for CSV files, not for {kind.value}")
+    _check_not_text(kind, options)
     if kind in (SourceFormat.JSON, SourceFormat.NDJSON):
         return open_json_files(files, options)
     return open_arrow_files(files, kind)

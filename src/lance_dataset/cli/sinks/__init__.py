@@ -1,0 +1,1 @@
+"""Files and folders that rows are written to."""
