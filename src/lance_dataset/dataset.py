@@ -19,6 +19,7 @@ from lance_dataset.api.statistics import DatasetStats, DataStatistics, FieldStat
 from lance_dataset.api.tags import Tags
 from lance_dataset.api.times import td_to_micros
 from lance_dataset.api.vectors.partitions import VectorIndexReader
+from lance_dataset.api.version_history import VersionEntry, VersionHistory
 from lance_dataset.changes.columns.udf import BatchUDF, BatchUDFCheckpoint, batch_udf
 from lance_dataset.errors import CommitConflictError
 from lance_dataset.io.guarded import CommitLock
@@ -40,6 +41,7 @@ from lance_dataset.records.purge import PurgeReport, RemainingCopy
 from lance_dataset.records.results import Branch, DeleteResult, ExecuteResult, Tag, UpdateResult, Version, VersionRef
 from lance_dataset.records.schema import LanceSchema
 from lance_dataset.records.settings import AlterColumn, AutoCleanupConfig, DatasetBasePath
+from lance_dataset.scan.explain.plan_picture import PlanText
 from lance_dataset.scan.nearest_query import VectorSearchQuery
 from lance_dataset.scan.options import ColumnOrdering
 from lance_dataset.scan.queries import MinHashQuery
@@ -94,6 +96,7 @@ __all__ = [
     "LanceStats",
     "MergeInsertBuilder",
     "MinHashQuery",
+    "PlanText",
     "PurgeReport",
     "RemainingCopy",
     "ScanStatistics",
@@ -109,6 +112,8 @@ __all__ = [
     "VectorIndexReader",
     "VectorSearchQuery",
     "Version",
+    "VersionEntry",
+    "VersionHistory",
     "VersionRef",
     "__version__",
     "batch_udf",

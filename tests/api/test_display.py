@@ -40,10 +40,11 @@ def test_indices_are_named(tmp_path: Path) -> None:
     assert repr(lance_dataset.dataset(tmp_path / "t.lance")).endswith("indices=['by_id'])")
 
 
-def test_showing_reads_nothing(dataset: Any) -> None:
+def test_showing_as_text_reads_nothing(dataset: Any) -> None:
     fresh = lance_dataset.dataset(dataset.uri)
     before = fresh.io_stats_snapshot()
-    for each in (fresh, *fresh.get_fragments()):
+    assert repr(fresh)
+    for each in fresh.get_fragments():
         assert repr(each)
         assert each._repr_html_()
     assert repr(fresh.session())
@@ -87,7 +88,7 @@ def test_html_is_escaped(tmp_path: Path) -> None:
         parser.feed(each._repr_html_())
         parser.close()
         assert parser.open == []
-        assert parser.seen == {"div", "b", "table", "tr", "th", "td", "details", "summary"}
+        assert parser.seen - {"svg", "title", "rect"} == {"div", "b", "table", "tr", "th", "td", "details", "summary"}
         assert HOSTILE in parser.text
     assert "<i>&.lance" in parser.text or "<i>&.lance" in made.uri
 

@@ -42,6 +42,7 @@ from lance_dataset.dataset import (
     DocumentGranularity,
     ExecuteResult,
     LanceStats,
+    PlanText,
     PurgeReport,
     RemainingCopy,
     SqlQuery,
@@ -52,6 +53,8 @@ from lance_dataset.dataset import (
     VectorIndexReader,
     VectorSearchQuery,
     Version,
+    VersionEntry,
+    VersionHistory,
     VersionRef,
     serialize_row_addrs,
 )
@@ -177,6 +180,7 @@ from lance_dataset.vector import (
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.axes import Axes
 
 ROWS = 40
 
@@ -343,11 +347,13 @@ def scan(scanner: lance.LanceScanner) -> None:
     frame: pd.DataFrame = scanner.to_pandas(blob_mode="bytes")
     rows: int = scanner.count_rows()
     schemas: list[pa.Schema] = [scanner.projected_schema, scanner.dataset_schema, scanner.schema]
-    plans: list[str] = [
+    plans: list[PlanText] = [
         scanner.explain_plan(verbose=True),
         scanner.analyze_plan(),
         scanner.analyze_plan(count_rows=True),
     ]
+    picture: str = plans[0].to_svg()
+    assert picture.startswith("<svg")
     assert table.num_rows == rows and batch.num_rows and len(frame) == rows and schemas and all(plans)
 
 
@@ -865,6 +871,13 @@ def fragments_of(folder: Path) -> None:
     itself: list[LanceFragment] = fragment.get_fragments()
     report: EncodingReport = dataset.explain_encodings()
     report = fragment.explain_encodings(["id"], deep=True)
+    axes: Axes = report.plot()
+    history: VersionHistory = dataset.history(limit=3)
+    entry: VersionEntry = history[-1]
+    assert entry.message is None and 1 <= len(history) <= 3 and history.plot(axes) is axes
+    with dataset.view(port=0) as page:
+        url: str = page.url
+    assert url
     fragment.validate()
     assert scanner.count_rows() and table.num_rows == 2 and next(batches).num_rows == 4 and len(frame) == 19
     assert len(itself) == 1 and len(report) == 1

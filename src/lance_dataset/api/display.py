@@ -1,15 +1,19 @@
-"""Text and HTML representations of datasets and fragments, made of facts that are in memory already."""
+"""Text and HTML representations of datasets and fragments. Text is made of facts that are in memory already."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
+from types import MappingProxyType
 
 import pyarrow as pa
 
+from lance_dataset.api.histograms import histograms
 from lance_dataset.errors import LanceError
 from lance_dataset.io.secrets import redacted
 from lance_dataset.read.session import byte_count
+from lance_dataset.read.snapshot import Snapshot
+from lance_dataset.records.history import transaction_of
 from lance_dataset.table.fragment import Fragment
 from lance_dataset.table.indices.coverage import parse_indices
 from lance_dataset.table.manifest import Manifest
@@ -19,6 +23,7 @@ __all__ = ["dataset_html", "dataset_text", "fragment_html", "fragment_text"]
 
 _MOST_COLUMNS = 100
 _MOST_INDICES = 5
+_MOST_VERSIONS = 5
 _CELL = "text-align: left; padding: 0 1em 0 0"
 
 
@@ -28,9 +33,31 @@ def dataset_text(uri: str, manifest: Manifest) -> str:
     return f"LanceDataset({redacted(uri)!r}, {facts})"
 
 
-def dataset_html(uri: str, manifest: Manifest) -> str:
-    """Return an HTML table that describes a version of a dataset, with its columns."""
-    return _table(f"LanceDataset {redacted(uri)}", _dataset_facts(manifest), manifest.schema.arrow)
+def dataset_html(snapshot: Snapshot) -> str:
+    """Return an HTML table that describes a version of a dataset, with its columns, their histograms and its history.
+
+    Histograms and history read a few blocks of local files; those of remote stores are left out.
+    """
+    manifest = snapshot.manifest
+    facts = _dataset_facts(manifest)
+    if line := _version_line(snapshot):
+        facts.append(("history", line))
+    return _table(f"LanceDataset {redacted(snapshot.uri)}", facts, manifest.schema.arrow, histograms(snapshot))
+
+
+def _version_line(snapshot: Snapshot) -> str:
+    """Return the last operations, the newest first, such as ``3 Append, 2 Delete, 1 Overwrite``."""
+    if snapshot.store.is_remote:
+        return ""
+    place, shown = snapshot.location, list[str]()
+    for version in range(snapshot.version, max(snapshot.version - _MOST_VERSIONS, 0), -1):
+        try:
+            manifest = snapshot.manifest if version == snapshot.version else place.read_manifest(version)
+            made = transaction_of(place, manifest)
+        except (LanceError, OSError):  # cleaned up; a repr must not raise
+            break
+        shown.append(f"{version} {'?' if made is None else type(made.operation).__name__}")
+    return ", ".join([*shown, *(["..."] if len(shown) < snapshot.version else [])])
 
 
 def fragment_text(fragment: Fragment, physical_rows: int | None) -> str:
@@ -91,17 +118,15 @@ def _fragment_facts(fragment: Fragment, physical_rows: int | None) -> list[tuple
     return facts
 
 
-def _table(title: str, facts: Sequence[tuple[str, object]], schema: pa.Schema) -> str:
+def _table(
+    title: str, facts: Sequence[tuple[str, object]], schema: pa.Schema, drawn: Mapping[str, str] = MappingProxyType({})
+) -> str:
     """Return an HTML table. All names are escaped, since others choose the names of columns, paths and branches."""
     rows = [
         f"<tr><th style='{_CELL}'>{escape(name)}</th><td>{escape('?' if value is None else str(value))}</td></tr>"
         for name, value in facts
     ]
-    columns = [
-        f"<tr><td style='{_CELL}'>{escape(field.name)}</td><td style='{_CELL}'>{escape(str(field.type))}</td>"
-        f"<td>{'' if field.nullable else 'not null'}</td></tr>"
-        for field in list(schema)[:_MOST_COLUMNS]
-    ]
+    columns = [_column_row(field, drawn) for field in list(schema)[:_MOST_COLUMNS]]
     more = len(schema) - len(columns)
     if more > 0:
         columns.append(f"<tr><td colspan='3'>and {more} more</td></tr>")
@@ -109,3 +134,11 @@ def _table(title: str, facts: Sequence[tuple[str, object]], schema: pa.Schema) -
         f"<div><b>{escape(title)}</b><table>{''.join(rows)}</table>"
         f"<details><summary>{len(schema)} columns</summary><table>{''.join(columns)}</table></details></div>"
     )
+
+
+def _column_row(field: pa.Field, drawn: Mapping[str, str]) -> str:
+    cells = [escape(field.name), escape(str(field.type)), "" if field.nullable else "not null"]
+    if drawn:
+        cells.append(drawn.get(field.name, ""))
+    shown = "".join(f"<td style='{_CELL}'>{cell}</td>" for cell in cells)
+    return f"<tr>{shown}</tr>"

@@ -21,6 +21,7 @@ from lance_dataset.records.results import ExecuteResult
 
 if TYPE_CHECKING:
     from lance_dataset.changes.merge.execution import Merge
+    from lance_dataset.scan.explain.plan_picture import PlanText
 
 __all__ = ["MergeInsertBuilder"]
 
@@ -287,7 +288,7 @@ class MergeInsertBuilder:
         """Write the files of a merge, like `execute_uncommitted`."""
         return self.execute_uncommitted(new_data)
 
-    def explain_plan(self, schema: pa.Schema | None = None, verbose: bool = False) -> str:
+    def explain_plan(self, schema: pa.Schema | None = None, verbose: bool = False) -> PlanText:
         """Describe the steps that `execute` would run, as text.
 
         Parameters
@@ -305,7 +306,7 @@ class MergeInsertBuilder:
         _checked("schema", schema, pa.Schema)
         return explained_plan(self._dataset.snapshot, self._clauses, self._options, schema, verbose)
 
-    def analyze_plan(self, data_obj: ReaderLike, *, schema: pa.Schema | None = None) -> str:
+    def analyze_plan(self, data_obj: ReaderLike, *, schema: pa.Schema | None = None) -> PlanText:
         """Run a merge without committing it, delete its files, and describe what each step did.
 
         Parameters and errors are those of `execute`.
@@ -316,7 +317,7 @@ class MergeInsertBuilder:
         with merge.source:
             return analyzed_plan(self._dataset.snapshot, merge)
 
-    def analyze_plan_batches(self, new_data: ReaderLike) -> str:
+    def analyze_plan_batches(self, new_data: ReaderLike) -> PlanText:
         """Run and describe a merge, like `analyze_plan`."""
         return self.analyze_plan(new_data)
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from types import FunctionType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import pyarrow as pa
 
@@ -16,7 +17,22 @@ from lance_dataset.table.base_access import without_base_params
 if TYPE_CHECKING:
     from lance_dataset.file.session import LanceFileSession
 
-__all__ = ["Handle", "name_methods"]
+__all__ = ["Handle", "Viewer", "name_methods"]
+
+
+class Viewer(Protocol):
+    """A page that shows a dataset: `lance_dataset.viewer.Viewer`."""
+
+    @property
+    def url(self) -> str:
+        """Address of the page, with the token that it needs."""
+
+    def close(self) -> None:
+        """Stop serving."""
+
+    def __enter__(self) -> Viewer: ...
+
+    def __exit__(self, *raised: object) -> None: ...
 
 
 class Handle(Shown):
@@ -26,7 +42,34 @@ class Handle(Shown):
         return dataset_text(self.snapshot.uri, self.snapshot.manifest)
 
     def _repr_html_(self) -> str:
-        return dataset_html(self.snapshot.uri, self.snapshot.manifest)
+        return dataset_html(self.snapshot)
+
+    def view(self, *, host: str = "127.0.0.1", port: int = 0) -> Viewer:
+        """Show the dataset in a page of this machine; as the last value of a notebook's cell, inside the notebook.
+
+        Parameters
+        ----------
+        host
+            Address to listen at. The default is for this machine only.
+        port
+            Port; 0 for any that is free.
+
+        Returns
+        -------
+        lance_dataset.viewer.Viewer
+            The page, which a thread serves until its ``close()``.
+
+        Raises
+        ------
+        UnsupportedError
+            The extra ``viewer`` is not installed.
+        InvalidInputError
+            The address cannot be listened at.
+        """
+        # The page is built on the public face of the package, so it is above this module and found by its name.
+        viewer = import_module("lance_dataset.viewer")
+        shown: Viewer = viewer.view(self, host=host, port=port)
+        return shown
 
     @property
     def initial_storage_options(self) -> dict[str, str] | None:

@@ -16,6 +16,7 @@ from lance_dataset.read.shown import Shown
 from lance_dataset.read.snapshot import Snapshot
 
 if TYPE_CHECKING:
+    from lance_dataset.api.version_history import VersionHistory
     from lance_dataset.table.references.catalog import Reference
 
 __all__ = ["Referenced"]
@@ -35,6 +36,23 @@ class Referenced(Shown):
 
         snapshot = self.snapshot
         return Tags(snapshot.store, self._main_root, place_of(snapshot.manifest, snapshot.root))
+
+    def history(self, limit: int | None = None) -> VersionHistory:
+        """Return the versions of this branch with what made them: operation, message, rows, tags.
+
+        Parameters
+        ----------
+        limit
+            Number of newest versions; None for all. Each is read from storage.
+
+        Returns
+        -------
+        VersionHistory
+            Sequence of `VersionEntry`, oldest first. It prints as a table, and ``plot()`` draws it.
+        """
+        from lance_dataset.api.version_history import read_history
+
+        return read_history(self.snapshot, self.tags.list(), limit)
 
     @property
     def branches(self) -> Branches:

@@ -13,6 +13,7 @@ from lance_dataset.api.scanner.search_scanner import SearchScanner
 from lance_dataset.api.scanner.statistics import ScanStatistics
 from lance_dataset.errors import InvalidInputError, UnsupportedError
 from lance_dataset.read.snapshot import Snapshot
+from lance_dataset.scan.explain.plan_picture import PlanText
 from lance_dataset.scan.metrics import ScanMetrics
 from lance_dataset.scan.queries import MinHashQuery
 from lance_dataset.scan.resolving import address_sets, resolve_request
@@ -66,7 +67,7 @@ class MinHashScanner(SearchScanner):
         """
         raise InvalidInputError("Cannot count the rows of a search: it returns the best ones, up to its limit")
 
-    def explain_plan(self, verbose: bool = False) -> str:
+    def explain_plan(self, verbose: bool = False) -> PlanText:
         """Describe the plan of the search as a tree of steps, the last step first."""
         if not isinstance(verbose, bool):
             raise TypeError(f"verbose must be True or False, not {verbose!r}")
@@ -80,18 +81,22 @@ class MinHashScanner(SearchScanner):
             *([f"Filter: {request.postfilter}"] if request.postfilter is not None else ()),
         ]
         where = "" if request.prefilter is None else f", where={request.prefilter}"
-        lines = [f"{'  ' * depth}{step}" for depth, step in enumerate(steps)]
-        inside = "  " * len(steps)
+        lines = [f"{_corner(depth)}{step}" for depth, step in enumerate(steps)]
+        inside = _corner(len(steps))
         segments = len(search.index.segments)
         column = search.query.column
         lines.append(f"{inside}MinHashSearch: column={column}, limit={wanted}, segments={segments}{where}")
         if left:
             lines.append(f"{inside}MinHashFlatSearch: column={column}, limit={wanted}, fragments={len(left)}{where}")
-        return "\n".join(lines)
+        return PlanText("\n".join(lines))
 
-    def analyze_plan(self, count_rows: bool = False) -> str:
+    def analyze_plan(self, count_rows: bool = False) -> PlanText:
         """Not supported for searches."""
         raise UnsupportedError("analyze_plan of a search is not supported; explain_plan describes it")
+
+
+def _corner(depth: int) -> str:
+    return "   " * (depth - 1) + "└─ " if depth else ""
 
 
 def minhash_scanner(snapshot: Snapshot, options: Mapping[str, Any], query: MinHashQuery) -> MinHashScanner:

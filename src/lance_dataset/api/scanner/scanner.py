@@ -29,6 +29,8 @@ from lance_dataset.scan.request import ScanRequest
 if TYPE_CHECKING:
     import pandas as pd
 
+    from lance_dataset.scan.explain.plan_picture import PlanText
+
 __all__ = ["BlobMode", "LanceScanner"]
 
 BlobMode: TypeAlias = Literal["lazy", "bytes", "descriptions"]
@@ -189,7 +191,7 @@ class LanceScanner(pads.Scanner):
         rows = "" if self._asked.filter is None else f" where {self._asked.filter}"
         return f"LanceScanner({names}{rows}, version={self._reader.manifest.version})"
 
-    def explain_plan(self, verbose: bool = False) -> str:
+    def explain_plan(self, verbose: bool = False) -> PlanText:
         """Describe the plan of the scan as a tree of steps, the last step first.
 
         Parameters
@@ -199,7 +201,7 @@ class LanceScanner(pads.Scanner):
 
         Returns
         -------
-        str
+        PlanText
         """
         from lance_dataset.scan.explain.plan import scan_plan
         from lance_dataset.scan.explain.plan_nodes import rendered
@@ -208,7 +210,7 @@ class LanceScanner(pads.Scanner):
             raise TypeError(f"verbose must be True or False, not {verbose!r}")
         return rendered(scan_plan(self._reader, self._request, thorough=verbose), verbose=verbose)
 
-    def analyze_plan(self, count_rows: bool = False) -> str:
+    def analyze_plan(self, count_rows: bool = False) -> PlanText:
         """Run the scan, discard its rows, and describe the plan with statistics of every step.
 
         Parameters
@@ -218,7 +220,7 @@ class LanceScanner(pads.Scanner):
 
         Returns
         -------
-        str
+        PlanText
             The tree of `explain_plan` with rows, batches, bytes and time of every step, and the totals. The time of a
             step is summed over threads. Evaluating the filter is part of the scan step. A page of a memory-mapped file
             counts as read when the dataset first opens it, so another run reads nothing.

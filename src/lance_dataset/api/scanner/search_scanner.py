@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from lance_dataset.scan.explain.plan_nodes import PlanNode
+    from lance_dataset.scan.explain.plan_picture import PlanText
 
 __all__ = ["SearchScanner"]
 
@@ -111,7 +112,7 @@ class SearchScanner(LanceScanner):
         names = ", ".join(self.projected_schema.names) or "no columns"
         return f"LanceScanner({names} of {self._query()!r}, version={self._snapshot.version})"
 
-    def explain_plan(self, verbose: bool = False) -> str:
+    def explain_plan(self, verbose: bool = False) -> PlanText:
         """Describe the plan of the search as a tree of steps, the last step first. See `LanceScanner.explain_plan`."""
         from lance_dataset.scan.explain.plan_nodes import rendered
 
@@ -119,7 +120,7 @@ class SearchScanner(LanceScanner):
             raise TypeError(f"verbose must be True or False, not {verbose!r}")
         return rendered(self._plan(thorough=verbose), verbose=verbose)
 
-    def analyze_plan(self, count_rows: bool = False) -> str:
+    def analyze_plan(self, count_rows: bool = False) -> PlanText:
         """Run the search, discard its rows, and describe the plan with what it took.
 
         See `LanceScanner.analyze_plan`.

@@ -17,6 +17,7 @@ from lance_dataset.changes.merge.matching import matching_scan
 from lance_dataset.read.snapshot import Snapshot
 from lance_dataset.scan.explain.plan import scan_plan
 from lance_dataset.scan.explain.plan_nodes import PlanNode, rendered
+from lance_dataset.scan.explain.plan_picture import PlanText
 from lance_dataset.scan.explain.plan_text import seconds_text
 from lance_dataset.scan.metrics import ScanMetrics
 
@@ -89,7 +90,7 @@ class LookUpPlan(PlanNode):
 
 def explained_plan(
     snapshot: Snapshot, clauses: MergeClauses, options: MergeOptions, schema: pa.Schema, verbose: bool
-) -> str:
+) -> PlanText:
     """Return the plan of a merge whose source has a given schema; raises like `Merge.collect`.
 
     Parameters
@@ -113,7 +114,7 @@ def explained_plan(
         return rendered(root, verbose=verbose)
 
 
-def analyzed_plan(snapshot: Snapshot, merge: Merge) -> str:
+def analyzed_plan(snapshot: Snapshot, merge: Merge) -> PlanText:
     """Run a merge without committing it, remove its files, and return its plan with the measurements of each step."""
     metrics, start = ScanMetrics(), time.perf_counter()
     prepared = merge.prepare(snapshot, metrics)
@@ -138,6 +139,6 @@ def analyzed_plan(snapshot: Snapshot, merge: Merge) -> str:
         )
         in_place = isinstance(prepared.change, ColumnChanges)
         text = rendered(MergePlan(look_up, merge.clauses, columns, in_place), metrics=metrics)
-        return f"{text}\nTotal: {seconds_text(seconds)}; nothing was committed"
+        return PlanText(f"{text}\nTotal: {seconds_text(seconds)}; nothing was committed")
     finally:
         discard_merge(snapshot, prepared)

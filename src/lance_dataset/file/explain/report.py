@@ -15,6 +15,7 @@ from lance_dataset.properties import cached_property
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.axes import Axes
 
 __all__ = ["Alternative", "ColumnEncoding", "ColumnReport", "EncodingReport", "PageEncoding", "StoredBuffer"]
 
@@ -249,6 +250,27 @@ class EncodingReport(_Printed[PageEncoding]):
     def to_pandas(self) -> pd.DataFrame:
         """Return a pandas DataFrame with one row per page and the attributes of `PageEncoding` as columns."""
         return self.to_arrow().to_pandas()
+
+    def plot(self, axes: Axes | None = None) -> Axes:
+        """Draw the stored sizes of the columns beside their plain sizes, with the encodings that take most pages.
+
+        Parameters
+        ----------
+        axes
+            Axes of matplotlib to draw in; None for those of a new figure.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+
+        Raises
+        ------
+        UnsupportedError
+            The extra ``plot`` is not installed.
+        """
+        from lance_dataset.file.explain.pictures import plot_columns
+
+        return plot_columns(self.columns, axes)
 
     # -- for people ----------------------------------------------------------------------------------------------
 

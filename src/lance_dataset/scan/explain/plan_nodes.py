@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+from lance_dataset.scan.explain.plan_picture import PlanText
 from lance_dataset.scan.explain.plan_text import SHOWN, bytes_text, counters_text, listed, part_of, seconds_text
 from lance_dataset.scan.metrics import NodeMetrics, ScanMetrics
 from lance_dataset.scan.request import Ordering
@@ -319,7 +320,7 @@ class RunTotals:
 
 def rendered(
     root: PlanNode, *, verbose: bool = False, metrics: ScanMetrics | None = None, totals: RunTotals | None = None
-) -> str:
+) -> PlanText:
     """Render a plan as text: one step per line, each below the step that consumes its rows.
 
     Parameters
@@ -347,7 +348,7 @@ def rendered(
         node, depth = node.child, depth + 1
     if totals is not None:
         lines.append(str(totals))
-    return "\n".join(lines)
+    return PlanText("\n".join(lines))
 
 
 def _counters(root: PlanNode, metrics: ScanMetrics) -> dict[str, str]:
