@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict
 
+from lance_dataset.api.scanner.progress import ProgressOption, reported_progress
 from lance_dataset.errors import InvalidInputError
 from lance_dataset.read.shown import Shown
 from lance_dataset.read.snapshot import Snapshot
@@ -340,11 +341,13 @@ class Compaction:
         return _public_plan(snapshot, planned(snapshot, settings), settings)
 
     @staticmethod
-    def execute(dataset: Shown, options: CompactionOptions) -> CompactionMetrics:
+    def execute(dataset: Shown, options: CompactionOptions, *, progress: ProgressOption = None) -> CompactionMetrics:
         """Plan, execute and commit, like `DatasetOptimizer.compact_files`."""
         from lance_dataset.changes.compaction.running import compact
 
-        made, rewritten = compact(dataset.snapshot, _settings(dataset.snapshot, options))
+        settings = _settings(dataset.snapshot, options)
+        with reported_progress(progress, lambda: None, "compaction") as told:
+            made, rewritten = compact(dataset.snapshot, settings, told)
         dataset.show(made)
         return CompactionMetrics.of(rewritten)
 

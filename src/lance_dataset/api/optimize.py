@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from lance_dataset.api.compaction import Compaction, CompactionMetrics, CompactionMode, CompactionOptions
+from lance_dataset.api.scanner.progress import ProgressOption
 from lance_dataset.arguments import checked_integer
 from lance_dataset.errors import InvalidInputError
 from lance_dataset.read.shown import Shown
@@ -122,6 +123,7 @@ class DatasetOptimizer:
         max_source_bytes: int | None = None,
         excluded_fragment_ids: Sequence[int] | None = None,
         data_storage_version: str | None = None,
+        progress: ProgressOption = None,
     ) -> CompactionMetrics:
         """Join small adjacent fragments and rewrite those with many deleted rows; move the handle to the new version.
 
@@ -170,6 +172,8 @@ class DatasetOptimizer:
         num_threads
             Number of tasks to run at the same time. Each task makes about one new fragment. The default is one, since
             reading and encoding already use all processors.
+        progress
+            True for a bar (tqdm), or a function of the numbers of rows done and in all. It is told of each task.
 
         Returns
         -------
@@ -204,7 +208,7 @@ class DatasetOptimizer:
             "excluded_fragment_ids": excluded_fragment_ids,
             "data_storage_version": data_storage_version,
         }
-        return Compaction.execute(self._dataset, options)
+        return Compaction.execute(self._dataset, options, progress=progress)
 
 
 def _no_options(call: str, options: Mapping[str, Any]) -> None:

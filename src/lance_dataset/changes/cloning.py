@@ -9,6 +9,7 @@ from lance_dataset.table.references import clone
 from lance_dataset.table.references.branching import create_branch
 from lance_dataset.table.references.catalog import Place, Reference, place_of
 from lance_dataset.table.references.names import main_root
+from lance_dataset.threads.progress import Progress
 
 __all__ = ["deep_clone", "make_branch", "shallow_clone"]
 
@@ -34,9 +35,14 @@ def shallow_clone(snapshot: Snapshot, target: TableLocation, reference: Referenc
     return Snapshot.of(target, clone.shallow_clone(_source(snapshot, reference), target.store, target.root))
 
 
-def deep_clone(snapshot: Snapshot, target: TableLocation, reference: Reference | None) -> Snapshot:
-    """Create a table with copies of the files of a version of another one. Parameters are those of `shallow_clone`."""
-    return Snapshot.of(target, clone.deep_clone(_source(snapshot, reference), target.store, target.root))
+def deep_clone(
+    snapshot: Snapshot, target: TableLocation, reference: Reference | None, progress: Progress | None = None
+) -> Snapshot:
+    """Create a table with copies of the files of a version of another one, and tell of each file.
+
+    Other parameters are those of `shallow_clone`.
+    """
+    return Snapshot.of(target, clone.deep_clone(_source(snapshot, reference), target.store, target.root, progress))
 
 
 def _source(snapshot: Snapshot, reference: Reference | None) -> clone.CloneSource:

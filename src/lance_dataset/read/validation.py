@@ -16,6 +16,7 @@ from lance_dataset.table.index_metadata import IndexMetadata
 from lance_dataset.table.indices.coverage import parse_indices
 from lance_dataset.table.lineage.segments import Runs
 from lance_dataset.table.paths import FileLocator
+from lance_dataset.threads.progress import Progress
 from lance_dataset.threads.streams import stream
 
 __all__ = ["validate_dataset", "validate_fragment", "validate_index_files"]
@@ -23,7 +24,7 @@ __all__ = ["validate_dataset", "validate_fragment", "validate_index_files"]
 _AHEAD = 16
 
 
-def validate_dataset(snapshot: Snapshot) -> None:
+def validate_dataset(snapshot: Snapshot, progress: Progress | None = None) -> None:
     """Check all fragments, the uniqueness of their row ids, and the files of indices.
 
     Files are opened again even if they are open already, and closed after each fragment.
@@ -37,7 +38,10 @@ def validate_dataset(snapshot: Snapshot) -> None:
     locator = _new_locator(snapshot)
 
     def check(fragment: Fragment) -> Runs | None:
-        return _check_fragment(snapshot, locator, fragment)
+        found = _check_fragment(snapshot, locator, fragment)
+        if progress is not None:
+            progress.advance()
+        return found
 
     found = stream(check, manifest.fragment_list, ahead=_AHEAD)
     live = [runs for runs in found if runs is not None]

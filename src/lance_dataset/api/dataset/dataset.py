@@ -6,6 +6,7 @@ import datetime as dt
 import os
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 import pyarrow as pa
@@ -30,6 +31,7 @@ from lance_dataset.api.fragment.fragment import LanceFragment
 from lance_dataset.api.locations import find_target
 from lance_dataset.api.optimize import DatasetOptimizer
 from lance_dataset.api.scanner.builder import dataset_schema
+from lance_dataset.api.scanner.progress import ProgressOption, reported_progress
 from lance_dataset.api.sql import SqlQueryBuilder
 from lance_dataset.arguments import checked_integer
 from lance_dataset.changes.write.input import ReaderLike
@@ -406,7 +408,7 @@ def write_dataset(
     data_cache_bytes: int | None = None,
     max_page_bytes: int | None = None,
     commit_lock: CommitLock | None = None,
-    progress: FragmentWriteProgress | None = None,
+    progress: FragmentWriteProgress | ProgressOption = None,
     storage_options: Mapping[str, str] | None = None,
     data_storage_version: str | None = None,
     use_legacy_format: bool | None = None,
@@ -459,7 +461,8 @@ def write_dataset(
         For new datasets: after every ``interval`` commits (20 by default), remove versions that are older than
         ``older_than_seconds`` (two weeks by default).
     progress
-        Hooks that are told of each fragment; see `lance_dataset.progress`.
+        Hooks that are told of each fragment, see `lance_dataset.progress`; or True for a bar (tqdm), or a function of
+        the numbers of rows written and in all. A stream, whose rows are not known before, has the rows so far in all.
     commit_message, transaction_properties
         Stored in the transaction.
     initial_bases
@@ -507,7 +510,7 @@ def write_dataset(
         of these.
     """
     from lance_dataset.changes.write.blob_files import check_external_mode
-    from lance_dataset.changes.write.input import with_index
+    from lance_dataset.changes.write.input import known_rows, with_index
     from lance_dataset.changes.write.target import CommitOptions
     from lance_dataset.changes.write.writing import FileSettings, check_mode, write_version
 
@@ -520,6 +523,7 @@ def write_dataset(
         uri = table.location
     if uri is None:
         raise InvalidInputError("write_dataset needs a path or URI, or both namespace_client and table_id")
+    hooks, option = _hooks_or_rows(progress)
     settings = FileSettings(
         max_rows_per_file,
         max_bytes_per_file,
@@ -532,7 +536,7 @@ def write_dataset(
         external_blob_mode,
         allow_external_blob_outside_bases,
         blob_pack_file_size_threshold,
-        checked_progress(progress),
+        hooks,
     )
     target = find_target(
         uri,
@@ -551,7 +555,20 @@ def write_dataset(
         stable_row_ids=enable_stable_row_ids,
     )
     data = with_index(data_obj, preserve_index)
-    return LanceDataset.showing(write_version(target, data, schema, mode, settings, options))
+    with reported_progress(option, lambda: known_rows(data), "write") as counted:
+        made = write_version(target, data, schema, mode, replace(settings, counted=counted), options)
+    return LanceDataset.showing(made)
+
+
+def _hooks_or_rows(
+    progress: FragmentWriteProgress | ProgressOption,
+) -> tuple[FragmentWriteProgress | None, ProgressOption]:
+    """Tell hooks of fragments from a bar or a function, which are told of rows."""
+    if isinstance(progress, FragmentWriteProgress):
+        return checked_progress(progress), None
+    if progress is None or isinstance(progress, bool) or (callable(progress) and not isinstance(progress, type)):
+        return None, progress
+    return checked_progress(progress), None  # raises TypeError
 
 
 name_methods(LanceDataset, LanceDataset.__bases__)

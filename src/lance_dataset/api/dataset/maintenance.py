@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import pyarrow as pa
 
+from lance_dataset.api.scanner.progress import ProgressOption, reported_progress
 from lance_dataset.api.statistics import LanceStats
 from lance_dataset.arguments import checked_integer
 from lance_dataset.callers import callers_level
@@ -39,7 +40,7 @@ class Maintained(Shown):
         """Statistics of the open version."""
         return LanceStats(self.snapshot)
 
-    def validate(self, *, indices: bool = False) -> None:
+    def validate(self, *, indices: bool = False, progress: ProgressOption = None) -> None:
         """Check that the files of this version exist and agree with its manifest.
 
         The check covers sizes of files, numbers of rows, columns of the schema (each must open), deletion files, row
@@ -53,6 +54,8 @@ class Maintained(Shown):
             True to compare all scalar indices with the table, too. All of their entries and of the values that they
             cover are read: each row must be found under its value, and under no other. Vector and full-text indices
             cannot be compared; a `UserWarning` names them.
+        progress
+            True for a bar (tqdm), or a function of the numbers of fragments checked and in all.
 
         Raises
         ------
@@ -63,7 +66,9 @@ class Maintained(Shown):
         """
         from lance_dataset.read.validation import validate_dataset
 
-        validate_dataset(self.snapshot)
+        fragments = self.snapshot.manifest.fragment_list
+        with reported_progress(progress, lambda: len(fragments), "validation", "fragment") as told:
+            validate_dataset(self.snapshot, told)
         self._validate_shards()
         if indices:
             from lance_dataset.scan.validating import validate_indices

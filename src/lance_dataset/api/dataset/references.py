@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from lance_dataset.api.branches import Branches
 from lance_dataset.api.locations import open_dataset
+from lance_dataset.api.scanner.progress import ProgressOption, reported_progress
 from lance_dataset.api.tags import Tags
 from lance_dataset.errors import InvalidInputError
 from lance_dataset.read.location import TableLocation
@@ -181,12 +183,19 @@ class Referenced(Shown):
         target_path: str | os.PathLike[str],
         reference: int | str | tuple[str | None, int | None] | None,
         storage_options: Mapping[str, str] | None = None,
+        *,
+        progress: ProgressOption = None,
         **kwargs: Any,
     ) -> _Self:
         """Create another dataset with copies of all files of a version of this one, indices included.
 
         The clone becomes visible only after all files are copied and durable. Other versions, tags and branches are not
-        copied. Parameters, result and errors are those of `shallow_clone`, plus:
+        copied. Other parameters, result and errors are those of `shallow_clone`, plus:
+
+        Parameters
+        ----------
+        progress
+            True for a bar (tqdm), or a function of the numbers of files copied and in all.
 
         Raises
         ------
@@ -195,7 +204,8 @@ class Referenced(Shown):
         """
         from lance_dataset.changes.cloning import deep_clone
 
-        return self._cloned(deep_clone, target_path, reference, storage_options, kwargs)
+        with reported_progress(progress, lambda: None, "clone", "file") as told:
+            return self._cloned(partial(deep_clone, progress=told), target_path, reference, storage_options, kwargs)
 
     def _cloned(
         self: _Self,

@@ -1,52 +1,19 @@
-"""Progress of long scans: a bar in the terminal, or calls of a user's function."""
+"""Progress of long calls: a bar in the terminal, or calls of a user's function."""
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeAlias
 
 from lance_dataset.errors import UnsupportedError
 from lance_dataset.scan.metrics import NodeMetrics, ScanMetrics
+from lance_dataset.threads.progress import Progress
 
 __all__ = ["Progress", "ProgressOption", "progress_metrics", "reported_progress"]
 
-#: True for a bar, or a function of (rows done, total rows); None or False for no progress.
+#: True for a bar, or a function of the numbers of rows, fragments or files done and in all; None or False for nothing.
 ProgressOption: TypeAlias = "bool | Callable[[int, int], object] | None"
-
-
-class Progress:
-    """Progress of a scan, reported when the number of rows done increases, by one call at a time.
-
-    Parameters
-    ----------
-    report
-        Function that is called with the number of rows done and the total number.
-    total
-        Total number of rows.
-    """
-
-    def __init__(self, report: Callable[[int, int], object], total: int) -> None:
-        self._report = report
-        self._total = total
-        self._done = 0
-        self._lock = threading.Lock()
-
-    def reach(self, done: int) -> None:
-        """Report that at least `done` rows are done."""
-        with self._lock:
-            done = min(done, self._total)
-            if done > self._done:
-                self._done = done
-                self._report(done, self._total)
-
-    def finish(self) -> None:
-        """Report that all rows are done, even if the scan skipped some."""
-        self.reach(self._total)
-        with self._lock:
-            if self._total == 0:
-                self._report(0, 0)
 
 
 class _CountedRows(NodeMetrics):
@@ -68,7 +35,9 @@ def progress_metrics(progress: Progress) -> ScanMetrics:
 
 
 @contextmanager
-def reported_progress(option: ProgressOption, total: Callable[[], int]) -> Iterator[Progress | None]:
+def reported_progress(
+    option: ProgressOption, total: Callable[[], int | None], name: str = "scan", unit: str = "row"
+) -> Iterator[Progress | None]:
     """Report the progress of a ``with`` block, and its end if it does not raise; yield None without progress.
 
     Parameters
@@ -76,7 +45,10 @@ def reported_progress(option: ProgressOption, total: Callable[[], int]) -> Itera
     option
         The progress option of the user.
     total
-        Function that returns the total number of rows. It is called only if progress is reported.
+        Function that returns the total number of units, None if it is not known yet. It is called only if progress is
+        reported.
+    name, unit
+        Name of the call and of the units, for the bar.
 
     Raises
     ------
@@ -89,25 +61,31 @@ def reported_progress(option: ProgressOption, total: Callable[[], int]) -> Itera
         yield None
         return
     if option is not True and not callable(option):
-        raise TypeError(f"progress must be True, or a function of rows done and rows in all, not {option!r}")
+        raise TypeError(f"progress must be True, or a function of {unit}s done and {unit}s in all, not {option!r}")
     if option is not True:
         progress = Progress(option, total())
         yield progress
         progress.finish()
         return
-    rows = total()
-    with _bar(rows) as bar:
-        progress = Progress(lambda done, _: bar.update(done - bar.n), rows)
+    wanted = total()
+    with _bar(wanted, name, unit) as bar:
+
+        def show(done: int, known: int) -> None:
+            if known > done:
+                bar.total = known  # of calls that learn it after they begin
+            bar.update(done - bar.n)
+
+        progress = Progress(show, wanted)
         yield progress
         progress.finish()
 
 
-def _bar(total: int) -> Any:
+def _bar(total: int | None, name: str, unit: str) -> Any:
     try:
         from tqdm.auto import tqdm
     except ImportError:
         raise UnsupportedError(
             "progress=True draws its bar with tqdm, which is not installed: pip install tqdm, or pass a function of "
-            "rows done and rows in all"
+            "what is done and what there is in all"
         ) from None
-    return tqdm(total=total, unit="row", unit_scale=True, desc="scan")
+    return tqdm(total=total, unit=unit, unit_scale=True, desc=name)

@@ -12,6 +12,7 @@ from lance_dataset.read.snapshot import Snapshot
 from lance_dataset.table.commit.leftovers import ChangeFiles, data_files_of
 from lance_dataset.table.flags import check_writable
 from lance_dataset.threads.pools import job_pool
+from lance_dataset.threads.progress import Progress
 from lance_dataset.threads.waiting import map_waiting
 
 __all__ = ["compact", "planned", "rewrite_fragments"]
@@ -33,8 +34,17 @@ def planned(snapshot: Snapshot, settings: CompactionSettings) -> Plan:
     )
 
 
-def compact(snapshot: Snapshot, settings: CompactionSettings) -> tuple[Snapshot, list[Rewritten]]:
+def compact(
+    snapshot: Snapshot, settings: CompactionSettings, progress: Progress | None = None
+) -> tuple[Snapshot, list[Rewritten]]:
     """Compact a table in one commit. If that fails, all new files are removed.
+
+    Parameters
+    ----------
+    snapshot, settings
+        The table, and what to do.
+    progress
+        Is told of the rows of each task.
 
     Returns
     -------
@@ -53,7 +63,7 @@ def compact(snapshot: Snapshot, settings: CompactionSettings) -> tuple[Snapshot,
     plan = planned(snapshot, settings)
     if not plan.tasks and plan.storage_version is None:
         return snapshot, []
-    return _run(snapshot, plan, settings)
+    return _run(snapshot, plan, settings, progress)
 
 
 def rewrite_fragments(snapshot: Snapshot, fragment_ids: Collection[int]) -> tuple[Snapshot, int]:
@@ -81,11 +91,13 @@ def rewrite_fragments(snapshot: Snapshot, fragment_ids: Collection[int]) -> tupl
     return made, len(rewritten)
 
 
-def _run(snapshot: Snapshot, plan: Plan, settings: CompactionSettings) -> tuple[Snapshot, list[Rewritten]]:
+def _run(
+    snapshot: Snapshot, plan: Plan, settings: CompactionSettings, progress: Progress | None = None
+) -> tuple[Snapshot, list[Rewritten]]:
     """Execute a plan and commit it. If that fails, all new files are removed."""
     rewritten: list[Rewritten] = []
     try:
-        _execute(snapshot, plan, settings, rewritten)
+        _execute(snapshot, plan, settings, rewritten, progress)
         made = commit_rewritten(
             snapshot, rewritten, deferred=settings.defer_index_remap, storage_version=plan.storage_version
         )
@@ -96,13 +108,23 @@ def _run(snapshot: Snapshot, plan: Plan, settings: CompactionSettings) -> tuple[
     return made, rewritten
 
 
-def _execute(snapshot: Snapshot, plan: Plan, settings: CompactionSettings, rewritten: list[Rewritten]) -> None:
+def _execute(
+    snapshot: Snapshot,
+    plan: Plan,
+    settings: CompactionSettings,
+    rewritten: list[Rewritten],
+    progress: Progress | None,
+) -> None:
     """Execute all tasks, and append their results to the list in order, even if one of them fails."""
     done: dict[int, Rewritten] = {}
+    if progress is not None:
+        progress.expect(sum(task.num_rows for task in plan.tasks))
 
     def execute(number: int) -> None:
         task = plan.tasks[number]
         done[number] = rewrite_task(snapshot, task, plan.version, settings, prune_dictionaries=plan.prunes_dictionaries)
+        if progress is not None:
+            progress.advance(task.num_rows)
 
     try:
         map_waiting(

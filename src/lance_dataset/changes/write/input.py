@@ -19,7 +19,16 @@ from lance_dataset.errors import InvalidInputError, OutOfRangeError, SchemaError
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["PANDAS_INDEX", "ReaderLike", "as_batches", "checked_models", "has_no_rows", "models_table", "with_index"]
+__all__ = [
+    "PANDAS_INDEX",
+    "ReaderLike",
+    "as_batches",
+    "checked_models",
+    "has_no_rows",
+    "known_rows",
+    "models_table",
+    "with_index",
+]
 
 _HUGGING_FACE_ROWS = 1024
 #: Rows of an iterable of dicts that become one batch.
@@ -130,6 +139,15 @@ def has_no_rows(data: Any) -> bool:
     if isinstance(data, pa.Table | pa.RecordBatch):
         return bool(data.num_rows == 0)
     return _is_frame(data, "pandas", "polars") and len(data) == 0
+
+
+def known_rows(data: Any) -> int | None:
+    """Return the number of rows of a table, DataFrame or dataset; None for other data, which is not read for this."""
+    if isinstance(data, pa.Table | pa.RecordBatch):
+        return data.num_rows
+    if isinstance(data, pads.Dataset):
+        return int(data.count_rows())
+    return len(data) if _is_frame(data, "pandas", "polars") else None
 
 
 def _is_frame(data: Any, *libraries: str) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
@@ -24,6 +24,7 @@ from lance_dataset.table.fragment import Fragment
 from lance_dataset.table.manifest import BasePath
 from lance_dataset.table.operations import Overwrite
 from lance_dataset.table.paths import DATA_FOLDER, DataFolder, FileLocator
+from lance_dataset.threads.progress import Progress
 from lance_dataset.types.schema import Schema
 
 __all__ = ["FileSettings", "Mode", "WrittenData", "check_mode", "write_files", "write_version"]
@@ -49,6 +50,8 @@ class FileSettings:
         See `BlobPolicy`.
     progress
         See `WriteOptions`.
+    counted
+        Is told of the rows of each batch that is read.
     """
 
     max_rows_per_file: int
@@ -63,6 +66,7 @@ class FileSettings:
     external_outside_bases: bool = False
     pack_threshold: int | None = None
     progress: FragmentWriteProgress | None = None
+    counted: Progress | None = None
 
 
 @dataclass(frozen=True)
@@ -126,6 +130,8 @@ def write_files(
     appended = target.manifest if mode == "append" else None
     keep_index = appended is not None and PANDAS_INDEX in appended.schema.names
     arrow, batches = as_batches(data, schema, keep_index=keep_index)
+    if settings.counted is not None:
+        batches = _counted(batches, settings.counted)
     if appended is not None:
         arrow, batches = fit_batches(arrow, batches, appended.schema, empty=has_no_rows(data))
     version = target.version(mode, settings.storage_version)
@@ -151,6 +157,12 @@ def write_files(
                 target.store.delete_empty_folder(folder)
         raise
     return WrittenData(fragments, written, version, folders)
+
+
+def _counted(batches: Iterator[pa.RecordBatch], progress: Progress) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        yield batch
+        progress.advance(batch.num_rows)
 
 
 def write_version(

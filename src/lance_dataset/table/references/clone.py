@@ -33,6 +33,7 @@ from lance_dataset.table.publish import publish_version
 from lance_dataset.table.references.clone_files import FileCopy, copy_files, files_of, remove_copies
 from lance_dataset.table.transaction import Transaction
 from lance_dataset.table.versions import find_latest, list_versions, locate_version
+from lance_dataset.threads.progress import Progress
 
 __all__ = ["CloneSource", "deep_clone", "publish_first", "shallow_clone", "shallow_manifest"]
 
@@ -99,7 +100,7 @@ def shallow_clone(source: CloneSource, store: ObjectStore, root: str) -> Manifes
     return publish_first(store, root, manifest, source.operation(is_shallow=True))
 
 
-def deep_clone(source: CloneSource, store: ObjectStore, root: str) -> Manifest:
+def deep_clone(source: CloneSource, store: ObjectStore, root: str, progress: Progress | None = None) -> Manifest:
     """Create a table with copies of the data, deletion and index files of a version of another one.
 
     The manifest is written last, so a clone that fails or is interrupted leaves no table. Its copied files are removed,
@@ -119,7 +120,7 @@ def deep_clone(source: CloneSource, store: ObjectStore, root: str) -> Manifest:
     copies = files_of(source.locator, manifest, store, root)
     made: list[FileCopy] = []
     try:
-        copy_files(copies, made)
+        copy_files(copies, made, progress)
         # references of blobs to objects below a base path stay valid
         has_blobs = any(is_blob_v2(node) for node in manifest.schema.walk())
         cloned = _with_bases(manifest, tuple(manifest.base_paths) if has_blobs else (), lambda _: None)

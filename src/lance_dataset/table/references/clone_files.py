@@ -17,6 +17,7 @@ from lance_dataset.table.index_metadata import uuid_from_proto
 from lance_dataset.table.indices.coverage import parse_indices
 from lance_dataset.table.manifest import Manifest
 from lance_dataset.table.paths import FileLocator, is_in_memory
+from lance_dataset.threads.progress import Progress
 from lance_dataset.threads.waiting import map_waiting
 
 __all__ = ["FileCopy", "copy_files", "files_of", "remove_copies"]
@@ -128,7 +129,7 @@ def _index_files(locator: FileLocator, there: FileLocator, index: table_pb2.Inde
         yield FileCopy(store, source, target, safe_join(home, path, what="index file"), size)
 
 
-def copy_files(copies: Sequence[FileCopy], made: list[FileCopy]) -> None:
+def copy_files(copies: Sequence[FileCopy], made: list[FileCopy], progress: Progress | None = None) -> None:
     """Copy files, several at a time. When this returns, they are durable.
 
     Parameters
@@ -137,6 +138,8 @@ def copy_files(copies: Sequence[FileCopy], made: list[FileCopy]) -> None:
         The files.
     made
         Receives every copy that was begun.
+    progress
+        Is told of each file.
 
     Raises
     ------
@@ -147,10 +150,14 @@ def copy_files(copies: Sequence[FileCopy], made: list[FileCopy]) -> None:
     UnsafePathError
         A file is a link below the root of its table, or lies behind one.
     """
+    if progress is not None:
+        progress.expect(len(copies))
 
     def run(copy: FileCopy) -> None:
         made.append(copy)
         _copy(copy)
+        if progress is not None:
+            progress.advance()
 
     # No copy may continue or begin once the caller removes what was made.
     map_waiting(run, copies, workers=_WORKERS, stop_at_error=True)

@@ -1,0 +1,134 @@
+"""Tests of the progress of calls that change, check and copy datasets; that of scans is in tests/api/scanner."""
+
+from __future__ import annotations
+
+import io
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.dataset as pads
+import pytest
+
+import lance_dataset as lance
+
+TABLE = pa.table({"id": np.arange(1000)})
+
+
+class Told(list[tuple[int, int]]):
+    """Reports of a call: they increase, never exceed the total, and end with it."""
+
+    def __call__(self, done: int, total: int) -> None:
+        assert done <= total
+        assert not self or done >= self[-1][0]
+        self.append((done, total))
+
+
+@pytest.fixture
+def dataset(tmp_path: Path) -> lance.LanceDataset:
+    return lance.write_dataset(TABLE, tmp_path / "x.lance", max_rows_per_file=100)
+
+
+@pytest.mark.parametrize(
+    ("source", "known"),
+    [
+        (lambda: TABLE, True),
+        (lambda: pads.dataset(TABLE), True),
+        (lambda: TABLE.to_pandas(), True),
+        (lambda: TABLE.to_reader(max_chunksize=250), False),
+        (lambda: [{"id": i} for i in range(1000)], False),
+    ],
+    ids=["table", "dataset", "pandas", "stream", "dicts"],
+)
+def test_writes(tmp_path: Path, source: Callable[[], Any], known: bool) -> None:
+    told = Told()
+    made = lance.write_dataset(source(), tmp_path / "x", progress=told)
+    assert made.count_rows() == 1000
+    assert told[-1] == (1000, 1000)
+    assert all(total == (1000 if known else done) for done, total in told)
+    more = Told()
+    made.insert(source(), progress=more)
+    assert more == told
+
+
+def test_no_rows(tmp_path: Path) -> None:
+    told = Told()
+    made = lance.write_dataset(TABLE.slice(0, 0), tmp_path / "x", progress=told)
+    assert told == [(0, 0)]
+    for call in (made.optimize.compact_files, made.validate):
+        told.clear()
+        call(progress=told)  # type: ignore[operator]
+        assert told == [(0, 0)]
+
+
+def test_compaction(dataset: lance.LanceDataset) -> None:
+    dataset.delete("id % 2 = 0 and id < 500")
+    told = Told()
+    dataset.optimize.compact_files(target_rows_per_fragment=300, num_threads=2, progress=told)
+    assert told[-1] == (750, 750)
+    assert 1 < len(told) <= 4
+    assert sorted(dataset.to_table()["id"].to_pylist())[-1] == 999
+
+
+def test_validation_and_clones(dataset: lance.LanceDataset, tmp_path: Path) -> None:
+    told = Told()
+    dataset.validate(progress=told)
+    assert told == [(number, 10) for number in range(1, 11)]
+    told.clear()
+    dataset.create_scalar_index("id", "BTREE")
+    made = dataset.deep_clone(tmp_path / "clone", None, progress=told)
+    assert made.count_rows() == 1000
+    copied = sum(each.is_file() for folder in ("data", "_indices") for each in (tmp_path / "clone" / folder).rglob("*"))
+    assert told == [(number, copied) for number in range(1, copied + 1)]
+
+
+def test_a_bar(dataset: lance.LanceDataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shown = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", shown)
+    lance.write_dataset(TABLE.to_reader(max_chunksize=100), tmp_path / "bar", progress=True)
+    dataset.validate(progress=True)
+    dataset.deep_clone(tmp_path / "clone", None, progress=True)
+    dataset.optimize.compact_files(target_rows_per_fragment=300, progress=True)
+    text = shown.getvalue()
+    for name in ("write: ", "validation: 100%", "clone: 100%", "compaction: 100%"):
+        assert name in text
+    assert "1.00krow" in text
+
+
+def test_errors_of_the_function_end_the_call(dataset: lance.LanceDataset, tmp_path: Path) -> None:
+    def fail(done: int, total: int) -> None:
+        raise OverflowError("enough")
+
+    for call in (
+        lambda: dataset.insert(TABLE, progress=fail),
+        lambda: lance.write_dataset(TABLE, tmp_path / "new", progress=fail),
+        lambda: dataset.optimize.compact_files(progress=fail),
+        lambda: dataset.validate(progress=fail),
+        lambda: dataset.deep_clone(tmp_path / "clone", None, progress=fail),
+    ):
+        with pytest.raises(OverflowError, match="enough"):
+            call()
+    assert lance.dataset(dataset.uri).version == 1
+    assert len(list((Path(dataset.uri) / "data").iterdir())) == 10
+    assert not list((tmp_path / "new").rglob("*.lance"))
+    assert not (tmp_path / "clone" / "_versions").exists()
+
+
+@pytest.mark.parametrize("value", [7, "yes", object(), lance.progress.FragmentWriteProgress])
+def test_other_values_are_refused(dataset: lance.LanceDataset, value: Any) -> None:
+    with pytest.raises(TypeError, match="progress must be"):
+        dataset.insert(TABLE, progress=value)
+    if not isinstance(value, type):
+        with pytest.raises(TypeError, match="progress must be"):
+            dataset.validate(progress=value)
+
+
+def test_no_progress(dataset: lance.LanceDataset) -> None:
+    for value in (None, False):
+        dataset.validate(progress=value)
+        dataset.insert(pd.DataFrame({"id": [1]}), progress=value)
+    assert dataset.count_rows() == 1002
