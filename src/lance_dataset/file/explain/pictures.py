@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from lance_dataset.file.sizes import size_text
 from lance_dataset.plots import axes_of_size, check_axes
@@ -11,14 +11,28 @@ from lance_dataset.plots import axes_of_size, check_axes
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from lance_dataset.file.explain.report import ColumnEncoding
-
 __all__ = ["plot_columns"]
 
 _MOST_COLUMNS = 40
 
 
-def plot_columns(columns: Sequence[ColumnEncoding], axes: object) -> Axes:
+class _Column(Protocol):
+    """What is drawn of a column."""
+
+    @property
+    def column(self) -> str: ...
+
+    @property
+    def encodings(self) -> tuple[tuple[str, int], ...]: ...
+
+    @property
+    def stored_bytes(self) -> int: ...
+
+    @property
+    def plain_bytes(self) -> int | None: ...
+
+
+def plot_columns(columns: Sequence[_Column], axes: object) -> Axes:
     """Draw the stored sizes of columns beside their plain sizes, the largest on top."""
     given = check_axes(axes)
     ordered = sorted(columns, key=lambda column: -column.stored_bytes)
