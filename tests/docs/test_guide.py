@@ -1,4 +1,4 @@
-"""Tests of the Python blocks of README.md and docs/guide.md: they run in order and give the stated values.
+"""Tests of the Python blocks of README.md, the guide and the tutorials: they run in order and give the stated values.
 
 In a block, ``expression  # -> text`` states the repr of a value, and ``statement  # raises Name`` the class of the
 error it raises. In the guide the ``lance-dataset`` commands of ``sh`` blocks run too. A block with Spark is
@@ -29,7 +29,29 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 TUTORIALS = tuple(f"docs/tutorials/{name}.md" for name in ("start", "changes", "retrieval", "migrating"))
-DOCUMENTS = ("README.md", "docs/guide.md", *TUTORIALS, "docs/index.md")
+#: Pages of the guide, whose blocks run one after another in one folder.
+PAGES = tuple(
+    f"docs/guide/{name}.md"
+    for name in (
+        "index",
+        "writing",
+        "reading",
+        "indices",
+        "search",
+        "rows",
+        "blobs",
+        "changes",
+        "versions",
+        "maintenance",
+        "settings",
+        "writers",
+        "files",
+        "tools",
+        "stores",
+        "differences",
+    )
+)
+DOCUMENTS = ("README.md", *PAGES, *TUTORIALS, "docs/index.md")
 NOTES = ("docs/architecture.md", "docs/format.md", "docs/security.md")
 _FENCE = re.compile(r"```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _SHOWN = re.compile(r"#\s*->\s*(.*)$")
@@ -55,7 +77,7 @@ def blocks_of(document: str) -> list[Block]:
     found = []
     for match in _FENCE.finditer(text):
         language = match.group(1)
-        if language == "python" or (language == "sh" and document == "docs/guide.md"):
+        if language == "python" or (language == "sh" and document in PAGES):
             found.append(Block(document, text.count("\n", 0, match.start()) + 2, language, match.group(2)))
     return found
 
@@ -63,9 +85,14 @@ def blocks_of(document: str) -> list[Block]:
 BLOCKS = [block for document in DOCUMENTS for block in blocks_of(document)]
 
 
+def reading_of(document: str) -> str:
+    """Return the name of the reading that a document belongs to: all pages of the guide are one."""
+    return "guide" if document in PAGES else document
+
+
 @dataclass
 class Reading:
-    """A run of a document's blocks from its top, in a separate folder."""
+    """A run of the blocks of a document, or of the guide, from its top, in a separate folder."""
 
     folder: Path
     blocks: list[Block]
@@ -146,14 +173,16 @@ def run_commands(block: Block) -> None:
 @pytest.fixture(scope="module")
 def readings(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Reading]:
     return {
-        document: Reading(tmp_path_factory.mktemp("reading"), [block for block in BLOCKS if block.document == document])
-        for document in DOCUMENTS
+        name: Reading(
+            tmp_path_factory.mktemp("reading"), [block for block in BLOCKS if reading_of(block.document) == name]
+        )
+        for name in dict.fromkeys(map(reading_of, DOCUMENTS))
     }
 
 
 @pytest.mark.parametrize("block", BLOCKS, ids=lambda block: block.name)
 def test_block(block: Block, readings: dict[str, Reading]) -> None:
-    readings[block.document].run(block)
+    readings[reading_of(block.document)].run(block)
 
 
 @pytest.mark.parametrize("document", [*DOCUMENTS, "CONTRIBUTING.md", "SECURITY.md", *NOTES])
@@ -171,7 +200,7 @@ def test_paths_lead_somewhere(document: str) -> None:
     assert [name for name in sorted(named) if not any(ROOT.glob(name)) and not any(ROOT.glob(f"src/**/{name}"))] == []
 
 
-GUIDE = (ROOT / "docs/guide.md").read_text(encoding="utf-8")
+GUIDE = "\n".join((ROOT / page).read_text(encoding="utf-8") for page in PAGES)
 REFERENCE = {"LanceFragment": "lance.fragment", "DatasetOptimizer": "lance.dataset", "Session": "lance"}
 OURS = {
     "DatasetOptimizer": "lance_dataset.dataset",

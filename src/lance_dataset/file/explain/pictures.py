@@ -17,7 +17,7 @@ _MOST_COLUMNS = 40
 
 
 class _Column(Protocol):
-    """What is drawn of a column."""
+    """A column with the facts that are drawn."""
 
     @property
     def column(self) -> str: ...
