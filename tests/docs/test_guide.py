@@ -28,7 +28,7 @@ import pyarrow as pa
 import pytest
 
 ROOT = Path(__file__).parents[2]
-TUTORIALS = tuple(f"docs/tutorials/{name}.md" for name in ("start", "changes", "retrieval", "migrating"))
+TUTORIALS = tuple(f"docs/tutorials/{name}.md" for name in ("start", "changes", "retrieval", "training", "migrating"))
 #: Pages of the guide, whose blocks run one after another in one folder.
 PAGES = tuple(
     f"docs/guide/{name}.md"
