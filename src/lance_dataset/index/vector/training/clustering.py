@@ -25,6 +25,8 @@ _PARALLEL_PRODUCTS = 1 << 24
 TOLERANCE: Final = 1e-4
 #: Tolerance of the iterations before those over all vectors and clusters.
 _EARLY_TOLERANCE = 1e-3
+#: The same for iterations over clusters that were found within clusters: those that follow change few vectors.
+_CORRECTING_TOLERANCE = 5e-4
 #: More clusters are found within clusters: vectors drawn at random miss some of those that there are.
 _FLAT_CLUSTERS = 128
 #: Parts of vectors, which have few values, are missed less: as many clusters as a byte has numbers are found at once.
@@ -164,7 +166,8 @@ def cluster(
             found.append(_clustered(some, share, metric, rng, max_iterations, early))
         start += size
     corrections = min(max_iterations, _CORRECTIONS) if count > _CORRECTED_CLUSTERS else max_iterations
-    return converged(vectors, np.concatenate(found), metric, corrections, tolerance)
+    wanted = max(tolerance, _CORRECTING_TOLERANCE)
+    return converged(vectors, np.concatenate(found), metric, corrections, wanted)
 
 
 def _shares(sizes: NDArray[np.int64], count: int) -> NDArray[np.int64]:
