@@ -64,14 +64,14 @@ def text(rows: int, rounds: int, folder: Path) -> None:
     folder
         Where the tables go.
     """
-    _compare("documents of 34 words", _documents(rows), rounds, folder / "documents")
+    _compare("documents of 34 words", documents(rows), rounds, folder / "documents")
     _compare("comments of line items", _comments(10 * rows), rounds, folder / "comments")
 
 
 # -- data ------------------------------------------------------------------------------------------------------------
 
 
-def _documents(rows: int) -> pa.Table:
+def documents(rows: int) -> pa.Table:
     rng = np.random.default_rng(0)
     shares = 1 / np.arange(1, _VOCABULARY + 1)
     words = pa.array([f"w{number:x}" for number in range(_VOCABULARY)])

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict
 
 from lance_dataset.api.scanner.progress import ProgressOption, reported_progress
 from lance_dataset.errors import InvalidInputError
+from lance_dataset.file.goals import StorageGoal
 from lance_dataset.read.shown import Shown
 from lance_dataset.read.snapshot import Snapshot
 from lance_dataset.records.fragment import FragmentMetadata
@@ -51,6 +52,7 @@ class CompactionOptions(TypedDict, total=False):
     max_source_bytes: int | None
     excluded_fragment_ids: Sequence[int] | None
     data_storage_version: str | None
+    optimize: StorageGoal | None
 
 
 @dataclass

@@ -9,6 +9,7 @@ from lance_dataset.api.compaction import Compaction, CompactionMetrics, Compacti
 from lance_dataset.api.scanner.progress import ProgressOption
 from lance_dataset.arguments import checked_integer
 from lance_dataset.errors import InvalidInputError
+from lance_dataset.file.goals import StorageGoal
 from lance_dataset.read.shown import Shown
 from lance_dataset.records.settings import AutoCleanupConfig, auto_cleanup_keys, auto_cleanup_settings
 
@@ -124,6 +125,7 @@ class DatasetOptimizer:
         excluded_fragment_ids: Sequence[int] | None = None,
         data_storage_version: str | None = None,
         progress: ProgressOption = None,
+        optimize: StorageGoal | None = None,
     ) -> CompactionMetrics:
         """Join small adjacent fragments and rewrite those with many deleted rows; move the handle to the new version.
 
@@ -169,6 +171,8 @@ class DatasetOptimizer:
         defer_index_remap
             Leave indices that hold row addresses unchanged, and record the moves of rows in a system index of the table
             (the fragment-reuse index). Otherwise such indices are rewritten with the new addresses.
+        optimize
+            What pages of new fragments are encoded for, see `lance_dataset.write_dataset`.
         num_threads
             Number of tasks to run at the same time. Each task makes about one new fragment. The default is one, since
             reading and encoding already use all processors.
@@ -207,6 +211,7 @@ class DatasetOptimizer:
             "max_source_bytes": max_source_bytes,
             "excluded_fragment_ids": excluded_fragment_ids,
             "data_storage_version": data_storage_version,
+            "optimize": optimize,
         }
         return Compaction.execute(self._dataset, options, progress=progress)
 

@@ -13,6 +13,7 @@ from lance_dataset.types.schema import EXTENSION_NAME, Field
 __all__ = [
     "BLOB_THRESHOLDS",
     "BLOB_V2",
+    "SMALLEST",
     "BinaryCompression",
     "EncodingOptions",
     "binary_compression",
@@ -28,6 +29,8 @@ _PREFIX = "lance-encoding:"
 _COMPRESSIONS = ("lz4", "zstd", "fsst", "none")
 _DICTIONARY_COMPRESSIONS = ("lz4", "zstd", "none")
 _STRUCTURES = ("miniblock", "fullzip", "sparse")
+#: Key in the metadata of a field, for the encoder alone: another encoding may be used where it is smaller.
+SMALLEST = "lance_dataset:smallest"
 #: Name of the extension type of blob columns of version 2.
 BLOB_V2 = b"lance.blob.v2"
 #: Metadata with the thresholds of a blob column of version 2, in bytes, and their defaults: a value up to the first one
@@ -94,6 +97,8 @@ class EncodingOptions:
         Target size of a chunk of variable-width values.
     structure
         "miniblock", "fullzip" or "sparse".
+    smallest
+        True to use another encoding where that is smaller than `compression`.
     """
 
     compression: str | None = None
@@ -106,6 +111,7 @@ class EncodingOptions:
     dictionary_compression_level: int | None = None
     chunk_bytes: int | None = None
     structure: str | None = None
+    smallest: bool = False
 
 
 def encoding_options(field: Field) -> EncodingOptions:
@@ -133,6 +139,7 @@ def encoding_options(field: Field) -> EncodingOptions:
         dictionary_compression_level=reader.number("dict-values-compression-level", int),
         chunk_bytes=reader.number("minichunk-size", _positive),
         structure=reader.choice("structural-encoding", _STRUCTURES, lower=True),
+        smallest=SMALLEST in field.metadata,
     )
 
 

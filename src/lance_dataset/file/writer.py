@@ -12,6 +12,7 @@ from lance_dataset.file.column import ColumnEncoder, EncodedPage
 from lance_dataset.file.container import ContainerWriter, pack_any
 from lance_dataset.file.encode_queue import EncodeQueue
 from lance_dataset.file.families import PagedFamily, paged_family_of
+from lance_dataset.file.goals import StorageGoal, check_goal_version, with_goal
 from lance_dataset.file.options import is_blob_v2
 from lance_dataset.file.summary import DataFileSummary
 from lance_dataset.file.v0_1.write.shared import LegacyWrite
@@ -41,6 +42,7 @@ def open_writer(
     max_rows_per_group: int = 1024,
     legacy: LegacyWrite | None = None,
     blobs: BlobOutput | None = None,
+    goal: StorageGoal | None = None,
 ) -> DataFileWriter | LegacyFileWriter:
     """Start a data file of any version.
 
@@ -58,16 +60,21 @@ def open_writer(
         Rows of the batches of legacy files; later versions have no groups.
     legacy
         State of the write that a legacy file belongs to.
-    blobs
+    blobs, goal
         See `DataFileWriter`.
     """
     version = resolve_version(version)
+    check_goal_version(goal, version)
     if version == _LEGACY:
         return LegacyFileWriter(
             output, schema, max_rows_per_group=max_rows_per_group, data_cache_bytes=data_cache_bytes, write=legacy
         )
     return DataFileWriter(
-        output, schema, version, data_cache_bytes=data_cache_bytes, max_page_bytes=max_page_bytes, blobs=blobs
+        *(output, schema, version),
+        data_cache_bytes=data_cache_bytes,
+        max_page_bytes=max_page_bytes,
+        blobs=blobs,
+        goal=goal,
     )
 
 
@@ -89,6 +96,8 @@ class DataFileWriter:
     blobs
         Place of values of blob columns of version 2 that do not fit into the file; None for a file without such
         columns.
+    goal
+        What encodings are chosen for; None for ``balanced``.
     """
 
     def __init__(
@@ -100,8 +109,10 @@ class DataFileWriter:
         data_cache_bytes: int | None = None,
         max_page_bytes: int | None = None,
         blobs: BlobOutput | None = None,
+        goal: StorageGoal | None = None,
     ) -> None:
         self.version = resolve_version(version)
+        check_goal_version(goal, self.version)
         family = paged_family_of(self.version)
         #: Blobs are descriptors in the file.
         self._stored = described_blobs(schema)
@@ -115,14 +126,14 @@ class DataFileWriter:
             self._blobs = BlobWriter(schema, self._container.write_buffer, _checked_output(blobs, schema))
         self._indices = family.column_indices(self._stored)
         self._columns = [file2_pb2.ColumnMetadata() for _ in self._indices]
-        self._pending = self._make_pending(family)
+        self._pending = self._make_pending(family, goal)
         self._queue = EncodeQueue(self._write_page)
         self.num_rows = 0
 
-    def _make_pending(self, family: PagedFamily) -> list[_PendingColumn]:
+    def _make_pending(self, family: PagedFamily, goal: StorageGoal | None) -> list[_PendingColumn]:
         pending, index = [], 0
         for top in self._stored.fields:
-            encoder = family.open_encoder(top, index, self.version, self._container.write_buffer)
+            encoder = family.open_encoder(with_goal(top, goal), index, self.version, self._container.write_buffer)
             pending.append(_PendingColumn(top, encoder))
             index += len(family.column_indices(Schema((top,))))
         return pending

@@ -37,6 +37,7 @@ from lance_dataset.arguments import checked_integer
 from lance_dataset.changes.write.input import ReaderLike
 from lance_dataset.errors import InvalidInputError, UnsupportedError
 from lance_dataset.file.explain.report import EncodingReport
+from lance_dataset.file.goals import StorageGoal, checked_goal
 from lance_dataset.file.versions import asked_version
 from lance_dataset.io.catalogs import declare_table, describe_table, is_in_catalog
 from lance_dataset.io.guarded import CommitLock
@@ -428,6 +429,7 @@ def write_dataset(
     table_id: Sequence[str] | None = None,
     session: Session | None = None,
     preserve_index: bool | None = None,
+    optimize: StorageGoal | None = None,
 ) -> LanceDataset:
     """Write data as one new version, atomically and durably, in bounded memory.
 
@@ -487,6 +489,12 @@ def write_dataset(
     preserve_index
         For a pandas DataFrame: whether its index is written as a column. The default writes an index that has a name,
         and warns of another one that is not just the numbers of the rows.
+    optimize
+        What pages are encoded for: ``balanced`` (the default) for the smallest of encodings that are fast to decode;
+        ``size`` with Zstandard where it makes a page smaller, so that files are about as small as Parquet's, and rows
+        by number slower to fetch; ``speed`` as plain values, which are mapped instead of decoded. Without it, the
+        config ``lance_dataset.optimize`` of the dataset decides, also in updates and compactions. Metadata of a field
+        that asks for a compression takes precedence. It needs file version 2.1 or later.
 
     Returns
     -------
@@ -537,6 +545,7 @@ def write_dataset(
         allow_external_blob_outside_bases,
         blob_pack_file_size_threshold,
         hooks,
+        goal=checked_goal(optimize),
     )
     target = find_target(
         uri,

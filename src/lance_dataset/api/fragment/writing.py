@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from lance_dataset.api.locations import find_target
 from lance_dataset.changes.write.input import ReaderLike
+from lance_dataset.file.goals import StorageGoal, checked_goal
 from lance_dataset.file.versions import asked_version
 from lance_dataset.io.catalogs import options_of_table
 from lance_dataset.read.session import Session
@@ -58,6 +59,7 @@ def write_fragments(
     namespace_client: object = None,
     table_id: Sequence[str] | None = None,
     session: Session | None = None,
+    optimize: StorageGoal | None = None,
 ) -> list[FragmentMetadata]: ...
 
 
@@ -88,6 +90,7 @@ def write_fragments(
     namespace_client: object = None,
     table_id: Sequence[str] | None = None,
     session: Session | None = None,
+    optimize: StorageGoal | None = None,
 ) -> Transaction: ...
 
 
@@ -117,6 +120,7 @@ def write_fragments(
     namespace_client: object = None,
     table_id: Sequence[str] | None = None,
     session: Session | None = None,
+    optimize: StorageGoal | None = None,
 ) -> list[FragmentMetadata] | Transaction:
     """Write data files without committing them: the worker's half of a distributed write.
 
@@ -145,6 +149,8 @@ def write_fragments(
         Options of each base path, by its URI; see `lance_dataset.dataset`.
     namespace_client, table_id
         Client of the catalog that has the dataset, and its id there; the catalog may lend storage options.
+    optimize
+        What pages are encoded for, see `write_dataset`.
 
     Returns
     -------
@@ -175,6 +181,7 @@ def write_fragments(
         external_blob_mode,
         allow_external_blob_outside_bases,
         progress=checked_progress(progress),
+        goal=checked_goal(optimize),
     )
     target = find_target(dataset_uri, storage_options, session, as_shown=True, base_store_params=base_store_params)
     new_bases = registered_bases(target, mode, initial_bases)

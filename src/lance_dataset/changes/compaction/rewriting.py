@@ -23,6 +23,7 @@ from lance_dataset.changes.write.fragment_files import (
 from lance_dataset.errors import CorruptFileError, UnsupportedError
 from lance_dataset.file.blob_fields import check_table_blobs, version_for_blobs
 from lance_dataset.file.families import family_of
+from lance_dataset.file.goals import configured_goal
 from lance_dataset.index.remap import indices_to_remap
 from lance_dataset.read.fragment_reader import FragmentReader
 from lance_dataset.read.snapshot import Snapshot
@@ -121,6 +122,8 @@ def _written(
 ) -> list[Fragment]:
     if settings.copies_pages and not prune_dictionaries:
         reason = why_not_copied(task.fragments, snapshot.manifest.schema, version)
+        if settings.optimize is not None:
+            reason = f"optimize={settings.optimize!r} encodes pages anew"
         if reason is None:
             return _copied(snapshot, task, version, settings)
         if settings.must_copy_pages:
@@ -142,6 +145,7 @@ def _encoded(
         max_bytes_per_file=max(1, settings.max_bytes_per_file or DEFAULT_MAX_BYTES_PER_FILE),
         max_rows_per_group=max(1, settings.max_rows_per_group),
         blobs=BlobPolicy(snapshot.reader.locator),
+        goal=configured_goal(snapshot.manifest.config, settings.optimize),
     )
     batches = live_rows(snapshot, task.fragments, max(1, settings.batch_size) if settings.batch_size else None)
     if prune_dictionaries:

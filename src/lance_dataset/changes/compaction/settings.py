@@ -11,6 +11,7 @@ import numpy as np
 from lance_dataset.arguments import checked_integer
 from lance_dataset.changes.compaction.planning import Limits
 from lance_dataset.errors import InvalidInputError
+from lance_dataset.file.goals import StorageGoal, checked_goal
 from lance_dataset.file.versions import resolve_version
 from lance_dataset.io.option_values import strict_bool
 
@@ -36,6 +37,8 @@ class CompactionSettings:
         One of ``reencode``, ``try_binary_copy``, ``force_binary_copy``; None for the first.
     data_storage_version
         File version of new fragments; None for that of the table.
+    optimize
+        What encodings of new fragments are chosen for; None for the goal of the table.
     has_eager_remappable_index
         True if a table with stable row ids has an index that holds addresses nevertheless, and must be rebuilt when
         rows move. None for tables without stable row ids. This is not an option; it is stored in plans.
@@ -57,6 +60,7 @@ class CompactionSettings:
     max_source_bytes: int | None = None
     excluded_fragment_ids: tuple[int, ...] = ()
     data_storage_version: str | None = None
+    optimize: StorageGoal | None = None
     has_eager_remappable_index: bool | None = None
 
     @classmethod
@@ -117,6 +121,8 @@ class CompactionSettings:
             "enable_binary_copy": False,
             "enable_binary_copy_force": False,
         }
+        if self.optimize is None:
+            del values["optimize"]  # an option of this package alone
         return {**values, **_NOTED}
 
     @property
@@ -192,6 +198,10 @@ def _version(name: str, value: Any) -> str:
     return resolve_version(value)
 
 
+def _goal(name: str, value: Any) -> StorageGoal | None:
+    return checked_goal(value, name)
+
+
 _CHECKS: Mapping[str, Callable[[str, Any], Any]] = {
     **{
         field.name: checked_integer
@@ -208,6 +218,7 @@ _CHECKS: Mapping[str, Callable[[str, Any], Any]] = {
     "compaction_mode": _mode,
     "excluded_fragment_ids": _ids,
     "data_storage_version": _version,
+    "optimize": _goal,
 }
 
 
@@ -225,7 +236,7 @@ _READERS: Mapping[Callable[[str, Any], Any], Callable[[str], Any]] = {
     checked_integer: int, _batch_rows: int, _positive: int, _flag: _spelled, _fraction: float, _mode: str, _version: str
 }  # fmt: skip
 _NOT_CONFIGURABLE = frozenset(
-    {"num_threads", "io_buffer_size", "binary_copy_read_batch_bytes", "excluded_fragment_ids"}
+    {"num_threads", "io_buffer_size", "binary_copy_read_batch_bytes", "excluded_fragment_ids", "optimize"}
 )
 
 

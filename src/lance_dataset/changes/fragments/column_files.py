@@ -16,6 +16,7 @@ from lance_dataset.errors import InvalidInputError, UnsupportedError
 from lance_dataset.file.blob_fields import version_for_blobs
 from lance_dataset.file.blob_writing import BlobOutput
 from lance_dataset.file.families import family_of
+from lance_dataset.file.goals import StorageGoal, configured_goal
 from lance_dataset.file.legacy import LegacyFile
 from lance_dataset.file.storage import storage_batch
 from lance_dataset.file.summary import DataFileSummary
@@ -104,7 +105,8 @@ def write_column_file(
         else:
             blobs = BlobPolicy(snapshot.reader.locator)
             path = f"{snapshot.root}/{DATA_FOLDER}/{name}"
-            summary = _write(output, schema, rows, version, blobs.beside(snapshot.store, path))
+            goal = configured_goal(snapshot.manifest.config)
+            summary = _write(output, schema, rows, version, blobs.beside(snapshot.store, path), goal)
     return written_file(name, summary)
 
 
@@ -123,9 +125,14 @@ def _file_version(manifest: Manifest, fragment: FragmentReader, schema: Schema, 
 
 
 def _write(
-    output: OutputFile, schema: Schema, rows: Iterator[pa.RecordBatch], version: str, blobs: BlobOutput
+    output: OutputFile,
+    schema: Schema,
+    rows: Iterator[pa.RecordBatch],
+    version: str,
+    blobs: BlobOutput,
+    goal: StorageGoal | None,
 ) -> DataFileSummary:
-    writer = DataFileWriter(output, schema, version, blobs=blobs)
+    writer = DataFileWriter(output, schema, version, blobs=blobs, goal=goal)
     try:
         for batch in rows:
             writer.write_batch(batch)

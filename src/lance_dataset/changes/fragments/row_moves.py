@@ -17,6 +17,7 @@ from lance_dataset.changes.write.fragment_files import WriteOptions, write_fragm
 from lance_dataset.errors import InvalidInputError
 from lance_dataset.file.blob_fields import check_table_blobs, version_for_blobs
 from lance_dataset.file.families import family_of
+from lance_dataset.file.goals import configured_goal
 from lance_dataset.file.versions import resolve_version
 from lance_dataset.read.fragment_reader import FragmentReader
 from lance_dataset.read.snapshot import Snapshot
@@ -116,7 +117,11 @@ def prepare_row_moves(
     base, store, root = snapshot.manifest, snapshot.store, snapshot.root
     check_writable(base.writer_flags, base.path)
     schema = base.schema if schema is None else schema
-    options = WriteOptions(_file_version(base, schema, storage_version), blobs=BlobPolicy(snapshot.reader.locator))
+    options = WriteOptions(
+        _file_version(base, schema, storage_version),
+        blobs=BlobPolicy(snapshot.reader.locator),
+        goal=configured_goal(base.config),
+    )
     masks: list[Masks] = []
     fragments: list[Fragment] = []
 

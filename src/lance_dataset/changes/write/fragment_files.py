@@ -14,6 +14,7 @@ import pyarrow as pa
 from lance_dataset.arguments import checked_integer
 from lance_dataset.changes.write.blob_files import BlobPolicy
 from lance_dataset.errors import InvalidInputError, LanceError
+from lance_dataset.file.goals import StorageGoal
 from lance_dataset.file.storage import storage_batch
 from lance_dataset.file.summary import DataFileSummary
 from lance_dataset.file.writer import DataFileWriter, LegacyFileWriter, LegacyWrite, open_writer
@@ -62,6 +63,8 @@ class WriteOptions:
         What happens to values of blob columns of version 2; None for a table without them.
     progress
         Hooks that are told of each fragment; None for none.
+    goal
+        See `DataFileWriter`.
     """
 
     version: str
@@ -72,6 +75,7 @@ class WriteOptions:
     max_rows_per_group: int = DEFAULT_MAX_ROWS_PER_GROUP
     blobs: BlobPolicy | None = None
     progress: FragmentWriteProgress | None = None
+    goal: StorageGoal | None = None
 
     def __post_init__(self) -> None:
         for name in ("max_rows_per_file", "max_bytes_per_file", "max_rows_per_group"):
@@ -209,6 +213,7 @@ class _RollingWriter:
                 max_rows_per_group=min(options.max_rows_per_group, options.max_rows_per_file),
                 legacy=self._legacy,
                 blobs=None if options.blobs is None else options.blobs.beside(self._folder.store, path),
+                goal=options.goal,
             )
         except BaseException:
             output.abort()

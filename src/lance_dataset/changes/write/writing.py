@@ -16,6 +16,7 @@ from lance_dataset.changes.write.input import PANDAS_INDEX, ReaderLike, as_batch
 from lance_dataset.changes.write.lossless import fit_batches
 from lance_dataset.changes.write.target import CommitOptions, WriteTarget
 from lance_dataset.errors import AlreadyExistsError, InvalidInputError
+from lance_dataset.file.goals import StorageGoal, configured_goal
 from lance_dataset.read.snapshot import Snapshot
 from lance_dataset.records.write_progress import FragmentWriteProgress
 from lance_dataset.table.commit.leftovers import ChangeFiles, data_files_of
@@ -52,6 +53,8 @@ class FileSettings:
         See `WriteOptions`.
     counted
         Is told of the rows of each batch that is read.
+    goal
+        See `DataFileWriter`; None for that of the table.
     """
 
     max_rows_per_file: int
@@ -67,6 +70,7 @@ class FileSettings:
     pack_threshold: int | None = None
     progress: FragmentWriteProgress | None = None
     counted: Progress | None = None
+    goal: StorageGoal | None = None
 
 
 @dataclass(frozen=True)
@@ -148,6 +152,7 @@ def write_files(
         settings.max_rows_per_group,
         BlobPolicy(locator, settings.external_mode, settings.external_outside_bases, settings.pack_threshold),
         settings.progress,
+        configured_goal({} if target.manifest is None else target.manifest.config, settings.goal),
     )
     try:
         fragments, written = write_fragment_files(target.store, target.root, planned, batches, options, folders)

@@ -168,7 +168,7 @@ def _decompress_items(
 def compressed(encoded: EncodedChunks, request: Request) -> EncodedChunks:
     """Return the chunks with their first buffer compressed if that was requested and pays, otherwise unchanged."""
     options = request.options
-    if options.compression not in ("lz4", "zstd"):
+    if options.compression not in ("lz4", "zstd") or isinstance(encoded.encoding, General):  # once is enough
         return encoded
     data, ends = encoded.buffers[0]
     if memoryview(data).nbytes < _LEAST_BYTES:

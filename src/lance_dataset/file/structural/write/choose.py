@@ -191,7 +191,7 @@ def _choose_strings(strings: Strings, text: bool, request: Request) -> EncodedCh
     indexed = dictionary_of_strings(strings, Rival(first.size), request)
     if indexed is not None:
         candidates.append(indexed)
-    if asked is None:
+    if asked is None or request.options.smallest:
         least = min(one.size for one in candidates)
         candidates.extend(text_candidates(strings, text, plain.size, least, request))
     return cheapest(candidates, request)
