@@ -50,6 +50,42 @@ def run(frame, uri, folder, **options):
     return query
 
 
+def test_a_dataset_that_was_made_anew_is_not_taken_for_the_old_one(spark, uri):
+    append(uri, 1)
+    append(uri, 2)
+    first = reader(uri).latestOffset(None, ReadMaxFiles(1))
+    append(uri, 3)
+    source = reader(uri)
+    assert source.latestOffset(first)["version"] == 3
+    assert source.latestOffset({"version": 2})["version"] == 3, "offsets of older releases have no identity"
+    lance_dataset.dataset(uri).cleanup_old_versions(retain_versions=1)
+    assert source.latestOffset(first)["version"] == 3, "the version of the offset may be gone"
+    lance_dataset.LanceDataset.drop(uri)
+    append(uri, 4)
+    message = "was dropped and created again: the stream has read version 2 of it, which"
+    with pytest.raises(InvalidInputError, match=f"{message} does not exist, as its newest version is 1"):
+        source.latestOffset(first)
+    append(uri, 5)
+    for use in (source.latestOffset, lambda start: source.partitions(start, {"version": 3})):
+        with pytest.raises(InvalidInputError, match=f"{message} is another one now; start a new query"):
+            use(first)
+    with pytest.raises(InvalidInputError, match=message):
+        source.partitions({"version": 1}, first)
+    assert reader(uri).latestOffset(None)["version"] == 2
+
+
+def test_a_query_on_a_dataset_that_was_made_anew_ends(spark, uri, tmp_path):
+    target = str(tmp_path / "copy.lance")
+    append(uri, 1, 2)
+    run(spark.readStream.format("lance").load(uri), target, tmp_path / "checkpoint")
+    lance_dataset.LanceDataset.drop(uri)
+    append(uri, 3)
+    append(uri, 4)
+    with pytest.raises(StreamingQueryException, match="was dropped and created again"):
+        run(spark.readStream.format("lance").load(uri), target, tmp_path / "checkpoint")
+    assert values(target) == [1, 2]
+
+
 def test_from_one_dataset_to_another_and_on_after_a_stop(spark, uri, tmp_path):
     target = str(tmp_path / "copy.lance")
     append(uri, 1, 2, 3)
@@ -114,7 +150,7 @@ class TestSource:
         assert source.latestOffset({"version": 4}, ReadMaxRows(5)) == {"version": 4}
         source.prepareForTriggerAvailableNow()
         append(uri, 1)
-        assert source.latestOffset(start, ReadAllAvailable()) == {"version": 4}
+        assert source.latestOffset(start, ReadAllAvailable())["version"] == 4
 
     def test_where_to_start(self, uri):
         append(uri, 1)

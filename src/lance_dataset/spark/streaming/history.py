@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from lance_dataset.errors import InvalidInputError, SchemaError, VersionNotFoundError
+from lance_dataset.errors import InvalidInputError, MissingFileError, SchemaError, VersionNotFoundError
 from lance_dataset.spark.options import ReadOptions
 from lance_dataset.spark.reader import ROW_COLUMNS
 from lance_dataset.spark.snapshot import Snapshot, pin
@@ -63,6 +63,48 @@ class History:
                 f"Version {dataset.version} of {self.options.uri} has no column {missing[0]!r}; restart the query"
             )
         return dataset
+
+    def identity(self, version: int) -> str:
+        """Return the id of the transaction that made a version; an empty text if no transaction is known.
+
+        Raises
+        ------
+        VersionNotFoundError
+            There is no such version.
+        """
+        options = self.options
+        dataset = Snapshot(options.uri, version, options.storage_options).open()
+        try:
+            transaction = dataset.read_transaction(version)
+        except MissingFileError:
+            return ""
+        return str(transaction.uuid) if transaction is not None else ""
+
+    def check_identity(self, version: int, identity: str) -> None:
+        """Raise if a version that the stream has read is that of another dataset at the same place.
+
+        If a cleanup has removed the version since, nothing can be compared.
+
+        Raises
+        ------
+        InvalidInputError
+            The dataset was dropped and created again.
+        """
+        try:
+            found = self.identity(version)
+        except VersionNotFoundError:
+            _, newest = pin(self.options.uri, None, self.options.storage_options)
+            if newest.version > version:
+                return
+            what = f"does not exist, as its newest version is {newest.version}"
+        else:
+            if not found or found == identity:
+                return
+            what = "is another one now"
+        raise InvalidInputError(
+            f"The dataset {self.options.uri} was dropped and created again: the stream has read version {version} of "
+            f"it, which {what}; start a new query with a new checkpoint"
+        )
 
     def stored(self, dataset: Any) -> list[str]:
         """Return the columns that a version has; those that were added later are null in its rows."""

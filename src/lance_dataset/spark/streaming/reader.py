@@ -1,4 +1,8 @@
-"""Streaming reads: the rows that each new version of a dataset adds or changes. Offsets are version numbers."""
+"""Streaming reads: the rows that each new version of a dataset adds or changes.
+
+Offsets are version numbers. Each has the id of the transaction that made the version, so that a stream notices when its
+dataset was dropped and created again.
+"""
 
 from __future__ import annotations
 
@@ -33,6 +37,8 @@ except ImportError:  # PySpark 4.1 has no limits: a batch has all that is new
 
 __all__ = ["LanceStreamReader"]
 
+_IDENTITY = "transaction"
+
 
 class LanceStreamReader(Shipped, DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Reader of the rows that versions add, or of all rows that they change.
@@ -66,7 +72,7 @@ class LanceStreamReader(Shipped, DataSourceStreamReader, SupportsTriggerAvailabl
         if ReadMaxRows is None and (stream.max_versions or stream.max_rows or stream.max_bytes):
             raise UnsupportedError("Limits of batches need PySpark 4.2 or newer; leave out the options ..._per_trigger")
 
-    def initialOffset(self) -> dict[str, int]:
+    def initialOffset(self) -> dict[str, Any]:
         """Return the version before the first that is read."""
         if self.stream.starting_version:
             return {"version": self.stream.starting_version - 1}
@@ -90,21 +96,39 @@ class LanceStreamReader(Shipped, DataSourceStreamReader, SupportsTriggerAvailabl
             return ReadMaxBytes(stream.max_bytes)
         return ReadMaxRows(stream.max_rows) if stream.max_rows else ReadAllAvailable()
 
-    def latestOffset(self, start: dict[str, int] | None = None, limit: Any = None) -> dict[str, int]:
-        """Return the last version of the next batch; a version is never cut."""
+    def latestOffset(self, start: dict[str, Any] | None = None, limit: Any = None) -> dict[str, Any]:
+        """Return the last version of the next batch; a version is never cut.
+
+        Raises
+        ------
+        InvalidInputError
+            The dataset was dropped and created again.
+        """
+        start = start or self.initialOffset()
+        self._check(start)
         newest = self._last or self._newest()
-        first = self.initialOffset()["version"] if start is None else int(start["version"])
+        first = int(start["version"])
         if newest <= first:
-            return {"version": first}
-        if self._starts(first) or limit is None:
-            return {"version": newest}
+            return start
+        last = newest if self._starts(first) else self._limited(first, newest, limit)
+        identity = self.rows.history.identity(last)
+        return {"version": last, _IDENTITY: identity} if identity else {"version": last}
+
+    def _check(self, offset: dict[str, Any]) -> None:
+        if offset.get(_IDENTITY):  # checkpoints of older releases have none
+            self.rows.history.check_identity(int(offset["version"]), str(offset[_IDENTITY]))
+
+    def _limited(self, first: int, newest: int, limit: Any) -> int:
+        """Return the last version after `first` that a limit of a batch allows."""
+        if limit is None:
+            return newest
         if isinstance(limit, ReadMaxFiles):
-            return {"version": min(newest, first + limit.max_files)}
+            return int(min(newest, first + limit.max_files))
         if isinstance(limit, ReadMaxRows):
-            return {"version": self._within(first, newest, VersionSize(limit.max_rows, 0))}
+            return self._within(first, newest, VersionSize(limit.max_rows, 0))
         if isinstance(limit, ReadMaxBytes):
-            return {"version": self._within(first, newest, VersionSize(0, limit.max_bytes))}
-        return {"version": newest}
+            return self._within(first, newest, VersionSize(0, limit.max_bytes))
+        return newest
 
     def _starts(self, offset: int) -> bool:
         """Return True if the batch after an offset has all rows of a version, whatever made them."""
@@ -120,8 +144,10 @@ class LanceStreamReader(Shipped, DataSourceStreamReader, SupportsTriggerAvailabl
                 return max(version - 1, first + 1)
         return newest
 
-    def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[InputPartition]:
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
         """Return the shares of the rows of versions after `start`, up to `end`."""
+        self._check(start)
+        self._check(end)
         first, last = int(start["version"]), int(end["version"])
         if self._starts(first) and last > 0:
             return self.rows.start(last)
