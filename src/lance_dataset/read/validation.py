@@ -24,10 +24,19 @@ __all__ = ["validate_dataset", "validate_fragment", "validate_index_files"]
 _AHEAD = 16
 
 
-def validate_dataset(snapshot: Snapshot, progress: Progress | None = None) -> None:
+def validate_dataset(snapshot: Snapshot, progress: Progress | None = None, *, files: bool = True) -> None:
     """Check all fragments, the uniqueness of their row ids, and the files of indices.
 
     Files are opened again even if they are open already, and closed after each fragment.
+
+    Parameters
+    ----------
+    snapshot
+        Version to check.
+    progress
+        Told of each fragment that was checked.
+    files
+        False to open no data files.
 
     Raises
     ------
@@ -38,7 +47,10 @@ def validate_dataset(snapshot: Snapshot, progress: Progress | None = None) -> No
     locator = _new_locator(snapshot)
 
     def check(fragment: Fragment) -> Runs | None:
-        found = _check_fragment(snapshot, locator, fragment)
+        if files:
+            found = _check_fragment(snapshot, locator, fragment)
+        else:
+            found = _live_ids(FragmentReader(locator, fragment, elsewhere=snapshot.reader.elsewhere))
         if progress is not None:
             progress.advance()
         return found
@@ -73,6 +85,11 @@ def _check_fragment(snapshot: Snapshot, locator: FileLocator, fragment: Fragment
         reader.column(field)
     check_blob_files(reader, snapshot.manifest.schema)
     _ = reader.created_versions, reader.updated_versions
+    return _live_ids(reader)
+
+
+def _live_ids(reader: FragmentReader) -> Runs | None:
+    """Return the stable ids of the rows of a fragment that are not deleted; None if its rows have no such ids."""
     deletions, row_ids = reader.deletions, reader.row_ids
     if row_ids is None:
         return None

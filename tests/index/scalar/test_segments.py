@@ -131,3 +131,46 @@ def test_segments_of_rewritten_columns_are_refused(tmp_path: Path) -> None:
     dataset = lance_dataset.dataset(tmp_path)
     with pytest.raises(ValueError, match="rewritten in fragment 1"):
         dataset.commit_existing_index_segments("x", "k", [segment])
+
+
+@pytest.mark.parametrize("stable", [False, True])
+@pytest.mark.parametrize(("column", "kind"), _KINDS)
+def test_workers_extend_an_index(tmp_path: Path, column: str, kind: str, stable: bool) -> None:
+    dataset = _dataset(tmp_path, enable_stable_row_ids=stable)
+    first = dataset.create_index_uncommitted(column, kind, name="x", fragment_ids=[0, 1])
+    dataset.commit_existing_index_segments("x", column, [first])
+    part = pickle.loads(pickle.dumps(dataset.extend_index_uncommitted("x", [2])))
+    dataset.delete("k = 217")
+    dataset.commit_existing_index_segments("x", column, [part, dataset.extend_index_uncommitted("x", [3])])
+    assert sorted(sorted(each.fragment_ids) for each in dataset.describe_indices()[0].segments) == [[0, 1], [2], [3]]
+    _check(tmp_path)
+
+
+def test_an_extension_keeps_the_parameters_of_the_index(tmp_path: Path) -> None:
+    dataset = lance_dataset.write_dataset(pa.table({"t": ["Running dogs"] * 20}), tmp_path, max_rows_per_file=10)
+    parameters = {"stem": False, "lower_case": False, "with_position": True}
+    first = dataset.create_index_uncommitted("t", "INVERTED", name="words", fragment_ids=[0], **parameters)
+    dataset.commit_existing_index_segments("words", "t", [first])
+    dataset.commit_existing_index_segments("words", "t", [dataset.extend_index_uncommitted("words", [1])])
+    for opened in (lance_dataset.dataset(tmp_path), lance.dataset(tmp_path)):
+        found = [opened.to_table(full_text_query=word).num_rows for word in ("Running", "running", "run")]
+        assert found == [20, 0, 0]
+
+
+@pytest.mark.parametrize(
+    ("name", "fragments", "message"),
+    [
+        ("nothing", [1], "has no index 'nothing'"),
+        ("x", [1, 0], "covers fragment 0 already"),
+        ("x", [7], "fragment 7 is not part of version"),
+        ("x", [], "must name the fragments"),
+    ],
+)
+def test_wrong_extensions(tmp_path: Path, name: str, fragments: list[int], message: str) -> None:
+    dataset = _dataset(tmp_path)
+    first = dataset.create_index_uncommitted("k", "BTREE", name="x", fragment_ids=[0])
+    dataset.commit_existing_index_segments("x", "k", [first])
+    folders = sorted(Path(tmp_path, "_indices").iterdir())
+    with pytest.raises(ValueError, match=message):
+        dataset.extend_index_uncommitted(name, fragments)
+    assert sorted(Path(tmp_path, "_indices").iterdir()) == folders

@@ -140,6 +140,46 @@ class IndexSegments(Shown):
         built = build_segment(self.snapshot, wanted, list(fragment_ids), segment_id=segment_id, memory_limit=limit)
         return Index.from_table(built)
 
+    def extend_index_uncommitted(
+        self, index_name: str, fragment_ids: Sequence[int], *, memory_limit: int | None = None
+    ) -> Index:
+        """Build one more segment of an index that exists, from fragments that it does not cover, without a commit.
+
+        The segment has the parameters of the index, and the models of its newest segment. So it is what
+        ``optimize.optimize_indices(num_indices_to_merge=0)`` adds, built where this is called.
+        `commit_existing_index_segments` publishes it.
+
+        Parameters
+        ----------
+        index_name
+            Name of the index.
+        fragment_ids
+            Fragments to index.
+        memory_limit
+            See `create_scalar_index`.
+
+        Returns
+        -------
+        Index
+            The segment. Its files are durable.
+
+        Raises
+        ------
+        InvalidInputError
+            No fragments are given, one does not exist or is covered already, or there is no such index.
+        UnsupportedError
+            This release does not build indices of its kind.
+        """
+        from lance_dataset.changes.indexing.publish_segments import build_segment_like
+
+        name = checked_name(index_name)
+        if name is None:
+            raise TypeError("index_name must be text")
+        if not fragment_ids:
+            raise InvalidInputError("fragment_ids must name the fragments to index")
+        limit = checked_limit(memory_limit)
+        return Index.from_table(build_segment_like(self.snapshot, name, list(fragment_ids), memory_limit=limit))
+
     def merge_existing_index_segments(self, segments: Sequence[Index]) -> Index:
         """Build one segment of the fragments of several segments, without a commit.
 

@@ -40,7 +40,9 @@ class Maintained(Shown):
         """Statistics of the open version."""
         return LanceStats(self.snapshot)
 
-    def validate(self, *, indices: bool = False, progress: ProgressOption = None) -> None:
+    def validate(
+        self, *, indices: bool = False, fragments: bool = True, progress: ProgressOption = None
+    ) -> None:
         """Check that the files of this version exist and agree with its manifest.
 
         The check covers sizes of files, numbers of rows, columns of the schema (each must open), deletion files, row
@@ -54,6 +56,8 @@ class Maintained(Shown):
             True to compare all scalar indices with the table, too. All of their entries and of the values that they
             cover are read: each row must be found under its value, and under no other. Vector and full-text indices
             cannot be compared; a `UserWarning` names them.
+        fragments
+            False to open no data files, because other processes check them with `LanceFragment.validate`.
         progress
             True for a bar (tqdm), or a function of the numbers of fragments checked and in all.
 
@@ -66,9 +70,9 @@ class Maintained(Shown):
         """
         from lance_dataset.read.validation import validate_dataset
 
-        fragments = self.snapshot.manifest.fragment_list
-        with reported_progress(progress, lambda: len(fragments), "validation", "fragment") as told:
-            validate_dataset(self.snapshot, told)
+        count = len(self.snapshot.manifest.fragment_list)
+        with reported_progress(progress, lambda: count, "validation", "fragment") as told:
+            validate_dataset(self.snapshot, told, files=fragments)
         self._validate_shards()
         if indices:
             from lance_dataset.scan.validating import validate_indices

@@ -35,7 +35,7 @@ from lance_dataset.table.indices.reuse import find_reuse_index
 from lance_dataset.table.operations import CreateIndex
 from lance_dataset.table.row_addresses import fragments_of
 
-__all__ = ["optimize_indices"]
+__all__ = ["definition_like", "optimize_indices"]
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,7 @@ def _optimize(
     work = [each for each in planned if each is not None]
     if not work:
         return latest
-    definitions = [_definition(each.like, retrain, each.rebalances) for each in work]
+    definitions = [definition_like(each.like, retrain, each.rebalances) for each in work]
     made: list[str] = []
     with ChangeFiles(latest.store, latest.root, indices=made).taken_back(latest.version):
         built = []
@@ -145,8 +145,14 @@ def _planned(
     return _Work(like, (*dead, *merged), staying, tuple(sorted(covered)), rebalances)
 
 
-def _definition(like: Segment, retrain: bool, rebalance: bool) -> IndexDefinition:
-    """Return the definition of the index of a segment."""
+def definition_like(like: Segment, retrain: bool = False, rebalance: bool = False) -> IndexDefinition:
+    """Return the definition of the index of a segment.
+
+    Raises
+    ------
+    UnsupportedError
+        This release does not build indices of its kind.
+    """
     schema = like.reader.manifest.schema
     kind = like.kind or unnoted_kind(like.metadata.fields, schema, like.folder)
     details = like.metadata.details

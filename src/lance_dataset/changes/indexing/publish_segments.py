@@ -8,6 +8,7 @@ from typing import Any
 
 from lance_dataset.changes.commit import commit_change
 from lance_dataset.changes.indexing.create_index import NewIndex, check_free_id, definition_of
+from lance_dataset.changes.indexing.optimize_indices import definition_like
 from lance_dataset.changes.indexing.segments import IndexDefinition, indexed_field, new_id, new_segment
 from lance_dataset.changes.retry import repeated_on_conflict
 from lance_dataset.errors import InvalidInputError, UnsupportedError, VersionNotFoundError
@@ -25,7 +26,7 @@ from lance_dataset.table.index_metadata import IndexMetadata
 from lance_dataset.table.indices.coverage import coverage
 from lance_dataset.table.operations import CreateIndex
 
-__all__ = ["build_segment", "merge_segments", "publish_segments"]
+__all__ = ["build_segment", "build_segment_like", "merge_segments", "publish_segments"]
 
 
 def build_segment(
@@ -45,14 +46,44 @@ def build_segment(
     TypeError, IndexedFieldNotFoundError, InvalidIndexError, UnsupportedError
         The index does not fit the table.
     """
-    existing = set(snapshot.manifest.fragment_list.columns.ids.tolist())
-    unknown = sorted(set(fragment_ids) - existing)
-    if unknown:
-        raise InvalidInputError(f"fragment {unknown[0]} is not part of version {snapshot.version}")
+    _check_fragments(snapshot, fragment_ids)
     if segment_id is not None:
         check_free_id(snapshot, segment_id)
     made = new_id() if segment_id is None else segment_id
     return _written(snapshot, definition_of(snapshot, wanted), made, sorted(set(fragment_ids)), memory_limit)
+
+
+def build_segment_like(
+    snapshot: Snapshot, name: str, fragment_ids: Sequence[int], *, memory_limit: int | None = None
+) -> IndexMetadata:
+    """Write a segment of some fragments for an index that exists, with its parameters and models; commit nothing.
+
+    If this fails, its files are removed.
+
+    Raises
+    ------
+    InvalidInputError
+        There is no such index, a fragment does not exist, or the index covers it already.
+    UnsupportedError
+        This release does not build indices of its kind.
+    """
+    _check_fragments(snapshot, fragment_ids)
+    known = [each for each in index_segments(snapshot.reader) if each.name == name and not each.is_system]
+    if not known:
+        raise InvalidInputError(f"version {snapshot.version} has no index {name!r}")
+    twice = sorted(set(fragment_ids) & frozenset().union(*(each.fragment_ids for each in known)))
+    if twice:
+        raise InvalidInputError(f"the index {name!r} covers fragment {twice[0]} already")
+    like = next((each for each in reversed(known) if each.fragment_ids), known[-1])
+    written = _written(snapshot, definition_like(like), new_id(), sorted(set(fragment_ids)), memory_limit)
+    return replace(written, details=like.metadata.details or written.details)
+
+
+def _check_fragments(snapshot: Snapshot, fragment_ids: Sequence[int]) -> None:
+    existing = set(snapshot.manifest.fragment_list.columns.ids.tolist())
+    unknown = sorted(set(fragment_ids) - existing)
+    if unknown:
+        raise InvalidInputError(f"fragment {unknown[0]} is not part of version {snapshot.version}")
 
 
 def _written(

@@ -14,7 +14,7 @@ from lance_dataset.spark.jobs.tasks import Work, run_tasks
 from lance_dataset.spark.option_parsing import storage_options_text
 from lance_dataset.spark.snapshot import Snapshot, pin
 
-__all__ = ["compact", "create_index"]
+__all__ = ["compact", "cores", "create_index"]
 
 
 def compact(
@@ -122,7 +122,7 @@ def create_index(
     fragments = dataset.fragment_ids()
     if not fragments:
         raise InvalidInputError(f"The dataset {uri} has no rows to index")
-    count = max(1, min(segments or _cores(spark), len(fragments)))
+    count = max(1, min(segments or cores(spark), len(fragments)))
     bounds = [len(fragments) * part // count for part in range(count + 1)]
     groups = [fragments[start:stop] for start, stop in itertools.pairwise(bounds)]
     arguments = {"column": column, "index_type": index_type, "name": name, "replace": replace, **parameters}
@@ -131,7 +131,7 @@ def create_index(
     return name
 
 
-def _cores(spark: Any) -> int:
+def cores(spark: Any) -> int:
     """Return the number of tasks that run at once; Spark Connect does not say it."""
     context = getattr(spark, "_jsc", None)  # a JavaSparkContext
     return int(context.defaultParallelism()) if context is not None else os.cpu_count() or 1

@@ -7,10 +7,17 @@ import json
 import pyarrow as pa
 
 from lance_dataset.spark.changes.maintenance import create_index
+from lance_dataset.spark.changes.upkeep import refresh_indices
 from lance_dataset.spark.statements.cursor import Cursor
 from lance_dataset.spark.statements.target import Action, Session, Target, done, named_target
 
-__all__ = ["parse_create_index", "parse_drop_index", "parse_optimize_indices", "parse_show_indices"]
+__all__ = [
+    "parse_create_index",
+    "parse_drop_index",
+    "parse_optimize_indices",
+    "parse_refresh_indices",
+    "parse_show_indices",
+]
 
 
 def parse_create_index(cursor: Cursor, session: Session, target: Target | None = None) -> Action:
@@ -90,5 +97,25 @@ def parse_optimize_indices(cursor: Cursor, session: Session) -> Action:
         dataset = target.open()
         dataset.optimize.optimize_indices(index_names=names, **options)
         return done(int(dataset.version))
+
+    return run
+
+
+def parse_refresh_indices(cursor: Cursor, session: Session) -> Action:
+    """``REFRESH INDEX[ES] [name, ...] ON table [WITH (segments = n)]``."""
+    if not cursor.accept_any("INDEX", "INDEXES", "INDICES"):
+        raise cursor.error("expected INDEXES (spark.sql runs other statements)")
+    names = None if cursor.accept("ON") else cursor.names("the name of an index")
+    if names is not None:
+        cursor.expect("ON")
+    target = named_target(cursor, session)
+    options = cursor.options()
+    cursor.end()
+
+    def run() -> pa.Table:
+        made = refresh_indices(target.spark, target.uri, names, storage_options=target.settings, **options)
+        return pa.table(
+            {"name": pa.array(list(made), pa.string()), "new_segments": pa.array(list(made.values()), pa.int64())}
+        )
 
     return run

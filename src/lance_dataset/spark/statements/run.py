@@ -14,6 +14,8 @@ __all__ = ["lance_sql"]
 _STATEMENTS: list[tuple[tuple[str, ...], Callable[[Cursor, Session], Action]]] = [
     (("OPTIMIZE",), tables.parse_optimize),
     (("VACUUM",), tables.parse_vacuum),
+    (("VALIDATE",), tables.parse_validate),
+    (("REFRESH",), indices.parse_refresh_indices),
     (("ALTER",), tables.parse_alter),
     (("DESCRIBE", "HISTORY"), tables.parse_history),
     (("RESTORE",), tables.parse_restore),
@@ -48,9 +50,9 @@ def lance_sql(
     spark
         Spark session.
     statement
-        OPTIMIZE, VACUUM, ALTER TABLE, UPDATE, DELETE, MERGE, RESTORE, DESCRIBE HISTORY, or CREATE, DROP or SHOW of
-        indices, tags or branches. A dataset is named by its path in quotes, as in ``OPTIMIZE '/data/t.lance'`` or
-        ``OPTIMIZE lance.`/data/t.lance```.
+        OPTIMIZE, VACUUM, VALIDATE, ALTER TABLE, UPDATE, DELETE, MERGE, RESTORE, DESCRIBE HISTORY, REFRESH INDEXES, or
+        CREATE, DROP or SHOW of indices, tags or branches. A dataset is named by its path in quotes, as in
+        ``OPTIMIZE '/data/t.lance'`` or ``OPTIMIZE lance.`/data/t.lance```.
     tables
         Paths or URIs of datasets by names that the statement may use.
     storage_options

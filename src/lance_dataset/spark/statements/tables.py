@@ -1,4 +1,4 @@
-"""OPTIMIZE, VACUUM, ALTER TABLE, DESCRIBE HISTORY and RESTORE."""
+"""OPTIMIZE, VACUUM, VALIDATE, ALTER TABLE, DESCRIBE HISTORY and RESTORE."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ import pyarrow as pa
 
 from lance_dataset.spark.changes.backfill import add_columns, add_columns_from
 from lance_dataset.spark.changes.maintenance import compact
+from lance_dataset.spark.changes.upkeep import validate
 from lance_dataset.spark.statements.cursor import Cursor
 from lance_dataset.spark.statements.indices import parse_create_index, parse_drop_index, parse_optimize_indices
 from lance_dataset.spark.statements.references import create_branch_of, create_tag_of
 from lance_dataset.spark.statements.target import Action, Session, Target, counted, done, named_target
 from lance_dataset.spark.write_schema import created_schema
 
-__all__ = ["parse_alter", "parse_history", "parse_optimize", "parse_restore", "parse_vacuum"]
+__all__ = ["parse_alter", "parse_history", "parse_optimize", "parse_restore", "parse_vacuum", "parse_validate"]
 
 _UNITS = {"HOURS": "hours", "DAYS": "days", "MINUTES": "minutes"}
 
@@ -51,6 +52,14 @@ def parse_vacuum(cursor: Cursor, session: Session) -> Action:
         return counted({"bytes_removed": int(stats.bytes_removed), "old_versions": int(stats.old_versions)})
 
     return run
+
+
+def parse_validate(cursor: Cursor, session: Session) -> Action:
+    """``VALIDATE table [WITH (values = true, version = n)]``."""
+    target = named_target(cursor, session)
+    options = cursor.options()
+    cursor.end()
+    return lambda: counted(validate(target.spark, target.uri, storage_options=target.settings, **options))
 
 
 def parse_history(cursor: Cursor, session: Session) -> Action:

@@ -1,0 +1,171 @@
+"""Checks and refreshed indices by tasks of Spark."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from lance_dataset.errors import CorruptFileError, InvalidInputError, LanceError, nearest_name_hint
+from lance_dataset.spark.changes.maintenance import cores
+from lance_dataset.spark.jobs.tasks import Work, run_tasks
+from lance_dataset.spark.option_parsing import storage_options_text
+from lance_dataset.spark.snapshot import Snapshot, pin
+
+__all__ = ["refresh_indices", "validate"]
+
+#: Shares for each core, so that all cores stay busy if some fragments are large.
+_SHARES = 4
+#: Rows of a new segment: searches look into each segment, so there should be few.
+_SEGMENT_ROWS = 1_000_000
+_MOST_SHOWN = 10
+
+
+def validate(
+    spark: Any,
+    uri: str,
+    *,
+    version: int | str | None = None,
+    values: bool = False,
+    storage_options: Mapping[str, str] | None = None,
+) -> dict[str, int]:
+    """Check a version with tasks that check some fragments each; return the numbers of fragments and rows.
+
+    The checks are those of ``LanceDataset.validate``. Row ids, index files and the shards of a MemWAL are checked by
+    the driver.
+
+    Parameters
+    ----------
+    spark
+        Spark session.
+    uri
+        Path or URI of the dataset.
+    version
+        Version number or tag; the newest version by default.
+    values
+        True to read and decode all values, too, except for those of blob columns.
+    storage_options
+        Settings of the object store.
+
+    Raises
+    ------
+    CorruptFileError, MissingFileError
+        Something is damaged. The message names the fragments and files.
+    """
+    snapshot, dataset = pin(uri, version, storage_options_text(storage_options))
+    dataset.validate(fragments=False)
+    checks = _Checks(_groups(dataset.fragment_ids(), _SHARES * cores(spark)), snapshot, values)
+    damages = [damage for group in run_tasks(spark, checks) for damage in group]
+    if damages:
+        shown = "; ".join(damages[:_MOST_SHOWN])
+        more = f"; and {len(damages) - _MOST_SHOWN} more" if len(damages) > _MOST_SHOWN else ""
+        raise CorruptFileError(f"Version {snapshot.version} of {uri} is damaged: {shown}{more}")
+    return {"fragments": len(dataset.fragment_ids()), "rows": int(dataset.count_rows())}
+
+
+def _groups(numbers: Sequence[int], count: int) -> list[list[int]]:
+    """Cut numbers into at most `count` lists of about the same length."""
+    count = min(count, len(numbers))
+    bounds = [len(numbers) * part // count for part in range(count + 1)] if count else []
+    return [list(numbers[start:stop]) for start, stop in itertools.pairwise(bounds)]
+
+
+class _Checks(Work):
+    """Checks of some fragments in each task. The results are texts that say what is damaged."""
+
+    def __init__(self, pieces: Sequence[list[int]], snapshot: Snapshot, values: bool) -> None:
+        super().__init__(pieces)
+        self.snapshot = snapshot
+        self.values = values
+
+    def describe(self, piece: list[int]) -> str:
+        return f"the check of fragments {piece[0]} to {piece[-1]} of {self.snapshot.uri}"
+
+    def run(self, piece: list[int]) -> list[str]:
+        dataset = self.snapshot.open()
+        found = []
+        for number in piece:
+            fragment = dataset.get_fragment(number)
+            try:
+                fragment.validate()
+                if self.values:
+                    for _ in fragment.to_batches():
+                        pass
+            except LanceError as error:
+                found.append(f"fragment {number}: {error}")
+        return found
+
+
+def refresh_indices(
+    spark: Any,
+    uri: str,
+    names: Sequence[str] | None = None,
+    *,
+    segments: int | None = None,
+    storage_options: Mapping[str, str] | None = None,
+) -> dict[str, int]:
+    """Add the rows that indices lack to them, in segments that tasks build.
+
+    All segments of an index are published in one commit. They have the parameters and the models of the index; nothing
+    is merged or trained anew, which ``LanceDataset.optimize.optimize_indices`` does.
+
+    Parameters
+    ----------
+    spark
+        Spark session.
+    uri
+        Path or URI of the dataset.
+    names
+        Names of the indices; all by default.
+    segments
+        Number of new segments of each index; by default one for each million rows, and no more than cores.
+    storage_options
+        Settings of the object store.
+
+    Returns
+    -------
+    dict
+        Number of new segments by index, of the indices that lacked rows.
+
+    Raises
+    ------
+    InvalidInputError
+        There is no index of a name.
+    CommitConflictError
+        Other writers changed the same rows or indices meanwhile. Indices that were published before stay so.
+    TaskError
+        A task failed, for example because this release does not build indices of the kind. Nothing is published.
+    """
+    snapshot, dataset = pin(uri, None, storage_options_text(storage_options))
+    known = {index.name: index for index in dataset.describe_indices()}
+    for name in names or ():
+        if name not in known:
+            raise InvalidInputError(f"The dataset has no index {name!r}{nearest_name_hint(name, list(known))}")
+    rows = {fragment.fragment_id: fragment.count_rows() for fragment in dataset.get_fragments()}
+    pieces: list[tuple[str, list[int]]] = []
+    for name in dict.fromkeys(known if names is None else names):
+        left = sorted(set(rows).difference(*(segment.fragment_ids for segment in known[name].segments)))
+        count = segments or min(cores(spark), sum(rows[each] for each in left) // _SEGMENT_ROWS + 1)
+        pieces += [(name, group) for group in _groups(left, count)]
+    built: dict[str, list[Any]] = {}
+    for (name, _), segment in zip(pieces, run_tasks(spark, _Additions(pieces, snapshot)), strict=True):
+        built.setdefault(name, []).append(segment)
+    for name, made in built.items():
+        dataset.commit_existing_index_segments(name, known[name].field_names[0], made)
+    return {name: len(made) for name, made in built.items()}
+
+
+class _Additions(Work):
+    """A new segment of an index in each task."""
+
+    def __init__(self, pieces: Sequence[tuple[str, list[int]]], snapshot: Snapshot) -> None:
+        super().__init__(pieces)
+        self.snapshot = snapshot
+
+    def describe(self, piece: tuple[str, list[int]]) -> str:
+        name, numbers = piece
+        return f"the index {name!r} for fragments {numbers[0]} to {numbers[-1]} of {self.snapshot.uri}"
+
+    def run(self, piece: tuple[str, list[int]]) -> Any:
+        name, numbers = piece
+        return self.snapshot.open().extend_index_uncommitted(name, numbers)
