@@ -40,9 +40,7 @@ class Maintained(Shown):
         """Statistics of the open version."""
         return LanceStats(self.snapshot)
 
-    def validate(
-        self, *, indices: bool = False, fragments: bool = True, progress: ProgressOption = None
-    ) -> None:
+    def validate(self, *, indices: bool = False, fragments: bool = True, progress: ProgressOption = None) -> None:
         """Check that the files of this version exist and agree with its manifest.
 
         The check covers sizes of files, numbers of rows, columns of the schema (each must open), deletion files, row
