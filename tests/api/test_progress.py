@@ -74,6 +74,35 @@ def test_compaction(dataset: lance.LanceDataset) -> None:
     assert sorted(dataset.to_table()["id"].to_pylist())[-1] == 999
 
 
+@pytest.mark.parametrize("by_index", [False, True])
+def test_changes_of_rows(dataset: lance.LanceDataset, by_index: bool) -> None:
+    if by_index:
+        dataset.create_scalar_index("id", "BTREE")
+    calls: list[tuple[int, Callable[[Told], object]]] = [
+        (1000, lambda told: dataset.update({"id": "id + 10000"}, "id < 5", progress=told)),
+        (1000, lambda told: dataset.delete("id >= 10000", progress=told)),
+        (995, lambda told: dataset.merge_insert("id").when_matched_update_all().execute(TABLE, progress=told)),
+    ]
+    for rows, call in calls:
+        told = Told()
+        call(told)
+        assert told[-1] == (rows, rows)
+        assert {total for _, total in told} == {rows}
+    assert dataset.count_rows() == 995
+    dataset.delete("true", progress=Told())
+    told = Told()
+    dataset.delete("true", progress=told)
+    assert told == [(0, 0)]
+
+
+def test_a_change_that_is_repeated_reports_on(dataset: lance.LanceDataset) -> None:
+    behind, told = lance.dataset(dataset.uri), Told()
+    dataset.update({"id": "id"}, "id < 5")
+    behind.update({"id": "id + 10000"}, "id < 8", progress=told)
+    assert told[-1] == (1000, 1000)
+    assert behind.count_rows("id >= 10000") == 8
+
+
 def test_validation_and_clones(dataset: lance.LanceDataset, tmp_path: Path) -> None:
     told = Told()
     dataset.validate(progress=told)
@@ -108,6 +137,9 @@ def test_errors_of_the_function_end_the_call(dataset: lance.LanceDataset, tmp_pa
         lambda: lance.write_dataset(TABLE, tmp_path / "new", progress=fail),
         lambda: dataset.optimize.compact_files(progress=fail),
         lambda: dataset.validate(progress=fail),
+        lambda: dataset.delete("id > 3", progress=fail),
+        lambda: dataset.update({"id": "id"}, progress=fail),
+        lambda: dataset.merge_insert("id").when_matched_update_all().execute(TABLE, progress=fail),
         lambda: dataset.deep_clone(tmp_path / "clone", None, progress=fail),
     ):
         with pytest.raises(OverflowError, match="enough"):

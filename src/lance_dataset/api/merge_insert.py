@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import pyarrow as pa
 
+from lance_dataset.api.scanner.progress import ProgressOption, metrics_of, reported_progress
 from lance_dataset.arguments import check_duration, checked_integer
 from lance_dataset.changes.write.input import ReaderLike, as_batches, has_no_rows
 from lance_dataset.changes.write.lossless import fit_batches
@@ -225,7 +226,9 @@ class MergeInsertBuilder:
 
     # -- running -------------------------------------------------------------------------------------------------
 
-    def execute(self, data_obj: ReaderLike, *, schema: pa.Schema | None = None) -> ExecuteResult:
+    def execute(
+        self, data_obj: ReaderLike, *, schema: pa.Schema | None = None, progress: ProgressOption = None
+    ) -> ExecuteResult:
         """Merge a source in one commit and move the handle that made the builder to the new version.
 
         Parameters
@@ -235,6 +238,8 @@ class MergeInsertBuilder:
             kept in a temporary file.
         schema
             Schema of the data; required for iterables.
+        progress
+            True for a bar (tqdm), or a function of the numbers of rows of the dataset that were looked at and in all.
 
         Returns
         -------
@@ -255,7 +260,9 @@ class MergeInsertBuilder:
         """
         merge = self._collected(data_obj, schema)
         with merge.source:
-            made, statistics = merge.execute(self._dataset.snapshot, self._retries, self._timeout)
+            snapshot = self._dataset.snapshot
+            with reported_progress(progress, lambda: snapshot.manifest.num_rows, "merge") as told:
+                made, statistics = merge.execute(snapshot, self._retries, self._timeout, metrics_of(told))
         self._dataset.show(made)
         return statistics
 

@@ -9,6 +9,7 @@ from typing import TypeAlias
 import pyarrow.compute as pc
 
 from lance_dataset.api.merge_insert import MergeInsertBuilder
+from lance_dataset.api.scanner.progress import ProgressOption, metrics_of, reported_progress
 from lance_dataset.read.shown import Shown
 from lance_dataset.records.defaults import DEFAULT_CONFLICT_RETRIES, DEFAULT_RETRY_TIMEOUT
 from lance_dataset.records.purge import PurgeReport
@@ -28,6 +29,7 @@ class RowChanges(Shown):
         *,
         conflict_retries: int | None = DEFAULT_CONFLICT_RETRIES,
         retry_timeout: dt.timedelta | None = DEFAULT_RETRY_TIMEOUT,
+        progress: ProgressOption = None,
     ) -> DeleteResult:
         """Delete the rows for which a predicate is true, in one commit; move this handle to the new version.
 
@@ -38,6 +40,8 @@ class RowChanges(Shown):
         conflict_retries, retry_timeout
             Number of times to repeat the delete if other writers change the same rows, and time after which it is not
             repeated any more. None for the defaults.
+        progress
+            True for a bar (tqdm), or a function of the numbers of rows that were looked at and in all.
 
         Returns
         -------
@@ -57,7 +61,8 @@ class RowChanges(Shown):
         """
         from lance_dataset.changes.rows.delete import delete_rows
 
-        made, rows = delete_rows(self.snapshot, predicate, conflict_retries, retry_timeout)
+        with reported_progress(progress, self._rows_to_scan, "delete") as told:
+            made, rows = delete_rows(self.snapshot, predicate, conflict_retries, retry_timeout, metrics_of(told))
         self.show(made)
         return {"num_deleted_rows": rows}
 
@@ -116,6 +121,8 @@ class RowChanges(Shown):
         conflict_retries: int | None = DEFAULT_CONFLICT_RETRIES,
         retry_timeout: dt.timedelta | None = DEFAULT_RETRY_TIMEOUT,
         data_storage_version: str | None = None,
+        *,
+        progress: ProgressOption = None,
     ) -> UpdateResult:
         """Set columns of some rows to new values, in one commit; move this handle to the new version.
 
@@ -135,6 +142,8 @@ class RowChanges(Shown):
             repeated any more. None for the defaults.
         data_storage_version
             File version of the new files. The default is that of the dataset.
+        progress
+            True for a bar (tqdm), or a function of the numbers of rows that were looked at and in all.
 
         Returns
         -------
@@ -156,7 +165,10 @@ class RowChanges(Shown):
         """
         from lance_dataset.changes.rows.update import update_rows
 
-        made, rows = update_rows(self.snapshot, updates, where, data_storage_version, conflict_retries, retry_timeout)
+        with reported_progress(progress, self._rows_to_scan, "update") as told:
+            made, rows = update_rows(
+                self.snapshot, updates, where, data_storage_version, conflict_retries, retry_timeout, metrics_of(told)
+            )
         self.show(made)
         return {"num_rows_updated": rows}
 
@@ -190,6 +202,9 @@ class RowChanges(Shown):
         {'num_inserted_rows': 1, 'num_updated_rows': 2, 'num_deleted_rows': 0}
         """
         return MergeInsertBuilder(self, on)
+
+    def _rows_to_scan(self) -> int | None:
+        return self.snapshot.manifest.num_rows
 
     def truncate_table(self) -> None:
         """Delete all rows and keep the schema."""

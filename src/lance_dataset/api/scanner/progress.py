@@ -10,7 +10,7 @@ from lance_dataset.errors import UnsupportedError
 from lance_dataset.scan.metrics import NodeMetrics, ScanMetrics
 from lance_dataset.threads.progress import Progress
 
-__all__ = ["Progress", "ProgressOption", "progress_metrics", "reported_progress"]
+__all__ = ["Progress", "ProgressOption", "metrics_of", "progress_metrics", "reported_progress"]
 
 #: True for a bar, or a function of the numbers of rows, fragments or files done and in all; None or False for nothing.
 ProgressOption: TypeAlias = "bool | Callable[[int, int], object] | None"
@@ -32,6 +32,11 @@ class _CountedRows(NodeMetrics):
 def progress_metrics(progress: Progress) -> ScanMetrics:
     """Make metrics of a scan that report its progress as the number of rows it has scanned."""
     return ScanMetrics({"scan": _CountedRows(progress)})
+
+
+def metrics_of(progress: Progress | None) -> Callable[[], ScanMetrics | None]:
+    """Return a function that makes the metrics of each attempt of a change, whose scan reports its progress."""
+    return lambda: None if progress is None else progress_metrics(progress)
 
 
 @contextmanager

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -197,7 +197,11 @@ class Merge:
         )
 
     def execute(
-        self, snapshot: Snapshot, conflict_retries: int | None, retry_timeout: dt.timedelta | None
+        self,
+        snapshot: Snapshot,
+        conflict_retries: int | None,
+        retry_timeout: dt.timedelta | None,
+        metrics: Callable[[], ScanMetrics | None] = lambda: None,
     ) -> tuple[Snapshot, ExecuteResult]:
         """Compute and commit the merge; return the new version and the numbers of rows.
 
@@ -205,7 +209,7 @@ class Merge:
         """
 
         def change(latest: Snapshot) -> tuple[Snapshot, ExecuteResult]:
-            prepared = self.prepare(latest)
+            prepared = self.prepare(latest, metrics())
             return _committed(latest, prepared), prepared.statistics
 
         return repeated_on_conflict(snapshot, change, conflict_retries, retry_timeout)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 
 import numpy as np
 import pyarrow.compute as pc
@@ -16,6 +17,7 @@ from lance_dataset.expr.compiled import Filter, compile_filter
 from lance_dataset.read.fragment_reader import FragmentReader
 from lance_dataset.read.projection import Projection, full_schema
 from lance_dataset.read.snapshot import Snapshot
+from lance_dataset.scan.metrics import ScanMetrics
 from lance_dataset.scan.resolving import indices_for_scans
 from lance_dataset.scan.scan import ScanRequest, matching_by_fragment, matching_rows
 from lance_dataset.table.commit.leftovers import ChangeFiles, fragments_in, remove_superseded
@@ -31,6 +33,7 @@ def delete_rows(
     predicate: str | pc.Expression,
     conflict_retries: int | None,
     retry_timeout: dt.timedelta | None,
+    metrics: Callable[[], ScanMetrics | None] = lambda: None,
 ) -> tuple[Snapshot, int]:
     """Delete the rows that a predicate matches, in one commit.
 
@@ -42,6 +45,8 @@ def delete_rows(
         SQL text or a pyarrow expression. Rows for which it is null are kept.
     conflict_retries, retry_timeout
         See `repeated_on_conflict`.
+    metrics
+        Makes the metrics of the scan of each attempt.
 
     Returns
     -------
@@ -60,7 +65,10 @@ def delete_rows(
         Other writers changed the same rows, and the retries ran out.
     """
     return repeated_on_conflict(
-        snapshot, lambda latest: _delete(latest, _compiled(latest, predicate)), conflict_retries, retry_timeout
+        snapshot,
+        lambda latest: _delete(latest, _compiled(latest, predicate), metrics()),
+        conflict_retries,
+        retry_timeout,
     )
 
 
@@ -100,11 +108,11 @@ def _compiled(snapshot: Snapshot, predicate: str | pc.Expression) -> Filter:
     return bound
 
 
-def _delete(snapshot: Snapshot, predicate: Filter) -> tuple[Snapshot, int]:
+def _delete(snapshot: Snapshot, predicate: Filter, metrics: ScanMetrics | None) -> tuple[Snapshot, int]:
     manifest = snapshot.manifest
     check_writable(manifest.writer_flags, manifest.path)
     # All rows are found first: reading can fail, and deletion files must not be written in that case.
-    hits = matching_by_fragment(snapshot.reader, _request(predicate, snapshot))
+    hits = matching_by_fragment(snapshot.reader, replace(_request(predicate, snapshot), metrics=metrics))
     return delete_matches(snapshot, hits, str(predicate))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -20,6 +20,7 @@ from lance_dataset.file.options import is_blob_v2
 from lance_dataset.read.fragment_reader import SYSTEM_COLUMNS
 from lance_dataset.read.projection import OutputColumn, Projection, full_schema
 from lance_dataset.read.snapshot import Snapshot
+from lance_dataset.scan.metrics import ScanMetrics
 from lance_dataset.scan.request import DEFAULT_BATCH_SIZE, ScanRequest
 from lance_dataset.scan.resolving import indices_for_scans
 from lance_dataset.scan.scan import scan_batches
@@ -47,6 +48,7 @@ def update_rows(
     storage_version: str | None,
     conflict_retries: int | None,
     retry_timeout: dt.timedelta | None,
+    metrics: Callable[[], ScanMetrics | None] = lambda: None,
 ) -> tuple[Snapshot, int]:
     """Update rows of a snapshot, in one commit.
 
@@ -60,6 +62,8 @@ def update_rows(
         Condition on the rows to update; None for all rows.
     storage_version
         File version of the new fragments; None for that of the table.
+    metrics
+        Makes the metrics of the scan of each attempt.
     conflict_retries, retry_timeout
         See `repeated_on_conflict`.
 
@@ -82,17 +86,24 @@ def update_rows(
         Other writers changed the same rows, or made another conflicting change, and the retries ran out.
     """
     return repeated_on_conflict(
-        snapshot, lambda latest: _update(latest, updates, where, storage_version), conflict_retries, retry_timeout
+        snapshot,
+        lambda latest: _update(latest, updates, where, storage_version, metrics()),
+        conflict_retries,
+        retry_timeout,
     )
 
 
 def _update(
-    snapshot: Snapshot, updates: Mapping[str, str], where: str | pc.Expression | None, storage_version: str | None
+    snapshot: Snapshot,
+    updates: Mapping[str, str],
+    where: str | pc.Expression | None,
+    storage_version: str | None,
+    metrics: ScanMetrics | None,
 ) -> tuple[Snapshot, int]:
     assignments = _assignments(snapshot, updates)
     old = _OldRows()
     schema, stable = snapshot.manifest.schema, snapshot.manifest.uses_stable_row_ids
-    batches = old.taken_from(_updated_batches(snapshot, assignments, where), with_ids=stable)
+    batches = old.taken_from(_updated_batches(snapshot, assignments, where, metrics), with_ids=stable)
     changed = [node.id for name in assignments for node in schema.top_level(name).walk()]
     moves = prepare_row_moves(
         snapshot, old.offsets, schema, batches, old.row_ids, fields=changed, storage_version=storage_version
@@ -214,7 +225,10 @@ class _OldRows:
 
 
 def _updated_batches(
-    snapshot: Snapshot, assignments: Mapping[str, BoundExpression], where: str | pc.Expression | None
+    snapshot: Snapshot,
+    assignments: Mapping[str, BoundExpression],
+    where: str | pc.Expression | None,
+    metrics: ScanMetrics | None,
 ) -> Iterator[pa.RecordBatch]:
     """Read the rows to update, with their new values, row address and perhaps row id."""
     schema, stable = snapshot.scanned_schema, snapshot.manifest.uses_stable_row_ids
@@ -224,6 +238,7 @@ def _updated_batches(
         filter=compile_filter(where, full_schema(schema)),
         batch_size=_batch_rows(snapshot),
         indices=indices_for_scans(snapshot),
+        metrics=metrics,
     )
     try:
         yield from scan_batches(snapshot.reader, request)
