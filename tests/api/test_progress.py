@@ -103,6 +103,24 @@ def test_a_change_that_is_repeated_reports_on(dataset: lance.LanceDataset) -> No
     assert behind.count_rows("id >= 10000") == 8
 
 
+def test_new_columns(dataset: lance.LanceDataset, tmp_path: Path) -> None:
+    def double(batch: pa.RecordBatch) -> pa.RecordBatch:
+        return pa.record_batch([batch["id"]], names=["b"])
+
+    @lance.batch_udf(checkpoint_file=tmp_path / "checkpoint", output_schema=pa.schema([("c", pa.int64())]))
+    def kept(batch: pa.RecordBatch) -> pa.RecordBatch:
+        return pa.record_batch([batch["id"]], names=["c"])
+
+    data = pa.table({"d": range(1000)})
+    for source in ({"a": "id * 2"}, double, kept, data, data.rename_columns(["e"]).to_reader(max_chunksize=70)):
+        told = Told()
+        dataset.add_columns(source, progress=told)
+        assert told == [(number, 10) for number in range(1, 11)]
+    dataset.add_columns(pa.field("f", pa.int8()), progress=told)
+    assert dataset.schema.names == ["id", "a", "b", "c", "d", "e", "f"]
+    assert dataset.to_table(columns=["a"])["a"].to_pylist() == list(range(0, 2000, 2))
+
+
 def test_validation_and_clones(dataset: lance.LanceDataset, tmp_path: Path) -> None:
     told = Told()
     dataset.validate(progress=told)
@@ -138,6 +156,7 @@ def test_errors_of_the_function_end_the_call(dataset: lance.LanceDataset, tmp_pa
         lambda: dataset.optimize.compact_files(progress=fail),
         lambda: dataset.validate(progress=fail),
         lambda: dataset.delete("id > 3", progress=fail),
+        lambda: dataset.add_columns({"a": "id"}, progress=fail),
         lambda: dataset.update({"id": "id"}, progress=fail),
         lambda: dataset.merge_insert("id").when_matched_update_all().execute(TABLE, progress=fail),
         lambda: dataset.deep_clone(tmp_path / "clone", None, progress=fail),

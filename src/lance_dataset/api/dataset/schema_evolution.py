@@ -8,6 +8,7 @@ from typing import NoReturn
 import pyarrow as pa
 
 from lance_dataset.api.scannable import ScannableDataset, ScannableFragment
+from lance_dataset.api.scanner.progress import ProgressOption, reported_progress
 from lance_dataset.changes.columns.udf import (
     BatchUDF,
     ColumnValues,
@@ -33,6 +34,8 @@ class SchemaEvolution(Shown):
         read_columns: Sequence[str] | None = None,
         reader_schema: pa.Schema | None = None,
         batch_size: int | None = None,
+        *,
+        progress: ProgressOption = None,
     ) -> None:
         """Add columns in one commit without moving rows; move this handle to the new version.
 
@@ -56,6 +59,8 @@ class SchemaEvolution(Shown):
             Schema of an iterable of record batches.
         batch_size
             Number of rows in a batch, 1024 by default for functions.
+        progress
+            True for a bar (tqdm), or a function of the numbers of fragments done and in all.
 
         Raises
         ------
@@ -76,7 +81,10 @@ class SchemaEvolution(Shown):
         """
         from lance_dataset.changes.columns.add_columns import add_columns
 
-        self.show(add_columns(self.snapshot, transforms, read_columns, reader_schema, batch_size))
+        fragments = self.snapshot.manifest.fragment_list
+        with reported_progress(progress, lambda: len(fragments), "columns", "fragment") as told:
+            made = add_columns(self.snapshot, transforms, read_columns, reader_schema, batch_size, told)
+        self.show(made)
 
     def merge(
         self, data_obj: ReaderLike, left_on: str, right_on: str | None = None, schema: pa.Schema | None = None

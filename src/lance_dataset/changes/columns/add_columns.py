@@ -40,6 +40,7 @@ from lance_dataset.table.flags import check_writable
 from lance_dataset.table.fragment import LEGACY_VERSION, DataFile, Fragment
 from lance_dataset.table.indices.coverage import MEMORY_INDEX, parse_indices
 from lance_dataset.table.operations import Merge
+from lance_dataset.threads.progress import Progress
 from lance_dataset.types.schema import Field, Schema
 
 __all__ = ["add_columns", "add_transformed", "checked_batch_size", "fragment_with_columns", "merged_fragment"]
@@ -93,8 +94,9 @@ def add_columns(
     read_columns: Sequence[str] | None,
     reader_schema: pa.Schema | None,
     batch_size: int | None,
+    progress: Progress | None = None,
 ) -> Snapshot:
-    """Add columns in one commit; see `LanceDataset.add_columns`."""
+    """Add columns in one commit; see `LanceDataset.add_columns`. Progress counts fragments."""
     check_writable(snapshot.manifest.writer_flags, snapshot.manifest.path)
     rows = checked_batch_size(batch_size)
     nulls = null_columns(transforms)
@@ -103,14 +105,16 @@ def add_columns(
     _check_no_shards(snapshot)
     if isinstance(transforms, Mapping):
         texts = expressions(transforms)
-        return repeated_on_conflict(snapshot, lambda latest: add_transformed(latest, SqlTransform(latest, texts, rows)))
+        return repeated_on_conflict(
+            snapshot, lambda latest: add_transformed(latest, SqlTransform(latest, texts, rows), progress)
+        )
     # Functions and streams are not retried after a conflict.
     if callable(transforms):
         udf = transforms if isinstance(transforms, BatchUDF) else BatchUDF(transforms)
-        return _add_by_function(snapshot, udf, read_columns, rows, plain=udf is not transforms)
+        return _add_by_function(snapshot, udf, read_columns, rows, progress, plain=udf is not transforms)
     schema, batches = data_batches(transforms, reader_schema)
     return add_transformed(
-        snapshot, DataTransform(schema, with_checked_references(schema, batches, snapshot.reader.locator))
+        snapshot, DataTransform(schema, with_checked_references(schema, batches, snapshot.reader.locator)), progress
     )
 
 
@@ -133,7 +137,7 @@ def _add_nulls(snapshot: Snapshot, arrow: pa.Schema) -> Snapshot:
     return commit_column_files(snapshot, Merge(tuple(manifest.fragments), fields.schema, True), ())
 
 
-def add_transformed(snapshot: Snapshot, transform: Transform) -> Snapshot:
+def add_transformed(snapshot: Snapshot, transform: Transform, progress: Progress | None = None) -> Snapshot:
     """Write the new columns of all fragments and commit them."""
     fields = new_fields(snapshot.manifest, transform.arrow)
     fields.check_values()
@@ -142,13 +146,18 @@ def add_transformed(snapshot: Snapshot, transform: Transform) -> Snapshot:
     def write(reader: FragmentReader) -> DataFile:
         return _written(snapshot, reader, fields, transform)
 
+    def wrote() -> None:
+        if progress is not None:
+            progress.advance()
+
     files: list[DataFile] = []
     try:
         if transform.in_parallel:
-            files = write_column_files(snapshot, readers, write)
+            files = write_column_files(snapshot, readers, write, wrote)
         else:
             for reader in readers:
                 files.append(write(reader))
+                wrote()
             if isinstance(transform, DataTransform):
                 transform.check_end()
     except BaseException:
@@ -277,11 +286,17 @@ def merged_fragment(
 
 
 def _add_by_function(
-    snapshot: Snapshot, udf: BatchUDF, read_columns: Sequence[str] | None, rows: int | None, *, plain: bool
+    snapshot: Snapshot,
+    udf: BatchUDF,
+    read_columns: Sequence[str] | None,
+    rows: int | None,
+    progress: Progress | None,
+    *,
+    plain: bool,
 ) -> Snapshot:
     if udf.cache is None:
-        return add_transformed(snapshot, FunctionTransform(snapshot, udf, read_columns, rows, plain=plain))
-    made = _Backfill(snapshot, udf, udf.cache, FunctionTransform(snapshot, udf, read_columns, rows)).run()
+        return add_transformed(snapshot, FunctionTransform(snapshot, udf, read_columns, rows, plain=plain), progress)
+    made = _Backfill(snapshot, udf, udf.cache, FunctionTransform(snapshot, udf, read_columns, rows), progress).run()
     udf.cache.cleanup()
     return made
 
@@ -298,6 +313,7 @@ class _Backfill:
     udf: BatchUDF
     checkpoint: BatchUDFCheckpoint
     transform: FunctionTransform
+    progress: Progress | None
 
     def run(self) -> Snapshot:
         """Compute the missing fragments and commit all of them."""
@@ -308,10 +324,12 @@ class _Backfill:
             self.transform.arrow = known.file_arrow  # so that the function is not called for it
         fields = new_fields(self.snapshot.manifest, self.transform.arrow)
         fields.check_values()
-        files = [
-            found.file if found is not None and found.holds(fields.added) else self._write(reader, fields)
-            for reader, found in zip(readers, done, strict=True)
-        ]
+        files: list[DataFile] = []
+        for reader, found in zip(readers, done, strict=True):
+            is_done = found is not None and found.holds(fields.added)
+            files.append(found.file if found is not None and is_done else self._write(reader, fields))
+            if self.progress is not None:
+                self.progress.advance()
         return _committed(self.snapshot, fields, readers, files, ())
 
     def _write(self, reader: FragmentReader, fields: NewFields) -> DataFile:

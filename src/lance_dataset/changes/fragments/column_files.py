@@ -181,7 +181,10 @@ def _complete(batches: Iterator[pa.RecordBatch], fragment: FragmentReader) -> It
 
 
 def write_column_files(
-    snapshot: Snapshot, fragments: Sequence[FragmentReader], write: Callable[[FragmentReader], DataFile]
+    snapshot: Snapshot,
+    fragments: Sequence[FragmentReader],
+    write: Callable[[FragmentReader], DataFile],
+    wrote: Callable[[], object] = lambda: None,
 ) -> list[DataFile]:
     """Write one file for each fragment, several of them concurrently.
 
@@ -193,6 +196,8 @@ def write_column_files(
         The fragments.
     write
         Writes the file of a fragment; called on several threads.
+    wrote
+        Called on the caller's thread after each file.
 
     Returns
     -------
@@ -219,7 +224,12 @@ def write_column_files(
 
     try:
         ahead = cpu_count() - 1 if len(fragments) > 1 else 0
-        errors = [error for error in stream(work, range(len(fragments)), ahead=ahead, pool=job_pool) if error]
+        errors: list[BaseException] = []
+        for error in stream(work, range(len(fragments)), ahead=ahead, pool=job_pool):
+            if error is not None:
+                errors.append(error)
+            elif not errors:
+                wrote()
         if errors:
             raise errors[0]
     except BaseException:
