@@ -302,6 +302,25 @@ def test_costs_of_columns_that_cannot_be_opened(tmp_path: Path) -> None:
     assert costs.ColumnCosts.of(dataset.snapshot.reader, request).cost(request.schema.top_level("b")).read > 0
 
 
+@pytest.mark.parametrize(("threads", "times"), [("1", 4), ("2", 2), ("16", 1)])
+def test_pieces_of_many_columns_are_larger(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, threads: str, times: int
+) -> None:
+    """Pieces grow with the number of columns, but the pieces that all threads decode take no more memory."""
+    monkeypatch.setenv("LANCE_CPU_THREADS", threads)
+    monkeypatch.setattr(strategy, "PIECE_BYTES", 1 << 24)
+    dataset = lance_dataset.write_dataset(pa.table({f"c{i}": np.arange(10) for i in range(40)}), str(tmp_path / "d"))
+
+    def piece_rows(**options: object) -> int:
+        request = dataset.scanner(batch_size=1, **options)._request  # type: ignore[arg-type]
+        return strategy.strategy(dataset.snapshot.reader, request).piece_rows
+
+    usual = (1 << 24) // (40 * 8)
+    assert piece_rows() == pytest.approx(times * usual, rel=1e-3)
+    assert piece_rows(columns=["c0"]) == (1 << 24) // 8
+    assert piece_rows(filter="c0 > 3") == pytest.approx(usual, rel=1e-3)
+
+
 # -- named rows --------------------------------------------------------------------------------------------------
 
 

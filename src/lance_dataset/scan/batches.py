@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import pairwise, repeat
+from itertools import accumulate, pairwise, repeat
 
-import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from lance_dataset.limits import UNLIMITED, ResultLimit
 from lance_dataset.read.concatenate import UnjoinableError, join_arrays
@@ -29,44 +28,58 @@ def aligned_batches(
     columns
         Non-empty chunks of every column. There is at least one column, and all have the same number of rows.
     """
-    starts = [np.cumsum([0, *(len(chunk) for chunk in chunks)]) for chunks in columns]
-    length = int(starts[0][-1])
-    inner = np.unique(np.concatenate([places[1:-1] for places in starts]))
-    crossed = np.unique(inner[inner % batch_size != 0] // batch_size) * batch_size
-    at_ends = inner[inner % batch_size == 0]
-    ends = np.unique(np.concatenate([[0, length], at_ends, crossed, np.minimum(crossed + batch_size, length)]))
-    for first, stop in pairwise(ends.tolist()):
+    starts = [[0, *accumulate(map(len, chunks))] for chunks in columns]
+    length = starts[0][-1]
+    inner = sorted(set().union(*(places[1:-1] for places in starts)))
+    ends = {0, length}
+    for place in inner:
+        first = place - place % batch_size
+        ends.update((first, min(first + batch_size, length)) if first < place else (place,))
+    readers = [_Chunks(chunks, places, field) for chunks, places, field in zip(columns, starts, schema, strict=True)]
+    for first, stop in pairwise(sorted(ends)):
         try:
-            yield _batch(columns, starts, schema, first, stop)
+            yield _batch(readers, schema, first, stop)
         except UnjoinableError:
-            cuts = [first, *inner[(inner > first) & (inner < stop)].tolist(), stop]
+            cuts = [first, *(place for place in inner if first < place < stop), stop]
             for low, high in pairwise(cuts):
-                yield _batch(columns, starts, schema, low, high)
+                yield _batch(readers, schema, low, high)
 
 
-def _batch(
-    columns: Sequence[Sequence[pa.Array]],
-    starts: Sequence[NDArray[np.int64]],
-    schema: pa.Schema,
-    first: int,
-    stop: int,
-) -> pa.RecordBatch:
-    arrays = [
-        _range(chunks, places, first, stop, field)
-        for chunks, places, field in zip(columns, starts, schema, strict=True)
-    ]
-    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+class _Chunks:
+    """Chunks of a column, cut at ascending places.
+
+    Parameters
+    ----------
+    chunks
+        The chunks.
+    starts
+        Row at which each chunk starts, then the number of rows.
+    field
+        Name and type of the column.
+    """
+
+    def __init__(self, chunks: Sequence[pa.Array], starts: Sequence[int], field: pa.Field) -> None:
+        self._chunks = chunks
+        self._starts = starts
+        self._field = field
+
+    def range(self, first: int, stop: int) -> pa.Array:
+        """Return rows ``[first, stop)``, without a copy if they lie in one chunk."""
+        low = bisect_right(self._starts, first) - 1
+        base, end = self._starts[low], self._starts[low + 1]
+        if stop <= end:
+            chunk = self._chunks[low]
+            return chunk if stop - first == end - base else chunk.slice(first - base, stop - first)
+        pieces = []
+        while first < stop:
+            base, end = self._starts[low], self._starts[low + 1]
+            pieces.append(self._chunks[low].slice(first - base, min(stop, end) - first))
+            first, low = end, low + 1
+        return join_arrays(pieces, self._field.type, self._field.name)
 
 
-def _range(chunks: Sequence[pa.Array], starts: NDArray[np.int64], first: int, stop: int, field: pa.Field) -> pa.Array:
-    """Return rows ``[first, stop)``, without a copy if they lie in one chunk."""
-    low = int(np.searchsorted(starts, first, side="right")) - 1
-    pieces = []
-    while first < stop:
-        base, end = int(starts[low]), int(starts[low + 1])
-        pieces.append(chunks[low].slice(first - base, min(stop, end) - first))
-        first, low = end, low + 1
-    return join_arrays(pieces, field.type, field.name)
+def _batch(columns: Sequence[_Chunks], schema: pa.Schema, first: int, stop: int) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays([column.range(first, stop) for column in columns], schema=schema)
 
 
 def exact_batches(

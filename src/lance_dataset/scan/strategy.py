@@ -23,6 +23,9 @@ __all__ = ["MAX_BATCH_BYTES", "PIECE_BYTES", "ScanStrategy", "strategy"]
 
 #: Rows are decoded and returned in pieces of about this size, which are sliced into batches.
 PIECE_BYTES = 16 << 20
+#: Pieces of many columns are larger, so that each column has about this many bytes, if few threads decode them: it takes
+#: some ten microseconds to start decoding a column, even of a few rows.
+_COLUMN_BYTES = 2 << 20
 #: Piece size for computed columns: every step of an expression allocates as much again, preferably in the caches.
 _COMPUTED_BYTES = 4 << 20
 #: Rows larger than this together are split into several batches, whatever the batch size.
@@ -135,7 +138,7 @@ def strategy(reader: TableReader | FragmentReader, request: ScanRequest) -> Scan
     if batch * out_bytes > most:
         batch = max(int(most / out_bytes), 1)
     computes = request.filter is None and any(output.expression is not None for output in request.projection.columns)
-    wanted_bytes = min(_COMPUTED_BYTES if computes else PIECE_BYTES, most)
+    wanted_bytes = min(_COMPUTED_BYTES if computes else _piece_bytes(request), most)
     piece = _whole_batches(max(int(wanted_bytes / max(out_bytes, 1.0)), batch, 1), request.batch_size)
     if request.filter is None:
         window, cost, looked_bytes = min(piece, 1 << 20), _read_cost(request, costs), 0.0
@@ -180,6 +183,14 @@ def strategy(reader: TableReader | FragmentReader, request: ScanRequest) -> Scan
         buffer_bytes=min(request.io_buffer_size or _BUFFER_BYTES, _BUFFER_BYTES, most),
         costs=costs,
     )
+
+
+def _piece_bytes(request: ScanRequest) -> int:
+    """Return the bytes of the rows that are returned together, unless their columns are computed."""
+    if request.filter is not None:
+        return PIECE_BYTES
+    wanted = len(request.projection.columns) * _COLUMN_BYTES
+    return max(min(wanted, _BUFFER_BYTES // (2 * cpu_count())), PIECE_BYTES)
 
 
 def _look_bytes(request: ScanRequest, size: int, threads: int) -> int:
