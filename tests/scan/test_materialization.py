@@ -16,7 +16,7 @@ import lance_dataset
 from lance_dataset.errors import UnsupportedError
 from lance_dataset.read.concatenate import keep_rows
 from lance_dataset.scan import filtering, strategy
-from lance_dataset.scan.costs import ColumnCost, ColumnCosts
+from lance_dataset.scan.costs import ColumnCosts
 from lance_dataset.scan.metrics import ScanMetrics
 from lance_dataset.scan.scan import scan_table
 
@@ -105,7 +105,7 @@ def test_however_rows_are_fetched(stored, monkeypatch: pytest.MonkeyPatch, takes
     Rows are taken one by one or in ranges throughout, and conditions see all rows or few.
     """
     dataset, table = stored
-    monkeypatch.setattr(ColumnCost, "prefers_take", lambda self, kept, width: takes)
+    monkeypatch.setattr(ColumnCosts, "prefers_take", lambda self, field, kept, width: takes)
     monkeypatch.setattr(filtering, "_MOST", most)
     expected = [row for row in table.to_pylist() if row["flag"] == "N" and row["f"] < 0.4 and row["id"] > 90]
     found = dataset.to_table(filter="flag = 'N' AND f < 0.4 AND id > 90")
@@ -195,7 +195,7 @@ def test_fragments_of_a_window_without_rows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, late: bool | None, takes: bool
 ) -> None:
     """If only some fragments of a window have rows, places count from the first that has."""
-    monkeypatch.setattr(ColumnCost, "prefers_take", lambda self, kept, width: takes)
+    monkeypatch.setattr(ColumnCosts, "prefers_take", lambda self, field, kept, width: takes)
     table = pa.table({"a": [0, 0, 0, 1, 2, 1, 0, 0, 3, 1], "s": [f"row {row}" for row in range(10)]})
     dataset = lance_dataset.write_dataset(table, str(tmp_path / "d"), max_rows_per_file=3)
     numbers = table["a"].to_numpy()

@@ -217,12 +217,13 @@ def _projection(schema: Schema, outputs: Sequence[OutputColumn]) -> Projection:
 def _checked_names(columns: Sequence[str]) -> list[str]:
     if isinstance(columns, str) or not isinstance(columns, Iterable):
         raise TypeError(f"columns must be a list of names or a mapping of names to expressions, not {columns!r}")
-    names = list(columns)
-    for position, name in enumerate(names):
+    names, known = list(columns), set[str]()
+    for name in names:
         if not isinstance(name, str):
             raise TypeError(f"columns contains {name!r}, which is not a name")
-        if name in names[:position]:
+        if name in known:
             raise InvalidInputError(f"Duplicate column name: {name}")
+        known.add(name)
     return names
 
 

@@ -38,6 +38,8 @@ _SAMPLE_BYTES = 256 << 10
 _PAGE_COST = 2e4
 #: Nanoseconds to take a number that is not in the processor caches, if columns are taken together.
 _TAKE_COST = 25.0
+#: Nanoseconds that picking a number that is kept costs at least.
+_LEAST_KEEP = 8.0
 #: Half of a cache line, in bytes.
 _LINE_BYTES = 32.0
 #: Nanoseconds that decoding a short text costs, no matter how it is stored.
@@ -103,6 +105,19 @@ def _width(arrow_type: pa.DataType) -> float:
         return _UNKNOWN_BYTES
 
 
+#: Bytes of the values of numbers, times and the like, 0 for other types; by the number of the type.
+_by_type_id: dict[int, float] = {}
+
+
+def _number_bytes(arrow_type: pa.DataType) -> float:
+    """Return the bytes of a value of a type whose columns need not be opened to know them, 0 for other types."""
+    found = _by_type_id.get(arrow_type.id)
+    if found is None:
+        known = pa.types.is_primitive(arrow_type) or pa.types.is_decimal(arrow_type)
+        found = _by_type_id[arrow_type.id] = _width(arrow_type) if known else 0.0
+    return found
+
+
 def _is_fixed(arrow_type: pa.DataType) -> bool:
     if pa.types.is_fixed_size_list(arrow_type):
         return _is_fixed(arrow_type.value_type)
@@ -149,10 +164,10 @@ def column_cost(fragment: FragmentReader, field: Field) -> ColumnCost:
     if indexed is not None:
         index, entry = indexed
         read = min(read, _index_cost(index)) if fragment.is_mapped else read
-        times = _Times(_pick_cost(index), 8.0 + 0.2 * entry, 0.0, _TAKE_COST, 0.0)
+        times = _Times(_pick_cost(index), _LEAST_KEEP + 0.2 * entry, 0.0, _TAKE_COST, 0.0)
     elif _is_fixed(kind):
         read = min(read, _unpack_cost(decoded)) if fragment.is_mapped else read
-        times = _Times(_pick_cost(decoded), 8.0 + 0.12 * decoded, 0.0, _TAKE_COST + 0.25 * decoded, 0.0)
+        times = _Times(_pick_cost(decoded), _LEAST_KEEP + 0.12 * decoded, 0.0, _TAKE_COST + 0.25 * decoded, 0.0)
     elif is_binary_like(kind):
         effort = max(read - _TEXT_COST, 0.0)
         times = _Times(0.5, 1.0 + 0.5 * decoded, 0.65 * effort, 6.0, 20.0 + 2.5 * effort)
@@ -287,11 +302,28 @@ class ColumnCosts:
             self._known[key] = found
         return found
 
+    def prefers_take(self, field: Field, kept: int, width: int) -> bool:
+        """Return True if taking `kept` rows of a field is cheaper than reading `width` rows and picking them out."""
+        # the file need not be opened for each of thousands of columns if any encoding has the same answer
+        most = _pick_cost(0.0) * width
+        if (_TAKE_COST - _LEAST_KEEP) * kept < most and self.is_mapped:
+            value = _number_bytes(field.storage_type)
+            if value and (_TAKE_COST + 0.25 * value - _LEAST_KEEP) * kept < most:
+                return True
+        return self.cost(field).prefers_take(kept, width)
+
+    def late_read(self, field: Field) -> float:
+        """Return about the time to read a value of a column that may be needed, without opening a column of numbers."""
+        value = _number_bytes(field.storage_type)
+        if value and self.is_mapped:
+            return min(_unpack_cost(value), 1.0)
+        return self.cost(field).read
+
     def output_bytes(self, output: OutputColumn) -> float:
         """Return the bytes of a value of an output column in memory."""
         if output.field is None:
             return _width(output.arrow.type)
-        return self.cost(output.field).decoded
+        return _number_bytes(output.field.storage_type) or self.cost(output.field).decoded
 
 
 _KNOWN: WeakKeyDictionary[TableReader, dict[int, dict[tuple[int, ...], ColumnCost]]] = WeakKeyDictionary()

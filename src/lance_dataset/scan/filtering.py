@@ -183,7 +183,7 @@ class _Search:
             if name not in self._request.schema.names:
                 return False
             stored = self._request.schema.top_level(name)
-            if id(stored) not in self.known and self._plan.costs.cost(stored).prefers_take(count, self._window.width):
+            if id(stored) not in self.known and self._plan.costs.prefers_take(stored, count, self._window.width):
                 return False
             known = self.known.get(id(stored)) or self._known(stored)
             if known.places is not None or not known.values.is_encoded:

@@ -15,10 +15,11 @@ from lance_dataset.read.empty_batches import empty_batch
 from lance_dataset.read.fragment_reader import FragmentReader
 from lance_dataset.read.projection import OutputColumn
 from lance_dataset.read.table_reader import TableReader
+from lance_dataset.scan.costs import ColumnCosts
 from lance_dataset.scan.request import ScanRequest
 from lance_dataset.scan.selected_values import descend, output_chunks
 from lance_dataset.scan.selection import live_rows
-from lance_dataset.scan.strategy import ScanStrategy
+from lance_dataset.scan.strategy import ScanStrategy, strategy
 from lance_dataset.scan.windows import Slice, Window, fragments_of
 from lance_dataset.threads.streams import map_parallel
 from lance_dataset.threads.waiting import together
@@ -37,10 +38,14 @@ _PARALLEL_TASK_COST = 2e4
 _DERIVED_COST = 10.0
 
 
-def whole_table(reader: TableReader, request: ScanRequest, plan: ScanStrategy) -> pa.Table:
+def whole_table(reader: TableReader, request: ScanRequest) -> pa.Table:
     """Return all live rows, chunked as the files are, so that nothing is copied unnecessarily."""
     schema = request.projection.schema
-    pieces = _decode(request, plan, list(fragments_of(reader, request)), reader.limit)
+    # a strategy weighs all columns against each other, which only the inputs of computed columns need
+    computes = any(output.field is None for output in request.projection.columns)
+    plan = strategy(reader, request) if computes else None
+    costs = ColumnCosts.of(reader, request) if plan is None else plan.costs
+    pieces = _decode(request, plan, list(fragments_of(reader, request)), reader.limit, waits=costs.is_remote)
     if not any(pieces):
         return pa.Table.from_batches([empty_batch(schema)])
     columns = [pa.chunked_array(found, field_.type) for found, field_ in zip(pieces, schema, strict=True)]
@@ -49,9 +54,11 @@ def whole_table(reader: TableReader, request: ScanRequest, plan: ScanStrategy) -
 
 def _decode(
     request: ScanRequest,
-    plan: ScanStrategy,
+    plan: ScanStrategy | None,
     ranges: Sequence[tuple[FragmentReader, int, int]],
     limit: ResultLimit,
+    *,
+    waits: bool,
 ) -> list[list[pa.Array]]:
     """Decode the live rows of some ranges of fragments; return non-empty chunks of every output column."""
     outputs = request.projection.columns
@@ -62,7 +69,7 @@ def _decode(
         fragment, number, start, stop = place
         return _parts(fragment, outputs[number], start, stop)
 
-    if plan.waits:
+    if waits:
         cut = together([partial(parts, place) for place in places], waiting=True)
     else:
         cut = map_parallel(parts, places, parallel=bool(unmapped))
@@ -75,7 +82,7 @@ def _decode(
 
     decode = _limited(decode_part, limit)
     heavy = sum(costs) > max(_PARALLEL_COST, _PARALLEL_TASK_COST * len(tasks))
-    if plan.waits:
+    if waits:
         decoded = together([partial(decode, task) for task in tasks], waiting=True)
     else:
         decoded = map_parallel(decode, tasks, parallel=heavy or bool(unmapped), costs=costs)
@@ -113,10 +120,17 @@ def _parts(fragment: FragmentReader, output: OutputColumn, start: int, stop: int
 
 
 def _read_part(
-    fragment: FragmentReader, output: OutputColumn, request: ScanRequest, plan: ScanStrategy, start: int, stop: int
+    fragment: FragmentReader,
+    output: OutputColumn,
+    request: ScanRequest,
+    plan: ScanStrategy | None,
+    start: int,
+    stop: int,
 ) -> list[pa.Array]:
     """Read the live rows of a part of a column, in chunks."""
     if output.field is None:
+        if plan is None:
+            raise TypeError(f"column {output.arrow.name!r} is computed, which needs a strategy")
         return output_chunks(output, live_rows(Window((Slice(fragment, ((start, stop),)),)), request), request, plan)
     reader, name = fragment.column(output.field), output.field.name
     read = [piece for part in bisected(partial(read_chunks, reader, name), start, stop) for piece in part]

@@ -54,11 +54,11 @@ def scan_table(reader: TableReader, request: ScanRequest) -> pa.Table:
     limited = reader.limit.max_bytes is not None
     if limited and request.filter is None:
         check_planned(reader.limit, count(reader, replace(request, metrics=None)), request.projection.schema)
+    if not request.order_by and _is_whole(request) and not _is_in_crumbs(reader, request):
+        return whole_table(reader, request)
     plan = strategy(reader, request)
     if request.order_by:
         return sorted_table(reader, request, plan)
-    if _is_whole(request) and not _is_in_crumbs(reader, request):
-        return whole_table(reader, request, plan)
     pieces = Scan(reader, request, plan).rows(apart=False)
     return _table(_metered(pieces, reader.limit) if limited else pieces, request.projection.schema)
 

@@ -138,7 +138,7 @@ def taken_together(
         if field is None or output.path or id(field) in selection.known or id(field) in fields:
             continue
         takes = _forced(request, plan, field)
-        if plan.costs.cost(field).prefers_take(selection.num_rows, width) if takes is None else takes:
+        if plan.costs.prefers_take(field, selection.num_rows, width) if takes is None else takes:
             fields[id(field)] = field
     if len(fields) < _MANY_COLUMNS:
         return selection
@@ -167,7 +167,7 @@ def _stored(
     parts, takes = selection.parts, forced
     if selection.places is not None and takes is None:
         width = sum(part.width for part, _ in parts)
-        takes = plan.costs.cost(field).prefers_take(selection.num_rows, width)
+        takes = plan.costs.prefers_take(field, selection.num_rows, width)
     if takes and selection.places is not None:
         rows = list(selection.rows())
         with _announcements.taking(lambda: _announce(rows, field)):

@@ -23,8 +23,8 @@ __all__ = ["MAX_BATCH_BYTES", "PIECE_BYTES", "ScanStrategy", "strategy"]
 
 #: Rows are decoded and returned in pieces of about this size, which are sliced into batches.
 PIECE_BYTES = 16 << 20
-#: Pieces of many columns are larger, so that each column has about this many bytes, if few threads decode them: it takes
-#: some ten microseconds to start decoding a column, even of a few rows.
+#: Pieces of many columns are larger, so that each column has about this many bytes, if few threads decode them: it
+#: takes some ten microseconds to start decoding a column, even of a few rows.
 _COLUMN_BYTES = 2 << 20
 #: Piece size for computed columns: every step of an expression allocates as much again, preferably in the caches.
 _COMPUTED_BYTES = 4 << 20
@@ -153,7 +153,7 @@ def strategy(reader: TableReader | FragmentReader, request: ScanRequest) -> Scan
             looked_bytes += 0.0 if costs.is_mapped else out_bytes / 2
         window = min(max(window, 1), _MAX_WINDOW_ROWS if looked else _MAX_SEARCHED_ROWS)
         cost = _CONDITION_COST * len(looked) + sum(cost.read for cost in looked) + _SEARCH_COST * len(searched)
-        cost += _KEPT_SHARE * sum(costs.cost(request.schema.top_level(name)).read for name in late)
+        cost += _KEPT_SHARE * sum(costs.late_read(request.schema.top_level(name)) for name in late)
     piece_bytes = max(int(piece * out_bytes), PIECE_BYTES)
     columns = len(request.projection.columns if request.filter is None else early)
     threads = _threads(reader, request, costs, cost, columns)
