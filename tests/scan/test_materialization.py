@@ -183,6 +183,31 @@ def test_costs_of_columns(tmp_path: Path) -> None:
         assert not each.prefers_take(100_000, 100_000)
 
 
+def test_costs_that_types_tell(tmp_path: Path) -> None:
+    """Taking is decided without opening a column of numbers only if every encoding has the same answer."""
+    rng = np.random.default_rng(2)
+    rows = 100_000
+    encoded = {
+        "flat": pa.array(rng.random(rows)),
+        "packed": pa.array(rng.integers(0, 1000, rows, np.int32)),
+        "runs": pa.array(np.repeat(np.arange(rows // 1000, dtype=np.int16), 1000)),
+        "few": pa.array(rng.choice(rng.integers(0, 1 << 60, 20), rows)),
+        "decimal": pa.array(rng.integers(0, 1 << 30, rows)).cast(pa.decimal128(38, 0)),
+        "truth": pa.array(rng.random(rows) < 0.5),
+        "text": pa.array(["a word"] * rows),
+    }
+    uri = str(tmp_path / "d")
+    lance_dataset.write_dataset(pa.table(encoded), uri, data_storage_version="2.2")
+    dataset = lance_dataset.dataset(uri)
+    reader, schema = dataset.snapshot.reader, dataset.snapshot.manifest.schema
+    costs = ColumnCosts.of(reader, dataset.scanner()._request)
+    early = {field.name: [costs.prefers_take(field, kept, rows) for kept in (1, 100, 500)] for field in schema.fields}
+    assert early["packed"] == [True, True, True]
+    for field in schema.fields:
+        for kept in (1, 100, 200, 300, 400, 500, 600, 700, 1000, 10_000, rows):
+            assert costs.prefers_take(field, kept, rows) == costs.cost(field).prefers_take(kept, rows)
+
+
 def test_late_columns_have_to_exist(stored) -> None:
     dataset, _ = stored
     with pytest.raises((ValueError, UnsupportedError)):
