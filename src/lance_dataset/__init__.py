@@ -6,6 +6,7 @@ Names are imported from their modules when they are used first, so that importin
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -189,6 +190,11 @@ class _Package(ModuleType):
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle by name, as cloudpickle does with other modules: functions for Spark's workers refer to this one."""
         return importlib.import_module, (self.__name__,)
+
+
+if os.environ.get("LANCE_LOG") or os.environ.get("LANCE_LOG_FILE"):
+    # Before any other module has something to say; without these variables, the program's own logging is not touched.
+    importlib.import_module("lance_dataset.log")
 
 
 def __getattr__(name: str) -> Any:

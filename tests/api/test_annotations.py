@@ -16,6 +16,7 @@ CALLABLES: dict[str, Callable[..., Any]] = {
 #: Callables annotated with `Any`, and why.
 ANY: dict[str, str] = {
     "FragmentMetadata.to_json": "JSON",
+    "HuggingFaceConverter.__init__": "JSON",
     "IndexConfig.__init__": "JSON",
     "IndexDescription.__init__": "JSON",
     "Indexed.index_statistics": "JSON",
@@ -24,6 +25,7 @@ ANY: dict[str, str] = {
     "RowDatasetVersionMeta.asdict": "JSON",
     "RowIdMeta.asdict": "JSON",
     "get_extras": "JSON",
+    "import_requests": "a module that may not be installed",
     "json_to_schema": "JSON",
     "schema_to_json": "JSON",
     "SqlQuery.__init__": "made by the package only: options of a scan, checked one by one",

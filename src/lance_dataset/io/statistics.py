@@ -6,7 +6,7 @@ import weakref
 from dataclasses import dataclass
 from typing import ClassVar
 
-__all__ = ["IOCounter", "IOStats", "bytes_read_counter", "iops_counter"]
+__all__ = ["IOCounter", "IOStats", "bytes_read_counter", "iops_counter", "process_statistics"]
 
 
 @dataclass(frozen=True)
@@ -37,15 +37,19 @@ class IOStats:
 
 
 class _Ended:
-    """Reads of counters that ended or started again from zero."""
+    """Reads and writes of counters that ended or started again from zero."""
 
     def __init__(self) -> None:
         self.read_iops = 0
         self.read_bytes = 0
+        self.write_iops = 0
+        self.written_bytes = 0
 
-    def add(self, counter: IOCounter) -> None:
+    def add(self, counter: IOCounter | IOStats) -> None:
         self.read_iops += counter.read_iops
         self.read_bytes += counter.read_bytes
+        self.write_iops += counter.write_iops
+        self.written_bytes += counter.written_bytes
 
 
 class IOCounter:
@@ -111,9 +115,9 @@ class IOCounter:
         counted = self.read_iops, self.read_bytes, self.write_iops, self.written_bytes
         # Without a call in between, so that no other thread counts a read that is then forgotten.
         self.read_iops = self.read_bytes = self.write_iops = self.written_bytes = 0
-        ended.read_iops += counted[0]
-        ended.read_bytes += counted[1]
-        return IOStats(*counted)
+        found = IOStats(*counted)
+        ended.add(found)
+        return found
 
 
 def bytes_read_counter() -> int:
@@ -124,6 +128,17 @@ def bytes_read_counter() -> int:
 def iops_counter() -> int:
     """Return the number of reads of this process through all stores, counted as in `IOStats`."""
     return IOCounter.ended.read_iops + sum(counter.read_iops for counter in _living())
+
+
+def process_statistics() -> IOStats:
+    """Return the reads and writes of this process through all stores."""
+    found: list[_Ended | IOCounter] = [IOCounter.ended, *_living()]
+    return IOStats(
+        sum(each.read_iops for each in found),
+        sum(each.read_bytes for each in found),
+        sum(each.write_iops for each in found),
+        sum(each.written_bytes for each in found),
+    )
 
 
 def _living() -> list[IOCounter]:

@@ -6,7 +6,8 @@ import datetime as dt
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from lance_dataset.errors import InvalidInputError
+from lance_dataset.errors import InvalidInputError, LanceError
+from lance_dataset.events import emit
 from lance_dataset.io.base import ObjectStore
 from lance_dataset.io.uris import has_scheme
 from lance_dataset.read.location import TableLocation
@@ -35,6 +36,17 @@ def open_snapshot(location: TableLocation, reference: Reference | None = None) -
     DatasetNotFoundError, VersionNotFoundError
         The table, tag, branch or version does not exist.
     """
+    told: dict[str, object] = {"event": "loading", "uri": location.store.uri(location.root), "target_ref": reference}
+    try:
+        snapshot = _open(location, reference)
+    except (LanceError, OSError):
+        emit("dataset_events", **told, status="error")
+        raise
+    emit("dataset_events", **told, version=snapshot.version, status="success")
+    return snapshot
+
+
+def _open(location: TableLocation, reference: Reference | None) -> Snapshot:
     if isinstance(reference, str | tuple):
         return _open_reference(location, reference)
     return Snapshot.of(location, location.read_manifest(reference))

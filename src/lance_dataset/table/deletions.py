@@ -13,6 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lance_dataset.errors import CorruptFileError, InvalidInputError
+from lance_dataset.events import emit
 from lance_dataset.io.base import ObjectStore
 from lance_dataset.table.arrow_batch import read_batch
 from lance_dataset.table.fragment import DeletionFile, DeletionFileType, Fragment
@@ -122,6 +123,7 @@ def write_deletions(
     except BaseException:
         output.abort()
         raise
+    emit("file_audit", mode="create", type="deletion", path=path)
     return file
 
 

@@ -18,6 +18,7 @@ from lance_dataset.errors import (
     UnsupportedError,
     VersionNotFoundError,
 )
+from lance_dataset.events import emit
 from lance_dataset.io.base import ObjectStore
 from lance_dataset.table.fragment import LEGACY_VERSION
 from lance_dataset.table.manifest import Manifest, WriterVersion, encode_manifest, read_commit_id
@@ -106,6 +107,16 @@ def publish_version(
         _write_hint(store, root, signed.version)
     if naming is Naming.V1 and signed.storage_version == LEGACY_VERSION:
         update_latest_copy(store, root, signed.version, content)
+    emit("file_audit", mode="create", type="manifest", path=path)
+    emit(
+        "dataset_events",
+        event="committed",
+        uri=store.uri(root),
+        read_version=transaction.read_version,
+        committed_version=signed.version,
+        detached=naming is Naming.DETACHED,
+        operation=transaction.operation.name,
+    )
     return replace(signed, path=path, file_size=len(content))
 
 

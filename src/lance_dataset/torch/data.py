@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import os
 import tempfile
@@ -19,6 +20,8 @@ from torch.utils.data import DataLoader, Dataset, IterableDataset
 import lance_dataset as lance
 from lance_dataset.blob import BlobType
 from lance_dataset.errors import InvalidInputError
+from lance_dataset.hf import HuggingFaceConverter
+from lance_dataset.log import LOGGER
 from lance_dataset.sampler import (
     FullScanSampler,
     Sampler,
@@ -135,6 +138,7 @@ class LanceDataset(IterableDataset[Any]):
         self._epoch = 0
         self._done = 0
         self._blobs = self._blob_columns()
+        self._hf_converter = _hugging_face(self.dataset.schema)
 
     def __repr__(self) -> str:
         return f"LanceTorchDataset({self.dataset.uri}, size={self.batch_size})"
@@ -249,12 +253,24 @@ class LanceDataset(IterableDataset[Any]):
     def _converted(self, batch: pa.RecordBatch) -> Any:
         """Return what the loop gets for a batch."""
         if not self._blobs:
-            return self._to_tensor_fn(batch, hf_converter=None, use_blob_api=False)
+            return self._to_tensor_fn(batch, hf_converter=self._hf_converter, use_blob_api=False)
         columns: dict[str, Any] = dict(zip(batch.schema.names, batch.columns, strict=True))
         ids = columns["_rowid"].to_pylist()
         for name in self._blobs:
             columns[name] = self.dataset.take_blobs(name, ids=ids)
-        return self._to_tensor_fn(columns, hf_converter=None, use_blob_api=True)
+        return self._to_tensor_fn(columns, hf_converter=self._hf_converter, use_blob_api=True)
+
+
+def _hugging_face(schema: pa.Schema) -> HuggingFaceConverter | None:
+    """Return the converter for a dataset that was made from one of Hugging Face, which describes it in the schema."""
+    text = (schema.metadata or {}).get(b"huggingface")
+    if text is None:
+        return None
+    try:
+        return HuggingFaceConverter(json.loads(text))
+    except ValueError as error:
+        LOGGER.warning("the description of a Hugging Face dataset is ignored, because it is not JSON: %s", error)
+        return None
 
 
 def _is_blob(field: pa.Field) -> bool:

@@ -11,11 +11,12 @@ import torch
 
 from lance_dataset.arrow import BFloat16Array, cast
 from lance_dataset.errors import UnsupportedError
+from lance_dataset.hf import HuggingFaceConverter
 
 __all__ = ["Tensors", "ToTensorFn", "concat_batches", "to_tensor"]
 
-#: Tensors by column, or that of the only column.
-Tensors: TypeAlias = "dict[str, torch.Tensor] | torch.Tensor"
+#: Tensors by column, or that of the only column. Image columns of Hugging Face datasets have lists of pictures.
+Tensors: TypeAlias = "dict[str, Any] | torch.Tensor"
 
 
 class ToTensorFn(Protocol):
@@ -25,7 +26,7 @@ class ToTensorFn(Protocol):
         self,
         batch: pa.RecordBatch | dict[str, Any],
         *,
-        hf_converter: Mapping[str, Any] | None = None,
+        hf_converter: HuggingFaceConverter | None = None,
         use_blob_api: bool = False,
         **kwargs: Any,
     ) -> Any:
@@ -36,7 +37,7 @@ class ToTensorFn(Protocol):
         batch
             The batch. With blob columns it is a dictionary of arrays, of which these have lists of `BlobFile`.
         hf_converter
-            Always None.
+            Converter of the columns of a Hugging Face dataset; None if the dataset was not made from one.
         use_blob_api
             True if there are blob columns.
         **kwargs
@@ -48,7 +49,7 @@ def to_tensor(
     batch: pa.RecordBatch | Mapping[str, pa.Array],
     *,
     uint64_as_int64: bool = True,
-    hf_converter: Mapping[str, Any] | None = None,
+    hf_converter: HuggingFaceConverter | None = None,
     use_blob_api: bool = False,
     **kwargs: object,
 ) -> Tensors:
@@ -76,7 +77,11 @@ def to_tensor(
         )
     names = batch.schema.names if isinstance(batch, pa.RecordBatch) else list(batch)
     columns = batch.columns if isinstance(batch, pa.RecordBatch) else list(batch.values())
-    found = {name: _tensor(name, each, uint64_as_int64) for name, each in zip(names, columns, strict=True)}
+    found: dict[str, Any] = {}
+    for name, each in zip(names, columns, strict=True):
+        # Of all columns of Hugging Face only pictures are not numbers.
+        made = hf_converter.to_pytorch(name, each) if hf_converter and pa.types.is_struct(each.type) else None
+        found[name] = _tensor(name, each, uint64_as_int64) if made is None else made
     return found[names[0]] if len(names) == 1 else found
 
 

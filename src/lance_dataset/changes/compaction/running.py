@@ -8,6 +8,7 @@ from lance_dataset.changes.compaction.committing import check_deferral, commit_r
 from lance_dataset.changes.compaction.planning import Plan, plan_compaction, plan_rewrite
 from lance_dataset.changes.compaction.rewriting import Rewritten, rewrite_task
 from lance_dataset.changes.compaction.settings import CompactionSettings
+from lance_dataset.events import emit
 from lance_dataset.read.snapshot import Snapshot
 from lance_dataset.table.commit.leftovers import ChangeFiles, data_files_of
 from lance_dataset.table.flags import check_writable
@@ -63,6 +64,7 @@ def compact(
     plan = planned(snapshot, settings)
     if not plan.tasks and plan.storage_version is None:
         return snapshot, []
+    emit("dataset_events", event="compacting", uri=snapshot.store.uri(snapshot.root))
     return _run(snapshot, plan, settings, progress)
 
 

@@ -14,6 +14,7 @@ import pyarrow as pa
 from lance_dataset.arguments import checked_integer
 from lance_dataset.changes.write.blob_files import BlobPolicy
 from lance_dataset.errors import InvalidInputError, LanceError
+from lance_dataset.events import emit
 from lance_dataset.file.goals import StorageGoal
 from lance_dataset.file.storage import storage_batch
 from lance_dataset.file.summary import DataFileSummary
@@ -226,6 +227,7 @@ class _RollingWriter:
         """Write the end of the open file, but do not close it."""
         summary = writer.finish(close=False)
         self._finished.append(written_fragment(self._name, summary, self._folder.base_id))
+        emit("file_audit", mode="create", type="data", path=self._name)
         self._unclosed.append(writer)
         self._writer = None
         return writer

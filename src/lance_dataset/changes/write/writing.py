@@ -16,6 +16,7 @@ from lance_dataset.changes.write.input import PANDAS_INDEX, ReaderLike, as_batch
 from lance_dataset.changes.write.lossless import fit_batches
 from lance_dataset.changes.write.target import CommitOptions, WriteTarget
 from lance_dataset.errors import AlreadyExistsError, InvalidInputError
+from lance_dataset.events import emit
 from lance_dataset.file.goals import StorageGoal, configured_goal
 from lance_dataset.read.snapshot import Snapshot
 from lance_dataset.records.write_progress import FragmentWriteProgress
@@ -206,6 +207,7 @@ def write_version(
         )
     if target.manifest is None:
         log_other_names(target.store, target.root)
+    emit("dataset_events", event="writing", uri=target.store.uri(target.root), mode=mode.capitalize())
     bases = registered_bases(target, mode, options.initial_bases)
     written = write_files(target, data, schema, mode, settings, bases)
     overwrite = Overwrite(written.schema, tuple(written.fragments), options.config, bases, written.version)

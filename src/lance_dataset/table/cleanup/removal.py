@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from itertools import compress
 
 from lance_dataset.errors import AlreadyExistsError, LanceError, MissingFileError
+from lance_dataset.events import emit
 from lance_dataset.io.base import ObjectStore
 from lance_dataset.table.cleanup.clock import clock_lead
 from lance_dataset.table.cleanup.file_usage import FileKind, detached_versions, read_usage
@@ -112,6 +113,7 @@ def cleanup(store: ObjectStore, root: str, manifest: Manifest, policy: CleanupPo
     UnsafePathError
         A folder of the table is a link. Nothing is removed then.
     """
+    emit("dataset_events", event="cleaning", uri=store.uri(root))
     return _Cleanup(store, root, manifest, policy).run()
 
 
@@ -163,6 +165,7 @@ class _Cleanup:
         except (LanceError, OSError) as error:
             _log.warning("%s could not be removed: %s", self._store.uri(file.path), error)
             return False
+        emit("file_audit", mode="delete", type=file.kind.name.lower(), path=file.path)
         return True
 
     def _remove_index_folders(self) -> None:

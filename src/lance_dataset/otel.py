@@ -1,0 +1,5 @@
+"""Counts of the requests to stores, for OpenTelemetry."""
+
+from lance_dataset.api.metrics import instrument_lance_metrics
+
+__all__ = ["instrument_lance_metrics"]
