@@ -67,6 +67,15 @@ from lance_dataset.debug import (
     format_schema,
     list_transactions,
 )
+from lance_dataset.download import (
+    LANGUAGE_MODEL_HOME,
+    check_lindera,
+    download_jieba,
+    download_lindera,
+    import_requests,
+    language_model_home,
+)
+from lance_dataset.download import main as download_main
 from lance_dataset.file import (
     ColumnEncoding,
     EncodingReport,
@@ -96,6 +105,7 @@ from lance_dataset.fragment import (
     remove_uncommitted,
     write_fragments,
 )
+from lance_dataset.hf import HuggingFaceConverter
 from lance_dataset.indices import (
     IndexConfig,
     IndexDescription,
@@ -108,7 +118,14 @@ from lance_dataset.indices import (
     PqModel,
     SupportedDistributedIndices,
 )
-from lance_dataset.log import LOGGER, set_logger
+from lance_dataset.log import (
+    ENV_NAME_PYLANCE_LOGGING_LEVEL,
+    LOGGER,
+    get_log_level,
+    get_python_log_level,
+    logs_events,
+    set_logger,
+)
 from lance_dataset.optimize import (
     Compaction,
     CompactionMetrics,
@@ -117,6 +134,7 @@ from lance_dataset.optimize import (
     CompactionTask,
     RewriteResult,
 )
+from lance_dataset.otel import instrument_lance_metrics
 from lance_dataset.progress import FileSystemFragmentWriteProgress, FragmentWriteProgress, NoopFragmentWriteProgress
 from lance_dataset.pydantic import (
     FixedSizeListMixin,
@@ -152,6 +170,7 @@ from lance_dataset.sampler import (
     reservoir_sampling,
 )
 from lance_dataset.schema import LanceField, LanceSchema
+from lance_dataset.tracing import TraceEvent, capture_trace_events, trace_to_chrome
 from lance_dataset.udf import BatchUDF, BatchUDFCheckpoint, batch_udf, normalize_transform
 from lance_dataset.util import (
     HNSW,
@@ -1463,6 +1482,33 @@ def helpers(folder: Path) -> None:
     assert nanoseconds == 5400 * 10**9
 
 
+def told(event: TraceEvent) -> None:
+    """Take an event."""
+    target: str = event.target
+    args: dict[str, str] = event.args
+    quoted: dict[str, str] = event.quoted
+    assert target and args and quoted
+
+
+def observe(folder: Path) -> None:
+    """Watch what happens, and describe values of Hugging Face."""
+    with contextlib.suppress(lance.errors.InvalidInputError):  # the process has a callback already
+        capture_trace_events(told)
+    trace_to_chrome(file=str(folder / "trace.json"))
+    ds = lance.write_dataset(people(), folder / "observed.lance")
+    told(TraceEvent("lance::dataset_events", {"uri": ds.uri}))
+    level: str = get_python_log_level(get_log_level())
+    assert level and ENV_NAME_PYLANCE_LOGGING_LEVEL and isinstance(logs_events("lance::file_audit"), bool)
+    registered: bool = instrument_lance_metrics()
+    home: str = language_model_home()
+    assert registered and home and LANGUAGE_MODEL_HOME and import_requests()
+    for download in (download_jieba, download_lindera, download_main):
+        assert callable(download)
+    with contextlib.suppress(lance.errors.UnsupportedError):
+        check_lindera()
+    assert HuggingFaceConverter({}).to_pytorch("a", pa.array([1])) is None
+
+
 def raised(folder: Path) -> None:
     """Check the built-in base class of every error, by which programs written for the reference catch it."""
     value_errors: list[type[ValueError]] = [
@@ -1623,6 +1669,7 @@ def main(folder: Path) -> None:
     write_to_shards(folder)
     sample(folder)
     helpers(folder)
+    observe(folder)
     raised(folder)
 
 

@@ -21,6 +21,8 @@ _DEPRECATED = "deprecated"
 _TORCH = "needs torch.distributed; in a function that does not run"
 _ABSTRACT = "abstract"
 
+_NETWORK = "needs a network"
+
 #: Methods that the program does not run, and why.
 NOT_RUN: dict[str, str] = {
     "Configured.replace_field_metadata": _DEPRECATED,
@@ -36,6 +38,9 @@ NOT_RUN: dict[str, str] = {
     "Sampler.__call__": _ABSTRACT,
     "_Scannable.scanner": _ABSTRACT,
     "LanceScanner.from_batches": _REFUSED,
+    "download_jieba": _NETWORK,
+    "download_lindera": _NETWORK,
+    "main": _NETWORK,
     "LanceScanner.from_dataset": _REFUSED,
     "LanceScanner.from_fragment": _REFUSED,
     "LanceScanner.scan_batches": _REFUSED,
