@@ -12,6 +12,9 @@ from typing import Any
 import pytest
 from support.api import public_names
 
+from lance_dataset import events
+from lance_dataset.api import tracing
+
 PROGRAM = Path(__file__).with_name("public_face.py")
 
 _INTERNAL = "for other rooms of the package"
@@ -99,6 +102,12 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> set[CodeType]:
         program.main(tmp_path_factory.mktemp("face"))
     finally:
         sys.setprofile(before)
+        # A process has one callback and one trace, which other tests in it want, too.
+        if tracing._chrome is not None:
+            tracing._chrome.end()
+        if tracing._callback is not None:
+            tracing._callback.end()
+        events._listeners, tracing._chrome, tracing._callback = (), None, None
     return called
 
 
