@@ -12,6 +12,7 @@ KINDS = [
     *(pa.int8(), pa.uint16(), pa.int32(), pa.float64(), pa.bool_(), pa.date32(), pa.timestamp("us")),
     *(pa.decimal128(30, 2), pa.decimal256(40, 3), pa.binary(3), pa.binary(20)),
     *(pa.string(), pa.large_string(), pa.binary(), pa.large_binary(), pa.dictionary(pa.int16(), pa.string())),
+    *(pa.list_(pa.float32(), 5), pa.list_(pa.int16(), 1)),
 ]
 
 
@@ -20,6 +21,9 @@ def values_of(kind: pa.DataType, rng: np.random.Generator, count: int, *, nulls:
     gone = rng.random(count) < 0.2 if nulls else None
     if pa.types.is_fixed_size_binary(kind):
         return pa.array([bytes([number]) * kind.byte_width for number in numbers.tolist()], kind, mask=gone)
+    if pa.types.is_fixed_size_list(kind):
+        items = pa.array(np.repeat(numbers, kind.list_size), kind.value_type)
+        return pa.FixedSizeListArray.from_arrays(items, type=kind, mask=None if gone is None else pa.array(gone))
     if pa.types.is_boolean(kind):
         return pa.array(numbers < 50, mask=gone)
     if pa.types.is_date32(kind):
@@ -52,5 +56,7 @@ def test_same_as_filter(kind: pa.DataType, nulls: bool) -> None:
 
 def test_types_that_are_left_to_others() -> None:
     mask = pa.array([True, False])
-    for values in (pa.array([[1], []]), pa.array([{"a": 1}, None]), pa.nulls(2)):
+    with_null = pa.array([[1, None], [2, 3]], pa.list_(pa.int32(), 2))
+    bits = pa.array([[True], [False]], pa.list_(pa.bool_(), 1))
+    for values in (pa.array([[1], []]), pa.array([{"a": 1}, None]), pa.nulls(2), with_null, bits):
         assert kept_values(values, mask) is None

@@ -17,6 +17,7 @@ from lance_dataset.memwal.memtable import Memtable
 from lance_dataset.memwal.schemas import TOMBSTONE, conformed
 from lance_dataset.memwal.sources import LsmSources
 from lance_dataset.memwal.sstables import OpenSsTable
+from lance_dataset.read.kept_values import kept_batch
 from lance_dataset.scan.request import ScanRequest
 from lance_dataset.scan.resolving import resolve_request
 from lance_dataset.scan.scan import scan_batches
@@ -203,7 +204,7 @@ def _small_source(
     hidden = KeySet(newer)
     if hidden:
         keep = pc.and_(keep, pc.invert(hidden.holds(keys)))
-    batch = batch.filter(keep)
+    batch = kept_batch(batch, keep)
     return keys, batch.filter(filter.mask(batch)) if filter is not None and batch.num_rows else batch
 
 
@@ -232,7 +233,7 @@ def _base_rows(sources: LsmSources, query: LsmQuery, schema: pa.Schema) -> Itera
         if hidden:
             held = hidden.holds(sources.key.array(batch))
             if held.true_count:
-                batch = batch.filter(pc.invert(held))
+                batch = kept_batch(batch, pc.invert(held))
         columns = [
             _repeated(0, batch.num_rows) if field.name == GENERATION else batch.column(field.name) for field in schema
         ]

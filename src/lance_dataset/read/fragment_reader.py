@@ -350,6 +350,22 @@ class FragmentReader:
         keep[self.deletions[low:high] - start] = False
         return np.flatnonzero(keep) + start
 
+    @cached_property
+    def _live_bits(self) -> pa.Buffer:
+        """A bit for each row, set for live ones."""
+        keep = np.ones(self.physical_rows, bool)
+        keep[self.deletions] = False
+        return pa.py_buffer(np.packbits(keep, bitorder="little"))
+
+    def live_mask(self, start: int, stop: int) -> pa.BooleanArray | None:
+        """Return a mask of the live rows in ``[start, stop)``, or None if all are live."""
+        if self.fragment.deletion_file is None:
+            return None
+        low, high = np.searchsorted(self.deletions, [start, stop])
+        if low == high:
+            return None
+        return pa.Array.from_buffers(pa.bool_(), stop - start, [None, self._live_bits], 0, start)
+
     def is_live(self, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Return a mask of the offsets that belong to live rows."""
         live = rows < self.physical_rows

@@ -10,7 +10,7 @@ from lance_dataset.file.kinds import is_binary_like, is_wide
 from lance_dataset.file.structural.arrays import value_bits
 from lancecodec import kept
 
-__all__ = ["kept_values"]
+__all__ = ["kept_batch", "kept_values"]
 
 
 def kept_values(array: pa.Array, mask: pa.BooleanArray, *, decode: bool = False) -> pa.Array | None:
@@ -33,6 +33,17 @@ def kept_values(array: pa.Array, mask: pa.BooleanArray, *, decode: bool = False)
     return _Mask(mask).of(array, decode)
 
 
+def kept_batch(batch: pa.RecordBatch, mask: pa.BooleanArray) -> pa.RecordBatch:
+    """Return the rows of a batch that a mask without nulls keeps."""
+    columns = []
+    for column in batch.columns:
+        picked = kept_values(column, mask)
+        columns.append(column.filter(mask) if picked is None else picked)
+    if not columns:
+        return batch.filter(mask)
+    return pa.RecordBatch.from_arrays(columns, schema=batch.schema)
+
+
 class _Mask:
     """A mask with the place of its bits, and the number of values that it keeps."""
 
@@ -46,6 +57,8 @@ class _Mask:
             indices = self.of(array.indices, False)
             picked = pa.DictionaryArray.from_arrays(indices, array.dictionary, ordered=kind.ordered, safe=False)
             return decode_dictionary_array(picked) if decode else picked
+        if pa.types.is_fixed_size_list(kind):
+            return self._lists(array)
         if isinstance(kind, pa.BaseExtensionType) or pa.types.is_nested(kind) or pa.types.is_null(kind):
             return None
         if is_binary_like(kind):
@@ -69,6 +82,22 @@ class _Mask:
         out = allocate((self.count + 7) // 8)
         kept.bitmap(bits, first, *self.place, out, self.count)
         return out
+
+    def _lists(self, array: pa.Array) -> pa.Array | None:
+        """Move lists of values of whole bytes without nulls; return None for others."""
+        kind, items = array.type, array.values
+        if not pa.types.is_primitive(kind.value_type) or kind.value_type.bit_width % 8 or items.null_count:
+            return None
+        size = kind.value_type.bit_width // 8
+        if not kind.list_size or items.buffers()[1] is None:
+            return None
+        first = items.offset + array.offset * kind.list_size
+        out = allocate(self.count * kind.list_size * size)
+        kept.fixed(items.buffers()[1].slice(first * size), kind.list_size * size, *self.place, out)
+        values = pa.Array.from_buffers(kind.value_type, self.count * kind.list_size, [None, out], 0)
+        valid = self._bits(array.buffers()[0], array.offset) if array.null_count else None
+        nulls = -1 if array.null_count else 0
+        return pa.Array.from_buffers(kind, self.count, [valid], nulls, children=[values])
 
     def _strings(self, array: pa.Array) -> list[pa.Buffer]:
         wide, data = is_wide(array.type), array.buffers()[2] or pa.py_buffer(b"")

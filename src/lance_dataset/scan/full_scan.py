@@ -8,11 +8,13 @@ from typing import TypeAlias
 
 import pyarrow as pa
 
+from lance_dataset.expr.array_predicates import places_of
 from lance_dataset.file.column import Part
 from lance_dataset.limits import ResultLimit
 from lance_dataset.read.concatenate import bisected, keep_rows, read_chunks
 from lance_dataset.read.empty_batches import empty_batch
 from lance_dataset.read.fragment_reader import FragmentReader
+from lance_dataset.read.kept_values import kept_values
 from lance_dataset.read.projection import OutputColumn
 from lance_dataset.read.table_reader import TableReader
 from lance_dataset.scan.costs import ColumnCosts
@@ -135,5 +137,20 @@ def _read_part(
     reader, name = fragment.column(output.field), output.field.name
     read = [piece for part in bisected(partial(read_chunks, reader, name), start, stop) for piece in part]
     pieces = [descend(piece, output.path) for piece in read]
-    rows = fragment.live_rows(start, stop)
-    return pieces if rows is None else keep_rows(pieces, rows - start)
+    live = fragment.live_mask(start, stop)
+    return pieces if live is None else _live(pieces, live)
+
+
+def _live(chunks: list[pa.Array], mask: pa.BooleanArray) -> list[pa.Array]:
+    """Return the values of chunks that a mask of their rows keeps. Chunks that are kept as a whole are not copied."""
+    found, base = [], 0
+    for chunk in chunks:
+        part = mask.slice(base, len(chunk))
+        base += len(chunk)
+        count = part.true_count
+        if count == len(chunk):
+            found.append(chunk)
+        elif count:
+            picked = kept_values(chunk, part)
+            found.extend(keep_rows([chunk], places_of(part)) if picked is None else [picked])
+    return found
