@@ -9,9 +9,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lance_dataset.expr.compiled import Filter, compile_filter
+from lance_dataset.file.kinds import is_binary_like
+from lance_dataset.index.open_segments import FieldIndex, IndexedValue
+from lance_dataset.index.scalar.conditions import Interval, ValueCondition
+from lance_dataset.index.scalar.value_order import order_of
 from lance_dataset.memwal.lsm_scan import scanned_columns
 from lance_dataset.memwal.schemas import TOMBSTONE, conformed
 from lance_dataset.memwal.sources import LsmSources
+from lance_dataset.properties import cached_property
+from lance_dataset.read.take import take_addresses
 from lance_dataset.scan.request import ScanRequest
 from lance_dataset.scan.resolving import resolve_request
 from lance_dataset.scan.scan import scan_table
@@ -40,7 +46,6 @@ class KeyLookup:
         self._sources = sources
         self._wanted = scanned_columns(sources, columns)
         self.schema = pa.schema([field.to_arrow() for field in self._wanted])
-        self._request: ScanRequest | None = None
 
     def find(self, key: pa.StructArray) -> pa.RecordBatch:
         """Return the newest row of a key, or no row.
@@ -64,13 +69,44 @@ class KeyLookup:
 
     def _in_base(self, given: pa.RecordBatch) -> pa.RecordBatch:
         base = self._sources.base
-        if self._request is None:
-            options = {"columns": [field.name for field in self._wanted], "limit": 1}
-            self._request = resolve_request(base, options)
+        index = self._key_index
+        if index is not None and given.column(0).type == self._key_type and not given.column(0).null_count:
+            return self._by_index(index, given.column(0)[0])
         request = replace(self._request, filter=_condition(given, base.reader.expression_schema))
         table = scan_table(base.reader, request).combine_chunks()
         batches = table.to_batches()
         return batches[0] if batches else pa.RecordBatch.from_pylist([], schema=table.schema)
+
+    @cached_property
+    def _request(self) -> ScanRequest:
+        """Scan of the columns for one row."""
+        return resolve_request(self._sources.base, {"columns": [field.name for field in self._wanted], "limit": 1})
+
+    @cached_property
+    def _key_type(self) -> pa.DataType:
+        return self._sources.base.manifest.schema.top_level(self._sources.key.names[0]).storage_type
+
+    @cached_property
+    def _key_index(self) -> FieldIndex | None:
+        """Index that finds exactly the rows of the table with a key of one column, if there is one."""
+        base, indices = self._sources.base, self._request.indices
+        if len(self._sources.key.names) != 1 or indices is None:
+            return None
+        field = base.manifest.schema.top_level(self._sources.key.names[0])
+        if not (pa.types.is_integer(field.storage_type) or is_binary_like(field.storage_type)):
+            return None
+        everywhere = frozenset(base.manifest.fragment_list.columns.ids.tolist())
+        for index in indices.by_value.get(IndexedValue(field.id), ()):
+            if index.kind == "btree" and everywhere <= index.fragment_ids and index.of_type(field.storage_type):
+                return index
+        return None
+
+    def _by_index(self, index: FieldIndex, key: pa.Scalar) -> pa.RecordBatch:
+        reader, projection = self._sources.base.reader, self._request.projection
+        bound = order_of(key.type).bound(key)
+        addresses = index.rows(ValueCondition((Interval(bound, bound),))).addresses()
+        live = addresses[reader.is_live(addresses)][:1]
+        return take_addresses(reader, live, projection, self._request.schema)
 
 
 def _condition(given: pa.RecordBatch, schema: pa.Schema) -> Filter | None:
