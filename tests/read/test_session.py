@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import shutil
 import threading
 import weakref
 from pathlib import Path
@@ -14,6 +15,8 @@ import pytest
 
 import lance_dataset
 from lance_dataset import Session
+from lance_dataset.read import metadata_cache
+from lance_dataset.table.manifest import Manifest, decode_manifest
 
 
 @pytest.fixture
@@ -272,3 +275,32 @@ def test_base_paths_are_kept_apart_by_their_options(path: str, tmp_path: Path) -
     for handle, expected in ((plain, True), (clone, False), (origin, True)):
         handle.take([0])
         assert handle.snapshot.reader.fragments[0].is_mapped is expected
+
+
+def test_small_manifests_are_decoded_once_by_a_process(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    decoded = []
+
+    def decode(data: bytes, name: str) -> Manifest:
+        decoded.append(name)
+        return decode_manifest(data, name)
+
+    monkeypatch.setattr(metadata_cache, "decode_manifest", decode)
+    for _ in range(3):
+        assert lance_dataset.dataset(path).count_rows() == lance_dataset.dataset(path).to_table().num_rows
+    assert len(decoded) <= 1
+    append(path, 7, 8)
+    rows = lance_dataset.dataset(path).count_rows()
+    shutil.rmtree(path)
+    lance_dataset.write_dataset(pa.table({"x": range(rows + 1)}), path)
+    assert lance_dataset.dataset(path).count_rows() == rows + 1
+    recent = metadata_cache._RecentManifests()
+    monkeypatch.setattr(metadata_cache, "_RECENT_FILE_BYTES", 1)
+    data = next(Path(path, "_versions").glob("*.manifest")).read_bytes()
+    decoded.clear()
+    assert recent.decode(data, "m") is not recent.decode(data, "m")
+    monkeypatch.setattr(metadata_cache, "_RECENT_FILE_BYTES", 1 << 20)
+    monkeypatch.setattr(metadata_cache, "_RECENT_BYTES", int(1.5 * len(data)))
+    first = recent.decode(data, "m")
+    assert recent.decode(data, "m") is first
+    recent.decode(data, "n")
+    assert recent.decode(data, "m") is not first

@@ -27,6 +27,8 @@ _Opened = TypeVar("_Opened")
 _MANIFEST_FACTOR, _MANIFEST_BYTES = 3, 2 << 10
 _COLUMN_FACTOR, _FILE_BYTES = 4, 8 << 10
 _TABLE_BYTES = 8 << 10
+#: Maximum bytes of the files of the manifests that the process keeps, and of one of them.
+_RECENT_BYTES, _RECENT_FILE_BYTES = 2 << 20, 256 << 10
 
 
 @dataclass(frozen=True)
@@ -53,6 +55,40 @@ class CacheStatistics:
     entries: int
     bytes: int
     max_bytes: int
+
+
+class _RecentManifests:
+    """Small manifests that the process decoded last. Programs open a dataset again with a new session each time."""
+
+    def __init__(self) -> None:
+        self._lock = SharedLock()
+        self._known: OrderedDict[str, tuple[bytes, Manifest]] = OrderedDict()
+        self._bytes = 0
+
+    def decode(self, data: bytes, path: str) -> Manifest:
+        """Decode the bytes of a manifest, unless these bytes of this path are known."""
+        if len(data) > _RECENT_FILE_BYTES:
+            return decode_manifest(data, path)
+        with self._lock:
+            known = self._known.get(path)
+            if known is not None and known[0] == data:
+                self._known.move_to_end(path)
+                return known[1]
+        manifest = decode_manifest(data, path)
+        with self._lock:
+            self._forget(path)
+            self._known[path] = data, manifest
+            self._bytes += len(data)
+            while self._bytes > _RECENT_BYTES:
+                self._forget(next(iter(self._known)))
+        return manifest
+
+    def _forget(self, path: str) -> None:
+        data, _ = self._known.pop(path, (b"", None))
+        self._bytes -= len(data)
+
+
+_recent = _RecentManifests()
 
 
 class MetadataCache:
@@ -86,7 +122,7 @@ class MetadataCache:
                 self._entries.move_to_end(key)
                 self._hits += 1
                 return entry[0][1]  # type: ignore[no-any-return]
-        manifest = decode_manifest(data, path)
+        manifest = _recent.decode(data, path)
         with self._lock:
             self._misses += 1
             self._keep(key, (data, manifest), _MANIFEST_FACTOR * len(data) + _MANIFEST_BYTES)
