@@ -9,7 +9,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from lance_dataset.errors import InvalidInputError, RowIndexError, UnsupportedError
-from lance_dataset.file.blob_fields import described_schema, is_described
+from lance_dataset.file.blob_fields import is_described
 from lance_dataset.io.base import InputFile
 from lance_dataset.limits import ResultLimit
 from lance_dataset.read.blob_places import BlobRange
@@ -68,7 +68,7 @@ def select_blobs(
     if len(given) != 1:
         raise InvalidInputError("Exactly one of ids, indices, or addresses must be specified")
     rows = row_ids(given[0])
-    schema = described_schema(reader.manifest.schema)
+    schema = reader.manifest.described_schema
     leaf = schema.resolve(column)[-1]
     if not is_described(leaf):
         raise InvalidInputError(f"the column {column!r} is not a blob column")

@@ -12,7 +12,6 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from lance_dataset.errors import CorruptFileError, RowIndexError
-from lance_dataset.file.blob_fields import described_schema
 from lance_dataset.file.column import ColumnReader
 from lance_dataset.limits import UNLIMITED, ResultLimit
 from lance_dataset.properties import cached_property
@@ -63,7 +62,7 @@ class TableReader:
         self.manifest = manifest
         self.elsewhere = elsewhere
         #: Schema that scans see, in which blobs are descriptions.
-        self.scanned_schema = described_schema(manifest.schema)
+        self.scanned_schema = manifest.described_schema
         #: Projections of takes by requested columns, and of scans by these and the flags of system columns.
         self.projections: dict[tuple[str, ...] | None, Projection] = {}
         self.scan_projections: dict[tuple[tuple[str, ...], bool, bool], Projection] = {}

@@ -10,10 +10,12 @@ from typing import TypeAlias
 
 from lance_dataset._proto import table_pb2
 from lance_dataset.errors import CorruptFileError, LanceError
+from lance_dataset.file.blob_fields import described_schema
 from lance_dataset.file.legacy import with_dictionaries
 from lance_dataset.file.versions import DEFAULT_VERSION
 from lance_dataset.io.base import ObjectStore
 from lance_dataset.limits import check_memory
+from lance_dataset.properties import cached_property
 from lance_dataset.table.checks import check_fields, check_known_versions, check_manifest
 from lance_dataset.table.flags import Feature, check_readable
 from lance_dataset.table.fragment import LEGACY_VERSION, Fragment
@@ -212,6 +214,11 @@ class Manifest:
     def commit_id(self) -> tuple[int, str]:
         """Identity of the commit of this version: its time and the name of its transaction file."""
         return self.timestamp_nanos, self.transaction_file
+
+    @cached_property
+    def described_schema(self) -> Schema:
+        """Schema with every blob as a description."""
+        return described_schema(self.schema)
 
     def fragment(self, fragment_id: int) -> Fragment | None:
         """Return the fragment with an id, None if it does not exist."""
