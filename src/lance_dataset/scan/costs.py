@@ -89,6 +89,8 @@ class ColumnCost:
 
 def _width(arrow_type: pa.DataType) -> float:
     """Return the bytes of a value in memory, as far as the type tells."""
+    if pa.types.is_primitive(arrow_type):
+        return max(arrow_type.bit_width / 8, 0.125)
     if isinstance(arrow_type, pa.BaseExtensionType):
         return _width(arrow_type.storage_type)
     if pa.types.is_fixed_size_list(arrow_type):
@@ -119,6 +121,8 @@ def _number_bytes(arrow_type: pa.DataType) -> float:
 
 
 def _is_fixed(arrow_type: pa.DataType) -> bool:
+    if pa.types.is_primitive(arrow_type):
+        return True
     if pa.types.is_fixed_size_list(arrow_type):
         return _is_fixed(arrow_type.value_type)
     tests = (pa.types.is_nested, pa.types.is_dictionary, is_binary_like)

@@ -165,6 +165,8 @@ def _stored(
 ) -> list[pa.Array]:
     """Return the selected values of a stored column in chunks."""
     parts, takes = selection.parts, forced
+    if selection.places is None and len(parts) == 1:
+        return _range_chunks(parts[0][0], field, encoded=encoded)
     if selection.places is not None and takes is None:
         width = sum(part.width for part, _ in parts)
         takes = plan.costs.prefers_take(field, selection.num_rows, width)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
+from functools import lru_cache
 from typing import TypeAlias
 
 from lance_dataset.file.structural.encodings.base import Encoding
@@ -98,11 +99,13 @@ class BlobLayout:
 Layout: TypeAlias = MiniBlockLayout | FullZipLayout | ConstantLayout | BlobLayout
 
 
+@lru_cache(maxsize=1024)
 def list_depth(layers: tuple[Layer, ...]) -> int:
     """Return the number of list layers, which is the largest repetition level."""
     return sum(layer.is_list for layer in layers)
 
 
+@lru_cache(maxsize=1024)
 def max_definition(layers: tuple[Layer, ...]) -> int:
     """Return the largest definition level."""
     return sum(layer.levels for layer in layers)

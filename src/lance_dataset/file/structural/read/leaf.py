@@ -364,6 +364,8 @@ def _loaded(taker: PageTaker, page: Page) -> PageTaker:
 
 def _even_parts(start: int, stop: int, cost: float) -> list[Part]:
     count = min(ceil(cost / _MAX_PART_COST), stop - start) if cost else 1
+    if count == 1:
+        return [Part(start, stop, cost)]
     cuts = [start + (stop - start) * number // count for number in range(count + 1)]
     return [Part(low, high, cost / count) for low, high in pairwise(cuts)]
 
