@@ -208,6 +208,7 @@ def test_a_wrong_search_is_an_error_of_the_check(tmp_path: Path, monkeypatch: py
     data = pa.table({"a": np.arange(50_000)})
     dataset = lance_dataset.write_dataset(data, tmp_path, data_storage_version="2.2")
     monkeypatch.setattr(filtering._Search, "found", lambda search: Selection(search._window))
+    monkeypatch.delenv("LANCE_CHECK_SCANS", raising=False)
     assert dataset.count_rows("a < 10") == 50_000
     monkeypatch.setenv("LANCE_CHECK_SCANS", "1")
     with pytest.raises(LanceError, match=r"'a < 10' adds 49990 rows of fragment 0, at the offsets 10, 11"):
