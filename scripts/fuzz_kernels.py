@@ -41,7 +41,7 @@ def build(source: Path, scratch: Path, options: argparse.Namespace) -> Path:
     """Compile one target."""
     program = scratch / source.stem
     kind = ["-DFUZZ_STANDALONE", *shlex.split(options.cflags)] if options.standalone else ["-fsanitize=fuzzer", *CHECKS]
-    command = [*shlex.split(options.cc), *COMMON, *kind, f"-I{KERNELS}", str(source), "-o", str(program)]
+    command = [*shlex.split(options.cc), *COMMON, *kind, f"-I{KERNELS}", str(source), "-o", str(program), "-lm"]
     if subprocess.run(command, check=False).returncode:
         raise SystemExit(f"{source.name} does not compile: {shlex.join(command)}")
     return program
