@@ -7,6 +7,8 @@ ones. Choose with ``HYPOTHESIS_PROFILE=long make test``.
 from __future__ import annotations
 
 import os
+import sys
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -20,6 +22,19 @@ settings.register_profile(
 )
 settings.register_profile("long", max_examples=1000, deadline=None, print_blob=True, suppress_health_check=_CHECKS_OFF)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+
+
+@pytest.fixture(autouse=True)
+def stopped_traces() -> Iterator[None]:
+    """Stop the callback and the file for events after a test: an example of the guide sets one for its process."""
+    yield
+    tracing = sys.modules.get("lance_dataset.api.tracing")
+    if tracing is None or (tracing._callback is None and tracing._chrome is None):
+        return
+    if tracing._chrome is not None:
+        tracing._chrome.end()
+    tracing._callback = tracing._chrome = None
+    sys.modules["lance_dataset.events"]._forget()
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -36,17 +36,21 @@ def status(uri: DatasetArgument, as_json: JsonOption = False) -> None:
     if not facts:
         typer.echo("no shards")
         return
-    output.print_rows(
-        ["shard", "claims", "SSTables", "rows in them", "log entries", "rows in them", "merged up to", "next"],
-        (
-            [
-                *(each["shard_id"], each["writer_epoch"], each["sstables"], each["sstable_rows"]),
-                *(each["log_entries"], each["log_rows"], each["merged_generation"], each["generation"]),
-            ]
-            for each in facts
-        ),
-        [False, *[True] * 7],
-    )
+    for number, each in enumerate(facts):
+        if number:
+            typer.echo()
+        output.print_pairs(
+            {
+                "shard": each["shard_id"],
+                "claims": each["writer_epoch"],
+                "SSTables": each["sstables"],
+                "rows in SSTables": each["sstable_rows"],
+                "log entries": each["log_entries"],
+                "rows in the log": each["log_rows"],
+                "merged up to generation": each["merged_generation"],
+                "next generation": each["generation"],
+            }
+        )
 
 
 @wal.command()
