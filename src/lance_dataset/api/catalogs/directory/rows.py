@@ -36,11 +36,11 @@ class Rows(FolderPart):
     def explain_table_query_plan(self, request: Any) -> str:
         query = request.query
         shown = self._open(request, query.version)
-        return query_scanner(shown, query).explain_plan(bool(request.verbose))
+        return str(query_scanner(shown, query).explain_plan(bool(request.verbose)))
 
     @operation
     def analyze_table_query_plan(self, request: Any) -> str:
-        return query_scanner(self._open(request, request.version), request).analyze_plan()
+        return str(query_scanner(self._open(request, request.version), request).analyze_plan())
 
     @operation
     def insert_into_table(self, request: Any, request_data: bytes) -> Any:
