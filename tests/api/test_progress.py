@@ -169,6 +169,32 @@ def test_errors_of_the_function_end_the_call(dataset: lance.LanceDataset, tmp_pa
     assert not (tmp_path / "clone" / "_versions").exists()
 
 
+def test_errors_of_the_last_report_leave_the_handle_on_the_newest_version(dataset: lance.LanceDataset) -> None:
+    """With an index, rows are skipped, so that the last report comes after the commit."""
+
+    def fail_at_the_end(done: int, total: int) -> None:
+        if done == total:
+            raise OverflowError("enough")
+
+    dataset.create_scalar_index("id", "BTREE")
+    merge = dataset.merge_insert("id").when_matched_update_all()
+    some = TABLE.slice(30, 5)
+    for call in (
+        lambda: dataset.delete("id = 7", progress=fail_at_the_end),
+        lambda: dataset.update({"id": "id"}, "id = 8", progress=fail_at_the_end),
+        lambda: merge.execute(some, progress=fail_at_the_end),
+        lambda: dataset.optimize.compact_files(progress=fail_at_the_end),
+        lambda: dataset.add_columns({"a": "id"}, progress=fail_at_the_end),
+        lambda: dataset.insert(dataset.to_table().slice(0, 0), progress=fail_at_the_end),
+        lambda: dataset.insert(dataset.to_table(), progress=fail_at_the_end),
+        lambda: dataset.insert(dataset.to_table().to_reader(), progress=fail_at_the_end),
+    ):
+        with pytest.raises(OverflowError, match="enough"):
+            call()
+        assert dataset.version == lance.dataset(dataset.uri).version
+    assert dataset.version > 4
+
+
 @pytest.mark.parametrize("value", [7, "yes", object(), lance.progress.FragmentWriteProgress])
 def test_other_values_are_refused(dataset: lance.LanceDataset, value: Any) -> None:
     with pytest.raises(TypeError, match="progress must be"):

@@ -350,7 +350,7 @@ class Compaction:
         settings = _settings(dataset.snapshot, options)
         with reported_progress(progress, lambda: None, "compaction") as told:
             made, rewritten = compact(dataset.snapshot, settings, told)
-        dataset.show(made)
+            dataset.show(made)
         return CompactionMetrics.of(rewritten)
 
     @staticmethod

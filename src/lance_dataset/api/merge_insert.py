@@ -263,7 +263,7 @@ class MergeInsertBuilder:
             snapshot = self._dataset.snapshot
             with reported_progress(progress, lambda: snapshot.manifest.num_rows, "merge") as told:
                 made, statistics = merge.execute(snapshot, self._retries, self._timeout, metrics_of(told))
-        self._dataset.show(made)
+                self._dataset.show(made)
         return statistics
 
     def execute_batches(self, new_data: ReaderLike) -> ExecuteResult:

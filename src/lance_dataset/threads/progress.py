@@ -23,6 +23,7 @@ class Progress:
         self._report = report
         self._total = total
         self._done = 0
+        self._reported = False
         self._lock = threading.Lock()
 
     def expect(self, total: int) -> None:
@@ -43,12 +44,13 @@ class Progress:
     def _reach(self, done: int) -> None:
         done = done if self._total is None else min(done, self._total)
         if done > self._done:
-            self._done = done
+            self._done, self._reported = done, True
             self._report(done, done if self._total is None else self._total)
 
     def finish(self) -> None:
-        """Report that all units are done, even if some were skipped."""
+        """Report that all units are done, even if some were skipped; do nothing if that was reported."""
         self.reach(self._done if self._total is None else self._total)
         with self._lock:
-            if self._done == 0:
+            if not self._reported:
+                self._reported = True
                 self._report(0, 0)

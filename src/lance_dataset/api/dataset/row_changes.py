@@ -63,7 +63,7 @@ class RowChanges(Shown):
 
         with reported_progress(progress, self._rows_to_scan, "delete") as told:
             made, rows = delete_rows(self.snapshot, predicate, conflict_retries, retry_timeout, metrics_of(told))
-        self.show(made)
+            self.show(made)  # before the last report, which may raise
         return {"num_deleted_rows": rows}
 
     def purge(
@@ -169,7 +169,7 @@ class RowChanges(Shown):
             made, rows = update_rows(
                 self.snapshot, updates, where, data_storage_version, conflict_retries, retry_timeout, metrics_of(told)
             )
-        self.show(made)
+            self.show(made)
         return {"num_rows_updated": rows}
 
     def merge_insert(self, on: str | Iterable[str] | None = None) -> MergeInsertBuilder:

@@ -84,7 +84,7 @@ class SchemaEvolution(Shown):
         fragments = self.snapshot.manifest.fragment_list
         with reported_progress(progress, lambda: len(fragments), "columns", "fragment") as told:
             made = add_columns(self.snapshot, transforms, read_columns, reader_schema, batch_size, told)
-        self.show(made)
+            self.show(made)
 
     def merge(
         self, data_obj: ReaderLike, left_on: str, right_on: str | None = None, schema: pa.Schema | None = None

@@ -135,10 +135,10 @@ def write_files(
     appended = target.manifest if mode == "append" else None
     keep_index = appended is not None and PANDAS_INDEX in appended.schema.names
     arrow, batches = as_batches(data, schema, keep_index=keep_index)
-    if settings.counted is not None:
-        batches = _counted(batches, settings.counted)
     if appended is not None:
         arrow, batches = fit_batches(arrow, batches, appended.schema, empty=has_no_rows(data))
+    if settings.counted is not None:
+        batches = _counted(batches, settings.counted)
     version = target.version(mode, settings.storage_version)
     arrow, batches = as_blobs_v2(arrow, batches, version, None if appended is None else appended.schema)
     planned, version = target.plan(arrow, mode, settings.storage_version)
@@ -169,6 +169,7 @@ def _counted(batches: Iterator[pa.RecordBatch], progress: Progress) -> Iterator[
     for batch in batches:
         yield batch
         progress.advance(batch.num_rows)
+    progress.finish()  # before the commit, which a report that raises must prevent
 
 
 def write_version(
