@@ -50,6 +50,20 @@ def search(storage: str, **options: int) -> Case:
     return Case(work, rows * width)
 
 
+def coarse_codes() -> Case:
+    """Make the coarse codes of a partition."""
+    rows = max(VALUES // DIMENSION, 64)
+    vectors, ids = rng().standard_normal((rows, DIMENSION)).astype(np.float32), np.arange(rows, dtype=np.uint64)
+    codes, errors = np.empty(rows * DIMENSION, np.uint8), np.empty(2 * rows, np.float32)
+
+    def work() -> None:
+        made = Partitions(STORAGES.index("FLAT"), 1, DIMENSION, 0, 0)
+        made.fill(0, rows, vectors, ids, ids)
+        made.coarsen(0, codes, errors)
+
+    return Case(work, vectors.nbytes)
+
+
 def rotation() -> Case:
     vectors = rng().standard_normal((64, DIMENSION)).astype(np.float32)
     signs = rng().integers(0, 256, DIMENSION // 2, np.uint8)
@@ -81,6 +95,7 @@ CASES: dict[str, Callable[[], Case]] = {
     "quantized.search, SQ": lambda: search("SQ"),
     "quantized.search, RQ 1 bit": lambda: search("RQ", bits=1),
     "quantized.search, RQ 5 bits": lambda: search("RQ", bits=5),
+    "quantized.coarsen": coarse_codes,
     "quantized.rotate": rotation,
     "quantized.extra_codes": steps,
     "quantized.distances_to": centroids,

@@ -7,7 +7,7 @@
 #define LANCECODEC_PARTITIONS_H
 
 #include "bits.h"
-#include "nearest.h"
+#include "coarse.h"
 
 enum lc_storage { LC_STORED_FLAT, LC_STORED_PRODUCT, LC_STORED_SCALAR, LC_STORED_RABIT, LC_STORAGES };
 /* Estimates of RaBitQ: from signs only, from sums of bytes, and from sums of floats. */
@@ -18,11 +18,12 @@ enum lc_effort { LC_EFFORT_FAST, LC_EFFORT_NORMAL, LC_EFFORT_ACCURATE };
 #define LC_RABIT_GROUPS 256
 #define LC_SQUARES 16384
 
-/* Rows of a partition; factors and `extra` are for RaBitQ. */
+/* Rows of a partition; factors and `extra` are for RaBitQ, and `coarse` may be set at any time for plain vectors. */
 typedef struct {
     const uint8_t *codes, *ids, *addresses, *extra;
     const uint8_t *add, *scale, *error, *add_all, *scale_all;
     int64_t n;
+    const lc_coarse *coarse;
 } lc_partition;
 
 /* What the codes mean. `centroids` are floats, for residuals of product quantization, and rotated ones for residuals of
@@ -322,17 +323,72 @@ static inline int lc_rabit_rows(const lc_stored *s, const lc_probe *q, const lc_
     return problem;
 }
 
+/* -- plain vectors ----------------------------------------------------------------------------------------------- */
+
+/* Coarse codes of a partition, which another thread may set. */
+LC_INLINE const lc_coarse *lc_coarse_of(const lc_partition *p) {
+#if defined(__GNUC__) || defined(__clang__)
+    return __atomic_load_n(&p->coarse, __ATOMIC_ACQUIRE);
+#else
+    return p->coarse;
+#endif
+}
+
+/* Set them. */
+static inline void lc_coarse_set(lc_partition *p, const lc_coarse *coarse) {
+#if defined(__GNUC__) || defined(__clang__)
+    __atomic_store_n(&p->coarse, coarse, __ATOMIC_RELEASE);
+#else
+    p->coarse = coarse;
+#endif
+}
+
+/* Compare the vectors [first, stop) of a partition, at most a block: those with the numbers `rows`, or all of them. */
+static inline int lc_plain_rows(const lc_stored *s, const lc_probe *q, const lc_partition *p, int64_t first, int64_t stop,
+                                const int64_t *rows, lc_scratch *m, lc_nearest *best) {
+    lc_vectors vectors = {p->codes, s->dimension, s->element, (const uint8_t *)rows, rows ? stop : p->n};
+    lc_queries queries = {q->vector, 1, s->metric};
+    const lc_candidates *heap = &best->heaps[0];
+    int problem = LC_OK;
+    lc_distances(&vectors, first, stop, &queries, &m->length, m->out, LC_VECTOR_BLOCK);
+    for (int64_t i = first; i < stop && !problem; i++)
+        if (heap->n < best->k || m->out[i - first] <= heap->items[0].distance)
+            problem = lc_probe_offer(best, q, p, rows ? rows[i] : i, m->out[i - first]);
+    return problem;
+}
+
+/* Compare all vectors of a partition; if enough are found already, those that may be nearer by their coarse codes. Codes
+ * that leave most vectors in are not used for the rest of the partition. */
+static inline int lc_plain_partition(const lc_stored *s, const lc_probe *q, const lc_partition *p, lc_scratch *m,
+                                     lc_nearest *best) {
+    const lc_coarse *coarse = s->metric == LC_HAMMING ? 0 : lc_coarse_of(p);
+    const lc_candidates *heap = &best->heaps[0];
+    lc_coarse_query query = {0, 0};
+    if (coarse) query = lc_coarse_encode_query(q->vector, s->dimension, s->element, s->metric, coarse, m->bytes);
+    int64_t rows[LC_VECTOR_BLOCK];
+    int problem = LC_OK;
+    for (int64_t first = 0; first < p->n && !problem; first += LC_VECTOR_BLOCK) {
+        int64_t stop = first + LC_VECTOR_BLOCK < p->n ? first + LC_VECTOR_BLOCK : p->n;
+        if (!coarse || heap->n < best->k) {
+            problem = lc_plain_rows(s, q, p, first, stop, 0, m, best);
+            continue;
+        }
+        lc_scalar_squares(coarse->codes + first * s->dimension, m->bytes, s->dimension, coarse->step * coarse->step,
+                          stop - first, m->out);
+        int64_t near = lc_coarse_within(coarse, &query, s->metric, m->out, stop - first, heap->items[0].distance, first, rows);
+        problem = lc_plain_rows(s, q, p, 0, near, rows, m, best);
+        if (2 * near > stop - first) coarse = 0;
+    }
+    return problem;
+}
+
 /* -- all kinds --------------------------------------------------------------------------------------------------- */
 
-/* Distances of rows [first, stop), at most a block, for all kinds but RaBitQ. */
-static inline void lc_stored_block(const lc_stored *s, const lc_probe *q, const lc_partition *p, int64_t first,
-                                   int64_t stop, lc_scratch *m) {
+/* Distances of rows [first, stop), at most a block, for the codes of products and of scalars. */
+static inline void lc_code_block(const lc_stored *s, const lc_partition *p, int64_t first, int64_t stop,
+                                 lc_scratch *m) {
     int64_t n = stop - first;
-    if (s->storage == LC_STORED_FLAT) {
-        lc_vectors vectors = {p->codes, s->dimension, s->element, 0, p->n};
-        lc_queries queries = {q->vector, 1, s->metric};
-        lc_distances(&vectors, first, stop, &queries, &m->length, m->out, LC_VECTOR_BLOCK);
-    } else if (s->storage == LC_STORED_SCALAR) {
+    if (s->storage == LC_STORED_SCALAR) {
         const uint8_t *codes = p->codes + first * s->dimension;
         if (s->metric != LC_DOT) {
             lc_scalar_squares(codes, m->bytes, s->dimension, s->step * s->step, n, m->out);
@@ -354,6 +410,7 @@ static inline int lc_stored_partition(const lc_stored *s, const lc_probe *q, int
     const lc_partition *p = &s->partitions[number];
     const lc_candidates *heap = &best->heaps[0];
     int problem = LC_OK;
+    if (s->storage == LC_STORED_FLAT) return lc_plain_partition(s, q, p, m, best);
     if (s->storage == LC_STORED_RABIT) {
         lc_rabit_terms terms = lc_rabit_prepare(s, q, place, number, m);
         for (int64_t i = 0; i < p->n && !problem; i += LC_RABIT_ROWS)
@@ -363,7 +420,7 @@ static inline int lc_stored_partition(const lc_stored *s, const lc_probe *q, int
     if (s->storage == LC_STORED_PRODUCT && (place == 0 || s->metric != LC_DOT)) lc_product_prepare(s, q, number, m);
     for (int64_t first = 0; first < p->n; first += LC_VECTOR_BLOCK) {
         int64_t stop = first + LC_VECTOR_BLOCK < p->n ? first + LC_VECTOR_BLOCK : p->n;
-        lc_stored_block(s, q, p, first, stop, m);
+        lc_code_block(s, p, first, stop, m);
         for (int64_t i = first; i < stop && !problem; i++)
             if (heap->n < best->k || m->out[i - first] <= heap->items[0].distance)
                 problem = lc_probe_offer(best, q, p, i, m->out[i - first]);
@@ -396,10 +453,11 @@ static inline int lc_scratch_open(const lc_stored *s, const lc_probe *q, lc_scra
     int64_t table = s->storage == LC_STORED_PRODUCT ? s->parts << s->bits : 4 * padded;
     int64_t joined = s->storage == LC_STORED_PRODUCT && s->bits == 4 ? 128 * s->parts : 0;
     memset(m, 0, sizeof *m);
+    m->bytes = (uint8_t *)calloc((size_t)(4 * padded), 1);
+    if (!m->bytes) return LC_NO_MEMORY;
     if (s->storage != LC_STORED_FLAT) {
         m->query = (float *)calloc((size_t)(padded + table + joined), sizeof(float));
-        m->bytes = (uint8_t *)calloc((size_t)(4 * padded), 1);
-        if (!m->query || !m->bytes) return LC_NO_MEMORY;
+        if (!m->query) return LC_NO_MEMORY;
         m->table = m->query + padded, m->joined = m->query + padded + table;
     }
     lc_stored_prepare(s, q, m);

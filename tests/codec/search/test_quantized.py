@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from lance_dataset.index.vector.searching.segment import encoded_query
 from lancecodec import CodecError
+from lancecodec.search.distances import ELEMENTS, METRICS
 from lancecodec.search.quantized import (
     EFFORTS,
     STORAGES,
@@ -53,6 +55,67 @@ def test_plain_vectors() -> None:
     out = np.empty(300, np.float32)
     distances_to(query, vectors, 300, 16, 0, 0, out)
     np.testing.assert_allclose(out, distances, rtol=1e-5)
+
+
+def coarse_input(kind: str, n: int, dimension: int, scale: float) -> Any:
+    rng = np.random.default_rng(dimension)
+    values = rng.standard_normal((n, dimension))
+    if kind == "clusters":
+        values = rng.standard_normal((20, dimension))[rng.integers(0, 20, n)] + values / 4
+    elif kind == "equal":
+        values = np.repeat(values[:3], (n + 2) // 3, axis=0)[:n]
+    elif kind == "far":
+        values += 500
+    return values * scale
+
+
+@pytest.mark.parametrize("metric", ["l2", "cosine", "dot"])
+@pytest.mark.parametrize("element", "fde")
+@pytest.mark.parametrize("kind", ["clusters", "normal", "equal", "far", "infinite"])
+def test_coarse_codes_find_the_same(kind: str, element: str, metric: str) -> None:
+    """Bit by bit, with ties, for queries inside and outside the range of the vectors."""
+    n, dtype, rng = 500, {"f": np.float32, "d": np.float64, "e": np.float16}[element], np.random.default_rng(1)
+    ids = np.arange(n, dtype=np.uint64)
+    for dimension, scale in ((1, 1.0), (16, 1e-3), (100, 60.0), (128, 1.0)):
+        vectors = coarse_input(kind, n, dimension, scale).astype(dtype)
+        if kind == "infinite":
+            vectors[7] = np.inf
+        sides = []
+        for coarse in (False, True):
+            made = Partitions(STORAGES.index("FLAT"), 1, dimension, ELEMENTS.index(element), METRICS.index(metric))
+            made.fill(0, n, vectors, ids, ids)
+            memory = np.empty(n * dimension, np.uint8), np.empty(2 * n, np.float32)
+            if coarse:
+                assert made.coarsen(0, *memory) == (kind != "infinite")
+            sides.append(made)
+        for k, factor in ((1, 1.0), (10, 1.0), (10, 4.0), (100, 0.0)):
+            query = vectors[rng.integers(10, n)].astype(np.float64) * factor
+            query += rng.standard_normal(dimension) * scale * 0.2 * bool(factor)
+            asked = encoded_query(query, element, metric)
+            plain, short = (found(made, asked, [0], k) for made in sides)
+            np.testing.assert_array_equal(plain[0], short[0])
+            np.testing.assert_array_equal(plain[1], short[1])
+
+
+def test_coarse_codes_are_made_once_of_plain_floats() -> None:
+    ids, codes, errors = np.arange(4, dtype=np.uint64), np.empty(32, np.uint8), np.empty(8, np.float32)
+    made = Partitions(STORAGES.index("FLAT"), 2, 8, 0, 0)
+    with pytest.raises(CodecError, match="not filled"):
+        made.coarsen(0, codes, errors)
+    made.fill(0, 4, np.arange(32, dtype=np.float32), ids, ids)
+    for memory in ((codes[:31], errors), (codes, errors[:7])):
+        with pytest.raises(CodecError, match="too small"):
+            made.coarsen(0, *memory)
+    assert made.coarsen(0, codes, errors)
+    with pytest.raises(CodecError, match="already"):
+        made.coarsen(0, codes, errors)
+    made.fill(1, 4, np.zeros(32, np.float32), ids, ids)
+    assert not made.coarsen(1, codes, errors)  # all are equal
+    for storage, element in (("SQ", 0), ("FLAT", ELEMENTS.index("u1"))):
+        other = Partitions(STORAGES.index(storage), 1, 8, element, 0)
+        other.fill(0, 4, np.zeros(32, np.uint8), ids, ids)
+        with pytest.raises(CodecError, match="only plain"):
+            other.coarsen(0, codes, errors)
 
 
 @pytest.mark.parametrize("n", [1, 5, 256, 10_000])

@@ -5,6 +5,7 @@ from collections.abc import Callable
 import numpy as np
 
 from codec_targets.chaos import Chaos
+from lancecodec import CodecError
 from lancecodec.search.quantized import Partitions, distances_to, extra_codes, least_distances, rotate
 
 WIDTHS = (4, 8, 2, 2, 1, 1)
@@ -40,6 +41,11 @@ def search(c: Chaos) -> object:
         addresses = c.integers(9) if c.flag() and rows < 9 else np.arange(rows, dtype=np.uint64)
         extra = c.out(rows * dimension) if factors == 5 else None
         found.fill(number, rows, c.out(rows * width), c.out(8 * rows), addresses, extra, [c.out(4 * rows)] * factors)
+        if c.flag() and number != 1:
+            try:
+                found.coarsen(number, c.out(rows * dimension), c.out(8 * rows))
+            except CodecError:
+                pass
     k = c.number(30)
     allowed = None if c.flag() else c.out(20)
     numbers = np.array([0, 2, c.random.choice([1, 1, 1, 5, -1])], np.int64)
@@ -48,6 +54,13 @@ def search(c: Chaos) -> object:
         *(np.full(1, c.number(150)), allowed, c.number(160), c.number(2), None, c.random.choice([None, 3.0])),
         *(c.out(4 * 32), c.out(8 * 32), c.out(8 * 32)),
     )
+
+
+def coarse(c: Chaos) -> object:
+    found, width, dimension, _ = made(c)
+    rows = c.random.randint(0, 90)
+    found.fill(0, rows, c.out(rows * width), c.out(8 * rows), c.out(8 * rows))
+    return found.coarsen(c.number(2), c.out(rows * dimension), c.out(8 * rows))
 
 
 def distances(c: Chaos) -> object:
@@ -76,6 +89,7 @@ def steps(c: Chaos) -> object:
 
 TARGETS: dict[str, Callable[[Chaos], object]] = {
     "quantized.search": search,
+    "quantized.coarsen": coarse,
     "quantized.distances_to": distances,
     "quantized.least_distances": least,
     "quantized.rotate": rotation,

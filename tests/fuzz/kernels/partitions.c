@@ -19,6 +19,13 @@ static void rotated(fz_input *in) {
     lc_rabit_rotate((uint8_t *)copy, 1, dimension, fz_take(in, 4 * ((dimension + 7) / 8)));
 }
 
+static void coarsened(const lc_stored *s, fz_input *in, lc_partition *p, lc_coarse *coarse) {
+    uint8_t *codes = fz_memory(p->n * s->dimension, 0);
+    float *errors = (float *)(void *)fz_memory(8 * p->n, 0);
+    if (!fz_upto(in, 1) || s->storage != LC_STORED_FLAT || s->element > LC_FLOAT16) return;
+    if (lc_coarse_make(p->codes, p->n, s->dimension, s->element, coarse, codes, errors)) lc_coarse_set(p, coarse);
+}
+
 static void fz_target(fz_input *in) {
     lc_stored s = {0};
     lc_probe q = {0};
@@ -40,6 +47,8 @@ static void fz_target(fz_input *in) {
     memset(partitions, 0, sizeof partitions);
     for (int i = 0; i < 2; i++) filled(&s, in, &partitions[i], fz_upto(in, 80), width);
     s.partitions = partitions;
+    lc_coarse coarse[2] = {{0}, {0}};
+    for (int i = 0; i < 2; i++) coarsened(&s, in, &partitions[i], &coarse[i]);
     q.vector = fz_take(in, 8 * (s.dimension + LC_QUERY_UNIT)), q.distances = fz_take(in, 8);
     q.numbers = (const uint8_t *)numbers, q.probes = 2, q.effort = (int)fz_upto(in, 2);
     q.fragments = q.starts = (const uint8_t *)&zero, q.sizes = (const uint8_t *)&rows, q.n_fragments = 1;

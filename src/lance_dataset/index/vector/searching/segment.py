@@ -19,7 +19,16 @@ from lance_dataset.table.indices.moved_rows import Relocation
 from lancecodec.errors import CodecError
 from lancecodec.search.distances import ELEMENTS, METRICS, query_size
 from lancecodec.search.graphs import GraphPartitions
-from lancecodec.search.quantized import EFFORTS, NOWHERE, STORAGES, Partitions, distances_to, least_distances, rotate
+from lancecodec.search.quantized import (
+    COARSE,
+    EFFORTS,
+    NOWHERE,
+    STORAGES,
+    Partitions,
+    distances_to,
+    least_distances,
+    rotate,
+)
 
 __all__ = ["FoundVectors", "OpenVectorSegment", "Ranking", "VisibleRows", "encoded_query"]
 
@@ -27,6 +36,8 @@ __all__ = ["FoundVectors", "OpenVectorSegment", "Ranking", "VisibleRows", "encod
 _FEW = 1 << 10
 #: Sum of squares below which no element of a vector is too large for a 32-bit float.
 _SAFE_SQUARES = 1e76
+#: Largest sum of coarse codes of a segment, in bytes.
+_COARSE_BYTES = 1 << 30
 _ELEMENTS = {"f": ("<f4", "f4"), "d": ("<f8", "f8"), "e": ("<f2", "f4"), "u1": ("u1", "u1")}
 
 
@@ -157,6 +168,8 @@ class OpenVectorSegment:
         self._moved = moved
         self._lock = SharedLock()
         self._visible: tuple[VisibleRows, tuple[NDArray[np.int64], ...]] | None = None
+        self._coarse: set[int] = set()
+        self._coarse_bytes = 0
         self.nbytes = 0
 
     @cached_property
@@ -313,6 +326,8 @@ class OpenVectorSegment:
         for number in numbers.tolist():
             if not partitions.is_filled(number):
                 self._fill(partitions, number)
+            elif number not in self._coarse:
+                self._coarsen(partitions, number)
         room = k if k <= _FEW else min(k, int(self.source.lengths[numbers].sum()))
         near, ids, addresses = np.empty(room, np.float32), np.empty(room, np.uint64), np.empty(room, np.uint64)
         known = self._visible
@@ -367,6 +382,27 @@ class OpenVectorSegment:
                 [np.ascontiguousarray(each).data for each in rows.factors],
             )
             self.nbytes += rows.nbytes + (0 if addresses is ids else addresses.nbytes)
+
+    def _coarsen(self, partitions: Partitions, number: int) -> None:
+        """Make the coarse codes of a partition of plain vectors that is searched again."""
+        with self._lock:
+            if number in self._coarse:
+                return
+            rows, dimension = int(self.source.lengths[number]), self._centroids.shape[1]
+            size = rows * (dimension + 8)
+            if self._has_coarse and rows and self._coarse_bytes + size <= _COARSE_BYTES:
+                codes, errors = np.empty(rows * dimension, np.uint8), np.empty(2 * rows, np.float32)
+                if partitions.coarsen(number, codes.data, errors.data):
+                    self._coarse_bytes += size
+                    self.nbytes += size
+            self._coarse.add(number)
+
+    @cached_property
+    def _has_coarse(self) -> bool:
+        """Whether coarse codes shorten searches."""
+        source = self.source
+        plain = self.storage == "FLAT" and source.metric != "hamming" and not source.has_graphs
+        return plain and ELEMENTS.index(self.element) in COARSE
 
     def _link(self, partitions: Partitions, number: int, rows: int) -> None:
         graph = self.source.graph(number)
