@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 
 import numpy as np
@@ -42,10 +43,8 @@ def search(c: Chaos) -> object:
         extra = c.out(rows * dimension) if factors == 5 else None
         found.fill(number, rows, c.out(rows * width), c.out(8 * rows), addresses, extra, [c.out(4 * rows)] * factors)
         if c.flag() and number != 1:
-            try:
+            with contextlib.suppress(CodecError):
                 found.coarsen(number, c.out(rows * dimension), c.out(8 * rows))
-            except CodecError:
-                pass
     k = c.number(30)
     allowed = None if c.flag() else c.out(20)
     numbers = np.array([0, 2, c.random.choice([1, 1, 1, 5, -1])], np.int64)
