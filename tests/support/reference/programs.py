@@ -17,7 +17,7 @@ def printed(text: str, name: str, folder: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(sys, "argv", [name, str(folder)])
     out = io.StringIO()
     with contextlib.redirect_stdout(out):
-        exec(compile(text, name, "exec"), {"__name__": "__main__"})
+        exec(compile(text, name, "exec", dont_inherit=True), {"__name__": "__main__"})
     return out.getvalue()
 
 
