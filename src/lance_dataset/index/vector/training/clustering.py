@@ -13,7 +13,7 @@ from lance_dataset.threads.streams import map_parallel
 from lancecodec.search.clusters import PANEL, add_up
 from lancecodec.search.clusters import nearest as clusters_nearest
 
-__all__ = ["assigned", "cluster", "converged"]
+__all__ = ["BALANCE", "EARLY_BALANCE", "EARLY_TOLERANCE", "TOLERANCE", "assigned", "cluster", "converged"]
 
 Floats: TypeAlias = NDArray[np.float32]
 #: Finds the nearest centroids of a block of vectors; writes their numbers and scores.
@@ -24,13 +24,11 @@ _BLOCK_NUMBERS = 1 << 18
 _PARALLEL_PRODUCTS = 1 << 24
 TOLERANCE: Final = 1e-4
 #: Tolerance of the iterations before those over all vectors and clusters.
-_EARLY_TOLERANCE = 1e-3
+EARLY_TOLERANCE: Final = 1e-3
 #: The same for iterations over clusters that were found within clusters: those that follow change few vectors.
 _CORRECTING_TOLERANCE = 5e-4
-#: More clusters are found within clusters: vectors drawn at random miss some of those that there are.
-_FLAT_CLUSTERS = 128
-#: Parts of vectors, which have few values, are missed less: as many clusters as a byte has numbers are found at once.
-_NARROW, _NARROW_CLUSTERS = 32, 256
+#: More clusters are found within clusters.
+_FLAT_CLUSTERS = 256
 #: Iterations over all clusters after that, for more clusters than the other number.
 _CORRECTIONS, _CORRECTED_CLUSTERS = 2, 1024
 #: Vectors for a cluster in the smallest part that is iterated over.
@@ -38,9 +36,17 @@ _LEAST_VECTORS = 16
 _PERTURBATION = np.float32(1 / 1024)
 #: Part of the way from the old center to the mean by which a center goes beyond the mean.
 _RELAXATION = 1
+#: Penalty of a cluster of average size, as a part of the average distance: in iterations over parts of the vectors,
+#: which spread centers drawn at random, and over all.
+EARLY_BALANCE: Final = 0.1
+BALANCE: Final = 0.01
+#: Change of a distance by a penalty, by metric: scores are products, or of bits.
+_SCORES = {"l2": 0.5, "cosine": 0.5, "dot": 1.0, "hamming": 2.0}
 
 
-def assigned(vectors: NDArray[Any], centroids: NDArray[Any], metric: str) -> tuple[NDArray[np.int32], Floats]:
+def assigned(
+    vectors: NDArray[Any], centroids: NDArray[Any], metric: str, penalties: NDArray[np.float64] | None = None
+) -> tuple[NDArray[np.int32], Floats]:
     """Return the nearest centroid of each vector, and the distance to it; the first of several nearest.
 
     Parameters
@@ -50,12 +56,14 @@ def assigned(vectors: NDArray[Any], centroids: NDArray[Any], metric: str) -> tup
     centroids : float or uint8 [clusters, dimension]
     metric
         ``l2``, ``cosine``, ``dot`` or ``hamming``; cosine is compared like l2.
+    penalties : float64[clusters]
+        Are added to the distances; None for none.
 
     Returns
     -------
     clusters : int32[n]
     distances : float32[n]
-        Squared lengths of differences, 1 minus products, or numbers of bits.
+        Squared lengths of differences, 1 minus products, or numbers of bits; with penalties.
     """
     n = len(vectors)
     near = _comparable(centroids, metric)
@@ -64,6 +72,8 @@ def assigned(vectors: NDArray[Any], centroids: NDArray[Any], metric: str) -> tup
     middle = near.mean(axis=0) if by_length else np.zeros(1, near.dtype)
     near = near - middle
     biases = np.einsum("cd,cd->c", near, near) / -2 if by_length else np.zeros(len(near), near.dtype)
+    if penalties is not None:
+        biases = (biases - _SCORES[metric] * penalties).astype(near.dtype)
     nearest = _nearest_in_panels(near, biases) if near.dtype == np.float32 else _nearest_by_products(near, biases)
     clusters, distances = np.empty(n, np.int32), np.empty(n, np.float32)
 
@@ -121,6 +131,8 @@ def cluster(
     rng: np.random.Generator,
     max_iterations: int = 50,
     tolerance: float = TOLERANCE,
+    *,
+    balanced: bool = False,
 ) -> NDArray[Any]:
     """Return the centroids of clusters.
 
@@ -144,6 +156,8 @@ def cluster(
         Maximum number of iterations over each part.
     tolerance
         Relative change of the sum of distances below which no iteration follows.
+    balanced
+        True for clusters of similar sizes, see `converged`: fewer vectors are then in the clusters near to a query.
 
     Returns
     -------
@@ -152,10 +166,10 @@ def cluster(
     """
     if metric != "hamming":
         vectors = _comparable(vectors, metric)
-    if count <= _FLAT_CLUSTERS or (count <= _NARROW_CLUSTERS and vectors.shape[1] <= _NARROW):
-        return _clustered(vectors, count, metric, rng, max_iterations, tolerance)
-    early = max(tolerance, _EARLY_TOLERANCE)
-    coarse = _clustered(vectors, math.isqrt(count), metric, rng, max_iterations, early)
+    if count <= _FLAT_CLUSTERS:
+        return _clustered(vectors, count, metric, rng, max_iterations, tolerance, balanced=balanced)
+    early = max(tolerance, EARLY_TOLERANCE)
+    coarse = _clustered(vectors, math.isqrt(count), metric, rng, max_iterations, early, balanced=balanced)
     members = assigned(vectors, coarse, metric)[0]
     order = np.argsort(members, kind="stable")
     sizes = np.bincount(members, minlength=len(coarse))
@@ -163,11 +177,12 @@ def cluster(
     for size, share in zip(sizes.tolist(), _shares(sizes, count).tolist(), strict=True):
         if share:
             some = vectors[order[start : start + size]]
-            found.append(_clustered(some, share, metric, rng, max_iterations, early))
+            found.append(_clustered(some, share, metric, rng, max_iterations, early, balanced=balanced))
         start += size
     corrections = min(max_iterations, _CORRECTIONS) if count > _CORRECTED_CLUSTERS else max_iterations
     wanted = max(tolerance, _CORRECTING_TOLERANCE)
-    return converged(vectors, np.concatenate(found), metric, corrections, wanted)
+    balance = BALANCE if balanced else 0
+    return converged(vectors, np.concatenate(found), metric, corrections, wanted, balance=balance)
 
 
 def _shares(sizes: NDArray[np.int64], count: int) -> NDArray[np.int64]:
@@ -182,16 +197,25 @@ def _shares(sizes: NDArray[np.int64], count: int) -> NDArray[np.int64]:
 
 
 def _clustered(
-    vectors: NDArray[Any], count: int, metric: str, rng: np.random.Generator, max_iterations: int, tolerance: float
+    vectors: NDArray[Any],
+    count: int,
+    metric: str,
+    rng: np.random.Generator,
+    max_iterations: int,
+    tolerance: float,
+    *,
+    balanced: bool,
 ) -> NDArray[Any]:
     order = rng.permutation(len(vectors))
     centroids = vectors[np.sort(order[:count])].copy()
     if metric == "dot":
         centroids = _unit(centroids)
     for size in _stages(len(vectors), count):
-        some = vectors if size == len(vectors) else vectors[np.sort(order[:size])]
-        wanted = tolerance if size == len(vectors) else max(tolerance, _EARLY_TOLERANCE)
-        centroids = converged(some, centroids, metric, max_iterations, wanted)
+        is_last = size == len(vectors)
+        some = vectors if is_last else vectors[np.sort(order[:size])]
+        wanted = tolerance if is_last else max(tolerance, EARLY_TOLERANCE)
+        balance = 0 if not balanced else BALANCE if is_last else EARLY_BALANCE
+        centroids = converged(some, centroids, metric, max_iterations, wanted, balance=balance)
     return centroids
 
 
@@ -204,12 +228,22 @@ def _stages(n: int, count: int) -> list[int]:
 
 
 def converged(
-    vectors: NDArray[Any], centroids: NDArray[Any], metric: str, max_iterations: int, tolerance: float = TOLERANCE
+    vectors: NDArray[Any],
+    centroids: NDArray[Any],
+    metric: str,
+    max_iterations: int,
+    tolerance: float = TOLERANCE,
+    *,
+    balance: float = 0,
 ) -> NDArray[Any]:
     """Return centroids after iterations from given ones.
 
     Euclidean centers go beyond the means of their vectors, and back to them in the last iteration or after one that
     made the sum of distances larger: over-relaxation of Lloyd's iteration, which needs about half as many of them.
+
+    With a balance, distances to large clusters count as longer (after frequency sensitive competitive learning:
+    Banerjee and Ghosh, 2004). Centers that are each in one of many more natural clusters, with one for all others, are
+    thus spread. A strong balance together with over-relaxation would swing.
 
     Parameters
     ----------
@@ -219,16 +253,23 @@ def converged(
         See `assigned`.
     max_iterations, tolerance
         See `cluster`.
+    balance
+        Penalty of a cluster of average size, as a part of the average distance; that of others is in proportion.
     """
     last = np.inf
+    penalties = np.zeros(len(centroids)) if balance else None
     for iteration in range(1, max_iterations + 1):
-        clusters, distances = assigned(vectors, centroids, metric)
+        clusters, distances = assigned(vectors, centroids, metric, penalties)
         means = _centers(vectors, clusters, centroids, metric)
         loss = float(distances.sum(dtype=np.float64))
         if iteration == max_iterations or abs(last - loss) <= tolerance * abs(loss):
             return means
-        relaxed = metric in ("l2", "cosine") and loss < last
+        relaxed = metric in ("l2", "cosine") and loss < last and balance < EARLY_BALANCE
         centroids = _beyond(means, centroids) if relaxed else means
+        if penalties is not None:
+            distance = loss / len(vectors) - penalties[clusters].mean()
+            sizes = np.bincount(clusters, minlength=len(penalties)) * (len(penalties) / len(vectors))
+            penalties = (penalties + balance * distance * sizes) / 2
         last = loss
     return centroids
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lance_dataset.errors import InvalidInputError, UnsupportedError
-from lance_dataset.index.vector.training.clustering import TOLERANCE, cluster
+from lance_dataset.index.vector.training.clustering import BALANCE, EARLY_BALANCE, EARLY_TOLERANCE, TOLERANCE, cluster
 
 if TYPE_CHECKING:
     import torch
@@ -73,10 +73,12 @@ def clustering_on(device: torch.device | None) -> Clustering:
         rng: np.random.Generator,
         max_iterations: int = 50,
         tolerance: float = TOLERANCE,
+        *,
+        balanced: bool = False,
     ) -> NDArray[Any]:
         if metric == "hamming":
             raise UnsupportedError("vectors of bits are clustered on processors only; leave out accelerator")
-        return _clustered(vectors, count, metric, rng, max_iterations, tolerance, device)
+        return _clustered(vectors, count, metric, rng, max_iterations, tolerance, device, balanced=balanced)
 
     return clustering
 
@@ -89,6 +91,8 @@ def _clustered(
     max_iterations: int,
     tolerance: float,
     device: torch.device,
+    *,
+    balanced: bool,
 ) -> NDArray[Any]:
     """Return centroids by the iterations of Lloyd (1982) from vectors drawn at random.
 
@@ -102,8 +106,10 @@ def _clustered(
     drawn = np.sort(rng.choice(len(vectors), count, replace=False))
     centroids = _unit(data[torch.from_numpy(drawn).to(device)], metric)
     last = np.inf
+    penalties = torch.zeros(count, device=device)
+    balance = EARLY_BALANCE if balanced else 0.0
     for _ in range(max_iterations):
-        sums, sizes, distances = _assigned(data, centroids, metric)
+        sums, sizes, distances = _assigned(data, centroids, metric, penalties)
         centroids = torch.where(sizes[:, None] > 0, sums / sizes.clamp(min=1)[:, None], centroids)
         empty = torch.nonzero(sizes == 0).flatten()
         if len(empty):
@@ -111,21 +117,27 @@ def _clustered(
             centroids[empty] = data[far]
         centroids = _unit(centroids, metric)
         loss = float(distances.sum(dtype=torch.float32 if device.type == "mps" else torch.float64))
-        if abs(last - loss) <= tolerance * abs(loss):
+        change = abs(last - loss)
+        if change <= tolerance * abs(loss) and balance <= BALANCE:
             break
+        if change <= EARLY_TOLERANCE * abs(loss):  # centers are spread
+            balance = min(balance, BALANCE)
+        distance = loss / len(data) - float((penalties * sizes).sum()) / len(data)
+        penalties = (penalties + balance * distance * sizes * (count / len(data))) / 2
         last = loss
     found: NDArray[Any] = centroids.cpu().numpy() + middle
     return found if vectors.dtype == np.float64 else found.astype(np.float32)
 
 
 def _assigned(
-    data: torch.Tensor, centroids: torch.Tensor, metric: str
+    data: torch.Tensor, centroids: torch.Tensor, metric: str, penalties: torch.Tensor
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Return sums and numbers of the vectors of each centroid, and the distances of all vectors to the nearest one."""
+    """Return sums and numbers of the vectors of each centroid, and the distances of all vectors, with penalties."""
     import torch
 
     by_length = metric != "dot"
     biases = (centroids * centroids).sum(1) / -2 if by_length else torch.zeros_like(centroids[:, 0])
+    biases = biases - penalties / (2 if by_length else 1)
     sums, sizes = torch.zeros_like(centroids), torch.zeros_like(biases)
     distances = []
     for block in data.split(max(_SCORES // len(centroids), 1)):

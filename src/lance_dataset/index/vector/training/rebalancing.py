@@ -93,7 +93,7 @@ def _split(
         parts = min(-(-int(sizes[number]) // wanted), len(members))
         if len(members) > parts * _SAMPLE_RATE:
             members = members[np.sort(rng.choice(len(members), parts * _SAMPLE_RATE, replace=False))]
-        clusters = cluster(members, parts, metric, rng, iterations)
+        clusters = cluster(members, parts, metric, rng, iterations, balanced=True)
         if metric == "dot":  # as long as the old one, or they would have no vectors
             clusters = clusters * np.linalg.norm(centroids[number].astype(np.float64))
         found.append(clusters.astype(centroids.dtype))

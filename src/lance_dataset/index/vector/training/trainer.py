@@ -205,7 +205,8 @@ def _trained(parameters: VectorParameters, survey: Survey, rng: np.random.Genera
         count = _checked_count(parameters, survey)
         some = _sampled(sample, count * parameters.sample_rate, rng)
         clustering = clustering_on(parameters.device)
-        centroids = clustering(some, count, parameters.metric, rng, parameters.iterations).astype(sample.dtype)
+        centroids = clustering(some, count, parameters.metric, rng, parameters.iterations, balanced=True)
+        centroids = centroids.astype(sample.dtype)
     else:
         centroids = parameters.centroids.astype(sample.dtype)
     encoder = _encoder(parameters, survey, centroids, rng)
