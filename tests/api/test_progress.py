@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import io
 import sys
 from collections.abc import Callable
@@ -131,6 +132,60 @@ def test_validation_and_clones(dataset: lance.LanceDataset, tmp_path: Path) -> N
     assert made.count_rows() == 1000
     copied = sum(each.is_file() for folder in ("data", "_indices") for each in (tmp_path / "clone" / folder).rglob("*"))
     assert told == [(number, copied) for number in range(1, copied + 1)]
+
+
+def test_merged_and_cast_columns(dataset: lance.LanceDataset) -> None:
+    told = Told()
+    dataset.merge(pa.table({"id": range(1000), "a": range(1000)}), "id", progress=told)
+    assert told == [(number, 10) for number in range(1, 11)]
+    told.clear()
+    dataset.alter_columns({"path": "a", "data_type": pa.int32()}, progress=told)
+    assert told == [(number, 10) for number in range(1, 11)]
+    told.clear()
+    dataset.alter_columns({"path": "a", "name": "b"}, progress=told)  # writes no files
+    assert told == [(0, 0)]
+
+
+def test_cleanup(dataset: lance.LanceDataset) -> None:
+    dataset.update({"id": "id"})
+    dataset.delete("id < 150")
+    told = Told()
+    options: dict[str, Any] = {"older_than": dt.timedelta(0), "delete_unverified": True}
+    removed = dataset.cleanup_old_versions(**options, progress=told)
+    files = removed.data_files_removed + removed.transaction_files_removed + removed.deletion_files_removed
+    assert told[-1] == (files + removed.old_versions,) * 2
+    assert removed.data_files_removed == 10
+    told.clear()
+    dataset.cleanup_old_versions(**options, progress=told)
+    assert told == [(0, 0)]
+
+
+def test_purge(dataset: lance.LanceDataset) -> None:
+    dataset.delete("id = 7")
+    told = Told()
+    report = dataset.purge("id < 150 and id % 2 = 0", progress=told)
+    assert report.fragments_rewritten == 2
+    assert told[-1] == (124, 124)
+
+
+@pytest.mark.parametrize("kind", ["BTREE", "BITMAP", "IVF_FLAT"])
+def test_optimization_of_indices(tmp_path: Path, kind: str) -> None:
+    """Rows are counted once, however often they are read, also those that a training leaves out."""
+    vectors = pa.FixedSizeListArray.from_arrays(pa.array(np.random.default_rng(1).random(8000)), 8)
+    table = pa.table({"id": range(1000), "v": vectors})
+    made = lance.write_dataset(table, tmp_path / "x")
+    if kind == "IVF_FLAT":
+        made.create_index("v", kind, num_partitions=2)
+    else:
+        made.create_scalar_index("id", kind)
+    for more in (table, table.slice(0, 10)):
+        made.insert(more)
+        told = Told()
+        made.optimize.optimize_indices(progress=told)
+        assert told[-1][0] == told[-1][1] >= more.num_rows
+        told.clear()
+        made.optimize.optimize_indices(progress=told)
+        assert told == [(0, 0)]
 
 
 def test_a_bar(dataset: lance.LanceDataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

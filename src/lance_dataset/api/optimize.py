@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from lance_dataset.api.compaction import Compaction, CompactionMetrics, CompactionMode, CompactionOptions
-from lance_dataset.api.scanner.progress import ProgressOption
+from lance_dataset.api.scanner.progress import ProgressOption, reported_progress
 from lance_dataset.arguments import checked_integer
 from lance_dataset.errors import InvalidInputError
 from lance_dataset.file.goals import StorageGoal
@@ -56,6 +56,7 @@ class DatasetOptimizer:
         index_names: Sequence[str] | None = None,
         retrain: bool = False,
         memory_limit: int | None = None,
+        progress: ProgressOption = None,
         **kwargs: Any,
     ) -> None:
         """Add rows that have no index yet to the indices, in one commit, and move the dataset to the new version.
@@ -72,6 +73,8 @@ class DatasetOptimizer:
             have no models.
         memory_limit
             Maximum number of bytes to sort with, approximately; None for a quarter of the memory of the machine.
+        progress
+            True for a bar (tqdm), or a function of the numbers of rows read and in all.
         **kwargs
             Ignored, as in the reference.
 
@@ -96,15 +99,17 @@ class DatasetOptimizer:
             num_indices_to_merge = checked_integer("num_indices_to_merge", num_indices_to_merge, bits=63)
         if memory_limit is not None:
             memory_limit = checked_integer("memory_limit", memory_limit, bits=63)
-        self._dataset.show(
-            optimize_indices(
-                self._dataset.snapshot,
-                names=index_names,
-                num_merged=num_indices_to_merge,
-                retrain=bool(retrain),
-                memory_limit=memory_limit,
+        with reported_progress(progress, lambda: None, "indices") as told:
+            self._dataset.show(
+                optimize_indices(
+                    self._dataset.snapshot,
+                    names=index_names,
+                    num_merged=num_indices_to_merge,
+                    retrain=bool(retrain),
+                    memory_limit=memory_limit,
+                    progress=told,
+                )
             )
-        )
 
     def compact_files(
         self,

@@ -26,10 +26,10 @@ class Progress:
         self._reported = False
         self._lock = threading.Lock()
 
-    def expect(self, total: int) -> None:
-        """Set the total number of units."""
+    def expect(self, more: int) -> None:
+        """Add units to the total number."""
         with self._lock:
-            self._total = total
+            self._total = more if self._total is None else self._total + more
 
     def reach(self, done: int) -> None:
         """Report that at least `done` units are done."""

@@ -109,6 +109,7 @@ class Maintained(Shown):
         delete_rate_limit: int | None = None,
         versions: Sequence[int] | None = None,
         delete_concurrency: int | None = None,
+        progress: ProgressOption = None,
     ) -> CleanupStats:
         """Remove old versions and the files that no other version needs.
 
@@ -134,6 +135,8 @@ class Maintained(Shown):
             The version is one of these.
         delete_concurrency
             Number of files to remove at the same time.
+        progress
+            True for a bar (tqdm), or a function of the numbers of files removed and in all, manifests included.
 
         Returns
         -------
@@ -158,7 +161,9 @@ class Maintained(Shown):
             delete_rate_limit=delete_rate_limit,
             delete_concurrency=delete_concurrency,
         )
-        return _stats(cleanup(self.snapshot.store, self.snapshot.root, self.snapshot.manifest, policy))
+        snapshot = self.snapshot
+        with reported_progress(progress, lambda: None, "cleanup", "file") as told:
+            return _stats(cleanup(snapshot.store, snapshot.root, snapshot.manifest, policy, told))
 
     def explain_cleanup_old_versions(
         self,

@@ -67,7 +67,12 @@ class RowChanges(Shown):
         return {"num_deleted_rows": rows}
 
     def purge(
-        self, where: Predicate, *, branches: Sequence[str] | None = None, delete_unverified: bool = False
+        self,
+        where: Predicate,
+        *,
+        branches: Sequence[str] | None = None,
+        delete_unverified: bool = False,
+        progress: ProgressOption = None,
     ) -> PurgeReport:
         """Erase the rows for which a condition is true, and their copies in old versions; move this handle.
 
@@ -85,6 +90,8 @@ class RowChanges(Shown):
         delete_unverified
             True to also remove files that no version refers to, such as those that an interrupted purge or write left.
             Use it only while nobody writes.
+        progress
+            True for a bar (tqdm), or a function of the numbers of rows rewritten and in all, as far as they are known.
 
         Returns
         -------
@@ -110,8 +117,11 @@ class RowChanges(Shown):
         """
         from lance_dataset.changes.purge.purging import purge
 
-        made, report = purge(self.snapshot, where, branches, delete_unverified=bool(delete_unverified))
-        self.show(made)
+        with reported_progress(progress, lambda: None, "purge") as told:
+            made, report = purge(
+                self.snapshot, where, branches, delete_unverified=bool(delete_unverified), progress=told
+            )
+            self.show(made)
         return report
 
     def update(

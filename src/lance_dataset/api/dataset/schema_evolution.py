@@ -87,7 +87,13 @@ class SchemaEvolution(Shown):
             self.show(made)
 
     def merge(
-        self, data_obj: ReaderLike, left_on: str, right_on: str | None = None, schema: pa.Schema | None = None
+        self,
+        data_obj: ReaderLike,
+        left_on: str,
+        right_on: str | None = None,
+        schema: pa.Schema | None = None,
+        *,
+        progress: ProgressOption = None,
     ) -> None:
         """Add the columns of another table by a left outer join, in one commit; move this handle to the new version.
 
@@ -104,6 +110,8 @@ class SchemaEvolution(Shown):
             Key column of the other table. It is not added. None for the same name as `left_on`.
         schema
             Schema of an iterable of record batches.
+        progress
+            True for a bar (tqdm), or a function of the numbers of fragments done and in all.
 
         Raises
         ------
@@ -118,9 +126,11 @@ class SchemaEvolution(Shown):
         """
         from lance_dataset.changes.columns.join_columns import merge_columns
 
-        self.show(merge_columns(self.snapshot, data_obj, left_on, right_on, schema))
+        fragments = self.snapshot.manifest.fragment_list
+        with reported_progress(progress, lambda: len(fragments), "columns", "fragment") as told:
+            self.show(merge_columns(self.snapshot, data_obj, left_on, right_on, schema, told))
 
-    def alter_columns(self, *alterations: AlterColumn | Mapping[str, object]) -> None:
+    def alter_columns(self, *alterations: AlterColumn | Mapping[str, object], progress: ProgressOption = None) -> None:
         """Change names, types or nullability of columns in one commit; move this handle to the new version.
 
         Changes of names and nullability write no data. A column that is cast is rewritten to one more file per
@@ -137,6 +147,8 @@ class SchemaEvolution(Shown):
             - ``data_type``: its new Arrow type, of the same family: integers, floats, decimals, strings, binaries,
               dates and times, durations. Lists change by their items, dictionaries by their values. Drop indices on the
               column first.
+        progress
+            True for a bar (tqdm), or a function of the numbers of fragments whose columns are cast, done and in all.
 
         Raises
         ------
@@ -153,7 +165,8 @@ class SchemaEvolution(Shown):
         """
         from lance_dataset.changes.columns.alter_columns import alter_columns
 
-        self.show(alter_columns(self.snapshot, alterations))
+        with reported_progress(progress, lambda: None, "columns", "fragment") as told:
+            self.show(alter_columns(self.snapshot, alterations, told))
 
     def drop_columns(self, columns: Sequence[str]) -> None:
         """Drop columns in one commit without writing data; move this handle to the new version.

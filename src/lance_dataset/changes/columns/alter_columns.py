@@ -37,6 +37,7 @@ from lance_dataset.table.fragment import LEGACY_VERSION, DataFile, Fragment
 from lance_dataset.table.indices.coverage import parse_indices
 from lance_dataset.table.manifest import Manifest
 from lance_dataset.table.operations import Merge, Project
+from lance_dataset.threads.progress import Progress
 from lance_dataset.types.schema import Field, Schema, numbered, unnumbered
 
 __all__ = ["alter_columns"]
@@ -64,12 +65,16 @@ class _Alteration:
         return self.nullable is False and self.field.nullable
 
 
-def alter_columns(snapshot: Snapshot, alterations: Sequence[Mapping[str, Any]]) -> Snapshot:
+def alter_columns(
+    snapshot: Snapshot, alterations: Sequence[Mapping[str, Any]], progress: Progress | None = None
+) -> Snapshot:
     """Change names, types or nullability of columns in one commit; see `LanceDataset.alter_columns`."""
-    return repeated_on_conflict(snapshot, lambda latest: _altered_columns(latest, alterations))
+    return repeated_on_conflict(snapshot, lambda latest: _altered_columns(latest, alterations, progress))
 
 
-def _altered_columns(snapshot: Snapshot, alterations: Sequence[Mapping[str, Any]]) -> Snapshot:
+def _altered_columns(
+    snapshot: Snapshot, alterations: Sequence[Mapping[str, Any]], progress: Progress | None
+) -> Snapshot:
     manifest = snapshot.manifest
     check_writable(manifest.writer_flags, manifest.path)
     found = _read(manifest.schema, alterations)
@@ -91,7 +96,7 @@ def _altered_columns(snapshot: Snapshot, alterations: Sequence[Mapping[str, Any]
     preserves = _preserves_nullability(manifest.schema, schema)
     if not casts:
         return commit_column_files(snapshot, Project(schema, preserves, moves_names=True), ())
-    fragments, files = _cast_fragments(snapshot, schema)
+    fragments, files = _cast_fragments(snapshot, schema, progress)
     operation = Merge(tuple(fragments), schema, preserves, moves_names=True)
     return commit_column_files(snapshot, operation, files)
 
@@ -279,7 +284,9 @@ def _entries_hold_null(entries: pa.StructArray, field: Field, below: Sequence[Fi
 # -- casts -------------------------------------------------------------------------------------------------------
 
 
-def _cast_fragments(snapshot: Snapshot, schema: Schema) -> tuple[list[Fragment], list[DataFile]]:
+def _cast_fragments(
+    snapshot: Snapshot, schema: Schema, progress: Progress | None
+) -> tuple[list[Fragment], list[DataFile]]:
     """Write the cast columns; return all fragments and the new files. Fragments without live rows get no file."""
     manifest = snapshot.manifest
     known = {node.id for node in manifest.schema.walk()}
@@ -298,7 +305,11 @@ def _cast_fragments(snapshot: Snapshot, schema: Schema) -> tuple[list[Fragment],
     def write(fragment: FragmentReader) -> DataFile:
         return _cast_file(snapshot, fragment, uncut if len(fragment.deletions) else pruned)
 
-    files = write_column_files(snapshot, readers, write)
+    if progress is None:
+        files = write_column_files(snapshot, readers, write)
+    else:
+        progress.expect(len(readers))
+        files = write_column_files(snapshot, readers, write, progress.advance)
     changed = {}
     for fragment, file in zip(readers, files, strict=True):
         used = tuple(each for each in with_replaced_columns(fragment.fragment.files, file) if _is_used(each, live))

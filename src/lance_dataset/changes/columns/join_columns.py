@@ -24,6 +24,7 @@ from lance_dataset.read.snapshot import Snapshot
 from lance_dataset.table.flags import check_writable
 from lance_dataset.table.fragment import LEGACY_VERSION
 from lance_dataset.table.paths import FileLocator
+from lance_dataset.threads.progress import Progress
 
 __all__ = ["JoinTransform", "RightSide", "check_keys", "merge_columns"]
 
@@ -166,14 +167,19 @@ class JoinTransform:
 
 
 def merge_columns(
-    snapshot: Snapshot, data: ReaderLike, left_on: str, right_on: str | None, schema: pa.Schema | None
+    snapshot: Snapshot,
+    data: ReaderLike,
+    left_on: str,
+    right_on: str | None,
+    schema: pa.Schema | None,
+    progress: Progress | None = None,
 ) -> Snapshot:
     """Add columns by a join, in one commit; see `LanceDataset.merge`."""
     check_writable(snapshot.manifest.writer_flags, snapshot.manifest.path)
     check_keys(left_on, right_on)
     with RightSide(data, left_on if right_on is None else right_on, schema, snapshot.reader.locator) as right:
         return repeated_on_conflict(
-            snapshot, lambda latest: add_transformed(latest, JoinTransform(latest, left_on, right))
+            snapshot, lambda latest: add_transformed(latest, JoinTransform(latest, left_on, right), progress)
         )
 
 

@@ -68,8 +68,10 @@ def compact(
     return _run(snapshot, plan, settings, progress)
 
 
-def rewrite_fragments(snapshot: Snapshot, fragment_ids: Collection[int]) -> tuple[Snapshot, int]:
-    """Rewrite the live rows of the given fragments, each by itself, in one commit.
+def rewrite_fragments(
+    snapshot: Snapshot, fragment_ids: Collection[int], progress: Progress | None = None
+) -> tuple[Snapshot, int]:
+    """Rewrite the live rows of the given fragments, each by itself, in one commit; tell the progress of the rows.
 
     Returns
     -------
@@ -89,7 +91,7 @@ def rewrite_fragments(snapshot: Snapshot, fragment_ids: Collection[int]) -> tupl
     plan = plan_rewrite(snapshot.reader, fragment_ids)
     if not plan.tasks:
         return snapshot, 0
-    made, rewritten = _run(snapshot, plan, CompactionSettings())
+    made, rewritten = _run(snapshot, plan, CompactionSettings(), progress)
     return made, len(rewritten)
 
 

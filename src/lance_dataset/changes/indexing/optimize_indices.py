@@ -27,6 +27,7 @@ from lance_dataset.index.training import TRAINERS
 from lance_dataset.index.unnoted import unnoted_kind
 from lance_dataset.index.vector.training.existing import trainer_like
 from lance_dataset.read.snapshot import Snapshot
+from lance_dataset.records.index_progress import IndexProgress
 from lance_dataset.table.commit.leftovers import ChangeFiles
 from lance_dataset.table.flags import check_writable
 from lance_dataset.table.index_metadata import IndexMetadata
@@ -34,6 +35,7 @@ from lance_dataset.table.indices.changes import holds_addresses
 from lance_dataset.table.indices.reuse import find_reuse_index
 from lance_dataset.table.operations import CreateIndex
 from lance_dataset.table.row_addresses import fragments_of
+from lance_dataset.threads.progress import Progress
 
 __all__ = ["definition_like", "optimize_indices"]
 
@@ -70,6 +72,7 @@ def optimize_indices(
     num_merged: int | None = None,
     retrain: bool = False,
     memory_limit: int | None = None,
+    progress: Progress | None = None,
 ) -> Snapshot:
     """Commit a version in which indices cover all fragments; return the same snapshot if they do already.
 
@@ -87,6 +90,8 @@ def optimize_indices(
         True to merge all segments of indices of vectors, and to train their models anew.
     memory_limit
         Maximum number of bytes to sort with, approximately; None for a quarter of the memory of the machine.
+    progress
+        Progress of the rows that are read; None to tell nobody.
 
     Raises
     ------
@@ -95,11 +100,18 @@ def optimize_indices(
     CommitConflictError
         Other writers changed the rows or the indices, and the retries ran out.
     """
-    return repeated_on_conflict(snapshot, lambda latest: _optimize(latest, names, num_merged, retrain, memory_limit))
+    return repeated_on_conflict(
+        snapshot, lambda latest: _optimize(latest, names, num_merged, retrain, memory_limit, progress)
+    )
 
 
 def _optimize(
-    latest: Snapshot, names: Collection[str] | None, num_merged: int | None, retrain: bool, memory_limit: int | None
+    latest: Snapshot,
+    names: Collection[str] | None,
+    num_merged: int | None,
+    retrain: bool,
+    memory_limit: int | None,
+    progress: Progress | None,
 ) -> Snapshot:
     check_writable(latest.manifest.writer_flags, latest.manifest.path)
     by_name: dict[str, list[Segment]] = {}
@@ -117,7 +129,7 @@ def _optimize(
         built = []
         for each, definition in zip(work, definitions, strict=True):
             made.append(new_id())
-            built.append(_built(latest, each, definition, made[-1], memory_limit))
+            built.append(_built(latest, each, definition, made[-1], memory_limit, progress))
         removed = tuple(segment.metadata for each in work for segment in each.merged)
         return commit_change(latest, CreateIndex(tuple(built), removed))
 
@@ -178,7 +190,12 @@ def definition_like(like: Segment, retrain: bool = False, rebalance: bool = Fals
 
 
 def _built(
-    latest: Snapshot, work: _Work, definition: IndexDefinition, segment_id: str, memory_limit: int | None
+    latest: Snapshot,
+    work: _Work,
+    definition: IndexDefinition,
+    segment_id: str,
+    memory_limit: int | None,
+    progress: Progress | None,
 ) -> IndexMetadata:
     fragment_ids = work.fragment_ids if latest.reader.num_rows else ()
     old = [each for each in work.merged if each.fragment_ids] if fragment_ids else []
@@ -188,20 +205,46 @@ def _built(
     if definition.trainer.extend is None or find_reuse_index(latest.manifest) is not None:
         old = []  # rows that moved since are no longer where the segments say
     start = time.perf_counter()
+    known = frozenset().union(*(each.fragment_ids for each in old))
+    read = None if progress is None else _RowsRead(progress, latest, frozenset(fragment_ids) - known)
     segment = new_segment(
         latest,
         definition,
         segment_id,
         fragment_ids=fragment_ids,
         memory_limit=memory_limit,
+        progress=read,
         old=[OldSegment(each.folder, partial(_is_covered, each)) for each in old],
-        old_fragment_ids=frozenset().union(*(each.fragment_ids for each in old)),
+        old_fragment_ids=known,
     )
+    if read is not None:
+        read.finish()
     alive = [each.metadata.dataset_version for each in work.merged if each.fragment_ids]
     details = work.like.metadata.details or segment.details
     made = replace(segment, dataset_version=min([latest.version, *alive]), details=details)
     seconds = time.perf_counter() - start
     return with_curve(latest, made, work.staying, seconds=seconds, memory_limit=memory_limit)
+
+
+class _RowsRead:
+    """Rows that are read for a segment, however often they are: those of the longest pass count."""
+
+    def __init__(self, progress: Progress, latest: Snapshot, fragment_ids: frozenset[int]) -> None:
+        self._progress = progress
+        self._rows = sum(each.num_rows for each in latest.reader.fragments if each.fragment.id in fragment_ids)
+        self._seen = 0
+        progress.expect(self._rows)
+
+    def __call__(self, report: IndexProgress) -> None:
+        """Take note of what a pass has read so far."""
+        more = min(report.completed or 0, self._rows) - self._seen
+        if more > 0:
+            self._seen += more
+            self._progress.advance(more)
+
+    def finish(self) -> None:
+        """Report the rows that were not read: vectors may be sampled."""
+        self._progress.advance(self._rows - self._seen)
 
 
 def _is_covered(segment: Segment, rows: NDArray[np.uint64]) -> NDArray[np.bool_]:

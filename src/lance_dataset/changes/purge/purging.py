@@ -31,6 +31,7 @@ from lance_dataset.table.indices.coverage import is_system_index, parse_indices
 from lance_dataset.table.operations import CreateIndex, ReserveFragments
 from lance_dataset.table.references.catalog import find_place, list_branches, place_of
 from lance_dataset.table.references.names import MAIN_BRANCH, branch_of, main_root
+from lance_dataset.threads.progress import Progress
 
 __all__ = ["purge"]
 
@@ -46,7 +47,12 @@ class _Tally:
 
 
 def purge(
-    snapshot: Snapshot, where: str | pc.Expression, branches: Sequence[str] | None, *, delete_unverified: bool
+    snapshot: Snapshot,
+    where: str | pc.Expression,
+    branches: Sequence[str] | None,
+    *,
+    delete_unverified: bool,
+    progress: Progress | None = None,
 ) -> tuple[Snapshot, PurgeReport]:
     """Erase rows from branches, and remove the versions that hold them.
 
@@ -60,6 +66,8 @@ def purge(
         Names of the branches, ``main`` for the main one; None for the current one.
     delete_unverified
         True to also remove files that no version refers to.
+    progress
+        Progress of the rows that are rewritten; None to tell nobody.
 
     Returns
     -------
@@ -91,11 +99,11 @@ def purge(
     known = list_branches(snapshot.store, main_root(snapshot.manifest, snapshot.root))
     for name in names:
         if before[name].with_rows:
-            heads[name] = _erased(heads[name], matcher, tally)
+            heads[name] = _erased(heads[name], matcher, tally, progress)
         if name is not None and name in known:
             parent = before.get(known[name].parent_branch)
             if parent is not None and known[name].parent_version in parent.with_rows:
-                heads[name] = _detached_from_parent(heads[name], tally)
+                heads[name] = _detached_from_parent(heads[name], tally, progress)
     removed = [_cleaned(heads[name], before[name], delete_unverified) for name in names]
     report = PurgeReport(
         branches=tuple(name or MAIN_BRANCH for name in names),
@@ -150,9 +158,9 @@ def _newest(snapshot: Snapshot, branch: str | None) -> Snapshot:
 # -- commits ---------------------------------------------------------------------------------------------------------
 
 
-def _erased(head: Snapshot, matcher: Matcher, tally: _Tally) -> Snapshot:
+def _erased(head: Snapshot, matcher: Matcher, tally: _Tally, progress: Progress | None) -> Snapshot:
     """Commit versions of a branch until the newest one does not hold the rows, and return that one."""
-    made = repeated_on_conflict(head, lambda latest: _erase(latest, matcher, tally))
+    made = repeated_on_conflict(head, lambda latest: _erase(latest, matcher, tally, progress))
     if made.version == head.version:
         # Only older versions held the rows. The transaction of this one may hold the text of a condition, and it can
         # be removed only if it is not the newest.
@@ -160,7 +168,7 @@ def _erased(head: Snapshot, matcher: Matcher, tally: _Tally) -> Snapshot:
     return made
 
 
-def _erase(latest: Snapshot, matcher: Matcher, tally: _Tally) -> Snapshot:
+def _erase(latest: Snapshot, matcher: Matcher, tally: _Tally, progress: Progress | None) -> Snapshot:
     hits = matcher.find(latest)
     live = [(reader, np.setdiff1d(rows, reader.deletions, assume_unique=True)) for reader, rows in hits]
     live = [(reader, rows) for reader, rows in live if len(rows)]
@@ -171,7 +179,7 @@ def _erase(latest: Snapshot, matcher: Matcher, tally: _Tally) -> Snapshot:
         tally.rows_erased += _rows_gone(latest, hits)
     latest = _without_indices(latest, tally)
     left = {reader.fragment.id: (reader, rows) for reader, rows in hits if _has(latest, reader)}
-    latest, count = rewrite_fragments(latest, left.keys())
+    latest, count = rewrite_fragments(latest, left.keys(), progress)
     tally.fragments_rewritten += count
     tally.rows_erased += sum(len(rows) for _, rows in left.values())
     return latest
@@ -197,7 +205,7 @@ def _without_indices(latest: Snapshot, tally: _Tally) -> Snapshot:
     return made
 
 
-def _detached_from_parent(head: Snapshot, tally: _Tally) -> Snapshot:
+def _detached_from_parent(head: Snapshot, tally: _Tally, progress: Progress | None) -> Snapshot:
     """Rewrite the fragments of a branch whose files lie elsewhere in the dataset.
 
     The version that the branch started from holds the rows, and cannot be removed while the branch needs its files.
@@ -212,7 +220,7 @@ def _detached_from_parent(head: Snapshot, tally: _Tally) -> Snapshot:
             for reader in latest.reader.fragments
             if any(file.base_id in inside for file in reader.fragment.files)
         }
-        made, count = rewrite_fragments(latest, inherited)
+        made, count = rewrite_fragments(latest, inherited, progress)
         tally.fragments_rewritten += count
         return made
 

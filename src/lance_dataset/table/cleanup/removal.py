@@ -34,6 +34,7 @@ from lance_dataset.table.naming import VERSIONS_FOLDER
 from lance_dataset.table.paths import INDICES_FOLDER
 from lance_dataset.table.protocol import commit_protocol
 from lance_dataset.table.versions import list_versions
+from lance_dataset.threads.progress import Progress
 from lance_dataset.threads.waiting import map_waiting
 
 __all__ = ["CleanupPolicy", "Removed", "cleanup", "planned_removal"]
@@ -87,7 +88,9 @@ def planned_removal(plan: CleanupPlan, root: str) -> tuple[Removed, list[Candida
     return _counted(len(plan.old), [*files, *manifests]), [*files, *manifests]
 
 
-def cleanup(store: ObjectStore, root: str, manifest: Manifest, policy: CleanupPolicy) -> Removed:
+def cleanup(
+    store: ObjectStore, root: str, manifest: Manifest, policy: CleanupPolicy, progress: Progress | None = None
+) -> Removed:
     """Remove old versions, and files that no version needs.
 
     Parameters
@@ -98,6 +101,8 @@ def cleanup(store: ObjectStore, root: str, manifest: Manifest, policy: CleanupPo
         The version to start from. It stays, and so do all later ones.
     policy
         Conditions for old versions.
+    progress
+        Progress of the files, manifests included; None to tell nobody.
 
     Returns
     -------
@@ -114,13 +119,16 @@ def cleanup(store: ObjectStore, root: str, manifest: Manifest, policy: CleanupPo
         A folder of the table is a link. Nothing is removed then.
     """
     emit("dataset_events", event="cleaning", uri=store.uri(root))
-    return _Cleanup(store, root, manifest, policy).run()
+    return _Cleanup(store, root, manifest, policy, progress).run()
 
 
 class _Cleanup:
     """A single run of a cleanup."""
 
-    def __init__(self, store: ObjectStore, root: str, manifest: Manifest, policy: CleanupPolicy) -> None:
+    def __init__(
+        self, store: ObjectStore, root: str, manifest: Manifest, policy: CleanupPolicy, progress: Progress | None
+    ) -> None:
+        self._progress = progress
         self._store = store
         self._root = root
         self._manifest = manifest
@@ -133,11 +141,15 @@ class _Cleanup:
 
     def run(self) -> Removed:
         plan = self._plan()
+        if self._progress is not None:
+            self._progress.expect(len(plan.removable(self._root)) + sum(len(old.manifests) for old in plan.old))
         for step in _steps(plan.old):
             self._remove_versions(plan, step)
         if plan.files:
             self._look_again(plan)
-            self._remove(plan.removable(self._root))
+            files = plan.removable(self._root)
+            for start in range(0, len(files), _STEP):
+                self._advance(len(self._remove(files[start : start + _STEP])))
             self._remove_index_folders()
         return replace(_counted(self._versions, self._removed), failed_deletes=self._failed)
 
@@ -168,6 +180,10 @@ class _Cleanup:
         emit("file_audit", mode="delete", type=file.kind.name.lower(), path=file.path)
         return True
 
+    def _advance(self, files: int) -> None:
+        if self._progress is not None:
+            self._progress.advance(files)
+
     def _remove_index_folders(self) -> None:
         """Remove the folders of indices whose files were removed. Each index has its own, which is never reused."""
         folders = {file.path.rpartition("/")[0] for file in self._removed if file.kind is FileKind.INDEX}
@@ -195,6 +211,7 @@ class _Cleanup:
                 self._put_back(there, contents)
             elif there:
                 self._versions += 1
+        self._advance(len(files))  # last: a report may raise, and what got a tag must be restored before
 
     def _held(self, plan: CleanupPlan) -> set[int]:
         """Return the versions that now have a tag, or from which branches began since the plan was made."""

@@ -399,7 +399,7 @@ class OpenVectorSegment:
 
     @cached_property
     def _has_coarse(self) -> bool:
-        """Whether coarse codes shorten searches."""
+        """True if coarse codes shorten searches."""
         source = self.source
         plain = self.storage == "FLAT" and source.metric != "hamming" and not source.has_graphs
         return plain and ELEMENTS.index(self.element) in COARSE
