@@ -221,11 +221,11 @@ def test_another_writer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     dataset = people(path)
     rewrite, calls = purging.rewrite_fragments, []
 
-    def after_another(latest: Any, fragment_ids: Any) -> Any:
+    def after_another(latest: Any, fragment_ids: Any, progress: Any) -> Any:
         if not calls:
             reference.dataset(path).delete("id = 4")
         calls.append(latest.version)
-        return rewrite(latest, fragment_ids)
+        return rewrite(latest, fragment_ids, progress)
 
     monkeypatch.setattr(purging, "rewrite_fragments", after_another)
     report = dataset.purge(WHERE)
