@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -10,7 +11,7 @@ from lance_dataset.errors import CorruptFileError, UnsupportedError
 from lance_dataset.io.messages import parse_message
 from lance_dataset.table.index_metadata import uuid_from_proto, uuid_to_proto
 
-__all__ = ["ShardManifest", "SsTable", "decode_shard_manifest", "encode_shard_manifest"]
+__all__ = ["ShardManifest", "SsTable", "claiming_bytes", "decode_shard_manifest", "encode_shard_manifest"]
 
 
 @dataclass(frozen=True)
@@ -72,6 +73,19 @@ class ShardManifest:
     spec_id: int = 0
     field_values: Mapping[str, bytes] = field(default_factory=dict)
     sealed: bool = False
+
+
+#: Start of a field that no release reads, with 16 bytes: number 1000, with a length.
+_UNREAD = b"\xc2\x3e\x10"
+
+
+def claiming_bytes(manifest: ShardManifest) -> bytes:
+    """Return the content of the file of a manifest that claims a shard.
+
+    It is unlike that of any other claim, so that a writer who does not know what became of its request can tell its
+    manifest from that of another writer with the same epoch. Readers skip the random field.
+    """
+    return encode_shard_manifest(manifest) + _UNREAD + os.urandom(16)
 
 
 def encode_shard_manifest(manifest: ShardManifest) -> bytes:

@@ -17,7 +17,12 @@ from lance_dataset.errors import (
     MissingFileError,
 )
 from lance_dataset.memwal.places import ShardPlace, number_of
-from lance_dataset.memwal.shard_manifest import ShardManifest, decode_shard_manifest, encode_shard_manifest
+from lance_dataset.memwal.shard_manifest import (
+    ShardManifest,
+    claiming_bytes,
+    decode_shard_manifest,
+    encode_shard_manifest,
+)
 
 __all__ = ["check_owner", "claim_shard", "fenced_error", "read_shard", "update_shard"]
 
@@ -70,14 +75,14 @@ def _hinted_version(place: ShardPlace) -> int | None:
     return version if isinstance(version, int) and 0 < version < 1 << 63 else None
 
 
-def _create(place: ShardPlace, manifest: ShardManifest) -> None:
+def _create(place: ShardPlace, manifest: ShardManifest, data: bytes) -> None:
     """Write the next manifest. Raise AlreadyExistsError if another one has its number."""
-    data = encode_shard_manifest(manifest)
     path = place.manifest(manifest.version)
     try:
         place.store.put_if_absent(path, data)
     except AlreadyExistsError:
-        raise
+        if place.store.read(path) != data:  # the answer to an earlier request may have been lost
+            raise
     with suppress(LanceError, OSError):
         place.store.put_hint(place.hint, b'{"version":%d}' % manifest.version)
 
@@ -142,7 +147,7 @@ def update_shard(
             return known
         made = replace(made, version=known.version + 1)
         try:
-            _create(place, made)
+            _create(place, made, encode_shard_manifest(made))
         except AlreadyExistsError:
             if _read_version(place, made.version) != made:
                 continue
@@ -172,7 +177,7 @@ def claim_shard(place: ShardPlace, spec_id: int) -> ShardManifest:
         start = known or ShardManifest(place.shard_id, spec_id=spec_id)
         made = replace(start, version=start.version + 1, writer_epoch=target)
         try:
-            _create(place, made)
+            _create(place, made, claiming_bytes(made))
         except AlreadyExistsError:
             known = read_shard(place)
             continue

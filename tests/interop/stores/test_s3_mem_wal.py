@@ -7,7 +7,7 @@ import datetime as dt
 import lance
 import pytest
 from support.memwal.shards import SHARD, keys, rows, values
-from support.stores.s3_proxy import LOSE_ANSWER, proxied
+from support.stores.s3_proxy import LOSE_ANSWER, LOSE_REQUEST, proxied
 from support.stores.s3_server import S3Server
 
 import lance_dataset
@@ -73,3 +73,26 @@ def test_lost_answers(s3_server: S3Server, uri: str) -> None:
     assert dataset.mem_wal_status()[0].writer_epoch == 1
     dataset.merge_mem_wal()
     assert values(dataset.to_table()) == {1: "a", 2: "b"}
+
+
+def test_claims_at_the_same_time(s3_server: S3Server, uri: str) -> None:
+    """A claim whose request got lost does not take the equal claim of another writer for its own."""
+    options = s3_server.options
+    lance_dataset.write_dataset(rows({}), uri, storage_options=options).initialize_mem_wal()
+    others: list[lance_dataset.mem_wal.ShardWriter] = []
+    with proxied(s3_server) as proxy:
+
+        def fault(method: str, path: str) -> str | None:
+            if method != "PUT" or "/manifest/" not in path or others:
+                return None
+            others.append(lance_dataset.dataset(uri, storage_options=options).mem_wal_writer(SHARD))
+            return LOSE_REQUEST
+
+        proxy.fault = fault
+        for number in range(2):
+            late = lance_dataset.dataset(uri, storage_options=proxy.server.options)
+            with pytest.raises(CommitConflictError, match="Writer fenced"):
+                late.mem_wal_writer(SHARD)
+            others.pop().put(rows({number: "other"}))
+    with lance_dataset.dataset(uri, storage_options=options).mem_wal_writer(SHARD) as writer:
+        assert values(writer.lsm_scanner().to_table()) == {0: "other", 1: "other"}
