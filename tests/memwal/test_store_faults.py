@@ -285,7 +285,7 @@ def test_a_claim_at_any_call(scene: Scene, after: bool) -> None:
 @pytest.mark.parametrize(("error", "lasting"), [(errno.ENOSPC, True), (errno.EIO, False)])
 @pytest.mark.parametrize("kind", [puts, claims, merges])
 def test_bad_disks(tmp_path: Path, kind: Callable[[Work], Steps], error: int, lasting: bool) -> None:
-    """What was acknowledged before the disk was full, or failed once, is there when there is room again."""
+    """Rows that were acknowledged before the disk was full, or failed once, are there when there is room again."""
     kept, place = tmp_path / "kept", tmp_path / "disk"
     models = [before(Work(kept), kind)]
     shutil.copytree(kept, place)
