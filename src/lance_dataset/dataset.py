@@ -8,6 +8,7 @@ from lance_dataset.api.dataset.dataset import BulkCommitResult, LanceDataset, wr
 from lance_dataset.api.dataset.schema_evolution import normalize_transform
 from lance_dataset.api.delta import DatasetDelta
 from lance_dataset.api.fragment.fragment import LanceFragment
+from lance_dataset.api.maintenance import MaintenanceRunner
 from lance_dataset.api.merge_insert import MergeInsertBuilder
 from lance_dataset.api.opening import dataset
 from lance_dataset.api.optimize import DatasetOptimizer
@@ -36,6 +37,8 @@ from lance_dataset.records.fragment import DataFile, FragmentMetadata
 from lance_dataset.records.index import Index, IndexFile, IndexSegment
 from lance_dataset.records.index_config import DocumentGranularity, IndexConfig
 from lance_dataset.records.index_description import IndexInformation, SupportedDistributedIndices
+from lance_dataset.records.maintenance import MaintenanceReport, MaintenanceStep
+from lance_dataset.records.maintenance_policy import MaintenancePolicy
 from lance_dataset.records.operations import LANCE_COMMIT_MESSAGE_KEY, LanceOperation, Transaction
 from lance_dataset.records.purge import PurgeReport, RemainingCopy
 from lance_dataset.records.results import Branch, DeleteResult, ExecuteResult, Tag, UpdateResult, Version, VersionRef
@@ -94,6 +97,10 @@ __all__ = [
     "LanceScanner",
     "LanceSchema",
     "LanceStats",
+    "MaintenancePolicy",
+    "MaintenanceReport",
+    "MaintenanceRunner",
+    "MaintenanceStep",
     "MergeInsertBuilder",
     "MinHashQuery",
     "PlanText",

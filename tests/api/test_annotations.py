@@ -22,6 +22,7 @@ ANY: dict[str, str] = {
     "Indexed.index_statistics": "JSON",
     "LanceStats.index_stats": "JSON",
     "Logged.mem_wal_index_details": "JSON",
+    "MaintenanceReport.to_dict": "JSON",
     "RowDatasetVersionMeta.asdict": "JSON",
     "RowIdMeta.asdict": "JSON",
     "get_extras": "JSON",

@@ -264,3 +264,31 @@ def test_no_progress(dataset: lance.LanceDataset) -> None:
         dataset.validate(progress=value)
         dataset.insert(pd.DataFrame({"id": [1]}), progress=value)
     assert dataset.count_rows() == 1002
+
+
+class Stop(Exception):
+    """Raised by a progress function."""
+
+
+@pytest.mark.parametrize("last", [False, True])
+@pytest.mark.parametrize("name", ["indices", "cleanup", "purge"])
+def test_errors_leave_no_handle_behind(dataset: lance.LanceDataset, name: str, last: bool) -> None:
+    dataset.create_scalar_index("id", "BTREE")
+    dataset.optimize.compact_files()
+    dataset.insert(TABLE)
+
+    def stop(done: int, total: int) -> None:
+        if not last or done == total:
+            raise Stop
+
+    call: Callable[[Callable[[int, int], None]], object] = {
+        "indices": lambda told: dataset.optimize.optimize_indices(progress=told),
+        "cleanup": lambda told: dataset.cleanup_old_versions(retain_versions=1, progress=told),
+        "purge": lambda told: dataset.purge("id = 7", progress=told),
+    }[name]
+    with pytest.raises(Stop):
+        call(stop)
+    assert dataset.version == lance.dataset(dataset.uri).version
+    call(lambda done, total: None)
+    dataset.validate(indices=True)
+    assert dataset.count_rows("id = 7") == (0 if name == "purge" else 2)

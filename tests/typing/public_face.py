@@ -42,6 +42,10 @@ from lance_dataset.dataset import (
     DocumentGranularity,
     ExecuteResult,
     LanceStats,
+    MaintenancePolicy,
+    MaintenanceReport,
+    MaintenanceRunner,
+    MaintenanceStep,
     PlanText,
     PurgeReport,
     RemainingCopy,
@@ -862,6 +866,22 @@ def erase(folder: Path) -> None:
     assert texts[:2] == ["tag", "kept"] and len(counts) == 7 and str(report)
 
 
+def maintained(folder: Path) -> None:
+    dataset: lance.LanceDataset = lance.write_dataset(people(), folder / "maintained")
+    report: MaintenanceReport = dataset.maintain(wait=dt.timedelta(0), progress=counted, runner=None)
+    dry: MaintenanceReport = dataset.maintain(dry_run=True)
+    steps: tuple[MaintenanceStep, ...] = report.steps
+    texts: list[str | None] = [report.uri, report.branch, report.held_by, report.taken_over, report.to_json()]
+    texts += [steps[0].name, steps[0].outcome, steps[0].reason, str(steps[0])]
+    flags: list[bool] = [report.has_failed, report.has_changed, report.dry_run, steps[0].has_failed]
+    counts: dict[str, int] = dict(steps[0].counts)
+    facts: dict[str, Any] = report.to_dict()
+    policy: MaintenancePolicy = MaintenancePolicy.of(dataset.config())
+    runners: list[type[MaintenanceRunner]] = [MaintenanceRunner]
+    assert not any(flags) and texts[1] == "main" and not counts and facts["seconds"] == report.seconds and runners
+    assert dry.dry_run and policy == MaintenancePolicy() and report.version == report.read_version
+
+
 def counted(done: int, total: int | None) -> None:
     assert total is None or done <= total
 
@@ -1653,6 +1673,7 @@ def main(folder: Path) -> None:
     search_both(folder)
     search_vectors(folder)
     erase(folder)
+    maintained(folder)
     fragments_of(folder)
     commit(folder)
     single_file(folder)

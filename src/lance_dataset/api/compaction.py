@@ -399,6 +399,26 @@ class Compaction:
         dataset.show(made)
         return CompactionMetrics.of(rewritten)
 
+    @staticmethod
+    def discard(dataset: Shown, rewrites: Sequence[RewriteResult]) -> None:
+        """Remove the new files of results that nobody is going to commit, for example after a conflict.
+
+        Files that a version uses, or may use, stay. Failures only leave files behind, which a cleanup removes later.
+
+        Parameters
+        ----------
+        dataset
+            The dataset, at any version.
+        rewrites
+            Results of tasks.
+        """
+        from lance_dataset.table.commit.leftovers import ChangeFiles, data_files_of
+
+        for each in rewrites:
+            written = data_files_of(each._rewritten.group.new_fragments)
+            files = ChangeFiles(dataset.snapshot.store, dataset.snapshot.root, written)
+            files.remove_unless_committed(each.read_version)
+
 
 def _settings(snapshot: Snapshot, options: object) -> CompactionSettings:
     from lance_dataset.changes.compaction.settings import CompactionSettings

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from lance_dataset.changes.commit import commit_change
 from lance_dataset.errors import InvalidInputError
 from lance_dataset.read.snapshot import Snapshot
+from lance_dataset.records.maintenance_policy import check_maintenance_keys
 from lance_dataset.records.settings import DatasetBasePath
 from lance_dataset.table.field_paths import find_field
 from lance_dataset.table.manifest import BasePath
@@ -17,7 +18,9 @@ __all__ = ["add_bases", "update_config", "update_field_metadata", "update_schema
 
 def update_config(snapshot: Snapshot, values: Mapping[str, str | None], *, replace: bool = False) -> Snapshot:
     """Change the config of a table in one commit; see `LanceDataset.update_config`."""
-    return commit_change(snapshot, UpdateConfig(config=_map_update("values", values, replace)))
+    update = _map_update("values", values, replace)
+    check_maintenance_keys(values)
+    return commit_change(snapshot, UpdateConfig(config=update))
 
 
 def update_table_metadata(snapshot: Snapshot, values: Mapping[str, str | None], *, replace: bool) -> Snapshot:

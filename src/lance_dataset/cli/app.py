@@ -16,6 +16,7 @@ from lance_dataset.cli import (
     follow,
     load,
     look,
+    maintain,
     purge,
     references,
     show,
@@ -57,7 +58,7 @@ _COMMANDS: tuple[Callable[..., None], ...] = (
     *(look.info, look.schema, look.explain, look.head, look.take, look.count, look.versions, compare.diff),
     *(study.describe, study.sample, study.search, study.du, follow.tail),
     *(export.query, export.convert, export.export, change.update, change.delete, change.merge, change.restore),
-    *(purge.purge, upkeep.compact, upkeep.cleanup, upkeep.validate, show.view),
+    *(maintain.maintain, purge.purge, upkeep.compact, upkeep.cleanup, upkeep.validate, show.view),
     *(doctor.doctor, catalog.serve_namespace),
 )
 app.command("import")(load.import_)

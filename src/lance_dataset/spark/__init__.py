@@ -19,6 +19,7 @@ del _Filter
 from lance_dataset.spark.changes.backfill import add_columns, add_columns_from  # noqa: E402
 from lance_dataset.spark.changes.maintenance import compact, create_index  # noqa: E402
 from lance_dataset.spark.changes.merge import delete, merge_into, update  # noqa: E402
+from lance_dataset.spark.changes.policy import maintain  # noqa: E402
 from lance_dataset.spark.changes.upkeep import refresh_indices, validate  # noqa: E402
 from lance_dataset.spark.loaded import add_shortcuts  # noqa: E402
 from lance_dataset.spark.save_modes import translate_save_modes  # noqa: E402 - after the check that PySpark is installed
@@ -41,6 +42,7 @@ __all__ = [
     "delete",
     "drop_near_duplicates",
     "lance_sql",
+    "maintain",
     "merge_into",
     "near_duplicates",
     "nearest_join",

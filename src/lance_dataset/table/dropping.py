@@ -17,7 +17,10 @@ _BRANCHES_FOLDER = "_refs/branches"
 _TREE = "tree/"
 _DATA = "data"
 #: Folders that only a table has. The versions come last: without them, an interrupted removal cannot be repeated.
-_WHOLE_FOLDERS = ("_mem_wal", "_fri", "_blobs", "_indices", "_deletions", "_transactions", "_refs", VERSIONS_FOLDER)
+_WHOLE_FOLDERS = (
+    *("_mem_wal", "_fri", "_blobs", "_maintenance", "_indices", "_deletions", "_transactions", "_refs"),
+    VERSIONS_FOLDER,
+)
 _DATA_SUFFIXES = (".lance", ".blob")
 #: Beginnings of the names of files beside these folders.
 _FILES = ("_latest", ".tmp", ".lance-reserved", ".lance-deregistered")

@@ -1,4 +1,4 @@
-"""Maintenance of the files of a dataset: list, check and clean them up."""
+"""Maintenance of a dataset by its policy, and of its files: list, check and clean them up."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from lance_dataset.api.scanner.progress import ProgressOption, reported_progress
 from lance_dataset.api.statistics import LanceStats
-from lance_dataset.arguments import checked_integer
+from lance_dataset.arguments import check_duration, checked_integer
 from lance_dataset.callers import callers_level
 from lance_dataset.errors import InvalidInputError
 from lance_dataset.read.shown import Shown
@@ -23,8 +23,10 @@ from lance_dataset.records.cleanup import (
     CleanupStats,
 )
 from lance_dataset.records.diagnosis import Diagnosis
+from lance_dataset.records.maintenance import MaintenanceReport
 
 if TYPE_CHECKING:
+    from lance_dataset.api.maintenance import MaintenanceRunner
     from lance_dataset.table.cleanup.removal import Removed
 
 __all__ = ["Maintained"]
@@ -223,6 +225,69 @@ class Maintained(Shown):
             ],
             warnings=[f"candidate_files truncated to {limit} entries"] if truncated else [],
         )
+
+    def maintain(
+        self,
+        *,
+        dry_run: bool = False,
+        wait: dt.timedelta | None = None,
+        runner: MaintenanceRunner | None = None,
+        progress: ProgressOption = None,
+    ) -> MaintenanceReport:
+        """Compact, refresh indices and clean up if the policy in the config says so; move to the newest version.
+
+        The newest version of the branch is maintained, also if this handle shows an older one. Only one process does so
+        at a time: it has a lease, a small file in the folder ``_maintenance`` of the dataset or branch. If the process
+        is killed, its lease expires after ``maintenance.lease``. A step that conflicts with other writers is tried
+        again, and then reported. Tagged versions stay, as does what the automatic cleanup would keep.
+
+        The keys of the policy are set with `update_config`; see `MaintenancePolicy` for their meaning and defaults:
+        ``maintenance.compact.enabled``, ``min_fragments``, ``deleted_share``; ``maintenance.indices.enabled``,
+        ``uncovered_rows``, ``uncovered_share``; ``maintenance.cleanup.enabled``, ``older_than``, ``retain_versions``,
+        ``min_versions``; ``maintenance.lease``. Compaction has the options ``lance.compaction.*`` of the config.
+
+        Parameters
+        ----------
+        dry_run
+            True to change nothing, and only report what is due now. Steps may make others due.
+        wait
+            How long to wait if another process has the lease. By default the report says who has it.
+        runner
+            Does the compaction and refreshes the indices instead of this process.
+        progress
+            True for a bar (tqdm), or a function of the numbers of units done and in all: rows rewritten, rows indexed
+            and files removed. The whole number grows with each step. If it raises, the steps before stay done.
+
+        Returns
+        -------
+        MaintenanceReport
+            What was done or is due, and why; ``str`` makes a text, ``to_dict`` and ``to_json`` make JSON of it.
+
+        Raises
+        ------
+        InvalidInputError
+            The policy has an unknown key or an invalid value, or `wait` is negative.
+        TypeError
+            An argument has the wrong type.
+        CorruptFileError, StorageError
+            A file cannot be read or written. The steps before stay done.
+        """
+        from lance_dataset.api.maintenance import RunnerWork
+        from lance_dataset.changes.maintaining.running import maintain
+
+        if not isinstance(dry_run, bool):
+            raise TypeError(f"dry_run must be True or False, not {type(dry_run).__name__}")
+        if wait is not None:
+            check_duration("wait", wait)
+        with reported_progress(progress, lambda: None, "maintenance", "unit") as told:
+            return maintain(
+                self.snapshot,
+                dry_run=dry_run,
+                wait=wait,
+                worker=None if runner is None else RunnerWork(runner, type(self)),
+                progress=told,
+                show=self.show,
+            )
 
     def all_files(self) -> pa.RecordBatchReader:
         """List all files below the location of the dataset. Files of base paths are not included.

@@ -38,6 +38,9 @@ class Configured(Shown):
         ------
         CommitConflictError
             Another writer changed the same keys.
+        InvalidInputError
+            A key that begins with ``maintenance.`` is not of the policy of `maintain`, or has a value that is not
+            allowed.
         TypeError
             A key or value is not text.
         """

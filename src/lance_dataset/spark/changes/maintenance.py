@@ -41,14 +41,18 @@ def compact(
     Raises
     ------
     CommitConflictError
-        Other writers changed the same fragments meanwhile; the rewritten files are left to a cleanup.
+        Other writers changed the same fragments meanwhile. The rewritten files are removed.
     TaskError
         A task failed; the message names its fragments. Nothing is committed.
     """
     snapshot, dataset = pin(uri, None, storage_options_text(storage_options))
     plan = Compaction.plan(dataset, options)  # type: ignore[arg-type]
     rewrites = run_tasks(spark, _Rewrites([task.json() for task in plan.tasks], snapshot))
-    return asdict(Compaction.commit(dataset, rewrites, options))  # type: ignore[arg-type]
+    try:
+        return asdict(Compaction.commit(dataset, rewrites, options))  # type: ignore[arg-type]
+    except BaseException:
+        Compaction.discard(dataset, rewrites)
+        raise
 
 
 class _Rewrites(Work):

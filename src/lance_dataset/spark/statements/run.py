@@ -15,6 +15,7 @@ _STATEMENTS: list[tuple[tuple[str, ...], Callable[[Cursor, Session], Action]]] =
     (("OPTIMIZE",), tables.parse_optimize),
     (("VACUUM",), tables.parse_vacuum),
     (("VALIDATE",), tables.parse_validate),
+    (("MAINTAIN",), tables.parse_maintain),
     (("REFRESH",), indices.parse_refresh_indices),
     (("ALTER",), tables.parse_alter),
     (("DESCRIBE", "HISTORY"), tables.parse_history),
@@ -50,8 +51,8 @@ def lance_sql(
     spark
         Spark session.
     statement
-        OPTIMIZE, VACUUM, VALIDATE, ALTER TABLE, UPDATE, DELETE, MERGE, RESTORE, DESCRIBE HISTORY, REFRESH INDEXES, or
-        CREATE, DROP or SHOW of indices, tags or branches. A dataset is named by its path in quotes, as in
+        OPTIMIZE, VACUUM, VALIDATE, MAINTAIN, ALTER TABLE, UPDATE, DELETE, MERGE, RESTORE, DESCRIBE HISTORY, REFRESH
+        INDEXES, or CREATE, DROP or SHOW of indices, tags or branches. A dataset is named by its path in quotes, as in
         ``OPTIMIZE '/data/t.lance'`` or ``OPTIMIZE lance.`/data/t.lance```.
     tables
         Paths or URIs of datasets by names that the statement may use.

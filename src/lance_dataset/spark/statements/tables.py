@@ -1,4 +1,4 @@
-"""OPTIMIZE, VACUUM, VALIDATE, ALTER TABLE, DESCRIBE HISTORY and RESTORE."""
+"""OPTIMIZE, VACUUM, VALIDATE, MAINTAIN, ALTER TABLE, DESCRIBE HISTORY and RESTORE."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from lance_dataset.spark.changes.backfill import add_columns, add_columns_from
 from lance_dataset.spark.changes.maintenance import compact
+from lance_dataset.spark.changes.policy import maintain
 from lance_dataset.spark.changes.upkeep import validate
 from lance_dataset.spark.statements.cursor import Cursor
 from lance_dataset.spark.statements.indices import parse_create_index, parse_drop_index, parse_optimize_indices
@@ -16,7 +17,15 @@ from lance_dataset.spark.statements.references import create_branch_of, create_t
 from lance_dataset.spark.statements.target import Action, Session, Target, counted, done, named_target
 from lance_dataset.spark.write_schema import created_schema
 
-__all__ = ["parse_alter", "parse_history", "parse_optimize", "parse_restore", "parse_vacuum", "parse_validate"]
+__all__ = [
+    "parse_alter",
+    "parse_history",
+    "parse_maintain",
+    "parse_optimize",
+    "parse_restore",
+    "parse_vacuum",
+    "parse_validate",
+]
 
 _UNITS = {"HOURS": "hours", "DAYS": "days", "MINUTES": "minutes"}
 
@@ -60,6 +69,26 @@ def parse_validate(cursor: Cursor, session: Session) -> Action:
     options = cursor.options()
     cursor.end()
     return lambda: counted(validate(target.spark, target.uri, storage_options=target.settings, **options))
+
+
+def parse_maintain(cursor: Cursor, session: Session) -> Action:
+    """``MAINTAIN table [DRY RUN]``."""
+    target = named_target(cursor, session)
+    dry_run = cursor.accept("DRY", "RUN")
+    cursor.end()
+
+    def run() -> pa.Table:
+        report = maintain(target.spark, target.uri, dry_run=dry_run, storage_options=target.settings)
+        rows: list[tuple[str, str, str, list[tuple[str, int]]]]
+        rows = [(step.name, step.outcome, step.reason, list(step.counts)) for step in report.steps]
+        if report.held_by is not None and not dry_run:
+            rows = [("lease", "held", f"{report.held_by} is at work", [])]
+        names = ("step", "outcome", "reason", "counts")
+        kinds = (pa.string(), pa.string(), pa.string(), pa.map_(pa.string(), pa.int64()))
+        columns = [pa.array([row[at] for row in rows], kind) for at, kind in enumerate(kinds)]
+        return pa.table(dict(zip(names, columns, strict=True)))
+
+    return run
 
 
 def parse_history(cursor: Cursor, session: Session) -> Action:

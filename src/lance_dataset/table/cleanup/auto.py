@@ -17,7 +17,7 @@ from lance_dataset.table.cleanup.removal import Removed, cleanup
 from lance_dataset.table.manifest import Manifest
 from lance_dataset.table.naming import is_detached
 
-__all__ = ["INTERVAL", "OLDER_THAN", "auto_cleanup", "auto_cleanup_policy"]
+__all__ = ["INTERVAL", "OLDER_THAN", "auto_cleanup", "auto_cleanup_policy", "configured_limits"]
 
 _PREFIX = "lance.auto_cleanup."
 INTERVAL = f"{_PREFIX}interval"
@@ -87,6 +87,21 @@ def auto_cleanup_policy(manifest: Manifest) -> CleanupPolicy | None:
         delete_rate_limit=_setting(config, _RATE_LIMIT, _number),
         delete_concurrency=_setting(config, _CONCURRENCY, _number),
     )
+
+
+def configured_limits(config: Mapping[str, str]) -> tuple[int | None, int | None]:
+    """Return the age in nanoseconds and the number of versions that the automatic cleanup keeps, None if not set.
+
+    Both are None if the automatic cleanup is off.
+
+    Raises
+    ------
+    InvalidInputError
+        A setting has an invalid value.
+    """
+    if INTERVAL not in config:
+        return None, None
+    return _setting(config, OLDER_THAN, parse_duration), _setting(config, _RETAIN_VERSIONS, _number)
 
 
 def _setting(config: Mapping[str, str], key: str, convert: Callable[[str], _Value]) -> _Value | None:

@@ -33,7 +33,16 @@ BRANCHES_FOLDER = "_refs/branches"
 #: Folder with the tables of the branches.
 TREE_FOLDER = "tree"
 #: Folders in the root of a table. Branches of branches lie beside them.
-TABLE_FOLDERS = (VERSIONS_FOLDER, TRANSACTIONS_FOLDER, DATA_FOLDER, DELETIONS_FOLDER, INDICES_FOLDER, "_fri", "_blobs")
+TABLE_FOLDERS = (
+    VERSIONS_FOLDER,
+    TRANSACTIONS_FOLDER,
+    DATA_FOLDER,
+    DELETIONS_FOLDER,
+    INDICES_FOLDER,
+    "_fri",
+    "_blobs",
+    "_maintenance",
+)
 
 _SUFFIX = ".json"
 _LOCK_SUFFIX = ".lock"

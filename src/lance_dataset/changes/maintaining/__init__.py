@@ -1,0 +1,1 @@
+"""Maintenance of a table by the policy in its config."""
