@@ -10,8 +10,9 @@ import pyarrow as pa
 import pytest
 
 import lance_dataset
-from lance_dataset.errors import CorruptFileError, InvalidInputError
-from lance_dataset.spark import lance_sql, refresh_indices, validate
+from lance_dataset.errors import CommitConflictError, CorruptFileError, InvalidInputError
+from lance_dataset.optimize import Compaction
+from lance_dataset.spark import compact, lance_sql, maintain, refresh_indices, validate
 
 
 def rows(start, stop):
@@ -86,3 +87,51 @@ def test_indices_get_the_rows_they_lack(spark, stored):
 def test_wrong_statements(spark, stored, statement):
     with pytest.raises(InvalidInputError, match=r"has no index 'nothing'|expected INDEXES"):
         lance_sql(spark, statement.format(stored))
+
+
+def small_files(uri):
+    lance_dataset.write_dataset(rows(0, 160), uri, max_rows_per_file=10)
+    dataset = lance_dataset.dataset(uri)
+    dataset.create_scalar_index("n", "BTREE")
+    dataset.insert(rows(160, 200))
+    return dataset
+
+
+def test_tasks_do_what_the_policy_says(spark, uri):
+    dataset = small_files(uri)
+    assert [step.outcome for step in maintain(spark, uri, dry_run=True).steps] == ["due", "due", "nothing to do"]
+    report = maintain(spark, uri)
+    assert [step.outcome for step in report.steps] == ["done", "done", "nothing to do"]
+    dataset.checkout_latest()
+    assert report.version == dataset.version
+    assert len(dataset.get_fragments()) == 2
+    assert [len(index.segments) for index in dataset.describe_indices()] == [2]
+    assert dataset.count_rows("n = 170") == 1
+    dataset.update_config({"maintenance.cleanup.older_than": "0s"})
+    shown = {row.step: row for row in lance_sql(spark, f"MAINTAIN '{uri}'").collect()}
+    assert {step: row.outcome for step, row in shown.items()} == {
+        "compact": "nothing to do",
+        "refresh indices": "nothing to do",
+        "clean up": "done",
+    }
+    assert shown["clean up"].counts["old_versions"] > 3
+    assert lance_sql(spark, f"MAINTAIN '{uri}' DRY RUN").count() == 3
+
+
+def test_files_of_lost_compactions_are_removed(spark, uri, monkeypatch):
+    dataset = small_files(uri)
+    before = {path.name for path in Path(uri, "data").iterdir()}
+    commit = Compaction.commit
+
+    def overtaken(handle, *arguments):
+        lance_dataset.dataset(uri).delete("n = 0")
+        return commit(handle, *arguments)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Compaction, "commit", overtaken)
+        with pytest.raises(CommitConflictError):
+            compact(spark, uri)
+    assert {path.name for path in Path(uri, "data").iterdir()} == before
+    assert maintain(spark, uri).steps[0].outcome == "done"
+    dataset.checkout_latest()
+    assert dataset.count_rows() == 199

@@ -14,7 +14,7 @@ import pickle
 import shutil
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -867,8 +867,17 @@ def erase(folder: Path) -> None:
 
 
 def maintained(folder: Path) -> None:
-    dataset: lance.LanceDataset = lance.write_dataset(people(), folder / "maintained")
-    report: MaintenanceReport = dataset.maintain(wait=dt.timedelta(0), progress=counted, runner=None)
+    class Runner(MaintenanceRunner):
+        def compact(self, dataset: object, options: Mapping[str, float]) -> None:
+            raise NotImplementedError
+
+        def refresh_indices(self, dataset: object, names: Sequence[str]) -> None:
+            raise NotImplementedError
+
+    dataset: lance.LanceDataset = lance.write_dataset(people(), folder / "kept in order")
+    plan: CompactionPlan = Compaction.plan(dataset, {})
+    Compaction.discard(dataset, [task.execute(dataset) for task in plan.tasks])
+    report: MaintenanceReport = dataset.maintain(wait=dt.timedelta(0), progress=counted, runner=Runner())
     dry: MaintenanceReport = dataset.maintain(dry_run=True)
     steps: tuple[MaintenanceStep, ...] = report.steps
     texts: list[str | None] = [report.uri, report.branch, report.held_by, report.taken_over, report.to_json()]
@@ -877,9 +886,13 @@ def maintained(folder: Path) -> None:
     counts: dict[str, int] = dict(steps[0].counts)
     facts: dict[str, Any] = report.to_dict()
     policy: MaintenancePolicy = MaintenancePolicy.of(dataset.config())
-    runners: list[type[MaintenanceRunner]] = [MaintenanceRunner]
-    assert not any(flags) and texts[1] == "main" and not counts and facts["seconds"] == report.seconds and runners
+    flags += [not policy.compact_enabled, not policy.indices_enabled, not policy.cleanup_enabled]
+    least: list[int] = [policy.compact_min_fragments, policy.indices_uncovered_rows, policy.cleanup_min_versions]
+    shares: list[float | None] = [policy.compact_deleted_share, policy.indices_uncovered_share, policy.lease_seconds]
+    kept: tuple[dt.timedelta | None, int | None] = policy.cleanup_older_than, policy.cleanup_retain_versions
+    assert not any(flags) and texts[1] == "main" and not counts and facts["seconds"] == report.seconds
     assert dry.dry_run and policy == MaintenancePolicy() and report.version == report.read_version
+    assert least == [16, 100_000, 1] and shares == [None, 0.05, 60.0] and kept == (None, None)
 
 
 def counted(done: int, total: int | None) -> None:

@@ -57,6 +57,8 @@ NOT_RUN: dict[str, str] = {
     "ScannableFragment.partition_expression": _REFUSED,
     "ScannerBuilder.substrait_aggregate": _SEARCH,
     "SchemaEvolution.replace_schema": _REFUSED,
+    "MaintenanceRunner.compact": "abstract",
+    "MaintenanceRunner.refresh_indices": "abstract",
     "ShardedBatchIterator.from_torch": _TORCH,
     "_Sharded.for_worker": _TORCH,
     "ShardedBatchSampler.from_torch": _TORCH,
