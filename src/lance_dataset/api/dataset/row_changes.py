@@ -118,11 +118,14 @@ class RowChanges(Shown):
         from lance_dataset.changes.purge.purging import purge
 
         with reported_progress(progress, lambda: None, "purge") as told:
-            made, report = purge(
-                self.snapshot, where, branches, delete_unverified=bool(delete_unverified), progress=told
+            return purge(
+                self.snapshot,
+                where,
+                branches,
+                delete_unverified=bool(delete_unverified),
+                show=self.show,
+                progress=told,
             )
-            self.show(made)
-        return report
 
     def update(
         self,

@@ -7,7 +7,7 @@ the data files of all versions, so it finds the rows that are left.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -38,8 +38,15 @@ __all__ = ["purge"]
 
 @dataclass
 class _Tally:
-    """Counts over all branches and all repetitions of a change."""
+    """Counts over all branches and all repetitions of a change.
 
+    Attributes
+    ----------
+    made
+        Is called with each version that is made, as a later step may fail.
+    """
+
+    made: Callable[[Snapshot], object]
     rows_deleted: int = 0
     rows_erased: int = 0
     fragments_rewritten: int = 0
@@ -52,8 +59,9 @@ def purge(
     branches: Sequence[str] | None,
     *,
     delete_unverified: bool,
+    show: Callable[[Snapshot], object],
     progress: Progress | None = None,
-) -> tuple[Snapshot, PurgeReport]:
+) -> PurgeReport:
     """Erase rows from branches, and remove the versions that hold them.
 
     Parameters
@@ -66,14 +74,14 @@ def purge(
         Names of the branches, ``main`` for the main one; None for the current one.
     delete_unverified
         True to also remove files that no version refers to.
+    show
+        Is called with each version of the current branch that is made, even if a later step fails.
     progress
         Progress of the rows that are rewritten; None to tell nobody.
 
     Returns
     -------
-    snapshot : Snapshot
-        The newest version of the current branch.
-    report : PurgeReport
+    PurgeReport
         What was removed, and what still holds the rows.
 
     Raises
@@ -95,7 +103,9 @@ def purge(
         check_writable(head.manifest.writer_flags, head.manifest.path)
         matcher.find(head)  # all conditions are checked before anything changes
     before = {name: versions_with_rows(head, matcher) for name, head in heads.items()}
-    tally = _Tally()
+    tally = _Tally(lambda made: show(made) if made.root == snapshot.root else None)
+    if here in heads:
+        show(heads[here])
     known = list_branches(snapshot.store, main_root(snapshot.manifest, snapshot.root))
     for name in names:
         if before[name].with_rows:
@@ -117,8 +127,7 @@ def purge(
         failed_deletes=sum(each.failed_deletes for each in removed),
     )
     purged = {name: heads[name] for name in names}
-    report = replace(report, remaining=tuple(remaining_copies(purged, before, matcher)))
-    return heads.get(here) or snapshot, report
+    return replace(report, remaining=tuple(remaining_copies(purged, before, matcher)))
 
 
 def _checked_names(snapshot: Snapshot, branches: Sequence[str] | None) -> list[str | None]:
@@ -165,6 +174,7 @@ def _erased(head: Snapshot, matcher: Matcher, tally: _Tally, progress: Progress 
         # Only older versions held the rows. The transaction of this one may hold the text of a condition, and it can
         # be removed only if it is not the newest.
         made = commit_change(made, ReserveFragments(1))
+        tally.made(made)
     return made
 
 
@@ -175,11 +185,13 @@ def _erase(latest: Snapshot, matcher: Matcher, tally: _Tally, progress: Progress
     if live:
         # The condition is not recorded: its text names what it erases.
         latest, count = delete_matches(latest, live, "")
+        tally.made(latest)
         tally.rows_deleted += count
         tally.rows_erased += _rows_gone(latest, hits)
     latest = _without_indices(latest, tally)
     left = {reader.fragment.id: (reader, rows) for reader, rows in hits if _has(latest, reader)}
     latest, count = rewrite_fragments(latest, left.keys(), progress)
+    tally.made(latest)
     tally.fragments_rewritten += count
     tally.rows_erased += sum(len(rows) for _, rows in left.values())
     return latest
@@ -201,6 +213,7 @@ def _without_indices(latest: Snapshot, tally: _Tally) -> Snapshot:
         return latest
     dropped = tuple(IndexMetadata.from_proto(index, "index section") for index in found)
     made = commit_change(latest, CreateIndex(removed_indices=dropped))
+    tally.made(made)
     tally.indices_dropped.update(dict.fromkeys(sorted({index.name for index in found})))
     return made
 
@@ -221,6 +234,7 @@ def _detached_from_parent(head: Snapshot, tally: _Tally, progress: Progress | No
             if any(file.base_id in inside for file in reader.fragment.files)
         }
         made, count = rewrite_fragments(latest, inherited, progress)
+        tally.made(made)
         tally.fragments_rewritten += count
         return made
 
