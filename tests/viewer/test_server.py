@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import re
 import socket
 from collections.abc import Iterator
 from pathlib import Path
@@ -212,10 +213,19 @@ def test_errors_have_their_place(viewer: Viewer, path: str, given: dict[str, obj
 def test_search(viewer: Viewer, dataset: lance.LanceDataset) -> None:
     by_words = get(viewer, "api/search", text="word3", k=20).table
     assert by_words.schema.field("0").metadata[b"name"] == b"_score"
-    assert all("word3" in text for text in by_words["3"].to_pylist())
+    assert by_words.schema.field("1").metadata[b"name"] == b"_why"
+    assert all(re.fullmatch(r"word3 \d\.\d\d \(\d of \d+\)", why) for why in by_words["1"].to_pylist())
+    assert all("word3" in text for text in by_words["4"].to_pylist())
     alike = get(viewer, "api/search", row=7, column=3, k=5).table
     assert alike["1"][0].as_py() == str(dataset.take([7], columns=["id"])["id"][0].as_py())
-    assert get(viewer, "api/search", text="word3", row=7, column=3).table.num_rows > 0
+    both = get(viewer, "api/search", text="word3", row=7, column=3).table
+    assert [both.schema.field(str(place)).metadata[b"name"] for place in range(4)] == [
+        b"_relevance",
+        b"_score",
+        b"_distance",
+        b"_why",
+    ]
+    assert 0 < both["3"].null_count < both.num_rows  # rows that only the vector found have no words to explain
     assert get(viewer, "api/search").status == 400
     assert get(viewer, "api/search", row=1, column=0).status == 400
 

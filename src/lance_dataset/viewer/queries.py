@@ -58,10 +58,25 @@ def search(source: Source, given: Parameters) -> bytes:
         filter=given.text("filter"),
         k=given.integer("k", 50, most=_MOST_FOUND),
         vector_column=vector_column,
+        explain_score=words is not None,
     )
-    scores = [name for name in found.column_names if name in ("_relevance", "_score", "_distance")]
+    if "_explanation" in found.column_names:
+        reasons = _reasons(found["_explanation"])
+        found = found.drop_columns("_explanation").append_column("_why", reasons)
+    scores = [name for name in ("_relevance", "_score", "_distance", "_why") if name in found.column_names]
     others = [name for name in found.column_names if name not in scores]
     return _results(found.select([*scores, *others]))
+
+
+def _reasons(explanations: pa.ChunkedArray) -> pa.Array:
+    """Return the shares of the terms in each score as text, the largest first; null without a score."""
+
+    def reason(terms: list[dict[str, Any]] | None) -> str | None:
+        found = sorted(terms or (), key=lambda term: -term["score"])
+        shares = (f"{each['term']} {each['score']:.2f} ({each['frequency']:g} of {each['length']:g})" for each in found)
+        return ", ".join(shares) or None
+
+    return pa.array([reason(each) for each in explanations.to_pylist()], pa.string())
 
 
 def plan(source: Source, given: Parameters) -> dict[str, str]:

@@ -30,7 +30,8 @@ export function searchPanel(page, now) {
     try {
       const given = { version: now.version, filter: now.filter, text: now.text, column: likeColumn, row: likeRow };
       const rows = new ResultRows(await arrow("search", given), now.version);
-      note.replaceChildren(`${rows.rows.toLocaleString("en")} rows, the most relevant first`);
+      const why = now.text ? "; _why: share of each word in _score, and how often it is among the words of the text" : "";
+      note.replaceChildren(`${rows.rows.toLocaleString("en")} rows, the most relevant first${why}`);
       grid.show(rows);
     } catch (error) {
       note.replaceChildren(problem(error));
