@@ -160,6 +160,10 @@ stress: $(VENV)/.stamp-install $(VENV)/.stamp-ext ## 16 processes beside pylance
 compatibility: $(VENV)/.stamp-install $(VENV)/.stamp-ext ## Run 17 releases of pylance against this package and write docs/compatibility.md (20 minutes)
 	$(BIN)/python scripts/compatibility.py $(ARGS)
 
+.PHONY: older-processor
+older-processor: $(VENV)/.stamp-install ## Run tests of the codec core on an emulated processor without AVX2 (40 minutes)
+	PYTHON=$(BIN)/python scripts/older_processor.sh
+
 .PHONY: portability
 portability: $(VENV)/.stamp-venv ## Compile and run the kernels with gcc and clang, and for aarch64 where that is possible
 	PYTHON=$(BIN)/python scripts/portability.sh
