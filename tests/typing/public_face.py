@@ -718,6 +718,7 @@ def indexed(folder: Path) -> None:
     )
     whole: lance.Index = dataset.merge_existing_index_segments([part])
     dataset = dataset.commit_existing_index_segments("parts", "s", [whole])
+    dataset = dataset.commit_index_segments_together({"parts": [whole]})
     with contextlib.suppress(errors.InvalidInputError):
         part = dataset.extend_index_uncommitted("parts", [0], memory_limit=1 << 30)
     dataset.prewarm_index("parts")

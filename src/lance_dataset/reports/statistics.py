@@ -18,7 +18,7 @@ from lance_dataset.reports.columns import ColumnKind, column_kind, quoted
 if TYPE_CHECKING:
     from lance_dataset import LanceDataset
 
-__all__ = ["Bin", "ColumnStatistics", "column_statistics"]
+__all__ = ["Bin", "ColumnStatistics", "column_statistics", "countable"]
 
 #: Values of fixed width that are all read; of larger columns, and of other types, a sample is.
 _MOST_READ = 20_000_000
@@ -126,13 +126,13 @@ def _values(
     values = found.column(0)
     if isinstance(values.type, pa.BaseExtensionType):
         values = pa.chunked_array([chunk.storage for chunk in values.chunks], values.type.storage_type)
-    return values.cast(_countable(values.type))
+    return values.cast(countable(values.type))
 
 
-def _countable(kind: pa.DataType) -> pa.DataType:
+def countable(kind: pa.DataType) -> pa.DataType:
     """Return the type that Arrow's functions have kernels for."""
     if pa.types.is_dictionary(kind):
-        return _countable(kind.value_type)
+        return countable(kind.value_type)
     if pa.types.is_float16(kind):
         return pa.float32()
     if pa.types.is_string_view(kind):

@@ -17,10 +17,11 @@ except ImportError as error:
 del _Filter
 
 from lance_dataset.spark.changes.backfill import add_columns, add_columns_from  # noqa: E402
-from lance_dataset.spark.changes.maintenance import compact, create_index  # noqa: E402
+from lance_dataset.spark.changes.maintenance import compact, create_index, create_indices  # noqa: E402
 from lance_dataset.spark.changes.merge import delete, merge_into, update  # noqa: E402
 from lance_dataset.spark.changes.policy import maintain  # noqa: E402
-from lance_dataset.spark.changes.upkeep import refresh_indices, validate  # noqa: E402
+from lance_dataset.spark.changes.statistics import column_statistics  # noqa: E402
+from lance_dataset.spark.changes.upkeep import cleanup, refresh_indices, validate  # noqa: E402
 from lance_dataset.spark.loaded import add_shortcuts  # noqa: E402
 from lance_dataset.spark.save_modes import translate_save_modes  # noqa: E402 - after the check that PySpark is installed
 from lance_dataset.spark.search.duplicates import drop_near_duplicates, near_duplicates  # noqa: E402
@@ -37,8 +38,11 @@ __all__ = [
     "LanceTable",
     "add_columns",
     "add_columns_from",
+    "cleanup",
+    "column_statistics",
     "compact",
     "create_index",
+    "create_indices",
     "delete",
     "drop_near_duplicates",
     "lance_sql",

@@ -237,6 +237,38 @@ class IndexSegments(Shown):
         self.show(publish_segments(self.snapshot, name, one_column(column), records))
         return self
 
+    def commit_index_segments_together(self, segments: Mapping[str, Sequence[Index]]) -> Self:
+        """Publish segments of several indices, in one commit, and move this handle to the new version.
+
+        Parameters
+        ----------
+        segments
+            Segments by the name of their index. Each index follows the rules of `commit_existing_index_segments`.
+
+        Returns
+        -------
+        LanceDataset
+            This dataset.
+
+        Raises
+        ------
+        ValueError
+            As for `commit_existing_index_segments`, for any of the indices. Nothing is published then.
+        CommitConflictError
+            Other writers changed the rows or the indices, and the retries ran out.
+        """
+        from lance_dataset.changes.indexing.publish_segments import publish_together
+
+        if not isinstance(segments, Mapping):
+            raise TypeError(f"segments must be a dict of lists by name, not {type(segments).__name__}")
+        records = {}
+        for name, mine in segments.items():
+            if checked_name(name) is None:
+                raise TypeError("the names of indices must be text")
+            records[name] = [each.to_table() for each in _checked(mine)]
+        self.show(publish_together(self.snapshot, records))
+        return self
+
     def merge_index_metadata(
         self,
         index_uuid: str,

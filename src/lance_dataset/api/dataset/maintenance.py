@@ -112,6 +112,7 @@ class Maintained(Shown):
         versions: Sequence[int] | None = None,
         delete_concurrency: int | None = None,
         progress: ProgressOption = None,
+        run_shares: Callable[[Sequence[Callable[[], object]]], Sequence[object]] | None = None,
     ) -> CleanupStats:
         """Remove old versions and the files that no other version needs.
 
@@ -139,6 +140,11 @@ class Maintained(Shown):
             Number of files to remove at the same time.
         progress
             True for a bar (tqdm), or a function of the numbers of files removed and in all, manifests included.
+        run_shares
+            Function that does shares of the work: listing folders and removing data files, deletion files, files of
+            indices and transactions. It gets functions without parameters, which can be pickled, may call them in
+            other processes, and returns their results in order. Versions are read and removed here in any case; so are
+            all files if there is a `delete_rate_limit`.
 
         Returns
         -------
@@ -165,7 +171,7 @@ class Maintained(Shown):
         )
         snapshot = self.snapshot
         with reported_progress(progress, lambda: None, "cleanup", "file") as told:
-            return _stats(cleanup(snapshot.store, snapshot.root, snapshot.manifest, policy, told))
+            return _stats(cleanup(snapshot.store, snapshot.root, snapshot.manifest, policy, told, run_shares))
 
     def explain_cleanup_old_versions(
         self,

@@ -26,7 +26,7 @@ from lance_dataset.table.index_metadata import IndexMetadata
 from lance_dataset.table.indices.coverage import coverage
 from lance_dataset.table.operations import CreateIndex
 
-__all__ = ["build_segment", "build_segment_like", "merge_segments", "publish_segments"]
+__all__ = ["build_segment", "build_segment_like", "merge_segments", "publish_segments", "publish_together"]
 
 
 def build_segment(
@@ -148,11 +148,52 @@ def publish_segments(snapshot: Snapshot, name: str, column: str, segments: Seque
     CommitConflictError
         Other writers changed the rows or the indices, and the retries ran out.
     """
-    return repeated_on_conflict(snapshot, lambda latest: _publish(latest, name, column, segments))
+
+    def publish(latest: Snapshot) -> Snapshot:
+        check_writable(latest.manifest.writer_flags, latest.manifest.path)
+        return commit_change(latest, CreateIndex(*_publication(latest, name, column, segments)))
+
+    return repeated_on_conflict(snapshot, publish)
 
 
-def _publish(latest: Snapshot, name: str, column: str, segments: Sequence[IndexMetadata]) -> Snapshot:
-    check_writable(latest.manifest.writer_flags, latest.manifest.path)
+def publish_together(snapshot: Snapshot, segments: Mapping[str, Sequence[IndexMetadata]]) -> Snapshot:
+    """Commit segments as several indices, or as more segments of them, in one commit.
+
+    Parameters
+    ----------
+    snapshot
+        The version to start from.
+    segments
+        Segments by name of the index.
+
+    Raises
+    ------
+    InvalidInputError, CommitConflictError
+        As for `publish_segments`; for any of the indices. Nothing is committed then.
+    """
+    if not segments:
+        raise InvalidInputError("there are no segments")
+
+    def publish(latest: Snapshot) -> Snapshot:
+        check_writable(latest.manifest.writer_flags, latest.manifest.path)
+        paths = dict(latest.manifest.schema.paths_by_id())
+        added: tuple[IndexMetadata, ...] = ()
+        removed: tuple[IndexMetadata, ...] = ()
+        for name, mine in segments.items():
+            column = next((paths[each] for segment in mine for each in segment.fields if each in paths), None)
+            if column is None:
+                raise InvalidInputError(f"there are no segments of the index {name!r}, or its column does not exist")
+            more, less = _publication(latest, name, column, mine)
+            added, removed = added + more, removed + less
+        return commit_change(latest, CreateIndex(added, removed))
+
+    return repeated_on_conflict(snapshot, publish)
+
+
+def _publication(
+    latest: Snapshot, name: str, column: str, segments: Sequence[IndexMetadata]
+) -> tuple[tuple[IndexMetadata, ...], tuple[IndexMetadata, ...]]:
+    """Return the segments that a commit adds, and those of the same index that it removes."""
     covered = _disjoint_coverage(segments)
     field_id = indexed_field(latest.scanned_schema, column)[-1].id
     for each in segments:
@@ -164,8 +205,7 @@ def _publish(latest: Snapshot, name: str, column: str, segments: Sequence[IndexM
         raise InvalidInputError(f"the segments are of different kinds: {', '.join(sorted(kinds))}")
     known = [old for old in index_segments(latest.reader) if old.name == name]
     removed = tuple(old.metadata for old in known if _is_replaced(old, covered, field_id, kinds))
-    published = tuple(replace(each, name=name) for each in segments)
-    return commit_change(latest, CreateIndex(published, removed))
+    return tuple(replace(each, name=name) for each in segments), removed
 
 
 def _is_replaced(old: Segment, covered: frozenset[int], field_id: int, kinds: set[str]) -> bool:

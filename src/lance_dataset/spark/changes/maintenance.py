@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from lance_dataset.errors import InvalidInputError
@@ -14,7 +14,7 @@ from lance_dataset.spark.jobs.tasks import Work, run_tasks
 from lance_dataset.spark.option_parsing import storage_options_text
 from lance_dataset.spark.snapshot import Snapshot, pin
 
-__all__ = ["compact", "cores", "create_index"]
+__all__ = ["compact", "cores", "create_index", "create_indices"]
 
 
 def compact(
@@ -118,21 +118,73 @@ def create_index(
     TaskError
         A task failed, for example because the index does not fit the column. Nothing is published.
     """
-    snapshot, dataset = pin(uri, None, storage_options_text(storage_options))
     name = name or f"{column}_idx"
-    taken = name in {index.name for index in dataset.describe_indices()}
-    if taken and not replace:
-        raise InvalidInputError(f"The dataset has an index {name!r} already; replace it with replace=True")
+    wanted = {name: {"column": column, "index_type": index_type, **parameters}}
+    create_indices(spark, uri, wanted, replace=replace, segments=segments, storage_options=storage_options)
+    return name
+
+
+def create_indices(
+    spark: Any,
+    uri: str,
+    indices: Mapping[str, Mapping[str, Any]],
+    *,
+    replace: bool = False,
+    segments: int | None = None,
+    storage_options: Mapping[str, str] | None = None,
+) -> int:
+    """Build several indices as one job, and publish all of them in one commit.
+
+    Parameters
+    ----------
+    spark
+        Spark session.
+    uri
+        Path or URI of the dataset.
+    indices
+        By the name of each index: its ``column``, ``index_type``, and parameters as for `create_index`.
+    replace
+        True to replace indices of the same names.
+    segments
+        Number of segments of each index, as for `create_index`.
+    storage_options
+        Settings of the object store.
+
+    Returns
+    -------
+    int
+        The new version.
+
+    Raises
+    ------
+    InvalidInputError
+        A name is taken, an index has no column or type, there are no indices, or the dataset has no rows.
+    TaskError
+        A task failed, for example because an index does not fit its column. Nothing is published.
+    """
+    snapshot, dataset = pin(uri, None, storage_options_text(storage_options))
+    taken = {index.name for index in dataset.describe_indices()}
+    for name, parameters in indices.items():
+        missing = {"column", "index_type"} - set(parameters)
+        if missing:
+            raise InvalidInputError(f"The index {name!r} needs {' and '.join(sorted(missing))}")
+        if name in taken and not replace:
+            raise InvalidInputError(f"The dataset has an index {name!r} already; replace it with replace=True")
     fragments = dataset.fragment_ids()
-    if not fragments:
-        raise InvalidInputError(f"The dataset {uri} has no rows to index")
+    if not fragments or not indices:
+        raise InvalidInputError(f"The dataset {uri} has no rows to index" if indices else "There are no indices")
     count = max(1, min(segments or cores(spark), len(fragments)))
     bounds = [len(fragments) * part // count for part in range(count + 1)]
     groups = [fragments[start:stop] for start, stop in itertools.pairwise(bounds)]
-    arguments = {"column": column, "index_type": index_type, "name": name, "replace": replace, **parameters}
-    built = run_tasks(spark, _Segments(groups, snapshot, arguments))
-    dataset.commit_existing_index_segments(name, column, built)
-    return name
+    pieces = [
+        _Segment({"name": name, "replace": replace, **parameters}, group)
+        for name, parameters in indices.items()
+        for group in groups
+    ]
+    built: dict[str, list[Any]] = {}
+    for piece, segment in zip(pieces, run_tasks(spark, _Segments(pieces, snapshot)), strict=True):
+        built.setdefault(piece.arguments["name"], []).append(segment)
+    return int(dataset.commit_index_segments_together(built).version)
 
 
 def cores(spark: Any) -> int:
@@ -141,17 +193,26 @@ def cores(spark: Any) -> int:
     return int(context.defaultParallelism()) if context is not None else os.cpu_count() or 1
 
 
+@dataclass(frozen=True)
+class _Segment:
+    """A segment to build: arguments of the index, and its fragments."""
+
+    arguments: Mapping[str, Any]
+    fragments: list[int]
+
+
 class _Segments(Work):
     """A segment of an index in each task."""
 
-    def __init__(self, pieces: Sequence[list[int]], snapshot: Snapshot, arguments: Mapping[str, Any]) -> None:
+    def __init__(self, pieces: Sequence[_Segment], snapshot: Snapshot) -> None:
         super().__init__(pieces)
         self.snapshot = snapshot
-        self.arguments = dict(arguments)
 
-    def describe(self, piece: list[int]) -> str:
-        column, kind = self.arguments["column"], self.arguments["index_type"]
-        return f"the {kind} index of column {column!r} for fragments {piece[0]} to {piece[-1]} of {self.snapshot.uri}"
+    def describe(self, piece: _Segment) -> str:
+        column, kind, numbers = piece.arguments["column"], piece.arguments["index_type"], piece.fragments
+        return (
+            f"the {kind} index of column {column!r} for fragments {numbers[0]} to {numbers[-1]} of {self.snapshot.uri}"
+        )
 
-    def run(self, piece: list[int]) -> Any:
-        return self.snapshot.open().create_index_uncommitted(fragment_ids=piece, **self.arguments)
+    def run(self, piece: _Segment) -> Any:
+        return self.snapshot.open().create_index_uncommitted(fragment_ids=piece.fragments, **piece.arguments)

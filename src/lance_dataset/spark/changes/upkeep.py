@@ -1,18 +1,20 @@
-"""Checks and refreshed indices by tasks of Spark."""
+"""Checks, cleanups and refreshed indices by tasks of Spark."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from lance_dataset import CleanupStats
+from lance_dataset import dataset as open_dataset
 from lance_dataset.errors import CorruptFileError, InvalidInputError, LanceError, nearest_name_hint
 from lance_dataset.spark.changes.maintenance import cores
 from lance_dataset.spark.jobs.tasks import Work, run_tasks
 from lance_dataset.spark.option_parsing import storage_options_text
 from lance_dataset.spark.snapshot import Snapshot, pin
 
-__all__ = ["refresh_indices", "validate"]
+__all__ = ["cleanup", "grouped", "refresh_indices", "validate"]
 
 #: Shares for each core, so that all cores stay busy if some fragments are large.
 _SHARES = 4
@@ -54,7 +56,7 @@ def validate(
     """
     snapshot, dataset = pin(uri, version, storage_options_text(storage_options))
     dataset.validate(fragments=False)
-    checks = _Checks(_groups(dataset.fragment_ids(), _SHARES * cores(spark)), snapshot, values)
+    checks = _Checks(grouped(dataset.fragment_ids(), _SHARES * cores(spark)), snapshot, values)
     damages = [damage for group in run_tasks(spark, checks) for damage in group]
     if damages:
         shown = "; ".join(damages[:_MOST_SHOWN])
@@ -63,7 +65,7 @@ def validate(
     return {"fragments": len(dataset.fragment_ids()), "rows": int(dataset.count_rows())}
 
 
-def _groups(numbers: Sequence[int], count: int) -> list[list[int]]:
+def grouped(numbers: Sequence[int], count: int) -> list[list[int]]:
     """Cut numbers into at most `count` lists of about the same length."""
     count = min(count, len(numbers))
     bounds = [len(numbers) * part // count for part in range(count + 1)] if count else []
@@ -96,6 +98,65 @@ class _Checks(Work):
         return found
 
 
+def cleanup(
+    spark: Any, uri: str, *, storage_options: Mapping[str, str] | None = None, **conditions: Any
+) -> CleanupStats:
+    """Remove old versions and the files that no other version needs, with tasks.
+
+    The driver reads the versions and removes old ones. Tasks list the folders, one each, and remove the files.
+
+    Parameters
+    ----------
+    spark
+        Spark session.
+    uri
+        Path or URI of the dataset.
+    storage_options
+        Settings of the object store.
+    **conditions
+        Those of ``LanceDataset.cleanup_old_versions``, such as ``older_than`` and ``retain_versions``. With a
+        ``delete_rate_limit``, the driver removes the files.
+
+    Returns
+    -------
+    CleanupStats
+        Counts of the removed versions and files.
+
+    Raises
+    ------
+    InvalidInputError
+        An old version has a tag, an argument is out of range, or the dataset is in the memory of this process.
+    CorruptFileError, UnsupportedError
+        A version, tag or branch cannot be read, so the files that it needs are unknown. Nothing is removed then.
+    TaskError
+        A task failed. Old versions may be gone, and files that no version needs are left to the next cleanup.
+    """
+    if uri.startswith("memory:"):
+        raise InvalidInputError(f"{uri} is in the memory of the driver, which tasks cannot reach")
+    dataset = open_dataset(uri, storage_options=dict(storage_options or {}) or None)
+
+    def run_shares(shares: Sequence[Callable[[], Any]]) -> list[Any]:
+        groups = grouped(range(len(shares)), _SHARES * cores(spark))
+        done = run_tasks(spark, _Shares([[shares[number] for number in group] for group in groups], uri))
+        return [result for group in done for result in group]
+
+    return dataset.cleanup_old_versions(**conditions, run_shares=run_shares)
+
+
+class _Shares(Work):
+    """Some shares of a cleanup in each task."""
+
+    def __init__(self, pieces: Sequence[list[Callable[[], Any]]], uri: str) -> None:
+        super().__init__(pieces)
+        self.uri = uri
+
+    def describe(self, piece: list[Callable[[], Any]]) -> str:
+        return f"the cleanup of {self.uri}"
+
+    def run(self, piece: list[Callable[[], Any]]) -> list[Any]:
+        return [share() for share in piece]
+
+
 def refresh_indices(
     spark: Any,
     uri: str,
@@ -106,8 +167,8 @@ def refresh_indices(
 ) -> dict[str, int]:
     """Add the rows that indices lack to them, in segments that tasks build.
 
-    All segments of an index are published in one commit. They have the parameters and the models of the index; nothing
-    is merged or trained anew, which ``LanceDataset.optimize.optimize_indices`` does.
+    All segments of all indices are published in one commit. They have the parameters and the models of their index;
+    nothing is merged or trained anew, which ``LanceDataset.optimize.optimize_indices`` does.
 
     Parameters
     ----------
@@ -132,7 +193,7 @@ def refresh_indices(
     InvalidInputError
         There is no index of a name.
     CommitConflictError
-        Other writers changed the same rows or indices meanwhile. Indices that were published before stay so.
+        Other writers changed the same rows or indices meanwhile. Nothing is published.
     TaskError
         A task failed, for example because this release does not build indices of the kind. Nothing is published.
     """
@@ -146,12 +207,12 @@ def refresh_indices(
     for name in dict.fromkeys(known if names is None else names):
         left = sorted(set(rows).difference(*(segment.fragment_ids for segment in known[name].segments)))
         count = segments or min(cores(spark), sum(rows[each] for each in left) // _SEGMENT_ROWS + 1)
-        pieces += [(name, group) for group in _groups(left, count)]
+        pieces += [(name, group) for group in grouped(left, count)]
     built: dict[str, list[Any]] = {}
     for (name, _), segment in zip(pieces, run_tasks(spark, _Additions(pieces, snapshot)), strict=True):
         built.setdefault(name, []).append(segment)
-    for name, made in built.items():
-        dataset.commit_existing_index_segments(name, known[name].field_names[0], made)
+    if built:
+        dataset.commit_index_segments_together(built)
     return {name: len(made) for name, made in built.items()}
 
 

@@ -16,6 +16,7 @@ _STATEMENTS: list[tuple[tuple[str, ...], Callable[[Cursor, Session], Action]]] =
     (("VACUUM",), tables.parse_vacuum),
     (("VALIDATE",), tables.parse_validate),
     (("MAINTAIN",), tables.parse_maintain),
+    (("ANALYZE",), tables.parse_analyze),
     (("REFRESH",), indices.parse_refresh_indices),
     (("ALTER",), tables.parse_alter),
     (("DESCRIBE", "HISTORY"), tables.parse_history),
@@ -51,9 +52,9 @@ def lance_sql(
     spark
         Spark session.
     statement
-        OPTIMIZE, VACUUM, VALIDATE, MAINTAIN, ALTER TABLE, UPDATE, DELETE, MERGE, RESTORE, DESCRIBE HISTORY, REFRESH
-        INDEXES, or CREATE, DROP or SHOW of indices, tags or branches. A dataset is named by its path in quotes, as in
-        ``OPTIMIZE '/data/t.lance'`` or ``OPTIMIZE lance.`/data/t.lance```.
+        OPTIMIZE, VACUUM, VALIDATE, MAINTAIN, ANALYZE TABLE, ALTER TABLE, UPDATE, DELETE, MERGE, RESTORE, DESCRIBE
+        HISTORY, REFRESH INDEXES, or CREATE, DROP or SHOW of indices, tags or branches. A dataset is named by its path
+        in quotes, as in ``OPTIMIZE '/data/t.lance'`` or ``OPTIMIZE lance.`/data/t.lance```.
     tables
         Paths or URIs of datasets by names that the statement may use.
     storage_options

@@ -1,4 +1,4 @@
-"""OPTIMIZE, VACUUM, VALIDATE, MAINTAIN, ALTER TABLE, DESCRIBE HISTORY and RESTORE."""
+"""OPTIMIZE, VACUUM, VALIDATE, MAINTAIN, ANALYZE, ALTER TABLE, DESCRIBE HISTORY and RESTORE."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ import pyarrow as pa
 from lance_dataset.spark.changes.backfill import add_columns, add_columns_from
 from lance_dataset.spark.changes.maintenance import compact
 from lance_dataset.spark.changes.policy import maintain
-from lance_dataset.spark.changes.upkeep import validate
+from lance_dataset.spark.changes.statistics import column_statistics
+from lance_dataset.spark.changes.upkeep import cleanup, validate
 from lance_dataset.spark.statements.cursor import Cursor
 from lance_dataset.spark.statements.indices import parse_create_index, parse_drop_index, parse_optimize_indices
 from lance_dataset.spark.statements.references import create_branch_of, create_tag_of
@@ -19,6 +20,7 @@ from lance_dataset.spark.write_schema import created_schema
 
 __all__ = [
     "parse_alter",
+    "parse_analyze",
     "parse_history",
     "parse_maintain",
     "parse_optimize",
@@ -57,7 +59,7 @@ def parse_vacuum(cursor: Cursor, session: Session) -> Action:
     cursor.end()
 
     def run() -> pa.Table:
-        stats = target.open().cleanup_old_versions(**arguments)
+        stats = cleanup(target.spark, target.uri, storage_options=target.settings, **arguments)
         return counted({"bytes_removed": int(stats.bytes_removed), "old_versions": int(stats.old_versions)})
 
     return run
@@ -87,6 +89,30 @@ def parse_maintain(cursor: Cursor, session: Session) -> Action:
         kinds = (pa.string(), pa.string(), pa.string(), pa.map_(pa.string(), pa.int64()))
         columns = [pa.array([row[at] for row in rows], kind) for at, kind in enumerate(kinds)]
         return pa.table(dict(zip(names, columns, strict=True)))
+
+    return run
+
+
+def parse_analyze(cursor: Cursor, session: Session) -> Action:
+    """``ANALYZE TABLE table COMPUTE STATISTICS FOR COLUMNS name, ... | FOR ALL COLUMNS [WHERE condition]``."""
+    cursor.expect("TABLE")
+    target = named_target(cursor, session)
+    cursor.expect("COMPUTE", "STATISTICS", "FOR")
+    names: list[str] | None = None
+    if not cursor.accept("ALL", "COLUMNS"):
+        cursor.expect("COLUMNS")
+        names = cursor.names("a column")
+    condition = cursor.expression("a condition") if cursor.accept("WHERE") else None
+    cursor.end()
+
+    def run() -> pa.Table:
+        found = column_statistics(
+            target.spark, target.uri, names, where=condition, storage_options=target.settings
+        ).values()
+        shown = {"column": pa.string(), "type": pa.string(), "rows": pa.int64(), "nulls": pa.int64()}
+        shown |= {"nans": pa.int64(), "distinct": pa.int64(), "minimum": pa.string(), "maximum": pa.string()}
+        shown |= {"mean": pa.float64(), "deviation": pa.float64()}
+        return pa.table({name: pa.array([getattr(each, name) for each in found], kind) for name, kind in shown.items()})
 
     return run
 

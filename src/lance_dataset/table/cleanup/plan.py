@@ -17,6 +17,7 @@ from lance_dataset.io.guarded import external_manifests_of, plain_store
 from lance_dataset.io.local import LocalStore
 from lance_dataset.table.cleanup.branch_usage import BranchUsage
 from lance_dataset.table.cleanup.file_usage import FileKind, FileUsage, VersionFiles, detached_versions, read_usage
+from lance_dataset.table.cleanup.shares import Listing, ShareRunner, run_here
 from lance_dataset.table.manifest import Manifest
 from lance_dataset.table.naming import VERSIONS_FOLDER, final_manifest_name, named_path, parse_manifest_name
 from lance_dataset.table.paths import DATA_FOLDER, DELETIONS_FOLDER, INDICES_FOLDER, TRANSACTIONS_FOLDER
@@ -229,7 +230,9 @@ class CleanupPlan:
         return [file for file in self.files if not self.used.uses(file.path[len(root) + 1 :])]
 
 
-def plan_cleanup(store: ObjectStore, root: str, manifest: Manifest, policy: CleanupPolicy) -> CleanupPlan:
+def plan_cleanup(
+    store: ObjectStore, root: str, manifest: Manifest, policy: CleanupPolicy, run_shares: ShareRunner | None = None
+) -> CleanupPlan:
     """Plan a cleanup without changing anything.
 
     Files are listed before manifests are read, so that files committed meanwhile are seen to be in use.
@@ -242,6 +245,8 @@ def plan_cleanup(store: ObjectStore, root: str, manifest: Manifest, policy: Clea
         The version to start from.
     policy
         Conditions for old versions.
+    run_shares
+        Function that lists folders, perhaps in other processes; None for this one.
 
     Raises
     ------
@@ -254,7 +259,7 @@ def plan_cleanup(store: ObjectStore, root: str, manifest: Manifest, policy: Clea
     """
     _check_spelling(store, root, manifest)
     store.check_own(f"{root}/{VERSIONS_FOLDER}")
-    listed = list(_scan(store, root))
+    listed = list(_scan(store, root, run_shares or run_here))
     branches = BranchUsage(store, main_root(manifest, root), branch_of(manifest, root))
     branches.refresh()
     listed = [(kind, info) for kind, info in listed if not branches.owns(info.path)]
@@ -371,10 +376,11 @@ def _old_versions(store: ObjectStore, root: str, versions: Sequence[int]) -> lis
     return [OldVersion(version, tuple(manifests)) for version, manifests in sorted(found.items()) if manifests]
 
 
-def _scan(store: ObjectStore, root: str) -> Iterator[tuple[FileKind, ObjectInfo]]:
+def _scan(store: ObjectStore, root: str, run_shares: ShareRunner) -> Iterator[tuple[FileKind, ObjectInfo]]:
     """Yield the files that a cleanup may remove if they are not in use, except manifests."""
-    for folder, (kind, suffixes) in _SUFFIXES.items():
-        for info in _own_files(list(store.list_tree(f"{root}/{folder}")), len(root)):
+    found = run_shares([Listing(store, f"{root}/{folder}") for folder in _SUFFIXES])
+    for (kind, suffixes), infos in zip(_SUFFIXES.values(), found, strict=True):
+        for info in _own_files(infos, len(root)):
             if suffixes is None or info.name.endswith(suffixes):
                 yield kind, info
             elif info.name.startswith(_TEMPORARY):

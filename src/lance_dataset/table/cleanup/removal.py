@@ -8,15 +8,12 @@ restored.
 
 from __future__ import annotations
 
-import logging
-import threading
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import compress
 
-from lance_dataset.errors import AlreadyExistsError, LanceError, MissingFileError
+from lance_dataset.errors import AlreadyExistsError, MissingFileError
 from lance_dataset.events import emit
 from lance_dataset.io.base import ObjectStore
 from lance_dataset.table.cleanup.clock import clock_lead
@@ -29,23 +26,24 @@ from lance_dataset.table.cleanup.plan import (
     plan_cleanup,
     tagged_versions,
 )
+from lance_dataset.table.cleanup.shares import Pace, Removal, ShareRunner
 from lance_dataset.table.manifest import Manifest
 from lance_dataset.table.naming import VERSIONS_FOLDER
 from lance_dataset.table.paths import INDICES_FOLDER
 from lance_dataset.table.protocol import commit_protocol
 from lance_dataset.table.versions import list_versions
 from lance_dataset.threads.progress import Progress
-from lance_dataset.threads.waiting import map_waiting
 
 __all__ = ["CleanupPolicy", "Removed", "cleanup", "planned_removal"]
 
-_log = logging.getLogger(__name__)
 _CONCURRENCY = 16
 #: More threads than this only slow each other down.
 _MAX_CONCURRENCY = 64
 #: Manifests removed between two checks of tags and branches. Their content is kept in memory for that time.
 _STEP = 64
 _STEP_BYTES = 64 << 20
+#: Files that one share of the work removes.
+_SHARE_FILES = 2000
 
 
 @dataclass(frozen=True)
@@ -89,7 +87,12 @@ def planned_removal(plan: CleanupPlan, root: str) -> tuple[Removed, list[Candida
 
 
 def cleanup(
-    store: ObjectStore, root: str, manifest: Manifest, policy: CleanupPolicy, progress: Progress | None = None
+    store: ObjectStore,
+    root: str,
+    manifest: Manifest,
+    policy: CleanupPolicy,
+    progress: Progress | None = None,
+    run_shares: ShareRunner | None = None,
 ) -> Removed:
     """Remove old versions, and files that no version needs.
 
@@ -103,6 +106,9 @@ def cleanup(
         Conditions for old versions.
     progress
         Progress of the files, manifests included; None to tell nobody.
+    run_shares
+        Function that lists folders and removes files, perhaps in other processes; None for this one. Manifests are
+        read and removed here in any case.
 
     Returns
     -------
@@ -119,21 +125,28 @@ def cleanup(
         A folder of the table is a link. Nothing is removed then.
     """
     emit("dataset_events", event="cleaning", uri=store.uri(root))
-    return _Cleanup(store, root, manifest, policy, progress).run()
+    return _Cleanup(store, root, manifest, policy, progress, run_shares).run()
 
 
 class _Cleanup:
     """A single run of a cleanup."""
 
     def __init__(
-        self, store: ObjectStore, root: str, manifest: Manifest, policy: CleanupPolicy, progress: Progress | None
+        self,
+        store: ObjectStore,
+        root: str,
+        manifest: Manifest,
+        policy: CleanupPolicy,
+        progress: Progress | None,
+        run_shares: ShareRunner | None,
     ) -> None:
         self._progress = progress
         self._store = store
         self._root = root
         self._manifest = manifest
         self._policy = policy
-        self._pace = _Pace(policy.delete_rate_limit)
+        self._run_shares = run_shares
+        self._pace = Pace(policy.delete_rate_limit)
         self._failed = 0
         self._removed: list[Candidate] = []
         self._versions = 0
@@ -148,37 +161,39 @@ class _Cleanup:
         if plan.files:
             self._look_again(plan)
             files = plan.removable(self._root)
-            for start in range(0, len(files), _STEP):
-                self._advance(len(self._remove(files[start : start + _STEP])))
+            stride = _STEP if self._run_shares is None else max(1, len(files))
+            for start in range(0, len(files), stride):
+                self._advance(len(self._remove(files[start : start + stride], self._run_shares)))
             self._remove_index_folders()
         return replace(_counted(self._versions, self._removed), failed_deletes=self._failed)
 
     def _plan(self) -> CleanupPlan:
         """Plan the cleanup; by the clock of the store if this machine's is ahead of it."""
         policy = self._policy
-        plan = plan_cleanup(self._store, self._root, self._manifest, policy)
+        plan = plan_cleanup(self._store, self._root, self._manifest, policy, self._run_shares)
         aged_versions = plan.old and policy.before_nanos is not None
         aged_files = not policy.delete_unverified and any(file.unverified for file in plan.files)
         lead = clock_lead(self._store, self._root) if aged_versions or aged_files else 0.0
-        return plan_cleanup(self._store, self._root, self._manifest, policy.by_clock(lead)) if lead else plan
+        if not lead:
+            return plan
+        return plan_cleanup(self._store, self._root, self._manifest, policy.by_clock(lead), self._run_shares)
 
-    def _remove(self, files: Sequence[Candidate]) -> list[Candidate]:
+    def _remove(self, files: Sequence[Candidate], run_shares: ShareRunner | None = None) -> list[Candidate]:
         """Remove files, and return those that were removed."""
+        paths = [file.path for file in files]
         workers = min(self._policy.delete_concurrency or _CONCURRENCY, _MAX_CONCURRENCY)
-        gone = list(compress(files, map_waiting(self._delete, files, workers=workers, stop_at_error=True)))
+        if run_shares is None or self._policy.delete_rate_limit is not None:  # several processes would not keep a rate
+            done = Removal(self._store, paths, workers)(self._pace)
+        else:
+            starts = range(0, len(paths), _SHARE_FILES)
+            shares = [Removal(self._store, paths[start : start + _SHARE_FILES], workers) for start in starts]
+            done = [gone for share in run_shares(shares) for gone in share]
+        gone = list(compress(files, done))
+        for file in gone:
+            emit("file_audit", mode="delete", type=file.kind.name.lower(), path=file.path)
         self._removed += gone
         self._failed += len(files) - len(gone)
         return gone
-
-    def _delete(self, file: Candidate) -> bool:
-        self._pace.wait()
-        try:
-            self._store.delete(file.path)
-        except (LanceError, OSError) as error:
-            _log.warning("%s could not be removed: %s", self._store.uri(file.path), error)
-            return False
-        emit("file_audit", mode="delete", type=file.kind.name.lower(), path=file.path)
-        return True
 
     def _advance(self, files: int) -> None:
         if self._progress is not None:
@@ -255,21 +270,3 @@ def _counted(versions: int, files: Sequence[Candidate]) -> Removed:
         if file.kind in _COUNTERS:
             counts[_COUNTERS[file.kind]] += 1
     return Removed(bytes_removed=sum(file.size for file in files), old_versions=versions, **counts)
-
-
-class _Pace:
-    """Rate limiter for calls from several threads."""
-
-    def __init__(self, rate: int | None) -> None:
-        self._step = 1 / rate if rate else 0.0
-        self._next = time.monotonic()
-        self._lock = threading.Lock()
-
-    def wait(self) -> None:
-        """Wait until it is this caller's turn."""
-        if not self._step:
-            return
-        with self._lock:
-            turn = max(self._next, time.monotonic())
-            self._next = turn + self._step
-        time.sleep(max(0.0, turn - time.monotonic()))
