@@ -103,6 +103,20 @@ def test_shares_of_deleted_rows(dataset: lance.LanceDataset) -> None:
     assert all(fragment.num_deletions == 0 for fragment in dataset.get_fragments())
 
 
+def test_files_of_the_largest_size_are_not_rewritten_again(tmp_path: Path) -> None:
+    values = [np.random.default_rng(number).bytes(10_000) for number in range(400)]
+    dataset = lance.write_dataset(pa.table({"b": values}), tmp_path / "x", max_rows_per_file=10)
+    dataset.update_config({"lance.compaction.max_bytes_per_file": "200000", "lance.compaction.batch_size": "5"})
+    report = dataset.maintain()
+    assert outcomes(report)[0] == "done"
+    assert dict(report.steps[0].counts)["fragments_added"] >= 16
+    assert outcomes(dataset.maintain())[0] == "nothing to do"
+    dataset.delete("_rowoffset < 10")
+    assert outcomes(dataset.maintain())[0] == "done"
+    assert outcomes(dataset.maintain())[0] == "nothing to do"
+    assert dataset.to_table()["b"].to_pylist() == values[10:]
+
+
 def test_old_versions_go(dataset: lance.LanceDataset) -> None:
     dataset.tags.create("kept", 2)
     dataset.update_config({**NOW, "maintenance.cleanup.min_versions": "4", "maintenance.compact.enabled": "false"})
@@ -300,7 +314,7 @@ def test_a_runner_does_the_work(dataset: lance.LanceDataset) -> None:
     called: list[object] = []
 
     class Runner(MaintenanceRunner):
-        def compact(self, handle: Any, options: Mapping[str, float]) -> None:
+        def compact(self, handle: Any, options: Mapping[str, Any]) -> None:
             called.append(dict(options))
             handle.optimize.compact_files(**options)
 

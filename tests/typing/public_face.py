@@ -869,7 +869,7 @@ def erase(folder: Path) -> None:
 
 def maintained(folder: Path) -> None:
     class Runner(MaintenanceRunner):
-        def compact(self, dataset: object, options: Mapping[str, float]) -> None:
+        def compact(self, dataset: object, options: Mapping[str, object]) -> None:
             raise NotImplementedError
 
         def refresh_indices(self, dataset: object, names: Sequence[str]) -> None:

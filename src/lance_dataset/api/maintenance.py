@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import abc
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from typing import cast
 
+from lance_dataset.api.compaction import CompactionOptions
 from lance_dataset.api.scanner.progress import Progress
 from lance_dataset.changes.maintaining.due import compaction_options
 from lance_dataset.changes.retry import repeated_on_conflict
@@ -22,7 +24,7 @@ class MaintenanceRunner(abc.ABC):
     """Does the expensive steps of `LanceDataset.maintain`, for example in a cluster."""
 
     @abc.abstractmethod
-    def compact(self, dataset: Shown, options: Mapping[str, float]) -> object:
+    def compact(self, dataset: Shown, options: CompactionOptions) -> object:
         """Compact a dataset and commit the result.
 
         Parameters
@@ -54,10 +56,11 @@ class RunnerWork:
 
     def compact(self, snapshot: Snapshot, policy: MaintenancePolicy, progress: Progress) -> Snapshot:
         """Compact; after a conflict with another writer, again with the newest version."""
-        options = compaction_options(policy)
 
         def attempt(latest: Snapshot) -> Snapshot:
-            self._runner.compact(self._kind.showing(latest), options)
+            self._runner.compact(
+                self._kind.showing(latest), cast(CompactionOptions, compaction_options(latest, policy))
+            )
             return latest.newest()
 
         return repeated_on_conflict(snapshot, attempt, _RETRIES)

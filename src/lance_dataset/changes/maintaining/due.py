@@ -6,8 +6,9 @@ import datetime as dt
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
-from lance_dataset.changes.compaction.planning import Plan
+from lance_dataset.changes.compaction.planning import Task
 from lance_dataset.changes.compaction.running import planned
 from lance_dataset.changes.compaction.settings import CompactionSettings
 from lance_dataset.changes.indexing.optimize_indices import definition_like
@@ -48,13 +49,41 @@ class DueCompaction:
     num_rows: int = 0
 
 
-def compaction_options(policy: MaintenancePolicy) -> dict[str, float]:
-    """Return the options of compaction that a policy sets; all others are those of the config of the table."""
+def compaction_options(snapshot: Snapshot, policy: MaintenancePolicy) -> dict[str, Any]:
+    """Return the options of compaction that a policy sets; all others are those of the config of the table.
+
+    Fragments that are small in rows but not in bytes are excluded if the config limits the size of files: they would
+    be rewritten to as many fragments, by every run again.
+
+    Raises
+    ------
+    InvalidInputError
+        An option of compaction in the config has an invalid value.
+    """
     share = policy.compact_deleted_share
-    return {} if share is None else {"materialize_deletions_threshold": share}
+    options: dict[str, Any] = {} if share is None else {"materialize_deletions_threshold": share}
+    settings = CompactionSettings.of(options, snapshot.manifest.config)
+    most = settings.max_bytes_per_file
+    if most is None:
+        return options
+    plan = planned(snapshot, settings)
+    if plan.storage_version is not None:  # all files change
+        return options
+    full = [
+        reader.fragment.id
+        for task in plan.tasks
+        if _has_full_files(task, most) and not _num_sparse(task, settings)
+        for reader in task.fragments
+    ]
+    return {**options, "excluded_fragment_ids": full} if full else options
 
 
-def due_compaction(snapshot: Snapshot, policy: MaintenancePolicy, settings: CompactionSettings) -> DueCompaction:
+def _has_full_files(task: Task, most: int) -> bool:
+    """Return True if files of the largest size would hardly be fewer than the fragments."""
+    return 3 * -(-task.num_bytes // most) > 2 * len(task.fragments)
+
+
+def due_compaction(snapshot: Snapshot, policy: MaintenancePolicy) -> DueCompaction:
     """Return whether a table has enough small fragments, or fragments with enough deleted rows.
 
     Raises
@@ -62,9 +91,10 @@ def due_compaction(snapshot: Snapshot, policy: MaintenancePolicy, settings: Comp
     UnsupportedError
         The table cannot be compacted with the settings in its config.
     """
+    settings = CompactionSettings.of(compaction_options(snapshot, policy), snapshot.manifest.config)
     plan = planned(snapshot, settings)
     joined = sum(len(task.fragments) for task in plan.tasks if len(task.fragments) > 1)
-    sparse = _num_sparse(plan, settings)
+    sparse = sum(_num_sparse(task, settings) for task in plan.tasks)
     fragments = sum(len(task.fragments) for task in plan.tasks)
     rows = sum(task.num_rows for task in plan.tasks)
     if plan.storage_version is not None:
@@ -79,12 +109,12 @@ def due_compaction(snapshot: Snapshot, policy: MaintenancePolicy, settings: Comp
     return DueCompaction(False, f"{joined:,} fragments can be joined, {least:,} are needed")
 
 
-def _num_sparse(plan: Plan, settings: CompactionSettings) -> int:
-    """Return the number of fragments with so many deleted rows that they are rewritten even alone."""
+def _num_sparse(task: Task, settings: CompactionSettings) -> int:
+    """Return the number of fragments of a task with so many deleted rows that they are rewritten even alone."""
     most = settings.limits.max_deleted
     if most is None:
         return 0
-    readers = [reader for task in plan.tasks for reader in task.fragments if reader.fragment.deletion_file is not None]
+    readers = [reader for reader in task.fragments if reader.fragment.deletion_file is not None]
     return sum((reader.physical_rows - reader.num_rows) / max(reader.physical_rows, 1) > most for reader in readers)
 
 

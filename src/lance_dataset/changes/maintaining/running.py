@@ -59,7 +59,8 @@ class Local:
         """Compact a table; a compaction that conflicts with another writer is planned and computed again."""
 
         def attempt(latest: Snapshot) -> Snapshot:
-            return compact(latest, _settings(latest, policy), progress)[0]
+            settings = CompactionSettings.of(compaction_options(latest, policy), latest.manifest.config)
+            return compact(latest, settings, progress)[0]
 
         return repeated_on_conflict(snapshot, attempt, _RETRIES)
 
@@ -141,10 +142,6 @@ def _holder(state: LeaseState | None) -> str | None:
     return None if state is None or state.released else state.owner
 
 
-def _settings(snapshot: Snapshot, policy: MaintenancePolicy) -> CompactionSettings:
-    return CompactionSettings.of(compaction_options(policy), snapshot.manifest.config)
-
-
 @dataclass(frozen=True)
 class _Found:
     """Result of a step."""
@@ -207,7 +204,7 @@ class _Run:
 
     def _compact(self) -> _Found:
         before = self.newest
-        due = due_compaction(before, self._policy, _settings(before, self._policy))
+        due = due_compaction(before, self._policy)
         counts = (("fragments", due.num_fragments), ("rows", due.num_rows))
         if not due.is_due:
             return _Found("nothing to do", due.reason)
