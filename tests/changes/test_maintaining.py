@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import os
+import random
 import subprocess
 import sys
 import time
@@ -276,6 +278,17 @@ def test_errors_of_progress_leave_the_handle_at_its_newest_version(dataset: lanc
     assert outcomes(dataset.maintain())[:2] == ["nothing to do", "done"]
 
 
+def test_interrupts_leave_nothing(dataset: lance.LanceDataset) -> None:
+    def told(done: int, total: int) -> None:
+        raise KeyboardInterrupt
+
+    before = data_files(dataset)
+    with pytest.raises(KeyboardInterrupt):
+        dataset.maintain(progress=told)
+    assert data_files(dataset) == before
+    assert dataset.maintain().held_by is None
+
+
 def test_lost_leases_stop_the_work(dataset: lance.LanceDataset, monkeypatch: pytest.MonkeyPatch) -> None:
     before = data_files(dataset)
     checks: list[int] = []
@@ -382,6 +395,48 @@ def test_killed_processes_are_followed(dataset: lance.LanceDataset) -> None:
     assert "took over from" in str(report)
     assert outcomes(report)[:2] == ["done", "done"]
     check(dataset)
+
+
+LOOP = """
+import sys
+import lance_dataset
+from lance_dataset.errors import LanceError
+
+while True:
+    try:
+        print(lance_dataset.dataset(sys.argv[1]).maintain().to_json(), flush=True)
+    except (LanceError, OSError) as error:
+        print("error", type(error).__name__, error, file=sys.stderr, flush=True)
+"""
+
+
+@pytest.mark.parametrize("rounds", [120 if os.environ.get("LANCE_STRESS", "0") not in ("", "0") else 4])
+def test_nothing_is_lost_while_maintainers_are_killed(dataset: lance.LanceDataset, tmp_path: Path, rounds: int) -> None:
+    dataset.update_config({**NOW, "maintenance.lease": "1s", "maintenance.compact.min_fragments": "3"})
+    choices = random.Random(1)
+    errors = tmp_path / "errors"
+    with errors.open("w") as log:
+        command = [sys.executable, "-c", LOOP, dataset.uri]
+        running = [subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=log) for _ in range(2)]
+        try:
+            for number in range(rounds):
+                dataset.insert(ids(1000 + 10 * number, 1010 + 10 * number))
+                dataset.delete(f"id = {1000 + 10 * number}")
+                if number % 20 == 3:
+                    victim = running.pop(choices.randrange(2))
+                    victim.kill()
+                    victim.wait()
+                    running.append(subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=log))
+        finally:
+            for process in running:
+                process.kill()
+                process.wait()
+    assert errors.read_text() == ""
+    report = dataset.maintain(wait=dt.timedelta(minutes=1))
+    assert not report.has_failed
+    wanted = [each for each in range(1000 + 10 * rounds) if each < 1000 or each % 10]
+    assert sorted(dataset.to_table()["id"].to_pylist()) == wanted
+    dataset.validate(indices=True)
 
 
 def test_object_stores(s3_server: S3Server) -> None:
