@@ -57,6 +57,7 @@ def open_writer(snapshot: Snapshot, shard_id: str, options: WriterOptions) -> Wr
     key = KeyColumns.of(manifest.schema)
     place = ShardPlace(snapshot.store, snapshot.root, shard_id)
     shard = claim_shard(place, details.spec_id)
+    _check_progress(shard, details.compacted.get(shard_id, 0))
     log = ShardLog(place, shard.writer_epoch, log_end(place, shard))
     fence = log.fence() if shard.writer_epoch > 1 else None
     indices = sstable_indices(snapshot, details, options.hnsw)
@@ -68,9 +69,22 @@ def open_writer(snapshot: Snapshot, shard_id: str, options: WriterOptions) -> Wr
     return core
 
 
+def _check_progress(shard: ShardManifest, merged: int) -> None:
+    """Check that merges will not take the next SSTables for those that are in the table already."""
+    if merged >= shard.generation:
+        raise CorruptFileError(
+            f"shard {shard.shard_id}: generation {merged} is in the table, but the next one to be flushed is "
+            f"{shard.generation}: manifests of the shard are missing; restore them, or use a new shard"
+        )
+
+
 def _replay(core: WriterCore, base: Manifest, key: KeyColumns, shard: ShardManifest, log: ShardLog) -> Memtable:
-    """Read the rows of a log that are in no SSTable. Those of all generations but the newest are flushed."""
+    """Read the rows of a log that are in no SSTable. Those of all generations but the newest are flushed.
+
+    Nothing is flushed before all entries have been checked: it would go on behind those that turn out to be misplaced.
+    """
     memtable = core.new_memtable(shard.generation)
+    full: list[Memtable] = []
     next_position = shard.replay_after + 1
     for position, entry in read_entries(log.place, next_position):
         next_position = position + 1
@@ -81,9 +95,11 @@ def _replay(core: WriterCore, base: Manifest, key: KeyColumns, shard: ShardManif
                 "during open",
                 retryable=False,
             )
-        if not replayed(entry, shard.generation):
+        if entry.is_sentinel or not entry.batches or (memtable.is_empty and not replayed(entry, shard.generation)):
             continue
-        memtable = _memtable_of(core, memtable, entry, where)
+        if _starts_memtable(memtable, entry, where):
+            full.append(memtable)
+            memtable = core.new_memtable(memtable.generation + 1)
         rows = [log_rows(batch, base.schema, key, core.row_schema, where) for batch in entry.batches]
         memtable.reserve(rows)
         memtable.add(rows)
@@ -94,6 +110,8 @@ def _replay(core: WriterCore, base: Manifest, key: KeyColumns, shard: ShardManif
             f"the log of shard {log.place.shard_id} has a gap: {missing} is missing, but there are later entries; "
             "restore the file, or remove the later entries to give up their rows"
         )
+    for each in full:
+        core.publish(each)
     return memtable
 
 
@@ -104,18 +122,17 @@ def replayed(entry: LogEntry, generation: int) -> bool:
     return entry.generation is None or entry.generation >= generation
 
 
-def _memtable_of(core: WriterCore, memtable: Memtable, entry: LogEntry, where: str) -> Memtable:
-    """Return the memtable for the rows of an entry."""
+def _starts_memtable(memtable: Memtable, entry: LogEntry, where: str) -> bool:
+    """Return True if the rows of an entry do not belong to the memtable of the entries before, but to the next one."""
     wanted = entry.generation
     if wanted is None or wanted == memtable.generation:
-        return memtable
+        return False
     if wanted != memtable.generation + 1 or memtable.is_empty:
         raise CorruptFileError(
             f"{where}: has rows of generation {wanted}, after those of {memtable.generation}; entries of the log are "
             "missing or in another order"
         )
-    core.publish(memtable)
-    return core.new_memtable(wanted)
+    return True
 
 
 def log_rows(
@@ -134,6 +151,8 @@ def log_rows(
     for name, number in zip(key.names, key.ids, strict=True):
         if number not in names:
             raise CorruptFileError(f"{where}: batch is missing primary key column {name!r}")
+        if batch.column(names[number]).null_count:
+            raise CorruptFileError(f"{where}: rows have no value in {name!r}, which is part of the primary key")
     rows = conformed(batch, names, schema.fields, where)
     if TOMBSTONE in batch.schema.names:
         mark = batch.column(TOMBSTONE)

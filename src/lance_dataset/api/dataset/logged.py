@@ -247,7 +247,7 @@ class Logged(Shown):
         Raises
         ------
         InvalidInputError
-            The dataset has no MemWAL, or the id is not a UUID.
+            The dataset has no MemWAL or no such shard, or the id is not a UUID.
         CommitConflictError
             Other writers changed the table again and again.
         """
@@ -284,7 +284,7 @@ class Logged(Shown):
         Raises
         ------
         InvalidInputError
-            The dataset has no MemWAL, or the id is not a UUID.
+            The dataset has no MemWAL or no such shard, or the id is not a UUID.
         CorruptFileError
             A manifest cannot be read.
         """
@@ -303,9 +303,13 @@ class Logged(Shown):
         from lance_dataset.memwal.places import checked_shard_id, list_shards
 
         required_details(self.snapshot.manifest)
-        if shard_id is not None:
-            return [checked_shard_id(shard_id)]
-        return list_shards(self.snapshot.store, self.snapshot.root)
+        known = list_shards(self.snapshot.store, self.snapshot.root)
+        if shard_id is None:
+            return known
+        wanted = checked_shard_id(shard_id)
+        if wanted not in known:
+            raise InvalidInputError(f"shard {wanted} of {self.snapshot.uri} does not exist")
+        return [wanted]
 
 
 def _checked_names(names: object) -> tuple[str, ...] | None:
