@@ -145,16 +145,18 @@ first-contact: ## The tasks of newcomers, in a new environment that has only the
 MINUTES ?= 60
 PROCESSES ?= 1
 .PHONY: soak
-soak: $(VENV)/.stamp-install $(VENV)/.stamp-ext ## Damage whole datasets, and read and change them:  make soak MINUTES=60 PROCESSES=2 ARGS="--seed 1"
+soak: $(VENV)/.stamp-install $(VENV)/.stamp-ext ## Damage whole datasets, and read and change them; then work on a MemWAL:  make soak MINUTES=60 PROCESSES=2 ARGS="--seed 1"
 	$(BIN)/python -W ignore tests/fuzz/datasets/__main__.py --minutes $(MINUTES) --processes $(PROCESSES) $(ARGS)
+	$(BIN)/python scripts/soak_mem_wal.py --minutes $(MINUTES)
 
 .PHONY: stress
-stress: $(VENV)/.stamp-install $(VENV)/.stamp-ext ## 16 processes beside pylance on one dataset, every crash point, bad networks, long random histories (45 minutes)
+stress: $(VENV)/.stamp-install $(VENV)/.stamp-ext ## 16 processes beside pylance on one dataset, every crash point, bad networks, long random histories, shards (100 minutes)
 	$(BIN)/python scripts/stress.py $(ARGS)
 	LANCE_STRESS=1 $(BIN)/python -m pytest -q --timeout=1800 tests/faults/test_crash.py tests/faults/test_kill.py tests/faults/test_faulty_store.py tests/faults/test_bad_disk.py
 	LANCE_STRESS=1 $(BIN)/python -m pytest -q --timeout=1800 tests/faults/test_chaos.py
 	LANCE_STRESS=1 $(BIN)/python -m pytest -q --timeout=1800 tests/changes/test_sequences.py
 	HYPOTHESIS_PROFILE=long $(BIN)/python -m pytest -q --timeout=1800 tests/interop/writers/test_two_handles.py
+	LANCE_STRESS=1 $(BIN)/python -m pytest -q --timeout=1800 tests/memwal/test_crashes.py tests/memwal/test_store_faults.py tests/memwal/test_model.py
 
 .PHONY: compatibility
 compatibility: $(VENV)/.stamp-install $(VENV)/.stamp-ext ## Run 17 releases of pylance against this package and write docs/compatibility.md (20 minutes)

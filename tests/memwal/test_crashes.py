@@ -59,6 +59,23 @@ def puts(path: Path) -> Steps:
     ]
 
 
+def rotations(path: Path) -> Steps:
+    """Return puts that fill memtables, which are flushed while others are put."""
+    writers: list[lance_dataset.mem_wal.ShardWriter] = []
+
+    def put(new: Model) -> tuple[Callable[[], object], Callable[[Model], Model]]:
+        return lambda: writers[0].put(rows(new)), lambda model: model | new
+
+    return [
+        (lambda: writers.append(lance_dataset.dataset(path).mem_wal_writer(SHARD, max_memtable_rows=2)), unchanged),
+        put({1: "one", 2: "one"}),
+        put({1: "two"}),
+        put({3: "three"}),
+        (lambda: writers[0].delete(keys(2)), lambda model: {key: text for key, text in model.items() if key != 2}),
+        (lambda: writers[0].close(), unchanged),
+    ]
+
+
 def claims(path: Path) -> Steps:
     """Return a claim of a shard with a log, its replay, and a put."""
     writers: list[lance_dataset.mem_wal.ShardWriter] = []
@@ -87,10 +104,15 @@ def merges(path: Path) -> Steps:
     ]
 
 
-STARTS = {puts: {}, claims: {5: "log", 6: "log"}, merges: {5: "log", 0: "log"}}
+STARTS: dict[Callable[[Path], Steps], Model] = {
+    puts: {},
+    rotations: {},
+    claims: {5: "log", 6: "log"},
+    merges: {5: "log", 0: "log"},
+}
 
 
-@pytest.mark.parametrize("work", [puts, claims, merges])
+@pytest.mark.parametrize("work", [puts, rotations, claims, merges])
 def test_every_crash_point(root: Path, work: Callable[[Path], Steps]) -> None:
     """Whatever was acknowledged is there exactly once, and the shard goes on, here and in pylance."""
     path, chance = root / "t", random.Random(SEED)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import threading
 from pathlib import Path
 
@@ -11,11 +12,13 @@ import pytest
 from support.memwal.shards import SHARD, keys, new_table, rows, seen, values
 
 import lance_dataset
-from lance_dataset.errors import InvalidInputError, StorageError, UnsupportedError
+from lance_dataset.errors import CommitConflictError, InvalidInputError, StorageError, UnsupportedError
 from lance_dataset.io.local import LocalStore
-from lance_dataset.memwal import writing
+from lance_dataset.memwal import opening, writing
 from lance_dataset.memwal.memtable import Memtable
+from lance_dataset.memwal.places import ShardPlace
 from lance_dataset.memwal.schemas import one_batch
+from lance_dataset.memwal.shard_manifest import ShardManifest
 from lance_dataset.memwal.writing import WriterCore
 
 
@@ -168,6 +171,30 @@ def test_names_that_are_used_again(tmp_path: Path) -> None:
     lance_dataset.dataset(path).add_columns(pa.field("v", pa.string()))
     lance_dataset.dataset(path).merge_mem_wal()
     assert lance_dataset.dataset(path).to_table(["id", "v", "w"]).to_pylist() == [{"id": 2, "v": None, "w": "b"}]
+
+
+def test_claims_that_are_overtaken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A claim that stops while others claim, write, and collect the log is told that it is late, not of a damage."""
+    path = tmp_path / "t"
+    writer = new_table(path).mem_wal_writer(SHARD)
+    writer.put(rows({1: "a"}))
+    writer.abort()
+    real = opening.log_end
+
+    def overtaken(place: ShardPlace, manifest: ShardManifest) -> int:
+        monkeypatch.setattr(opening, "log_end", real)
+        with lance_dataset.dataset(path).mem_wal_writer(SHARD) as other:
+            other.put(rows({2: "b"}))
+        lance_dataset.dataset(path).merge_mem_wal()
+        lance_dataset.dataset(path).cleanup_old_versions(dt.timedelta(0))
+        assert lance_dataset.dataset(path).collect_mem_wal(older_than=dt.timedelta(0))["num_log_entries"]
+        return real(place, manifest)
+
+    monkeypatch.setattr(opening, "log_end", overtaken)
+    with pytest.raises(CommitConflictError, match="fenced"):
+        lance_dataset.dataset(path).mem_wal_writer(SHARD)
+    with lance_dataset.dataset(path).mem_wal_writer(SHARD) as writer:
+        assert values(writer.lsm_scanner().to_table()) == {1: "a", 2: "b"}
 
 
 def test_more_text_than_an_array_holds() -> None:

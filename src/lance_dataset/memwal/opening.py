@@ -17,7 +17,7 @@ from lance_dataset.memwal.options import WriterOptions
 from lance_dataset.memwal.places import ShardPlace
 from lance_dataset.memwal.schemas import TOMBSTONE, check_columns, conformed
 from lance_dataset.memwal.shard_manifest import ShardManifest
-from lance_dataset.memwal.shard_versions import claim_shard, update_shard
+from lance_dataset.memwal.shard_versions import check_owner, claim_shard, update_shard
 from lance_dataset.memwal.writing import WriterCore
 from lance_dataset.read.snapshot import Snapshot
 from lance_dataset.table.flags import check_writable
@@ -105,6 +105,7 @@ def _replay(core: WriterCore, base: Manifest, key: KeyColumns, shard: ShardManif
         memtable.add(rows)
         memtable.note(position)
     if next_position < log.position:
+        check_owner(log.place, log.epoch)  # a later owner may have flushed and collected entries
         missing = log.place.store.uri(log.place.entry(next_position))
         raise CorruptFileError(
             f"the log of shard {log.place.shard_id} has a gap: {missing} is missing, but there are later entries; "

@@ -300,14 +300,14 @@ class Logged(Shown):
 
     def _shards(self, shard_id: str | None) -> list[str]:
         from lance_dataset.memwal.details import required_details
-        from lance_dataset.memwal.places import checked_shard_id, list_shards
+        from lance_dataset.memwal.places import ShardPlace, checked_shard_id, list_shards
+        from lance_dataset.memwal.shard_versions import read_shard
 
         required_details(self.snapshot.manifest)
-        known = list_shards(self.snapshot.store, self.snapshot.root)
         if shard_id is None:
-            return known
+            return list_shards(self.snapshot.store, self.snapshot.root)
         wanted = checked_shard_id(shard_id)
-        if wanted not in known:
+        if read_shard(ShardPlace(self.snapshot.store, self.snapshot.root, wanted)) is None:
             raise InvalidInputError(f"shard {wanted} of {self.snapshot.uri} does not exist")
         return [wanted]
 
