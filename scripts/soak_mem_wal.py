@@ -115,13 +115,13 @@ class Soak:
         """Look up keys, and compare all rows with the dictionary."""
         with self.writing:
             found = self.writer.lsm_scanner().to_table()
-            self._compare(found)
+            self.compare_rows(found)
             self.writer.flush()
             dataset = self.dataset()
             snapshots = dataset.mem_wal_snapshots()
             expected = dict(self.model)
         # Others may write, merge and collect while these are read.
-        self._compare(LsmScanner.from_snapshots(dataset, snapshots).to_table(), expected)
+        self.compare_rows(LsmScanner.from_snapshots(dataset, snapshots).to_table(), expected)
         planner = LsmPointLookupPlanner(dataset, snapshots)
         for key in random.sample(range(KEYS), 20):
             rows = planner.plan_lookup(pa.array([key])).to_table()["v"].to_pylist()
@@ -130,13 +130,14 @@ class Soak:
         self.counts["reads"] += 1
         self.stop.wait(2)
 
-    def _compare(self, found: pa.Table, expected: dict[int, str] | None = None) -> None:
+    def compare_rows(self, found: pa.Table, expected: dict[int, str] | None = None) -> None:
+        """Raise AssertionError unless rows are those that are expected, by default those of the dictionary."""
         wanted = self.model if expected is None else expected
         rows = dict(zip(found["id"].to_pylist(), found["v"].to_pylist(), strict=True))
         if rows != wanted or len(rows) != found.num_rows:
-            wrong = {key: (rows.get(key), wanted.get(key)) for key in rows | wanted if rows.get(key) != wanted.get(key)}
+            wrong = dict(rows.items() ^ wanted.items())
             raise AssertionError(
-                f"{found.num_rows} rows, expected {len(wanted)}; wrong are {dict(list(wrong.items())[:5])}"
+                f"{found.num_rows} rows, expected {len(wanted)}; differing are {dict(list(wrong.items())[:5])}"
             )
 
     def run(self, name: str) -> None:
@@ -214,7 +215,7 @@ def soak(path: Path, minutes: float, age: dt.timedelta, seed: int) -> list[Sampl
     dataset = state.dataset()
     dataset.merge_mem_wal()
     dataset.validate()
-    state._compare(dataset.to_table())
+    state.compare_rows(dataset.to_table())
     return samples
 
 

@@ -232,7 +232,7 @@ def test_shards(path: Path, damage: Callable[[Path], None]) -> None:
 
 
 def test_unknown_shards(path: Path) -> None:
-    """A shard that does not exist is no empty shard for those who merge, collect or read it."""
+    """A shard that does not exist is not taken for an empty one by those who merge, collect or read it."""
     dataset = lance_dataset.dataset(path)
     for call in (dataset.merge_mem_wal, dataset.collect_mem_wal):
         with pytest.raises(InvalidInputError, match=f"shard {OTHER} .*does not exist"):
