@@ -27,7 +27,7 @@ from lance_dataset.mem_wal import LsmPointLookupPlanner, LsmScanner, LsmVectorSe
 
 THOROUGH = os.environ.get("LANCE_STRESS", "") not in ("", "0")
 SEED = int(os.environ.get("LANCE_STRESS_SEED", "1"))
-RUNS = int(os.environ.get("LANCE_STRESS_RUNS", "2000")) if THOROUGH else 6
+RUNS = int(os.environ.get("LANCE_STRESS_RUNS", "2000")) if THOROUGH else 4
 STEPS = 50
 KEYS = 30
 

@@ -29,7 +29,7 @@ from lance_dataset.mem_wal import ShardWriter
 
 THOROUGH = os.environ.get("LANCE_STRESS", "") not in ("", "0")
 SEED = int(os.environ.get("LANCE_STRESS_SEED", "11"))
-CALLS = 10**9 if THOROUGH else 3
+CALLS = 10**9 if THOROUGH else 2
 URI = "memory://base/t.lance"
 NOW = dt.timedelta(0)
 KINDS = [("crash", False), ("crash", True), ("torn", False), ("fail", False), ("fail", True), ("broken", False)]
