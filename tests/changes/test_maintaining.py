@@ -29,6 +29,7 @@ from lance_dataset.dataset import MaintenancePolicy, MaintenanceReport, Maintena
 from lance_dataset.errors import InvalidInputError
 from lance_dataset.table.lease import Lease, LeaseLostError
 
+THOROUGH = os.environ.get("LANCE_STRESS", "") not in ("", "0")
 NOW = {"maintenance.cleanup.older_than": "0s"}
 
 
@@ -359,10 +360,16 @@ def test_results_can_be_discarded(dataset: lance.LanceDataset) -> None:
 # -- other processes -------------------------------------------------------------------------------------------------
 
 
-def test_two_processes_do_the_work_once(dataset: lance.LanceDataset) -> None:
-    log, _ = run_together(__file__, [{"uri": dataset.uri, "library": "ours"}] * 2)
+@pytest.mark.parametrize("store", ["local", "s3"] if THOROUGH else ["local"])
+def test_two_processes_do_the_work_once(request: pytest.FixtureRequest, tmp_path: Path, store: str) -> None:
+    uri, options = str(tmp_path / "x"), {}
+    if store == "s3":
+        server: S3Server = request.getfixturevalue("s3_server")
+        uri, options = f"s3://{server.new_bucket()}/x", server.options
+    dataset = made(uri, storage_options=options)
+    log, _ = run_together(__file__, [{"uri": uri, "options": options, "library": "ours"}] * (4 if THOROUGH else 2))
     done = [[step["outcome"] for step in report["steps"][:2]] for report in log]
-    assert sorted(done) == [["done", "done"], ["nothing to do", "nothing to do"]]
+    assert sorted(done) == [["done", "done"], *[["nothing to do", "nothing to do"]] * (len(done) - 1)]
     dataset.checkout_latest()
     operations = [dataset.read_transaction(version).operation for version in range(4, dataset.version + 1)]
     assert [type(each).__name__ for each in operations].count("Rewrite") == 1
@@ -410,7 +417,7 @@ while True:
 """
 
 
-@pytest.mark.parametrize("rounds", [120 if os.environ.get("LANCE_STRESS", "0") not in ("", "0") else 4])
+@pytest.mark.parametrize("rounds", [120 if THOROUGH else 4])
 def test_nothing_is_lost_while_maintainers_are_killed(dataset: lance.LanceDataset, tmp_path: Path, rounds: int) -> None:
     dataset.update_config({**NOW, "maintenance.lease": "1s", "maintenance.compact.min_fragments": "3"})
     choices = random.Random(1)
@@ -452,7 +459,7 @@ def test_object_stores(s3_server: S3Server) -> None:
 
 
 def _work(given: Mapping[str, Any], begin: float, log: IO[str]) -> None:
-    dataset = lance.dataset(given["uri"])
+    dataset = lance.dataset(given["uri"], storage_options=given["options"])
     time.sleep(max(0.0, begin - time.time()))
     report = dataset.maintain(wait=dt.timedelta(minutes=2))
     log.write(report.to_json() + "\n")
