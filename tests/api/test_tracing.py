@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import io
 import json
 import logging
 import os
@@ -165,6 +167,46 @@ def test_chrome_file_without_a_name(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     tracing._chrome.end()
     (other,) = tmp_path.glob("trace-*.json")
     assert [entry["name"] for entry in json.loads(other.read_text())] == ["thread_name", "z"]
+
+
+@pytest.mark.usefixtures("_alone")
+def test_a_full_disk_ends_the_chrome_file_only(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Commits do not fail because of the file that tells of them."""
+
+    class Full(io.BytesIO):
+        name = "x.json"
+
+        def write(self, data: Any) -> int:
+            if self.tell() > 300:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            return super().write(data)
+
+    tracing._chrome = tracing._ChromeFile(Full())
+    tracing._chrome.start()
+    dataset = lance_dataset.write_dataset(pa.table({"a": [1]}), tmp_path / "x")
+    dataset.insert(pa.table({"a": [2]}))
+    assert dataset.version == lance_dataset.dataset(tmp_path / "x").version == 2
+    assert caplog.text.count("x.json ends early") == 1
+    with pytest.raises(OSError, match="No space"):
+        tracing.trace_to_chrome(file="/dev/full")
+    assert tracing._chrome is None
+
+
+@pytest.mark.usefixtures("_alone")
+def test_forked_children_leave_the_chrome_file_alone(tmp_path: Path) -> None:
+    code = """
+import os, sys
+from lance_dataset import events, tracing
+tracing.trace_to_chrome(file=sys.argv[1])
+events.emit("io_events", type="x")
+child = os.fork()
+events.emit("io_events", type="child" if child == 0 else "parent")
+if child:
+    os.waitpid(child, 0)
+"""
+    subprocess.run([sys.executable, "-c", code, tmp_path / "a.json"], check=True)
+    entries = json.loads((tmp_path / "a.json").read_text())
+    assert [entry["name"] for entry in entries] == ["thread_name", "x", "parent"]
 
 
 # -- the log -----------------------------------------------------------------------------------------------------

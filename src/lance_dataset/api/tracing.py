@@ -9,9 +9,9 @@ import os
 import queue
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TextIO
+from typing import BinaryIO
 
 from lance_dataset.errors import InvalidInputError
 from lance_dataset.events import TraceEvent, listen, stop_listening
@@ -52,9 +52,12 @@ class _Callback:
 
 
 class _ChromeFile:
-    """Writes events to a file that ``chrome://tracing`` and Perfetto open."""
+    """Writes events to a file that ``chrome://tracing`` and Perfetto open.
 
-    def __init__(self, file: TextIO) -> None:
+    The file has no buffer: a forked child would write the rest of it a second time.
+    """
+
+    def __init__(self, file: BinaryIO) -> None:
         self._file = file
         self._started = time.perf_counter_ns()
         self._threads: dict[int, int] = {}
@@ -63,7 +66,7 @@ class _ChromeFile:
         self._writing = threading.Lock()
 
     def start(self) -> None:
-        self._file.write("[\n")
+        self._append("[\n")
         listen(self.write)
         atexit.register(self.end)
 
@@ -74,31 +77,47 @@ class _ChromeFile:
         if self._process == os.getpid():
             with self._writing:
                 if not self._file.closed:
-                    self._file.write("\n]")
-                    self._file.close()
+                    self._tell("\n]", last=True)
 
     def write(self, event: TraceEvent) -> None:
         """Write an event."""
         if not logs_events(event.target):
             return
         with self._writing:
-            if self._file.closed:
-                return
-            ident = threading.get_ident()
-            known = ident in self._threads
-            number = self._threads.setdefault(ident, len(self._threads))
-            if not known:
-                thread = {"name": threading.current_thread().name}
-                self._put({"ph": "M", "pid": 1, "name": "thread_name", "tid": number, "args": thread})
-            micros = (time.perf_counter_ns() - self._started) / 1000
-            found = event.quoted
-            name = found.get("event", found.get("type", "event")).strip('"')
-            told = {"ph": "i", "pid": 1, "ts": micros, "name": name, "cat": event.target, "tid": number, "s": "t"}
-            self._put({**told, "args": found})
+            if not self._file.closed:
+                self._tell("".join(map(self._entry, self._entries(event))), last=False)
 
-    def _put(self, entry: dict[str, object]) -> None:
-        self._file.write(("" if self._first else ",\n") + json.dumps(entry))
-        self._first = False
+    def _entries(self, event: TraceEvent) -> Iterator[dict[str, object]]:
+        ident = threading.get_ident()
+        known = ident in self._threads
+        number = self._threads.setdefault(ident, len(self._threads))
+        if not known:
+            thread = {"name": threading.current_thread().name}
+            yield {"ph": "M", "pid": 1, "name": "thread_name", "tid": number, "args": thread}
+        micros = (time.perf_counter_ns() - self._started) / 1000
+        found = event.quoted
+        name = found.get("event", found.get("type", "event")).strip('"')
+        told = {"ph": "i", "pid": 1, "ts": micros, "name": name, "cat": event.target, "tid": number, "s": "t"}
+        yield {**told, "args": found}
+
+    def _entry(self, entry: dict[str, object]) -> str:
+        before, self._first = "" if self._first else ",\n", False
+        return before + json.dumps(entry)
+
+    def _tell(self, text: str, *, last: bool) -> None:
+        """Append a text. After an error nothing follows: what the events tell of must not fail because of the file."""
+        try:
+            self._append(text)
+        except OSError as error:
+            last = True
+            _logger.warning("the file of trace events %s ends early: %s", self._file.name, error)
+        if last:
+            self._file.close()
+
+    def _append(self, text: str) -> None:
+        data = memoryview(text.encode())
+        while data:
+            data = data[self._file.write(data) :]
 
 
 _callback: _Callback | None = None
@@ -145,9 +164,15 @@ def trace_to_chrome(*, file: str | None = None) -> None:
     """
     global _chrome
     path = Path(f"trace-{time.time_ns() // 1000}.json" if file is None else file)
-    opened = path.open("w", encoding="utf-8")
+    opened = path.open("wb", buffering=0)
     with _lock:
         if _chrome is not None:
             _chrome.end()
-        _chrome = _ChromeFile(opened)
-        _chrome.start()
+            _chrome = None
+        made = _ChromeFile(opened)
+        try:
+            made.start()
+        except OSError:
+            opened.close()
+            raise
+        _chrome = made
