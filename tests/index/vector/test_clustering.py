@@ -73,3 +73,14 @@ def test_hard_input(count: int) -> None:
             centers = cluster(vectors.astype(kind), count, "l2", np.random.default_rng(1), balanced=True)
             assert centers.shape == (count, 8)
             assert np.isfinite(centers).all()
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_numbers_that_overflow() -> None:
+    """Squares that overflow leave vectors in many clusters, and centers stay finite where sums overflow."""
+    vectors = (np.random.default_rng(0).standard_normal((3000, 8)) * 1e19).astype(np.float32)
+    centers = cluster(vectors, 30, "l2", np.random.default_rng(1), balanced=True)
+    assert np.bincount(assigned(vectors, centers, "l2")[0]).max() < 1000
+    for metric in ("l2", "dot"):
+        huge = np.random.default_rng(0).standard_normal((3000, 8)).clip(-1, 1) * np.finfo(np.float64).max
+        assert np.isfinite(cluster(huge, 30, metric, np.random.default_rng(1), balanced=True)).all()

@@ -266,7 +266,7 @@ def converged(
             return means
         relaxed = metric in ("l2", "cosine") and loss < last and balance < EARLY_BALANCE
         centroids = _beyond(means, centroids) if relaxed else means
-        if penalties is not None:
+        if penalties is not None and math.isfinite(loss):
             distance = loss / len(vectors) - penalties[clusters].mean()
             sizes = np.bincount(clusters, minlength=len(penalties)) * (len(penalties) / len(vectors))
             penalties = (penalties + balance * distance * sizes) / 2
@@ -287,7 +287,8 @@ def _centers(vectors: NDArray[Any], clusters: NDArray[np.int32], old: NDArray[An
     if metric == "hamming":
         centers[filled] = np.packbits(2 * sums[filled] > sizes[filled, None], axis=1)
     else:
-        centers[filled] = sums[filled] / sizes[filled, None]
+        means = sums[filled] / sizes[filled, None]
+        centers[filled] = np.where(np.isfinite(means), means, old[filled])  # sums of float64 may overflow
     _fill(centers, sizes, vectors, clusters, metric)
     return _unit(centers) if metric == "dot" else centers
 
@@ -321,8 +322,11 @@ def _fill(
             members = np.flatnonzero(clusters == donor)
             centers[place] = vectors[members[place % len(members)]]
         else:
-            centers[place] = centers[donor] * (1 + signs)
-            centers[donor] *= 1 - signs
+            center = centers[donor].copy()
+            for copy, factors in ((place, 1 + signs), (donor, 1 - signs)):
+                with np.errstate(over="ignore"):
+                    moved = center * factors
+                centers[copy] = np.where(np.isfinite(moved), moved, center)
         sizes[place] = sizes[donor] // 2
         sizes[donor] -= sizes[place]
 
