@@ -152,3 +152,17 @@ def test_wrong_goals(tmp_path: Path) -> None:
     with pytest.raises(InvalidInputError, match=r"config lance_dataset\.optimize is 'small'"):
         lance_dataset.write_dataset(table, tmp_path / "t", mode="append")
     assert lance_dataset.dataset(tmp_path / "t").count_rows() == 1
+
+
+@pytest.mark.filterwarnings("ignore:column 'x'")
+@pytest.mark.parametrize("level", ["99", "9999999999", "-2147483648", "x"])
+@pytest.mark.parametrize("asked", [{}, {"lance-encoding:compression": "zstd"}])
+def test_levels_out_of_range(tmp_path: Path, level: str, asked: dict[str, str]) -> None:
+    """Levels that Zstandard does not have are accepted, as in the reference."""
+    field = pa.field("x", pa.string(), metadata={**asked, "lance-encoding:compression-level": level})
+    table = pa.table([pa.array([f"some words {number % 7}" for number in range(5000)])], schema=pa.schema([field]))
+    lance.write_dataset(table, tmp_path / "theirs", data_storage_version="2.1")
+    for goal in (None, "size"):
+        write(table, tmp_path / f"{goal}", goal, data_storage_version="2.1")
+        for package in (lance, lance_dataset):
+            assert package.dataset(tmp_path / f"{goal}").to_table() == table

@@ -26,6 +26,8 @@ __all__ = [
 ]
 
 _PREFIX = "lance-encoding:"
+#: Of Zstandard.
+_HIGHEST_LEVEL = 22
 _COMPRESSIONS = ("lz4", "zstd", "fsst", "none")
 _DICTIONARY_COMPRESSIONS = ("lz4", "zstd", "none")
 _STRUCTURES = ("miniblock", "fullzip", "sparse")
@@ -130,13 +132,13 @@ def encoding_options(field: Field) -> EncodingOptions:
     reader = _Reader(field.name, given)
     return EncodingOptions(
         compression=reader.choice("compression", _COMPRESSIONS),
-        compression_level=reader.number("compression-level", int),
+        compression_level=reader.number("compression-level", _level),
         byte_stream_split=reader.split_mode(),
         rle_threshold=reader.number("rle-threshold", float),
         dictionary_divisor=reader.number("dict-divisor", _positive),
         dictionary_size_ratio=reader.ratio("dict-size-ratio"),
         dictionary_compression=reader.choice("dict-values-compression", _DICTIONARY_COMPRESSIONS),
-        dictionary_compression_level=reader.number("dict-values-compression-level", int),
+        dictionary_compression_level=reader.number("dict-values-compression-level", _level),
         chunk_bytes=reader.number("minichunk-size", _positive),
         structure=reader.choice("structural-encoding", _STRUCTURES, lower=True),
         smallest=SMALLEST in field.metadata,
@@ -172,7 +174,14 @@ def binary_compression(field: Field) -> BinaryCompression | None:
         return None
     given_level = field.metadata.get(_PREFIX + "compression-level")
     options = {} if given_level is None else {"compression-level": given_level}
-    return BinaryCompression(scheme, _Reader(field.name, options).number("compression-level", int))
+    return BinaryCompression(scheme, _Reader(field.name, options).number("compression-level", _level))
+
+
+def _level(text: str) -> int:
+    number = int(text)
+    if not -(1 << 31) <= number < 1 << 31:
+        raise ValueError(f"{number} is not a level")
+    return min(number, _HIGHEST_LEVEL)  # libraries treat higher ones alike
 
 
 def _positive(text: str) -> int:
