@@ -274,3 +274,38 @@ def test_an_interrupt_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr("lance_dataset.cli.counter.RowCounter.reader", interrupted)
     assert "interrupted" in run("convert", made, tmp_path / "out", "--to", kind, status=130).stderr
     assert [path.name for path in tmp_path.iterdir()] == ["x.lance"]
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_labels_that_are_not_names_of_folders_are_kept(tmp_path: Path, named: bool) -> None:
+    made, again = tmp_path / "x.lance", tmp_path / "again.lance"
+    names = {"file_name": ["a.png", "b/c.png", "dog/d.png"]} if named else {}
+    table = pa.table({**names, "label": ["pets/cat", "dog", None], "image": [_image("red", "PNG")] * 3})
+    lance.write_dataset(table, made)
+    run("convert", made, tmp_path / "out", "--to", "images")
+    run("convert", tmp_path / "out", again, "--from", "images")
+    assert sorted(map(str, lance.dataset(again).to_table()["label"].to_pylist())) == ["None", "dog", "pets/cat"]
+
+
+def test_files_of_others_beside_the_target_stay(tmp_path: Path) -> None:
+    lance.write_dataset(TABLE, tmp_path / "x.lance")
+    mine = tmp_path / "y.csv.partial"
+    mine.write_text("mine")
+    run("convert", tmp_path / "x.lance", tmp_path / "y.csv")
+    assert mine.read_text() == "mine"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["x.lance", "y.csv", "y.csv.partial"]
+
+
+@pytest.mark.parametrize("before", ["", '{"a": 1}\n'])
+@pytest.mark.parametrize("depth", [129, 900, 100_000])
+def test_json_that_is_nested_too_deeply(tmp_path: Path, depth: int, before: str) -> None:
+    (tmp_path / "x.ndjson").write_text(before + '{"b":' * depth + "1" + "}" * depth + "\n")
+    result = run("convert", tmp_path / "x.ndjson", tmp_path / "x.lance", status=1)
+    assert f"row {2 if before else 1}: the values are nested more than 128 levels" in " ".join(result.stderr.split())
+
+
+def test_json_with_many_brackets(tmp_path: Path) -> None:
+    rows = [{"a": [[1]] * 300, "b": "[" * 300 + '\\"' + "{" * 300}] * 2
+    (tmp_path / "x.ndjson").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    run("convert", tmp_path / "x.ndjson", tmp_path / "x.lance")
+    assert lance.dataset(tmp_path / "x.lance").to_table().to_pylist() == rows

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from itertools import chain
@@ -46,15 +47,16 @@ def write_file(
 @contextmanager
 def opened_new(target: str) -> Iterator[IO[bytes]]:
     """Open a file that gets its name at the end of the block, and is removed if that raises."""
-    partial = f"{target}.partial"
-    try:
-        with open(partial, "wb") as opened:
+    partial = f"{target}.{secrets.token_hex(4)}.partial"  # files of others with such names are none of ours
+    with open(partial, "xb") as opened:
+        try:
             yield opened
-        os.replace(partial, target)
-    except BaseException:
-        if os.path.exists(partial):
+            opened.close()
+            os.replace(partial, target)
+        except BaseException:
+            opened.close()
             os.unlink(partial)
-        raise
+            raise
 
 
 def _write_parquet(opened: IO[bytes], schema: pa.Schema, batches: _Batches) -> None:

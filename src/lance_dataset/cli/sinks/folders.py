@@ -25,6 +25,7 @@ _Batches: TypeAlias = Iterable[pa.RecordBatch]
 #: Bytes of rows of a Parquet file, as Hugging Face cuts them.
 _SHARD_BYTES = 500_000_000
 _MOST_SPLITS = 100
+_METADATA = "metadata.jsonl"
 _SPLIT_NAME = re.compile(r"\w+(\.\w+)*")
 _MAGIC = (
     (b"\x89PNG\r\n\x1a\n", ".png"),
@@ -60,7 +61,8 @@ def write_images(target: str, schema: pa.Schema, batches: _Batches) -> None:
     """Write a file for the image of each row.
 
     The names are those of the column ``file_name``; without it they are row numbers, below a folder with the name of
-    the ``label``. Other columns go to ``metadata.jsonl``, as Hugging Face has it.
+    the ``label``. Other columns, and labels that are not the names of folders, go to ``metadata.jsonl``, as Hugging
+    Face has it.
 
     Raises
     ------
@@ -73,10 +75,11 @@ def write_images(target: str, schema: pa.Schema, batches: _Batches) -> None:
     """
     column = _image_column(schema)
     others = [name for name in schema.names if name != column]
+    noted = bool(others)
     described = bool(set(others) - {FILE_NAME, LABEL})
     row = 0
     with _new_folder(target) as folder, ExitStack() as opened:
-        notes = opened.enter_context(open(folder / "metadata.jsonl", "wb")) if described else None
+        notes = opened.enter_context(open(folder / _METADATA, "wb")) if noted else None
         for batch in batches:
             values = {name: python_values(batch.column(name)) for name in others}
             for position, image in enumerate(_image_bytes(batch.column(column))):
@@ -90,7 +93,11 @@ def write_images(target: str, schema: pa.Schema, batches: _Batches) -> None:
                 if notes is not None:
                     line = json.dumps({FILE_NAME: name, **{k: json_value(facts[k]) for k in others if k != FILE_NAME}})
                     notes.write(f"{line}\n".encode())
+                described = described or not _is_told(facts.get(LABEL), name)
                 row += 1
+        if notes is not None and not described:
+            notes.close()
+            (folder / _METADATA).unlink()
 
 
 def _image_column(schema: pa.Schema) -> str:
@@ -126,9 +133,14 @@ def _file_name(facts: dict[str, Any], row: int, image: bytes) -> str:
         given = facts[FILE_NAME]
     path = PurePosixPath(given) if isinstance(given, str) else PurePosixPath()
     unsafe = path.is_absolute() or ".." in path.parts or not path.parts or any(each in str(given) for each in "\\:\0")
-    if unsafe or path.name == "metadata.jsonl":
+    if unsafe or path.name == _METADATA:
         raise InvalidInputError(f"row {row}: {given!r} is not the name of a file below the folder")
     return path.as_posix()
+
+
+def _is_told(label: object, name: str) -> bool:
+    """Return whether the folder of an image has the name of its label."""
+    return PurePosixPath(name).parent.name == ("" if label is None else str(label))
 
 
 def _suffix(image: bytes) -> str:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.json
 
@@ -25,6 +26,8 @@ _BLOCK_BYTES = 8 << 20
 #: Numbers that a float64 may not keep.
 _LONG_NUMBER = re.compile(rb"[0-9]{16}")
 _EXACT = 2**53
+#: Levels of lists and objects, as columns may have them.
+_DEEPEST = 128
 
 
 @dataclass(frozen=True)
@@ -159,6 +162,9 @@ def _blocks(path: Path) -> Iterator[tuple[int, bytes]]:
         with pa.input_stream(str(path), compression="detect") as opened:
             lines = _lines(path, opened)
             while block := _block(lines):
+                for position, line in enumerate(block):
+                    if _is_deep(line):
+                        raise _too_deep(path, rows + position + 1)
                 yield rows, b"".join(block)
                 rows += len(block)
     except OSError as error:
@@ -175,6 +181,24 @@ def _block(lines: Iterator[bytes]) -> list[bytes]:
         if size >= _BLOCK_BYTES:
             break
     return block
+
+
+def _is_deep(line: bytes) -> bool:
+    """Return whether a row is nested so deeply that Arrow's parser, which calls itself, would crash."""
+    if len(line) < 2 * _DEEPEST or line.count(b"{") + line.count(b"[") <= _DEEPEST:
+        return False
+    codes = np.frombuffer(_STRING.sub(b"", line), np.uint8)
+    steps = _STEPS[codes]
+    return bool(np.cumsum(steps, dtype=np.int64).max(initial=0) > _DEEPEST)
+
+
+def _too_deep(path: Path, row: int) -> InvalidInputError:
+    return InvalidInputError(f"{path}: row {row:,}: the values are nested more than {_DEEPEST} levels deep")
+
+
+_STRING = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
+_STEPS = np.zeros(256, np.int8)
+_STEPS[list(b"{[")], _STEPS[list(b"}]")] = 1, -1
 
 
 def _lines(path: Path, opened: IO[bytes]) -> Iterator[bytes]:
@@ -202,7 +226,7 @@ def _text(opened: Any) -> Iterator[bytes]:
 def _is_object(line: bytes) -> bool:
     try:
         return isinstance(json.loads(line), dict)
-    except ValueError:
+    except (ValueError, RecursionError):
         return False
 
 
@@ -224,6 +248,8 @@ def _values(path: Path, text: bytes) -> Iterator[bytes]:
                 raise InvalidInputError(f"{path}: row {row}: {decoded[position:end][:80]} is not an object")
             yield decoded[position:end].replace("\n", " ").replace("\r", " ").encode() + b"\n"
             position = end
+    except RecursionError:
+        raise _too_deep(path, row) from None
     except UnicodeDecodeError as error:
         raise InvalidInputError(f"{path}: the file is not UTF-8: {error}") from error
     except json.JSONDecodeError as error:
