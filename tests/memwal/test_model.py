@@ -70,6 +70,7 @@ class Run:
         lance_dataset.write_dataset(rows(self.model), path, storage_options=options).initialize_mem_wal()
         self.step = 0
         self.left: list[ShardWriter] = []  # writers that were left alone, and that others have replaced
+        self.history: list[Model] | None = None  # what a crash may leave, if puts do not wait for the log
         self.writer = self.open()
 
     def open(self) -> ShardWriter:
@@ -79,20 +80,55 @@ class Run:
     def size(self) -> int:
         return self.chance.choice((2, 5, 1000))
 
+    def relax(self) -> None:
+        """Go on with a writer whose puts do not wait for the log."""
+        self.settle()
+        self.left.append(self.writer)
+        dataset = lance_dataset.dataset(self.path, storage_options={"local_fsync": "false"})
+        interval = self.chance.choice((1, 10, 10**6))
+        self.writer = dataset.mem_wal_writer(SHARD, durable_write=False, max_wal_flush_interval_ms=interval)
+        self.history = [self.model]
+
+    def settle(self) -> None:
+        """Have all rows in the log, or crash: the rows are then those of some moment since they last were."""
+        if self.history is None:
+            return
+        if self.chance.random() < 0.5:
+            self.writer.flush()
+        else:
+            if self.chance.random() < 0.5:
+                self.writer.abort()
+            self.left.append(self.writer)
+            self.writer = self.open()
+            found = values(self.writer.lsm_scanner().to_table())
+            assert found in self.history
+            self.model = found
+        self.history = None
+
+    def note(self, model: Model) -> None:
+        """Take over the rows after a call of the writer."""
+        self.model = model
+        if self.history is not None:
+            self.history.append(model)
+
     def put(self) -> None:
         chosen = self.chance.sample(range(KEYS), self.chance.randrange(1, 5))
         new = dict.fromkeys(chosen, f"{self.step}")
         self.writer.put(rows(new))
-        self.model |= new
+        self.note(self.model | new)
 
     def delete(self) -> None:
         chosen = self.chance.sample(range(KEYS), self.chance.randrange(1, 4))
         self.writer.delete(keys(*chosen))
-        for key in chosen:
-            self.model.pop(key, None)
+        self.note({key: text for key, text in self.model.items() if key not in chosen})
+
+    def flush_rows(self) -> None:
+        self.writer.flush()
+        if self.history is not None:
+            self.history = [self.model]
 
     def flush(self) -> None:
-        self.writer.flush()
+        self.flush_rows()
         assert seen(self.path) == self.model
 
     def merge(self) -> None:
@@ -106,12 +142,16 @@ class Run:
         """Change the table itself, in rows that no shard has."""
         dataset = lance_dataset.dataset(self.path)
         lance_dataset.write_dataset(rows({1000 + self.step: "table"}), dataset, mode="append")
-        self.model[1000 + self.step] = "table"
+        new = {1000 + self.step: "table"}
+        self.model = self.model | new
+        if self.history is not None:
+            self.history = [model | new for model in self.history]
         if self.chance.random() < 0.3:
             lance_dataset.dataset(self.path).optimize.compact_files()
 
     def crash(self) -> None:
         """Stop the writer, or leave it alone while it may be flushing."""
+        self.settle()
         if self.chance.random() < 0.3:
             self.writer.abort()
         else:
@@ -134,6 +174,7 @@ class Run:
 
     def race(self) -> None:
         """Open two writers at the same time. What either of them acknowledges is kept, and nothing else of theirs."""
+        self.settle()
         kept: list[Model] = []
         together = threading.Barrier(2)
 
@@ -154,13 +195,14 @@ class Run:
         for thread in threads:
             thread.join()
         for new in kept:
-            self.model |= new
+            self.model = self.model | new
         self.left.append(self.writer)
         self.writer = self.open()
         self.check()
 
     def kill(self) -> None:
         """Kill another process that writes to the shard: what it acknowledged is there, and of the rest one call."""
+        self.settle()
         changed = [self.chance.sample(range(KEYS), 2) for _ in range(8)]
         work: list[Work] = []
         models = [self.model]
@@ -197,7 +239,7 @@ class Run:
         for _ in range(4):
             new = dict.fromkeys(chance.sample(range(KEYS), 2), f"b{self.step}")
             self.writer.put(rows(new))
-            self.model |= new
+            self.note(self.model | new)
         thread.join()
         if failed:
             raise failed[0]
@@ -205,6 +247,7 @@ class Run:
 
     def pylance(self) -> None:
         """Hand the shard over to pylance, which writes some rows and stops or is left alone."""
+        self.settle()
         self.writer.abort()
         theirs = lance.dataset(str(self.path)).mem_wal_writer(SHARD)
         new = dict.fromkeys(self.chance.sample(range(KEYS), 2), f"p{self.step}")
@@ -225,7 +268,7 @@ class Run:
         assert set(values(scanner.to_table())) == {key for key, text in self.model.items() if text == some}
 
     def look_up(self) -> None:
-        self.writer.flush()
+        self.flush_rows()
         dataset = lance_dataset.dataset(self.path)
         planner = LsmPointLookupPlanner(dataset, dataset.mem_wal_snapshots())
         for key in self.chance.sample(range(KEYS), 5):
@@ -234,7 +277,7 @@ class Run:
 
     def search(self) -> None:
         """Search the nearest vectors; those that are equally near come in any order."""
-        self.writer.flush()
+        self.flush_rows()
         dataset = lance_dataset.dataset(self.path)
         planner = LsmVectorSearchPlanner(dataset, dataset.mem_wal_snapshots(), "x")
         query = np.array([self.chance.random() * 7, self.chance.random() * 11], np.float32)
@@ -253,6 +296,7 @@ class Run:
             self.append: 1,
             self.merge_beside: 1,
             self.crash: 2,
+            self.relax: 1,
             self.late: 1,
             self.race: 1,
             self.kill: 1,
