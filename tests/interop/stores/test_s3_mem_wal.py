@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import datetime as dt
+import os
+import random
 
 import lance
 import pytest
 from support.memwal.shards import SHARD, keys, rows, values
-from support.stores.s3_proxy import LOSE_ANSWER, LOSE_REQUEST, proxied
+from support.stores.s3_proxy import CUT_ANSWER, LOSE_ANSWER, LOSE_REQUEST, proxied
 from support.stores.s3_server import S3Server
 
 import lance_dataset
 from lance_dataset.errors import CommitConflictError
 from lance_dataset.mem_wal import LsmScanner
+
+THOROUGH = os.environ.get("LANCE_STRESS", "") not in ("", "0")
+FAULTS = (LOSE_ANSWER, LOSE_REQUEST, CUT_ANSWER, 503, 500)
 
 
 @pytest.fixture
@@ -96,3 +101,42 @@ def test_claims_at_the_same_time(s3_server: S3Server, uri: str) -> None:
             others.pop().put(rows({number: "other"}))
     with lance_dataset.dataset(uri, storage_options=options).mem_wal_writer(SHARD) as writer:
         assert values(writer.lsm_scanner().to_table()) == {0: "other", 1: "other"}
+
+
+@pytest.mark.parametrize("seed", range(20 if THOROUGH else 1))
+def test_bad_networks(s3_server: S3Server, uri: str, seed: int) -> None:
+    """Rows of puts that returned are there once, those of others once or never, whatever the network does."""
+    chance = random.Random(seed)
+    options = s3_server.options
+    lance_dataset.write_dataset(rows({}), uri, storage_options=options).initialize_mem_wal()
+    model: dict[int, str] = {}
+    doubtful: dict[int, str] = {}
+    with proxied(s3_server) as proxy:
+        proxy.fault = lambda method, path: chance.choice(FAULTS) if chance.random() < 0.1 else None
+        writer = None
+        for number in range(12):
+            try:
+                there = lance_dataset.dataset(uri, storage_options=proxy.server.options)
+                writer = writer or there.mem_wal_writer(SHARD, max_memtable_rows=3)
+                doubtful[number] = f"{number}"
+                writer.put(rows({number: f"{number}"}))
+                model[number] = doubtful.pop(number)
+                if number % 4 == 3:
+                    writer.flush()
+                    there.merge_mem_wal()
+                    there.cleanup_old_versions(dt.timedelta(0))
+                    there.collect_mem_wal(older_than=dt.timedelta(0))
+            except (OSError, ValueError):
+                if writer is not None:
+                    writer.abort()
+                writer = None  # the next one finds what was logged
+        if writer is not None:
+            writer.abort()
+    with lance_dataset.dataset(uri, storage_options=options).mem_wal_writer(SHARD) as writer:
+        found = values(writer.lsm_scanner().to_table())
+    assert model.items() <= found.items() <= (model | doubtful).items()
+    assert len(model) > 4
+    dataset = lance_dataset.dataset(uri, storage_options=options)
+    dataset.merge_mem_wal()
+    dataset.validate()
+    assert values(lance.dataset(uri, storage_options=options).to_table()) == found
