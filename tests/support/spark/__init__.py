@@ -1,0 +1,1 @@
+"""Programs that tests of Spark run in processes of their own."""
