@@ -14,9 +14,9 @@ import sys
 import time
 from pathlib import Path
 
+from support.spark import kill_program
 
 import lance_dataset
-from support.spark import kill_program
 
 THOROUGH = os.environ.get("LANCE_STRESS", "") not in ("", "0")
 KILLS = int(os.environ.get("LANCE_KILLS", "10"))
