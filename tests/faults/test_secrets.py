@@ -173,6 +173,18 @@ def test_locations(uri: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "uri", ["s3://me:{}@bucket/x", "gs://:{}@bucket/x", "az://me:{}@account/x", "abfss://me:{}@account/x"]
+)
+def test_passwords_of_locations(uri: str, caplog: pytest.LogCaptureFixture) -> None:
+    """They are hidden although no option has told that they are secret."""
+    caplog.set_level(logging.DEBUG)
+    password = "-".join(["unheard", "of"])
+    with pytest.raises(InvalidInputError, match="has a password") as caught:
+        lance_dataset.dataset(uri.format(password))
+    assert password not in "".join(traceback.format_exception(caught.value)) + caplog.text
+
+
+@pytest.mark.parametrize(
     "options",
     [
         {"allow_http": SECRET},

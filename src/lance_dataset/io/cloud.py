@@ -119,6 +119,9 @@ def open_cloud(uri: str, storage_options: Mapping[str, str] | None = None) -> tu
     scheme, _, rest = uri.partition("://")
     authority, _, path = rest.partition("/")
     location = CloudLocation(scheme.lower(), authority)
+    if "@" in authority and ":" in location.bucket:
+        # names of buckets have no colon; messages, events and handles would show the password
+        raise InvalidInputError(f"{redacted(uri)!r} has a password; give credentials as storage_options")
     if not location.bucket:
         raise InvalidInputError(f"{redacted(uri)!r} names no bucket; write it as {scheme}://bucket/path")
     if "?" in uri or "#" in uri:
