@@ -13,6 +13,7 @@ from lance_dataset.errors import (
     OutOfRangeError,
     UnsupportedError,
     VersionNotFoundError,
+    WrongTypeError,
 )
 
 __all__ = [
@@ -32,8 +33,8 @@ def version_number(version: object) -> int:
     """Return a version number given by a user. Tags and branches are not accepted."""
     if isinstance(version, bool) or not isinstance(version, int | np.integer):
         if isinstance(version, str | tuple):
-            raise InvalidInputError(f"give a version number, not {version!r}; tags.get_version returns that of a tag")
-        raise InvalidInputError(f"a version must be a number, not {version!r}")
+            raise WrongTypeError(f"give a version number, not {version!r}; tags.get_version returns that of a tag")
+        raise WrongTypeError(f"a version must be a number, not {version!r}")
     if version < 0:
         raise VersionNotFoundError(f"version {version} does not exist; versions count from 1")
     return int(version)
@@ -53,7 +54,7 @@ def moment_of(asof: object) -> dt.datetime:
         return _plain_datetime(asof)
     if isinstance(asof, dt.date):
         return dt.datetime(asof.year, asof.month, asof.day)
-    raise InvalidInputError(f"asof must be a datetime, a date or ISO text, not {type(asof).__name__}")
+    raise WrongTypeError(f"asof must be a datetime, a date or ISO text, not {type(asof).__name__}")
 
 
 def _plain_datetime(moment: dt.datetime) -> dt.datetime:
@@ -69,7 +70,7 @@ def _plain_datetime(moment: dt.datetime) -> dt.datetime:
 def check_count(name: str, value: object) -> None:
     """Raise an error unless the value is a non-negative integer."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer):
-        raise TypeError(f"{name} must be an integer, not {type(value).__name__}")
+        raise WrongTypeError(f"{name} must be an integer, not {type(value).__name__}")
     if value < 0:
         raise OutOfRangeError(f"{name.capitalize()} must be non-negative, got {value}")
 
@@ -85,7 +86,7 @@ def checked_integer(name: str, value: object, bits: int = 64) -> int:
         The value is negative or does not fit `bits` bits.
     """
     if isinstance(value, bool) or not isinstance(value, int | np.integer):
-        raise TypeError(f"{name} must be an integer, not {type(value).__name__}")
+        raise WrongTypeError(f"{name} must be an integer, not {type(value).__name__}")
     if value < 0:
         raise OutOfRangeError(f"{name} must not be negative, got {value}")
     if int(value) >= 1 << bits:
@@ -96,7 +97,7 @@ def checked_integer(name: str, value: object, bits: int = 64) -> int:
 def check_duration(name: str, value: object) -> None:
     """Raise an error unless the value is a non-negative timedelta."""
     if not isinstance(value, dt.timedelta):
-        raise TypeError(f"{name} must be a datetime.timedelta, not {type(value).__name__}")
+        raise WrongTypeError(f"{name} must be a datetime.timedelta, not {type(value).__name__}")
     if value < dt.timedelta(0):
         raise InvalidInputError(f"{name} must not be negative, got {value}")
 
@@ -113,7 +114,7 @@ def check_order(order: object) -> str:
 def check_texts(name: str, values: object) -> dict[str, str]:
     """Return a mapping of text to text as a dictionary. Raise TypeError for another value."""
     if not isinstance(values, Mapping) or not all(isinstance(text, str) for pair in values.items() for text in pair):
-        raise TypeError(f"{name} must be a dictionary whose keys and values are text, not {values!r}")
+        raise WrongTypeError(f"{name} must be a dictionary whose keys and values are text, not {values!r}")
     return dict(values)
 
 

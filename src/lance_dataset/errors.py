@@ -36,6 +36,7 @@ __all__ = [
     "UnsafePathError",
     "UnsupportedError",
     "VersionNotFoundError",
+    "WrongTypeError",
     "nearest_name_hint",
 ]
 
@@ -46,6 +47,10 @@ class LanceError(Exception):
 
 class InvalidInputError(LanceError, ValueError, OSError):
     """An argument has an invalid value."""
+
+
+class WrongTypeError(InvalidInputError, TypeError):
+    """An argument has a type that cannot be used."""
 
 
 class OutOfRangeError(InvalidInputError, OverflowError):
@@ -215,7 +220,7 @@ class CommitConflictError(LanceError, OSError):
         True if repeating the whole operation on the newest version can succeed.
     """
 
-    def __init__(self, message: str, *, retryable: bool) -> None:
+    def __init__(self, message: str = "", retryable: bool = True) -> None:
         super().__init__(message)
         self.retryable = retryable
 

@@ -1548,6 +1548,7 @@ def raised(folder: Path) -> None:
     value_errors: list[type[ValueError]] = [
         errors.InvalidInputError,
         errors.OutOfRangeError,
+        errors.WrongTypeError,
         errors.DatasetNotFoundError,
         errors.VersionNotFoundError,
         errors.MissingFileError,
@@ -1564,7 +1565,7 @@ def raised(folder: Path) -> None:
     os_errors: list[type[OSError]] = [errors.AlreadyExistsError, errors.RowIndexError, errors.CommitConflictError]
     denied: type[PermissionError] = errors.StoragePermissionError
     kinds: list[type[lance.LanceError]] = [errors.AlreadyExistsError, errors.RowIndexError, errors.SchemaError]
-    assert len(value_errors) == 14 and os_errors and denied and kinds
+    assert len(value_errors) == 15 and os_errors and denied and kinds
     try:
         lance.dataset(folder / "people").to_table(filter="id >")
     except errors.FilterError as error:

@@ -59,6 +59,8 @@ def comparison_kernel(operator: str, operands: pa.DataType, right: pa.Scalar | N
     """Return the kernel of a comparison of two values of type `operands`; `right` is the right side if constant."""
     if pa.types.is_nested(operands):
         return rowwise(_COMPARE_LISTS[operator], pa.bool_())
+    if pa.types.is_null(operands):
+        return lambda left, right: pc.cast(left if isinstance(left, pa.Array) else right, pa.bool_())
     plain = _comparison(operator, operands)
     if not pa.types.is_floating(operands):
         return plain if right is None or not right.is_valid else _against_constant(operator, operands, right)

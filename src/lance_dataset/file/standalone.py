@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from lance_dataset.errors import InvalidInputError, RowIndexError, UnsupportedError
+from lance_dataset.errors import InvalidInputError, OutOfRangeError, RowIndexError, UnsupportedError, WrongTypeError
 from lance_dataset.file.column import ColumnReader
 from lance_dataset.file.container import FileMetadata
 from lance_dataset.file.explain.report import EncodingReport
@@ -111,7 +111,7 @@ class LanceFileReader:
     ) -> None:
         storage_options = options_of_table(namespace_client, table_id, storage_options)
         if isinstance(columns, str):
-            raise InvalidInputError(f"columns must be a list of names, not the text {columns!r}")
+            raise WrongTypeError(f"columns must be a list of names, not the text {columns!r}")
         if columns is not None and len(columns) == 0:
             raise InvalidInputError("columns is empty: at least one column must be read")
         store, location = resolve(path, storage_options)
@@ -184,7 +184,7 @@ class LanceFileReader:
         self, num_rows: int, batch_size: int, read: Callable[[ColumnReader, int, int], pa.Array]
     ) -> ReaderResults:
         if batch_size < 1:
-            raise InvalidInputError(f"batch_size must be at least 1, not {batch_size}")
+            raise OutOfRangeError(f"batch_size must be at least 1, not {batch_size}")
         if not self._schema.fields:
             raise InvalidInputError("the file has no columns, so there is nothing to read")
         schema = self._schema
@@ -266,9 +266,7 @@ def _row_numbers(indices: Any, num_rows: int) -> NDArray[np.int64]:
     if rows.size == 0:
         return np.empty(0, np.int64)
     if rows.ndim != 1 or rows.dtype.kind not in "iu":
-        raise InvalidInputError(
-            f"row numbers must be a flat sequence of integers, not {rows.dtype} of shape {rows.shape}"
-        )
+        raise WrongTypeError(f"row numbers must be a flat sequence of integers, not {rows.dtype} of shape {rows.shape}")
     if rows.min() < 0:
         raise RowIndexError(f"row numbers must not be negative, got {rows.min()}")
     if rows.max() >= num_rows:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 
-from lance_dataset.errors import InvalidInputError, UnsupportedError
+from lance_dataset.errors import InvalidInputError, UnsupportedError, WrongTypeError
 
 __all__ = [
     "DEFAULT_VERSION",
@@ -43,6 +43,8 @@ def resolve_version(name: str | None) -> str:
     """
     if name is None:
         return DEFAULT_VERSION
+    if not isinstance(name, str):
+        raise WrongTypeError(f"a storage version must be text, such as '2.1', not {name!r}")
     version = _ALIASES.get(name.lower(), name)
     if version not in _KNOWN:
         known = ", ".join([*_KNOWN, *sorted(_ALIASES)])

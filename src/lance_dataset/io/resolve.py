@@ -7,7 +7,7 @@ import os
 import weakref
 from collections.abc import Mapping
 
-from lance_dataset.errors import InvalidInputError, UnsupportedError
+from lance_dataset.errors import InvalidInputError, UnsupportedError, WrongTypeError
 from lance_dataset.io.base import ObjectStore
 from lance_dataset.io.external.options import without_manifests
 from lance_dataset.io.guarded import with_manifests
@@ -19,10 +19,16 @@ from lance_dataset.io.statistics import IOCounter
 from lance_dataset.io.uris import CLOUD_SCHEMES, LOCAL_SCHEMES, file_path, has_authority, split_scheme, unknown_scheme
 from lance_dataset.locks import SharedLock
 
-__all__ = ["resolve"]
+__all__ = ["check_options", "resolve"]
 
 _memory_stores: weakref.WeakKeyDictionary[object, MemoryStore] = weakref.WeakKeyDictionary()
 _memory_lock = SharedLock()
+
+
+def check_options(storage_options: object) -> None:
+    """Raise WrongTypeError unless storage options are a dictionary or None."""
+    if not isinstance(storage_options, Mapping | None):
+        raise WrongTypeError(f"storage options must be a dictionary, not {type(storage_options).__name__}")
 
 
 def resolve(
@@ -59,11 +65,12 @@ def resolve(
     """
     text = os.fspath(uri)
     if not isinstance(text, str):
-        raise InvalidInputError(f"a location must be text or a path of text, not {text!r}")
+        raise WrongTypeError(f"a location must be text or a path of text, not {text!r}")
     if not text or "\0" in text:
         raise InvalidInputError(
             f"{redacted(text)!r} is not a location of a dataset: it is empty or contains a NUL character"
         )
+    check_options(storage_options)
     location, manifests = without_manifests(text, storage_options or {})
     store, root = _without_manifests(location, storage_options, session)
     return with_manifests(store.for_table(root), manifests), root

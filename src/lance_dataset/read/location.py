@@ -13,6 +13,7 @@ from lance_dataset.io.base import ObjectStore
 from lance_dataset.io.catalogs import CatalogTable
 from lance_dataset.io.external.catalog import CatalogManifests
 from lance_dataset.io.guarded import CommitLock, with_commit_lock, with_manifests
+from lance_dataset.io.resolve import check_options
 from lance_dataset.io.secrets import redacted
 from lance_dataset.io.vended import VendedOptions
 from lance_dataset.limits import UNLIMITED, ResultLimit
@@ -81,6 +82,7 @@ class TableLocation:
             `max_result_bytes` is less than 1.
         """
         text = os.fspath(uri)
+        check_options(storage_options)
         options = storage_options if isinstance(storage_options, VendedOptions) else dict(storage_options or {})
         owner = session or Session()
         store, root = owner.resolve(text, options, checked_trust(trusted_bases))

@@ -16,6 +16,7 @@ from collections.abc import Hashable, Mapping
 from typing import Final
 
 from lance_dataset.io.local import LocalStore
+from lance_dataset.io.resolve import check_options
 from lance_dataset.io.uris import has_scheme
 from lance_dataset.read.session import Session, SessionContent
 
@@ -53,6 +54,7 @@ def session_for(uri: str | os.PathLike[str], storage_options: Mapping[str, str] 
     text = os.fspath(uri)
     if not isinstance(text, str) or has_scheme(text) or os.name == "nt":  # Windows does not delete files that are open
         return Session()
+    check_options(storage_options)
     location = os.path.abspath(text), frozenset((storage_options or {}).items()), os.environ.get("LANCE_MMAP")
     _forget_old()
     ended = _ended.pop(location, None)

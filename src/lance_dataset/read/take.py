@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from lance_dataset.errors import RowIndexError
+from lance_dataset.errors import RowIndexError, WrongTypeError
 from lance_dataset.limits import ResultLimit, ResultMeter
 from lance_dataset.read.concatenate import join_arrays, take_values
 from lance_dataset.read.empty_batches import empty_batch, rows_only
@@ -87,7 +87,7 @@ def _integers(values: RowNumbers, what: str) -> NDArray[np.integer]:
             return np.array(values, np.uint64)
         raise RowIndexError(f"{what} {max(values, key=abs)} is out of range")
     if array.dtype.kind not in "iu" or array.ndim != 1:
-        raise TypeError(f"{what}s must be a flat list of integers, not {array.dtype} of shape {array.shape}")
+        raise WrongTypeError(f"{what}s must be a flat list of integers, not {array.dtype} of shape {array.shape}")
     lowest = array.min()
     if lowest < 0:
         raise RowIndexError(f"{what} {int(lowest)} is negative; {what}s count from 0")

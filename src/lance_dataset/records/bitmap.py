@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Iterable, Iterator, MutableSet
 from itertools import islice
-from typing import Any, SupportsIndex
+from typing import SupportsIndex
 
 from lance_dataset.errors import InvalidInputError
 
@@ -22,7 +22,7 @@ class Bitmap(MutableSet[int]):
     Parameters
     ----------
     values
-        Its numbers.
+        Its numbers; None for no numbers.
 
     Raises
     ------
@@ -34,11 +34,11 @@ class Bitmap(MutableSet[int]):
 
     __hash__ = None  # type: ignore[assignment]
 
-    def __init__(self, values: Iterable[SupportsIndex] = ()) -> None:
-        self._values = {_checked(value) for value in values}
+    def __init__(self, values: Iterable[SupportsIndex] | None = None) -> None:
+        self._values = set() if values is None else _numbers(values)
 
     def __contains__(self, value: object) -> bool:
-        return value in self._values
+        return isinstance(value, SupportsIndex) and operator.index(value) in self._values
 
     def __iter__(self) -> Iterator[int]:
         return iter(sorted(self._values))
@@ -54,9 +54,13 @@ class Bitmap(MutableSet[int]):
         """Add a number."""
         self._values.add(_checked(value))
 
-    def discard(self, value: Any) -> None:
+    def discard(self, value: SupportsIndex) -> None:
         """Remove a number if it is in the set."""
-        self._values.discard(value)
+        self._values.discard(operator.index(value))
+
+    def remove(self, value: SupportsIndex) -> None:
+        """Remove a number. Raise KeyError if it is not in the set."""
+        self._values.remove(operator.index(value))
 
     def clear(self) -> None:
         """Remove all numbers."""
@@ -74,28 +78,36 @@ class Bitmap(MutableSet[int]):
 
     def intersection(self, *others: Iterable[SupportsIndex]) -> Bitmap:
         """Return the numbers that are in all of the sets."""
-        return Bitmap(self._values.intersection(*map(Bitmap, others)))
+        return Bitmap(self._values.intersection(*map(_numbers, others)))
 
     def difference(self, *others: Iterable[SupportsIndex]) -> Bitmap:
         """Return the numbers that are in none of the other sets."""
-        return Bitmap(self._values.difference(*map(Bitmap, others)))
+        return Bitmap(self._values.difference(*map(_numbers, others)))
 
     def symmetric_difference(self, other: Iterable[SupportsIndex]) -> Bitmap:
         """Return the numbers that are in one of the two sets only."""
-        return Bitmap(self._values.symmetric_difference(Bitmap(other)))
+        return Bitmap(self._values.symmetric_difference(_numbers(other)))
 
     def issubset(self, other: Iterable[SupportsIndex]) -> bool:
         """Return True if the other set has all numbers of this one."""
-        return self <= Bitmap(other)
+        return self._values <= _numbers(other)
 
     def issuperset(self, other: Iterable[SupportsIndex]) -> bool:
         """Return True if this set has all numbers of the other one."""
-        return self >= Bitmap(other)
+        return self._values >= _numbers(other)
+
+    def isdisjoint(self, other: Iterable[SupportsIndex]) -> bool:
+        """Return True if the sets have no number in common."""
+        return self._values.isdisjoint(_numbers(other))
 
     def update(self, *others: Iterable[SupportsIndex]) -> None:
         """Add the numbers of other sets."""
         for other in others:
-            self._values |= Bitmap(other)._values
+            self._values |= _numbers(other)
+
+
+def _numbers(values: Iterable[SupportsIndex]) -> set[int]:
+    return {_checked(value) for value in values}
 
 
 def _checked(value: SupportsIndex) -> int:

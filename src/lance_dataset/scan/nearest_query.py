@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from lance_dataset.errors import InvalidInputError, nearest_name_hint
+from lance_dataset.errors import InvalidInputError, OutOfRangeError, WrongTypeError, nearest_name_hint
 
 __all__ = [
     "DEFAULT_K",
@@ -284,11 +284,11 @@ def _whole(parameters: Mapping[str, Any], name: str, least: int, *, shown: str =
     try:
         number = operator.index(value)
     except TypeError:
-        raise TypeError(f"{shown or name} must be a whole number, not {type(value).__name__}") from None
+        raise WrongTypeError(f"{shown or name} must be a whole number, not {type(value).__name__}") from None
     if number < least:
         raise InvalidInputError(f"{shown or name} must be >= {least} but got {number}")
     if number > _LARGEST:
-        raise InvalidInputError(f"{shown or name} must be less than 2**63, got {number}")
+        raise OutOfRangeError(f"{shown or name} must be less than 2**63, got {number}")
     return number
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow.compute as pc
 
 from lance_dataset.arguments import check_count
-from lance_dataset.errors import InvalidInputError, UnsupportedError, nearest_name_hint
+from lance_dataset.errors import InvalidInputError, OutOfRangeError, UnsupportedError, nearest_name_hint
 from lance_dataset.scan.nearest_query import NearestQuery, VectorSearchQuery, query_of
 from lance_dataset.scan.queries import MinHashQuery
 from lance_dataset.scan.text_queries import FullTextQuery, PlainText
@@ -109,7 +109,7 @@ def _switch(name: str, value: Any) -> bool:
 def _count(name: str, value: Any) -> int:
     check_count(name, value)
     if value > _LARGEST:
-        raise InvalidInputError(f"{name} must be less than 2**63, got {value}")
+        raise OutOfRangeError(f"{name} must be less than 2**63, got {value}")
     return int(value)
 
 
@@ -124,7 +124,7 @@ def _batch_size(name: str, value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, int | np.integer):
         raise TypeError(f"batch_size must be an integer, not {type(value).__name__}")
     if not 1 <= value < 1 << 32:
-        raise InvalidInputError(f"batch_size must be between 1 and 4294967295, got {value}")
+        raise OutOfRangeError(f"batch_size must be between 1 and 4294967295, got {value}")
     return int(value)
 
 

@@ -9,7 +9,7 @@ from enum import Enum
 
 import numpy as np
 
-from lance_dataset.errors import InvalidInputError, OutOfRangeError
+from lance_dataset.errors import InvalidInputError, OutOfRangeError, WrongTypeError
 
 __all__ = [
     "BooleanQuery",
@@ -389,7 +389,7 @@ def _number(name: str, value: object) -> float:
 
 def _count(name: str, value: object) -> int:
     if isinstance(value, bool) or not isinstance(value, int | np.integer):
-        raise TypeError(f"{name} must be a whole number, not {type(value).__name__}")
+        raise WrongTypeError(f"{name} must be a whole number, not {type(value).__name__}")
     if not 0 <= value <= _MOST:
         raise OutOfRangeError(f"{name} must be between 0 and {_MOST}, not {value}")
     return int(value)

@@ -107,6 +107,8 @@ class Blob:
             raise InvalidInputError("Blob uri cannot be empty")
         if self.data is None and self.uri is None:
             raise InvalidInputError("Blob must set `data` or `uri`; use None for a null blob")
+        if (self.position or 0) < 0 or (self.size or 0) < 0:
+            raise InvalidInputError("External blob position and size must be non-negative")
         if self.size == 0:
             raise InvalidInputError("External blob range size must be greater than zero")
 

@@ -340,6 +340,7 @@ class IndexSegments(Shown):
         """
         from lance_dataset.index.open_segments import table_indices
         from lance_dataset.index.segments import segments_named
+        from lance_dataset.index.text.searching.text_index import text_indices
         from lance_dataset.index.vector.searching.open_indices import vector_indices
 
         named = segments_named(self.snapshot.reader, name)
@@ -352,7 +353,13 @@ class IndexSegments(Shown):
         ahead = [each for each in vectors if each.name == name]
         for index in ahead:
             index.prewarm(chosen)
-        if not mine and not ahead and any(segment.fragment_ids for segment in named):
+        fields = {tuple(segment.metadata.fields) for segment in named}
+        texts = [
+            each for (field, *_) in fields for each in text_indices(self.snapshot.reader, field) if each.name == name
+        ]
+        for text in texts:
+            text.prewarm()
+        if not mine and not ahead and not texts and any(segment.fragment_ids for segment in named):
             raise UnsupportedError(f"scans of this release do not use the index {name!r}, so it cannot be opened ahead")
         for each in mine:
             each.prewarm(chosen)

@@ -14,7 +14,7 @@ from lance_dataset.api.display import fragment_html, fragment_text
 from lance_dataset.api.fragment.reading import FragmentReading
 from lance_dataset.api.fragment.writing import write_fragments
 from lance_dataset.api.scanner.builder import dataset_schema
-from lance_dataset.arguments import check_count
+from lance_dataset.arguments import check_count, checked_integer
 from lance_dataset.changes.columns.udf import ColumnValues
 from lance_dataset.changes.write.input import ReaderLike
 from lance_dataset.errors import InvalidInputError
@@ -368,8 +368,9 @@ class LanceFragment(FragmentReading):
         Raises
         ------
         InvalidInputError
-            The data has no rows.
+            The data has no rows, or `fragment_id` is not a number of 64 bits.
         """
+        number = 0 if fragment_id is None else checked_integer("fragment_id", fragment_id)
         written = write_fragments(
             data,
             dataset_uri,
@@ -378,7 +379,7 @@ class LanceFragment(FragmentReading):
             max_rows_per_file=2**62,
             max_rows_per_group=max_rows_per_group,
             max_bytes_per_file=2**62,
-            progress=checked_progress(progress, fragment_id or 0),
+            progress=checked_progress(progress, number),
             data_storage_version=data_storage_version,
             use_legacy_format=use_legacy_format,
             storage_options=storage_options,
@@ -389,7 +390,7 @@ class LanceFragment(FragmentReading):
         if not written:
             raise InvalidInputError("a fragment needs at least one row")
         metadata = written[0]
-        metadata.id = fragment_id or 0
+        metadata.id = number
         return metadata
 
 

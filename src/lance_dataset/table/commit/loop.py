@@ -281,7 +281,7 @@ class _Commit:
                 "only detached versions can follow; commit it with detached=True, or restore it first"
             )
         if read > base.version:
-            raise InvalidInputError(
+            raise VersionNotFoundError(
                 f"{self._store.uri(self._root)}: the change was computed against version {read}, "
                 f"but the newest version is {base.version}"
             )

@@ -91,6 +91,10 @@ class TextIndex:
         found._weights, found._added_frequencies = {}, dict(frequencies)
         return found
 
+    def prewarm(self) -> None:
+        """Open the files of all partitions now instead of for the first query."""
+        self.partitions  # noqa: B018
+
     @cached_property
     def fragment_ids(self) -> frozenset[int]:
         """Fragments that it covers."""

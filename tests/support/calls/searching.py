@@ -1,0 +1,200 @@
+"""Calls that search vectors and texts, and that build indices."""
+
+from __future__ import annotations
+
+from support.calls.texts import Group, each, expand
+
+_Q = "[0.5, 1, -3, 2, 0, 4, 1, 2]"
+_QUERIES = [
+    *(
+        _Q,
+        f"np.array({_Q}, np.float32)",
+        f"pa.array({_Q}, pa.float32())",
+        f"np.array({_Q}, np.float64)",
+        f"tuple({_Q})",
+        f"np.array({_Q}).astype('f2')",
+    ),
+    *(
+        "np.zeros(8, np.int64)",
+        "!np.zeros(7)",
+        "!np.zeros((2, 3))",
+        "![]",
+        "!'a'",
+        "!None",
+        "!5",
+        "!['a'] * 8",
+        "!np.zeros((1, 1, 8))",
+        "!pa.array([1, 2])",
+    ),
+]
+_NEAR = [
+    *(
+        "'k': 3",
+        "'k': 1",
+        "'k': 500",
+        "'metric': 'l2', 'k': 4",
+        "'metric': 'cosine', 'k': 4",
+        "'metric': 'dot', 'k': 4",
+        "'nprobes': 4, 'k': 5",
+        "'refine_factor': 2, 'k': 5",
+    ),
+    *(
+        "'use_index': False, 'k': 5",
+        "'distance_range': (0, 50), 'k': 9",
+        "'distance_range': (None, 50), 'k': 9",
+        "'distance_range': (20, None), 'k': 9",
+    ),
+    *(
+        "'minimum_nprobes': 1, 'maximum_nprobes': 4, 'k': 4",
+        "'ef': 20, 'k': 4",
+        "'metric': 'L2', 'k': 2",
+        "!'k': 0",
+        "!'k': -1",
+        "!'k': 'a'",
+        "!'k': 1.5",
+    ),
+    *(
+        "!'metric': 'nope'",
+        "!'metric': 5",
+        "!'nprobes': 0",
+        "!'nprobes': -1",
+        "!'nprobes': 'a'",
+        "!'refine_factor': 0",
+        "!'refine_factor': -1",
+        "!'nope': 1",
+    ),
+    *(
+        "!'distance_range': 5",
+        "!'distance_range': (5,)",
+        "!'distance_range': (9, 1)",
+        "!'minimum_nprobes': 9, 'maximum_nprobes': 2",
+        "!'metric': 'hamming'",
+    ),
+    *(
+        "!'ef': 0",
+        "!'ef': 'a'",
+        "'k': None",
+        "'nprobes': 100, 'k': 4",
+        "!'minimum_nprobes': 0",
+        "!'maximum_nprobes': 0",
+        "!'distance_range': ('a', 1)",
+    ),
+]
+_COLUMNS = ["'vec'", "'half'", "!'n'", "!'nope'", "!None", "!5", "!''", "!['vec']"]
+_FILTERS = ["None", "'n > 3'", "'kind = \\'a\\' and id < 100'", "'false'", "pc.field('n') == 2", "!'nope = 1'", "!'n'"]
+_VECTORS = [
+    *each("ds.to_table(['id'], nearest={'column': 'vec', 'k': 4, 'nprobes': 4, 'q': $x})", _QUERIES),
+    *each(f"ds.to_table(['id'], nearest={{'column': 'vec', 'q': {_Q}, $x}})", _NEAR),
+    *each(f"ds.to_table(['id'], nearest={{'column': $x, 'q': {_Q}[:8], 'k': 3}})", _COLUMNS),
+    *each("ds.to_table(['id'], nearest={'column': 'half', 'q': [1, 2, 3, 4], $x})", _NEAR),
+    *expand(f"ds.to_table(['id'], $f, nearest={{'column': 'vec', 'q': {_Q}, $n}}, prefilter=$p)", 80, f=_FILTERS,
+        n=_NEAR, p=["True", "False", "None"]),
+    *expand(f"ds.to_table($c, nearest={{'column': 'vec', 'q': {_Q}, 'k': 5, 'nprobes': 4}}, limit=$l, offset=$o, "
+        f"with_row_id=$r)", 40,
+            c=["None", "['id']", "['id', '_distance']", "['_distance']", "[]", "{'a': 'n + 1'}", "!['nope']",
+                "['kind', 'n']"], l=["None", "2", "0", "9", "!-1"],
+            o=["None", "1", "!-1"], r=["True", "False"]),
+    *each("ds.to_table(['id'], nearest=$x)", ["None", "{}", "5", "'a'", "{'q': [1]}", "{'column': 'vec'}", "[]",
+        "query.MinHashQuery('a', 'text')"]),
+    *each(f"ds.to_table(['id'], nearest={{'column': 'vec', 'q': {_Q}, 'k': 3}}, $x)", ["fast_search=True",
+        "use_scalar_index=False", "fragments=[]", "batch_size=1",
+          "order_by=['id']", "full_text_query='apple'", "include_deleted_rows=True",
+          "filter=query.MatchQuery('apple', 'text'), prefilter=True",
+          "fragments=ds.get_fragments()[:1]", "disable_scoring_autoprojection=True"]),
+    *each("ds.$x", ["list_indices()", "describe_indices()", "has_index", "index_statistics('vec_idx')['index_type']",
+        "stats.index_stats('text_idx')['index_type']",
+                    "centroids(index_name='vec_idx').shape", "centroids(column='vec').shape",
+                    "centroids(index_name='nope')", "centroids()", "get_ivf_model('vec_idx').num_partitions",
+                    "get_ivf_model('nope')", "get_ivf_model('n_idx')", "prewarm_index('vec_idx')",
+                    "prewarm_index('nope')", "prewarm_index('text_idx', with_position=True)",
+                    "prewarm_index(None)", "get_ivf_model(5)", "centroids(index_name='n_idx')",
+                    "remap_row_addrs(pa.array([1], pa.uint64()))", "remap_row_addrs(5)"]),
+]  # fmt: skip
+_WORDS = ["'apple'", "'red apple'", "''", "'zzz'", "'APPLE trees'", "'the'", "'3'", "!5", "!None"]
+_M = "query.MatchQuery"
+_TEXT_QUERIES = [
+    *expand("query.MatchQuery($w, $c)", w=_WORDS, c=["'text'", "!'title'", "!'nope'", "!'n'", "!None"]),
+    *expand("query.MatchQuery('aple', 'text', $o)", o=["fuzziness=1", "fuzziness=2", "fuzziness=None",
+        "prefix_length=1, fuzziness=1", "max_expansions=1, fuzziness=2", "boost=2.0",
+            "operator=query.FullTextOperator.AND", "!fuzziness=-1", "!fuzziness='a'", "!boost='a'", "!operator='AND'",
+            "!operator='x'", "!max_expansions=-1", "!nope=1", "!prefix_length=-1"]),
+    *expand("query.MatchQuery('red apple', 'text', operator=$o, boost=$b)", o=["query.FullTextOperator.AND",
+        "query.FullTextOperator.OR"], b=["1.0", "0.5", "3"]),
+    *expand("query.PhraseQuery($w, 'text', slop=$s)", w=["'red apple'", "'apple red'", "'the apples'", "''", "'tree'",
+        "!5"], s=["0", "1", "5", "!-1", "!'a'"]),
+    *expand("query.BooleanQuery([$q])", q=["", f"(query.Occur.MUST, {_M}('apple', 'text'))",
+        f"(query.Occur.MUST_NOT, {_M}('apple', 'text'))", f"({_M}('apple', 'text'))", "5",
+            f"(query.Occur.MUST, {_M}('apple', 'text')), (query.Occur.MUST_NOT, {_M}('red', 'text'))",
+            f"(query.Occur.SHOULD, {_M}('pear', 'text')), (query.Occur.SHOULD, {_M}('jam', 'text'))",
+            f"(query.Occur.MUST, query.PhraseQuery('old tree', 'text')), (query.Occur.SHOULD, {_M}('jam', 'text'))",
+            f"('MUST', {_M}('apple', 'text'))"]),
+    *expand(f"query.BoostQuery({_M}('apple', 'text'), {_M}($w, 'text'), negative_boost=$b)", w=["'red'", "'zzz'"],
+        b=["0.5", "0.0", "!'a'", "-1.0"]),
+    *expand("query.MultiMatchQuery('apple tree', $c, boosts=$b)", c=["['text']", "['text', 'title']", "![]",
+        "!'text'", "!['nope']"], b=["None", "[2.0]", "![1.0, 2.0, 3.0]", "!'a'"]),
+    f"{_M}('apple', 'text') & {_M}('red', 'text')", f"{_M}('jam', 'text') | {_M}('pear', 'text')",
+]  # fmt: skip
+_SCORED = (
+    "sorted((round(r['_score'], 4), r['id']) for r in ds.to_table(['id', '_score'], full_text_query=$x).to_pylist())"
+)
+_TEXTS = [
+    *each(_SCORED, _TEXT_QUERIES),
+    *each(_SCORED, [*(f"{{'query': {w.removeprefix('!')}, 'columns': ['text']}}" for w in _WORDS),
+        *(w.removeprefix("!") for w in _WORDS), "{}", "{'query': 'apple'}", "[]",
+                    "{'query': 'apple', 'columns': []}", "{'query': 'apple', 'columns': ['nope']}",
+                    "{'query': 'apple', 'columns': 'text'}", "{'nope': 1}",
+                    "{'columns': ['text'], 'query': query.MatchQuery('apple', 'text')}"]),
+    *expand("sorted(ds.to_table(['id'], $f, full_text_query={'query': 'apple', 'columns': ['text']}, "
+        "prefilter=$p)['id'].to_pylist())", f=_FILTERS, p=["True", "False"]),
+    *expand("ds.to_table(['id'], full_text_query={'query': 'apple', 'columns': ['text']}, $o).num_rows", o=["limit=3",
+        "limit=0", "offset=2", "limit=3, offset=5", "!limit=-1", "with_row_id=True",
+            "fast_search=True", "order_by=['id']", "batch_size=5", "use_scalar_index=False",
+            "fragments=ds.get_fragments()[:1]"]),
+    *each("repr($x)", _TEXT_QUERIES[:40]),
+    *each("$x.query_type()", [*_TEXT_QUERIES[:3], _TEXT_QUERIES[-1],
+        f"query.BoostQuery({_M}('a', 'text'), {_M}('b', 'text'))", "query.PhraseQuery('a', 'b')"]),
+    *expand("ds.to_table(['id'], $x)['id'].to_pylist()", x=["query.MatchQuery('jam', 'text')",
+        "'contains_tokens(text, \\'apple\\')'", "'contains_tokens(title, \\'jam\\')'",
+            "!'contains_tokens(n, \\'a\\')'", "!'contains_tokens(text)'", "'contains_tokens(text, \\'red apple\\')'"]),
+    *expand("[(t.text, t.position) for t in L.tokenize($w, $o)]", w=["'The quick Foxes run'", "'a-b_c d1'", "''",
+        "'été naïve'"], o=["", "stem=False", "remove_stop_words=False",
+            "lower_case=False", "ascii_folding=False", "base_tokenizer='whitespace'", "base_tokenizer='raw'",
+            "base_tokenizer='ngram'", "max_token_length=3", "language='German'",
+            "!language='Nope'", "!base_tokenizer='nope'", "!stem='a'"]),
+]  # fmt: skip
+_BUILDS = [
+    *expand("(ds.create_scalar_index($c, $k), ds.list_indices()[-1]['type'], ds.count_rows('n > 3'))", 90, c=["'id'",
+        "'n'", "'f'", "'s'", "'li'", "'st.x'", "!'vec'", "!'st'", "!'nope'", "!None", "!['n', 's']", "!5"],
+            k=["'BTREE'", "'BITMAP'", "'LABEL_LIST'", "'INVERTED'", "'FTS'", "'NGRAM'", "'ZONEMAP'", "'BLOOMFILTER'",
+                "'btree'", "!'nope'", "!None", "!5", "!'RTREE'"]),
+    *expand("(ds.create_scalar_index('n', 'BTREE', $o), [i['name'] for i in ds.list_indices()])", o=["name='x'",
+        "replace=False", "replace=True", "train=False", "name=''", "fragment_ids=[0]", "!name=5",
+            "!fragment_ids=[99]", "!fragment_ids='a'", "!nope=1", "!train='a'", "name='id_idx'",
+            "name='id_idx', replace=False", "!index_uuid='x'", "!format_version='nope'", "zone_size=10"]),
+    *expand("(ds.create_scalar_index('s', 'INVERTED', $o), ds.count_rows('contains_tokens(s, \\'text\\')'))",
+        o=["with_position=True", "base_tokenizer='whitespace'", "language='English'", "stem=False",
+            "!base_tokenizer='nope'", "!language='nope'", "max_token_length=10", "lower_case=False",
+            "ascii_folding=False", "remove_stop_words=True", "!with_position='a'", "!max_token_length=-1", "!nope=1"]),
+    *expand("(ds.create_index('vec', $k, $o), ds.index_statistics('vec_idx')['index_type'])", 70, k=["'IVF_FLAT'",
+        "'IVF_PQ'", "'IVF_SQ'", "'IVF_RQ'", "'IVF_HNSW_FLAT'", "!'nope'", "!None", "!5", "'ivf_flat'"],
+            o=["num_partitions=1", "num_partitions=1, metric='cosine'", "num_partitions=1, metric='dot'",
+                "num_partitions=1, num_sub_vectors=1", "!num_partitions=0", "!num_partitions=-1", "!num_partitions='a'",
+               "!metric='nope'", "!num_sub_vectors=3", "!num_partitions=1, num_sub_vectors=0",
+               "num_partitions=1, name='vec_idx'", "!metric=None", "num_partitions=1, num_bits=8",
+               "num_partitions=1, replace=True"]),
+    *each("ds.create_index($x, 'IVF_FLAT', num_partitions=1)", ["'vec'", "['vec']", "['vec', 'n']", "'n'", "'nope'",
+        "None", "[]", "'st.x'", "'li'"]),
+    *each("(ds.drop_index($x), ds.list_indices())", ["'id_idx'", "'nope'", "None", "''", "5"]),
+    *each("ds.create_index('id', $x)", ["'BTREE'", "'BITMAP'", "'INVERTED'"]),
+    *each("(ds.create_scalar_index('n', 'BTREE'), ds.$x, ds.to_table(['id'], 'n > 3'))", ["delete('id = 5')",
+        "insert(small(24, 30))", "update({'n': '8'}, 'id = 1')", "optimize.compact_files()",
+        "optimize.optimize_indices()",
+          "drop_columns(['n'])", "drop_index('n_idx')", "alter_columns({'path': 'n', 'name': 'n'})",
+          "merge_insert('id').when_matched_update_all().execute(small(2, 6))", "restore()", "add_columns({'q': 'n'})"]),
+]  # fmt: skip
+
+GROUPS = [
+    Group("vector search", "vectors", tuple(_VECTORS)),
+    Group("text search", "vectors", tuple(_TEXTS)),
+    Group("index builds", "small", tuple(_BUILDS), changes=True),
+]
