@@ -506,7 +506,7 @@ _WRITES = [
     *expand("L.write_dataset(small(), path, mode='append', $x)", x=[text for text in _WRITE if "mode=" not in text]),
     *expand(
         "L.write_dataset(small(), $x)",
-        x=["!None", "!5", "!''", "!b'x'", "![]", "__import__('pathlib').Path(tmp) / 'p'", "'file://' + tmp + '/q'"],
+        x=["!None", "!5", "!b'x'", "![]", "__import__('pathlib').Path(tmp) / 'p'", "'file://' + tmp + '/q'"],
     ),
     *expand("L.write_dataset($x, tmp + '/new', small().schema)", x=_MORE),
 ]
