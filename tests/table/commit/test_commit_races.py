@@ -19,7 +19,6 @@ from lance_dataset.errors import (
     AlreadyExistsError,
     CommitConflictError,
     DatasetNotFoundError,
-    InvalidInputError,
     VersionNotFoundError,
 )
 from lance_dataset.io.base import ObjectStore
@@ -120,7 +119,7 @@ def test_a_strict_overwrite_that_is_repeated(table: tuple[ObjectStore, str]) -> 
     with pytest.raises(CommitConflictError, match=f"{change.uuid} was committed already, as version 2") as caught:
         commit_transaction(store, root, change, max_retries=0)
     assert not caught.value.retryable
-    with pytest.raises(InvalidInputError, match="computed against version 7, but the newest version is 3"):
+    with pytest.raises(VersionNotFoundError, match="computed against version 7, but the newest version is 3"):
         commit_transaction(store, root, replace(change, read_version=7), max_retries=0)
 
 
