@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 
 from kernel_cases.case import VALUES, Case, rng
-from lancecodec.search.distances import ELEMENTS, METRICS, Nearest, query_size
+from lancecodec.search.distances import ELEMENTS, METRICS, Coarse, Nearest, query_size
 
 DIMENSION = 128
 #: Bytes of an element.
@@ -45,6 +45,14 @@ def add_lists() -> Case:
     return Case(work, values.nbytes)
 
 
+def add_coarse() -> Case:
+    """Compare those of many vectors that are near by their coarse codes."""
+    count = max(VALUES // DIMENSION, 1)
+    values = rng().standard_normal((count, DIMENSION)).astype(np.float32)
+    codes, wanted = Coarse(values, count, DIMENSION, 0), rng().standard_normal(DIMENSION).astype(np.float32)
+    return Case(lambda: Nearest(wanted, DIMENSION, 0, 0, 10).add_coarse(values, codes, 0), values.nbytes)
+
+
 CASES: dict[str, Callable[[], Case]] = {
     **{f"distances.add, f32, {metric}": lambda metric=metric: add("f", metric) for metric in METRICS[:3]},
     **{f"distances.add, {element}, l2": lambda element=element: add(element, "l2") for element in ELEMENTS[1:]},
@@ -52,5 +60,6 @@ CASES: dict[str, Callable[[], Case]] = {
     "distances.add, f32, l2, 16 queries": lambda: add("f", "l2", queries=16),
     "distances.add, f32, l2, every second row": lambda: add("f", "l2", rows=True),
     "distances.add, f32, l2, k 1000": lambda: add("f", "l2", k=1000),
+    "distances.add_coarse, f32, l2": add_coarse,
     "distances.add_lists, f32, cosine": add_lists,
 }

@@ -54,12 +54,11 @@ def coarse_codes() -> Case:
     """Make the coarse codes of a partition."""
     rows = max(VALUES // DIMENSION, 64)
     vectors, ids = rng().standard_normal((rows, DIMENSION)).astype(np.float32), np.arange(rows, dtype=np.uint64)
-    codes, errors = np.empty(rows * DIMENSION, np.uint8), np.empty(2 * rows, np.float32)
 
     def work() -> None:
         made = Partitions(STORAGES.index("FLAT"), 1, DIMENSION, 0, 0)
         made.fill(0, rows, vectors, ids, ids)
-        made.coarsen(0, codes, errors)
+        made.coarsen(0)
 
     return Case(work, vectors.nbytes)
 

@@ -16,7 +16,6 @@ enum lc_effort { LC_EFFORT_FAST, LC_EFFORT_NORMAL, LC_EFFORT_ACCURATE };
 #define LC_RABIT_ROWS 32
 /* Groups of 4 signs whose sums of bytes fit into 16 bits. */
 #define LC_RABIT_GROUPS 256
-#define LC_SQUARES 16384
 
 /* Rows of a partition; factors and `extra` are for RaBitQ, and `coarse` may be set at any time for plain vectors. */
 typedef struct {
@@ -142,23 +141,6 @@ static inline void lc_product_prepare(const lc_stored *s, const lc_probe *q, int
 }
 
 /* -- scalar quantization ----------------------------------------------------------------------------------------- */
-
-LC_CLONES static void lc_scalar_squares(const uint8_t *codes, const uint8_t *query, int64_t dimension, float factor,
-                                        int64_t n, float *out) {
-    for (int64_t i = 0; i < n; i++, codes += dimension) {
-        uint64_t sum = 0;
-        for (int64_t first = 0; first < dimension; first += LC_SQUARES) {
-            int64_t stop = first + LC_SQUARES < dimension ? first + LC_SQUARES : dimension;
-            int32_t part = 0;
-            for (int64_t d = first; d < stop; d++) {  /* of 16 bits: compilers multiply and add pairs of these */
-                int16_t x = (int16_t)(codes[d] - query[d]);
-                part += (int32_t)x * (int32_t)x;
-            }
-            sum += (uint32_t)part;
-        }
-        out[i] = (float)sum * factor;
-    }
-}
 
 /* Sums of products of bytes and floats, padded with zeros. */
 LC_CLONES static void lc_byte_products(const uint8_t *codes, const float *query, int64_t dimension, int64_t n,

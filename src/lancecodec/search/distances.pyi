@@ -2,10 +2,16 @@ from typing_extensions import Buffer
 
 ELEMENTS: tuple[str, ...]
 METRICS: tuple[str, ...]
+COARSE: tuple[int, ...]
 MAX_DIMENSION: int
 MAX_QUERIES: int
 
 def query_size(dimension: int, element: int, metric: int) -> int: ...
+
+class Coarse:
+    def __init__(self, values: Buffer, n: int, dimension: int, element: int) -> None: ...
+    @property
+    def nbytes(self) -> int: ...
 
 class Nearest:
     def __init__(
@@ -30,6 +36,7 @@ class Nearest:
         base: int,
         ids: Buffer | None,
     ) -> None: ...
+    def add_coarse(self, values: Buffer, coarse: Coarse, base: int) -> None: ...
     def add_lists(
         self,
         values: Buffer,

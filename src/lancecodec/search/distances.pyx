@@ -5,6 +5,7 @@ bits (hamming). They are 32-bit floats, computed from 32-bit sums, or 64-bit sum
 """
 
 from libc.stdint cimport int64_t, uint8_t, uint64_t
+from libc.stdlib cimport free, malloc
 
 from lancecodec.buffers cimport ByteView, readable, writable
 from lancecodec.problems cimport LC_OK, fail
@@ -26,7 +27,7 @@ cdef extern from "kernels/distances.h" nogil:
     int64_t lc_element_width(int element)
     int64_t lc_query_size(int64_t dimension, int element, int metric)
 
-cdef extern from "kernels/nearest.h" nogil:
+cdef extern from "kernels/coarse.h" nogil:
     ctypedef struct lc_candidates:
         int64_t n
     ctypedef struct lc_nearest:
@@ -53,6 +54,8 @@ cdef extern from "kernels/nearest.h" nogil:
     int lc_nearest_add(lc_nearest *s, const lc_vectors *v, const lc_queries *q, const lc_vector_rows *r)
     int lc_nearest_add_lists(lc_nearest *s, const lc_vectors *v, const lc_vector_lists *l, const lc_queries *q,
                              const lc_vector_rows *r)
+    int lc_nearest_add_coarse(lc_nearest *s, const lc_vectors *v, const lc_queries *q, const lc_vector_rows *r,
+                              const lc_coarse *c, uint8_t *codes)
     int lc_nearest_merge(lc_nearest *s, const lc_nearest *other)
     void lc_nearest_drain(lc_nearest *s, int64_t query, uint8_t *distances, uint8_t *ids, uint8_t *addresses)
 
@@ -60,6 +63,8 @@ cdef extern from "kernels/nearest.h" nogil:
 ELEMENTS = ("f", "d", "e", "b", "i1", "u1")
 #: Metrics, by their numbers.
 METRICS = ("l2", "cosine", "dot", "hamming")
+#: Elements of vectors that may have coarse codes, by the numbers of `ELEMENTS`.
+COARSE = (0, 1, 2)
 #: Largest dimension of vectors.
 MAX_DIMENSION = 1 << 24
 #: Largest number of queries of a search.
@@ -91,6 +96,61 @@ def query_size(int64_t dimension, int element, int metric):
     if metric == LC_HAMMING and element != LC_UINT8:
         raise CodecError("hamming distances are those of bytes")
     return lc_query_size(dimension, element, metric)
+
+
+cdef class Coarse:
+    """Coarse codes of vectors: a byte for each element, and for each vector what the bytes leave out.
+
+    They show which vectors are too far away to be compared, so that searches find the same in less time.
+
+    Parameters
+    ----------
+    values
+        n vectors of floats of 16, 32 or 64 bits.
+    n
+        Number of vectors.
+    dimension
+        Number of elements of a vector.
+    element
+        Number of the type of elements, one of `COARSE`.
+
+    Raises
+    ------
+    CodecError
+        A number is out of range, or there are fewer vectors.
+    MemoryError
+        There is not enough memory.
+    """
+
+    def __cinit__(self, values, int64_t n, int64_t dimension, int element):
+        cdef ByteView source = <ByteView>values if isinstance(values, ByteView) else readable(values)
+        cdef int found
+        if element not in COARSE or not 1 <= dimension <= MAX_DIMENSION:
+            raise CodecError(f"vectors of {dimension} elements of the type {element} have no coarse codes")
+        if n < 0 or source.size // (dimension * lc_element_width(element)) < n:
+            raise CodecError(f"{source.size} bytes are too few for {n} vectors")
+        self.n, self.dimension, self.element = n, dimension, element
+        self.size = n * (dimension + 8)
+        self.codes, self.errors = <uint8_t *>malloc(n * dimension + 1), <float *>malloc(8 * n + 8)
+        if self.codes == NULL or self.errors == NULL:
+            raise MemoryError
+        with nogil:
+            found = lc_coarse_make(source.data, n, dimension, element, &self.made, self.codes, self.errors)
+        if not found:
+            self.forget()
+
+    def __dealloc__(self):
+        self.forget()
+
+    @property
+    def nbytes(self):
+        """Bytes of memory; 0 if there are no codes, since not all elements are finite, or all are equal."""
+        return self.size
+
+    cdef void forget(self) noexcept:
+        free(self.codes)
+        free(self.errors)
+        self.codes, self.errors, self.size = NULL, NULL, 0
 
 
 cdef class Nearest:
@@ -208,6 +268,48 @@ cdef class Nearest:
         self.busy = False
         if problem == -1:
             raise CodecError(f"a number of a vector is not below {n}")
+        if problem != LC_OK:
+            fail(problem, "nearest vectors")
+
+    def add_coarse(self, values, Coarse coarse not None, uint64_t base):
+        """Add all of some vectors, whose coarse codes are known, to the candidates of a search for one query.
+
+        Parameters
+        ----------
+        values
+            The vectors.
+        coarse
+            Their coarse codes.
+        base
+            Address of the first vector; the others follow. Addresses are also the row ids.
+
+        Raises
+        ------
+        CodecError
+            The search is for other vectors, for lists, by hamming distances or for several queries, there are no codes,
+            or there are fewer vectors.
+        MemoryError
+            There is not enough memory.
+        """
+        cdef ByteView source = readable(values)
+        cdef lc_vectors vectors = lc_vectors(source.data, self.dimension, self.element, NULL, coarse.n)
+        cdef lc_vector_rows of = lc_vector_rows(NULL, 0, NULL, NULL, base)
+        cdef uint8_t *codes
+        cdef int problem
+        if self.lists or self.queries.n != 1 or self.queries.metric == LC_HAMMING or not coarse.size:
+            raise CodecError("coarse codes are for searches of one query by l2, cosine or dot")
+        if coarse.dimension != self.dimension or coarse.element != self.element:
+            raise CodecError("the coarse codes are those of other vectors")
+        if source.size // (self.dimension * self.width) < coarse.n:
+            raise CodecError(f"{source.size} bytes are too few for {coarse.n} vectors")
+        codes = <uint8_t *>malloc(self.dimension)
+        if codes == NULL:
+            raise MemoryError
+        self.begin()
+        with nogil:
+            problem = lc_nearest_add_coarse(&self.best, &vectors, &self.queries, &of, &coarse.made, codes)
+            free(codes)
+        self.busy = False
         if problem != LC_OK:
             fail(problem, "nearest vectors")
 

@@ -2,6 +2,8 @@
 
 from libc.stdint cimport int64_t, uint8_t
 
+from lancecodec.search.distances cimport lc_coarse
+
 cdef extern from "kernels/partitions.h" nogil:
     int LC_STORED_FLAT, LC_STORED_PRODUCT, LC_STORED_SCALAR, LC_STORED_RABIT, LC_STORAGES, LC_DOT, LC_VECTOR_BLOCK
     ctypedef struct lc_vectors:
@@ -20,8 +22,6 @@ cdef extern from "kernels/partitions.h" nogil:
         lc_candidates *heaps
         bint has_lowest, has_below
         float lowest, below
-    ctypedef struct lc_coarse:
-        float start, step
     ctypedef struct lc_partition:
         const uint8_t *codes
         const uint8_t *ids
@@ -61,14 +61,11 @@ cdef extern from "kernels/partitions.h" nogil:
     void lc_nearest_close(lc_nearest *s)
     void lc_nearest_drain(lc_nearest *s, int64_t query, uint8_t *distances, uint8_t *ids, uint8_t *addresses)
     int lc_least_distances(const uint8_t *distances, int64_t n, int64_t k, uint8_t *numbers, int64_t *count)
-    int lc_coarse_make(const uint8_t *values, int64_t n, int64_t dimension, int element, lc_coarse *c, uint8_t *codes,
-                       float *errors)
     void lc_coarse_set(lc_partition *p, const lc_coarse *coarse)
     int lc_stored_search(const lc_stored *s, const lc_probe *q, lc_nearest *best)
 
 cdef class Partitions:
     cdef lc_stored stored
-    cdef lc_coarse *coarse
     cdef list kept
     cdef dict owners
     cdef int64_t row_bytes(self)

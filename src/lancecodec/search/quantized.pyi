@@ -4,7 +4,6 @@ from typing_extensions import Buffer
 
 STORAGES: tuple[str, ...]
 EFFORTS: tuple[str, ...]
-COARSE: tuple[int, ...]
 NOWHERE: int
 
 def distances_to(
@@ -43,7 +42,7 @@ class Partitions:
         extra: Buffer | None = None,
         factors: Sequence[Buffer] = (),
     ) -> None: ...
-    def coarsen(self, number: int, codes: Buffer, errors: Buffer) -> bool: ...
+    def coarsen(self, number: int) -> int: ...
     def is_filled(self, number: int) -> bool: ...
     def search(
         self,

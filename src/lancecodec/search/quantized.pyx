@@ -9,6 +9,7 @@ from libc.stdlib cimport calloc, free
 
 from lancecodec.buffers cimport ByteView, readable, writable
 from lancecodec.problems cimport LC_OK, fail
+from lancecodec.search.distances cimport Coarse
 
 from lancecodec.errors import CodecError
 from lancecodec.search.distances import query_size
@@ -17,8 +18,6 @@ from lancecodec.search.distances import query_size
 STORAGES = ("FLAT", "PQ", "SQ", "RQ")
 #: Ways to estimate distances of RaBitQ codes, by their numbers.
 EFFORTS = ("fast", "normal", "accurate")
-#: Elements of vectors that may have coarse codes, by the numbers of `ELEMENTS`.
-COARSE = (0, 1, 2)
 #: Address of rows that do not exist any more.
 NOWHERE = (1 << 64) - 1
 # Elements that are compared in some 50 microseconds at most: threads would rather wait for them than for the lock.
@@ -229,13 +228,11 @@ cdef class Partitions:
         self.stored.codebook, self.stored.centroids, self.stored.squares = book.data, centers.data, lengths.data
         self.stored.start, self.stored.step = start, step
         self.stored.partitions = <lc_partition *>calloc(count + 1, sizeof(lc_partition))
-        self.coarse = <lc_coarse *>calloc(count + 1, sizeof(lc_coarse))
-        if self.stored.partitions == NULL or self.coarse == NULL:
+        if self.stored.partitions == NULL:
             raise MemoryError
 
     def __dealloc__(self):
         free(self.stored.partitions)
-        free(self.coarse)
 
     def fill(self, int64_t number, int64_t n, codes, ids, addresses, extra=None, factors=()):
         """Set the rows of a partition, once.
@@ -286,48 +283,37 @@ cdef class Partitions:
         self.stored.partitions[number] = made
         self.owners[number] = (source, names, places, more, views)
 
-    def coarsen(self, int64_t number, codes, errors):
+    def coarsen(self, int64_t number):
         """Make coarse codes of a filled partition of plain vectors, once. Searches read these first, and find the same.
 
         Parameters
         ----------
         number
             Number of the partition.
-        codes
-            Memory for a byte for each element.
-        errors
-            Memory for two 32-bit floats for each row.
 
         Returns
         -------
-        bool
-            False if the vectors have no such codes, since elements are not finite, or all are equal. The memory is then
-            not needed.
+        int
+            Bytes of the codes; 0 if there are none, since elements are not finite, or all are equal.
 
         Raises
         ------
         CodecError
-            The partition is not filled or has codes already, the vectors are not floats of 16, 32 or 64 bits, or the
-            memory is too small.
+            The partition is not filled or has codes already, or the vectors are not floats of 16, 32 or 64 bits.
+        MemoryError
+            There is not enough memory.
         """
-        cdef ByteView target = writable(codes), rests = writable(errors)
-        cdef lc_partition *partition
-        cdef lc_coarse *made
-        cdef int found
+        cdef Coarse made
         if number not in self.owners or self.stored.partitions[number].coarse != NULL:
             raise CodecError(f"the partition {number} is not filled, or has coarse codes already")
-        if self.stored.storage != LC_STORED_FLAT or self.stored.element not in COARSE:
-            raise CodecError("only plain vectors of floats of 16, 32 or 64 bits have coarse codes")
-        partition, made = &self.stored.partitions[number], &self.coarse[number]
-        if target.size // self.stored.dimension < partition.n or rests.size // 8 < partition.n:
-            raise CodecError(f"the memory is too small for the coarse codes of {partition.n} rows")
-        with nogil:
-            found = lc_coarse_make(partition.codes, partition.n, self.stored.dimension, self.stored.element, made,
-                                   target.data, <float *>rests.data)
-        if found:
-            self.owners[number] += (target, rests)
-            lc_coarse_set(partition, made)
-        return found != 0
+        if self.stored.storage != LC_STORED_FLAT:
+            raise CodecError("only plain vectors have coarse codes")
+        owners = self.owners[number]
+        made = Coarse(owners[0], self.stored.partitions[number].n, self.stored.dimension, self.stored.element)
+        if made.size:
+            self.owners[number] = (*owners, made)
+            lc_coarse_set(&self.stored.partitions[number], &made.made)
+        return made.size
 
     cdef int run(self, const lc_probe *probe, lc_nearest *best, int64_t ef) noexcept nogil:
         return lc_stored_search(&self.stored, probe, best)

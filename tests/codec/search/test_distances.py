@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from lancecodec import CodecError
-from lancecodec.search.distances import ELEMENTS, METRICS, Nearest, query_size
+from lancecodec.search.distances import ELEMENTS, METRICS, Coarse, Nearest, query_size
 
 KINDS: dict[str, Any] = {"f": np.float32, "d": np.float64, "e": np.float16, "i1": np.int8, "u1": np.uint8}
 SEARCHES = [(element, metric) for element in ELEMENTS for metric in METRICS[:3]] + [("u1", "hamming")]
@@ -198,6 +198,61 @@ def test_vectors_at_any_address() -> None:
     search = made(np.zeros((1, 5)), "f", "l2", 4)
     search.add(odd, 4, None, None, 0, None, 0, None)
     assert drained(search)[1] == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("metric", METRICS[:3])
+@pytest.mark.parametrize("element", "fde")
+def test_coarse_codes_find_the_same(element: str, metric: str) -> None:
+    """Bit by bit, with ties and limits; blocks in which most vectors are near are compared as a whole."""
+    rng = np.random.default_rng(4)
+    for dimension, count, near in ((3, 2000, 1), (100, 700, 1), (40, 3000, 30)):
+        stored, _ = vectors(rng, element, (count, dimension))
+        stored[count // 2 :] = stored[: count - count // 2]  # ties
+        codes = Coarse(stored, count, dimension, ELEMENTS.index(element))
+        assert codes.nbytes == count * (dimension + 8)
+        query = rng.standard_normal(dimension) / near
+        padded = np.zeros(query_size(dimension, ELEMENTS.index(element), METRICS.index(metric)) // 8 * 2, np.float32)
+        wanted = padded if element != "d" else np.zeros(len(padded) // 2)
+        wanted[:dimension] = query
+        for k, lowest, below in ((1, None, None), (10, None, None), (10, 0.9, 1.1), (600, None, None)):
+            found = []
+            for coarse in (False, True):
+                made = Nearest(
+                    wanted, dimension, ELEMENTS.index(element), METRICS.index(metric), k, False, lowest, below
+                )
+                if coarse:
+                    made.add_coarse(stored, codes, 70)
+                else:
+                    made.add(stored, count, None, None, 0, None, 70, None)
+                n = made.count(0)
+                out = np.empty(n, np.float32), np.empty(n, np.uint64), np.empty(n, np.uint64)
+                made.drain(0, *out)
+                found.append(out)
+            for plain, short in zip(*found, strict=True):
+                np.testing.assert_array_equal(plain, short)
+
+
+def test_coarse_codes_of_other_vectors() -> None:
+    values = np.arange(32, dtype=np.float32)
+    codes = Coarse(values, 8, 4, 0)
+    assert codes.nbytes == 8 * 12
+    for wrong in ((values, 9, 4, 0), (values, -1, 4, 0), (values, 8, 0, 0), (values, 8, 4, 5), (values, 8, 4, 1)):
+        with pytest.raises(CodecError):
+            Coarse(*wrong)
+    none = Coarse(np.ones(32, np.float32), 8, 4, 0)
+    assert none.nbytes == 0
+    search = Nearest(bytes(64), 4, 0, 0, 2)
+    for one, data, known in (
+        (search, values[:31], codes),
+        (search, values, none),
+        (Nearest(bytes(128), 4, 0, 0, 2), values, codes),
+        (Nearest(bytes(64), 4, 0, 0, 2, lists=True), values, codes),
+        (Nearest(bytes(64), 8, 0, 0, 2), values, codes),
+        (Nearest(bytes(128), 4, 1, 0, 2), values, codes),
+        (Nearest(bytes(4), 4, 5, 3, 2), values, codes),
+    ):
+        with pytest.raises(CodecError):
+            one.add_coarse(data, known, 0)
 
 
 def test_wrong_arguments_are_errors() -> None:

@@ -7,7 +7,7 @@ import numpy as np
 
 from codec_targets.chaos import Chaos
 from lancecodec import CodecError
-from lancecodec.search.distances import Nearest, query_size
+from lancecodec.search.distances import Coarse, Nearest, query_size
 
 WIDTHS = (4, 8, 2, 2, 1, 1)
 
@@ -54,6 +54,20 @@ def add(c: Chaos) -> object:
     return drained(c, made, queries)
 
 
+def add_coarse(c: Chaos) -> object:
+    element, dimension, count = c.random.choice([0, 1, 2, 2, 5]), c.random.randint(1, 40), c.random.randint(0, 200)
+    size = dimension * WIDTHS[element]
+    codes = Coarse(c.out(size * count), count if c.flag() else c.number(200), dimension, element)
+    made, wide, queries = search(c, lists=c.flag(0.1))
+    if wide != size or queries != 1:
+        metric, limits = c.random.randrange(3), (c.random.choice([None, 0.5]), None)
+        queries = 1
+        query = c.out(query_size(dimension, element, metric))
+        made = Nearest(query, dimension, element, metric, c.number(9), False, *limits)
+    made.add_coarse(c.out(size * count), codes, c.number(1000))
+    return drained(c, made, queries)
+
+
 def add_lists(c: Chaos) -> object:
     made, size, _ = search(c, lists=True)
     wide, lists = c.flag(), c.random.randint(0, 20)
@@ -89,6 +103,7 @@ def sizes(c: Chaos) -> object:
 TARGETS: dict[str, Callable[[Chaos], object]] = {
     "distances.query_size": sizes,
     "distances.add": add,
+    "distances.add_coarse": add_coarse,
     "distances.add_lists": add_lists,
     "distances.merge": merge,
 }

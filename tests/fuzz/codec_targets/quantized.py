@@ -44,7 +44,7 @@ def search(c: Chaos) -> object:
         found.fill(number, rows, c.out(rows * width), c.out(8 * rows), addresses, extra, [c.out(4 * rows)] * factors)
         if c.flag() and number != 1:
             with contextlib.suppress(CodecError):
-                found.coarsen(number, c.out(rows * dimension), c.out(8 * rows))
+                found.coarsen(number)
     k = c.number(30)
     allowed = None if c.flag() else c.out(20)
     numbers = np.array([0, 2, c.random.choice([1, 1, 1, 5, -1])], np.int64)
@@ -56,10 +56,10 @@ def search(c: Chaos) -> object:
 
 
 def coarse(c: Chaos) -> object:
-    found, width, dimension, _ = made(c)
+    found, width, _, _ = made(c)
     rows = c.random.randint(0, 90)
     found.fill(0, rows, c.out(rows * width), c.out(8 * rows), c.out(8 * rows))
-    return found.coarsen(c.number(2), c.out(rows * dimension), c.out(8 * rows))
+    return found.coarsen(c.number(2))
 
 
 def distances(c: Chaos) -> object:

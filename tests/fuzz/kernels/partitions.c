@@ -65,5 +65,14 @@ static void fz_target(fz_input *in) {
         lc_distances(&v, 0, v.n, &one, &length, out, 0);
     }
     lc_nearest_close(&best);
+    if (partitions[0].coarse) {
+        lc_vectors v = {partitions[0].codes, s.dimension, s.element, 0, partitions[0].n};
+        lc_queries one = {q.vector, 1, s.metric};
+        lc_vector_rows all = {0, 0, 0, 0, 5};
+        FZ_CHECK(!lc_nearest_open(&best, 1, k));
+        FZ_CHECK(!lc_nearest_add_coarse(&best, &v, &one, &all, partitions[0].coarse, fz_memory(s.dimension, 0)));
+        FZ_CHECK(best.heaps[0].n <= k);
+        lc_nearest_close(&best);
+    }
     rotated(in);
 }

@@ -49,6 +49,10 @@ def test_plain_columns(tmp_path: Path, kind: pa.DataType, version: str) -> None:
     dataset = written(tmp_path / "t", kind, data_storage_version=version, max_rows_per_file=ROWS // 3)
     check(dataset)
     assert is_kept(dataset)
+    (views,) = kept_views(dataset.snapshot.reader).values()
+    assert views.nbytes == (
+        0 if kind == pa.int8() else ROWS * (DIMENSION + 8)
+    )  # coarse codes of what is searched often
 
 
 def test_what_is_not_kept(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from lance_dataset.read.concatenate import bisected, read_chunks, take_values
 from lance_dataset.read.table_reader import TableReader
 from lance_dataset.scan.engine import Scan
 from lance_dataset.scan.nearest.search import VectorSearch
-from lance_dataset.scan.nearest.vectors import Places, add_array
+from lance_dataset.scan.nearest.vectors import Places, add_array, add_coarse
 from lance_dataset.scan.nearest.views import VectorViews, ViewCollector, kept_views, takes_all
 from lance_dataset.scan.request import ScanRequest
 from lance_dataset.scan.selected_values import descend
@@ -148,15 +148,25 @@ def _nearest_of_views(views: VectorViews, search: VectorSearch) -> list[Nearest]
     rows = [len(array) for array, _ in views.parts]
     row_bytes = column.dimension * column.width * len(search.query.vectors)
 
-    def compared(parts: Sequence[tuple[pa.Array, Places]]) -> Nearest:
+    is_single = search.num_queries == 1 and search.metric != "hamming"
+    if is_single:
+        views.begin()
+
+    def compared(numbers: Sequence[int]) -> Nearest:
         nearest = search.start()
-        for array, places in parts:
-            add_array(nearest, array, column, places)
+        for number in numbers:
+            array, places = views.parts[number]
+            codes = views.codes(number) if is_single else None
+            if codes is None:
+                add_array(nearest, array, column, places)
+            else:
+                add_coarse(nearest, array, column, places.base, codes)
         return nearest
 
+    numbers = range(len(rows))
     if sum(rows) * row_bytes / _COMPARED_BYTES <= _PARALLEL_COST or cpu_count() < 2:
-        return [compared(views.parts)]
-    return map_parallel(compared, [[part] for part in views.parts], parallel=True, costs=rows)
+        return [compared(numbers)]
+    return map_parallel(compared, [[number] for number in numbers], parallel=True, costs=rows)
 
 
 def _drained(best: Nearest, number: int) -> FoundRows:

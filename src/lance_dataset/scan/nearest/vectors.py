@@ -11,9 +11,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from lance_dataset.scan.nearest.search import VectorColumn
-from lancecodec.search.distances import Nearest
+from lancecodec.search.distances import COARSE, ELEMENTS, Coarse, Nearest
 
-__all__ = ["Places", "add_array"]
+__all__ = ["Places", "add_array", "add_coarse", "coarse_codes"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,6 +93,35 @@ def add_array(nearest: Nearest, array: pa.Array, column: VectorColumn, places: P
         *(found.values, len(vectors), found.valid, found.skip, offsets, is_wide),
         *(rows, valid, array.offset, addresses, places.base, ids),
     )
+
+
+def coarse_codes(array: pa.FixedSizeListArray, column: VectorColumn) -> Coarse | None:
+    """Return the coarse codes of an array without nulls; None if they do not shorten searches."""
+    element = ELEMENTS.index(column.element)
+    found = _vectors(array, column) if len(array) and element in COARSE else None
+    if found is None:
+        return None
+    made = Coarse(found.values, len(array), column.dimension, element)
+    return made if made.nbytes else None
+
+
+def add_coarse(nearest: Nearest, array: pa.FixedSizeListArray, column: VectorColumn, base: int, codes: Coarse) -> None:
+    """Add all rows of an array without nulls to the candidates of a search for one vector.
+
+    Parameters
+    ----------
+    nearest
+        The search; not by hamming distances.
+    array, column
+        See `add_array`.
+    base
+        Address of the first row.
+    codes
+        Coarse codes of the array.
+    """
+    found = _vectors(array, column)
+    if found is not None:
+        nearest.add_coarse(found.values, codes, base)
 
 
 def _masked(vectors: _Vectors, array: pa.Array, mask: NDArray[np.bool_]) -> _Vectors:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from threading import Lock
 
 import pyarrow as pa
@@ -10,26 +9,54 @@ import pyarrow as pa
 from lance_dataset.file.container import MAGIC
 from lance_dataset.read.table_reader import TableReader
 from lance_dataset.scan.nearest.search import VectorColumn
-from lance_dataset.scan.nearest.vectors import Places
+from lance_dataset.scan.nearest.vectors import Places, coarse_codes
 from lance_dataset.scan.request import ScanRequest
+from lancecodec.search.distances import Coarse
 
 __all__ = ["VectorViews", "ViewCollector", "kept_views", "takes_all"]
 
 #: Bytes of the vectors of a column up to which views are kept: more are read ahead of the comparison by a scan.
 _MOST_BYTES = 1 << 30
+#: Searches of views after which coarse codes are made: this takes about as long as ten searches without them.
+_SEARCHES = 4
 
 
-@dataclass(frozen=True, eq=False)
 class VectorViews:
-    """All vectors of a column, as views of mapped files.
+    """All vectors of a column, as views of mapped files, with their coarse codes if they are searched often.
 
-    Attributes
+    Parameters
     ----------
     parts
         Arrays, and the places of their rows.
+    column
+        The column.
     """
 
-    parts: tuple[tuple[pa.Array, Places], ...]
+    def __init__(self, parts: tuple[tuple[pa.Array, Places], ...], column: VectorColumn) -> None:
+        self.parts = parts
+        self._column = column
+        self._searches = 0
+        self._codes: dict[int, Coarse | None] = {}
+        self._lock = Lock()
+
+    def begin(self) -> None:
+        """Take note of a search by one vector."""
+        self._searches += 1
+
+    def codes(self, number: int) -> Coarse | None:
+        """Return the coarse codes of a part; None if there are none, or not yet."""
+        if self._searches <= _SEARCHES:
+            return None
+        if number not in self._codes:
+            with self._lock:
+                if number not in self._codes:
+                    self._codes[number] = coarse_codes(self.parts[number][0], self._column)
+        return self._codes[number]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the codes."""
+        return sum(each.nbytes for each in list(self._codes.values()) if each is not None)
 
 
 class ViewCollector:
@@ -42,6 +69,7 @@ class ViewCollector:
     """
 
     def __init__(self, column: VectorColumn) -> None:
+        self._column = column
         self._row_bytes = column.dimension * column.width
         self._parts: list[tuple[pa.Array, Places]] | None = None if column.is_lists else []
         self._lock = Lock()
@@ -59,16 +87,19 @@ class ViewCollector:
     @property
     def views(self) -> VectorViews | None:
         """All arrays; None if they were forgotten."""
-        return None if self._parts is None else VectorViews(tuple(self._parts))
+        return None if self._parts is None else VectorViews(tuple(self._parts), self._column)
 
 
 class _Known:
     """Views of the columns of a version. Its reader keeps them."""
 
-    nbytes = 0
-
     def __init__(self) -> None:
         self.by_field: dict[int, VectorViews] = {}
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the codes of all columns."""
+        return sum(each.nbytes for each in list(self.by_field.values()))
 
 
 def kept_views(reader: TableReader) -> dict[int, VectorViews]:

@@ -17,10 +17,9 @@ from lance_dataset.locks import SharedLock
 from lance_dataset.properties import cached_property
 from lance_dataset.table.indices.moved_rows import Relocation
 from lancecodec.errors import CodecError
-from lancecodec.search.distances import ELEMENTS, METRICS, query_size
+from lancecodec.search.distances import COARSE, ELEMENTS, METRICS, query_size
 from lancecodec.search.graphs import GraphPartitions
 from lancecodec.search.quantized import (
-    COARSE,
     EFFORTS,
     NOWHERE,
     STORAGES,
@@ -388,13 +387,11 @@ class OpenVectorSegment:
         with self._lock:
             if number in self._coarse:
                 return
-            rows, dimension = int(self.source.lengths[number]), self._centroids.shape[1]
-            size = rows * (dimension + 8)
-            if self._has_coarse and rows and self._coarse_bytes + size <= _COARSE_BYTES:
-                codes, errors = np.empty(rows * dimension, np.uint8), np.empty(2 * rows, np.float32)
-                if partitions.coarsen(number, codes.data, errors.data):
-                    self._coarse_bytes += size
-                    self.nbytes += size
+            size = int(self.source.lengths[number]) * (self._centroids.shape[1] + 8)
+            if self._has_coarse and self._coarse_bytes + size <= _COARSE_BYTES:
+                size = partitions.coarsen(number)
+                self._coarse_bytes += size
+                self.nbytes += size
             self._coarse.add(number)
 
     @cached_property
