@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import random
+from pathlib import Path
 
 import lance
 import pyarrow as pa
 import pytest
 
+import lance_dataset
 from lance_dataset.errors import UnsupportedError
 from lance_dataset.expr.compiled import compile_expression
 
@@ -20,6 +22,8 @@ PATTERNS = [
     "(a*)",
     "a|b",
     "[^a]",
+    "[(]",
+    "([)(?<a>P]|b)",
     r"\d+",
     r"\w+",
     r"\s",
@@ -44,6 +48,18 @@ EXPRESSIONS = [
     "regexp_replace(s, {p}, '[\\1$$]', 'gi')",
 ]
 LAYOUT = ["regexp_count(s, 'A # x', 1, 'ix')", "regexp_match(s, 'a b', 'x')", "regexp_count(s, '[ a b ] # x', 1, 'x')"]
+CONDITIONS = [
+    "regexp_match(s, 'a')",
+    "NOT regexp_match(s, 'a')",
+    "NOT regexp_like(s, 'a')",
+    "regexp_match(s, 'a') IS NULL",
+    "NOT (regexp_match(s, 'a') AND s < 'm')",
+    "NOT (regexp_match(s, 'a') OR s = 'b')",
+    "regexp_match(s, '[a,)(]')",
+    "array_has_any(make_array(s, 'a,b'), make_array('(b', 'a b'))",
+    "s IN ('a b', '(,)', 'it''s')",
+    "array_has(make_array(regexp_replace(s, '[,(]b', ')'), 'a,b'), 'a b')",
+]
 CATASTROPHE = "(a+)+$"
 
 
@@ -59,6 +75,19 @@ def test_like_the_reference(expression: str, reference: lance.LanceDataset) -> N
         text = expression.replace("{p}", pattern)
         expected = reference.to_table(columns={"value": text})["value"].to_pylist()
         assert compile_expression(text, batch.schema).evaluate(batch).to_pylist() == expected, text
+
+
+@pytest.mark.parametrize("condition", CONDITIONS)
+@pytest.mark.parametrize("index", [None, "NGRAM"])
+def test_filters_like_the_reference(
+    condition: str, index: str | None, reference: lance.LanceDataset, tmp_path: Path
+) -> None:
+    """Rows without a match are those of ``NOT regexp_match``, including nulls, with and without an index."""
+    expected = reference.to_table(filter=condition)["s"].to_pylist()
+    dataset = lance_dataset.write_dataset(TABLE, tmp_path / "data")
+    if index:
+        dataset.create_scalar_index("s", index)
+    assert dataset.to_table(filter=condition)["s"].to_pylist() == expected
 
 
 @pytest.mark.parametrize(

@@ -243,7 +243,10 @@ class _Binder(CallRules, ArithmeticRules):
     # -- logic -------------------------------------------------------------------------------------------------------
 
     def boolean(self, node: Expression, what: str) -> Expression:
-        bound = self.truth_of_match(self.bind(node))
+        bound = self.bind(node)
+        match = self.truth_of_match(bound)
+        if match is not bound:  # no match of a null is false, not null
+            return IsTruth(match, truth=True, type=pa.bool_(), position=node.position)
         if pa.types.is_null(bound.type):
             return self.cast(bound, pa.bool_())
         if not pa.types.is_boolean(bound.type):

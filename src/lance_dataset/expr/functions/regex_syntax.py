@@ -111,6 +111,7 @@ def _pieces(pattern: str, layout: bool) -> Iterator[str]:
             continue  # in classes too
         if in_class:
             in_class = piece != "]"
+            piece = f"\\{piece}" if piece in "()" else piece  # no group
         elif piece.startswith("["):
             in_class = True
         elif layout and piece == "#":

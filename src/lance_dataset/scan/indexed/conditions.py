@@ -198,7 +198,7 @@ class _Reading:
             return self._comparison(node, negated)
         if isinstance(node, InList):
             return self._in_list(node, negated)
-        if isinstance(node, IsNull) and not negated and (contained := _text(node)) is not None:
+        if isinstance(node, IsNull | IsTruth) and not negated and (contained := _text(node)) is not None:
             return contained
         if isinstance(node, IsNull):
             wants_null = not (node.negated ^ negated)

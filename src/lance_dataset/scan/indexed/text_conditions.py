@@ -8,7 +8,7 @@ from lance_dataset.errors import LanceError
 from lance_dataset.expr.characters import ALPHANUMERIC, runs_of
 from lance_dataset.expr.functions.regex_syntax import translated
 from lance_dataset.expr.kernels import literal_pieces
-from lance_dataset.expr.tree import Call, Constant, Expression, IsNull, Like
+from lance_dataset.expr.tree import Call, Constant, Expression, IsNull, IsTruth, Like
 from lance_dataset.index.scalar.conditions import AllTexts, CaselessTextCondition, Text, TextCondition, TextNeed
 from lance_dataset.scan.indexed.regex_needs import need_of_regex, plain_runs
 
@@ -29,6 +29,8 @@ def text_condition(node: Expression) -> _Found | None:
     if isinstance(node, IsNull) and node.negated and isinstance(node.operand, Call):
         node = node.operand  # a match that is not null
         return _regex(node) if node.name == "regexp_match" else None
+    if isinstance(node, IsTruth) and node.truth and not node.negated:
+        node = node.operand
     if not isinstance(node, Call):
         return None
     if node.name in _REGEX:
