@@ -282,6 +282,7 @@ NAMES: dict[str, tuple[str, ...]] = {
         "IvfModel",
         "PARTITION_COLUMN",
         "PQ_COLUMN",
+        "RESIDUAL_COLUMN",
         "PqModel",
     ),
     "lance.indices.ivf": ("IvfModel", "LanceFileReader", "LanceFileWriter"),

@@ -98,7 +98,7 @@ class BlobFile(io.BufferedIOBase):
         self._position = target
         return target
 
-    def read(self, size: int | None = -1, /) -> bytes:
+    def read(self, size: int | None = -1) -> bytes:
         """Read up to `size` bytes, or all remaining bytes if `size` is negative or None.
 
         Raises
@@ -114,7 +114,7 @@ class BlobFile(io.BufferedIOBase):
         self._position += count
         return data
 
-    def read1(self, size: int = -1, /) -> bytes:
+    def read1(self, size: int = -1) -> bytes:
         """Read like `read`."""
         return self.read(size)
 
@@ -122,11 +122,11 @@ class BlobFile(io.BufferedIOBase):
         """Read all remaining bytes."""
         return self.read()
 
-    def readinto(self, buffer: Buffer, /) -> int:
+    def readinto(self, b: Buffer) -> int:
         """Fill a writable buffer with the next bytes; return their number."""
-        view = memoryview(buffer).cast("B")
+        view = memoryview(b).cast("B")
         if view.readonly:
-            raise TypeError(f"readinto needs a writable buffer, not {type(buffer).__name__}")
+            raise TypeError(f"readinto needs a writable buffer, not {type(b).__name__}")
         data = self.read(len(view))
         view[: len(data)] = data
         return len(data)

@@ -178,7 +178,7 @@ class DeletionFile:
         return _compact_json(self.asdict())
 
     @staticmethod
-    def from_json(text: str) -> DeletionFile:
+    def from_json(json: str) -> DeletionFile:
         """Read the JSON form.
 
         Raises
@@ -186,7 +186,7 @@ class DeletionFile:
         InvalidInputError
             The text is not a deletion file.
         """
-        return _deletion_file(_load_json(text, "deletion file"))
+        return _deletion_file(_load_json(json, "deletion file"))
 
     @classmethod
     def from_table(cls, file: table.DeletionFile) -> DeletionFile:
@@ -267,7 +267,7 @@ class RowIdMeta(_Sequence):
         return RowIdMeta._parse(value)
 
     @staticmethod
-    def from_json(text: str) -> RowIdMeta:
+    def from_json(json: str) -> RowIdMeta:
         """Read the JSON form.
 
         Raises
@@ -275,7 +275,7 @@ class RowIdMeta(_Sequence):
         InvalidInputError
             The text is not row id metadata.
         """
-        return RowIdMeta.from_dict(_load_json(text, "RowIdMeta"))
+        return RowIdMeta.from_dict(_load_json(json, "RowIdMeta"))
 
 
 class RowDatasetVersionMeta(_Sequence):
@@ -289,7 +289,7 @@ class RowDatasetVersionMeta(_Sequence):
         return self._json_value()
 
     @staticmethod
-    def from_json(text: str) -> RowDatasetVersionMeta:
+    def from_json(json: str) -> RowDatasetVersionMeta:
         """Read the JSON form.
 
         Raises
@@ -297,7 +297,7 @@ class RowDatasetVersionMeta(_Sequence):
         InvalidInputError
             The text is not version metadata.
         """
-        return RowDatasetVersionMeta._parse(_load_json(text, "RowDatasetVersionMeta"))
+        return RowDatasetVersionMeta._parse(_load_json(json, "RowDatasetVersionMeta"))
 
 
 @dataclass

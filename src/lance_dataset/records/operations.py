@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import uuid
+import warnings
+from abc import ABC
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -38,7 +40,7 @@ class LanceOperation:
     `DataOverlay`, whose files this release does not support, and `Other`.
     """
 
-    class BaseOperation:
+    class BaseOperation(ABC):  # noqa: B024 - as in the reference
         """Base class of all operations."""
 
     @dataclass
@@ -160,7 +162,7 @@ class LanceOperation:
         fragments
             All fragments of the dataset, with their new files.
         schema
-            Schema with the new columns.
+            Schema with the new columns. A pyarrow schema is deprecated, since it has no field ids.
         preserves_nullability
             True if no column became non-nullable, so that rows of concurrent appends remain valid.
         """
@@ -171,6 +173,12 @@ class LanceOperation:
 
         def __post_init__(self) -> None:
             _check_fragments(self.fragments)
+            if isinstance(self.schema, pa.Schema):
+                warnings.warn(
+                    "Passing a pyarrow.Schema to Merge is deprecated. Please use a LanceSchema instead.",
+                    DeprecationWarning,
+                    stacklevel=3,
+                )
 
     @dataclass
     class Project(BaseOperation):

@@ -79,7 +79,7 @@ class BFloat16:
         self._bits = int(rounded_bits(np.array([_number(value)]))[0])
 
     @classmethod
-    def from_bytes(cls, data: bytes) -> BFloat16:
+    def from_bytes(cls, bytes: bytes) -> BFloat16:
         """Make the number from its two bytes, the lower one first.
 
         Raises
@@ -87,10 +87,10 @@ class BFloat16:
         InvalidInputError
             There are not two bytes.
         """
-        if len(data) != 2:
-            raise InvalidInputError(f"BFloat16::from_bytes: expected 2 bytes, got {len(data)}")
+        if len(bytes) != 2:
+            raise InvalidInputError(f"BFloat16::from_bytes: expected 2 bytes, got {len(bytes)}")
         found = cls(0)
-        found._bits = int.from_bytes(data, "little")
+        found._bits = int.from_bytes(bytes, "little")
         return found
 
     def as_float(self) -> float:

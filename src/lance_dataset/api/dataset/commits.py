@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import os
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar
@@ -110,3 +111,17 @@ class Committed(Shown):
         )
         made = commit_operation(target, operation, settings, read_version=read_version, message=commit_message)
         return cls.showing(made)
+
+    @classmethod
+    def _commit(
+        cls: type[_Self],
+        base_uri: str | os.PathLike[str],
+        operation: LanceOperation.BaseOperation,
+        read_version: int | None = None,
+        commit_lock: CommitLock | None = None,
+    ) -> _Self:
+        """Commit an operation. Deprecated: use `commit`. Older programs of the reference call it."""
+        warnings.warn(
+            "LanceDataset._commit() is deprecated, use LanceDataset.commit() instead", DeprecationWarning, stacklevel=2
+        )
+        return cls.commit(base_uri, operation, read_version, commit_lock)

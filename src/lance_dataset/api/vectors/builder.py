@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     from lance_dataset.api.dataset.dataset import LanceDataset
     from lance_dataset.api.fragment.fragment import LanceFragment
 
-__all__ = ["PARTITION_COLUMN", "PQ_COLUMN", "IndicesBuilder"]
+__all__ = ["PARTITION_COLUMN", "PQ_COLUMN", "RESIDUAL_COLUMN", "IndicesBuilder"]
 
 _METRICS = ("l2", "cosine", "dot", "hamming")
 #: Columns of the partitions and of the codes of rows, in files of codes.
-PARTITION_COLUMN, PQ_COLUMN = "__ivf_part_id", "__pq_code"
+PARTITION_COLUMN, PQ_COLUMN, RESIDUAL_COLUMN = "__ivf_part_id", "__pq_code", "__residual_vector"
 #: Key of the sum of distances to the centroids, in files of codes.
 _LOSS = "_loss"
 _SHUFFLE_BYTES = 256 << 20
