@@ -172,7 +172,7 @@ def test_collection(tmp_path: Path) -> None:
     expected = three_generations(tmp_path / "t")
     shard = tmp_path / "t/_mem_wal" / SHARD
     dataset = lance_dataset.dataset(tmp_path / "t")
-    nothing = {"num_sstables": 0, "num_log_entries": 0}
+    nothing = {"num_sstables": 0, "num_log_entries": 0, "num_manifests": 0}
     assert dataset.collect_mem_wal() == nothing  # everything is recent
     assert dataset.collect_mem_wal(older_than=NOW)["num_sstables"] == 0
     assert len(list((shard / "wal").iterdir())) == 1
@@ -180,7 +180,7 @@ def test_collection(tmp_path: Path) -> None:
     assert dataset.collect_mem_wal(older_than=NOW)["num_sstables"] == 0  # old versions need them
     stale = dataset.mem_wal_snapshots()
     dataset.cleanup_old_versions(NOW)
-    assert dataset.collect_mem_wal(older_than=NOW) == {"num_sstables": 3, "num_log_entries": 0}
+    assert dataset.collect_mem_wal(older_than=NOW) == {"num_sstables": 3, "num_log_entries": 0, "num_manifests": 0}
     assert not list(shard.glob("*_gen_*"))
     assert seen(tmp_path / "t") == expected
     assert values(LsmScanner.from_snapshots(dataset, stale).to_table()) == expected

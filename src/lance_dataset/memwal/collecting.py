@@ -13,7 +13,7 @@ from lance_dataset.memwal.log import log_end
 from lance_dataset.memwal.log_entries import decode_entry
 from lance_dataset.memwal.places import ShardPlace, number_of
 from lance_dataset.memwal.shard_manifest import ShardManifest
-from lance_dataset.memwal.shard_versions import read_shard, update_shard
+from lance_dataset.memwal.shard_versions import KEPT_MANIFESTS, manifest_versions, read_shard, update_shard
 from lance_dataset.read.snapshot import Snapshot
 from lance_dataset.table.indices.coverage import is_system_index, parse_indices
 from lance_dataset.table.manifest import Manifest
@@ -37,17 +37,20 @@ class Collected:
         Number of SSTables that were removed.
     entries
         Number of entries of the log that were removed.
+    manifests
+        Number of manifests of the shard that were removed.
     """
 
     sstables: int = 0
     entries: int = 0
+    manifests: int = 0
 
 
 def collect_shard(snapshot: Snapshot, shard_id: str, older_than: dt.timedelta) -> Collected:
     """Remove SSTables that all versions of the table contain, and entries of the log that are in SSTables.
 
     Kept are SSTables that a version of the table lacks, or that an index does not cover yet; all entries that fence
-    earlier writers; the last entry; and manifests of the shard.
+    earlier writers; the last entry; and the newest manifests of the shard.
 
     Parameters
     ----------
@@ -73,7 +76,9 @@ def collect_shard(snapshot: Snapshot, shard_id: str, older_than: dt.timedelta) -
     limit = _needed_after(snapshot, shard_id)
     if any(table.generation <= limit for table in shard.sstables):
         shard = update_shard(place, None, lambda known: _without(known, limit))
-    return Collected(_remove_sstables(place, shard, before), _remove_entries(place, shard, before))
+    return Collected(
+        _remove_sstables(place, shard, before), _remove_entries(place, shard, before), _remove_manifests(place, before)
+    )
 
 
 def _without(known: ShardManifest, limit: int) -> ShardManifest:
@@ -136,6 +141,20 @@ def _remove_entries(place: ShardPlace, shard: ShardManifest, before: float) -> i
             count += 1
     if count:
         place.store.sync(place.log)
+    return count
+
+
+def _remove_manifests(place: ShardPlace, before: float) -> int:
+    """Remove old manifests, the oldest first, so that those that stay have no gap, wherever this ends."""
+    modified = {number_of(info.name, ".binpb"): info.modified for info in place.store.list(place.manifests)}
+    count = 0
+    for version in manifest_versions(place)[:-KEPT_MANIFESTS]:
+        if modified.get(version, before + 1) > before:
+            break
+        place.store.delete(place.manifest(version))
+        count += 1
+    if count:
+        place.store.sync(place.manifests)
     return count
 
 

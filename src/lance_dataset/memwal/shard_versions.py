@@ -24,10 +24,20 @@ from lance_dataset.memwal.shard_manifest import (
     encode_shard_manifest,
 )
 
-__all__ = ["check_owner", "claim_shard", "fenced_error", "read_shard", "update_shard"]
+__all__ = [
+    "KEPT_MANIFESTS",
+    "check_owner",
+    "claim_shard",
+    "fenced_error",
+    "manifest_versions",
+    "read_shard",
+    "update_shard",
+]
 
 _log = logging.getLogger(__name__)
 _ATTEMPTS = 16
+#: Newest manifests that stay, whatever their age: a writer that was held up finds the one that it read.
+KEPT_MANIFESTS = 64
 
 
 def read_shard(place: ShardPlace) -> ShardManifest | None:
@@ -37,9 +47,18 @@ def read_shard(place: ShardPlace) -> ShardManifest | None:
     ------
     CorruptFileError, UnsupportedError
         The manifest cannot be read.
+    CommitConflictError
+        Manifests were removed while they were read, again and again.
     """
-    version = _newest_version(place)
-    return None if version is None else _read_version(place, version)
+    for _ in range(_ATTEMPTS):
+        version = _newest_version(place)
+        if version is None:
+            return None
+        try:
+            return _read_version(place, version)
+        except MissingFileError:  # others published newer ones, and this one was removed
+            continue
+    raise CommitConflictError(f"shard {place.shard_id}: manifests are removed again and again", retryable=True)
 
 
 def _read_version(place: ShardPlace, version: int) -> ShardManifest:
@@ -53,17 +72,22 @@ def _read_version(place: ShardPlace, version: int) -> ShardManifest:
 
 
 def _newest_version(place: ShardPlace) -> int | None:
-    """Return the number of the newest manifest: the last one before the first gap."""
+    """Return the number of the newest manifest."""
     version = _hinted_version(place)
     if version is None or not place.store.exists(place.manifest(version)):
-        numbers = {number_of(name, ".binpb") for name in place.store.list_names(place.manifests)}
-        known = sorted(number for number in numbers if number is not None)
+        known = manifest_versions(place)
         if not known:
             return None
-        version = known[0]
+        version = known[-1]
     while place.store.exists(place.manifest(version + 1)):
         version += 1
     return version
+
+
+def manifest_versions(place: ShardPlace) -> list[int]:
+    """Return the numbers of the manifests of a shard, in order."""
+    numbers = {number_of(name, ".binpb") for name in place.store.list_names(place.manifests)}
+    return sorted(number for number in numbers if number is not None)
 
 
 def _hinted_version(place: ShardPlace) -> int | None:
@@ -83,8 +107,28 @@ def _create(place: ShardPlace, manifest: ShardManifest, data: bytes) -> None:
     except AlreadyExistsError:
         if place.store.read(path) != data:  # the answer to an earlier request may have been lost
             raise
+    _check_chain(place, manifest.version)
     with suppress(LanceError, OSError):
         place.store.put_hint(place.hint, b'{"version":%d}' % manifest.version)
+
+
+def _check_chain(place: ShardPlace, version: int) -> None:
+    """Check that a new manifest does not take the number of one that was removed.
+
+    Manifests are removed in order. So while its predecessor exists, no manifest had the number before.
+    """
+    if version > 1 and place.store.exists(place.manifest(version - 1)):
+        return
+    known = manifest_versions(place)
+    if version == 1 and known[-1:] <= [KEPT_MANIFESTS]:
+        return
+    if version + 1 not in known and known and known[-1] > version:
+        place.store.delete(place.manifest(version))
+    raise CommitConflictError(
+        f"shard {place.shard_id}: other writers published many manifests since version {version - 1}; "
+        "open a new writer",
+        retryable=False,
+    )
 
 
 def fenced_error(place: ShardPlace, epoch: int, stored: int) -> CommitConflictError:

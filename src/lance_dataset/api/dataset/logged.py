@@ -264,8 +264,9 @@ class Logged(Shown):
     def collect_mem_wal(
         self, shard_id: str | None = None, *, older_than: dt.timedelta = dt.timedelta(hours=1)
     ) -> dict[str, int]:
-        """Remove files of shards that nobody needs: SSTables in all versions of the table, and flushed log entries.
+        """Remove files of shards that nobody needs.
 
+        These are SSTables in all versions of the table, flushed log entries, and manifests of shards but the newest 64.
         Call `cleanup_old_versions` before, as SSTables stay while any version lacks their rows, and `optimize_indices`,
         as they stay while an index does not cover their rows.
 
@@ -279,7 +280,7 @@ class Logged(Shown):
         Returns
         -------
         dict
-            ``num_sstables`` and ``num_log_entries``.
+            ``num_sstables``, ``num_log_entries`` and ``num_manifests``.
 
         Raises
         ------
@@ -296,6 +297,7 @@ class Logged(Shown):
         return {
             "num_sstables": sum(each.sstables for each in results),
             "num_log_entries": sum(each.entries for each in results),
+            "num_manifests": sum(each.manifests for each in results),
         }
 
     def _shards(self, shard_id: str | None) -> list[str]:
