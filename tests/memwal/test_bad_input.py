@@ -75,7 +75,7 @@ def test_data(tmp_path: Path, method: str, name: str) -> None:
         assert values(writer.lsm_scanner().to_table()) == {7: "y", 8: "y"}
 
 
-@pytest.mark.parametrize("data", [None, 5, object(), b"rows"], ids=str)
+@pytest.mark.parametrize("data", [None, 5, object(), b"rows"], ids=["none", "number", "object", "bytes"])
 def test_no_data(tmp_path: Path, data: Any) -> None:
     dataset = lance_dataset.write_dataset(rows({}), tmp_path / "t")
     dataset.initialize_mem_wal()

@@ -17,7 +17,7 @@ import lance_dataset
 from lance_dataset.errors import CommitConflictError
 from lance_dataset.memwal import collecting, shard_versions
 from lance_dataset.memwal.places import ShardPlace
-from lance_dataset.memwal.shard_manifest import decode_shard_manifest
+from lance_dataset.memwal.shard_manifest import decode_shard_manifest, encode_shard_manifest
 from lance_dataset.memwal.shard_versions import (
     claim_shard,
     manifest_versions,
@@ -124,3 +124,17 @@ def test_readers_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     shard = read_shard(place)
     assert shard is not None
     assert shard.version == newest
+
+
+def test_a_manifest_that_a_writer_without_checks_left(tmp_path: Path) -> None:
+    """It takes the number of one that was removed, and the hint names it; the newest is found all the same."""
+    place = many_claims(tmp_path / "t")
+    newest = read_shard(place)
+    collect(tmp_path / "t")
+    assert newest is not None
+    version = manifest_versions(place)[0] - 3
+    stray = replace(newest, version=version, sstables=())
+    place.store.put_if_absent(place.manifest(version), encode_shard_manifest(stray))
+    place.store.put_hint(place.hint, b'{"version":%d}' % version)
+    assert read_shard(place) == newest
+    assert seen(tmp_path / "t") == {0: "base", 1: "put"}

@@ -74,7 +74,7 @@ def _read_version(place: ShardPlace, version: int) -> ShardManifest:
 def _newest_version(place: ShardPlace) -> int | None:
     """Return the number of the newest manifest."""
     version = _hinted_version(place)
-    if version is None or not place.store.exists(place.manifest(version)):
+    if version is None or not _is_of_the_chain(place, version):
         known = manifest_versions(place)
         if not known:
             return None
@@ -82,6 +82,15 @@ def _newest_version(place: ShardPlace) -> int | None:
     while place.store.exists(place.manifest(version + 1)):
         version += 1
     return version
+
+
+def _is_of_the_chain(place: ShardPlace, version: int) -> bool:
+    """Return True if a manifest and its predecessor exist.
+
+    A writer that does not check the predecessor, and was held up, may take the number of a manifest that was removed
+    and name it in the hint.
+    """
+    return all(place.store.exists(place.manifest(each)) for each in range(max(version - 1, 1), version + 1))
 
 
 def manifest_versions(place: ShardPlace) -> list[int]:
