@@ -254,7 +254,6 @@ for _filter in (None, "n > 3"):
 
 #: Known differences: this package accepts more, checks more strictly, or the reference fails.
 DIFFERENT = [
-    "bsneg",
     "c_stream",
     "c_stream_sc",
     "count_badkw",
