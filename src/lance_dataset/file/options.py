@@ -132,13 +132,13 @@ def encoding_options(field: Field) -> EncodingOptions:
     reader = _Reader(field.name, given)
     return EncodingOptions(
         compression=reader.choice("compression", _COMPRESSIONS),
-        compression_level=reader.number("compression-level", _level),
+        compression_level=reader.number("compression-level", _limited_level),
         byte_stream_split=reader.split_mode(),
         rle_threshold=reader.number("rle-threshold", float),
         dictionary_divisor=reader.number("dict-divisor", _positive),
         dictionary_size_ratio=reader.ratio("dict-size-ratio"),
         dictionary_compression=reader.choice("dict-values-compression", _DICTIONARY_COMPRESSIONS),
-        dictionary_compression_level=reader.number("dict-values-compression-level", _level),
+        dictionary_compression_level=reader.number("dict-values-compression-level", _limited_level),
         chunk_bytes=reader.number("minichunk-size", _positive),
         structure=reader.choice("structural-encoding", _STRUCTURES, lower=True),
         smallest=SMALLEST in field.metadata,
@@ -181,7 +181,11 @@ def _level(text: str) -> int:
     number = int(text)
     if not -(1 << 31) <= number < 1 << 31:
         raise ValueError(f"{number} is not a level")
-    return min(number, _HIGHEST_LEVEL)  # libraries treat higher ones alike
+    return number
+
+
+def _limited_level(text: str) -> int:
+    return min(_level(text), _HIGHEST_LEVEL)  # the library treats higher ones alike
 
 
 def _positive(text: str) -> int:

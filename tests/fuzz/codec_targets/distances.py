@@ -55,16 +55,17 @@ def add(c: Chaos) -> object:
 
 
 def add_coarse(c: Chaos) -> object:
-    element, dimension, count = c.random.choice([0, 1, 2, 2, 5]), c.random.randint(1, 40), c.random.randint(0, 200)
-    size = dimension * WIDTHS[element]
-    codes = Coarse(c.out(size * count), count if c.flag() else c.number(200), dimension, element)
-    made, wide, queries = search(c, lists=c.flag(0.1))
-    if wide != size or queries != 1:
-        metric, limits = c.random.randrange(3), (c.random.choice([None, 0.5]), None)
-        queries = 1
-        query = c.out(query_size(dimension, element, metric))
-        made = Nearest(query, dimension, element, metric, c.number(9), False, *limits)
-    made.add_coarse(c.out(size * count), codes, c.number(1000))
+    element, dimension, count = c.random.randrange(3), c.random.randint(1, 40), c.random.randint(2, 200)
+    kind = (np.float32, np.float64, np.float16)[element]
+    values = c.damaged(c.rng.standard_normal((count, dimension)).astype(kind).tobytes(), 0.05)
+    codes = Coarse(values, c.number(200) if c.flag(0.1) else count, dimension, element)
+    if c.flag(0.1):
+        made, _, queries = search(c, lists=c.flag())
+    else:
+        metric, queries = c.random.randrange(3), 1
+        query = c.buffer(query_size(dimension, element, metric))
+        made = Nearest(query, dimension, element, metric, c.random.randint(1, 9), False, c.random.choice([None, 0.5]))
+    made.add_coarse(values if c.flag(0.8) else c.out(len(values)), codes, c.random.randint(0, 1000))
     return drained(c, made, queries)
 
 

@@ -56,10 +56,12 @@ def search(c: Chaos) -> object:
 
 
 def coarse(c: Chaos) -> object:
-    found, width, _, _ = made(c)
-    rows = c.random.randint(0, 90)
-    found.fill(0, rows, c.out(rows * width), c.out(8 * rows), c.out(8 * rows))
-    return found.coarsen(c.number(2))
+    rows, dimension, element = c.random.randint(0, 90), c.random.randint(1, 40), c.random.randrange(3)
+    kind = (np.float32, np.float64, np.float16)[element]
+    found = Partitions(0, 3, dimension, element, c.random.choice([0, 1, 2]))
+    values = c.damaged(c.rng.standard_normal((rows, dimension)).astype(kind).tobytes(), 0.2)
+    found.fill(0, rows, values, c.out(8 * rows), c.out(8 * rows))
+    return found.coarsen(c.number(2) if c.flag(0.2) else 0)
 
 
 def distances(c: Chaos) -> object:
