@@ -157,6 +157,7 @@ stress: $(VENV)/.stamp-install $(VENV)/.stamp-ext ## 16 processes beside pylance
 	LANCE_STRESS=1 $(BIN)/python -m pytest -q --timeout=1800 tests/changes/test_sequences.py
 	HYPOTHESIS_PROFILE=long $(BIN)/python -m pytest -q --timeout=1800 tests/interop/writers/test_two_handles.py
 	LANCE_STRESS=1 $(BIN)/python -m pytest -q --timeout=1800 tests/memwal/test_crashes.py tests/memwal/test_store_faults.py tests/memwal/test_model.py
+	LANCE_STRESS=1 $(BIN)/python -m pytest -q --timeout=1800 tests/file/structural/test_type_matrix.py tests/interop/test_types.py tests/calls tests/programs
 
 .PHONY: compatibility
 compatibility: $(VENV)/.stamp-install $(VENV)/.stamp-ext ## Run 17 releases of pylance against this package and write docs/compatibility.md (20 minutes)
