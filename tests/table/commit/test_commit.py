@@ -65,7 +65,7 @@ def test_there_must_be_a_table(table: tuple[ObjectStore, str]) -> None:
     with pytest.raises(InvalidInputError, match="Overwrite"):
         create_table(store, root, Transaction(0, Append((fragment(),))))
     create(store, root, 1)
-    with pytest.raises(InvalidInputError, match="newest"):
+    with pytest.raises(VersionNotFoundError, match="newest"):
         append(store, root, 2, 1)
     with pytest.raises(VersionNotFoundError):
         commit_transaction(store, root, Transaction(1, Restore(9)))
