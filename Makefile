@@ -164,7 +164,7 @@ compatibility: $(VENV)/.stamp-install $(VENV)/.stamp-ext ## Run 17 releases of p
 	$(BIN)/python scripts/compatibility.py $(ARGS)
 
 .PHONY: older-processor
-older-processor: $(VENV)/.stamp-install ## Run tests of the codec core on an emulated processor without AVX2 (40 minutes)
+older-processor: $(VENV)/.stamp-install ## Run tests of the codec core on an emulated processor without AVX2
 	PYTHON=$(BIN)/python scripts/older_processor.sh
 
 .PHONY: portability

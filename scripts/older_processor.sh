@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Run tests of the codec core on an emulated processor without AVX2 (Nehalem, 2008), in the environment of `make test`:
-# those that do not need pylance, which has instructions that this processor lacks. Emulation is 10 to 30 times slower.
+# those that do not need pylance, which has instructions that this processor lacks. Emulation is much slower.
 # Arguments are files to test, and options of pytest.
 #   apt-get install qemu-user
 set -euo pipefail

@@ -15,7 +15,7 @@ from typing import Any
 
 import lance
 
-#: Names that are no part of an interface: imports for type checkers, and constants of the language.
+#: Names that do not belong to an interface: imports for type checkers, and constants of the language.
 _LANGUAGE = {"TYPE_CHECKING", "annotations"}
 _MADE_INSIDE = "instances are made by the package only, each from its own parts"
 _ATTRIBUTE = "an attribute that instances have"

@@ -160,7 +160,7 @@ def _check(path: Path, allowed: list[Model], *, by_pylance: bool) -> None:
         allowed = [model | {90: "theirs"} for model in allowed]
     writer = lance_dataset.dataset(path, **QUICK).mem_wal_writer(SHARD)  # type: ignore[arg-type]
     found = values(writer.lsm_scanner().to_table())
-    assert found in allowed, f"{found} is none of {allowed}"
+    assert found in allowed, f"{found} must be one of {allowed}"
     writer.put(rows({91: "ours"}))
     writer.close()
     dataset = lance_dataset.dataset(path, **QUICK)  # type: ignore[arg-type]

@@ -161,7 +161,7 @@ def check(place: ObjectStore | Path, allowed: list[Model]) -> None:
     work = Work(place)
     writer = work.open()
     found = values(writer.lsm_scanner().to_table())
-    assert found in allowed, f"{found} is none of {allowed}"
+    assert found in allowed, f"{found} must be one of {allowed}"
     writer.put(rows({91: "more"}))
     writer.close()
     work.dataset().merge_mem_wal()

@@ -164,7 +164,8 @@ def test_several_indices_are_one_commit(spark, stored):
         create_indices(spark, stored, wanted)
     with pytest.raises(PythonException, match="index of column 'v'"):  # one that fails leaves the others unpublished
         create_indices(spark, stored, wanted | {"wrong": {"column": "v", "index_type": "BTREE"}}, replace=True)
-    for wrong, message in (({"x": {"column": "n"}}, "needs index_type"), ({}, "no indices")):
+    named = {"x": {"column": "n", "index_type": "BTREE", "name": "y"}}
+    for wrong, message in (({"x": {"column": "n"}}, "needs index_type"), ({}, "no indices"), (named, "as the key")):
         with pytest.raises(InvalidInputError, match=message):
             create_indices(spark, stored, wrong)
     assert lance_dataset.dataset(stored).version == 2

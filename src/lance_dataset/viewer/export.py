@@ -30,7 +30,7 @@ def export(source: Source, given: Parameters) -> Export:
     dataset = source.dataset(given.text("version"))
     kind = given.required("format")
     if kind not in _FORMATS:
-        raise InvalidInputError(f"the format {kind[:40]!r} is none of {', '.join(_FORMATS)}")
+        raise InvalidInputError(f"the format {kind[:40]!r} must be one of {', '.join(_FORMATS)}")
     places = given.integers("columns", most=len(dataset.schema), longest=2_000)
     names = None if places is None else [quoted(source.column(dataset, place).name) for place in places]
     reader = dataset.scanner(names, filter=given.text("filter")).to_reader()

@@ -194,6 +194,22 @@ LC_CLONES static int64_t lc_coarse_within(const lc_coarse *c, const lc_coarse_qu
     return found;
 }
 
+/* Write the positions of the vectors of a block that are to be compared, and return their number: those that may be
+ * near enough by their codes, or all while the heap has room, and for some blocks after one in which most may be. `rest`
+ * counts these blocks, and `squares` is memory. */
+static inline int64_t lc_coarse_pick(const lc_coarse *c, const lc_coarse_query *q, const uint8_t *codes,
+                                     int64_t dimension, int metric, const lc_candidates *heap, int64_t k, int64_t first, int64_t n,
+                                     int64_t *rest, float *squares, int64_t *rows) {
+    if (heap->n < k || --*rest >= 0) {
+        for (int64_t i = 0; i < n; i++) rows[i] = first + i;
+        return n;
+    }
+    lc_scalar_squares(c->codes + first * dimension, codes, dimension, c->step * c->step, n, squares);
+    int64_t near = lc_coarse_within(c, q, metric, squares, n, heap->items[0].distance, first, rows);
+    *rest = 2 * near > n ? LC_COARSE_REST : 0;
+    return near;
+}
+
 /* Offer vectors that follow each other to the heap of the only query, as `lc_nearest_add`. `codes` is memory for those
  * of the query. */
 static inline int lc_nearest_add_coarse(lc_nearest *s, const lc_vectors *v, const lc_queries *q,
@@ -204,13 +220,9 @@ static inline int lc_nearest_add_coarse(lc_nearest *s, const lc_vectors *v, cons
     int problem = LC_OK;
     lc_nearest_measure(s, q, v->dimension, v->element);
     for (int64_t first = 0; first < v->n && !problem; first += LC_VECTOR_BLOCK) {
-        int64_t n = v->n - first < LC_VECTOR_BLOCK ? v->n - first : LC_VECTOR_BLOCK, near = n;
-        for (int64_t i = 0; i < n; i++) rows[i] = first + i;
-        if (heap->n == s->k && --rest < 0) {
-            lc_scalar_squares(c->codes + first * v->dimension, codes, v->dimension, c->step * c->step, n, s->distances);
-            near = lc_coarse_within(c, &query, q->metric, s->distances, n, heap->items[0].distance, first, rows);
-            rest = 2 * near > n ? LC_COARSE_REST : 0;
-        }
+        int64_t n = v->n - first < LC_VECTOR_BLOCK ? v->n - first : LC_VECTOR_BLOCK;
+        int64_t near = lc_coarse_pick(c, &query, codes, v->dimension, q->metric, heap, s->k, first, n, &rest,
+                                      s->distances, rows);
         lc_vectors some = {v->values, v->dimension, v->element, (const uint8_t *)rows, near};
         lc_distances(&some, 0, near, q, s->lengths, s->distances, LC_VECTOR_BLOCK);
         for (int64_t i = 0; i < near && !problem; i++)

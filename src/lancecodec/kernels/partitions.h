@@ -339,27 +339,24 @@ static inline int lc_plain_rows(const lc_stored *s, const lc_probe *q, const lc_
     return problem;
 }
 
-/* Compare all vectors of a partition; if enough are found already, those that may be nearer by their coarse codes. Codes
- * that leave most vectors in are not used for the rest of the partition. */
+/* Compare all vectors of a partition; if enough are found already, those that may be nearer by their coarse codes. */
 static inline int lc_plain_partition(const lc_stored *s, const lc_probe *q, const lc_partition *p, lc_scratch *m,
                                      lc_nearest *best) {
     const lc_coarse *coarse = s->metric == LC_HAMMING ? 0 : lc_coarse_of(p);
     const lc_candidates *heap = &best->heaps[0];
     lc_coarse_query query = {0, 0};
     if (coarse) query = lc_coarse_encode_query(q->vector, s->dimension, s->element, s->metric, coarse, m->bytes);
-    int64_t rows[LC_VECTOR_BLOCK];
+    int64_t rows[LC_VECTOR_BLOCK], rest = 0;
     int problem = LC_OK;
     for (int64_t first = 0; first < p->n && !problem; first += LC_VECTOR_BLOCK) {
         int64_t stop = first + LC_VECTOR_BLOCK < p->n ? first + LC_VECTOR_BLOCK : p->n;
-        if (!coarse || heap->n < best->k) {
+        if (!coarse) {
             problem = lc_plain_rows(s, q, p, first, stop, 0, m, best);
             continue;
         }
-        lc_scalar_squares(coarse->codes + first * s->dimension, m->bytes, s->dimension, coarse->step * coarse->step,
-                          stop - first, m->out);
-        int64_t near = lc_coarse_within(coarse, &query, s->metric, m->out, stop - first, heap->items[0].distance, first, rows);
+        int64_t near = lc_coarse_pick(coarse, &query, m->bytes, s->dimension, s->metric, heap, best->k, first,
+                                      stop - first, &rest, m->out, rows);
         problem = lc_plain_rows(s, q, p, 0, near, rows, m, best);
-        if (2 * near > stop - first) coarse = 0;
     }
     return problem;
 }

@@ -47,7 +47,7 @@ def write_file(
 @contextmanager
 def opened_new(target: str) -> Iterator[IO[bytes]]:
     """Open a file that gets its name at the end of the block, and is removed if that raises."""
-    partial = f"{target}.{secrets.token_hex(4)}.partial"  # files of others with such names are none of ours
+    partial = f"{target}.{secrets.token_hex(4)}.partial"  # another name than files of others may have
     with open(partial, "xb") as opened:
         try:
             yield opened

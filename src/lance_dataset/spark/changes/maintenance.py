@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import itertools
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from lance_dataset.errors import InvalidInputError
 from lance_dataset.optimize import Compaction, CompactionTask
+from lance_dataset.spark.jobs.shares import cores, grouped
 from lance_dataset.spark.jobs.tasks import Work, run_tasks
 from lance_dataset.spark.option_parsing import storage_options_text
 from lance_dataset.spark.snapshot import Snapshot, pin
 
-__all__ = ["compact", "cores", "create_index", "create_indices"]
+__all__ = ["compact", "create_index", "create_indices"]
 
 
 def compact(
@@ -158,7 +157,8 @@ def create_indices(
     Raises
     ------
     InvalidInputError
-        A name is taken, an index has no column or type, there are no indices, or the dataset has no rows.
+        A name is taken, an index lacks its column or type or has a parameter ``name`` or ``replace``, `indices` is
+        empty, or the dataset has no rows.
     TaskError
         A task failed, for example because an index does not fit its column. Nothing is published.
     """
@@ -168,14 +168,14 @@ def create_indices(
         missing = {"column", "index_type"} - set(parameters)
         if missing:
             raise InvalidInputError(f"The index {name!r} needs {' and '.join(sorted(missing))}")
+        if not {"name", "replace"}.isdisjoint(parameters):
+            raise InvalidInputError(f"The index {name!r} has its name as the key, and replace is the same for all")
         if name in taken and not replace:
             raise InvalidInputError(f"The dataset has an index {name!r} already; replace it with replace=True")
     fragments = dataset.fragment_ids()
     if not fragments or not indices:
         raise InvalidInputError(f"The dataset {uri} has no rows to index" if indices else "There are no indices")
-    count = max(1, min(segments or cores(spark), len(fragments)))
-    bounds = [len(fragments) * part // count for part in range(count + 1)]
-    groups = [fragments[start:stop] for start, stop in itertools.pairwise(bounds)]
+    groups = grouped(fragments, max(1, segments or cores(spark)))
     pieces = [
         _Segment({"name": name, "replace": replace, **parameters}, group)
         for name, parameters in indices.items()
@@ -185,12 +185,6 @@ def create_indices(
     for piece, segment in zip(pieces, run_tasks(spark, _Segments(pieces, snapshot)), strict=True):
         built.setdefault(piece.arguments["name"], []).append(segment)
     return int(dataset.commit_index_segments_together(built).version)
-
-
-def cores(spark: Any) -> int:
-    """Return the number of tasks that run at once; Spark Connect does not say it."""
-    context = getattr(spark, "_jsc", None)  # a JavaSparkContext
-    return int(context.defaultParallelism()) if context is not None else os.cpu_count() or 1
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,7 @@ from lance_dataset.errors import FieldNotFoundError, nearest_name_hint
 from lance_dataset.reports.cells import cell_texts
 from lance_dataset.reports.columns import ColumnKind, column_kind, quoted
 from lance_dataset.reports.statistics import ColumnStatistics, countable
-from lance_dataset.spark.changes.maintenance import cores
-from lance_dataset.spark.changes.upkeep import grouped
+from lance_dataset.spark.jobs.shares import cores, grouped
 from lance_dataset.spark.jobs.tasks import Work, run_tasks
 from lance_dataset.spark.option_parsing import storage_options_text
 from lance_dataset.spark.snapshot import Snapshot, pin
@@ -62,7 +61,7 @@ def column_statistics(
     dict
         By column: rows and nulls; of numbers, times, texts and booleans also the number of distinct values, None if
         there are more than 100,000; of all but booleans extremes, as text; of numbers NaNs, mean and standard
-        deviation. There are no histograms.
+        deviation. Histograms are left out.
 
     Raises
     ------

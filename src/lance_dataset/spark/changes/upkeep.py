@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from lance_dataset import CleanupStats
 from lance_dataset import dataset as open_dataset
 from lance_dataset.errors import CorruptFileError, InvalidInputError, LanceError, nearest_name_hint
-from lance_dataset.spark.changes.maintenance import cores
+from lance_dataset.spark.jobs.shares import cores, grouped
 from lance_dataset.spark.jobs.tasks import Work, run_tasks
 from lance_dataset.spark.option_parsing import storage_options_text
 from lance_dataset.spark.snapshot import Snapshot, pin
 
-__all__ = ["cleanup", "grouped", "refresh_indices", "validate"]
+__all__ = ["cleanup", "refresh_indices", "validate"]
 
 #: Shares for each core, so that all cores stay busy if some fragments are large.
 _SHARES = 4
@@ -63,13 +62,6 @@ def validate(
         more = f"; and {len(damages) - _MOST_SHOWN} more" if len(damages) > _MOST_SHOWN else ""
         raise CorruptFileError(f"Version {snapshot.version} of {uri} is damaged: {shown}{more}")
     return {"fragments": len(dataset.fragment_ids()), "rows": int(dataset.count_rows())}
-
-
-def grouped(numbers: Sequence[int], count: int) -> list[list[int]]:
-    """Cut numbers into at most `count` lists of about the same length."""
-    count = min(count, len(numbers))
-    bounds = [len(numbers) * part // count for part in range(count + 1)] if count else []
-    return [list(numbers[start:stop]) for start, stop in itertools.pairwise(bounds)]
 
 
 class _Checks(Work):
