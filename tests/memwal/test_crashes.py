@@ -143,6 +143,25 @@ def test_every_crash_point(root: Path, work: Callable[[Path], Steps]) -> None:
             raise AssertionError(f"seed {SEED}, {work.__name__}, after {done} calls, {name}: {error}") from error
 
 
+def test_merges_are_whole(root: Path) -> None:
+    """After a crash of a merge with new, changed and deleted rows, the table itself has all of them or none."""
+    path, model = root / "t", dict.fromkeys(range(4), "base")
+    new_table(path, model, **QUICK)
+    merge = merges(path)[0][0]
+    expected = {0: "log", 1: "base", 2: "base", 5: "log"}
+    initial, found = tree_of(root), []
+    forget_folders("")
+    with recorded(root) as recording:
+        merge()
+    disk = Disk(initial)
+    for event in recording.events:
+        disk.apply(event)
+        materialize(after_kill(disk), root)
+        found.append(values(lance_dataset.dataset(path).to_table()))
+    committed = found.index(expected)
+    assert found == [model] * committed + [expected] * (len(found) - committed)
+
+
 def _states(initial: Tree, events: list[object], chance: random.Random) -> Iterator[tuple[int, str, Tree]]:
     disk = Disk(initial)
     for number in range(len(events) + 1):

@@ -41,6 +41,7 @@ def test_merges(tmp_path: Path) -> None:
     stale = before.mem_wal_snapshots()
     dataset = lance_dataset.dataset(tmp_path / "t")
     assert dataset.merge_mem_wal() == {"num_sstables": 3, "num_upserted_rows": 3, "num_deleted_keys": 5}
+    assert dataset.version == before.version + 1
     assert values(dataset.to_table()) == values(lance.dataset(str(tmp_path / "t")).to_table()) == expected
     assert seen(tmp_path / "t") == expected
     # Readers of the old version, and those of the new one with SSTables that it contains.

@@ -127,15 +127,7 @@ def _merge(snapshot: Snapshot, shard_id: str, group: Sequence[OpenSsTable]) -> t
         return _append(snapshot, batches, progress), sum(batch.num_rows for batch in batches), 0
     live, dead = _newest_rows(group, fields)
     rows, gone = sum(batch.num_rows for batch in live), sum(batch.num_rows for batch in dead)
-    upserts = MergeClauses(key.names, WhenMatched.UPDATE, inserts=True)
-    deletes = MergeClauses(key.names, WhenMatched.DELETE)
-    # Keys of both are distinct. The last of the two records the progress.
-    if gone:
-        dead = [batch.select(list(key.names)) for batch in dead]
-        snapshot = _executed(snapshot, deletes, dead, () if rows else progress)
-    if rows or not gone:
-        snapshot = _executed(snapshot, upserts, live, progress)
-    return snapshot, rows, gone
+    return _executed(snapshot, key, live, dead, progress), rows, gone
 
 
 def _newest_rows(
@@ -157,16 +149,22 @@ def _newest_rows(
 
 def _executed(
     snapshot: Snapshot,
-    clauses: MergeClauses,
-    batches: Sequence[pa.RecordBatch],
+    key: KeyColumns,
+    live: Sequence[pa.RecordBatch],
+    dead: Sequence[pa.RecordBatch],
     progress: tuple[CompactedSsTable, ...],
 ) -> Snapshot:
-    schema = batches[0].schema
+    """Write rows, delete those of other keys, and record the progress, all in one commit."""
+    schema = live[0].schema
     table = snapshot.manifest.schema
+    clauses = MergeClauses(key.names, WhenMatched.UPDATE, inserts=True)
     fields = [each.with_nullable(table.top_level(each.name).nullable) for each in schema]
     given = pa.schema(fields)
-    rows: Iterator[pa.RecordBatch] = (pa.RecordBatch.from_arrays(batch.columns, schema=given) for batch in batches)
-    merge = Merge.collect(table, clauses, MergeOptions(compacted=progress), given, rows)
+
+    def typed(batches: Sequence[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return (pa.RecordBatch.from_arrays(batch.columns, schema=given) for batch in batches)
+
+    merge = Merge.collect(table, clauses, MergeOptions(compacted=progress), given, typed(live), typed(dead))
     with merge.source:
         made, _ = merge.execute(snapshot, 0, dt.timedelta(seconds=30))
     return made

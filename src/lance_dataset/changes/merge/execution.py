@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -127,6 +127,8 @@ class Merge:
         Relation of its columns to the table at the time it was collected.
     source
         Collected rows.
+    num_written
+        Number of its first rows that are written. Those after them only name keys whose target rows are deleted.
     """
 
     clauses: MergeClauses
@@ -134,6 +136,7 @@ class Merge:
     source_schema: pa.Schema
     columns: MergeColumns
     source: Source
+    num_written: int
 
     @classmethod
     def collect(
@@ -143,6 +146,7 @@ class Merge:
         options: MergeOptions,
         schema: pa.Schema,
         batches: Iterable[pa.RecordBatch],
+        deletions: Iterable[pa.RecordBatch] = (),
     ) -> Merge:
         """Read a source to its end; raises like `MergeColumns.of`.
 
@@ -152,12 +156,24 @@ class Merge:
             Schema of the table.
         schema, batches
             The source.
+        deletions
+            More rows of the source, of which only the keys count: the target rows with these keys are deleted in the
+            same commit. They are for merges that update and insert rows.
         """
         columns = MergeColumns.of(table, schema, clauses)
         _check_mode(clauses, columns)
-        kept = (columns.collected(batch) for batch in batches)
-        source = Source.collect(kept, columns.collected_schema(schema), budget=DEFAULT_BUDGET)
-        return cls(clauses, options, schema, columns, source)
+        written = 0
+
+        def kept() -> Iterator[pa.RecordBatch]:
+            nonlocal written
+            for batch in batches:
+                written += batch.num_rows
+                yield columns.collected(batch)
+            for batch in deletions:
+                yield columns.collected(batch)
+
+        source = Source.collect(kept(), columns.collected_schema(schema), budget=DEFAULT_BUDGET)
+        return cls(clauses, options, schema, columns, source, written)
 
     def prepare(self, snapshot: Snapshot, metrics: ScanMetrics | None = None) -> PreparedMerge:
         """Compute the merge against a snapshot and write its files.
@@ -175,8 +191,8 @@ class Merge:
         columns, matching = self.resolved(snapshot)
         folders = _folders(snapshot, self.options)
         matches = find_matches(snapshot, matching, metrics)
-        matched = len(matches.addresses)
-        updates = clauses.matched is WhenMatched.UPDATE
+        written = matches if self.num_written == source.num_rows else matches.of_first(self.num_written)
+        updated = len(written.addresses) if clauses.matched is WhenMatched.UPDATE else 0
         change: RowMoves | ColumnChanges
         if self._stays_in_place(snapshot, columns, matches):
             change = prepare_column_changes(
@@ -188,12 +204,12 @@ class Merge:
                 compacted=self.options.compacted,
             )
         else:
-            change = self._moves(snapshot, columns, matches, folders)
+            change = self._moves(snapshot, columns, matches, written, folders)
         return PreparedMerge(
             change,
-            inserted=matches.num_new,
-            updated=matched if updates else 0,
-            deleted=len(matches.rest) + (0 if updates else matched),
+            inserted=written.num_new,
+            updated=updated,
+            deleted=len(matches.rest) + len(matches.addresses) - updated,
         )
 
     def execute(
@@ -241,17 +257,23 @@ class Merge:
         return is_cheaper_in_place(snapshot, self.source, matches)
 
     def _moves(
-        self, snapshot: Snapshot, columns: MergeColumns, matches: Matches, folders: Sequence[DataFolder]
+        self,
+        snapshot: Snapshot,
+        columns: MergeColumns,
+        matches: Matches,
+        written: Matches,
+        folders: Sequence[DataFolder],
     ) -> RowMoves:
+        """Mask all matched rows, and write those of the source that are not only keys to delete."""
         clauses, source, options = self.clauses, self.source, self.options
         table = snapshot.manifest.schema
         batches: Iterable[pa.RecordBatch] = ()
-        moved = matches.addresses[:0]
+        moved = written.addresses[:0]
         if clauses.writes_source:
             updates = clauses.matched is WhenMatched.UPDATE
-            ordered = in_write_order(columns, matches, source.num_rows) if updates else (moved, matches.source_rows[:0])
+            ordered = in_write_order(columns, written, source.num_rows) if updates else (moved, written.source_rows[:0])
             moved = ordered[0]
-            batches = new_rows(snapshot, columns, source, ordered, matches.is_new)
+            batches = new_rows(snapshot, columns, source, ordered, written.is_new)
         return prepare_row_moves(
             snapshot,
             masked_rows(matches.addresses, matches.rest),
@@ -260,7 +282,7 @@ class Merge:
             partial(row_ids_of, snapshot.reader, moved),
             fields=[node.id for node in (table.walk() if clauses.writes_source else table.fields)],
             storage_version=options.storage_version,
-            inserted_rows=_key_filter(table, source, clauses, matches),
+            inserted_rows=_key_filter(table, source, clauses, written),
             compacted=options.compacted,
             folders=folders,
         )

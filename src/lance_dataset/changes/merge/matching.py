@@ -60,6 +60,15 @@ class Matches:
         """Number of inserted rows."""
         return 0 if self.is_new is None else int(np.count_nonzero(self.is_new))
 
+    def of_first(self, rows: int) -> Matches:
+        """Return the matches of the first source rows. The later rows are not inserted either."""
+        first = self.source_rows < rows
+        is_new = self.is_new
+        if is_new is not None:
+            is_new = is_new.copy()
+            is_new[rows:] = False
+        return replace(self, addresses=self.addresses[first], source_rows=self.source_rows[first], is_new=is_new)
+
 
 @dataclass(frozen=True, eq=False)
 class Matching:
