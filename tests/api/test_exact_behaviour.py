@@ -237,6 +237,83 @@ def test_dictionaries_of_several_pages(tmp_path: Path, version: str) -> None:
         assert module.dataset(tmp_path / "t").to_table()["d"].cast(pa.string()).to_pylist() == expected
 
 
+def _pages(module: Any, folder: Path, array: pa.Array[Any], version: str) -> list[int]:
+    """Write an array into pages of 64 KiB and return their numbers of rows."""
+    dataset = module.write_dataset(
+        pa.table({"v": array}), folder / "t", data_storage_version=version, max_page_bytes=1 << 16, mode="overwrite"
+    )
+    path = folder / "t" / "data" / dataset.get_fragments()[0].data_files()[0].path
+    pages = lance_dataset.file.LanceFileReader(str(path)).explain_encodings()
+    assert module.dataset(folder / "t").to_table()["v"].combine_chunks().equals(array)
+    return [page.rows for page in pages]
+
+
+PAGED = {
+    "numbers": pa.array(range(50_000)),
+    "nulls": pa.array([None if row % 3 == 0 else row for row in range(30_000)]),
+    "text": pa.array([f"v{row}" for row in range(40_000)]),
+    "vectors": pa.FixedSizeListArray.from_arrays(pa.array(range(64_000), pa.float32()), 64),
+    "one value": pa.array(["x" * 500_000]),
+    "small": pa.array([True, False, None]),
+}
+
+
+@pytest.mark.parametrize("name", PAGED)
+def test_pages_of_limited_size(tmp_path: Path, name: str) -> None:
+    """The reference limits pages of version 2.0. Later versions have equal pages here, and there one for an array."""
+    theirs, ours = both(tmp_path, lambda module, folder: _pages(module, folder, PAGED[name], "2.0"))
+    assert ours == theirs
+    theirs, later = both(tmp_path, lambda module, folder: _pages(module, folder, PAGED[name], "2.2"))
+    assert later == ours
+    assert theirs == [len(PAGED[name])]
+
+
+def test_pages_of_batches_are_never_larger(tmp_path: Path) -> None:
+    values = ["a" * 10] * 20_000 + ["b" * 1000] * 200 + ["c" * 100_000] * 3 + ["d"]
+    batches = pa.table({"v": values}).to_batches(max_chunksize=3000)
+    reader = pa.RecordBatchReader.from_batches(batches[0].schema, batches)
+    dataset = lance_dataset.write_dataset(reader, tmp_path / "t", max_page_bytes=1 << 16)
+    assert dataset.to_table()["v"].to_pylist() == values
+    start = 0
+    for page in dataset.explain_encodings():
+        size = pa.array(values[start : start + page.rows]).nbytes
+        assert size <= 3 << 15 or page.rows == 1
+        start += page.rows
+
+
+NULLS: list[tuple[dict[str, str], str]] = [
+    ({"n": "CAST(NULL AS int)"}, "2.0"),
+    ({"n": "CAST((NULL) AS decimal(5, 2))"}, "2.1"),
+    ({"n": "NULL::string", "m": "(CAST(NULL AS double))"}, "2.2"),
+    ({"n": "CAST(NULL AS int)", "m": "NULL"}, "2.2"),
+    ({"n": "CAST(NULL AS int)", "m": "a + 1"}, "2.2"),
+    ({"n": "TRY_CAST(NULL AS int)"}, "2.2"),
+    ({"n": "CAST(NULL AS int) + 1"}, "2.2"),
+    ({"n": "CAST(CAST(NULL AS int) AS string)"}, "2.2"),
+    ({"n": "arrow_cast(NULL, 'Int32')"}, "2.2"),
+    ({"n": "NULL"}, "2.2"),
+    ({"n": "nullif(a, a)"}, "2.2"),
+]
+
+
+@pytest.mark.parametrize(("columns", "version"), NULLS)
+def test_files_of_columns_without_values(tmp_path: Path, columns: dict[str, str], version: str) -> None:
+    """A column of typed NULLs has no file in either package; other columns without values have files of equal size."""
+
+    def call(module: Any, folder: Path) -> object:
+        dataset = write(module, folder, data_storage_version=version)
+        old = {each.name for each in (folder / "t" / "data").iterdir()}
+        merged, _ = dataset.get_fragments()[0].merge_columns(columns)
+        dataset.add_columns(columns)
+        files = [each for each in (folder / "t" / "data").iterdir() if each.name not in old]
+        facts = [(file.fields, file.column_indices) for file in dataset.get_fragments()[0].metadata.files]
+        sizes = [] if "m" in columns and files else [each.stat().st_size for each in files]
+        return sizes, len(files), facts, len(merged.files), dataset.schema, dataset.to_table().to_pydict()
+
+    theirs, ours = both(tmp_path, call)
+    assert ours == theirs
+
+
 def test_statistics_of_files_with_blobs(tmp_path: Path) -> None:
     field = pa.field("b", pa.large_binary(), metadata={"lance-encoding:blob": "true"})
     table = pa.table([pa.array([b"x" * 100, None, b"y" * 20], pa.large_binary())], schema=pa.schema([field]))

@@ -92,7 +92,8 @@ class DataFileWriter:
     data_cache_bytes
         Bytes buffered by all columns together before pages are cut; by default 8 MiB a column, 64 MiB in all.
     max_page_bytes
-        Maximum size of a page in bytes; larger spans of rows are cut into several pages.
+        Maximum size of a page in bytes; larger spans of rows are cut into several pages. As rows are cut evenly, pages
+        of rows with different sizes may be up to one half larger.
     blobs
         Place of values of blob columns of version 2 that do not fit into the file; None for a file without such
         columns.
@@ -121,6 +122,8 @@ class DataFileWriter:
         self._output = output
         self._container = ContainerWriter(output, self.version)
         self._page_bytes = _page_target(data_cache_bytes, max_page_bytes, len(schema.fields))
+        #: Size up to which rows are joined: without a given limit, a small rest is not worth a page of its own.
+        self._joined_bytes = min(self._page_bytes + self._page_bytes // 2, max_page_bytes or _MAX_PAGE_BYTES)
         self._blobs: BlobWriter | None = None
         if self._stored is not schema:
             self._blobs = BlobWriter(schema, self._container.write_buffer, _checked_output(blobs, schema))
@@ -172,8 +175,8 @@ class DataFileWriter:
             _check_valid(array, top.name)
             if column.field is not top and self._blobs is not None:
                 array = self._blobs.descriptors(array, top)
-            for piece, size in _cut(array, self._page_bytes):
-                if column.bytes and column.bytes + size > self._page_bytes + self._page_bytes // 2:
+            for piece, size in _cut(array, self._page_bytes, self._joined_bytes):
+                if column.bytes and column.bytes + size > self._joined_bytes:
                     self._flush(column)  # do not join pieces of one array, each nearly a page, again
                 column.add(piece, size)
                 if column.bytes >= self._page_bytes:
@@ -284,12 +287,18 @@ def _page_target(data_cache_bytes: int | None, max_page_bytes: int | None, colum
     return min(target, max_page_bytes or _MAX_PAGE_BYTES, _PAGE_BYTES if data_cache_bytes is None else target)
 
 
-def _cut(array: pa.Array, target: int) -> list[tuple[pa.Array, int]]:
-    """Cut the array into pieces of about `target` bytes and at least one row; return each with its size."""
+def _cut(array: pa.Array, target: int, most: int) -> list[tuple[pa.Array, int]]:
+    """Cut an array of more than `most` bytes into pieces of about `target` bytes; return each with its size.
+
+    Pieces have the same number of rows, at least one, unless that makes some of them much larger than `target`.
+    """
     size = array.nbytes
-    if size <= target + target // 2 or len(array) < 2:
+    if size <= most or len(array) < 2:
         return [(array, _held_bytes(array, size))]
     count = min(-(-size // target), len(array))
     rows = -(-len(array) // count)
-    pieces = [array.slice(start, rows) for start in range(0, len(array), rows)]
-    return [(piece, _held_bytes(piece, piece.nbytes)) for piece in pieces]
+    found = []
+    for start in range(0, len(array), rows):
+        piece = array.slice(start, rows)
+        found.extend(_cut(piece, target, max(most, target + target // 2)))
+    return found

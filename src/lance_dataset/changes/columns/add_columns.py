@@ -102,12 +102,10 @@ def add_columns(
     nulls = null_columns(transforms)
     if nulls is not None:
         return repeated_on_conflict(snapshot, lambda latest: _add_nulls(latest, nulls))
-    _check_no_shards(snapshot)
     if isinstance(transforms, Mapping):
         texts = expressions(transforms)
-        return repeated_on_conflict(
-            snapshot, lambda latest: add_transformed(latest, SqlTransform(latest, texts, rows), progress)
-        )
+        return repeated_on_conflict(snapshot, lambda latest: _add_computed(latest, texts, rows, progress))
+    _check_no_shards(snapshot)
     # Functions and streams are not retried after a conflict.
     if callable(transforms):
         udf = transforms if isinstance(transforms, BatchUDF) else BatchUDF(transforms)
@@ -116,6 +114,17 @@ def add_columns(
     return add_transformed(
         snapshot, DataTransform(schema, with_checked_references(schema, batches, snapshot.reader.locator)), progress
     )
+
+
+def _add_computed(
+    snapshot: Snapshot, texts: Mapping[str, str], rows: int | None, progress: Progress | None
+) -> Snapshot:
+    """Add columns that are computed by SQL expressions."""
+    transform = SqlTransform(snapshot, texts, rows)
+    if transform.needs_no_file:
+        return _add_nulls(snapshot, transform.arrow)
+    _check_no_shards(snapshot)
+    return add_transformed(snapshot, transform, progress)
 
 
 def _check_no_shards(snapshot: Snapshot) -> None:
@@ -237,9 +246,9 @@ def fragment_with_columns(
     """Write new columns of one fragment without a commit; return the fragment and the schema to commit with it."""
     check_writable(snapshot.manifest.writer_flags, snapshot.manifest.path)
     fields = new_fields(snapshot.manifest, transform.arrow)
-    fields.check_values()
-    if not fields.roots:
+    if not fields.roots or (isinstance(transform, SqlTransform) and transform.needs_no_file):
         return FragmentMetadata.from_fragment(reader.fragment), fields.schema
+    fields.check_values()
     file = _written(snapshot, reader, fields, transform)
     if isinstance(transform, DataTransform):
         try:

@@ -17,7 +17,8 @@ from lance_dataset.changes.fragments.fragment_rows import fragment_batches, phys
 from lance_dataset.errors import InvalidInputError, LanceError
 from lance_dataset.expr.compiled import compile_expression
 from lance_dataset.expr.nullability import may_be_null
-from lance_dataset.expr.tree import Column
+from lance_dataset.expr.parse import parse
+from lance_dataset.expr.tree import Cast, Column, Literal
 from lance_dataset.file.blob_fields import described_blobs
 from lance_dataset.file.extensions import with_extensions
 from lance_dataset.properties import cached_property
@@ -26,6 +27,7 @@ from lance_dataset.read.projection import OutputColumn, Projection, project_stru
 from lance_dataset.read.snapshot import Snapshot
 from lance_dataset.scan.pruning.prune import may_fail
 from lance_dataset.scan.request import ScanRequest
+from lance_dataset.table.fragment import LEGACY_VERSION
 from lance_dataset.types.schema import Schema
 
 __all__ = ["DEFAULT_UDF_ROWS", "DataTransform", "FunctionTransform", "SqlTransform", "Transform"]
@@ -64,6 +66,12 @@ class SqlTransform:
     batch_size
         Number of rows for which they are evaluated together; None for the default.
 
+    Attributes
+    ----------
+    needs_no_file
+        True if a field of the schema says all about the new columns: each is ``CAST(NULL AS type)``, and files of the
+        table may lack columns. As in the reference, other expressions without values are written.
+
     Raises
     ------
     FilterError, FieldNotFoundError
@@ -79,6 +87,8 @@ class SqlTransform:
         known = self._schema.storage_arrow
         outputs = [_output(self._schema, known, name, text) for name, text in expressions.items()]
         self._projection = Projection(tuple(outputs), pa.schema([output.arrow for output in outputs]))
+        is_legacy = snapshot.manifest.storage_version == LEGACY_VERSION
+        self.needs_no_file = not is_legacy and all(map(_is_typed_null, expressions.values()))
         # Values of deleted rows must not make an expression fail. Expressions that cannot fail may see them.
         self._sees_deleted = all(
             output.expression is not None
@@ -117,6 +127,12 @@ class SqlTransform:
             computed = [output for output in self._projection.columns if output.expression is not None]
             texts = ", ".join(f"{output.arrow.name} = {output.expression}" for output in computed)
             raise InvalidInputError(f"the new columns ({texts}) cannot be computed for all rows: {error}") from error
+
+
+def _is_typed_null(text: str) -> bool:
+    """Return True for a NULL that is cast to a type, and nothing else."""
+    tree = parse(text)
+    return isinstance(tree, Cast) and tree.operand == Literal(None) and not tree.lenient
 
 
 def _output(schema: Schema, known: pa.Schema, name: str, text: str) -> OutputColumn:
