@@ -4,33 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from lance_dataset.errors import FieldNotFoundError, nearest_name_hint
 from lance_dataset.expr.compiled import Filter, compile_filter
-from lance_dataset.memwal.key_set import KeySet
+from lance_dataset.memwal.hiding import shard_keys, visible_base
+from lance_dataset.memwal.key_set import KeySet, newest_first
 from lance_dataset.memwal.memtable import Memtable
 from lance_dataset.memwal.schemas import TOMBSTONE, conformed
 from lance_dataset.memwal.sources import LsmSources
 from lance_dataset.memwal.sstables import OpenSsTable
 from lance_dataset.read.kept_values import kept_batch
+from lance_dataset.read.snapshot import Snapshot
 from lance_dataset.scan.request import ScanRequest
 from lance_dataset.scan.resolving import resolve_request
-from lance_dataset.scan.scan import scan_batches
+from lance_dataset.scan.scan import count, scan_batches, scan_table
 from lance_dataset.types.schema import Field
 
 __all__ = [
     "GENERATION",
     "ROW_ADDRESS",
     "LsmQuery",
-    "hidden_addresses",
     "lsm_batches",
     "lsm_count",
     "lsm_schema",
+    "lsm_table",
     "scanned_columns",
     "shard_rows",
 ]
@@ -63,6 +64,11 @@ class LsmQuery:
     offset: int = 0
     with_generation: bool = False
     with_address: bool = False
+
+    @property
+    def is_whole(self) -> bool:
+        """True if all rows are returned."""
+        return self.filter is None and self.limit is None and self.offset == 0
 
 
 def scanned_columns(sources: LsmSources, columns: Sequence[str] | None) -> list[Field]:
@@ -120,9 +126,27 @@ def lsm_batches(sources: LsmSources, query: LsmQuery) -> Iterator[pa.RecordBatch
                 return
 
 
+def lsm_table(sources: LsmSources, query: LsmQuery) -> pa.Table:
+    """Return the rows of a query as a table; raises like `lsm_batches`."""
+    schema = lsm_schema(sources, query)
+    if not query.is_whole:
+        return pa.Table.from_batches(lsm_batches(sources, query), schema)
+    fields = scanned_columns(sources, query.columns)
+    small = [_shaped(batch, schema, generation) for generation, batch in shard_rows(sources, fields, None)]
+    base = visible_base(sources)
+    rows = scan_table(base.reader, _base_request(base, sources, query))
+    if query.with_generation:
+        rows = rows.append_column(GENERATION, _repeated(0, rows.num_rows))
+    return pa.concat_tables([pa.Table.from_batches(small, schema), rows.select(schema.names).cast(schema)])
+
+
 def lsm_count(sources: LsmSources, query: LsmQuery) -> int:
     """Return the number of rows of a query; raises like `lsm_batches`."""
     slim = replace(query, columns=sources.key.names, with_generation=False, with_address=False)
+    if slim.is_whole:
+        base = visible_base(sources)
+        rows = sum(batch.num_rows for _, batch in shard_rows(sources, scanned_columns(sources, slim.columns), None))
+        return rows + count(base.reader, _base_request(base, sources, slim))
     return sum(batch.num_rows for batch in lsm_batches(sources, slim))
 
 
@@ -156,31 +180,20 @@ def shard_rows(sources: LsmSources, outputs: list[Field], text: str | None) -> I
     filter = compile_filter(text, sources.base.manifest.schema.storage_arrow)
     read = _with_filter_columns(outputs, filter, sources)
     for number, shard in enumerate(sources.shards or ((),)):
-        newer: list[pa.Array] = []  # keys of one shard do not hide rows of another one, only those of the table
-        newest_first: list[Memtable | OpenSsTable] = [*(sources.memtables if number == 0 else ()), *shard]
-        for source in newest_first:
-            keys, batch = _small_source(source, read, newer, filter)
-            newer.append(keys)
+        # keys of one shard do not hide rows of another one, only those of the table
+        memtables = [memtable for memtable in sources.memtables if number == 0 and not memtable.is_empty]
+        newest = [memtable.newest() for memtable in memtables]
+        keys = [*map(sources.key.array, newest), *(table.keys for table in shard)]
+        visible = newest_first(keys)
+        contents = chain(
+            (_of_memtable(*each, read) for each in zip(memtables, newest, strict=True)),
+            (table.scan(read) for table in shard),
+        )
+        readable: list[Memtable | OpenSsTable] = [*memtables, *shard]
+        for source, content, shown in zip(readable, contents, visible, strict=True):
+            batch = _kept(*content, shown, filter)
             if batch.num_rows:
                 yield source.generation, batch
-
-
-def _shard_keys(sources: LsmSources) -> KeySet:
-    """Return the keys of all rows of memtables and SSTables."""
-    keys = [sources.key.array(memtable.newest()) for memtable in sources.memtables]
-    return KeySet([*keys, *(table.keys for shard in sources.shards for table in shard)])
-
-
-def hidden_addresses(sources: LsmSources) -> NDArray[np.uint64]:
-    """Return the addresses of the rows of the table that newer rows hide."""
-    hidden = _shard_keys(sources)
-    found = [np.empty(0, np.uint64)]
-    if hidden:
-        request = resolve_request(sources.base, {"columns": list(sources.key.names), "with_row_address": True})
-        for batch in scan_batches(sources.base.reader, replace(request, batch_size=_BASE_ROWS)):
-            held = batch.column(ROW_ADDRESS).filter(hidden.holds(sources.key.array(batch)))
-            found.append(held.to_numpy(zero_copy_only=False))
-    return np.concatenate(found)
 
 
 def _with_filter_columns(outputs: list[Field], filter: Filter | None, sources: LsmSources) -> list[Field]:
@@ -189,23 +202,20 @@ def _with_filter_columns(outputs: list[Field], filter: Filter | None, sources: L
     return [*outputs, *(sources.base.manifest.schema.top_level(name) for name in more)]
 
 
-def _small_source(
-    source: Memtable | OpenSsTable, read: list[Field], newer: list[pa.Array], filter: Filter | None
-) -> tuple[pa.Array, pa.RecordBatch]:
-    """Return the keys of a memtable or SSTable, and the rows of it that no newer source hides and that match."""
-    if isinstance(source, Memtable):
-        newest = source.newest()
-        keys, marks = source.key.array(newest), newest.column(TOMBSTONE)
-        batch = conformed(newest, source.names, read, "memtable")
-    else:
-        batch, marks = source.scan(read)
-        keys = source.keys
+def _of_memtable(memtable: Memtable, newest: pa.RecordBatch, read: list[Field]) -> tuple[pa.RecordBatch, pa.Array]:
+    return conformed(newest, memtable.names, read, "memtable"), newest.column(TOMBSTONE)
+
+
+def _kept(
+    batch: pa.RecordBatch, marks: pa.Array, shown: pa.BooleanArray | None, filter: Filter | None
+) -> pa.RecordBatch:
+    """Return the rows of a memtable or SSTable that are not deletions, that are shown and that match."""
     keep = pc.invert(marks)
-    hidden = KeySet(newer)
-    if hidden:
-        keep = pc.and_(keep, pc.invert(hidden.holds(keys)))
-    batch = kept_batch(batch, keep)
-    return keys, batch.filter(filter.mask(batch)) if filter is not None and batch.num_rows else batch
+    if shown is not None:
+        keep = pc.and_(keep, shown)
+    if keep.true_count < len(keep):
+        batch = kept_batch(batch, keep)
+    return batch.filter(filter.mask(batch)) if filter is not None and batch.num_rows else batch
 
 
 def _shaped(batch: pa.RecordBatch, schema: pa.Schema, generation: int) -> pa.RecordBatch:
@@ -221,15 +231,19 @@ def _shaped(batch: pa.RecordBatch, schema: pa.Schema, generation: int) -> pa.Rec
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
-def _base_rows(sources: LsmSources, query: LsmQuery, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    hidden = _shard_keys(sources)
+def _base_request(base: Snapshot, sources: LsmSources, query: LsmQuery) -> ScanRequest:
     names = [field.name for field in scanned_columns(sources, query.columns)]
     options = {"columns": names, "with_row_address": query.with_address}
     if query.filter is not None:
         options["filter"] = query.filter
-    request: ScanRequest = resolve_request(sources.base, options)
-    request = replace(request, batch_size=_BASE_ROWS)
-    for batch in scan_batches(sources.base.reader, request):
+    return replace(resolve_request(base, options), batch_size=_BASE_ROWS)
+
+
+def _base_rows(sources: LsmSources, query: LsmQuery, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    base = visible_base(sources) if query.is_whole else sources.base
+    # Filters keep few rows, and limits read few, so that these are looked up instead of all rows of the table.
+    hidden = KeySet([]) if query.is_whole else shard_keys(sources)
+    for batch in scan_batches(base.reader, _base_request(base, sources, query)):
         if hidden:
             held = hidden.holds(sources.key.array(batch))
             if held.true_count:

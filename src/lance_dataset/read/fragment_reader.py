@@ -339,6 +339,10 @@ class FragmentReader:
             return np.empty(0, np.int64)
         return read_deletions(self._locator, self.fragment, self.physical_rows).astype(np.int64)
 
+    def take_as_deleted(self, rows: NDArray[np.int64]) -> None:
+        """Take these physical offsets, ascending, as the deleted rows, instead of those of the deletion file."""
+        self.__dict__["deletions"] = rows
+
     def live_rows(self, start: int, stop: int) -> NDArray[np.int64] | None:
         """Return the physical offsets of the live rows in ``[start, stop)``, or None if all are live."""
         if self.fragment.deletion_file is None:

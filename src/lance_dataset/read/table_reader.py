@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import overload
 
@@ -18,7 +18,7 @@ from lance_dataset.properties import cached_property
 from lance_dataset.read.fragment_reader import FragmentReader
 from lance_dataset.read.projection import Projection, full_schema
 from lance_dataset.read.row_taker import ProjectionTaker, known_taker
-from lance_dataset.table.fragment import DeletionFile, Fragment, Spilled
+from lance_dataset.table.fragment import DeletionFile, DeletionFileType, Fragment, Spilled
 from lance_dataset.table.fragment_list import FragmentList
 from lance_dataset.table.lineage.plain_ids import PlainIds, plain_ids
 from lance_dataset.table.lineage.row_index import IndexedFragment, RowIdIndex
@@ -240,6 +240,35 @@ class TableReader:
             if fragment is not None:
                 live[mine] = fragment.is_live(offsets_of(addresses[mine]))
         return live
+
+    def without(self, addresses: NDArray[np.uint64]) -> TableReader:
+        """Return a reader of the same version to which some more rows are deleted.
+
+        Parameters
+        ----------
+        addresses
+            Addresses of rows of the version, each once.
+        """
+        gone: dict[int, NDArray[np.int64]] = {}
+        removed, updated = set(), {}
+        for fragment_id, mine in by_fragment(addresses):
+            fragment = self.fragment(fragment_id)
+            assert fragment is not None
+            rows = np.union1d(fragment.deletions, offsets_of(addresses[mine]))
+            if len(rows) == fragment.physical_rows:
+                removed.add(fragment_id)
+                continue
+            # The file does not exist: readers of these fragments know its content already.
+            file = DeletionFile(DeletionFileType.BITMAP, self.manifest.version, 0, len(rows))
+            updated[fragment_id] = replace(fragment.fragment, physical_rows=fragment.physical_rows, deletion_file=file)
+            gone[fragment_id] = rows
+        fragments = self.manifest.fragment_list.edited(removed, updated, ())
+        made = TableReader(self.locator, replace(self.manifest, fragments=fragments), self.elsewhere, limit=self.limit)
+        for fragment_id, rows in gone.items():
+            reader = made.fragment(fragment_id)
+            assert reader is not None
+            reader.take_as_deleted(rows)
+        return made
 
     # -- stable row ids ------------------------------------------------------------------------------------------
 

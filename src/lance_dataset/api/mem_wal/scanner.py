@@ -12,7 +12,7 @@ from lance_dataset.api.mem_wal.shards import ShardSnapshot, tables_of
 from lance_dataset.arguments import checked_integer
 from lance_dataset.errors import InvalidInputError
 from lance_dataset.memwal.keys import KeyColumns
-from lance_dataset.memwal.lsm_scan import LsmQuery, lsm_batches, lsm_count, lsm_schema
+from lance_dataset.memwal.lsm_scan import LsmQuery, lsm_batches, lsm_count, lsm_schema, lsm_table
 from lance_dataset.memwal.sources import LsmSources, open_sources
 
 if TYPE_CHECKING:
@@ -123,8 +123,7 @@ class LsmScanner:
 
     def to_table(self) -> pa.Table:
         """Run the scan and return a table; errors are those of `to_batches`."""
-        sources = self._open_all()
-        return pa.Table.from_batches(lsm_batches(sources, self._query), lsm_schema(sources, self._query))
+        return lsm_table(self._open_all(), self._query)
 
     def to_batch(self) -> pa.RecordBatch:
         """Run the scan and return one batch; errors are those of `to_batches`."""

@@ -1,0 +1,137 @@
+"""Rows of the table that newer rows of shards hide: found once for a version and its SSTables, then left out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from lance_dataset.memwal.key_set import KeySet
+from lance_dataset.memwal.keys import KeyColumns
+from lance_dataset.memwal.sources import LsmSources
+from lance_dataset.read.snapshot import Snapshot
+from lance_dataset.scan.located import LocatedRows, map_located_rows
+from lance_dataset.scan.request import ScanRequest
+from lance_dataset.scan.resolving import indices_for_scans, resolve_request
+
+__all__ = ["hidden_addresses", "shard_keys", "visible_base"]
+
+#: Rows of the table whose keys are looked up together.
+_ROWS = 1 << 16
+#: Rows whose keys are looked up in the time in which an index finds one key.
+_ROWS_PER_LOOKUP = 2000
+
+_Addresses = NDArray[np.uint64]
+
+
+@dataclass(frozen=True, eq=False)
+class _Hidden:
+    """Rows of a version of the table that some SSTables hide. They are kept as long as the reader of the version.
+
+    Attributes
+    ----------
+    tables
+        The SSTables.
+    addresses
+        Addresses of the rows, ascending.
+    base
+        The version without these rows, once it is asked for.
+    """
+
+    tables: frozenset[str] = frozenset()
+    addresses: _Addresses = field(default_factory=lambda: np.empty(0, np.uint64))
+    base: list[Snapshot] = field(default_factory=list)
+
+    @property
+    def nbytes(self) -> int:
+        """Size of the addresses."""
+        return self.addresses.nbytes
+
+
+def shard_keys(sources: LsmSources) -> KeySet:
+    """Return the keys of all rows of memtables and SSTables."""
+    return KeySet([*_memtable_keys(sources), *(table.keys for shard in sources.shards for table in shard)])
+
+
+def hidden_addresses(sources: LsmSources) -> NDArray[np.uint64]:
+    """Return the addresses of the rows of the table that newer rows hide, ascending.
+
+    Raises
+    ------
+    CorruptFileError, MissingFileError
+        A source cannot be read.
+    """
+    return _with_memtables(sources, _of_sstables(sources).addresses)
+
+
+def visible_base(sources: LsmSources) -> Snapshot:
+    """Return the table without the rows that newer rows hide; raises like `hidden_addresses`."""
+    hidden = _of_sstables(sources)
+    addresses = _with_memtables(sources, hidden.addresses)
+    if addresses is not hidden.addresses:
+        return _without(sources.base, addresses)
+    if not hidden.base:
+        hidden.base.append(_without(sources.base, addresses))
+    return hidden.base[0]
+
+
+def _memtable_keys(sources: LsmSources) -> list[pa.Array]:
+    return [sources.key.array(memtable.newest()) for memtable in sources.memtables if not memtable.is_empty]
+
+
+def _with_memtables(sources: LsmSources, addresses: _Addresses) -> _Addresses:
+    keys = _memtable_keys(sources)
+    return np.union1d(addresses, _found(sources.base, sources.key, keys)) if keys else addresses
+
+
+def _of_sstables(sources: LsmSources) -> _Hidden:
+    """Return what SSTables hide. Only those that are new since the last time are looked at."""
+    companions = sources.base.reader.companions
+    tables = {table.snapshot.uri: table for shard in sources.shards for table in shard}
+    known = companions.get(_Hidden)
+    if not isinstance(known, _Hidden) or not known.tables <= tables.keys():
+        known = _Hidden()
+    more = [table.keys for uri, table in tables.items() if uri not in known.tables]
+    if more:
+        addresses = np.union1d(known.addresses, _found(sources.base, sources.key, more))
+        known = companions[_Hidden] = _Hidden(frozenset(tables), addresses)
+    return known
+
+
+def _found(base: Snapshot, key: KeyColumns, parts: Sequence[pa.Array]) -> _Addresses:
+    """Return the addresses of the rows of the table with some keys."""
+    wanted = KeySet(parts)
+    if not wanted:
+        return np.empty(0, np.uint64)
+
+    def work(rows: LocatedRows) -> _Addresses:
+        if not rows.num_rows:
+            return np.empty(0, np.uint64)
+        return rows.addresses(wanted.places(key.array(rows.read())))
+
+    request = _scan_of(base, key, wanted)
+    return np.concatenate([np.empty(0, np.uint64), *map_located_rows(base.reader, request, work, most_rows=_ROWS)])
+
+
+def _scan_of(base: Snapshot, key: KeyColumns, wanted: KeySet) -> ScanRequest:
+    """Return a scan of the keys of the rows that may have some keys: all, or those that an index of the key finds."""
+    request = resolve_request(base, {"columns": list(key.names)})
+    keys = wanted.keys
+    few = keys is not None and not keys.null_count and len(keys) * _ROWS_PER_LOOKUP < base.reader.num_rows
+    if not few or len(key.names) > 1 or not base.manifest.index_section:
+        return request
+    # Imported here, so that only tables with indices load it.
+    from lance_dataset.scan.indexed.keys import restricted_to_keys
+
+    request = replace(request, indices=indices_for_scans(base))
+    return restricted_to_keys(base.reader, request, {key.names[0]: pa.chunked_array([keys])})
+
+
+def _without(base: Snapshot, addresses: _Addresses) -> Snapshot:
+    if not len(addresses):
+        return base
+    reader = base.reader.without(addresses)
+    return replace(base, manifest=reader.manifest, reader=reader)
