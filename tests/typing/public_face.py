@@ -64,7 +64,10 @@ from lance_dataset.dataset import (
 )
 from lance_dataset.debug import (
     Diagnosis,
+    DiagnosisCause,
+    DiagnosisKind,
     Finding,
+    FindingSubject,
     diagnose,
     format_fragment,
     format_manifest,
@@ -294,7 +297,9 @@ def identity(folder: Path) -> None:
     dataset.validate(indices=True, fragments=False)
     checked: Diagnosis = dataset.doctor()
     found: tuple[Finding, ...] = diagnose(dataset.uri).findings
-    assert Finding("data", "a file is cut", "restore it").is_damage
+    assert Finding(DiagnosisKind.DATA, "a file is cut", "restore it").is_damage
+    subject: FindingSubject = FindingSubject(DiagnosisCause.EMPTY, path="data/a.lance", versions=((None, 1),))
+    assert subject.newest == () and dataset.doctor(progress=lambda done, total: done) == checked
     assert checked.is_healthy and checked.findings == found and checked.newest == dataset.version
     healthy: list[tuple[str, str, str, bool]] = [(each.kind, each.what, each.remedy, each.is_damage) for each in found]
     assert str(checked).startswith(checked.uri) and checked.versions and all(not damage for *_, damage in healthy)

@@ -11,6 +11,7 @@ from itertools import islice
 from typing import Any
 
 from lance_dataset.api.fragment.fragment import LanceFragment
+from lance_dataset.api.scanner.progress import ProgressOption, reported_progress
 from lance_dataset.arguments import check_count
 from lance_dataset.errors import InvalidInputError
 from lance_dataset.read.shown import Shown
@@ -26,8 +27,13 @@ _INDENT = "    "
 _LINE = 100
 
 
-def diagnose(uri: str | os.PathLike[str], storage_options: Mapping[str, str] | None = None) -> Diagnosis:
-    """Check a whole dataset, also one that cannot be opened. Nothing is changed.
+def diagnose(
+    uri: str | os.PathLike[str],
+    storage_options: Mapping[str, str] | None = None,
+    *,
+    progress: ProgressOption = None,
+) -> Diagnosis:
+    """Check a whole dataset with all its branches, also one that cannot be opened. Nothing is changed.
 
     Parameters
     ----------
@@ -35,6 +41,8 @@ def diagnose(uri: str | os.PathLike[str], storage_options: Mapping[str, str] | N
         Path or URI.
     storage_options
         Options of the store.
+    progress
+        See `LanceDataset.doctor`.
 
     Returns
     -------
@@ -46,10 +54,11 @@ def diagnose(uri: str | os.PathLike[str], storage_options: Mapping[str, str] | N
     DatasetNotFoundError
         There is no dataset, not even a damaged one.
     """
-    from lance_dataset.changes.diagnosing import diagnose as check
+    from lance_dataset.changes.doctor.diagnosing import diagnose as check
     from lance_dataset.read.location import TableLocation
 
-    return check(TableLocation.resolve(uri, storage_options))
+    with reported_progress(progress, lambda: None, "doctor", "unit") as told:
+        return check(TableLocation.resolve(uri, storage_options), told)
 
 
 def format_schema(dataset: Shown) -> str:

@@ -87,19 +87,26 @@ class Maintained(Shown):
         if find_details(self.snapshot.manifest) is not None:
             validate_shards(self.snapshot)
 
-    def doctor(self) -> Diagnosis:
-        """Check the whole dataset: all versions, and the files, indices, tags and branches of the newest one.
+    def doctor(self, *, progress: ProgressOption = None) -> Diagnosis:
+        """Check the whole dataset: the files and indices of all versions and branches, tags, and what wastes space.
 
         Nothing is changed. `lance_dataset.debug.diagnose` does the same for a dataset that cannot be opened.
+
+        Parameters
+        ----------
+        progress
+            True for a bar (tqdm), or a function of the numbers of versions and fragments checked and in all. The whole
+            number grows while versions are read.
 
         Returns
         -------
         Diagnosis
             Has ``findings``, each with what is wrong and what mends it; ``str`` makes a text of it.
         """
-        from lance_dataset.changes.diagnosing import diagnose
+        from lance_dataset.changes.doctor.diagnosing import diagnose
 
-        return diagnose(self.snapshot.location)
+        with reported_progress(progress, lambda: None, "doctor", "unit") as told:
+            return diagnose(self.snapshot.location, told)
 
     def cleanup_old_versions(
         self,

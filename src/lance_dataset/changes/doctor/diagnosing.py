@@ -1,0 +1,170 @@
+"""Check of a whole dataset: versions, files, indices, references, and what wastes space. Nothing is changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from lance_dataset.changes.doctor.files import FileLook
+from lance_dataset.changes.doctor.indices import IndexLook
+from lance_dataset.changes.doctor.manifests import ManifestLook
+from lance_dataset.changes.doctor.references import ReferenceLook
+from lance_dataset.changes.doctor.survey import (
+    OpenVersion,
+    UnreadVersion,
+    branch_tables,
+    main_location,
+    read_versions,
+)
+from lance_dataset.changes.doctor.transactions import TransactionLook
+from lance_dataset.errors import LanceError
+from lance_dataset.read.location import TableLocation
+from lance_dataset.records.diagnosis import Diagnosis, DiagnosisKind, Finding, FindingSubject
+from lance_dataset.table.cleanup.plan import Candidate, CleanupPolicy, plan_cleanup
+from lance_dataset.threads.progress import Progress
+
+__all__ = ["Examination", "diagnose", "examine"]
+
+#: Fragments with fewer rows are small; more of them than this make scans slow.
+_SMALL_ROWS, _MANY_SMALL = 10_000, 1_000
+
+
+@dataclass(frozen=True)
+class Examination:
+    """A diagnosis, and what its looks know beyond it.
+
+    Attributes
+    ----------
+    main
+        Location of the main branch.
+    diagnosis
+        The diagnosis.
+    manifests, transactions
+        The looks at each branch, the main one first.
+    orphans
+        Files that no version refers to.
+    """
+
+    main: TableLocation
+    diagnosis: Diagnosis
+    manifests: tuple[ManifestLook, ...]
+    transactions: tuple[TransactionLook, ...]
+    orphans: tuple[Candidate, ...]
+
+
+def diagnose(location: TableLocation, progress: Progress | None = None) -> Diagnosis:
+    """Check the dataset at a location, with all its branches.
+
+    Parameters
+    ----------
+    location
+        Location of the dataset, or of a branch of it.
+    progress
+        Is told of versions and fragments that were looked at.
+
+    Raises
+    ------
+    DatasetNotFoundError
+        There is no dataset, not even a damaged one.
+    """
+    return examine(location, progress).diagnosis
+
+
+def examine(location: TableLocation, progress: Progress | None = None) -> Examination:
+    """Check the dataset at a location. Parameters and errors are those of `diagnose`."""
+    main = main_location(location)
+    store, root = main.store, main.root
+    references = ReferenceLook(store, root)
+    files, indices = FileLook(store, root, progress), IndexLook(store, root)
+    manifests: list[ManifestLook] = []
+    transactions: list[TransactionLook] = []
+    failures: list[Finding] = []
+    small: list[Finding] = []
+    for table in branch_tables(main):
+        look, history = ManifestLook(table), TransactionLook(table)
+        manifests.append(look)
+        transactions.append(history)
+        for version in read_versions(table):
+            if isinstance(version, UnreadVersion):
+                look.unread.append(version)
+            else:
+                for visited in (look, history, files, indices, references):
+                    failures += _visited(visited, version)
+                small += _small_fragments(version)
+            if progress is not None:
+                progress.expect(1)
+                progress.advance()
+    if not manifests[0].count and not manifests[0].unread:
+        main.read_manifest()  # raises: there is no dataset
+    unread = frozenset((each.table.branch, each.name.version) for look in manifests for each in look.unread)
+    findings = [finding for look in manifests for finding in look.findings()]
+    findings += [*files.findings(), *indices.findings(), *failures, *references.findings(unread), *small]
+    findings += [finding for look in transactions for finding in look.findings()]
+    orphans = _orphans(manifests, findings)
+    findings.sort(key=lambda finding: not finding.is_damage)
+    newest = manifests[0].newest
+    branches = tuple((look.table.branch, look.count) for look in manifests if look.table.branch is not None)
+    diagnosis = Diagnosis(
+        main.uri, manifests[0].count, None if newest is None else newest.manifest.version, tuple(findings), branches
+    )
+    return Examination(main, diagnosis, tuple(manifests), tuple(transactions), orphans)
+
+
+def _visited(
+    look: ManifestLook | TransactionLook | FileLook | IndexLook | ReferenceLook, version: OpenVersion
+) -> list[Finding]:
+    """Show a version to a look. If it cannot go on, that is a finding, too."""
+    try:
+        look.visit(version)
+    except (LanceError, OSError) as error:
+        what = f"a check of version {version.manifest.version} could not be finished: {error}"
+        subject = FindingSubject(versions=(version.place,), branch=version.table.branch)
+        remedy = "mend the other damage, and check again"
+        return [Finding(DiagnosisKind.FILES, what, remedy, subject=subject)]
+    return []
+
+
+def _small_fragments(version: OpenVersion) -> Iterator[Finding]:
+    """Find thousands of small fragments of a newest version."""
+    if not version.is_newest:
+        return
+    small = sum((fragment.physical_rows or 0) < _SMALL_ROWS for fragment in version.manifest.fragment_list)
+    if small > _MANY_SMALL:
+        what = f"{small:,} fragments have fewer than {_SMALL_ROWS:,} rows, so scans and commits are slow"
+        subject = FindingSubject(versions=(version.place,), branch=version.table.branch, files=small)
+        yield Finding(DiagnosisKind.FRAGMENTS, what, "ds.optimize.compact_files()", is_damage=False, subject=subject)
+
+
+def _orphans(manifests: list[ManifestLook], findings: list[Finding]) -> tuple[Candidate, ...]:
+    """Find files that no version refers to, as far as all versions, tags and branches can be read."""
+    unknown = {DiagnosisKind.VERSION, DiagnosisKind.REFERENCE}
+    if any(finding.kind in unknown and finding.subject.cause is not None for finding in findings):
+        what = "files that no version refers to were not looked for, as not all versions and references can be read"
+        findings.append(Finding(DiagnosisKind.ORPHANS, what, "mend the damage, and check again", is_damage=False))
+        return ()
+    policy = CleanupPolicy.of(None, 1 << 31, None, delete_unverified=True, error_if_tagged_old_versions=False)
+    found: list[Candidate] = []
+    for look in manifests:
+        if look.newest is None:
+            continue
+        table = look.table
+        try:
+            plan = plan_cleanup(table.store, table.root, look.newest.manifest, policy)
+        except (LanceError, OSError) as error:
+            what = f"files that no version refers to could not be looked for: {error}"
+            findings.append(Finding(DiagnosisKind.FILES, what, "mend the damage named above, and check again"))
+            continue
+        files = [file for file in plan.removable(table.root) if file.unverified]
+        if files:
+            findings.append(_orphan_finding(files, table.branch))
+            found += files
+    return tuple(found)
+
+
+def _orphan_finding(files: list[Candidate], branch: str | None) -> Finding:
+    size = sum(file.size for file in files)
+    where = "" if branch is None else f" of the branch {branch!r}"
+    what = f"no version{where} refers to {len(files):,} files with {size:,} bytes, such as {files[0].path}"
+    remedy = "ds.cleanup_old_versions(), which removes them after seven days, as a running write may need them"
+    subject = FindingSubject(branch=branch, files=len(files), size=size)
+    return Finding(DiagnosisKind.ORPHANS, what, remedy, is_damage=False, subject=subject)
