@@ -1,4 +1,4 @@
-"""Counts of the requests to stores, for OpenTelemetry."""
+"""Counts of the requests to stores, and of what shards of MemWALs did, for OpenTelemetry."""
 
 from lance_dataset.api.metrics import instrument_lance_metrics
 

@@ -315,6 +315,7 @@ def _read(reader: InMemoryMetricReader) -> dict[tuple[str, Any], float]:
     return {
         (metric.name, (point.attributes or {})["operation"]): point.value  # type: ignore[union-attr]
         for metric in found
+        if metric.name.startswith("lance_object_store")
         for point in metric.data.data_points
     }
 

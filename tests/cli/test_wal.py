@@ -27,6 +27,9 @@ def test_status(path: Path) -> None:
     [shard] = run_json("wal", "status", path)["shards"]
     assert shard["shard_id"] == SHARD
     assert [shard[name] for name in ("sstables", "sstable_rows", "log_entries", "log_rows")] == [1, 1, 2, 3]
+    assert shard["log_position"] == 3
+    assert shard["log_bytes"] > 0
+    assert shard["metrics"]["put_rows"] == 4  # of the writer in this process
     assert SHARD in run("wal", "status", path).stdout
     bare = lance_dataset.write_dataset(rows({}), path.parent / "bare")
     assert bare.mem_wal_index_details() is None

@@ -1,4 +1,4 @@
-"""Counts of the requests to stores, for OpenTelemetry."""
+"""Counts of the requests to stores, and of what shards of MemWALs did, for OpenTelemetry."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from lance_dataset.errors import UnsupportedError
 from lance_dataset.io.external.base import required_package
 from lance_dataset.io.statistics import IOStats, process_statistics
+from lance_dataset.memwal.counters import counters_of_all, summed_metrics
 
 if TYPE_CHECKING:
     from opentelemetry.metrics import MeterProvider
@@ -26,11 +27,12 @@ _instrumented = False
 
 
 def instrument_lance_metrics(meter_provider: MeterProvider | None = None) -> bool:
-    """Report the requests of this process to stores, and their bytes, to OpenTelemetry.
+    """Report the requests of this process to stores, their bytes, and counters of shards to OpenTelemetry.
 
     The instruments are observable counters of the meter ``lance``, so they cost nothing until they are read:
     ``lance_object_store_requests_total`` and ``lance_object_store_request_bytes_total``, with the attribute
-    ``operation``, which is ``get`` or ``put``. Reads and writes count as in `IOStats`.
+    ``operation``, which is ``get`` or ``put``. Reads and writes count as in `IOStats`. Each of `ShardStatus.metrics`
+    that is a sum has the name ``lance_mem_wal_{name}_total``, and the attribute ``shard``, the URI of its folder.
 
     Parameters
     ----------
@@ -63,8 +65,24 @@ def instrument_lance_metrics(meter_provider: MeterProvider | None = None) -> boo
                 meter.create_observable_counter(
                     name, [_observer(metrics.Observation, values)], unit=unit, description=description
                 )
+            for name in summed_metrics():
+                meter.create_observable_counter(
+                    f"lance_mem_wal_{name}_total",
+                    [_shard_observer(metrics.Observation, name)],
+                    unit="ms" if name.endswith("_ms") else "",
+                    description=f"Sum of {name} of the writers and merges of a MemWAL shard.",
+                )
             _instrumented = True
     return True
+
+
+def _shard_observer(observation: Callable[..., Any], name: str) -> Callable[[object], Iterable[Any]]:
+    def observe(options: object) -> Iterator[Any]:
+        for shard, counts in counters_of_all().items():
+            if counts[name]:
+                yield observation(counts[name], {"shard": shard})
+
+    return observe
 
 
 def _observer(

@@ -47,6 +47,8 @@ def status(uri: DatasetArgument, as_json: JsonOption = False) -> None:
                 "rows in SSTables": each["sstable_rows"],
                 "log entries": each["log_entries"],
                 "rows in the log": each["log_rows"],
+                "bytes in the log": each["log_bytes"],
+                "entries ever logged": each["log_position"],
                 "merged up to generation": each["merged_generation"],
                 "next generation": each["generation"],
             }

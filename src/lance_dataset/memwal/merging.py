@@ -14,6 +14,7 @@ from lance_dataset.changes.fragments.row_moves import commit_row_moves, prepare_
 from lance_dataset.changes.merge.clauses import MergeClauses, WhenMatched
 from lance_dataset.changes.merge.execution import Merge, MergeOptions
 from lance_dataset.errors import CommitConflictError
+from lance_dataset.memwal.counters import counters_of
 from lance_dataset.memwal.details import required_details
 from lance_dataset.memwal.keys import KeyColumns
 from lance_dataset.memwal.places import ShardPlace
@@ -79,7 +80,7 @@ def merge_shard(snapshot: Snapshot, shard_id: str) -> tuple[Snapshot, MergedShar
         Other writers changed the table again and again.
     """
     place = ShardPlace(snapshot.store, snapshot.root, shard_id)
-    done = MergedShard()
+    done, counters = MergedShard(), counters_of(place.uri)
     conflicts = 0
     snapshot = snapshot.newest()
     while True:
@@ -87,13 +88,18 @@ def merge_shard(snapshot: Snapshot, shard_id: str) -> tuple[Snapshot, MergedShar
         if not group:
             return snapshot, done
         try:
-            snapshot, upserted, deleted = _merge(snapshot, shard_id, group)
+            with counters.timed("merge"):
+                snapshot, upserted, deleted = _merge(snapshot, shard_id, group)
         except CommitConflictError:
             conflicts += 1
+            counters.add("merge_conflicts")
             if conflicts == _ATTEMPTS:
                 raise
             snapshot = snapshot.newest()
             continue
+        counters.add("merge_sstables", len(group))
+        counters.add("merge_upserted_rows", upserted)
+        counters.add("merge_deleted_keys", deleted)
         generations = (*done.generations, *(table.generation for table in group))
         done = MergedShard(generations, done.upserted + upserted, done.deleted + deleted)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 
 import pyarrow as pa
@@ -62,7 +63,11 @@ def open_writer(snapshot: Snapshot, shard_id: str, options: WriterOptions) -> Wr
     fence = log.fence() if shard.writer_epoch > 1 else None
     indices = sstable_indices(snapshot, details, options.hnsw)
     core = WriterCore(place, manifest, key, options, shard, log, indices)
-    memtable = _replay(core, manifest, key, shard, log)
+    start = time.perf_counter_ns()
+    memtable, entries = _replay(core, manifest, key, shard, log)
+    if entries:
+        core.counters.add_step("recovery", time.perf_counter_ns() - start)
+        core.counters.add("recovery_entries", entries)
     if fence is not None:
         update_shard(place, shard.writer_epoch, lambda known: replace(known, last_seen=max(fence, known.last_seen)))
     core.continue_with(memtable)
@@ -78,14 +83,16 @@ def _check_progress(shard: ShardManifest, merged: int) -> None:
         )
 
 
-def _replay(core: WriterCore, base: Manifest, key: KeyColumns, shard: ShardManifest, log: ShardLog) -> Memtable:
+def _replay(
+    core: WriterCore, base: Manifest, key: KeyColumns, shard: ShardManifest, log: ShardLog
+) -> tuple[Memtable, int]:
     """Read the rows of a log that are in no SSTable. Those of all generations but the newest are flushed.
 
-    Nothing is flushed before all entries have been checked: it would go on behind those that turn out to be misplaced.
+    Returns the memtable of the newest generation, and the number of entries with such rows. Nothing is flushed before all entries have been checked: it would go on behind those that turn out to be misplaced.
     """
     memtable = core.new_memtable(shard.generation)
     full: list[Memtable] = []
-    next_position = shard.replay_after + 1
+    next_position, entries = shard.replay_after + 1, 0
     for position, entry in read_entries(log.place, next_position):
         next_position = position + 1
         where = log.place.store.uri(log.place.entry(position))
@@ -104,6 +111,8 @@ def _replay(core: WriterCore, base: Manifest, key: KeyColumns, shard: ShardManif
         memtable.reserve(rows)
         memtable.add(rows)
         memtable.note(position)
+        entries += 1
+        core.counters.add("recovery_rows", sum(batch.num_rows for batch in rows))
     if next_position < log.position:
         check_owner(log.place, log.epoch)  # a later owner may have flushed and collected entries
         missing = log.place.store.uri(log.place.entry(next_position))
@@ -113,7 +122,7 @@ def _replay(core: WriterCore, base: Manifest, key: KeyColumns, shard: ShardManif
         )
     for each in full:
         core.publish(each)
-    return memtable
+    return memtable, entries
 
 
 def replayed(entry: LogEntry, generation: int) -> bool:

@@ -71,6 +71,11 @@ class ShardPlace:
         return f"{self.table}/{MEM_WAL_FOLDER}/{self.shard_id}"
 
     @property
+    def uri(self) -> str:
+        """URI of the folder of the shard."""
+        return self.store.uri(self.root)
+
+    @property
     def manifests(self) -> str:
         """Folder of the manifests of the shard."""
         return f"{self.root}/manifest"

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from lance_dataset.errors import CorruptFileError
+from lance_dataset.memwal.counters import counters_of_all
 from lance_dataset.memwal.details import required_details
 from lance_dataset.memwal.keys import KeyColumns
-from lance_dataset.memwal.log import read_entries
+from lance_dataset.memwal.log import log_end, read_entries
 from lance_dataset.memwal.opening import replayed
 from lance_dataset.memwal.places import ShardPlace, list_shards
 from lance_dataset.memwal.shard_versions import read_shard
@@ -33,10 +35,14 @@ class ShardStatus:
         Highest generation that is in the table.
     sstables, sstable_rows
         SSTables that are not in the table, and the number of their rows.
-    log_entries, log_rows
-        Entries of the log that are in no SSTable, and the number of their rows.
+    log_entries, log_rows, log_bytes
+        Entries of the log that are in no SSTable, and the numbers of their rows and of the bytes of these.
     is_sealed
         True if no writer may claim the shard.
+    log_position
+        Position of the newest entry of the log, that is, the number of entries ever written.
+    metrics
+        Counters of the writers and merges of the shard in this process; empty without any.
     """
 
     shard_id: str
@@ -49,6 +55,9 @@ class ShardStatus:
     log_entries: int
     log_rows: int
     is_sealed: bool
+    log_bytes: int = 0
+    log_position: int = 0
+    metrics: Mapping[str, int] = field(default_factory=dict)
 
 
 def shard_statuses(snapshot: Snapshot) -> list[ShardStatus]:
@@ -62,7 +71,7 @@ def shard_statuses(snapshot: Snapshot) -> list[ShardStatus]:
         A manifest or the log of a shard cannot be read.
     """
     details = required_details(snapshot.manifest)
-    found = []
+    found, known = [], counters_of_all()
     for shard_id in list_shards(snapshot.store, snapshot.root):
         place = ShardPlace(snapshot.store, snapshot.root, shard_id)
         shard = read_shard(place)
@@ -85,6 +94,9 @@ def shard_statuses(snapshot: Snapshot) -> list[ShardStatus]:
                 len(entries),
                 sum(batch.num_rows for entry in entries for batch in entry.batches),
                 shard.sealed,
+                sum(batch.nbytes for entry in entries for batch in entry.batches),
+                log_end(place, shard) - 1,
+                known.get(place.uri, {}),
             )
         )
     return found

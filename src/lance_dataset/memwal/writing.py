@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from lance_dataset.errors import CommitConflictError, InvalidInputError, LanceError
-from lance_dataset.memwal.counters import WriterCounters
+from lance_dataset.memwal.counters import ShardCounters, counters_of
 from lance_dataset.memwal.flushing import write_sstable
 from lance_dataset.memwal.keys import KeyColumns
 from lance_dataset.memwal.log import ShardLog
@@ -95,7 +95,7 @@ class WriterCore:
         indices: SsTableIndices,
     ) -> None:
         self.place, self.base, self.key, self.options = place, base, key, options
-        self.counters = WriterCounters()
+        self.counters = ShardCounters(counters_of(place.uri))
         self.row_schema = sstable_schema(base.schema, key, base.max_field_id).storage_arrow
         self._indices = indices
         self._names = {field.id: field.name for field in base.schema.fields}
@@ -145,6 +145,8 @@ class WriterCore:
                     self._check_usable()
             elif self.options.durable_write or self._pending_bytes >= self.options.max_wal_buffer_size:
                 self._log_until(last)
+        self.counters.add("put_rows", sum(batch.num_rows for batch in batches))
+        self.counters.add("put_bytes", sum(batch.nbytes for batch in batches))
         self._tell_statistics()
 
     def _tell_statistics(self) -> None:
@@ -195,20 +197,29 @@ class WriterCore:
 
     def _wait_for_room(self) -> None:
         """Wait while unflushed memtables have too many bytes."""
-        started = time.monotonic()
-        told = started
         with self._state:
-            while self._frozen and self._unflushed() >= self.options.max_unflushed_memtable_bytes:
-                self._check_usable()
-                if self._flush_error is not None:
-                    failed, self._flush_error = self._flush_error, None
-                    self._run("flush", self._flush_in_turn)  # the next put finds room if the store works again
-                    raise failed
-                self._state.wait(0.1)
-                pause = self.options.backpressure_log_interval_ms / 1000
-                if pause and time.monotonic() - told > pause:
-                    told = time.monotonic()
-                    _logger.warning("shard %s: waiting for flushes since %.0f s", self.place.shard_id, told - started)
+            if self._has_room():
+                return
+            with self.counters.timed("backpressure"):
+                self._wait()
+
+    def _has_room(self) -> bool:
+        return not self._frozen or self._unflushed() < self.options.max_unflushed_memtable_bytes
+
+    def _wait(self) -> None:
+        """Wait for room. The caller holds the lock."""
+        told = started = time.monotonic()
+        while not self._has_room():
+            self._check_usable()
+            if self._flush_error is not None:
+                failed, self._flush_error = self._flush_error, None
+                self._run("flush", self._flush_in_turn)  # the next put finds room if the store works again
+                raise failed
+            self._state.wait(0.1)
+            pause = self.options.backpressure_log_interval_ms / 1000
+            if pause and time.monotonic() - told > pause:
+                told = time.monotonic()
+                _logger.warning("shard %s: waiting for flushes since %.0f s", self.place.shard_id, told - started)
 
     def _unflushed(self) -> int:
         return self._active.num_bytes + sum(memtable.num_bytes for memtable in self._frozen)
